@@ -1,1 +1,2 @@
 //! storage
+pub mod tree;

@@ -1,1 +1,20 @@
-//! document
+//! BSON as bytes and as trees: views, builders, order, index-key encoding, paths, numbers, errors.
+//!
+//! Records travel through the system as *raw bytes*, validated once when they enter ([`validate`]), and are read
+//! through [`Doc`], a borrowed view which decodes only what is asked for. [`Document`] and [`Value`] are the owned
+//! tree, for commands, replies, metadata and expression results: never for records on a hot path.
+//!
+//! Invariant: this crate does no I/O and knows nothing of collections, servers or the network.
+
+pub mod error;
+mod macros;
+pub mod oid;
+pub mod raw;
+pub mod value;
+pub mod writer;
+
+pub use error::{Error, Result, codes};
+pub use oid::ObjectId;
+pub use raw::{Doc, DocBuf, Element, ValueRef};
+pub use value::{Binary, Decimal128, Document, Regex, Timestamp, Value};
+pub use writer::DocWriter;

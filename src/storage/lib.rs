@@ -1,2 +1,3 @@
 //! storage
 pub mod tree;
+pub mod files;

@@ -1,3 +1,4 @@
 //! storage
-pub mod tree;
 pub mod files;
+pub mod log;
+pub mod tree;

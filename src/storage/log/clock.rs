@@ -1,0 +1,50 @@
+//! The wall clock, real and simulated.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A wall clock.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970.
+    fn now_millis(&self) -> i64;
+}
+
+/// The machine's clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct RealClock;
+
+impl Clock for RealClock {
+    fn now_millis(&self) -> i64 {
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+            Err(_) => 0,
+        }
+    }
+}
+
+/// A clock that a test sets.
+#[derive(Debug, Default)]
+pub struct SimulatedClock(AtomicI64);
+
+impl SimulatedClock {
+    /// A clock that shows `millis`.
+    pub fn new(millis: i64) -> Self {
+        SimulatedClock(AtomicI64::new(millis))
+    }
+
+    /// Shows `millis` from now on.
+    pub fn set(&self, millis: i64) {
+        self.0.store(millis, Ordering::SeqCst);
+    }
+
+    /// Goes on by `millis`.
+    pub fn advance(&self, millis: i64) {
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn now_millis(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}

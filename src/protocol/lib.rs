@@ -1,1 +1,6 @@
-//! protocol
+//! The decisions of every interruptible protocol, as state machines without I/O: events in, actions out.
+//!
+//! Invariant: this crate has no clock, no randomness, no network, no files and no runtime. A driver in `node` or
+//! `sharding` performs the actions and feeds the outcomes back.
+
+pub mod version;

@@ -6,10 +6,18 @@
 //!
 //! Invariant: this crate does no I/O and knows nothing of collections, servers or the network.
 
+pub mod compare;
 pub mod error;
+pub mod extended_json;
+pub mod hash;
+pub mod key_string;
 mod macros;
+pub mod number;
 pub mod oid;
+pub mod path;
 pub mod raw;
+pub mod uuid;
+pub mod validate;
 pub mod value;
 pub mod writer;
 

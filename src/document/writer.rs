@@ -15,6 +15,10 @@ impl<'a> DocWriter<'a> {
         f(&mut DocWriter { out });
         close(out, start);
     }
+    /// Continues a document that the caller opened in `out` (its length already reserved) and will close itself.
+    pub fn resume(out: &'a mut Vec<u8>) -> DocWriter<'a> {
+        DocWriter { out }
+    }
     /// A new buffer holding one document.
     pub fn build(f: impl FnOnce(&mut DocWriter<'_>)) -> crate::DocBuf {
         let mut out = Vec::with_capacity(128);

@@ -1,0 +1,158 @@
+//! Variables: names while parsing, a stack of values while evaluating.
+
+use super::{Eval, FieldPath};
+use document::{Result, Timestamp, Value, bail};
+
+/// Where a variable's value is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    Now,
+    ClusterTime,
+    Remove,
+    /// `$$KEEP`, `$$PRUNE` and `$$DESCEND` of `$redact`, as the strings it compares.
+    Keep,
+    Prune,
+    Descend,
+    UserRoles,
+    SearchMeta,
+    JsScope,
+    IsMapReduce,
+    /// A position of the stack.
+    User(usize),
+}
+
+/// The names in scope while parsing; a user variable's index is its position on the stack.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    names: Vec<String>,
+    /// A `$let` may rebind `CURRENT`; then this is the position of the newest binding.
+    pub(super) in_redact: bool,
+}
+
+impl Variables {
+    /// Only the built-in variables.
+    pub fn new() -> Variables {
+        Variables::default()
+    }
+    /// Names given by the command's `let`, in the order their values are given to [`Vars::with_values`].
+    pub fn with_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Variables {
+        Variables { names: names.into_iter().map(Into::into).collect(), in_redact: false }
+    }
+    /// This scope with `name` added on top.
+    pub fn bind(&self, name: &str) -> Variables {
+        let mut inner = self.clone();
+        inner.names.push(name.to_string());
+        inner
+    }
+    /// The scope of a `$redact` expression, which knows `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
+    pub fn for_redact(&self) -> Variables {
+        Variables { names: self.names.clone(), in_redact: true }
+    }
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+    pub(super) fn find(&self, name: &str) -> Result<Slot> {
+        if let Some(at) = self.names.iter().rposition(|n| n == name) {
+            return Ok(Slot::User(at));
+        }
+        Ok(match name {
+            "NOW" => Slot::Now,
+            "CLUSTER_TIME" => Slot::ClusterTime,
+            "REMOVE" => Slot::Remove,
+            "KEEP" if self.in_redact => Slot::Keep,
+            "PRUNE" if self.in_redact => Slot::Prune,
+            "DESCEND" if self.in_redact => Slot::Descend,
+            "USER_ROLES" => Slot::UserRoles,
+            "SEARCH_META" => Slot::SearchMeta,
+            "JS_SCOPE" => Slot::JsScope,
+            "IS_MR" => Slot::IsMapReduce,
+            _ => bail!(17276, "Use of undefined variable: {name}"),
+        })
+    }
+}
+
+/// The values of variables during evaluation, and what `$$NOW` and `$$CLUSTER_TIME` answer.
+#[derive(Clone, Debug, Default)]
+pub struct Vars {
+    stack: Vec<Option<Value>>,
+    current: Vec<Value>,
+    /// Milliseconds since the epoch, fixed once per command.
+    pub now_ms: i64,
+    /// `None` on a node that keeps no cluster time.
+    pub cluster_time: Option<Timestamp>,
+    pub user_roles: Option<Value>,
+    /// What `{$meta: ..}` may answer for the document at hand.
+    pub meta: Option<document::Document>,
+}
+
+impl Vars {
+    pub fn new(now_ms: i64) -> Vars {
+        Vars { now_ms, ..Vars::default() }
+    }
+    /// Values of the command's `let`, in the order of [`Variables::with_names`].
+    pub fn with_values(now_ms: i64, values: impl IntoIterator<Item = Value>) -> Vars {
+        Vars { now_ms, stack: values.into_iter().map(Some).collect(), ..Vars::default() }
+    }
+    /// Binds the next variable of the scope.
+    pub fn push(&mut self, v: Option<Value>) {
+        self.stack.push(v);
+    }
+    pub fn pop(&mut self) {
+        self.stack.pop();
+    }
+    pub fn len(&self) -> usize {
+        self.stack.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.stack.is_empty()
+    }
+    /// Back to an earlier depth.
+    pub fn truncate(&mut self, depth: usize) {
+        self.stack.truncate(depth);
+    }
+    pub fn values(&self) -> &[Option<Value>] {
+        &self.stack
+    }
+    pub(super) fn set(&mut self, at: usize, v: Option<Value>) {
+        if let Some(slot) = self.stack.get_mut(at) {
+            *slot = v;
+        }
+    }
+    /// The rebound `$$CURRENT`, when it is not the root.
+    pub fn current(&self) -> Option<&Value> {
+        self.current.last()
+    }
+    pub fn push_current(&mut self, v: Value) {
+        self.current.push(v);
+    }
+    pub fn pop_current(&mut self) {
+        self.current.pop();
+    }
+}
+
+pub(super) fn eval(slot: Slot, path: &FieldPath, vars: &Vars) -> Eval {
+    let computed = match slot {
+        Slot::User(at) => {
+            let Some(Some(v)) = vars.stack.get(at) else { return Ok(None) };
+            return Ok(if path.is_empty() { Some(v.clone()) } else { path.get_in_value(v) });
+        }
+        Slot::Remove | Slot::SearchMeta | Slot::JsScope => return Ok(None),
+        Slot::Now => Value::DateTime(vars.now_ms),
+        Slot::ClusterTime => match vars.cluster_time {
+            Some(t) => Value::Timestamp(t),
+            None => bail!(10071200, "Builtin variable '$$CLUSTER_TIME' is not available"),
+        },
+        Slot::Keep => Value::from("keep"),
+        Slot::Prune => Value::from("prune"),
+        Slot::Descend => Value::from("descend"),
+        Slot::UserRoles => vars.user_roles.clone().unwrap_or(Value::Array(Vec::new())),
+        Slot::IsMapReduce => Value::Boolean(false),
+    };
+    Ok(if path.is_empty() { Some(computed) } else { path.get_in_value(&computed) })
+}

@@ -1,0 +1,247 @@
+//! Namespaces: a slot for each, whether or not the collection exists.
+//!
+//! A slot has a short *latch* over its data and placement, and a long *intent lock*. A database has a latch over its
+//! version. Order of acquisition: commit gate, database latch, namespace latches (by namespace order where several),
+//! session table, log.
+//!
+//! Invariant: a root is never read without its latch. No latch is held across an await: the guards are not `Send`,
+//! and the accessors take closures.
+//!
+//! What a request was sent for (its shard or database version) is compared with what is in force *under the same
+//! latch* as the data it then reads or writes. A request that meets a critical section lets go of the latch, waits
+//! for the section to end, and checks again.
+
+use crate::operation::{Operation, Received};
+use document::{Doc, Error, Result, err};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use protocol::version::DatabaseVersion;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::Collection;
+use tokio::sync::watch;
+
+/// What a request wants of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+}
+
+/// Why a request may not use the data now.
+pub enum Refusal {
+    /// The router's knowledge is stale, or ours is.
+    Stale(Error),
+    /// A critical section is entered; the receiver sees a change when it ends.
+    CriticalSection(watch::Receiver<bool>),
+}
+
+/// What a shard knows of the placement of one collection: implemented in `sharding`, absent elsewhere.
+pub trait Placement: Send + Sync + 'static {
+    /// Compares what the router believed with what is in force. Called under the namespace's latch.
+    fn check(&self, received: &Received, access: Access) -> std::result::Result<(), Refusal>;
+    /// The filter of documents this shard holds but does not own; `None` when everything here is owned.
+    fn filter(&self) -> Option<Arc<dyn OwnershipFilter>>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Is this document in a chunk this shard owns? An immutable value: a cursor keeps the one it began with.
+pub trait OwnershipFilter: Send + Sync + 'static {
+    fn owns(&self, doc: Doc<'_>) -> bool;
+    /// Shard key field names, for plans that need to know them.
+    fn key_fields(&self) -> Vec<String>;
+}
+
+/// What the latch of a namespace guards.
+#[derive(Default)]
+pub struct SlotState {
+    pub collection: Option<Collection>,
+    /// A view's definition `{viewOn, pipeline, collation}`; a namespace has a collection or a view.
+    pub view: Option<Arc<crate::view::View>>,
+    pub placement: Option<Arc<dyn Placement>>,
+}
+
+/// One namespace.
+pub struct Slot {
+    pub ns: String,
+    pub database: Arc<DatabaseSlot>,
+    latch: RwLock<SlotState>,
+    /// Shared by transactions for their whole life; exclusive for DDL, for publishing an index and for entering a
+    /// critical section.
+    intent: Arc<tokio::sync::RwLock<()>>,
+}
+
+/// A database's placement on a shard.
+pub trait DatabasePlacement: Send + Sync + 'static {
+    fn check(&self, received: &DatabaseVersion, access: Access) -> std::result::Result<(), Refusal>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+#[derive(Default)]
+pub struct DatabaseSlot {
+    pub name: String,
+    latch: RwLock<Option<Arc<dyn DatabasePlacement>>>,
+}
+
+impl DatabaseSlot {
+    pub fn placement(&self) -> Option<Arc<dyn DatabasePlacement>> {
+        self.latch.read().clone()
+    }
+    pub fn set_placement(&self, placement: Option<Arc<dyn DatabasePlacement>>) {
+        *self.latch.write() = placement;
+    }
+}
+
+impl Slot {
+    /// Latches shared, without a version check: for the node's own needs (checkpoints, statistics, recovery).
+    pub fn read_unchecked(&self) -> RwLockReadGuard<'_, SlotState> {
+        self.latch.read()
+    }
+    /// Latches exclusively, without a version check. The caller holds the commit gate if it changes data.
+    pub fn write_unchecked(&self) -> RwLockWriteGuard<'_, SlotState> {
+        self.latch.write()
+    }
+
+    /// Runs `f` under the shared latch, with the versions checked under it.
+    pub async fn read<T>(&self, op: &Operation, f: impl FnOnce(&SlotState) -> Result<T>) -> Result<T> {
+        loop {
+            let signal = {
+                let database = self.database.latch.read();
+                let state = self.latch.read();
+                match check(&state, database.as_deref(), op, Access::Read) {
+                    Ok(()) => return f(&state),
+                    Err(Refusal::Stale(e)) => return Err(e),
+                    Err(Refusal::CriticalSection(signal)) => signal,
+                }
+            };
+            wait_for_end(op, signal).await?;
+        }
+    }
+
+    /// Runs `f` under the exclusive latch with the versions checked under it. `f` receives the state and may edit it;
+    /// data goes through [`crate::write::WriteUnit`], which calls this.
+    pub(crate) async fn write<T>(
+        &self,
+        gate: &RwLock<()>,
+        op: &Operation,
+        f: impl FnOnce(&mut SlotState) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            let signal = {
+                let _gate = gate.read();
+                let database = self.database.latch.read();
+                let mut state = self.latch.write();
+                match check(&state, database.as_deref(), op, Access::Write) {
+                    Ok(()) => return f(&mut state),
+                    Err(Refusal::Stale(e)) => return Err(e),
+                    Err(Refusal::CriticalSection(signal)) => signal,
+                }
+            };
+            wait_for_end(op, signal).await?;
+        }
+    }
+
+    /// Takes the intent lock shared; fails with LockTimeout (24) after `timeout`.
+    pub async fn intent_shared(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
+        tokio::time::timeout(timeout, self.intent.clone().read_owned()).await.map_err(|_| self.lock_timeout(timeout))
+    }
+    /// Takes the intent lock exclusively; fails with LockTimeout (24) after `timeout`.
+    pub async fn intent_exclusive(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
+        tokio::time::timeout(timeout, self.intent.clone().write_owned())
+            .await
+            .map_err(|_| self.lock_timeout(timeout))
+    }
+    fn lock_timeout(&self, timeout: Duration) -> Error {
+        err!(LOCK_TIMEOUT, "Unable to acquire lock on '{}' within {}ms", self.ns, timeout.as_millis())
+    }
+}
+
+fn check(
+    state: &SlotState,
+    database: Option<&dyn DatabasePlacement>,
+    op: &Operation,
+    access: Access,
+) -> std::result::Result<(), Refusal> {
+    if let (Some(version), Some(placement)) = (&op.received.database, database) {
+        placement.check(version, access)?;
+    }
+    match &state.placement {
+        Some(placement) => placement.check(&op.received, access),
+        None => Ok(()),
+    }
+}
+
+async fn wait_for_end(op: &Operation, mut signal: watch::Receiver<bool>) -> Result<()> {
+    // `true` or a dropped sender: the section has ended.
+    let ended = async move {
+        let _ = signal.wait_for(|ended| *ended).await;
+    };
+    op.interruptible(ended).await
+}
+
+/// All slots of a node. Slots are made on demand and live as long as the node.
+#[derive(Default)]
+pub struct Namespaces {
+    slots: RwLock<BTreeMap<String, Arc<Slot>>>,
+    databases: RwLock<BTreeMap<String, Arc<DatabaseSlot>>>,
+    /// Gives every new slot its placement: set on a shard, where an unknown placement refuses versioned requests.
+    default_placement: RwLock<Option<PlacementFactory>>,
+}
+
+/// Makes the placement that a new slot starts with.
+pub type PlacementFactory = Arc<dyn Fn(&str) -> Option<Arc<dyn Placement>> + Send + Sync>;
+
+impl Namespaces {
+    pub fn slot(&self, ns: &str) -> Arc<Slot> {
+        if let Some(slot) = self.slots.read().get(ns) {
+            return slot.clone();
+        }
+        let database = self.database(ns.split('.').next().unwrap_or(ns));
+        let mut slots = self.slots.write();
+        slots
+            .entry(ns.to_string())
+            .or_insert_with(|| {
+                // Asked under the map's lock: a slot is either made with the new default or found by its setter.
+                let placement = self.default_placement.read().as_ref().and_then(|f| f(ns));
+                Arc::new(Slot {
+                    ns: ns.to_string(),
+                    database,
+                    latch: RwLock::new(SlotState { placement, ..SlotState::default() }),
+                    intent: Arc::default(),
+                })
+            })
+            .clone()
+    }
+    pub fn database(&self, db: &str) -> Arc<DatabaseSlot> {
+        if let Some(slot) = self.databases.read().get(db) {
+            return slot.clone();
+        }
+        let mut databases = self.databases.write();
+        databases
+            .entry(db.to_string())
+            .or_insert_with(|| Arc::new(DatabaseSlot { name: db.to_string(), latch: RwLock::new(None) }))
+            .clone()
+    }
+    /// Every slot, in namespace order.
+    pub fn all(&self) -> Vec<Arc<Slot>> {
+        self.slots.read().values().cloned().collect()
+    }
+    /// The slots of one database, in namespace order.
+    pub fn of_database(&self, db: &str) -> Vec<Arc<Slot>> {
+        let prefix = format!("{db}.");
+        let slots = self.slots.read();
+        slots
+            .range::<str, _>((std::ops::Bound::Included(prefix.as_str()), std::ops::Bound::Unbounded))
+            .take_while(|(ns, _)| ns.starts_with(&prefix))
+            .map(|(_, s)| s.clone())
+            .collect()
+    }
+    /// From now on new slots start with this placement, and those there are get it too.
+    pub fn set_default_placement(&self, factory: Option<PlacementFactory>) {
+        *self.default_placement.write() = factory.clone();
+        for slot in self.all() {
+            slot.latch.write().placement = factory.as_ref().and_then(|f| f(&slot.ns));
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What a command brings with it besides its own fields: deadline, session, concerns, placement versions.
+//!
+//! Parsed once, in one pass over the raw command, by the dispatcher, and handed down to everything that acts for the
+//! command. `null` for an optional field means absent.
+
+use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, codes, err};
+use parking_lot::Mutex;
+use protocol::version::{DatabaseVersion, ShardVersion};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// A logical session: the client's UUID and the digest of the user it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId {
+    pub id: [u8; 16],
+    pub uid: [u8; 32],
+}
+
+/// SHA-256 of the empty string: the owner of a session nobody authenticated for.
+pub const NO_USER: [u8; 32] = [
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae,
+    0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+];
+
+impl SessionId {
+    /// Reads `{id: UUID, uid?: BinData(0, 32 bytes)}`.
+    pub fn parse(doc: Doc<'_>) -> Result<SessionId> {
+        let id = match doc.get("id") {
+            Some(v) => v.as_uuid().ok_or_else(|| err!(INVALID_UUID, "lsid.id must be a UUID"))?,
+            None => bail!(IDL_FAILED_TO_PARSE, "BSON field 'lsid.id' is missing but a required field"),
+        };
+        let uid = match doc.get("uid") {
+            Some(ValueRef::Binary(_, b)) => <[u8; 32]>::try_from(b).unwrap_or(NO_USER),
+            _ => NO_USER,
+        };
+        Ok(SessionId { id, uid })
+    }
+    pub fn to_document(&self) -> Document {
+        document::doc! {
+            "id": Value::uuid(self.id),
+            "uid": document::Binary { subtype: 0, bytes: self.uid.to_vec() },
+        }
+    }
+}
+
+/// `lsid`, `txnNumber` and the transaction fields of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionFields {
+    pub lsid: SessionId,
+    pub txn_number: Option<i64>,
+    /// Present (and false) on every statement of a transaction.
+    pub autocommit: Option<bool>,
+    pub start_transaction: bool,
+    /// `stmtId` / `stmtIds` of a retryable write; empty means 0, 1, 2, ...
+    pub stmt_ids: Vec<i32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteAck {
+    Nodes(i64),
+    Majority,
+    Tag(String),
+}
+
+/// A parsed write concern. `given` tells a client's own from the default.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WriteConcern {
+    pub w: WriteAck,
+    pub journal: bool,
+    pub timeout: Option<Duration>,
+    pub given: bool,
+}
+
+impl WriteConcern {
+    pub fn majority() -> WriteConcern {
+        WriteConcern { w: WriteAck::Majority, journal: false, timeout: None, given: false }
+    }
+    pub fn acknowledged() -> WriteConcern {
+        WriteConcern { w: WriteAck::Nodes(1), journal: false, timeout: None, given: false }
+    }
+    pub fn parse(doc: Doc<'_>) -> Result<WriteConcern> {
+        let mut wc = WriteConcern { given: true, ..WriteConcern::acknowledged() };
+        for e in doc.iter() {
+            match (e.name(), e.value()) {
+                ("w", ValueRef::String("majority")) => wc.w = WriteAck::Majority,
+                ("w", ValueRef::String(tag)) => wc.w = WriteAck::Tag(tag.to_string()),
+                ("w", ValueRef::Document(_)) => wc.w = WriteAck::Tag("tags".to_string()),
+                ("w", v) if v.is_number() => {
+                    let n = v.as_f64().unwrap_or(-1.0);
+                    if !(0.0..=50.0).contains(&n) {
+                        bail!(FAILED_TO_PARSE, "w has to be a non-negative number and not greater than 50; found: {n}");
+                    }
+                    wc.w = WriteAck::Nodes(n as i64);
+                }
+                ("w", ValueRef::Null | ValueRef::Undefined) => {}
+                ("w", v) => {
+                    bail!(FAILED_TO_PARSE, "w has to be a number, string, or object; found: {}", v.type_name())
+                }
+                ("j" | "journal", ValueRef::Null | ValueRef::Undefined) => {}
+                ("j" | "journal", v) if v.is_number() || matches!(v, ValueRef::Boolean(_)) => wc.journal |= v.truthy(),
+                ("j" | "journal", v) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field 'writeConcern.j' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
+                    v.type_name()
+                ),
+                ("fsync", v) => wc.journal |= v.truthy(),
+                ("wtimeout" | "wtimeoutMS", v) => {
+                    wc.timeout = v.as_i64().filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms as u64));
+                }
+                _ => {}
+            }
+        }
+        Ok(wc)
+    }
+    pub fn to_document(&self) -> Document {
+        let mut d = Document::new();
+        match &self.w {
+            WriteAck::Nodes(n) => d.push("w", *n as i32),
+            WriteAck::Majority => d.push("w", "majority"),
+            WriteAck::Tag(t) => d.push("w", t.as_str()),
+        }
+        if self.journal {
+            d.push("j", true);
+        }
+        d.push("wtimeout", self.timeout.map_or(0, |t| t.as_millis() as i32));
+        d
+    }
+    /// Whether the acknowledgement has to wait until the write is durable on this node.
+    pub fn needs_durable(&self) -> bool {
+        self.journal || !matches!(self.w, WriteAck::Nodes(_))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadLevel {
+    Local,
+    Available,
+    Majority,
+    Linearizable,
+    Snapshot,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadConcern {
+    pub level: ReadLevel,
+    pub after_cluster_time: Option<Timestamp>,
+    pub at_cluster_time: Option<Timestamp>,
+    pub given: bool,
+}
+
+impl ReadConcern {
+    pub const LOCAL: ReadConcern =
+        ReadConcern { level: ReadLevel::Local, after_cluster_time: None, at_cluster_time: None, given: false };
+
+    pub fn parse(doc: Doc<'_>) -> Result<ReadConcern> {
+        let mut rc = ReadConcern { given: true, ..ReadConcern::LOCAL };
+        for e in doc.iter() {
+            match (e.name(), e.value()) {
+                ("level", ValueRef::String(s)) => {
+                    rc.level = match s {
+                        "local" => ReadLevel::Local,
+                        "available" => ReadLevel::Available,
+                        "majority" => ReadLevel::Majority,
+                        "linearizable" => ReadLevel::Linearizable,
+                        "snapshot" => ReadLevel::Snapshot,
+                        other => bail!(
+                            BAD_VALUE,
+                            "Enumeration value '{other}' for field 'readConcern.level' is not a valid value."
+                        ),
+                    }
+                }
+                ("level", ValueRef::Null) => {}
+                ("level", v) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field 'readConcern.level' is the wrong type '{}', expected type 'string'",
+                    v.type_name()
+                ),
+                ("afterClusterTime", v) => rc.after_cluster_time = v.as_timestamp(),
+                ("atClusterTime", v) => rc.at_cluster_time = v.as_timestamp(),
+                ("afterOpTime" | "provenance" | "$gleStats", _) => {}
+                (name, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field 'readConcern.{name}' is an unknown field."),
+            }
+        }
+        Ok(rc)
+    }
+}
+
+/// Who is asking: one for each connection.
+#[derive(Debug, Default)]
+pub struct ClientInfo {
+    pub connection_id: i64,
+    pub remote: String,
+    pub app_name: Mutex<Option<String>>,
+    pub metadata: Mutex<Option<Document>>,
+    /// Another node of the cluster (it said so in its handshake).
+    pub internal: std::sync::atomic::AtomicBool,
+}
+
+/// The versions a router attached to a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Received {
+    pub shard: Option<ShardVersion>,
+    pub database: Option<DatabaseVersion>,
+}
+
+/// One command under way.
+#[derive(Debug)]
+pub struct Operation {
+    /// The opid of currentOp.
+    pub id: i64,
+    pub started: Instant,
+    pub deadline: Option<Instant>,
+    pub client: Arc<ClientInfo>,
+    pub session: Option<SessionFields>,
+    pub write_concern: WriteConcern,
+    pub read_concern: ReadConcern,
+    pub received: Received,
+    /// `$clusterTime.clusterTime` of the request.
+    pub cluster_time: Option<Timestamp>,
+    /// 0 while alive, else the error code the operation ends with.
+    killed: AtomicI32,
+    kill_notify: Notify,
+}
+
+impl Operation {
+    /// An operation of the node's own, without deadline, session or versions.
+    pub fn internal() -> Operation {
+        Operation {
+            id: 0,
+            started: Instant::now(),
+            deadline: None,
+            client: Arc::new(ClientInfo::default()),
+            session: None,
+            write_concern: WriteConcern::acknowledged(),
+            read_concern: ReadConcern::LOCAL,
+            received: Received::default(),
+            cluster_time: None,
+            killed: AtomicI32::new(0),
+            kill_notify: Notify::new(),
+        }
+    }
+
+    /// Reads the generic arguments out of a command's body, in one pass.
+    pub fn parse(id: i64, client: Arc<ClientInfo>, body: Doc<'_>) -> Result<Operation> {
+        let mut op = Operation { id, client, ..Operation::internal() };
+        let (mut lsid, mut txn_number, mut autocommit, mut start) = (None, None, None, false);
+        let mut stmt_ids = Vec::new();
+        for e in body.iter() {
+            let name = e.name_bytes();
+            // Every generic argument begins with one of these; most of a command's own fields do not.
+            if !matches!(name.first(), Some(b'$' | b'a' | b'd' | b'l' | b'm' | b'r' | b's' | b't' | b'w')) {
+                continue;
+            }
+            match (name, e.value()) {
+                (_, ValueRef::Null) => {}
+                (b"maxTimeMS" | b"maxTimeMSOpOnly", v) => op.set_max_time(v)?,
+                (b"lsid", ValueRef::Document(d)) => lsid = Some(SessionId::parse(d)?),
+                (b"lsid", v) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field 'OperationSessionInfo.lsid' is the wrong type '{}', expected type 'object'",
+                    v.type_name()
+                ),
+                (b"txnNumber", v) => match v {
+                    ValueRef::Int64(n) if n >= 0 => txn_number = Some(n),
+                    ValueRef::Int64(_) => bail!(INVALID_OPTIONS, "Transaction number cannot be negative"),
+                    v => bail!(
+                        TYPE_MISMATCH,
+                        "BSON field 'OperationSessionInfo.txnNumber' is the wrong type '{}', expected type 'long'",
+                        v.type_name()
+                    ),
+                },
+                (b"autocommit", ValueRef::Boolean(v)) => autocommit = Some(v),
+                (b"startTransaction", ValueRef::Boolean(v)) => start = v,
+                (b"stmtId", v) => stmt_ids.extend(v.as_i64().and_then(|n| i32::try_from(n).ok())),
+                (b"stmtIds", ValueRef::Array(a)) => stmt_ids
+                    .extend(a.iter().filter_map(|e| e.value().as_i64()).filter_map(|n| i32::try_from(n).ok())),
+                (b"writeConcern", ValueRef::Document(d)) => op.write_concern = WriteConcern::parse(d)?,
+                (b"readConcern", ValueRef::Document(d)) => op.read_concern = ReadConcern::parse(d)?,
+                (b"shardVersion", ValueRef::Document(d)) => {
+                    op.received.shard =
+                        Some(ShardVersion::parse(d).ok_or_else(|| err!(FAILED_TO_PARSE, "bad shardVersion: {d:?}"))?);
+                }
+                (b"databaseVersion", ValueRef::Document(d)) => {
+                    op.received.database = Some(
+                        DatabaseVersion::parse(d)
+                            .ok_or_else(|| err!(FAILED_TO_PARSE, "bad databaseVersion: {d:?}"))?,
+                    );
+                }
+                (b"$clusterTime", ValueRef::Document(d)) => {
+                    op.cluster_time = d.get("clusterTime").and_then(|v| v.as_timestamp());
+                }
+                _ => {}
+            }
+        }
+        if let Some(lsid) = lsid {
+            op.session =
+                Some(SessionFields { lsid, txn_number, autocommit, start_transaction: start, stmt_ids });
+        } else if txn_number.is_some() {
+            bail!(INVALID_OPTIONS, "Transaction number requires a session ID to also be specified");
+        }
+        Ok(op)
+    }
+
+    fn set_max_time(&mut self, v: ValueRef<'_>) -> Result<()> {
+        if !v.is_number() {
+            bail!(
+                TYPE_MISMATCH,
+                "BSON field 'maxTimeMS' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+                v.type_name()
+            );
+        }
+        let ms = match v.as_i64() {
+            Some(ms) => ms,
+            None => bail!(FAILED_TO_PARSE, "maxTimeMS has non-integral value"),
+        };
+        if !(0..=i32::MAX as i64).contains(&ms) {
+            bail!(BAD_VALUE, "{ms} value for maxTimeMS is out of range [0, 2147483647]");
+        }
+        if ms > 0 {
+            self.deadline = self.started.checked_add(Duration::from_millis(ms as u64));
+        }
+        Ok(())
+    }
+
+    pub fn kill(&self, code: i32) {
+        let _ = self.killed.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
+        self.kill_notify.notify_waiters();
+    }
+    pub fn kill_pending(&self) -> bool {
+        self.killed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Fails when the operation was killed or its time is up. Asked between batches.
+    pub fn check_interrupt(&self) -> Result<()> {
+        match self.killed.load(Ordering::Relaxed) {
+            0 => {}
+            codes::MAX_TIME_MS_EXPIRED => bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
+            codes::INTERRUPTED_AT_SHUTDOWN => bail!(INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"),
+            codes::CURSOR_KILLED => bail!(CURSOR_KILLED, "cursor was killed"),
+            code => bail!(code, "operation was interrupted"),
+        }
+        match self.deadline {
+            Some(d) if Instant::now() >= d => bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Awaits `future`, or fails when the operation is killed or its time is up first.
+    pub async fn interruptible<F: Future>(&self, future: F) -> Result<F::Output> {
+        let killed = self.kill_notify.notified();
+        tokio::pin!(killed, future);
+        killed.as_mut().enable();
+        self.check_interrupt()?;
+        match self.deadline {
+            Some(at) => tokio::select! {
+                out = future => Ok(out),
+                _ = killed => self.check_interrupt().and_then(|_| Err(err!(INTERRUPTED, "operation was interrupted"))),
+                _ = tokio::time::sleep_until(at.into()) => Err(err!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit")),
+            },
+            None => tokio::select! {
+                out = future => Ok(out),
+                _ = killed => self.check_interrupt().and_then(|_| Err(err!(INTERRUPTED, "operation was interrupted"))),
+            },
+        }
+    }
+
+    /// Whether this command carries a session and a transaction number: a retryable write, or a transaction.
+    pub fn is_retryable_write(&self) -> bool {
+        self.session.as_ref().is_some_and(|s| s.txn_number.is_some() && s.autocommit.is_none())
+    }
+}

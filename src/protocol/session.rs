@@ -1,0 +1,153 @@
+//! Bookkeeping of retryable writes: which statements of a session's current transaction number were executed.
+//!
+//! The table is *derived*: one function, [`Session::apply`], takes what a log entry says of its session, whether the
+//! entry is being written, replayed at start-up or applied elsewhere. So a restart forgets nothing that the log
+//! remembers, and a retried statement is answered from what it did the first time.
+
+use document::{Result, bail};
+use std::collections::BTreeMap;
+
+/// Where a statement's log entry stands: its timestamp value and term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct EntryTime {
+    pub ts: u64,
+    pub term: i64,
+}
+
+/// What one session has done under its newest transaction number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Session {
+    /// The newest transaction number seen; -1 before the first.
+    pub txn_number: i64,
+    pub last_write: EntryTime,
+    /// Wall-clock milliseconds of the newest write.
+    pub last_write_date: i64,
+    /// Executed statements of `txn_number`, with the entry that each made.
+    pub executed: BTreeMap<i32, EntryTime>,
+    /// The history of `txn_number` is not complete here: an unknown statement may have been executed elsewhere.
+    pub incomplete: bool,
+}
+
+/// What to do with a statement that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statement {
+    Execute,
+    /// It was executed before; the entry says what it did.
+    AlreadyExecuted(EntryTime),
+}
+
+impl Session {
+    pub fn new() -> Session {
+        Session { txn_number: -1, ..Session::default() }
+    }
+
+    /// Whether a command with this transaction number may run.
+    ///
+    /// # Errors
+    /// TransactionTooOld (225) when a newer number was used already.
+    pub fn begin(&mut self, txn_number: i64, session: &str) -> Result<()> {
+        if txn_number < self.txn_number {
+            bail!(
+                TRANSACTION_TOO_OLD,
+                "Cannot start transaction with {{ txnNumber: {txn_number} }} on session {session} because a newer transaction with txnNumberAndRetryCounter {{ txnNumber: {} }} has already started on this session.",
+                self.txn_number
+            );
+        }
+        if txn_number > self.txn_number {
+            self.advance(txn_number);
+        }
+        Ok(())
+    }
+
+    /// Whether statement `stmt` of the current number is to be executed.
+    ///
+    /// # Errors
+    /// IncompleteTransactionHistory (217) when the answer is not known here.
+    pub fn check(&self, stmt: i32) -> Result<Statement> {
+        match self.executed.get(&stmt) {
+            Some(at) => Ok(Statement::AlreadyExecuted(*at)),
+            None if self.incomplete => bail!(
+                INCOMPLETE_TRANSACTION_HISTORY,
+                "Incomplete history detected for transaction {} on session",
+                self.txn_number
+            ),
+            None => Ok(Statement::Execute),
+        }
+    }
+
+    /// Takes in what a log entry says. Entries of older numbers than the current are history and change nothing.
+    pub fn apply(&mut self, txn_number: i64, stmts: &[i32], at: EntryTime, wall_ms: i64) {
+        if txn_number < self.txn_number {
+            return;
+        }
+        if txn_number > self.txn_number {
+            self.advance(txn_number);
+        }
+        for stmt in stmts {
+            self.executed.entry(*stmt).or_insert(at);
+        }
+        if at.ts >= self.last_write.ts {
+            self.last_write = at;
+            self.last_write_date = wall_ms;
+        }
+    }
+
+    fn advance(&mut self, txn_number: i64) {
+        self.txn_number = txn_number;
+        self.executed.clear();
+        self.incomplete = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::codes;
+
+    fn at(ts: u64) -> EntryTime {
+        EntryTime { ts, term: 1 }
+    }
+
+    #[test]
+    fn a_statement_is_executed_once() {
+        let mut s = Session::new();
+        s.begin(5, "s").unwrap();
+        assert_eq!(s.check(0).unwrap(), Statement::Execute);
+        s.apply(5, &[0], at(10), 1);
+        assert_eq!(s.check(0).unwrap(), Statement::AlreadyExecuted(at(10)));
+        assert_eq!(s.check(1).unwrap(), Statement::Execute);
+    }
+
+    #[test]
+    fn every_statement_of_the_number_is_remembered_not_only_the_latest() {
+        let mut s = Session::new();
+        s.apply(5, &[0, 1], at(10), 1);
+        s.apply(5, &[2], at(11), 1);
+        assert_eq!(s.check(0).unwrap(), Statement::AlreadyExecuted(at(10)));
+        assert_eq!(s.check(2).unwrap(), Statement::AlreadyExecuted(at(11)));
+    }
+
+    #[test]
+    fn an_older_number_is_refused_and_its_entries_change_nothing() {
+        let mut s = Session::new();
+        s.begin(5, "s").unwrap();
+        assert_eq!(s.begin(4, "s").unwrap_err().code, codes::TRANSACTION_TOO_OLD);
+        s.apply(4, &[0], at(3), 1);
+        assert_eq!(s.check(0).unwrap(), Statement::Execute);
+    }
+
+    #[test]
+    fn a_newer_number_forgets_the_statements_of_the_older() {
+        let mut s = Session::new();
+        s.apply(5, &[0], at(10), 1);
+        s.begin(6, "s").unwrap();
+        assert_eq!(s.check(0).unwrap(), Statement::Execute);
+    }
+
+    #[test]
+    fn an_incomplete_history_is_never_run_again() {
+        let mut s = Session { incomplete: true, txn_number: 3, ..Session::new() };
+        s.begin(3, "s").unwrap();
+        assert_eq!(s.check(0).unwrap_err().code, codes::INCOMPLETE_TRANSACTION_HISTORY);
+    }
+}

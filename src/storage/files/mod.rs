@@ -160,7 +160,11 @@ impl fmt::Display for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LockError::InUse(path) => {
-                write!(f, "Unable to lock the lock file: {}. Another mongod instance is already running on the data directory", path.display())
+                write!(
+                    f,
+                    "Unable to lock the lock file: {}. Another mongod instance is already running on the data directory",
+                    path.display()
+                )
             }
             LockError::Io(error) => write!(f, "Unable to lock the lock file: {error}"),
         }

@@ -433,7 +433,10 @@ impl Files for SimulatedDisk {
         if !state.names.contains_key(path) {
             return Err(not_found(path));
         }
-        Self::rename_names(&mut state, vec![NameChange { path: path.to_owned(), inode: None, with_previous: false }])
+        Self::rename_names(
+            &mut state,
+            vec![NameChange { path: path.to_owned(), inode: None, with_previous: false }],
+        )
     }
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {

@@ -82,6 +82,7 @@
 //! the one case this does not cover, and then only for times that were never written to the log.
 
 mod clock;
+mod cut;
 mod frame;
 mod reader;
 mod recovery;
@@ -99,16 +100,18 @@ pub use recovery::{RecoveryReport, TornTail};
 pub use tail::Payload;
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use crate::files::{Files, MemoryFiles};
-use writer::Shared;
+use tail::Tail;
+use waiters::block_on;
+use writer::{Shared, Writer};
 
 /// A place in the stream of frames; see the head of this file.
 pub type Position = u64;
@@ -143,7 +146,7 @@ pub enum SyncPolicy {
         /// 100 ms in the real server.
         interval: Duration,
     },
-    /// Never, except at shutdown: appended counts as durable.
+    /// Never: appended counts as durable. The bytes are handed to the files now and then, and at shutdown.
     Never,
 }
 
@@ -282,7 +285,8 @@ pub struct Log {
 
 impl Log {
     /// Opens the log in `dir`, which is created where missing. Every frame from `start_at` (the checkpoint's position;
-    /// `None`: the oldest) is given to `replay` in order. Refuses damaged logs; cuts a torn tail.
+    /// `None`: the oldest) is given to `replay` in order. Refuses damaged logs; cuts a torn tail. What is found is
+    /// durable when this returns. The caller then raises the term.
     pub fn open(
         files: Arc<dyn Files>,
         dir: &Path,
@@ -291,181 +295,276 @@ impl Log {
         replay: &mut dyn FnMut(&FrameRef<'_>) -> Result<(), LogError>,
     ) -> Result<(Log, RecoveryReport), LogError> {
         let files: Arc<dyn Files> = if options.in_memory { Arc::new(MemoryFiles::default()) } else { files };
-        let _ = (files, dir, start_at, replay);
-        todo!()
+        let found = recovery::recover(&*files, dir, start_at, replay)?;
+        let clock_start = clock_start(found.ts_bound, options.clock.now_millis());
+        let newest = found.newest.unwrap_or_default();
+        let mut writer = Writer::new(found.end, found.checksum, newest);
+        writer.current = found.segments.last().cloned();
+        if let Some(current) = &writer.current {
+            let length = current.file.len();
+            writer.allocated = length.map_err(|error| LogError::io("read", &current.path, &error))?;
+        }
+        let tail = Tail::new(found.end, clock_start - 1, found.last.term, newest);
+        let shared = Shared::new(files, dir.to_owned(), options, found.segments, writer, tail);
+        let shared = Arc::new(shared);
+        shared.settle(found.unsure)?;
+        if found.newest.is_none() {
+            shared.find_newest()?;
+        }
+        let report = RecoveryReport {
+            first_position: shared.first_position(),
+            end_position: found.end,
+            frames_replayed: found.replayed,
+            torn: found.torn,
+            last_optime: found.last,
+            clock_start,
+        };
+        let thread = start_thread(&shared)?;
+        Ok((Log { shared, thread: Mutex::new(Some(thread)) }, report))
     }
 
     /// Appends one frame for each entry, a payload being the concatenation of its slices, with consecutive timestamps.
     /// Neither waits nor fails; payloads above [`MAX_PAYLOAD`] must have been refused by [`admit`](Self::admit).
     pub fn append(&self, class: Class, entries: &[&[&[u8]]]) -> Appended {
-        let _ = (class, entries);
-        todo!()
+        let size = |i: usize| entries[i].iter().map(|slice| slice.len()).sum();
+        self.push(class, entries.len(), size, |i, _, payload| {
+            entries[i].iter().for_each(|slice| payload.extend(slice));
+        })
     }
 
     /// Appends `n` frames whose payloads `write` produces, given the index and the timestamp of each. `write` runs
-    /// under the log's mutex: it copies bytes and nothing else.
+    /// under the log's mutex: it copies bytes and nothing else; a panic in it aborts the process.
     pub fn append_with(
         &self,
         class: Class,
         n: usize,
         write: impl FnMut(usize, u64, &mut Payload<'_>),
     ) -> Appended {
-        let _ = (class, n, write);
-        todo!()
+        self.push(class, n, |_| 1024, write)
+    }
+
+    fn push(
+        &self,
+        class: Class,
+        n: usize,
+        size: impl Fn(usize) -> usize,
+        write: impl FnMut(usize, u64, &mut Payload<'_>),
+    ) -> Appended {
+        let wall = self.shared.options.clock.now_millis();
+        let appended = {
+            let mut tail = self.shared.tail.lock();
+            let appended = tail.append(class, wall, n, size, write);
+            self.shared.appended.store(appended.position, Ordering::SeqCst);
+            appended
+        };
+        self.shared.announce(appended.position);
+        appended
     }
 
     /// Waits while too many bytes are unwritten. To be asked, before any latch is taken, with the size of the largest
     /// entry; an error means that the write must be refused.
     pub async fn admit(&self, bytes: u64) -> Result<(), LogError> {
-        let _ = bytes;
-        poll_fn(|_| todo!()).await
+        let shared = &*self.shared;
+        if bytes > MAX_PAYLOAD {
+            return Err(LogError::TooLarge(bytes));
+        }
+        let enough = self.appended().saturating_sub(shared.options.buffer_bytes);
+        let check = || {
+            let health = shared.health().and_then(|()| shared.open());
+            let written = shared.written.load(Ordering::SeqCst);
+            (health.is_err() || written >= enough).then_some(health)
+        };
+        shared.written_waiters.wait(enough, check).await
     }
 
     /// [`admit`](Self::admit) for a thread that may block.
     pub fn admit_blocking(&self, bytes: u64) -> Result<(), LogError> {
-        let _ = bytes;
-        todo!()
+        block_on(self.admit(bytes))
     }
 
     /// Position up to which the log is durable (under [`SyncPolicy::Never`]: appended).
     pub fn durable(&self) -> Position {
-        todo!()
+        self.shared.durable()
     }
 
     /// Position up to which the log is appended.
     pub fn appended(&self) -> Position {
-        todo!()
+        self.shared.appended.load(Ordering::SeqCst)
     }
 
     /// Waits until the log is durable up to `position`, asking for a sync at once.
     pub async fn wait_durable(&self, position: Position) -> Result<(), LogError> {
-        let _ = position;
-        poll_fn(|_| todo!()).await
+        if !self.shared.never_syncs() && self.shared.durable() < position {
+            self.shared.request(position);
+        }
+        self.wait_durable_passive(position).await
     }
 
     /// Waits until the log is durable up to `position` without asking for a sync (tailing readers of durable frames).
     pub async fn wait_durable_passive(&self, position: Position) -> Result<(), LogError> {
-        let _ = position;
-        poll_fn(|_| todo!()).await
+        let shared = &*self.shared;
+        let epoch = shared.epoch.load(Ordering::SeqCst);
+        let check = || shared.durable_answer(position, epoch);
+        shared.durable_waiters.wait(position, check).await
     }
 
     /// [`wait_durable`](Self::wait_durable) for a thread that may block.
     pub fn wait_durable_blocking(&self, position: Position) -> Result<(), LogError> {
-        let _ = position;
-        todo!()
+        block_on(self.wait_durable(position))
     }
 
     /// Waits until something is appended after `position` (tailing cursors).
     pub async fn wait_appended(&self, position: Position) -> Result<(), LogError> {
-        let _ = position;
-        poll_fn(|_| todo!()).await
+        let shared = &*self.shared;
+        let epoch = shared.epoch.load(Ordering::SeqCst);
+        let check = || match shared.lowest_cut_since(epoch) {
+            Some(end) if end < position => Some(Err(LogError::Truncated { asked: position, end })),
+            _ if shared.appended.load(Ordering::SeqCst) > position => Some(Ok(())),
+            _ => shared.open().err().map(Err),
+        };
+        shared.appended_waiters.wait(position.saturating_add(1), check).await
     }
 
-    /// Whether the log still works.
+    /// Whether the log still works: an error after a failed write or sync, or after shutdown.
     pub fn health(&self) -> Result<(), LogError> {
-        todo!()
+        self.shared.health().and_then(|()| self.shared.open())
     }
 
     /// Optime of the newest frame of class oplog; zero where there is none.
     pub fn last_optime(&self) -> OpTime {
-        todo!()
+        self.shared.tail.lock().newest.optime
     }
 
     /// Wall time of the newest frame of class oplog, milliseconds.
     pub fn last_wall(&self) -> i64 {
-        todo!()
+        self.shared.tail.lock().newest.wall
     }
 
     /// Optime of the newest durable frame of class oplog.
     pub fn durable_optime(&self) -> OpTime {
-        todo!()
+        self.shared.durable_stamp().optime
     }
 
     /// Wall time of the newest durable frame of class oplog, milliseconds.
     pub fn durable_wall(&self) -> i64 {
-        todo!()
+        self.shared.durable_stamp().wall
     }
 
     /// Lets every later timestamp be above `ts`.
     pub fn advance_clock(&self, ts: u64) {
-        let _ = ts;
-        todo!()
+        let mut tail = self.shared.tail.lock();
+        tail.last_ts = tail.last_ts.max(ts);
     }
 
     /// A fresh timestamp without an entry, above all handed out before.
     pub fn reserve_ts(&self) -> u64 {
-        todo!()
+        let wall = self.shared.options.clock.now_millis();
+        self.shared.tail.lock().next_ts(wall)
     }
 
     /// The newest timestamp handed out or advanced to.
     pub fn last_ts(&self) -> u64 {
-        todo!()
+        self.shared.tail.lock().last_ts
     }
 
     /// The term given to frames.
     pub fn term(&self) -> i64 {
-        todo!()
+        self.shared.tail.lock().term
     }
 
     /// Sets the term of frames appended from now on.
     pub fn set_term(&self, term: i64) {
-        let _ = term;
-        todo!()
+        self.shared.tail.lock().term = term;
     }
 
     /// A reader of frames, appended ones included, from `from` on.
     pub fn reader(&self, from: ReadFrom) -> Result<LogReader, LogError> {
-        let _ = from;
-        todo!()
+        LogReader::open(&self.shared, from)
     }
 
     /// A reader backwards, newest first, of the frames that end at or before `from` (`None`: the end).
     pub fn reverse_reader(&self, from: Option<Position>) -> Result<ReverseReader, LogError> {
-        let _ = from;
-        todo!()
+        ReverseReader::open(&self.shared, from)
     }
 
     /// The newest frame, of a class where one is given.
     pub fn last_frame(&self, class: Option<Class>) -> Result<Option<Frame>, LogError> {
-        let _ = class;
-        todo!()
+        let mut reader = self.reverse_reader(None)?;
+        while let Some(frame) = reader.next()? {
+            if class.is_none_or(|class| class == frame.class) {
+                return Ok(Some(frame.to_owned()));
+            }
+        }
+        Ok(None)
     }
 
-    /// Removes whole segments that end at or before `position`.
+    /// Removes whole segments that end at or before `position`, but never one whose successor is not durable.
     pub fn truncate_before(&self, position: Position) -> Result<(), LogError> {
-        let _ = position;
-        todo!()
+        cut::truncate_before(&self.shared, position)
     }
 
     /// Cuts everything from `position` (the end of the last frame to keep) on. The caller keeps appenders out. The clock
-    /// does not go back. Waiters get [`LogError::Truncated`].
+    /// does not go back. Waiters for what was cut get [`LogError::Truncated`], and so do readers beyond it.
     pub fn truncate_after(&self, position: Position) -> Result<(), LogError> {
-        let _ = position;
-        todo!()
+        cut::truncate_after(&self.shared, position)
     }
 
     /// Position of the oldest frame kept.
     pub fn first_position(&self) -> Position {
-        todo!()
+        self.shared.first_position()
     }
 
-    /// Timestamp of the oldest frame kept.
+    /// Timestamp of the oldest frame kept; none in an empty log.
     pub fn first_ts(&self) -> Option<u64> {
-        todo!()
+        let mut reader = self.reader(ReadFrom::Start).ok()?;
+        Some(reader.next().ok()??.optime.ts)
     }
 
     /// Bytes of frames kept.
     pub fn bytes(&self) -> u64 {
-        todo!()
+        self.appended().saturating_sub(self.first_position())
     }
 
     /// The position that [`truncate_before`](Self::truncate_before) may be given so that `retain_bytes` are kept.
     pub fn retention_position(&self) -> Position {
-        todo!()
+        self.appended().saturating_sub(self.shared.options.retain_bytes).max(self.first_position())
     }
 
-    /// Writes and syncs everything, and ends the log's thread. Later appends are lost.
+    /// Writes and syncs everything, and ends the log's thread. Nothing may be appended afterwards; waiters for more get
+    /// [`LogError::Closed`]. A second call does nothing.
     pub fn shutdown(&self) -> Result<(), LogError> {
-        todo!()
+        let thread = self.thread.lock().take();
+        self.shared.stop();
+        if let Some(thread) = thread {
+            // The thread aborts the process rather than panic, so there is nothing to learn from joining it.
+            let _ = thread.join();
+        }
+        self.shared.health()
     }
+}
+
+impl Drop for Log {
+    // Who wants to know whether everything reached the disk calls `shutdown`.
+    fn drop(&mut self) {
+        let _ = self.shutdown();
+    }
+}
+
+/// The first timestamp of this run; see "The clock" at the head of this file.
+fn clock_start(ts_bound: u64, wall: i64) -> u64 {
+    let wall_seconds = (wall / 1000).clamp(0, i64::from(u32::MAX)) as u64;
+    let seconds = (ts_bound >> 32).max(wall_seconds) + 1;
+    seconds.min(u64::from(u32::MAX)) << 32 | 1
+}
+
+fn start_thread(shared: &Arc<Shared>) -> Result<std::thread::JoinHandle<()>, LogError> {
+    let running = Arc::clone(shared);
+    let body = move || {
+        let run = std::panic::AssertUnwindSafe(|| running.run());
+        if std::panic::catch_unwind(run).is_err() {
+            std::process::abort();
+        }
+    };
+    let thread = std::thread::Builder::new().name("log".to_owned()).spawn(body);
+    thread.map_err(|error| LogError::io("start the thread of", &shared.dir, &error))
 }

@@ -1,1 +1,506 @@
-pub(super) struct Shared;
+//! What appenders, readers and the log's thread share, and that thread.
+//!
+//! The thread sleeps until one of: somebody waits for a position (`requested`), enough is unwritten, the interval since
+//! the first unsynced append has passed, the log is shut down. Then it makes a *round*: take every chunk, seal and write
+//! the frames, sync if it is time, publish, wake. Whatever is appended during a round goes into the next.
+//!
+//! Sleeping and waking: the thread states how it sleeps, then looks once more at what it waits for; an appender or waiter
+//! stores its number, then looks how the thread sleeps. Both orders are total (`SeqCst`), so one sees the other.
+//!
+//! Lock order: `writer`, `segments`, `tail`. A reader takes `tail` and `segments` one after the other, never both.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::frame::{Head, seal};
+use super::segment::{INDEX_STEP, Index, SEGMENT_HEAD, Segment, SegmentHead, segment_path};
+use super::tail::{Chunk, Stamp, Tail};
+use super::waiters::Waiters;
+use super::{Class, LogError, LogOptions, Position, ReverseReader, SyncPolicy};
+use crate::files::Files;
+
+/// The thread writes when this much is unwritten, even if nobody waits.
+const WRITE_AT: u64 = 1 << 20;
+
+/// Sealed bytes are handed to the file in pieces of about this size.
+const WRITE_PIECE: usize = 1 << 20;
+
+/// Segments are preallocated in steps of this size.
+const ALLOCATE_STEP: u64 = 1 << 20;
+
+/// How long unwritten bytes stay in memory under `SyncPolicy::Never`.
+const LAZY_WRITE: Duration = Duration::from_millis(100);
+
+const AWAKE: u8 = 0;
+const SLEEPING: u8 = 1;
+const IDLE: u8 = 2;
+
+pub(super) struct Shared {
+    pub(super) files: Arc<dyn Files>,
+    pub(super) dir: PathBuf,
+    pub(super) options: LogOptions,
+    pub(super) tail: Mutex<Tail>,
+    pub(super) segments: RwLock<Vec<Arc<Segment>>>,
+    pub(super) writer: Mutex<Writer>,
+    pub(super) trimming: Mutex<()>,
+    pub(super) appended: AtomicU64,
+    pub(super) written: AtomicU64,
+    pub(super) synced: AtomicU64,
+    pub(super) durable_stamp: Mutex<Stamp>,
+    requested: AtomicU64,
+    sleep: AtomicU8,
+    thread: OnceLock<Thread>,
+    stop: AtomicBool,
+    closed: AtomicBool,
+    failed: AtomicBool,
+    failure: OnceLock<LogError>,
+    pub(super) durable_waiters: Waiters,
+    pub(super) written_waiters: Waiters,
+    pub(super) appended_waiters: Waiters,
+    /// How often the log was cut, and where.
+    pub(super) epoch: AtomicU64,
+    pub(super) cuts: Mutex<Vec<Position>>,
+}
+
+/// What only the holder of the writer's lock touches: the end of the files.
+pub(super) struct Writer {
+    /// End of what was handed to the files.
+    pub(super) position: Position,
+    /// Checksum of the last frame before `position`.
+    pub(super) checksum: u32,
+    /// Newest oplog frame before `position`.
+    pub(super) newest: Stamp,
+    /// Bytes the last segment's file has.
+    pub(super) allocated: u64,
+    /// The last segment's name is not durable yet.
+    pub(super) name_unsynced: bool,
+    /// The segment being written: the last of `Shared::segments`.
+    pub(super) current: Option<Arc<Segment>>,
+    /// Where the next index mark is due.
+    next_mark: Position,
+    /// Sealed frames not yet handed to the file; they begin at `position`.
+    sealed: Vec<u8>,
+}
+
+impl Writer {
+    pub(super) fn new(position: Position, checksum: u32, newest: Stamp) -> Self {
+        Writer {
+            position,
+            checksum,
+            newest,
+            allocated: 0,
+            name_unsynced: false,
+            current: None,
+            next_mark: position,
+            sealed: Vec::new(),
+        }
+    }
+
+    /// Goes on from `position` after a cut.
+    pub(super) fn restart(&mut self, position: Position, checksum: u32, newest: Stamp) {
+        self.position = position;
+        self.checksum = checksum;
+        self.newest = newest;
+        self.next_mark = position;
+    }
+
+    fn write(&mut self, shared: &Shared, chunks: &[Arc<Chunk>]) -> Result<(), LogError> {
+        for chunk in chunks {
+            let mut rest = chunk.bytes.as_slice();
+            while let Some(head) = Head::decode(rest) {
+                let (frame, after) = rest.split_at(head.size());
+                self.seal_frame(shared, &head, frame)?;
+                rest = after;
+            }
+            self.newest = chunk.newest.unwrap_or(self.newest);
+        }
+        self.flush(shared)
+    }
+
+    fn seal_frame(&mut self, shared: &Shared, head: &Head, frame: &[u8]) -> Result<(), LogError> {
+        let segment = self.segment_for(shared, head)?;
+        if head.position >= self.next_mark || head.position == segment.base {
+            segment.index.write().note(head.position, head.ts);
+            self.next_mark = head.position + INDEX_STEP;
+        }
+        let at = self.sealed.len();
+        self.sealed.extend_from_slice(frame);
+        let synced = shared.synced.load(Ordering::Relaxed);
+        self.checksum = seal(&mut self.sealed[at..], synced, self.checksum);
+        if self.sealed.len() >= WRITE_PIECE { self.flush(shared) } else { Ok(()) }
+    }
+
+    /// The segment in which the frame goes; begins a new one where the last is full.
+    fn segment_for(&mut self, shared: &Shared, head: &Head) -> Result<Arc<Segment>, LogError> {
+        let Some(last) = self.current.clone() else { return self.begin_segment(shared, head) };
+        let full = head.end() - last.base > shared.options.segment_bytes;
+        if !full || head.position == last.base {
+            return Ok(last);
+        }
+        self.flush(shared)?;
+        let exact = last.offset(self.position);
+        last.file.set_len(exact).map_err(|error| LogError::io("cut", &last.path, &error))?;
+        if shared.options.sync != SyncPolicy::Never {
+            self.sync(shared)?;
+        }
+        self.begin_segment(shared, head)
+    }
+
+    fn begin_segment(&mut self, shared: &Shared, head: &Head) -> Result<Arc<Segment>, LogError> {
+        let path = segment_path(&shared.dir, head.position);
+        let io = |operation, error: &std::io::Error| LogError::io(operation, &path, error);
+        let file = shared.files.create(&path).map_err(|error| io("create", &error))?;
+        let segment_head = SegmentHead {
+            previous: self.checksum,
+            base: head.position,
+            first_ts: head.ts,
+            synced: shared.synced.load(Ordering::Relaxed),
+        };
+        file.write_at(&segment_head.encode(), 0).map_err(|error| io("write", &error))?;
+        self.allocated = SEGMENT_HEAD as u64;
+        self.name_unsynced = true;
+        let segment = Arc::new(Segment {
+            base: head.position,
+            first_ts: head.ts,
+            previous: self.checksum,
+            path,
+            file,
+            index: RwLock::new(Index { marks: Vec::new(), complete: true }),
+        });
+        shared.segments.write().push(Arc::clone(&segment));
+        self.current = Some(Arc::clone(&segment));
+        Ok(segment)
+    }
+
+    /// Hands the sealed frames to the file.
+    fn flush(&mut self, shared: &Shared) -> Result<(), LogError> {
+        let Some(segment) = self.current.clone().filter(|_| !self.sealed.is_empty()) else { return Ok(()) };
+        let offset = segment.offset(self.position);
+        let end = offset + self.sealed.len() as u64;
+        if end > self.allocated {
+            let full = SEGMENT_HEAD as u64 + shared.options.segment_bytes;
+            let step = (end + ALLOCATE_STEP).min(full).max(end);
+            let allocate = segment.file.preallocate(step);
+            allocate.map_err(|error| LogError::io("preallocate", &segment.path, &error))?;
+            self.allocated = step;
+        }
+        let write = segment.file.write_at(&self.sealed, offset);
+        write.map_err(|error| LogError::io("write", &segment.path, &error))?;
+        self.position += self.sealed.len() as u64;
+        self.sealed.clear();
+        self.sealed.shrink_to(2 * WRITE_PIECE);
+        shared.written.store(self.position, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Makes durable what was handed to the files, and says so.
+    pub(super) fn sync(&mut self, shared: &Shared) -> Result<(), LogError> {
+        if let Some(segment) = self.current.clone() {
+            self.sync_segment(shared, &segment)?;
+        }
+        shared.synced.store(self.position, Ordering::SeqCst);
+        *shared.durable_stamp.lock() = self.newest;
+        shared.durable_waiters.wake(self.position);
+        Ok(())
+    }
+
+    fn sync_segment(&mut self, shared: &Shared, segment: &Segment) -> Result<(), LogError> {
+        segment.file.sync().map_err(|error| LogError::io("sync", &segment.path, &error))?;
+        if self.name_unsynced {
+            let names = shared.files.sync_dir(&shared.dir);
+            names.map_err(|error| LogError::io("sync directory", &shared.dir, &error))?;
+            self.name_unsynced = false;
+        }
+        Ok(())
+    }
+
+    /// Cuts what was preallocated and not used.
+    fn finish(&mut self, shared: &Shared) -> Result<(), LogError> {
+        let Some(segment) = self.current.clone() else { return Ok(()) };
+        let exact = segment.offset(self.position);
+        segment.file.set_len(exact).map_err(|error| LogError::io("cut", &segment.path, &error))?;
+        self.allocated = exact;
+        if shared.options.sync != SyncPolicy::Never { self.sync(shared) } else { Ok(()) }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        files: Arc<dyn Files>,
+        dir: PathBuf,
+        options: LogOptions,
+        segments: Vec<Arc<Segment>>,
+        writer: Writer,
+        tail: Tail,
+    ) -> Shared {
+        let end = writer.position;
+        Shared {
+            files,
+            dir,
+            options,
+            durable_stamp: Mutex::new(writer.newest),
+            tail: Mutex::new(tail),
+            segments: RwLock::new(segments),
+            writer: Mutex::new(writer),
+            trimming: Mutex::default(),
+            appended: AtomicU64::new(end),
+            written: AtomicU64::new(end),
+            synced: AtomicU64::new(end),
+            requested: AtomicU64::new(0),
+            sleep: AtomicU8::new(AWAKE),
+            thread: OnceLock::new(),
+            stop: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+            failure: OnceLock::new(),
+            durable_waiters: Waiters::default(),
+            written_waiters: Waiters::default(),
+            appended_waiters: Waiters::default(),
+            epoch: AtomicU64::new(0),
+            cuts: Mutex::default(),
+        }
+    }
+
+    pub(super) fn never_syncs(&self) -> bool {
+        self.options.sync == SyncPolicy::Never
+    }
+
+    pub(super) fn durable(&self) -> Position {
+        let position = if self.never_syncs() { &self.appended } else { &self.synced };
+        position.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn health(&self) -> Result<(), LogError> {
+        if !self.failed.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let reason = self.failure.get().map_or_else(|| "unknown".to_owned(), LogError::to_string);
+        Err(LogError::Failed(reason))
+    }
+
+    /// An error once the log is shut down or has failed.
+    pub(super) fn open(&self) -> Result<(), LogError> {
+        self.health()?;
+        if self.closed.load(Ordering::SeqCst) { Err(LogError::Closed) } else { Ok(()) }
+    }
+
+    /// What is known about `position` being durable, to a waiter that began in `epoch`; none: wait.
+    pub(super) fn durable_answer(&self, position: Position, epoch: u64) -> Option<Result<(), LogError>> {
+        if let Some(end) = self.lowest_cut_since(epoch)
+            && position > end
+        {
+            return Some(Err(LogError::Truncated { asked: position, end }));
+        }
+        // Without syncs nothing but the health of the log stands behind "durable".
+        if self.never_syncs()
+            && let Err(error) = self.health()
+        {
+            return Some(Err(error));
+        }
+        if self.durable() >= position {
+            return Some(Ok(()));
+        }
+        self.open().err().map(Err)
+    }
+
+    /// The lowest position at which the log was cut after `epoch`.
+    pub(super) fn lowest_cut_since(&self, epoch: u64) -> Option<Position> {
+        if self.epoch.load(Ordering::SeqCst) == epoch {
+            return None;
+        }
+        let cuts = self.cuts.lock();
+        cuts.get(usize::try_from(epoch).ok()?..)?.iter().copied().min()
+    }
+
+    pub(super) fn durable_stamp(&self) -> Stamp {
+        if self.never_syncs() { self.tail.lock().newest } else { *self.durable_stamp.lock() }
+    }
+
+    /// After opening: makes durable what was found beyond every statement (a killed process leaves frames in the
+    /// operating system's cache, which a power failure would still take away).
+    pub(super) fn settle(&self, unsure: bool) -> Result<(), LogError> {
+        if !unsure || self.never_syncs() {
+            return Ok(());
+        }
+        for segment in self.segments.read().iter().filter(|segment| segment.index.read().complete) {
+            segment.file.sync().map_err(|error| LogError::io("sync", &segment.path, &error))?;
+        }
+        self.files.sync_dir(&self.dir).map_err(|error| LogError::io("sync directory", &self.dir, &error))
+    }
+
+    /// Looks for the newest oplog frame in segments that were not read when the log was opened.
+    pub(super) fn find_newest(self: &Arc<Self>) -> Result<(), LogError> {
+        let newest = self.newest_before(self.appended.load(Ordering::SeqCst))?;
+        self.writer.lock().newest = newest;
+        self.tail.lock().newest = newest;
+        *self.durable_stamp.lock() = newest;
+        Ok(())
+    }
+
+    /// The newest oplog frame that ends at or before `position`.
+    pub(super) fn newest_before(self: &Arc<Self>, position: Position) -> Result<Stamp, LogError> {
+        let mut reader = ReverseReader::open(self, Some(position))?;
+        while let Some(frame) = reader.next()? {
+            if frame.class == Class::Oplog {
+                return Ok(Stamp { optime: frame.optime, wall: frame.wall });
+            }
+        }
+        Ok(Stamp::default())
+    }
+
+    pub(super) fn fail(&self, error: LogError) {
+        let _ = self.failure.set(error);
+        self.failed.store(true, Ordering::SeqCst);
+        self.wake_everybody();
+    }
+
+    pub(super) fn wake_everybody(&self) {
+        self.durable_waiters.wake_all();
+        self.written_waiters.wake_all();
+        self.appended_waiters.wake_all();
+    }
+
+    /// Publishes what was appended.
+    pub(super) fn announce(&self, position: Position) {
+        self.appended_waiters.wake(position);
+        let unwritten = position.saturating_sub(self.written.load(Ordering::Relaxed));
+        match self.sleep.load(Ordering::SeqCst) {
+            IDLE => self.wake_thread(),
+            SLEEPING if unwritten >= WRITE_AT => self.wake_thread(),
+            _ => {}
+        }
+    }
+
+    /// Asks for a sync up to `position`.
+    pub(super) fn request(&self, position: Position) {
+        self.requested.fetch_max(position, Ordering::SeqCst);
+        self.wake_thread();
+    }
+
+    pub(super) fn forget_requests_above(&self, position: Position) {
+        self.requested.fetch_min(position, Ordering::SeqCst);
+    }
+
+    pub(super) fn wake_thread(&self) {
+        if self.sleep.load(Ordering::SeqCst) != AWAKE
+            && let Some(thread) = self.thread.get()
+        {
+            thread.unpark();
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Writes everything appended; the caller holds the writer's lock.
+    pub(super) fn write_all(&self, writer: &mut Writer) -> Result<(), LogError> {
+        let chunks = self.tail.lock().take();
+        writer.write(self, &chunks)?;
+        drop(chunks);
+        self.tail.lock().release();
+        self.written_waiters.wake(writer.position);
+        Ok(())
+    }
+
+    fn round(&self, sync: bool) -> Result<(), LogError> {
+        let mut writer = self.writer.lock();
+        self.health()?;
+        self.write_all(&mut writer)?;
+        if sync && !self.never_syncs() { writer.sync(self) } else { Ok(()) }
+    }
+
+    /// The log's thread.
+    pub(super) fn run(&self) {
+        let _ = self.thread.set(std::thread::current());
+        let result = self.rounds();
+        if let Err(error) = result {
+            self.fail(error);
+        }
+        self.closed.store(true, Ordering::SeqCst);
+        self.wake_everybody();
+    }
+
+    fn rounds(&self) -> Result<(), LogError> {
+        let interval = match self.options.sync {
+            SyncPolicy::Group { interval } => interval,
+            SyncPolicy::Never => LAZY_WRITE,
+        };
+        let mut unsynced_since: Option<Instant> = None;
+        loop {
+            let waited = unsynced_since.map(|since| since.elapsed());
+            let work = self.work(waited.is_some_and(|waited| waited >= interval));
+            match work {
+                Work::Stop => {
+                    self.round(true)?;
+                    if self.appended.load(Ordering::SeqCst) == self.written.load(Ordering::SeqCst) {
+                        return self.writer.lock().finish(self);
+                    }
+                }
+                Work::Write => self.round(false)?,
+                Work::Sync => {
+                    self.round(true)?;
+                    unsynced_since = None;
+                }
+                Work::Later => {
+                    unsynced_since.get_or_insert_with(Instant::now);
+                    self.doze(SLEEPING, Some(interval.saturating_sub(waited.unwrap_or_default())));
+                }
+                Work::Nothing => {
+                    unsynced_since = None;
+                    self.doze(IDLE, None);
+                }
+            }
+        }
+    }
+
+    fn work(&self, interval_passed: bool) -> Work {
+        let appended = self.appended.load(Ordering::SeqCst);
+        let written = self.written.load(Ordering::SeqCst);
+        let done = if self.never_syncs() { written } else { self.synced.load(Ordering::SeqCst) };
+        if self.stop.load(Ordering::SeqCst) {
+            Work::Stop
+        } else if done >= appended {
+            Work::Nothing
+        } else if interval_passed || self.requested.load(Ordering::SeqCst).min(appended) > done {
+            Work::Sync
+        } else if appended.saturating_sub(written) >= WRITE_AT {
+            Work::Write
+        } else {
+            Work::Later
+        }
+    }
+
+    fn doze(&self, how: u8, longest: Option<Duration>) {
+        self.sleep.store(how, Ordering::SeqCst);
+        let still = matches!((self.work(false), how), (Work::Nothing, IDLE) | (Work::Later, SLEEPING));
+        match longest {
+            _ if !still => {}
+            None => std::thread::park(),
+            Some(longest) => std::thread::park_timeout(longest),
+        }
+        self.sleep.store(AWAKE, Ordering::SeqCst);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// Write and sync everything, then end.
+    Stop,
+    /// Write and sync.
+    Sync,
+    /// Write, because much is in memory.
+    Write,
+    /// Nothing until the interval has passed.
+    Later,
+    /// Nothing at all.
+    Nothing,
+}

@@ -7,6 +7,7 @@
 //! see arrive in [`ParseContext`].
 
 pub mod accumulator;
+pub mod computed;
 pub mod explain;
 pub mod expression;
 pub mod matcher;

@@ -1,30 +1,253 @@
-//! Filters.
+//! Filters: parsed once into a tree, then asked of the raw bytes of many documents.
+//!
+//! ```text
+//! {a: 1, "b.c": {$gt: 2, $ne: 5}}   parse    And[ a = 1, b.c > 2, Not[b.c = 5] ]
+//! ```
+//!
+//! A leaf is true when one of the values its path leads to passes ([`path`]); `$ne`, `$nin`, `$not` and
+//! `{$exists: false}` are negations of the whole leaf, so that they hold when no value passes. Nothing is decoded but the values asked for.
+
+pub mod ast;
+pub mod ops;
+pub mod parse;
+pub mod path;
+pub mod pattern;
+#[cfg(test)]
+mod tests;
+
+pub use ast::{Comparison, Condition, Leaf, Node, Operand, Test};
+pub use path::Path;
+
 use crate::ParseContext;
-use document::{Doc, Result, ValueRef, bail};
+use document::{Doc, DocBuf, Element, Result, ValueRef};
+use ops::comparison::{compare_matches, compare_matches_missing};
+use path::{ARRAY, DOCUMENT, LeafArrays, find, inner, walk};
 
 /// A parsed filter.
-#[derive(Clone, Debug, Default)]
-pub struct Matcher {}
+#[derive(Clone, Debug)]
+pub struct Matcher {
+    root: Node,
+    filter: DocBuf,
+}
+
+impl Default for Matcher {
+    fn default() -> Matcher {
+        Matcher::always()
+    }
+}
 
 impl Matcher {
-    pub fn parse(_filter: Doc<'_>, _ctx: &ParseContext) -> Result<Matcher> {
-        bail!(NOT_IMPLEMENTED, "matcher")
+    /// Errors are the real server's: BadValue for an unknown operator or a malformed argument, NotImplemented for an operator that
+    /// is known and not there yet.
+    pub fn parse(filter: Doc<'_>, ctx: &ParseContext) -> Result<Matcher> {
+        Ok(Matcher { root: parse::filter(filter, ctx)?, filter: filter.to_owned() })
     }
+    /// Matches every document.
     pub fn always() -> Matcher {
-        Matcher {}
+        Matcher { root: Node::True, filter: DocBuf::new() }
     }
-    pub fn matches(&self, _doc: Doc<'_>) -> Result<bool> {
-        bail!(NOT_IMPLEMENTED, "matcher")
+    /// A matcher of a part of another's tree; `filter` is what explain prints for it.
+    pub fn from_node(root: Node, filter: DocBuf) -> Matcher {
+        Matcher { root, filter }
     }
-    /// Whether it matches, and the position that a positional `$` means.
-    pub fn matches_with_position(&self, _doc: Doc<'_>) -> Result<(bool, Option<usize>)> {
-        bail!(NOT_IMPLEMENTED, "matcher")
+    pub fn matches(&self, doc: Doc<'_>) -> Result<bool> {
+        eval(&self.root, doc, &mut None)
     }
-    /// Whether one array element matches, read as `$pull` and `$elemMatch` read it.
-    pub fn matches_element(&self, _element: ValueRef<'_>) -> Result<bool> {
-        bail!(NOT_IMPLEMENTED, "matcher")
+    /// Whether it matches, and the array position that a positional `$` means.
+    pub fn matches_with_position(&self, doc: Doc<'_>) -> Result<(bool, Option<usize>)> {
+        let mut position = None;
+        let matched = eval(&self.root, doc, &mut position)?;
+        Ok((matched, position.filter(|_| matched)))
+    }
+    /// Whether one array element that is a document matches; `false` for other elements.
+    pub fn matches_element(&self, element: ValueRef<'_>) -> Result<bool> {
+        match element {
+            ValueRef::Document(d) | ValueRef::Array(d) => self.matches(d),
+            _ => Ok(false),
+        }
     }
     pub fn is_always_true(&self) -> bool {
-        false
+        matches!(self.root, Node::True)
     }
+    pub fn is_always_false(&self) -> bool {
+        matches!(self.root, Node::False)
+    }
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+    /// The document this was parsed from.
+    pub fn filter(&self) -> Doc<'_> {
+        self.filter.doc()
+    }
+    /// The top-level conjuncts that are tests of a path.
+    pub fn leaves(&self) -> impl Iterator<Item = &Leaf> {
+        self.root.conjuncts().iter().filter_map(|n| match n {
+            Node::Leaf(leaf) => Some(leaf),
+            _ => None,
+        })
+    }
+    /// The tests that every match must pass at `path`.
+    pub fn tests_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Test> {
+        self.leaves().filter(move |l| &*l.path.text == path).map(|l| &l.test)
+    }
+    /// The (path, value) pairs a match must equal, from equalities and one-value `$in`s among the top-level conjuncts.
+    pub fn equalities(&self) -> Vec<(&str, ValueRef<'_>)> {
+        self.leaves().filter_map(|l| Some((&*l.path.text, l.test.equality()?))).collect()
+    }
+    /// The value that `path` must equal.
+    pub fn equality(&self, path: &str) -> Option<ValueRef<'_>> {
+        self.leaves().find_map(|l| if &*l.path.text == path { l.test.equality() } else { None })
+    }
+}
+
+impl Test {
+    /// The single value that passes.
+    pub fn equality(&self) -> Option<ValueRef<'_>> {
+        match self {
+            Test::Compare(Comparison::Eq, operand) => Some(operand.value()),
+            Test::In(set) if set.patterns.is_empty() && set.values.len() == 1 => Some(set.values[0].value()),
+            _ => None,
+        }
+    }
+    fn leaf_arrays(&self) -> LeafArrays {
+        match self {
+            Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => LeafArrays::Whole,
+            _ => LeafArrays::Traverse,
+        }
+    }
+    fn matches_missing(&self) -> bool {
+        match self {
+            Test::Compare(op, operand) => compare_matches_missing(*op, operand),
+            Test::In(set) => set.has_null,
+            _ => false,
+        }
+    }
+}
+
+fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool> {
+    match node {
+        Node::Leaf(leaf) => eval_leaf(leaf, doc, position),
+        Node::And(children) => {
+            for child in children {
+                if !eval(child, doc, position)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Node::Or(children) => {
+            for child in children {
+                if eval(child, doc, position)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        Node::Nor(children) => {
+            for child in children {
+                if eval(child, doc, &mut None)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Node::Not(child) => Ok(!eval(child, doc, &mut None)?),
+        Node::Expr(e) => e.eval_bool(doc),
+        Node::Schema(s) => Ok(s.matches(doc)),
+        Node::SampleRate { rate, seed } => Ok(sample(*seed, doc) < *rate),
+        Node::True => Ok(true),
+        Node::False => Ok(false),
+    }
+}
+
+fn eval_leaf(leaf: &Leaf, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool> {
+    // Most predicates are on a top-level field that is no array.
+    if let [part] = &*leaf.path.parts {
+        match find(doc, &part.name) {
+            None => return Ok(leaf.test.matches_missing()),
+            Some(e) if e.tag() != ARRAY => return eval_test(&leaf.test, &e, &mut None),
+            Some(_) => {}
+        }
+    }
+    let mut found = None;
+    let matched = walk(doc, &leaf.path.parts, leaf.test.leaf_arrays(), None, &mut |e, outer| {
+        let mut own = None;
+        let passed = match e {
+            None => leaf.test.matches_missing(),
+            Some(e) => eval_test(&leaf.test, &e, &mut own)?,
+        };
+        if passed {
+            found = outer.or(own);
+        }
+        Ok(passed)
+    })?;
+    if matched && found.is_some() {
+        *position = found;
+    }
+    Ok(matched)
+}
+
+/// Whether one value passes; `$elemMatch` leaves the position of the element it found in `own`.
+fn eval_test(test: &Test, e: &Element<'_>, own: &mut Option<usize>) -> Result<bool> {
+    match test {
+        Test::Compare(op, operand) => Ok(compare_matches(*op, operand, e)),
+        Test::In(set) => Ok(set.matches(e)),
+        Test::Exists => Ok(true),
+        Test::Type(types) => Ok(types.contains(e.tag())),
+        Test::Regex(p) => Ok(p.matches(e)),
+        Test::Size(n) => Ok(e.tag() == ARRAY && inner(e).iter().count() as i64 == *n),
+        Test::ElemMatchObject(node) => elem_match(e, own, |item| match item.tag() {
+            DOCUMENT | ARRAY => eval(node, inner(item), &mut None),
+            _ => Ok(false),
+        }),
+        Test::ElemMatchValue(list) => elem_match(e, own, |item| eval_all(list, item)),
+        Test::Other(test) => Ok(test.matches(e)),
+    }
+}
+
+fn elem_match(
+    array: &Element<'_>,
+    own: &mut Option<usize>,
+    mut accepts: impl FnMut(&Element<'_>) -> Result<bool>,
+) -> Result<bool> {
+    if array.tag() != ARRAY {
+        return Ok(false);
+    }
+    for (i, item) in inner(array).iter().enumerate() {
+        if accepts(&item)? {
+            *own = Some(i);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether one value, taken by itself, passes every condition.
+pub fn eval_all(list: &[Condition], e: &Element<'_>) -> Result<bool> {
+    for condition in list {
+        if !eval_condition(condition, e)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn eval_condition(condition: &Condition, e: &Element<'_>) -> Result<bool> {
+    match condition {
+        Condition::Test(test) => eval_test(test, e, &mut None),
+        Condition::All(list) => eval_all(list, e),
+        Condition::Not(inner) => Ok(!eval_condition(inner, e)?),
+    }
+}
+
+/// A number in [0, 1) that depends on the seed and the document.
+fn sample(seed: u64, doc: Doc<'_>) -> f64 {
+    let mut h = seed ^ 0xcbf2_9ce4_8422_2325;
+    for b in doc.bytes().iter().take(64) {
+        h = (h ^ *b as u64).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    h ^= h >> 31;
+    h = h.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    h ^= h >> 29;
+    (h >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,0 +1,32 @@
+//! An expression together with the variables it was parsed under: what a filter, a projection or an update holds.
+
+use crate::ParseContext;
+use crate::expression::{Expression, Variables, Vars};
+use document::{Doc, Result, Value};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct Computed {
+    expression: Arc<Expression>,
+    vars: Arc<Vars>,
+}
+
+impl Computed {
+    pub fn parse(v: &Value, ctx: &ParseContext) -> Result<Computed> {
+        let names = Variables::with_names(ctx.variables.keys());
+        let expression = Arc::new(Expression::parse(v, &names)?);
+        let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter().map(|(_, v)| v.clone()));
+        vars.cluster_time = (ctx.cluster_time != Default::default()).then_some(ctx.cluster_time);
+        Ok(Computed { expression, vars: Arc::new(vars) })
+    }
+    pub fn expression(&self) -> &Expression {
+        &self.expression
+    }
+    /// The value for `root`; `None` is missing.
+    pub fn eval(&self, root: Doc<'_>) -> Result<Option<Value>> {
+        self.expression.eval(root, &mut (*self.vars).clone())
+    }
+    pub fn eval_bool(&self, root: Doc<'_>) -> Result<bool> {
+        self.expression.eval_bool(root, &mut (*self.vars).clone())
+    }
+}

@@ -1,0 +1,206 @@
+//! A filter as a tree: what the matcher evaluates and the planner reads.
+
+use crate::computed::Computed;
+use crate::matcher::ops::schema::Schema;
+use crate::matcher::path::Path;
+use crate::matcher::pattern::Pattern;
+use document::{DocBuf, Element, Result, Value, ValueRef};
+use std::fmt;
+use std::sync::Arc;
+
+/// A condition on a whole document.
+#[derive(Clone, Debug)]
+pub enum Node {
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Nor(Vec<Node>),
+    Not(Box<Node>),
+    Leaf(Leaf),
+    Expr(Computed),
+    Schema(Arc<Schema>),
+    /// Keeps a document with this probability.
+    SampleRate {
+        rate: f64,
+        seed: u64,
+    },
+    True,
+    False,
+}
+
+/// A test of the values a path leads to: true when one of them passes.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    pub path: Arc<Path>,
+    pub test: Test,
+}
+
+/// A condition on one value, as `$not` and `$elemMatch` nest them.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    Test(Test),
+    All(Vec<Condition>),
+    Not(Box<Condition>),
+}
+
+/// What is asked of one value.
+#[derive(Clone, Debug)]
+pub enum Test {
+    Compare(Comparison, Operand),
+    In(InSet),
+    Exists,
+    Type(TypeSet),
+    Regex(Arc<Pattern>),
+    Size(i64),
+    ElemMatchObject(Box<Node>),
+    ElemMatchValue(Vec<Condition>),
+    /// A test the planner cannot use.
+    Other(Arc<dyn ElementTest>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Eq,
+    Lt,
+    Lte,
+    Gt,
+    Gte,
+}
+
+/// A test with its own type, never true of a missing value.
+pub trait ElementTest: fmt::Debug + Send + Sync {
+    fn matches(&self, e: &Element<'_>) -> bool;
+}
+
+/// A constant of the filter, kept as bytes so that it is read as record values are.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    holder: DocBuf,
+    pub(crate) tag: u8,
+    pub(crate) fast: Fast,
+}
+
+/// The common constants, unpacked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fast {
+    Integer(i64),
+    Double(f64),
+    String,
+    Other,
+}
+
+impl Operand {
+    pub fn new(value: &Value) -> Operand {
+        let fast = match value {
+            Value::Int32(i) => Fast::Integer(*i as i64),
+            Value::Int64(i) => Fast::Integer(*i),
+            Value::Double(d) => Fast::Double(*d),
+            Value::String(_) => Fast::String,
+            _ => Fast::Other,
+        };
+        Operand { holder: value.to_holder(), tag: value.tag(), fast }
+    }
+    pub fn of(e: &Element<'_>) -> Operand {
+        Operand::new(&e.value().to_value())
+    }
+    pub fn value(&self) -> ValueRef<'_> {
+        self.holder.doc().iter().next().map_or(ValueRef::Null, |e| e.value())
+    }
+    /// The bytes of the value as they stand after the name in a document.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // The holder is {"": value}: 4 bytes of length, the tag, an empty name.
+        let b = self.holder.bytes();
+        b.get(6..b.len().saturating_sub(1)).unwrap_or(&[])
+    }
+    pub fn is_null(&self) -> bool {
+        self.tag == 0x0A
+    }
+    pub fn is_nan(&self) -> bool {
+        is_nan(self.value())
+    }
+}
+
+/// Whether a number is not a number.
+pub fn is_nan(v: ValueRef<'_>) -> bool {
+    match v {
+        ValueRef::Double(d) => d.is_nan(),
+        // Combination field 11111 in the five bits below the sign.
+        ValueRef::Decimal128(d) => d.0[15] & 0x7C == 0x7C,
+        _ => false,
+    }
+}
+
+/// The list of `$in`.
+#[derive(Clone, Debug, Default)]
+pub struct InSet {
+    /// In BSON order, without repeats.
+    pub values: Vec<Operand>,
+    pub patterns: Vec<Arc<Pattern>>,
+    pub has_null: bool,
+}
+
+/// The types `$type` accepts.
+#[derive(Clone, Debug, Default)]
+pub struct TypeSet {
+    pub tags: Vec<u8>,
+    /// The alias "number".
+    pub any_number: bool,
+}
+
+impl TypeSet {
+    pub fn contains(&self, tag: u8) -> bool {
+        (self.any_number && matches!(tag, 0x01 | 0x10 | 0x12 | 0x13)) || self.tags.contains(&tag)
+    }
+}
+
+impl Node {
+    /// The conjunction of `nodes`, without needless nesting.
+    pub fn and(nodes: Vec<Node>) -> Node {
+        let mut flat = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            match node {
+                Node::And(inner) => flat.extend(inner),
+                Node::True => {}
+                other => flat.push(other),
+            }
+        }
+        match flat.len() {
+            0 => Node::True,
+            1 => flat.remove(0),
+            _ => Node::And(flat),
+        }
+    }
+    /// The node's conjuncts: its children if it is a conjunction, else itself.
+    pub fn conjuncts(&self) -> &[Node] {
+        match self {
+            Node::And(children) => children,
+            Node::True => &[],
+            other => std::slice::from_ref(other),
+        }
+    }
+}
+
+impl Condition {
+    /// The same condition asked of a path.
+    pub fn at(self, path: &Arc<Path>) -> Node {
+        match self {
+            Condition::Test(test) => Node::Leaf(Leaf { path: path.clone(), test }),
+            Condition::All(list) => Node::and(list.into_iter().map(|c| c.at(path)).collect()),
+            Condition::Not(inner) => match inner.at(path) {
+                Node::True => Node::False,
+                node => Node::Not(Box::new(node)),
+            },
+        }
+    }
+    /// Never true: `$all: []`.
+    pub fn never() -> Condition {
+        Condition::Test(Test::In(InSet::default()))
+    }
+    pub fn not(self) -> Condition {
+        Condition::Not(Box::new(self))
+    }
+}
+
+/// Reads a filter's constant as the language's truth.
+pub fn truth(v: ValueRef<'_>) -> Result<bool> {
+    Ok(v.truthy())
+}

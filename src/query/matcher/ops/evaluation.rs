@@ -1,0 +1,137 @@
+//! `$mod`, `$regex`, `$expr`, `$comment`, `$alwaysTrue`, `$alwaysFalse`, `$sampleRate`.
+
+use super::PathInput;
+use crate::ParseContext;
+use crate::computed::Computed;
+use crate::matcher::ast::{Condition, ElementTest, Node, Test};
+use crate::matcher::pattern::Pattern;
+use document::{Element, Result, Value, ValueRef, bail, number};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Modulo {
+    divisor: i64,
+    remainder: i64,
+}
+
+impl ElementTest for Modulo {
+    fn matches(&self, e: &Element<'_>) -> bool {
+        let v = e.value();
+        let n = match v {
+            ValueRef::Int32(i) => i as i64,
+            ValueRef::Int64(i) => i,
+            ValueRef::Double(d) if d.is_finite() && d.abs() < 9.3e18 => d as i64,
+            ValueRef::Decimal128(d) if !crate::matcher::ast::is_nan(v) => {
+                match number::to_i64_saturating(&Value::Decimal128(d)) {
+                    Some(n) if n != i64::MAX && n != i64::MIN => n,
+                    _ => return false,
+                }
+            }
+            _ => return false,
+        };
+        n.checked_rem(self.divisor).unwrap_or(0) == self.remainder
+    }
+}
+
+fn whole(v: ValueRef<'_>, what: &str) -> Result<i64> {
+    let value = v.to_value();
+    match v {
+        ValueRef::Int32(_) | ValueRef::Int64(_) => Ok(v.as_i64().unwrap_or(0)),
+        ValueRef::Double(_) | ValueRef::Decimal128(_) => {
+            let bad = number::is_nan(&value)
+                || number::as_f64(&value).is_none_or(|d| !d.is_finite() || d.abs() >= 9.3e18);
+            if bad {
+                bail!(
+                    BAD_VALUE,
+                    "malformed mod, {what} value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type"
+                );
+            }
+            Ok(number::to_i64_saturating(&value).unwrap_or(0))
+        }
+        _ => bail!(BAD_VALUE, "malformed mod, {what} not a number"),
+    }
+}
+
+pub fn modulo(input: &PathInput<'_>) -> Result<Condition> {
+    let ValueRef::Array(list) = input.argument.value() else {
+        bail!(BAD_VALUE, "malformed mod, needs to be an array");
+    };
+    let items: Vec<ValueRef<'_>> = list.iter().map(|e| e.value()).collect();
+    let (divisor, remainder) = match items.as_slice() {
+        [] | [_] => bail!(BAD_VALUE, "malformed mod, not enough elements"),
+        [d, r] => (whole(*d, "divisor")?, whole(*r, "remainder")?),
+        _ => bail!(BAD_VALUE, "malformed mod, too many elements"),
+    };
+    if divisor == 0 {
+        bail!(BAD_VALUE, "divisor cannot be 0");
+    }
+    Ok(Condition::Test(Test::Other(Arc::new(Modulo { divisor, remainder }))))
+}
+
+pub fn regex(input: &PathInput<'_>) -> Result<Condition> {
+    let beside = input.siblings.get("$options");
+    let beside = match beside {
+        None => None,
+        Some(ValueRef::String(s)) => Some(s),
+        Some(_) => bail!(BAD_VALUE, "$options has to be a string"),
+    };
+    let pattern = match input.argument.value() {
+        ValueRef::String(source) => Pattern::compile(source, beside.unwrap_or(""))?,
+        ValueRef::Regex(source, own) => {
+            if beside.is_some() && !own.is_empty() {
+                bail!(51074, "options set in both $regex and $options");
+            }
+            Pattern::compile(source, beside.unwrap_or(own))?
+        }
+        _ => bail!(BAD_VALUE, "$regex has to be a string"),
+    };
+    Ok(Condition::Test(Test::Regex(Arc::new(pattern))))
+}
+
+/// `$options` is read by `$regex`; alone it is an error.
+pub fn options(input: &PathInput<'_>) -> Result<Condition> {
+    if input.siblings.get("$regex").is_none() {
+        bail!(BAD_VALUE, "$options needs a $regex");
+    }
+    Ok(Condition::All(Vec::new()))
+}
+
+pub fn comment_at_path(_: &PathInput<'_>) -> Result<Condition> {
+    Ok(Condition::All(Vec::new()))
+}
+pub fn comment(_: Element<'_>, _: &ParseContext) -> Result<Node> {
+    Ok(Node::True)
+}
+
+pub fn expr(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+    Ok(Node::Expr(Computed::parse(&e.value().to_value(), ctx)?))
+}
+
+fn must_be_one(e: Element<'_>) -> Result<()> {
+    if e.value().as_i64() != Some(1) {
+        bail!(FAILED_TO_PARSE, "{} must be an integer value of 1", e.name());
+    }
+    Ok(())
+}
+pub fn always_true(e: Element<'_>, _: &ParseContext) -> Result<Node> {
+    must_be_one(e)?;
+    Ok(Node::True)
+}
+pub fn always_false(e: Element<'_>, _: &ParseContext) -> Result<Node> {
+    must_be_one(e)?;
+    Ok(Node::False)
+}
+
+pub fn sample_rate(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+    let Some(rate) = number::as_f64(&e.value().to_value()) else {
+        bail!(BAD_VALUE, "argument to $sampleRate must be a numeric type");
+    };
+    if !(0.0..=1.0).contains(&rate) {
+        bail!(BAD_VALUE, "numeric argument to $sampleRate must be in [0, 1]");
+    }
+    Ok(match rate {
+        0.0 => Node::False,
+        1.0 => Node::True,
+        _ => Node::SampleRate { rate, seed: ctx.seed },
+    })
+}

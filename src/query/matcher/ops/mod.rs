@@ -1,0 +1,103 @@
+//! The operators of the match language: one row each.
+//!
+//! A row says where the operator may stand and how it is parsed; an operator we know and do not have yet is a row too, so that its
+//! user reads that it is missing and not that it does not exist.
+
+pub mod array;
+pub mod bits;
+pub mod comparison;
+pub mod element;
+pub mod evaluation;
+pub mod logical;
+pub mod schema;
+
+use crate::ParseContext;
+use crate::matcher::ast::{Condition, Node};
+use document::{Doc, Element, Result};
+
+/// An operator standing under a path: `{path: {$op: argument}}`.
+pub struct PathInput<'a> {
+    pub path: &'a str,
+    pub argument: Element<'a>,
+    /// The document the operator stands in; `$regex` looks there for `$options`.
+    pub siblings: Doc<'a>,
+    pub ctx: &'a ParseContext,
+}
+
+pub enum Parse {
+    /// Under a path.
+    Path(fn(&PathInput<'_>) -> Result<Condition>),
+    /// At the top of a filter.
+    Top(fn(Element<'_>, &ParseContext) -> Result<Node>),
+    NotImplemented,
+}
+
+pub struct Row {
+    pub name: &'static str,
+    pub parse: Parse,
+}
+
+const fn path(name: &'static str, parse: fn(&PathInput<'_>) -> Result<Condition>) -> Row {
+    Row { name, parse: Parse::Path(parse) }
+}
+const fn top(name: &'static str, parse: fn(Element<'_>, &ParseContext) -> Result<Node>) -> Row {
+    Row { name, parse: Parse::Top(parse) }
+}
+const fn missing(name: &'static str) -> Row {
+    Row { name, parse: Parse::NotImplemented }
+}
+
+/// Operators under a path.
+pub const PATH_OPERATORS: &[Row] = &[
+    path("$eq", comparison::eq),
+    path("$ne", comparison::ne),
+    path("$lt", comparison::lt),
+    path("$lte", comparison::lte),
+    path("$gt", comparison::gt),
+    path("$gte", comparison::gte),
+    path("$in", comparison::in_list),
+    path("$nin", comparison::not_in_list),
+    path("$not", logical::not),
+    path("$exists", element::exists),
+    path("$type", element::of_type),
+    path("$mod", evaluation::modulo),
+    path("$regex", evaluation::regex),
+    path("$options", evaluation::options),
+    path("$comment", evaluation::comment_at_path),
+    path("$all", array::all),
+    path("$elemMatch", array::elem_match),
+    path("$size", array::size),
+    path("$bitsAllSet", bits::all_set),
+    path("$bitsAllClear", bits::all_clear),
+    path("$bitsAnySet", bits::any_set),
+    path("$bitsAnyClear", bits::any_clear),
+    missing("$near"),
+    missing("$nearSphere"),
+    missing("$geoNear"),
+    missing("$within"),
+    missing("$geoWithin"),
+    missing("$geoIntersects"),
+    missing("$maxDistance"),
+    missing("$minDistance"),
+    missing("$uniqueDocs"),
+];
+
+/// Operators at the top of a filter.
+pub const TOP_OPERATORS: &[Row] = &[
+    top("$and", logical::and),
+    top("$or", logical::or),
+    top("$nor", logical::nor),
+    top("$expr", evaluation::expr),
+    top("$comment", evaluation::comment),
+    top("$jsonSchema", schema::json_schema),
+    top("$alwaysTrue", evaluation::always_true),
+    top("$alwaysFalse", evaluation::always_false),
+    top("$sampleRate", evaluation::sample_rate),
+    missing("$where"),
+    missing("$text"),
+    missing("$geoNear"),
+];
+
+pub fn find(table: &'static [Row], name: &str) -> Option<&'static Row> {
+    table.iter().find(|r| r.name == name)
+}

@@ -1,0 +1,354 @@
+//! `$jsonSchema`: the draft 4 keywords that validators use.
+//!
+//! A keyword constrains only values of its own type: `minimum` says nothing of strings. Keywords we do not have are refused by name.
+
+use super::element;
+use crate::ParseContext;
+use crate::matcher::ast::{Node, TypeSet};
+use crate::matcher::pattern::Pattern;
+use document::compare::compare;
+use document::{Doc, Element, Result, Value, ValueRef, bail, number};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub struct Schema {
+    types: Option<TypeSet>,
+    required: Vec<String>,
+    properties: Vec<(String, Schema)>,
+    pattern_properties: Vec<(Pattern, Schema)>,
+    additional: Additional,
+    enumeration: Option<Vec<Value>>,
+    minimum: Option<(Value, bool)>,
+    maximum: Option<(Value, bool)>,
+    multiple_of: Option<Value>,
+    length: (Option<usize>, Option<usize>),
+    pattern: Option<Pattern>,
+    item_count: (Option<usize>, Option<usize>),
+    field_count: (Option<usize>, Option<usize>),
+    unique_items: bool,
+    items: Option<Box<Schema>>,
+    item_list: Option<Vec<Schema>>,
+    additional_items: Additional,
+    dependencies: Vec<(String, Dependency)>,
+    all_of: Vec<Schema>,
+    any_of: Vec<Schema>,
+    one_of: Vec<Schema>,
+    not: Option<Box<Schema>>,
+}
+
+#[derive(Debug, Default)]
+enum Additional {
+    #[default]
+    Allowed,
+    Forbidden,
+    Schema(Box<Schema>),
+}
+
+#[derive(Debug)]
+enum Dependency {
+    Fields(Vec<String>),
+    Schema(Schema),
+}
+
+pub fn json_schema(e: Element<'_>, _: &ParseContext) -> Result<Node> {
+    let ValueRef::Document(d) = e.value() else { bail!(TYPE_MISMATCH, "$jsonSchema must be an object") };
+    Ok(Node::Schema(Arc::new(Schema::parse(d)?)))
+}
+
+fn document<'a>(e: &Element<'a>) -> Result<Doc<'a>> {
+    match e.value() {
+        ValueRef::Document(d) => Ok(d),
+        _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be an object", e.name()),
+    }
+}
+fn array<'a>(e: &Element<'a>) -> Result<Doc<'a>> {
+    match e.value() {
+        ValueRef::Array(d) => Ok(d),
+        _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be an array", e.name()),
+    }
+}
+fn count(e: &Element<'_>) -> Result<Option<usize>> {
+    let v = e.value();
+    if !v.is_number() {
+        bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be a number", e.name());
+    }
+    match number::to_i64_exact(&v.to_value()) {
+        Some(n) if n >= 0 => Ok(Some(n as usize)),
+        _ => bail!(FAILED_TO_PARSE, "$jsonSchema keyword '{}' must be a non-negative integer", e.name()),
+    }
+}
+fn numeric(e: &Element<'_>) -> Result<Value> {
+    match e.value() {
+        v if v.is_number() => Ok(v.to_value()),
+        _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be a number", e.name()),
+    }
+}
+fn boolean(e: &Element<'_>) -> Result<bool> {
+    match e.value() {
+        ValueRef::Boolean(b) => Ok(b),
+        _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be a boolean", e.name()),
+    }
+}
+fn names(e: &Element<'_>) -> Result<Vec<String>> {
+    let mut out = Vec::new();
+    for item in array(e)? {
+        match item.value() {
+            ValueRef::String(s) if !out.iter().any(|n| n == s) => out.push(s.to_string()),
+            ValueRef::String(s) => bail!(
+                FAILED_TO_PARSE,
+                "$jsonSchema keyword '{}' array cannot contain duplicate values: {s}",
+                e.name()
+            ),
+            _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be an array of strings", e.name()),
+        }
+    }
+    if out.is_empty() {
+        bail!(FAILED_TO_PARSE, "$jsonSchema keyword '{}' cannot be an empty array", e.name());
+    }
+    Ok(out)
+}
+fn schemas(e: &Element<'_>) -> Result<Vec<Schema>> {
+    let mut out = Vec::new();
+    for item in array(e)? {
+        out.push(Schema::parse(document(&item)?)?);
+    }
+    if out.is_empty() {
+        bail!(BAD_VALUE, "$jsonSchema keyword '{}' must be a nonempty array", e.name());
+    }
+    Ok(out)
+}
+fn additional(e: &Element<'_>) -> Result<Additional> {
+    match e.value() {
+        ValueRef::Boolean(true) => Ok(Additional::Allowed),
+        ValueRef::Boolean(false) => Ok(Additional::Forbidden),
+        ValueRef::Document(d) => Ok(Additional::Schema(Box::new(Schema::parse(d)?))),
+        _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be either an object or a boolean", e.name()),
+    }
+}
+fn json_types(e: &Element<'_>) -> Result<TypeSet> {
+    let mut set = TypeSet::default();
+    let one = |set: &mut TypeSet, v: ValueRef<'_>| -> Result<()> {
+        match v {
+            ValueRef::String("number") => set.any_number = true,
+            ValueRef::String("boolean") => set.tags.push(0x08),
+            ValueRef::String(s @ ("string" | "object" | "array" | "null")) => {
+                set.tags.push(element::tag_of_alias(s)?)
+            }
+            ValueRef::String("integer") => {
+                bail!(FAILED_TO_PARSE, "$jsonSchema type 'integer' is not currently supported.")
+            }
+            ValueRef::String(s) => bail!(BAD_VALUE, "Unknown type name alias: {s}"),
+            _ => bail!(
+                TYPE_MISMATCH,
+                "$jsonSchema keyword 'type' must be either a string or an array of strings"
+            ),
+        }
+        Ok(())
+    };
+    match e.value() {
+        ValueRef::Array(list) => list.iter().try_for_each(|item| one(&mut set, item.value()))?,
+        v => one(&mut set, v)?,
+    }
+    Ok(set)
+}
+
+impl Schema {
+    fn parse(d: Doc<'_>) -> Result<Schema> {
+        let mut s = Schema::default();
+        let (mut exclusive_min, mut exclusive_max) = (false, false);
+        for e in d {
+            match e.name() {
+                "bsonType" => s.types = Some(element::type_set(e.value(), "$jsonSchema keyword 'bsonType'")?),
+                "type" => s.types = Some(json_types(&e)?),
+                "required" => s.required = names(&e)?,
+                "properties" => {
+                    for p in document(&e)? {
+                        s.properties.push((p.name().to_string(), Schema::parse(document(&p)?)?));
+                    }
+                }
+                "patternProperties" => {
+                    for p in document(&e)? {
+                        s.pattern_properties
+                            .push((Pattern::compile(p.name(), "")?, Schema::parse(document(&p)?)?));
+                    }
+                }
+                "additionalProperties" => s.additional = additional(&e)?,
+                "enum" => s.enumeration = Some(array(&e)?.to_array()),
+                "minimum" => s.minimum = Some((numeric(&e)?, false)),
+                "maximum" => s.maximum = Some((numeric(&e)?, false)),
+                "exclusiveMinimum" => exclusive_min = boolean(&e)?,
+                "exclusiveMaximum" => exclusive_max = boolean(&e)?,
+                "multipleOf" => s.multiple_of = Some(numeric(&e)?),
+                "minLength" => s.length.0 = count(&e)?,
+                "maxLength" => s.length.1 = count(&e)?,
+                "pattern" => match e.value() {
+                    ValueRef::String(p) => s.pattern = Some(Pattern::compile(p, "")?),
+                    _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword 'pattern' must be a string"),
+                },
+                "minItems" => s.item_count.0 = count(&e)?,
+                "maxItems" => s.item_count.1 = count(&e)?,
+                "minProperties" => s.field_count.0 = count(&e)?,
+                "maxProperties" => s.field_count.1 = count(&e)?,
+                "uniqueItems" => s.unique_items = boolean(&e)?,
+                "items" => match e.value() {
+                    ValueRef::Array(_) => s.item_list = Some(schemas(&e)?),
+                    _ => s.items = Some(Box::new(Schema::parse(document(&e)?)?)),
+                },
+                "additionalItems" => s.additional_items = additional(&e)?,
+                "dependencies" => s.dependencies = dependencies(document(&e)?)?,
+                "allOf" => s.all_of = schemas(&e)?,
+                "anyOf" => s.any_of = schemas(&e)?,
+                "oneOf" => s.one_of = schemas(&e)?,
+                "not" => s.not = Some(Box::new(Schema::parse(document(&e)?)?)),
+                "title" | "description" if e.tag() == 0x02 => {}
+                "title" | "description" => {
+                    bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be of type string", e.name())
+                }
+                "$ref" | "$schema" | "default" | "definitions" | "format" | "id" => {
+                    bail!(FAILED_TO_PARSE, "$jsonSchema keyword '{}' is not currently supported", e.name())
+                }
+                other => bail!(FAILED_TO_PARSE, "Unknown $jsonSchema keyword: {other}"),
+            }
+        }
+        for (exclusive, name, bound) in
+            [(exclusive_min, "minimum", &mut s.minimum), (exclusive_max, "maximum", &mut s.maximum)]
+        {
+            match bound {
+                Some(b) => b.1 = exclusive,
+                None if exclusive => bail!(
+                    FAILED_TO_PARSE,
+                    "$jsonSchema keyword '{name}' must be a present if exclusive{name} is present"
+                ),
+                None => {}
+            }
+        }
+        Ok(s)
+    }
+
+    pub fn matches(&self, doc: Doc<'_>) -> bool {
+        self.accepts(ValueRef::Document(doc))
+    }
+
+    fn accepts(&self, v: ValueRef<'_>) -> bool {
+        self.types.as_ref().is_none_or(|t| t.contains(v.tag()))
+            && self.enumeration.as_ref().is_none_or(|list| list.iter().any(|x| equal(x, v)))
+            && self.accepts_typed(v)
+            && self.all_of.iter().all(|s| s.accepts(v))
+            && (self.any_of.is_empty() || self.any_of.iter().any(|s| s.accepts(v)))
+            && (self.one_of.is_empty() || self.one_of.iter().filter(|s| s.accepts(v)).count() == 1)
+            && self.not.as_ref().is_none_or(|s| !s.accepts(v))
+    }
+
+    fn accepts_typed(&self, v: ValueRef<'_>) -> bool {
+        match v {
+            ValueRef::Document(d) => self.accepts_document(d),
+            ValueRef::Array(a) => self.accepts_array(a),
+            ValueRef::String(s) => {
+                within(self.length, s.chars().count())
+                    && self.pattern.as_ref().is_none_or(|p| p.is_match(s.as_bytes()))
+            }
+            v if v.is_number() => self.accepts_number(v),
+            _ => true,
+        }
+    }
+
+    fn accepts_number(&self, v: ValueRef<'_>) -> bool {
+        let beyond = |bound: &Option<(Value, bool)>, wrong: Ordering| {
+            bound.as_ref().is_some_and(|(b, exclusive)| {
+                let order = compare(v, one(&b.to_holder()));
+                order == wrong || (*exclusive && order == Ordering::Equal)
+            })
+        };
+        !beyond(&self.minimum, Ordering::Less)
+            && !beyond(&self.maximum, Ordering::Greater)
+            && self.multiple_of.as_ref().is_none_or(|m| {
+                number::modulo(&v.to_value(), m).and_then(|r| number::as_f64(&r)).is_some_and(|r| r == 0.0)
+            })
+    }
+
+    fn accepts_document(&self, d: Doc<'_>) -> bool {
+        self.required.iter().all(|name| d.element(name).is_some())
+            && within(self.field_count, d.iter().count())
+            && self.dependencies.iter().all(|(name, rule)| d.element(name).is_none() || rule.holds(d))
+            && d.iter().all(|e| self.accepts_field(&e))
+    }
+
+    fn accepts_field(&self, e: &Element<'_>) -> bool {
+        let mut known = false;
+        for (_, schema) in self.properties.iter().filter(|(name, _)| name == e.name()) {
+            known = true;
+            if !schema.accepts(e.value()) {
+                return false;
+            }
+        }
+        for (_, schema) in self.pattern_properties.iter().filter(|(p, _)| p.is_match(e.name_bytes())) {
+            known = true;
+            if !schema.accepts(e.value()) {
+                return false;
+            }
+        }
+        known || self.additional.accepts(e.value())
+    }
+
+    fn accepts_array(&self, a: Doc<'_>) -> bool {
+        within(self.item_count, a.iter().count())
+            && self.items.as_ref().is_none_or(|s| a.iter().all(|e| s.accepts(e.value())))
+            && self.item_list.as_ref().is_none_or(|list| {
+                a.iter().enumerate().all(|(i, e)| match list.get(i) {
+                    Some(s) => s.accepts(e.value()),
+                    None => self.additional_items.accepts(e.value()),
+                })
+            })
+            && (!self.unique_items || all_different(a))
+    }
+}
+
+impl Additional {
+    fn accepts(&self, v: ValueRef<'_>) -> bool {
+        match self {
+            Additional::Allowed => true,
+            Additional::Forbidden => false,
+            Additional::Schema(s) => s.accepts(v),
+        }
+    }
+}
+
+impl Dependency {
+    fn holds(&self, d: Doc<'_>) -> bool {
+        match self {
+            Dependency::Fields(names) => names.iter().all(|n| d.element(n).is_some()),
+            Dependency::Schema(s) => s.accepts(ValueRef::Document(d)),
+        }
+    }
+}
+
+fn dependencies(d: Doc<'_>) -> Result<Vec<(String, Dependency)>> {
+    let mut out = Vec::new();
+    for e in d {
+        let rule = match e.value() {
+            ValueRef::Array(_) => Dependency::Fields(names(&e)?),
+            _ => Dependency::Schema(Schema::parse(document(&e)?)?),
+        };
+        out.push((e.name().to_string(), rule));
+    }
+    Ok(out)
+}
+
+fn within((min, max): (Option<usize>, Option<usize>), n: usize) -> bool {
+    min.is_none_or(|m| n >= m) && max.is_none_or(|m| n <= m)
+}
+
+fn one(holder: &document::DocBuf) -> ValueRef<'_> {
+    holder.doc().iter().next().map_or(ValueRef::Null, |e| e.value())
+}
+
+fn equal(a: &Value, b: ValueRef<'_>) -> bool {
+    compare(one(&a.to_holder()), b) == Ordering::Equal
+}
+
+fn all_different(a: Doc<'_>) -> bool {
+    let mut values: Vec<ValueRef<'_>> = a.iter().map(|e| e.value()).collect();
+    values.sort_by(|x, y| compare(*x, *y));
+    values.windows(2).all(|w| compare(w[0], w[1]) != Ordering::Equal)
+}

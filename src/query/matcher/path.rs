@@ -1,0 +1,144 @@
+//! Dotted paths and the walk that finds what a predicate on a path looks at.
+//!
+//! A predicate `{"a.b": p}` holds when `p` holds for one of the values the path leads to. The walk goes through documents by
+//! name. An array on the way is entered: each document in it is walked with the rest of the path, and a numeric component also
+//! means the position (`a.0`). Where the path ends at an array the values are its elements and then the array itself.
+//!
+//! ```text
+//! path a.b   {a: {b: 1}}            1
+//!            {a: [{b: 1}, {b: 2}]}  1, 2
+//!            {a: [{c: 1}, 7]}       missing            (one "missing" for each document without b; 7 yields nothing)
+//!            {a: 7}                 missing
+//!            {a: {b: [1, [2]]}}     1, [2], [1, [2]]
+//! path a.0   {a: [{x: 1}, 2]}       missing, {x: 1}    ("0" as a name in the document, then as the position)
+//! ```
+
+use document::{Doc, Element, Result};
+
+pub const ARRAY: u8 = 0x04;
+pub const DOCUMENT: u8 = 0x03;
+
+/// One component of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub name: Box<str>,
+    /// The array position it can also mean: decimal without leading zeros.
+    pub index: Option<usize>,
+}
+
+/// A dotted path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    pub text: Box<str>,
+    pub parts: Box<[Part]>,
+}
+
+/// The array position that `name` can mean: decimal, without sign or leading zeros.
+pub fn array_index(name: &str) -> Option<usize> {
+    let plain = !name.is_empty() && name.len() <= 9 && name.bytes().all(|b| b.is_ascii_digit());
+    if !plain || (name.len() > 1 && name.starts_with('0')) {
+        return None;
+    }
+    name.parse().ok()
+}
+
+impl Path {
+    pub fn new(text: &str) -> Path {
+        let parts =
+            text.split('.').map(|name| Part { name: name.into(), index: array_index(name) }).collect();
+        Path { text: text.into(), parts }
+    }
+}
+
+/// What an array at the end of the path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeafArrays {
+    /// Its elements, then itself.
+    Traverse,
+    /// Only itself.
+    Whole,
+}
+
+/// Finds a field without decoding the fields before it.
+#[inline]
+pub fn find<'d>(doc: Doc<'d>, name: &str) -> Option<Element<'d>> {
+    let name = name.as_bytes();
+    doc.iter().find(|e| e.name_bytes() == name)
+}
+
+/// The document or array an element holds, as a document.
+#[inline]
+pub fn inner<'d>(e: &Element<'d>) -> Doc<'d> {
+    Doc::from_validated(e.value_bytes())
+}
+
+/// Receives a value (`None`: the path leads nowhere) and the position in the outermost array crossed; true stops the walk.
+pub type Visit<'v, 'd> = dyn FnMut(Option<Element<'d>>, Option<usize>) -> Result<bool> + 'v;
+
+/// Visits the values of a path until the visitor returns true; returns whether it did.
+pub fn walk<'d>(
+    doc: Doc<'d>,
+    parts: &[Part],
+    leaf: LeafArrays,
+    outer: Option<usize>,
+    visit: &mut Visit<'_, 'd>,
+) -> Result<bool> {
+    let (mut doc, mut parts) = (doc, parts);
+    while let Some((first, rest)) = parts.split_first() {
+        let Some(e) = find(doc, &first.name) else { return visit(None, outer) };
+        match e.tag() {
+            ARRAY => return walk_array(e, rest, leaf, outer, visit),
+            _ if rest.is_empty() => return visit(Some(e), outer),
+            DOCUMENT => doc = inner(&e),
+            _ => return visit(None, outer),
+        }
+        parts = rest;
+    }
+    visit(None, outer)
+}
+
+fn walk_array<'d>(
+    array: Element<'d>,
+    rest: &[Part],
+    leaf: LeafArrays,
+    outer: Option<usize>,
+    visit: &mut Visit<'_, 'd>,
+) -> Result<bool> {
+    if rest.is_empty() && leaf == LeafArrays::Whole {
+        return visit(Some(array), outer);
+    }
+    for (i, item) in inner(&array).iter().enumerate() {
+        let position = outer.or(Some(i));
+        let found = match rest {
+            [] => visit(Some(item), position)?,
+            _ => walk_item(item, i, rest, leaf, position, visit)?,
+        };
+        if found {
+            return Ok(true);
+        }
+    }
+    // A path that continues leads nowhere from the array itself.
+    if rest.is_empty() { visit(Some(array), outer) } else { Ok(false) }
+}
+
+fn walk_item<'d>(
+    item: Element<'d>,
+    i: usize,
+    rest: &[Part],
+    leaf: LeafArrays,
+    position: Option<usize>,
+    visit: &mut Visit<'_, 'd>,
+) -> Result<bool> {
+    let here = rest[0].index == Some(i);
+    if item.tag() == DOCUMENT && walk(inner(&item), rest, leaf, position, visit)? {
+        return Ok(true);
+    }
+    if !here {
+        return Ok(false);
+    }
+    match (rest.len(), item.tag()) {
+        (1, _) => visit(Some(item), position),
+        (_, DOCUMENT | ARRAY) => walk(inner(&item), &rest[1..], leaf, position, visit),
+        _ => Ok(false),
+    }
+}

@@ -1,0 +1,566 @@
+//! One collection: its records and its indexes, changed together.
+//!
+//! A change has two halves. *Prepare* reads only and does all that may fail: it computes the keys of the document in
+//! every index and finds keys that are taken. *Apply* edits the trees by the plan and cannot fail, so that between the
+//! first edit and the append to the log nothing can go wrong. Both happen under the latch of the namespace, which the
+//! caller holds; a plan is good only until the next change of the collection.
+
+use std::sync::Arc;
+
+use document::{Doc, Document, Result, Value, ValueRef, bail, err, key_string};
+
+use crate::catalog::CollectionMeta;
+use crate::index::keys::{Key, KeyBuffer, same_at_paths};
+use crate::index::{
+    Index, IndexCursor, IndexInfo, IndexSpec, SpecConflict, conflict, duplicate_key, read_record_id,
+};
+use crate::record_store::{ChangeTable, RecordCursor, RecordId, RecordStore};
+use crate::snapshot::{CollectionSnapshot, CollectionView};
+use crate::tree::Tree;
+
+/// The most indexes a collection may have.
+pub const MAX_INDEXES: usize = 64;
+
+/// A live collection. Reading takes `&self`, writing `&mut self`; the latch that makes this so is the caller's.
+pub struct Collection {
+    meta: Arc<CollectionMeta>,
+    records: RecordStore,
+    indexes: Vec<Index>,
+    /// Reused by deletes.
+    scratch: KeyBuffer,
+}
+
+/// What an insert will put into the indexes.
+#[derive(Clone, Debug, Default)]
+pub struct InsertPlan {
+    added: KeyBuffer,
+    multikey: Vec<usize>,
+}
+
+/// What an update will take out of the indexes and put into them.
+#[derive(Clone, Debug, Default)]
+pub struct UpdatePlan {
+    removed: KeyBuffer,
+    added: KeyBuffer,
+    multikey: Vec<usize>,
+}
+
+impl InsertPlan {
+    /// The keys that will be added: slot of the index and encoded key.
+    pub fn added(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.added.iter()
+    }
+}
+
+impl UpdatePlan {
+    /// The keys that will be added: slot of the index and encoded key.
+    pub fn added(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.added.iter()
+    }
+    /// The keys that will be removed: slot of the index and encoded key.
+    pub fn removed(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.removed.iter()
+    }
+    /// Whether no index changes.
+    pub fn leaves_indexes(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// A collection frozen for a checkpoint.
+pub struct FrozenCollection {
+    /// Its state.
+    pub snapshot: CollectionSnapshot,
+    pub(crate) changes: ChangeTable,
+}
+
+impl Collection {
+    /// An empty collection, with the index on `_id` unless `meta` says otherwise.
+    pub fn new(meta: CollectionMeta) -> Collection {
+        let indexes = if meta.id_index { vec![Index::new(IndexSpec::id())] } else { Vec::new() };
+        Collection {
+            meta: Arc::new(meta),
+            records: RecordStore::new(),
+            indexes,
+            scratch: KeyBuffer::default(),
+        }
+    }
+
+    pub(crate) fn branch_of(snapshot: &CollectionSnapshot) -> Collection {
+        let index =
+            |i: &crate::index::IndexSnapshot| Index { info: Arc::clone(&i.info), tree: i.tree.branch() };
+        Collection {
+            meta: Arc::clone(&snapshot.meta),
+            records: RecordStore::branch(&snapshot.records, snapshot.next_record),
+            indexes: snapshot.indexes.iter().map(index).collect(),
+            scratch: KeyBuffer::default(),
+        }
+    }
+
+    /// Namespace, UUID, options.
+    pub fn meta(&self) -> &CollectionMeta {
+        &self.meta
+    }
+    /// The namespace.
+    pub fn ns(&self) -> &str {
+        &self.meta.ns
+    }
+    /// The UUID.
+    pub fn uuid(&self) -> [u8; 16] {
+        self.meta.uuid
+    }
+    /// The number of documents.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+    /// Whether there are no documents.
+    pub fn is_empty(&self) -> bool {
+        self.records.len() == 0
+    }
+    /// The bytes of all documents.
+    pub fn data_bytes(&self) -> u64 {
+        self.records.bytes()
+    }
+    /// The bytes of keys and record ids of all indexes.
+    pub fn index_bytes(&self) -> u64 {
+        self.indexes.iter().map(Index::bytes).sum()
+    }
+    /// Memory held by records and indexes, superseded versions that snapshots keep included.
+    pub fn allocated_bytes(&self) -> u64 {
+        self.records.allocated_bytes() + self.indexes.iter().map(|i| i.tree.allocated_bytes()).sum::<u64>()
+    }
+    /// The document at `record`.
+    pub fn get(&self, record: RecordId) -> Option<Doc<'_>> {
+        self.records.get(record)
+    }
+    /// The record id that the next insert will be given.
+    pub fn next_record(&self) -> RecordId {
+        self.records.next_id()
+    }
+    /// The document with this `_id`.
+    pub fn find_id(&self, id: ValueRef<'_>) -> Option<(RecordId, Doc<'_>)> {
+        match self.indexes.first() {
+            Some(index) if index.spec().is_id() => {
+                let mut key = Vec::with_capacity(24);
+                key_string::append(&mut key, id, false);
+                let record = read_record_id(index.tree.get(&key)?)?;
+                Some((record, self.get(record)?))
+            }
+            _ => CollectionView::find_id(self, id),
+        }
+    }
+    /// The indexes in the order of their creation.
+    pub fn indexes(&self) -> &[Index] {
+        &self.indexes
+    }
+    /// The index called `name`.
+    pub fn index(&self, name: &str) -> Option<&Index> {
+        self.indexes.iter().find(|i| i.spec().name() == name)
+    }
+    /// Freezes records and indexes; O(number of indexes).
+    pub fn snapshot(&self) -> CollectionSnapshot {
+        CollectionSnapshot {
+            meta: Arc::clone(&self.meta),
+            records: self.records.snapshot(),
+            indexes: self.indexes.iter().map(Index::snapshot).collect(),
+            next_record: self.records.next_id(),
+        }
+    }
+    /// Freezes for a checkpoint, to be called under the exclusive gate.
+    pub fn freeze(&self) -> FrozenCollection {
+        FrozenCollection { snapshot: self.snapshot(), changes: self.records.changes().clone() }
+    }
+
+    /// The keys of `doc` in all indexes that cover it. Errors: those of [`crate::index::keys::for_each_key`].
+    fn keys_of(&self, doc: Doc<'_>, keys: &mut KeyBuffer, multikey: &mut Vec<usize>) -> Result<()> {
+        for (slot, index) in self.indexes.iter().enumerate() {
+            if index.spec().covers(doc) && keys.append_keys(slot, index.spec(), doc)? && !index.is_multikey()
+            {
+                multikey.push(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of `doc` in the unique indexes, as (slot, encoded key): what a transaction locks next to the record.
+    pub fn unique_keys(&self, doc: Doc<'_>) -> Result<Vec<(usize, Vec<u8>)>> {
+        let mut keys = KeyBuffer::default();
+        for (slot, index) in self.indexes.iter().enumerate() {
+            if index.spec().unique() && index.spec().covers(doc) {
+                keys.append_keys(slot, index.spec(), doc)?;
+            }
+        }
+        Ok(keys.iter().map(|(slot, key)| (slot, key.to_vec())).collect())
+    }
+
+    /// Errors: DuplicateKey (11000), and what the keys of the document may give (171, 16766, 16746).
+    pub fn prepare_insert(&self, doc: Doc<'_>) -> Result<InsertPlan> {
+        let mut plan = InsertPlan::default();
+        self.prepare_insert_into(doc, &mut plan)?;
+        Ok(plan)
+    }
+
+    /// As [`Collection::prepare_insert`], reusing the memory of an old plan.
+    pub fn prepare_insert_into(&self, doc: Doc<'_>, plan: &mut InsertPlan) -> Result<()> {
+        plan.added.clear();
+        plan.multikey.clear();
+        self.keys_of(doc, &mut plan.added, &mut plan.multikey)?;
+        self.check_unique(&plan.added, doc, None)
+    }
+
+    fn check_unique(&self, added: &KeyBuffer, doc: Doc<'_>, own: Option<RecordId>) -> Result<()> {
+        for key in &added.keys {
+            let index = &self.indexes[key.slot];
+            let bytes = added.key(*key);
+            let taken = if index.spec().unique() {
+                index.tree.get(bytes).and_then(read_record_id).is_some_and(|r| Some(r) != own)
+            } else {
+                index.spec().prepare_unique() && has_other(index, bytes, own)
+            };
+            if taken {
+                return Err(duplicate_key(self.ns(), index.spec(), doc, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the document of the plan and answers its record id.
+    pub fn insert(&mut self, mut plan: InsertPlan, doc: Doc<'_>) -> RecordId {
+        self.insert_with(&mut plan, doc)
+    }
+
+    /// As [`Collection::insert`], leaving the plan's memory to the caller.
+    pub fn insert_with(&mut self, plan: &mut InsertPlan, doc: Doc<'_>) -> RecordId {
+        let record = self.records.append(doc);
+        add_keys(&mut self.indexes, &mut plan.added, record);
+        self.note_multikey(&plan.multikey);
+        record
+    }
+
+    /// Plans replacing the document at `record` by `new`, the whole new document. Indexes whose paths hold the same
+    /// bytes in both are left alone. Errors as [`Collection::prepare_insert`]; NoMatchingDocument-like misuse (an
+    /// absent record) is InternalError.
+    pub fn prepare_update(&self, record: RecordId, new: Doc<'_>) -> Result<UpdatePlan> {
+        let Some(old) = self.get(record) else {
+            bail!(INTERNAL_ERROR, "record {record} is not in {}", self.ns())
+        };
+        let mut plan = UpdatePlan::default();
+        let (mut before, mut after) = (KeyBuffer::default(), KeyBuffer::default());
+        for (slot, index) in self.indexes.iter().enumerate() {
+            let spec = index.spec();
+            let (was, will) = (spec.covers(old), spec.covers(new));
+            if was == will && (!will || same_at_paths(spec, old, new)) {
+                continue;
+            }
+            before.clear();
+            after.clear();
+            if was {
+                before.append_keys(slot, spec, old)?;
+            }
+            if will && after.append_keys(slot, spec, new)? && !index.is_multikey() {
+                plan.multikey.push(slot);
+            }
+            subtract(&before, &after, &mut plan.removed);
+            subtract(&after, &before, &mut plan.added);
+        }
+        self.check_unique(&plan.added, new, Some(record))?;
+        Ok(plan)
+    }
+
+    /// Replaces the document at `record`.
+    pub fn update(&mut self, record: RecordId, mut plan: UpdatePlan, new: Doc<'_>) {
+        remove_keys(&mut self.indexes, &mut plan.removed, record);
+        add_keys(&mut self.indexes, &mut plan.added, record);
+        self.note_multikey(&plan.multikey);
+        self.records.replace(record, new);
+    }
+
+    /// Removes the document at `record`; false when there is none.
+    pub fn delete(&mut self, record: RecordId) -> bool {
+        let Some(doc) = self.records.get(record) else { return false };
+        self.scratch.clear();
+        for (slot, index) in self.indexes.iter().enumerate() {
+            if index.spec().covers(doc) {
+                // The same keys were computed without an error when the document was written.
+                let computed = self.scratch.append_keys(slot, index.spec(), doc);
+                debug_assert!(computed.is_ok());
+            }
+        }
+        remove_keys(&mut self.indexes, &mut self.scratch, record);
+        self.records.remove(record)
+    }
+
+    fn note_multikey(&mut self, slots: &[usize]) {
+        for slot in slots {
+            self.indexes[*slot].set_multikey();
+        }
+    }
+
+    /// Whether an index may be added: `Identical` when it is there already. Errors: 85, 86, and CannotCreateIndex (67)
+    /// when there are too many.
+    pub fn check_index(&self, spec: &IndexSpec) -> Result<SpecConflict> {
+        for existing in &self.indexes {
+            if conflict(spec, existing.spec())? == SpecConflict::Identical {
+                return Ok(SpecConflict::Identical);
+            }
+        }
+        if self.indexes.len() >= MAX_INDEXES {
+            let key = document::extended_json::to_relaxed(&Value::Document(spec.key().clone()));
+            bail!(CANNOT_CREATE_INDEX, "add index fails, too many indexes for {} key:{key}", self.ns());
+        }
+        Ok(SpecConflict::None)
+    }
+
+    /// Adds an index over the documents that are there, at once; false when an identical one exists. For collections
+    /// that are not small use [`crate::index::IndexBuild`]. Errors: as [`Collection::check_index`] and
+    /// [`Collection::prepare_insert`]; on an error nothing has changed.
+    pub fn create_index(&mut self, spec: IndexSpec) -> Result<bool> {
+        if self.check_index(&spec)? == SpecConflict::Identical {
+            return Ok(false);
+        }
+        let mut index = Index::new(spec);
+        let mut entries = IndexFill::default();
+        let mut cursor = self.records.cursor();
+        while let Some((record, doc)) = cursor.next() {
+            entries.add(&mut index, record, doc)?;
+        }
+        entries.finish(&mut index).map_err(|(key, record)| self.taken(index.spec(), &key, record))?;
+        self.indexes.push(index);
+        Ok(true)
+    }
+
+    fn taken(&self, spec: &IndexSpec, key: &[u8], record: RecordId) -> document::Error {
+        match self.get(record) {
+            Some(doc) => duplicate_key(self.ns(), spec, doc, key),
+            None => err!(INTERNAL_ERROR, "record {record} is not in {}", self.ns()),
+        }
+    }
+
+    pub(crate) fn publish_index(&mut self, index: Index) {
+        self.indexes.push(index);
+    }
+
+    /// Removes the index called `name` and answers its definition. Errors: IndexNotFound (27), and InvalidOptions (72)
+    /// for the index on `_id`.
+    pub fn drop_index(&mut self, name: &str) -> Result<IndexSpec> {
+        let Some(slot) = self.indexes.iter().position(|i| i.spec().name() == name) else {
+            bail!(INDEX_NOT_FOUND, "index not found with name [{name}]");
+        };
+        if self.indexes[slot].spec().is_id() {
+            bail!(INVALID_OPTIONS, "cannot drop _id index");
+        }
+        Ok(self.indexes.remove(slot).info.spec.clone())
+    }
+
+    /// Sets (`None`: removes) an option of an index that leaves its entries as they are: `hidden`,
+    /// `expireAfterSeconds`, `prepareUnique`. Error: IndexNotFound (27).
+    pub fn set_index_option(&mut self, name: &str, option: &str, value: Option<Value>) -> Result<()> {
+        let Some(index) = self.indexes.iter_mut().find(|i| i.info.spec.name() == name) else {
+            bail!(INDEX_NOT_FOUND, "cannot find index {name} for ns {}", self.meta.ns);
+        };
+        Arc::make_mut(&mut index.info).spec.set_option(option, value);
+        Ok(())
+    }
+
+    /// Makes an index unique. Errors: IndexNotFound (27), CannotConvertIndexToUnique (359) with `violations`, lists of
+    /// the `_id`s that share a key.
+    pub fn make_index_unique(&mut self, name: &str) -> Result<()> {
+        let Some(slot) = self.indexes.iter().position(|i| i.info.spec.name() == name) else {
+            bail!(INDEX_NOT_FOUND, "cannot find index {name} for ns {}", self.meta.ns);
+        };
+        if self.indexes[slot].spec().unique() {
+            return Ok(());
+        }
+        self.refuse_violations(slot)?;
+        let mut tree = Tree::new();
+        let mut cursor = self.indexes[slot].cursor();
+        while let Some(entry) = cursor.next() {
+            tree.insert(entry.key, &entry.record.to_be_bytes());
+        }
+        let index = &mut self.indexes[slot];
+        index.tree = tree;
+        Arc::make_mut(&mut index.info).spec.set_unique();
+        Ok(())
+    }
+
+    fn refuse_violations(&self, slot: usize) -> Result<()> {
+        let mut violations = Vec::new();
+        let mut group: Vec<RecordId> = Vec::new();
+        let mut last: Option<&[u8]> = None;
+        let mut cursor = self.indexes[slot].cursor();
+        loop {
+            let entry = cursor.next();
+            if entry.map(|e| e.key) != last {
+                if group.len() > 1 {
+                    let id = |r: &RecordId| self.get(*r).and_then(|d| d.get("_id")).map(|v| v.to_value());
+                    violations.push(document::doc! {
+                        "ids": Value::Array(group.iter().filter_map(id).collect())
+                    });
+                }
+                group.clear();
+            }
+            let Some(entry) = entry else { break };
+            last = Some(entry.key);
+            group.push(entry.record);
+        }
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let mut info = Document::new();
+        info.push("violations", violations);
+        let error = err!(
+            CANNOT_CONVERT_INDEX_TO_UNIQUE,
+            "Cannot convert the index to unique. Please resolve conflicting documents before running collMod again."
+        );
+        Err(error.with_info(info))
+    }
+
+    /// Gives the collection another namespace.
+    pub fn rename(&mut self, ns: impl Into<String>) {
+        Arc::make_mut(&mut self.meta).ns = ns.into();
+    }
+    /// Replaces the options.
+    pub fn set_options(&mut self, options: Document) {
+        Arc::make_mut(&mut self.meta).options = options;
+    }
+    /// Removes all documents and keeps the indexes.
+    pub fn clear(&mut self) {
+        while let Some((record, _)) = self.records.cursor().first() {
+            self.delete(record);
+        }
+    }
+
+    pub(crate) fn load_record(&mut self, record: RecordId, doc: &[u8]) {
+        self.records.load(record, doc);
+    }
+    pub(crate) fn set_next_record(&mut self, next: RecordId) {
+        self.records.set_next_id(next);
+    }
+    /// Fills the indexes from loaded records: `specs` replace those the collection has.
+    pub(crate) fn rebuild_indexes(&mut self, specs: Vec<IndexSpec>) -> Result<()> {
+        self.indexes.clear();
+        for spec in specs {
+            self.create_index(spec)?;
+        }
+        Ok(())
+    }
+}
+
+impl CollectionView for Collection {
+    fn meta(&self) -> &CollectionMeta {
+        &self.meta
+    }
+    fn get(&self, record: RecordId) -> Option<Doc<'_>> {
+        self.records.get(record)
+    }
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+    fn data_bytes(&self) -> u64 {
+        self.records.bytes()
+    }
+    fn records(&self) -> RecordCursor<'_> {
+        self.records.cursor()
+    }
+    fn index_count(&self) -> usize {
+        self.indexes.len()
+    }
+    fn index_info(&self, slot: usize) -> Option<&IndexInfo> {
+        self.indexes.get(slot).map(Index::info)
+    }
+    fn index_cursor(&self, slot: usize) -> Option<IndexCursor<'_>> {
+        self.indexes.get(slot).map(Index::cursor)
+    }
+}
+
+fn has_other(index: &Index, key: &[u8], own: Option<RecordId>) -> bool {
+    let mut cursor = index.cursor();
+    let mut entry = cursor.seek(key);
+    while let Some(found) = entry.filter(|e| e.key == key) {
+        if Some(found.record) != own {
+            return true;
+        }
+        entry = cursor.next();
+    }
+    false
+}
+
+fn add_keys(indexes: &mut [Index], keys: &mut KeyBuffer, record: RecordId) {
+    for at in 0..keys.keys.len() {
+        let key = keys.keys[at];
+        let index = &mut indexes[key.slot];
+        if index.info.spec.unique() {
+            index.tree.insert(keys.key(key), &record.to_be_bytes());
+        } else {
+            index.tree.insert(keys.key_with_record(key, record), &[]);
+        }
+    }
+}
+
+fn remove_keys(indexes: &mut [Index], keys: &mut KeyBuffer, record: RecordId) {
+    for at in 0..keys.keys.len() {
+        let key = keys.keys[at];
+        let index = &mut indexes[key.slot];
+        if index.info.spec.unique() {
+            index.tree.remove(keys.key(key));
+        } else {
+            index.tree.remove(keys.key_with_record(key, record));
+        }
+    }
+}
+
+/// Appends to `out` the keys of `a` that are not in `b`. Both hold sorted keys of one index.
+fn subtract(a: &KeyBuffer, b: &KeyBuffer, out: &mut KeyBuffer) {
+    for key in &a.keys {
+        let bytes = a.key(*key);
+        if b.keys.binary_search_by(|k| b.key(*k).cmp(bytes)).is_err() {
+            let start = out.bytes.len();
+            out.bytes.extend_from_slice(bytes);
+            let end = out.bytes.len();
+            out.bytes.extend_from_slice(&[0; crate::index::keys::RECORD_ID_ROOM]);
+            out.keys.push(Key { slot: key.slot, start, end });
+        }
+    }
+}
+
+/// Collects the entries of an index and puts them into its tree in key order, which fills leaves completely.
+#[derive(Default)]
+struct IndexFill {
+    keys: KeyBuffer,
+    records: Vec<RecordId>,
+}
+
+impl IndexFill {
+    fn add(&mut self, index: &mut Index, record: RecordId, doc: Doc<'_>) -> Result<()> {
+        if !index.spec().covers(doc) {
+            return Ok(());
+        }
+        if self.keys.append_keys(0, &index.info.spec, doc)? {
+            index.set_multikey();
+        }
+        self.records.resize(self.keys.len(), record);
+        Ok(())
+    }
+
+    /// Fails with the first key that two records of a unique index share, and the later of them.
+    fn finish(mut self, index: &mut Index) -> Result<(), (Vec<u8>, RecordId)> {
+        let mut order: Vec<usize> = (0..self.records.len()).collect();
+        let compare = |a: &usize, b: &usize| {
+            let (x, y) = (self.keys.keys[*a], self.keys.keys[*b]);
+            self.keys.key(x).cmp(self.keys.key(y)).then(a.cmp(b))
+        };
+        if !order.is_sorted_by(|a, b| compare(a, b).is_le()) {
+            order.sort_unstable_by(compare);
+        }
+        let unique = index.spec().unique();
+        for at in order {
+            let (key, record) = (self.keys.keys[at], self.records[at]);
+            if !unique {
+                index.tree.insert(self.keys.key_with_record(key, record), &[]);
+            } else if index.tree.insert(self.keys.key(key), &record.to_be_bytes()) {
+                return Err((self.keys.key(key).to_vec(), record));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,365 @@
+//! What one frame of the log says.
+//!
+//! The payload of a frame is one BSON document, the oplog entry without what the frame itself carries:
+//!
+//! ```text
+//! payload   { lsid?, txnNumber?, op, ns, ui?, fromMigrate?, o, o2?, stmtId?, prevOpTime?, ...more }
+//! frame     ts, t (the term), wall
+//! shown     { lsid?, txnNumber?, op, ns, ui?, fromMigrate?, o, o2?, stmtId?, ...more, ts, t, v: 2, wall, prevOpTime? }
+//! ```
+//!
+//! `op` and `o`:
+//!
+//! | op | `o` | `o2` |
+//! |---|---|---|
+//! | `i` | the document | its `_id` and shard-key fields |
+//! | `u` | the whole new document, or `{$v: 2, diff}` | `_id` and shard-key fields |
+//! | `d` | `_id` and shard-key fields | |
+//! | `c` | a command: create, drop, createIndexes, applyOps, ... | |
+//! | `n` | anything; changes no data | |
+//!
+//! An entry is written without copying the document a second time: [`Draft::encode`] makes what stands before and after
+//! `o`, and [`EntryParts::slices`] gives the log the three pieces.
+
+use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail};
+
+use crate::log::FrameRef;
+
+/// What an entry does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `i`
+    Insert,
+    /// `u`
+    Update,
+    /// `d`
+    Delete,
+    /// `c`
+    Command,
+    /// `n`
+    Noop,
+}
+
+impl Op {
+    /// The letter in the entry. DO NOT CHANGE: they are on disk.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Op::Insert => "i",
+            Op::Update => "u",
+            Op::Delete => "d",
+            Op::Command => "c",
+            Op::Noop => "n",
+        }
+    }
+    /// The operation of a letter.
+    pub fn from_letter(letter: &str) -> Option<Op> {
+        Some(match letter {
+            "i" => Op::Insert,
+            "u" => Op::Update,
+            "d" => Op::Delete,
+            "c" => Op::Command,
+            "n" => Op::Noop,
+            _ => return None,
+        })
+    }
+}
+
+/// The session statement that an entry belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionPart<'a> {
+    /// The logical session id, with `uid`.
+    pub lsid: Doc<'a>,
+    /// The transaction number.
+    pub txn_number: i64,
+    /// One statement id is written as `stmtId: n`, several as an array, none is left out.
+    pub statements: &'a [i32],
+    /// Timestamp and term of the session's previous entry; `(0, -1)` where there is none.
+    pub previous: (u64, i64),
+}
+
+/// `o2` of an entry.
+#[derive(Clone, Copy, Default)]
+pub enum O2<'a> {
+    /// No `o2`.
+    #[default]
+    None,
+    /// `{_id}`, copied from the document.
+    Id(Element<'a>),
+    /// As given: `_id` and shard-key fields, or the `o2` of a command.
+    Doc(Doc<'a>),
+}
+
+/// An entry to be written, without its `o`.
+#[derive(Clone, Copy)]
+pub struct Draft<'a> {
+    /// What it does.
+    pub op: Op,
+    /// The namespace; `db.$cmd` for commands.
+    pub ns: &'a str,
+    /// UUID of the collection.
+    pub uuid: Option<[u8; 16]>,
+    /// See [`O2`].
+    pub o2: O2<'a>,
+    /// The session statement.
+    pub session: Option<SessionPart<'a>>,
+    /// Written by a migration or a range deletion: hidden from change streams.
+    pub from_migrate: bool,
+    /// More members, written as they are (`needsRetryImage`, `reshardDest`, ...).
+    pub more: Option<Doc<'a>>,
+}
+
+impl<'a> Draft<'a> {
+    /// A draft with operation, namespace and UUID.
+    pub fn new(op: Op, ns: &'a str, uuid: Option<[u8; 16]>) -> Draft<'a> {
+        Draft { op, ns, uuid, o2: O2::None, session: None, from_migrate: false, more: None }
+    }
+
+    /// Encodes all but `o`, of which only the length counts. Reuses the memory of `parts`.
+    pub fn encode(&self, o: Doc<'_>, parts: &mut EntryParts) {
+        parts.head.clear();
+        parts.tail.clear();
+        self.write_head(&mut parts.head);
+        self.write_tail(&mut parts.tail);
+        let length = parts.head.len() + o.bytes().len() + parts.tail.len();
+        // The log refuses entries above 64 MiB before anything is applied, so the length fits.
+        parts.head[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    }
+
+    /// The whole entry in one buffer, for callers to whom speed does not matter.
+    pub fn to_doc_buf(&self, o: Doc<'_>) -> DocBuf {
+        let mut parts = EntryParts::default();
+        self.encode(o, &mut parts);
+        DocBuf::from_validated(parts.slices(o).concat())
+    }
+
+    fn write_head(&self, head: &mut Vec<u8>) {
+        // The writer closes what it writes as a document; the closing zero is taken off again, the document goes on.
+        DocWriter::write(head, |w| {
+            if let Some(session) = &self.session {
+                w.document("lsid", session.lsid);
+                w.i64("txnNumber", session.txn_number);
+            }
+            w.string("op", self.op.letter());
+            w.string("ns", self.ns);
+            if let Some(uuid) = &self.uuid {
+                w.uuid("ui", uuid);
+            }
+            if self.from_migrate {
+                w.bool("fromMigrate", true);
+            }
+        });
+        head.pop();
+        head.extend_from_slice(b"\x03o\0");
+    }
+
+    fn write_tail(&self, tail: &mut Vec<u8>) {
+        DocWriter::write(tail, |w| {
+            match &self.o2 {
+                O2::None => {}
+                O2::Id(id) => w.document_with("o2", |w| w.element(id)),
+                O2::Doc(doc) => w.document("o2", *doc),
+            }
+            if let Some(more) = self.more {
+                w.fields_of(more);
+            }
+            if let Some(session) = &self.session {
+                write_statements(w, session);
+            }
+        });
+        tail.drain(..4);
+    }
+}
+
+fn write_statements(w: &mut DocWriter<'_>, session: &SessionPart<'_>) {
+    match session.statements {
+        [] => {}
+        [one] => w.i32("stmtId", *one),
+        many => w.array_with("stmtId", |w| {
+            for (i, statement) in many.iter().enumerate() {
+                w.with_index(i, |w, name| w.i32(name, *statement));
+            }
+        }),
+    }
+    w.document_with("prevOpTime", |w| {
+        w.timestamp("ts", document::Timestamp::from_u64(session.previous.0));
+        w.i64("t", session.previous.1);
+    });
+}
+
+/// What stands before and after `o` in an entry.
+#[derive(Clone, Debug, Default)]
+pub struct EntryParts {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl EntryParts {
+    /// The pieces of the payload, for the log.
+    pub fn slices<'a>(&'a self, o: Doc<'a>) -> [&'a [u8]; 3] {
+        [&self.head, o.bytes(), &self.tail]
+    }
+}
+
+/// An entry, read.
+#[derive(Clone, Copy)]
+pub struct Entry<'a> {
+    doc: Doc<'a>,
+    /// What it does.
+    pub op: Op,
+    /// The namespace.
+    pub ns: &'a str,
+    /// UUID of the collection.
+    pub uuid: Option<[u8; 16]>,
+    /// See the head of the file.
+    pub o: Doc<'a>,
+    /// See the head of the file.
+    pub o2: Option<Doc<'a>>,
+}
+
+impl<'a> Entry<'a> {
+    /// Reads a payload, or one operation of an `applyOps`. Error: FailedToParse (9) when it is no entry.
+    pub fn read(doc: Doc<'a>) -> Result<Entry<'a>> {
+        let (mut op, mut ns, mut uuid, mut o, mut o2) = (None, None, None, None, None);
+        for element in doc.iter() {
+            match element.name_bytes() {
+                b"op" => op = element.value().as_str().and_then(Op::from_letter),
+                b"ns" => ns = element.value().as_str(),
+                b"ui" => uuid = element.value().as_uuid(),
+                b"o" => o = element.value().as_document(),
+                b"o2" => o2 = element.value().as_document(),
+                _ => {}
+            }
+        }
+        match (op, ns, o) {
+            (Some(op), Some(ns), Some(o)) => Ok(Entry { doc, op, ns, uuid, o, o2 }),
+            _ => bail!(FAILED_TO_PARSE, "not a log entry: {doc:?}"),
+        }
+    }
+
+    /// Reads the payload of a frame. Error: FailedToParse (9) when it is no entry.
+    pub fn of_frame(frame: &FrameRef<'a>) -> Result<Entry<'a>> {
+        let length = frame.payload.first_chunk().map(|b| u32::from_le_bytes(*b) as usize);
+        if length != Some(frame.payload.len()) || frame.payload.len() < 5 {
+            bail!(FAILED_TO_PARSE, "the log frame at position {} does not hold a document", frame.position);
+        }
+        Entry::read(Doc::from_validated(frame.payload))
+    }
+
+    /// The whole entry.
+    pub fn doc(&self) -> Doc<'a> {
+        self.doc
+    }
+    /// The logical session id.
+    pub fn lsid(&self) -> Option<Doc<'a>> {
+        self.doc.get_document("lsid")
+    }
+    /// The transaction number.
+    pub fn txn_number(&self) -> Option<i64> {
+        self.doc.get_i64("txnNumber")
+    }
+    /// The statement ids, written as one number or as an array.
+    pub fn statements(&self) -> Vec<i32> {
+        match self.doc.get("stmtId").or_else(|| self.doc.get("stmtIds")) {
+            Some(ValueRef::Array(many)) => {
+                many.iter().filter_map(|e| Some(e.value().as_i64()? as i32)).collect()
+            }
+            Some(one) => one.as_i64().map(|n| n as i32).into_iter().collect(),
+            None => Vec::new(),
+        }
+    }
+    /// Whether a migration or a range deletion wrote it.
+    pub fn from_migrate(&self) -> bool {
+        self.doc.get_bool("fromMigrate") == Some(true)
+    }
+    /// The name and argument of the command of an entry of op `c`.
+    pub fn command(&self) -> Option<(&'a str, ValueRef<'a>)> {
+        let first = self.o.iter().next()?;
+        Some((first.name(), first.value()))
+    }
+    /// The `_id` of the document it touches.
+    pub fn document_id(&self) -> Option<ValueRef<'a>> {
+        match self.op {
+            Op::Insert | Op::Delete => self.o.get("_id"),
+            Op::Update => self.o2.unwrap_or(self.o).get("_id"),
+            Op::Command | Op::Noop => None,
+        }
+    }
+}
+
+/// The document that `local.oplog.rs` shows for a frame.
+pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
+    let payload = Doc::from_validated(frame.payload);
+    let mut out = Vec::with_capacity(frame.payload.len() + 64);
+    DocWriter::write(&mut out, |w| {
+        let mut previous = None;
+        for element in payload.iter() {
+            match element.name_bytes() {
+                b"prevOpTime" => previous = Some(element),
+                b"ts" | b"t" | b"v" | b"wall" => {}
+                _ => w.element(&element),
+            }
+        }
+        w.timestamp("ts", document::Timestamp::from_u64(frame.optime.ts));
+        w.i64("t", frame.optime.term);
+        w.i64("v", 2);
+        w.date("wall", frame.wall);
+        if let Some(previous) = previous {
+            w.element(&previous);
+        }
+    });
+    DocBuf::from_validated(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Class, OpTime};
+    use document::doc;
+
+    fn frame(payload: &[u8]) -> FrameRef<'_> {
+        let optime = OpTime { ts: (7 << 32) | 3, term: 2 };
+        FrameRef { position: 0, end: 0, optime, wall: 99, class: Class::Oplog, payload }
+    }
+
+    #[test]
+    fn parts_make_one_document_and_the_view_adds_what_the_frame_carries() {
+        let o = doc! { "_id": 1, "a": "x" }.to_doc_buf();
+        let lsid = doc! { "id": 5 }.to_doc_buf();
+        let mut draft = Draft::new(Op::Insert, "db.c", Some([7; 16]));
+        draft.o2 = O2::Id(o.doc().element("_id").unwrap());
+        draft.session =
+            Some(SessionPart { lsid: lsid.doc(), txn_number: 4, statements: &[2], previous: (0, -1) });
+        let whole = draft.to_doc_buf(o.doc());
+        let entry = Entry::of_frame(&frame(whole.bytes())).unwrap();
+        assert_eq!((entry.op, entry.ns, entry.uuid), (Op::Insert, "db.c", Some([7; 16])));
+        assert_eq!(entry.o, o.doc());
+        assert_eq!(entry.statements(), [2]);
+        assert_eq!(entry.txn_number(), Some(4));
+        let shown = compose(&frame(whole.bytes())).to_document();
+        let names: Vec<&str> = shown.keys().collect();
+        let expected = [
+            "lsid",
+            "txnNumber",
+            "op",
+            "ns",
+            "ui",
+            "o",
+            "o2",
+            "stmtId",
+            "ts",
+            "t",
+            "v",
+            "wall",
+            "prevOpTime",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(shown.get_document("o2"), Some(&doc! { "_id": 1 }));
+    }
+
+    #[test]
+    fn a_payload_that_is_no_entry_is_refused() {
+        assert!(Entry::of_frame(&frame(&[5, 0, 0, 0, 0])).is_err());
+        assert!(Entry::of_frame(&frame(&[9, 0, 0, 0, 0])).is_err());
+        assert!(Entry::of_frame(&frame(b"")).is_err());
+    }
+}

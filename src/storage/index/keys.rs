@@ -1,0 +1,294 @@
+//! The keys of one document in one index.
+//!
+//! A path that meets no array gives one component: the value, or null where nothing is found. A path that meets an
+//! array gives one key for each element, and every other path through the *same* array takes the same element in that
+//! key; two different arrays are refused (CannotIndexParallelArrays). An empty array gives undefined at its own path
+//! and null below it. Only the outermost array of nested ones is taken apart. A number as a name picks the array
+//! element at that position, if there is one.
+
+use document::{Doc, Result, ValueRef, bail, hash, key_string};
+
+use super::spec::{FieldKind, IndexSpec};
+
+/// Keys laid one after the other in one buffer, so that a write allocates once whatever the number of keys.
+#[derive(Clone, Debug, Default)]
+pub struct KeyBuffer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) keys: Vec<Key>,
+}
+
+/// One key in a [`KeyBuffer`]: the index it belongs to and where its bytes are. Eight bytes after `end` are left free
+/// for the record id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    pub(crate) slot: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Room for the record id after each key.
+pub(crate) const RECORD_ID_ROOM: usize = 8;
+
+impl KeyBuffer {
+    /// Forgets the keys and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.keys.clear();
+    }
+    /// The number of keys.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+    /// Whether there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+    /// Each key with the slot of its index.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.keys.iter().map(|k| (k.slot, self.key(*k)))
+    }
+    pub(crate) fn key(&self, key: Key) -> &[u8] {
+        &self.bytes[key.start..key.end]
+    }
+    /// The key followed by the record id, for trees that hold both.
+    pub(crate) fn key_with_record(&mut self, key: Key, record: u64) -> &[u8] {
+        self.bytes[key.end..key.end + RECORD_ID_ROOM].copy_from_slice(&record.to_be_bytes());
+        &self.bytes[key.start..key.end + RECORD_ID_ROOM]
+    }
+
+    /// Appends the keys of `doc` in the index at `slot`, sorted and without repetition; true when an array was met.
+    /// A partial index's filter is not asked.
+    pub(crate) fn append_keys(&mut self, slot: usize, spec: &IndexSpec, doc: Doc<'_>) -> Result<bool> {
+        let first = self.keys.len();
+        let multikey = for_each_key(spec, doc, &mut |components| {
+            let start = self.bytes.len();
+            encode(spec, components, &mut self.bytes);
+            let end = self.bytes.len();
+            self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
+            self.keys.push(Key { slot, start, end });
+        })?;
+        if self.keys.len() - first > 1 {
+            let bytes = &self.bytes;
+            let of = |k: &Key| &bytes[k.start..k.end];
+            self.keys[first..].sort_unstable_by(|a, b| of(a).cmp(of(b)));
+            let mut kept = first + 1;
+            for at in first + 1..self.keys.len() {
+                if of(&self.keys[at]) != of(&self.keys[kept - 1]) {
+                    self.keys[kept] = self.keys[at];
+                    kept += 1;
+                }
+            }
+            self.keys.truncate(kept);
+        }
+        Ok(multikey)
+    }
+}
+
+/// Appends the encoding of one key's components.
+pub fn encode(spec: &IndexSpec, components: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    for (field, value) in spec.fields().iter().zip(components) {
+        match field.kind {
+            FieldKind::Ascending => key_string::append(out, *value, false),
+            FieldKind::Descending => key_string::append(out, *value, true),
+            FieldKind::Hashed => key_string::append(out, ValueRef::Int64(hash::hash64(*value)), false),
+        }
+    }
+}
+
+/// Calls `f` with the components of each key of `doc`; a key may come more than once. True when an array was met.
+/// Keys that a sparse index leaves out do not come. Errors: CannotIndexParallelArrays (171), 16766 for an array in a
+/// hashed field, 16746 for a number that is both a position and a field name.
+pub fn for_each_key<'d>(spec: &IndexSpec, doc: Doc<'d>, f: &mut dyn FnMut(&[ValueRef<'d>])) -> Result<bool> {
+    if let [field] = spec.fields()
+        && let [name] = field.names.as_slice()
+    {
+        let value = doc.get(name);
+        if !matches!(value, Some(ValueRef::Array(_))) {
+            if value.is_some() || !spec.sparse() {
+                f(&[value.unwrap_or(ValueRef::Null)]);
+            }
+            return Ok(false);
+        }
+    }
+    let mut walk = Walk { spec, emit: f, multikey: false };
+    let fields = vec![Progress::At(0); spec.fields().len()];
+    walk.expand(doc, fields, 0)?;
+    Ok(walk.multikey)
+}
+
+/// How far one field has come.
+#[derive(Clone, Copy)]
+enum Progress<'d> {
+    /// The name at this position of its path is next.
+    At(usize),
+    /// Its component is known.
+    Fixed(ValueRef<'d>),
+}
+
+enum Found<'d> {
+    Missing,
+    Value(ValueRef<'d>),
+    /// An array, its name, and the position of the name that follows it.
+    Array(Doc<'d>, &'d str, usize),
+}
+
+struct Walk<'w, 'd> {
+    spec: &'w IndexSpec,
+    emit: &'w mut dyn FnMut(&[ValueRef<'d>]),
+    multikey: bool,
+}
+
+impl<'d> Walk<'_, 'd> {
+    fn expand(&mut self, doc: Doc<'d>, mut fields: Vec<Progress<'d>>, mut missing: usize) -> Result<()> {
+        let mut array: Option<(Doc<'d>, &'d str)> = None;
+        let mut through = Vec::new();
+        for (i, field) in self.spec.fields().iter().enumerate() {
+            let Progress::At(at) = fields[i] else { continue };
+            match descend(doc, &field.names, at)? {
+                Found::Missing => {
+                    fields[i] = Progress::Fixed(ValueRef::Null);
+                    missing += 1;
+                }
+                Found::Value(value) => fields[i] = Progress::Fixed(value),
+                Found::Array(..) if field.kind == FieldKind::Hashed => bail!(
+                    16766,
+                    "hashed indexes do not currently support array values. Found array at path: {}",
+                    field.path
+                ),
+                Found::Array(found, name, next) => {
+                    match array {
+                        Some((first, first_name)) if !std::ptr::eq(first.bytes(), found.bytes()) => bail!(
+                            CANNOT_INDEX_PARALLEL_ARRAYS,
+                            "cannot index parallel arrays [{name}] [{first_name}]"
+                        ),
+                        _ => array = Some((found, name)),
+                    }
+                    fields[i] = Progress::At(next);
+                    through.push(i);
+                }
+            }
+        }
+        match array {
+            None => self.finish(&fields, missing),
+            Some((array, _)) => return self.expand_array(array, &fields, &through, missing),
+        }
+        Ok(())
+    }
+
+    fn expand_array(
+        &mut self,
+        array: Doc<'d>,
+        fields: &[Progress<'d>],
+        through: &[usize],
+        missing: usize,
+    ) -> Result<()> {
+        self.multikey = true;
+        if array.is_empty() {
+            return self.expand_element(ValueRef::Undefined, fields, through, missing);
+        }
+        for element in array.iter() {
+            self.expand_element(element.value(), fields, through, missing)?;
+        }
+        Ok(())
+    }
+
+    fn expand_element(
+        &mut self,
+        element: ValueRef<'d>,
+        fields: &[Progress<'d>],
+        through: &[usize],
+        missing: usize,
+    ) -> Result<()> {
+        let mut fields = fields.to_vec();
+        for &i in through {
+            if let Progress::At(at) = fields[i]
+                && at == self.spec.fields()[i].names.len()
+            {
+                fields[i] = Progress::Fixed(element);
+            }
+        }
+        let inside = element.as_document().unwrap_or(Doc::empty());
+        self.expand(inside, fields, missing)
+    }
+
+    fn finish(&mut self, fields: &[Progress<'d>], missing: usize) {
+        if self.spec.sparse() && missing == fields.len() {
+            return;
+        }
+        let component = |p: &Progress<'d>| match p {
+            Progress::Fixed(value) => *value,
+            Progress::At(_) => ValueRef::Null,
+        };
+        match fields {
+            [a] => (self.emit)(&[component(a)]),
+            [a, b] => (self.emit)(&[component(a), component(b)]),
+            more => (self.emit)(&more.iter().map(component).collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// Follows `names` from position `at` until they end, nothing is found, or an array is met.
+fn descend<'d>(mut doc: Doc<'d>, names: &[String], mut at: usize) -> Result<Found<'d>> {
+    loop {
+        let Some(element) = names.get(at).and_then(|name| doc.element(name)) else {
+            return Ok(Found::Missing);
+        };
+        let mut element = element;
+        at += 1;
+        while element.tag() == 0x04
+            && let Some(name) = names.get(at)
+            && let ValueRef::Array(array) = element.value()
+        {
+            match positional(array, name)? {
+                Some(picked) => element = picked,
+                None => break,
+            }
+            at += 1;
+        }
+        match element.value() {
+            ValueRef::Array(array) => return Ok(Found::Array(array, element.name(), at)),
+            value if at == names.len() => return Ok(Found::Value(value)),
+            ValueRef::Document(inside) => doc = inside,
+            _ => return Ok(Found::Missing),
+        }
+    }
+}
+
+/// The array element that `name` picks by its position.
+fn positional<'d>(array: Doc<'d>, name: &str) -> Result<Option<document::Element<'d>>> {
+    let number = name.bytes().all(|b| b.is_ascii_digit()) && !(name.len() > 1 && name.starts_with('0'));
+    if !number || name.is_empty() {
+        return Ok(None);
+    }
+    let Some(picked) = name.parse::<usize>().ok().and_then(|n| array.iter().nth(n)) else { return Ok(None) };
+    let named = |e: document::Element<'d>| e.value().as_document().is_some_and(|d| d.element(name).is_some());
+    if array.iter().any(named) {
+        bail!(
+            16746,
+            "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), \
+             field: '{name}' for array: {:?}",
+            array
+        );
+    }
+    Ok(Some(picked))
+}
+
+/// Whether no indexed path can give different keys in `a` and `b`, by comparing the bytes found at the paths.
+pub(crate) fn same_at_paths(spec: &IndexSpec, a: Doc<'_>, b: Doc<'_>) -> bool {
+    spec.fields().iter().all(|f| same_at_path(&f.names, a, b))
+}
+
+fn same_at_path(names: &[String], mut a: Doc<'_>, mut b: Doc<'_>) -> bool {
+    for name in names {
+        match (a.element(name), b.element(name)) {
+            (None, None) => return true,
+            (Some(x), Some(y)) if x.tag() == y.tag() && x.value_bytes() == y.value_bytes() => return true,
+            (Some(x), Some(y)) => match (x.value(), y.value()) {
+                (ValueRef::Document(x), ValueRef::Document(y)) => (a, b) = (x, y),
+                _ => return false,
+            },
+            _ => return false,
+        }
+    }
+    false
+}

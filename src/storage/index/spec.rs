@@ -1,0 +1,366 @@
+//! The definition of an index: parsing, validity of the key pattern, names, and conflicts between two definitions.
+//!
+//! The wording of errors is the real server's, because drivers' and tools' tests match on it.
+
+use std::fmt;
+
+use document::{Doc, Document, Result, Value, bail};
+
+use super::Predicate;
+
+/// Makes the predicate of a `partialFilterExpression`; given by a layer that knows the query language.
+pub type PredicateFactory<'f> = dyn Fn(&Document) -> Result<Predicate> + 'f;
+
+/// The factory of a caller without partial indexes: refuses.
+pub fn no_partial_indexes(_filter: &Document) -> Result<Predicate> {
+    bail!(CANNOT_CREATE_INDEX, "partial indexes are not available here")
+}
+
+/// How one field of a key pattern orders its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A number above zero.
+    Ascending,
+    /// A number below zero.
+    Descending,
+    /// `"hashed"`: the 64-bit hash of the value stands for it.
+    Hashed,
+}
+
+/// One field of a key pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyField {
+    /// The dotted path.
+    pub path: String,
+    /// The names on the path.
+    pub names: Vec<String>,
+    /// Its order.
+    pub kind: FieldKind,
+}
+
+/// The definition of one index.
+#[derive(Clone)]
+pub struct IndexSpec {
+    document: Document,
+    name: String,
+    fields: Vec<KeyField>,
+    unique: bool,
+    sparse: bool,
+    predicate: Option<Predicate>,
+}
+
+impl fmt::Debug for IndexSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IndexSpec").field(&self.document).finish()
+    }
+}
+
+impl IndexSpec {
+    /// The index on `_id` that every collection has.
+    pub fn id() -> IndexSpec {
+        IndexSpec {
+            document: document::doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" },
+            name: "_id_".to_string(),
+            fields: vec![KeyField {
+                path: "_id".to_string(),
+                names: vec!["_id".to_string()],
+                kind: FieldKind::Ascending,
+            }],
+            unique: true,
+            sparse: false,
+            predicate: None,
+        }
+    }
+
+    /// Reads `{key, name?, unique?, sparse?, partialFilterExpression?, ...}` as createIndexes, the log and the catalog
+    /// hold it. A missing name is generated; other members are kept and shown as they are. Errors: CannotCreateIndex
+    /// (67) and what the factory answers.
+    pub fn parse(spec: &Document, predicates: &PredicateFactory<'_>) -> Result<IndexSpec> {
+        let Some(key) = spec.get_document("key") else {
+            bail!(FAILED_TO_PARSE, "The 'key' field is a required property of an index specification");
+        };
+        let fields = validate_key_pattern(key)?;
+        let is_id = fields.len() == 1 && fields[0].path == "_id" && fields[0].kind == FieldKind::Ascending;
+        let name = match spec.get_str("name") {
+            _ if is_id => "_id_".to_string(),
+            Some(name) => name.to_string(),
+            None => default_name(key),
+        };
+        let unique = is_id || spec.get("unique").is_some_and(Value::truthy);
+        if unique && fields.iter().any(|f| f.kind == FieldKind::Hashed) {
+            bail!(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.");
+        }
+        let sparse = spec.get("sparse").is_some_and(Value::truthy);
+        let predicate = match spec.get_document("partialFilterExpression") {
+            Some(_) if sparse => {
+                bail!(CANNOT_CREATE_INDEX, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
+            }
+            Some(filter) => Some(predicates(filter)?),
+            None => None,
+        };
+        Ok(IndexSpec { document: shown(spec, key, &name), name, fields, unique, sparse, predicate })
+    }
+
+    /// As listIndexes shows it: `{v: 2, key, name, ...options}`.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The key pattern as it was given.
+    pub fn key(&self) -> &Document {
+        static EMPTY: Document = Document(Vec::new());
+        self.document.get_document("key").unwrap_or(&EMPTY)
+    }
+    /// The fields of the key pattern.
+    pub fn fields(&self) -> &[KeyField] {
+        &self.fields
+    }
+    /// Whether this is the index on `_id`.
+    pub fn is_id(&self) -> bool {
+        self.name == "_id_"
+    }
+    /// Whether no two documents may have the same key.
+    pub fn unique(&self) -> bool {
+        self.unique
+    }
+    /// Whether keys of which every component is missing are left out.
+    pub fn sparse(&self) -> bool {
+        self.sparse
+    }
+    /// Whether the planner must not use it.
+    pub fn hidden(&self) -> bool {
+        self.flag("hidden")
+    }
+    /// Whether new duplicates are refused though the index is not unique yet.
+    pub fn prepare_unique(&self) -> bool {
+        self.flag("prepareUnique")
+    }
+    /// Whether some component is hashed.
+    pub fn hashed(&self) -> bool {
+        self.fields.iter().any(|f| f.kind == FieldKind::Hashed)
+    }
+    /// Seconds after which documents expire (TTL index).
+    pub fn expire_after_seconds(&self) -> Option<i64> {
+        self.document.get("expireAfterSeconds")?.as_f64().map(|s| s as i64)
+    }
+    /// The filter of a partial index.
+    pub fn partial_filter(&self) -> Option<&Document> {
+        self.document.get_document("partialFilterExpression")
+    }
+    /// Whether the index covers `doc` at all.
+    pub fn covers(&self, doc: Doc<'_>) -> bool {
+        self.predicate.as_ref().is_none_or(|p| p(doc))
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.document.get(name).is_some_and(Value::truthy)
+    }
+
+    /// Sets or removes an option that leaves the entries as they are (`hidden`, `expireAfterSeconds`, `prepareUnique`).
+    pub(crate) fn set_option(&mut self, name: &str, value: Option<Value>) {
+        match value {
+            Some(value) => self.document.insert(name, value),
+            None => {
+                self.document.remove(name);
+            }
+        }
+    }
+
+    /// Marks as unique; the caller changes the format of the tree.
+    pub(crate) fn set_unique(&mut self) {
+        self.unique = true;
+        self.document.insert("unique", true);
+        self.document.remove("prepareUnique");
+    }
+}
+
+/// Puts the members in the order listIndexes shows: `v`, `key`, `name`, the rest as given.
+fn shown(spec: &Document, key: &Document, name: &str) -> Document {
+    let mut shown = document::doc! { "v": 2 };
+    shown.push("key", key.clone());
+    shown.push("name", name);
+    for (option, value) in spec.iter() {
+        let dropped = ["v", "key", "name", "ns", "background", "dropDups", "createIndexes"];
+        let default = matches!(option, "unique" | "sparse" | "hidden" | "prepareUnique") && !value.truthy();
+        if !dropped.contains(&option) && !default {
+            shown.push(option, value.clone());
+        }
+    }
+    shown
+}
+
+/// `a_1_b_-1`: names and directions joined by underscores.
+pub fn default_name(key: &Document) -> String {
+    let mut name = String::new();
+    for (field, direction) in key.iter() {
+        if !name.is_empty() {
+            name.push('_');
+        }
+        name.push_str(field);
+        name.push('_');
+        match direction {
+            Value::String(plugin) => name.push_str(plugin),
+            other => match other.as_i64() {
+                Some(n) => name.push_str(&n.to_string()),
+                None => name.push_str(&other.as_f64().unwrap_or(0.0).to_string()),
+            },
+        }
+    }
+    name
+}
+
+const PLUGINS: [&str; 6] = ["hashed", "text", "2d", "2dsphere", "wildcard", "columnstore"];
+
+/// Checks a key pattern and takes it apart. Errors: CannotCreateIndex (67) with the real texts; NotImplemented (238)
+/// for an index kind that the real server has.
+pub fn validate_key_pattern(key: &Document) -> Result<Vec<KeyField>> {
+    if key.is_empty() {
+        bail!(CANNOT_CREATE_INDEX, "Index keys cannot be an empty object.");
+    }
+    if key.to_vec().len() > 2048 {
+        bail!(CANNOT_CREATE_INDEX, "Index key pattern too large.");
+    }
+    if key.len() > 32 {
+        bail!(13103, "Index key pattern has too many fields: at most 32 are allowed");
+    }
+    let plugin = key.iter().find_map(|(_, v)| v.as_str());
+    if let Some(plugin) = plugin
+        && !PLUGINS.contains(&plugin)
+    {
+        bail!(CANNOT_CREATE_INDEX, "Unknown index plugin '{plugin}'");
+    }
+    let fields =
+        key.iter().map(|(path, value)| key_field(path, value, plugin)).collect::<Result<Vec<_>>>()?;
+    for (i, field) in fields.iter().enumerate() {
+        if fields[..i].iter().any(|f| f.path == field.path) {
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "The field '{}' appears more than once in the index key pattern",
+                field.path
+            );
+        }
+    }
+    let hashed = fields.iter().filter(|f| f.kind == FieldKind::Hashed).count();
+    if hashed > 1 {
+        let key = document::extended_json::to_relaxed(&Value::Document(key.clone()));
+        bail!(
+            31303,
+            "A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}"
+        );
+    }
+    Ok(fields)
+}
+
+fn key_field(path: &str, value: &Value, plugin: Option<&str>) -> Result<KeyField> {
+    let kind = field_kind(value, plugin)?;
+    if path == "$**" || path.ends_with(".$**") {
+        bail!(NOT_IMPLEMENTED, "wildcard indexes are not implemented");
+    }
+    let names: Vec<String> = path.split('.').map(str::to_string).collect();
+    if names.iter().any(String::is_empty) {
+        bail!(CANNOT_CREATE_INDEX, "Index keys cannot contain an empty field.");
+    }
+    for (i, name) in names.iter().enumerate() {
+        let reference = i > 0 && ["$id", "$db", "$ref"].contains(&name.as_str());
+        if name.starts_with('$') && !reference {
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "Index key contains an illegal field name: field name starts with '$'."
+            );
+        }
+    }
+    Ok(KeyField { path: path.to_string(), names, kind })
+}
+
+fn field_kind(value: &Value, plugin: Option<&str>) -> Result<FieldKind> {
+    if let Value::String(kind) = value {
+        return match kind.as_str() {
+            other if Some(other) != plugin => {
+                bail!(CANNOT_CREATE_INDEX, "Can't use more than one index plugin for a single index.")
+            }
+            "hashed" => Ok(FieldKind::Hashed),
+            other => bail!(NOT_IMPLEMENTED, "indexes of kind '{other}' are not implemented"),
+        };
+    }
+    match document::number::as_f64(value) {
+        Some(n) if n.is_nan() => bail!(CANNOT_CREATE_INDEX, "Values in the index key pattern cannot be NaN."),
+        Some(0.0) => bail!(CANNOT_CREATE_INDEX, "Values in the index key pattern cannot be 0."),
+        Some(n) if n > 0.0 => Ok(FieldKind::Ascending),
+        Some(_) => Ok(FieldKind::Descending),
+        None => bail!(
+            CANNOT_CREATE_INDEX,
+            "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are allowed.",
+            value.type_name()
+        ),
+    }
+}
+
+/// How a wanted index stands to an existing one.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SpecConflict {
+    /// They may stand beside each other.
+    None,
+    /// They are the same: creating it again changes nothing.
+    Identical,
+}
+
+/// Options that make two indexes different indexes, next to the key pattern.
+const IDENTITY: [&str; 2] = ["collation", "partialFilterExpression"];
+/// Members that say nothing about what an index is.
+const IGNORED: [&str; 8] =
+    ["v", "key", "name", "unique", "sparse", "hidden", "collation", "partialFilterExpression"];
+
+/// Compares. Errors: IndexOptionsConflict (85), IndexKeySpecsConflict (86).
+pub fn conflict(wanted: &IndexSpec, existing: &IndexSpec) -> Result<SpecConflict> {
+    let same_name = wanted.name == existing.name;
+    let same_identity = same_identity(wanted, existing);
+    let same_options = same_identity && options(wanted) == options(existing);
+    let texts = || {
+        let text = |s: &IndexSpec| document::extended_json::to_relaxed(&Value::Document(s.document.clone()));
+        format!("Requested index: {}, existing index: {}", text(wanted), text(existing))
+    };
+    match (same_name, same_identity, same_options) {
+        (true, false, _) => bail!(
+            INDEX_KEY_SPECS_CONFLICT,
+            "An existing index has the same name as the requested index. When index names are not specified, they are \
+             auto generated and can cause conflicts. Please refer to our documentation. {}",
+            texts()
+        ),
+        (true, true, false) => bail!(
+            INDEX_OPTIONS_CONFLICT,
+            "An equivalent index already exists with the same name but different options. {}",
+            texts()
+        ),
+        (true, true, true) => Ok(SpecConflict::Identical),
+        (false, true, true) => {
+            bail!(INDEX_OPTIONS_CONFLICT, "Index already exists with a different name: {}", existing.name)
+        }
+        (false, true, false) => bail!(
+            INDEX_OPTIONS_CONFLICT,
+            "An equivalent index already exists with a different name and options. {}",
+            texts()
+        ),
+        (false, false, _) => Ok(SpecConflict::None),
+    }
+}
+
+fn same_identity(a: &IndexSpec, b: &IndexSpec) -> bool {
+    let same_option = |name: &str| match (a.document.get(name), b.document.get(name)) {
+        (Some(x), Some(y)) => document::compare::compare_values(x, y).is_eq(),
+        (None, None) => true,
+        _ => false,
+    };
+    a.fields == b.fields
+        && a.unique == b.unique
+        && a.sparse == b.sparse
+        && IDENTITY.iter().all(|o| same_option(o))
+}
+
+fn options(spec: &IndexSpec) -> Vec<(&str, &Value)> {
+    let mut options: Vec<_> = spec.document.iter().filter(|(name, _)| !IGNORED.contains(name)).collect();
+    options.sort_by_key(|(name, _)| *name);
+    options
+}

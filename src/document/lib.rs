@@ -7,6 +7,7 @@
 //! Invariant: this crate does no I/O and knows nothing of collections, servers or the network.
 
 pub mod compare;
+pub mod decimal;
 pub mod error;
 pub mod extended_json;
 pub mod hash;

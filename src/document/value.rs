@@ -139,10 +139,7 @@ impl Value {
         match self {
             Value::Boolean(b) => *b,
             Value::Null | Value::Undefined => false,
-            Value::Decimal128(d) => {
-                let bits = u128::from_le_bytes(d.0);
-                bits & ((1u128 << 113) - 1) != 0
-            }
+            Value::Decimal128(d) => !d.is_zero(),
             v => v.as_f64_lossy() != Some(0.0),
         }
     }
@@ -213,6 +210,30 @@ impl Value {
             Value::MinKey => w.tag_only(0xFF, name),
             Value::MaxKey => w.tag_only(0x7F, name),
         }
+    }
+    /// The value borrowed, unless it is a document, an array or code with scope, which are bytes when borrowed.
+    pub fn as_scalar(&self) -> Option<ValueRef<'_>> {
+        Some(match self {
+            Value::Document(_) | Value::Array(_) | Value::JavaScriptWithScope(..) => return None,
+            Value::Double(v) => ValueRef::Double(*v),
+            Value::String(v) => ValueRef::String(v),
+            Value::Binary(v) => ValueRef::Binary(v.subtype, &v.bytes),
+            Value::Undefined => ValueRef::Undefined,
+            Value::ObjectId(v) => ValueRef::ObjectId(*v),
+            Value::Boolean(v) => ValueRef::Boolean(*v),
+            Value::DateTime(v) => ValueRef::DateTime(*v),
+            Value::Null => ValueRef::Null,
+            Value::Regex(v) => ValueRef::Regex(&v.pattern, &v.options),
+            Value::DbPointer(ns, id) => ValueRef::DbPointer(ns, *id),
+            Value::JavaScript(v) => ValueRef::JavaScript(v),
+            Value::Symbol(v) => ValueRef::Symbol(v),
+            Value::Int32(v) => ValueRef::Int32(*v),
+            Value::Timestamp(v) => ValueRef::Timestamp(*v),
+            Value::Int64(v) => ValueRef::Int64(*v),
+            Value::Decimal128(v) => ValueRef::Decimal128(*v),
+            Value::MinKey => ValueRef::MinKey,
+            Value::MaxKey => ValueRef::MaxKey,
+        })
     }
     /// A one-field document `{"": self}`, for code that wants a [`ValueRef`] of an owned value.
     pub fn to_holder(&self) -> DocBuf {

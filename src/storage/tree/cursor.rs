@@ -9,7 +9,7 @@ use std::ops::Bound;
 /// children or more.
 pub(super) const LEVELS: usize = 16;
 /// How many entries ahead of a scan the records are asked for.
-const AHEAD: usize = 6;
+const AHEAD: usize = 12;
 
 /// A root that stays as it is for `'a`.
 #[derive(Clone, Copy)]
@@ -36,6 +36,7 @@ impl<'a> View<'a> {
                     return if found { node.record(i).map(|record| record.value()) } else { None };
                 }
                 at = at.inner().child(node.child_for(key));
+                at.prefetch();
             }
         }
     }
@@ -57,7 +58,7 @@ impl<'a> View<'a> {
                 }
             };
         let some = some && front.key() <= back.key();
-        Range { front, back, some }
+        Range::new(front, back, some)
     }
 }
 
@@ -177,7 +178,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub fn entry(&self) -> Option<(&'a [u8], &'a [u8])> {
         // SAFETY: promised to `View::new`.
-        self.record().map(|record| unsafe { (record.key(), record.value()) })
+        self.record().map(|record| unsafe { record.entry() })
     }
 
     #[inline]
@@ -218,6 +219,7 @@ impl<'a> Cursor<'a> {
                 let i = node.child_for(key);
                 self.at[level] = i as u8;
                 at = at.inner().child(i);
+                at.prefetch();
             }
         }
     }
@@ -327,6 +329,35 @@ pub struct Range<'a> {
     back: Cursor<'a>,
     /// Whether `front` is at or before `back`, both on entries not yet given.
     some: bool,
+    /// While `some`: the entries of the front's leaf below this one are within the range.
+    end: u8,
+}
+
+impl<'a> Range<'a> {
+    fn new(front: Cursor<'a>, back: Cursor<'a>, some: bool) -> Range<'a> {
+        let mut range = Range { front, back, some, end: 0 };
+        if some {
+            range.limit();
+        }
+        range
+    }
+
+    /// Computes `end`; both cursors are on entries.
+    fn limit(&mut self) {
+        self.end = match self.front.steps[0] {
+            leaf if leaf == self.back.steps[0] => self.back.at[0] + 1,
+            // SAFETY: promised to `View::new`.
+            Some(leaf) => unsafe { leaf.get().count() as u8 },
+            None => 0,
+        };
+    }
+
+    fn next_leaf(&mut self) {
+        self.some = self.front.steps[0] != self.back.steps[0] && self.front.step_over(0);
+        if self.some {
+            self.limit();
+        }
+    }
 }
 
 impl<'a> Iterator for Range<'a> {
@@ -337,9 +368,20 @@ impl<'a> Iterator for Range<'a> {
         if !self.some {
             return None;
         }
-        let entry = self.front.entry();
-        self.some = !self.front.is_with(&self.back) && self.front.next();
-        entry
+        // SAFETY: promised to `View::new`.
+        let leaf = unsafe { self.front.steps[0]?.get() };
+        let i = self.front.at[0];
+        let record = leaf.record(i as usize)?;
+        if i + 1 < self.end {
+            self.front.at[0] = i + 1;
+            if let Some(ahead) = leaf.record_ahead(i as usize + AHEAD) {
+                ahead.prefetch();
+            }
+        } else {
+            self.next_leaf();
+        }
+        // SAFETY: promised to `View::new`.
+        Some(unsafe { record.entry() })
     }
 }
 
@@ -350,6 +392,9 @@ impl DoubleEndedIterator for Range<'_> {
         }
         let entry = self.back.entry();
         self.some = !self.front.is_with(&self.back) && self.back.prev();
+        if self.some {
+            self.limit();
+        }
         entry
     }
 }

@@ -20,6 +20,7 @@ use super::line::Counters;
 use super::record::RecordPtr;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
+use std::mem::offset_of;
 use std::ptr::NonNull;
 
 pub(super) const FANOUT: usize = 61;
@@ -86,6 +87,19 @@ impl NodePtr {
             copy.0.as_ptr().cast::<u8>().copy_from_nonoverlapping(self.0.as_ptr().cast(), size);
             copy.get_mut().stamp = stamp;
             copy
+        }
+    }
+
+    /// Asks the processor to load all prefixes at once: a binary search would wait for line after line.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        #[cfg(target_arch = "x86_64")]
+        for line in 0..offset_of!(Node, records) / 64 {
+            // SAFETY: a prefetch reads nothing that the program sees and cannot fault; the lines are within the node.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(self.0.as_ptr().cast::<i8>().add(line * 64));
+            }
         }
     }
 

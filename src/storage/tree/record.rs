@@ -66,6 +66,7 @@ impl RecordPtr {
 
     /// # Safety
     /// The record stays alive for `'a`.
+    #[inline]
     pub(super) unsafe fn key<'a>(self) -> &'a [u8] {
         // SAFETY: the key was written behind the header when the record was made.
         unsafe {
@@ -76,6 +77,7 @@ impl RecordPtr {
 
     /// # Safety
     /// The record stays alive for `'a`.
+    #[inline]
     pub(super) unsafe fn value<'a>(self) -> &'a [u8] {
         // SAFETY: the value was written behind the key when the record was made.
         unsafe {
@@ -85,6 +87,16 @@ impl RecordPtr {
                 vlen as usize,
             )
         }
+    }
+
+    /// Key and value.
+    ///
+    /// # Safety
+    /// The record stays alive for `'a`.
+    #[inline]
+    pub(super) unsafe fn entry<'a>(self) -> (&'a [u8], &'a [u8]) {
+        // SAFETY: promised by the caller.
+        unsafe { (self.key(), self.value()) }
     }
 
     /// # Safety

@@ -143,6 +143,7 @@ impl Tree {
                 rightmost &= i + 1 == node.get().count();
                 (i, node.inner().child(i))
             };
+            child.prefetch();
             steps[level] = Some((node, i));
             let owned = self.own(child, newest);
             if owned != child {

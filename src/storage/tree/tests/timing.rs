@@ -27,6 +27,25 @@ fn tree_timing() {
     timed("scan, ascending made", N, || {
         tree.range(Bound::Unbounded, Bound::Unbounded).map(|(k, _)| k.len()).sum::<usize>()
     });
+    timed("steps alone", N, || {
+        let mut cursor = tree.cursor();
+        let mut n = 0;
+        while cursor.next() {
+            n += 1;
+        }
+        n
+    });
+    timed("cursor keys", N, || {
+        let mut cursor = tree.cursor();
+        let mut n = 0;
+        while cursor.next() {
+            n += cursor.key().map_or(0, |k| k.len());
+        }
+        n
+    });
+    timed("scan again", N, || {
+        tree.range(Bound::Unbounded, Bound::Unbounded).map(|(k, _)| k.len()).sum::<usize>()
+    });
     timed("drop", N, || drop(tree));
     let mut tree = Tree::new();
     timed("random insert", N, || (0..N).for_each(|i| _ = tree.insert(&scattered(i), &value)));

@@ -110,10 +110,7 @@ fn cut_files(shared: &Shared, writer: &mut Writer, position: Position) -> Result
 
 /// The checksum of the frame that ends at `position`, which must be a frame's end.
 fn checksum_before(shared: &Shared, position: Position) -> Result<u32, LogError> {
-    let (segment, _) = match position {
-        0 => shared.segment_at(0)?,
-        _ => shared.segment_at(position - 1)?,
-    };
+    let (segment, _) = shared.segment_at(position.saturating_sub(1).max(shared.first_position()))?;
     let bytes = segment.file.read_to_end_at(SEGMENT_HEAD as u64);
     let bytes = bytes.map_err(|error| LogError::io("read", &segment.path, &error))?;
     let (mut at, mut checksum) = (segment.base, segment.previous);

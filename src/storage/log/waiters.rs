@@ -133,3 +133,10 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
         }
     }
 }
+
+#[cfg(test)]
+impl Waiters {
+    pub(super) fn len(&self) -> usize {
+        self.waiting.lock().len()
+    }
+}

@@ -266,6 +266,11 @@ impl Shared {
         }
     }
 
+    /// Unwritten bytes at which the thread writes although nobody waits: before appenders would have to.
+    fn write_at(&self) -> u64 {
+        WRITE_AT.min(self.options.buffer_bytes / 2)
+    }
+
     pub(super) fn never_syncs(&self) -> bool {
         self.options.sync == SyncPolicy::Never
     }
@@ -371,7 +376,7 @@ impl Shared {
         let unwritten = position.saturating_sub(self.written.load(Ordering::Relaxed));
         match self.sleep.load(Ordering::SeqCst) {
             IDLE => self.wake_thread(),
-            SLEEPING if unwritten >= WRITE_AT => self.wake_thread(),
+            SLEEPING if unwritten >= self.write_at() => self.wake_thread(),
             _ => {}
         }
     }
@@ -472,7 +477,7 @@ impl Shared {
             Work::Nothing
         } else if interval_passed || self.requested.load(Ordering::SeqCst).min(appended) > done {
             Work::Sync
-        } else if appended.saturating_sub(written) >= WRITE_AT {
+        } else if appended.saturating_sub(written) >= self.write_at() {
             Work::Write
         } else {
             Work::Later

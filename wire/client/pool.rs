@@ -1,0 +1,287 @@
+//! Connections kept per host.
+//!
+//! At most [`PoolOptions::max_per_host`] connections to a host exist; who comes later waits in line. An idle one
+//! is looked at before it is handed out: a peer that restarted has closed it. When one connection of a host fails
+//! the idle ones are dropped with it, as they lead to the same place.
+//!
+//! A call is sent a second time only when no byte of it can have left and the connection was an old one; whether
+//! anything else may be repeated only the caller knows.
+
+use super::connection::{CallOptions, ConnectOptions, Connection, Sequences};
+use super::{CallResult, RemoteError};
+use crate::OpMsg;
+use document::{Doc, DocBuf, DocWriter, Error, Result, codes};
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+#[derive(Clone, Debug)]
+pub struct PoolOptions {
+    pub connect: ConnectOptions,
+    pub max_per_host: usize,
+    /// Idle connections beyond this are closed as they are given back.
+    pub max_idle_per_host: usize,
+    /// An idle connection older than this is not used again.
+    pub max_idle_time: Duration,
+    /// How long to wait in line where the call has no deadline.
+    pub wait_timeout: Duration,
+}
+
+impl Default for PoolOptions {
+    fn default() -> PoolOptions {
+        PoolOptions {
+            connect: ConnectOptions::default(),
+            max_per_host: 512,
+            max_idle_per_host: 64,
+            max_idle_time: Duration::from_secs(300),
+            wait_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Cheap to clone; clones share the connections.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    options: Arc<PoolOptions>,
+    hosts: Arc<RwLock<BTreeMap<String, Arc<Host>>>>,
+}
+
+#[derive(Debug)]
+struct Host {
+    name: String,
+    options: Arc<PoolOptions>,
+    places: Arc<Semaphore>,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    /// The most recently used last.
+    connections: Vec<(Connection, Instant)>,
+    /// Rises when the idle ones are dropped; connections handed out before are then not taken back.
+    generation: u64,
+}
+
+impl Default for Pool {
+    fn default() -> Pool {
+        Pool::new(PoolOptions::default())
+    }
+}
+
+impl Pool {
+    pub fn new(options: PoolOptions) -> Pool {
+        Pool { options: Arc::new(options), hosts: Arc::default() }
+    }
+
+    fn host(&self, name: &str) -> Arc<Host> {
+        if let Some(host) = self.hosts.read().get(name) {
+            return host.clone();
+        }
+        let mut hosts = self.hosts.write();
+        let make = || {
+            Arc::new(Host {
+                name: name.to_string(),
+                options: self.options.clone(),
+                places: Arc::new(Semaphore::new(self.options.max_per_host)),
+                idle: Mutex::default(),
+            })
+        };
+        hosts.entry(name.to_string()).or_insert_with(make).clone()
+    }
+
+    /// A connection to `host` (an [`super::Address`] in text), idle or new. Errors: as
+    /// [`Connection::connect_with`], and NetworkTimeout when none became free in time.
+    pub async fn get(&self, host: &str, deadline: Option<Instant>) -> Result<Pooled> {
+        self.host(host).get(deadline, true).await
+    }
+
+    /// As [`Pool::get`], but never an idle one.
+    pub async fn get_new(&self, host: &str, deadline: Option<Instant>) -> Result<Pooled> {
+        self.host(host).get(deadline, false).await
+    }
+
+    /// Runs a command on `host` and gives its reply if that says ok; a server's refusal is an error.
+    pub async fn run(&self, host: &str, db: &str, command: DocBuf) -> Result<DocBuf> {
+        Ok(self.run_full(host, db, &CallOptions::default(), &[], command.doc()).await?)
+    }
+
+    /// As [`Pool::run`], with everything that can be said and everything that is known of a failure.
+    pub async fn run_full(
+        &self,
+        host: &str,
+        db: &str,
+        options: &CallOptions,
+        sequences: Sequences<'_>,
+        command: Doc<'_>,
+    ) -> CallResult<DocBuf> {
+        let reply = if command.element("$db").is_some() {
+            self.call_as_is(host, options, sequences, |w| w.fields_of(command)).await
+        } else {
+            self.call(host, db, options, sequences, |w| w.fields_of(command)).await
+        };
+        super::connection::into_ok(reply?)
+    }
+
+    /// Sends the command that `write` writes (without `$db`) and gives the reply as it came, ok or not. `write`
+    /// is called again if the command has to be sent again.
+    pub async fn call(
+        &self,
+        host: &str,
+        db: &str,
+        options: &CallOptions,
+        sequences: Sequences<'_>,
+        write: impl Fn(&mut DocWriter<'_>),
+    ) -> CallResult<OpMsg> {
+        let with_database = |w: &mut DocWriter<'_>| {
+            write(w);
+            w.string("$db", db);
+        };
+        self.call_as_is(host, options, sequences, with_database).await
+    }
+
+    /// As [`Pool::call`], with a command that names its own `$db`.
+    pub async fn call_as_is(
+        &self,
+        host: &str,
+        options: &CallOptions,
+        sequences: Sequences<'_>,
+        write: impl Fn(&mut DocWriter<'_>),
+    ) -> CallResult<OpMsg> {
+        let host = self.host(host);
+        let not_sent = |e| RemoteError::network(e, true);
+        let mut connection = host.get(options.deadline, true).await.map_err(not_sent)?;
+        match connection.call_as_is(options, sequences, &write).await {
+            Err(e) if e.not_sent && connection.was_idle && e.error.code != codes::NETWORK_TIMEOUT => {
+                drop(connection);
+                let mut connection = host.get(options.deadline, false).await.map_err(not_sent)?;
+                connection.call_as_is(options, sequences, &write).await
+            }
+            done => done,
+        }
+    }
+
+    /// Closes the idle connections to `host`; those in use close as they are given back.
+    pub fn forget(&self, host: &str) {
+        if let Some(host) = self.hosts.read().get(host) {
+            host.forget();
+        }
+    }
+    /// [`Pool::forget`] for every host.
+    pub fn clear(&self) {
+        self.hosts.read().values().for_each(|host| host.forget());
+    }
+    /// For each host: its name, connections in use, idle connections.
+    pub fn statistics(&self) -> Vec<(String, usize, usize)> {
+        let count = |host: &Arc<Host>| {
+            let used = self.options.max_per_host.saturating_sub(host.places.available_permits());
+            (host.name.clone(), used, host.idle.lock().connections.len())
+        };
+        self.hosts.read().values().map(count).collect()
+    }
+}
+
+impl Host {
+    async fn get(self: &Arc<Host>, deadline: Option<Instant>, idle: bool) -> Result<Pooled> {
+        let place = self.place(deadline).await?;
+        if idle && let Some((connection, generation)) = self.take_idle() {
+            return Ok(self.pooled(connection, place, generation, true));
+        }
+        let generation = self.idle.lock().generation;
+        let mut connect = self.options.connect.clone();
+        if let Some(deadline) = deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            connect.connect_timeout = connect.connect_timeout.min(left);
+        }
+        match Connection::connect_with(&self.name, &connect).await {
+            Ok(connection) => Ok(self.pooled(connection, place, generation, false)),
+            Err(e) => {
+                self.forget();
+                Err(e)
+            }
+        }
+    }
+
+    fn pooled(
+        self: &Arc<Host>,
+        connection: Connection,
+        place: OwnedSemaphorePermit,
+        generation: u64,
+        was_idle: bool,
+    ) -> Pooled {
+        Pooled { connection: Some(connection), host: self.clone(), generation, was_idle, _place: place }
+    }
+
+    async fn place(&self, deadline: Option<Instant>) -> Result<OwnedSemaphorePermit> {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.options.wait_timeout);
+        match timeout_at(deadline, self.places.clone().acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
+            _ => {
+                let message = format!("Couldn't get a connection to {} within the time limit", self.name);
+                Err(Error::new(codes::NETWORK_TIMEOUT, message))
+            }
+        }
+    }
+
+    fn take_idle(&self) -> Option<(Connection, u64)> {
+        let mut idle = self.idle.lock();
+        while let Some((connection, since)) = idle.connections.pop() {
+            if since.elapsed() < self.options.max_idle_time && connection.is_reusable() {
+                return Some((connection, idle.generation));
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, connection: Connection, generation: u64) {
+        if !connection.is_reusable() {
+            return self.forget();
+        }
+        let mut idle = self.idle.lock();
+        if idle.generation == generation && idle.connections.len() < self.options.max_idle_per_host {
+            idle.connections.push((connection, Instant::now()));
+        }
+    }
+
+    fn forget(&self) {
+        let mut idle = self.idle.lock();
+        idle.generation += 1;
+        idle.connections.clear();
+    }
+}
+
+/// A connection on loan. It goes back when this is dropped, unless a call failed or was abandoned in it.
+#[derive(Debug)]
+pub struct Pooled {
+    /// Taken only by `drop`.
+    connection: Option<Connection>,
+    host: Arc<Host>,
+    generation: u64,
+    was_idle: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Deref for Pooled {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("there until dropped")
+    }
+}
+impl DerefMut for Pooled {
+    fn deref_mut(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("there until dropped")
+    }
+}
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.host.give_back(connection, self.generation);
+        }
+    }
+}

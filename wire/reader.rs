@@ -1,0 +1,175 @@
+//! Reads messages from a stream.
+//!
+//! One buffer serves all messages of a connection. A frame is split off it without a copy; once that message is
+//! dropped the memory is used again, so a connection that answers before it reads allocates nothing. The declared
+//! length is checked first, and memory then grows with the bytes that arrive: at most as much again as is there,
+//! or [`READ_AHEAD`]. Reading is safe to cancel: what has arrived stays in the buffer.
+
+use crate::error::{Answer, FrameError, Malformed};
+use crate::header::{HEADER_LENGTH, Header, op_code};
+use crate::limits::Limits;
+use crate::op_compressed::{self, Codecs, Compressor, CompressorSet};
+use crate::{Message, op_msg, op_query, op_reply};
+use bytes::{Bytes, BytesMut};
+use document::codes;
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// The buffer of a quiet connection.
+const INITIAL: usize = 16 * 1024;
+/// Room asked for before a read whose length is not known yet.
+const READ_MIN: usize = 4 * 1024;
+/// How far memory may run ahead of the bytes of a long message.
+pub const READ_AHEAD: usize = 64 * 1024;
+/// A buffer that grew beyond this for a long message is not kept.
+const KEPT: usize = 1024 * 1024;
+
+#[derive(Debug)]
+pub struct FrameReader<R> {
+    stream: R,
+    buffer: BytesMut,
+    longest: usize,
+    compressors: CompressorSet,
+    codecs: Codecs,
+}
+
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    pub fn new(stream: R) -> FrameReader<R> {
+        FrameReader {
+            stream,
+            buffer: BytesMut::new(),
+            longest: 0,
+            compressors: CompressorSet::default(),
+            codecs: Codecs::default(),
+        }
+    }
+    /// The compressors that messages may use from now on; none until this is called.
+    pub fn set_compressors(&mut self, compressors: CompressorSet) {
+        self.compressors = compressors;
+    }
+    /// Bytes that arrived and belong to no message read so far.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+    pub fn stream(&self) -> &R {
+        &self.stream
+    }
+    pub fn stream_mut(&mut self) -> &mut R {
+        &mut self.stream
+    }
+
+    /// The next message. After any error but a cancelled read the stream must be closed.
+    pub async fn read(&mut self, limits: &Limits) -> Result<Message, FrameError> {
+        let frame = self.frame(limits).await?;
+        Ok(decode(frame, limits, self.compressors, &mut self.codecs)?)
+    }
+
+    /// Waits until the first byte of a message is here, so that a deadline can be put on the rest of it only.
+    pub async fn wait(&mut self) -> Result<(), FrameError> {
+        if self.buffer.is_empty() { self.fill(1).await } else { Ok(()) }
+    }
+
+    async fn frame(&mut self, limits: &Limits) -> Result<Bytes, FrameError> {
+        self.give_back_memory();
+        let header = loop {
+            match Header::parse(&self.buffer) {
+                Some(header) => break header,
+                None => self.fill(HEADER_LENGTH).await?,
+            }
+        };
+        let length = checked_length(&header, limits)?;
+        while self.buffer.len() < length {
+            self.fill(length).await?;
+        }
+        self.longest = self.longest.max(length);
+        Ok(self.buffer.split_to(length).freeze())
+    }
+
+    /// Reads once, towards a buffer of `wanted` bytes.
+    async fn fill(&mut self, wanted: usize) -> Result<(), FrameError> {
+        let have = self.buffer.len();
+        let missing = wanted.saturating_sub(have);
+        let room = missing.max(READ_MIN).min(have.max(READ_AHEAD));
+        if self.buffer.capacity() - have < room {
+            self.buffer.reserve(room.max(if have == 0 { INITIAL } else { 0 }));
+        }
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 if have == 0 => Err(FrameError::Closed),
+            0 => Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn give_back_memory(&mut self) {
+        if self.longest > KEPT && self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+            self.longest = 0;
+        }
+    }
+}
+
+fn checked_length(header: &Header, limits: &Limits) -> Result<usize, Malformed> {
+    let length = usize::try_from(header.message_length).ok();
+    length.filter(|n| (HEADER_LENGTH..=limits.max_message).contains(n)).ok_or_else(|| {
+        let message = format!(
+            "recv(): message msgLen {} is invalid. Min {HEADER_LENGTH} Max: {}",
+            header.message_length, limits.max_message
+        );
+        Malformed::new(header, Answer::Silence, codes::PROTOCOL_ERROR, message)
+    })
+}
+
+/// Decodes one whole frame: what [`FrameReader`] does once the bytes are there.
+pub fn decode(
+    frame: Bytes,
+    limits: &Limits,
+    compressors: CompressorSet,
+    codecs: &mut Codecs,
+) -> Result<Message, Malformed> {
+    let nothing = Header { message_length: 0, request_id: 0, response_to: 0, op_code: 0 };
+    let Some(header) = Header::parse(&frame) else {
+        let message = "fewer bytes than a message header has";
+        return Err(Malformed::new(&nothing, Answer::Silence, codes::PROTOCOL_ERROR, message));
+    };
+    if checked_length(&header, limits)? != frame.len() {
+        let message = format!("message of {} bytes says it has {}", frame.len(), header.message_length);
+        return Err(Malformed::new(&header, Answer::Silence, codes::PROTOCOL_ERROR, message));
+    }
+    let wire_length = frame.len();
+    if header.op_code != op_code::COMPRESSED {
+        return decode_plain(frame, header, limits, None, wire_length);
+    }
+    let (inner, plain, compressor) = op_compressed::unwrap(&frame, &header, limits, compressors, codecs)?;
+    drop(frame);
+    decode_plain(plain, inner, limits, Some(compressor), wire_length)
+}
+
+fn decode_plain(
+    frame: Bytes,
+    header: Header,
+    limits: &Limits,
+    compressor: Option<Compressor>,
+    wire_length: usize,
+) -> Result<Message, Malformed> {
+    match header.op_code {
+        op_code::MSG => op_msg::parse(frame, header, limits, compressor, wire_length).map(Message::Msg),
+        op_code::QUERY => op_query::parse(frame, header, limits, wire_length).map(Message::Query),
+        op_code::REPLY => op_reply::parse(frame, header, limits).map(Message::Reply),
+        other => {
+            let message = format!("Unsupported opcode {other}");
+            Err(Malformed::new(&header, Answer::Silence, codes::PROTOCOL_ERROR, message))
+        }
+    }
+}
+
+/// Checks one document as it enters: its size, then its bytes.
+pub(crate) fn validate(bytes: &[u8], limits: &Limits) -> document::Result<()> {
+    if bytes.len() > limits.max_document {
+        let (n, max) = (bytes.len(), limits.max_document);
+        return Err(document::Error::new(
+            codes::BSON_OBJECT_TOO_LARGE,
+            format!("BSONObj size: {n} (0x{n:X}) is invalid. Size must be between 0 and {max}(16MB)"),
+        ));
+    }
+    crate::check::validate(bytes, limits.max_nesting)
+}

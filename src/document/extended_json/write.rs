@@ -1,0 +1,193 @@
+//! The writer.
+
+use super::date::format_date;
+use crate::{Document, Value};
+use std::fmt::Write;
+
+/// Relaxed: plain numbers and ISO dates where nothing is lost that a reader of logs needs.
+pub fn to_relaxed(v: &Value) -> String {
+    let mut w = Writer { out: String::new(), canonical: false };
+    w.value(v);
+    w.out
+}
+
+/// Canonical: every type is kept.
+pub fn to_canonical(v: &Value) -> String {
+    let mut w = Writer { out: String::new(), canonical: true };
+    w.value(v);
+    w.out
+}
+
+struct Writer {
+    out: String,
+    canonical: bool,
+}
+
+impl Writer {
+    fn raw(&mut self, text: impl std::fmt::Display) {
+        // Writing to a String does not fail.
+        let _ = write!(self.out, "{text}");
+    }
+    fn wrapped(&mut self, name: &str, text: impl std::fmt::Display) {
+        self.raw(format_args!("{{\"{name}\":\"{text}\"}}"));
+    }
+    fn value(&mut self, v: &Value) {
+        match v {
+            Value::Double(n) => self.double(*n),
+            Value::String(s) => self.text(s),
+            Value::Document(d) => self.document(d),
+            Value::Array(items) => self.array(items),
+            Value::Binary(b) => {
+                let encoded = base64_encode(&b.bytes);
+                let subtype = b.subtype;
+                self.raw(format_args!(
+                    "{{\"$binary\":{{\"base64\":\"{encoded}\",\"subType\":\"{subtype:02x}\"}}}}"
+                ));
+            }
+            Value::Undefined => self.raw("{\"$undefined\":true}"),
+            Value::ObjectId(id) => self.wrapped("$oid", id.hex()),
+            Value::Boolean(b) => self.raw(b),
+            Value::DateTime(millis) => self.date(*millis),
+            Value::Null => self.raw("null"),
+            Value::Regex(r) => {
+                self.raw("{\"$regularExpression\":{\"pattern\":");
+                self.text(&r.pattern);
+                self.raw(",\"options\":");
+                self.text(&r.options);
+                self.raw("}}");
+            }
+            Value::DbPointer(ns, id) => {
+                self.raw("{\"$dbPointer\":{\"$ref\":");
+                self.text(ns);
+                self.raw(",\"$id\":");
+                self.wrapped("$oid", id.hex());
+                self.raw("}}");
+            }
+            Value::JavaScript(code) => self.named("$code", code, ""),
+            Value::Symbol(s) => self.named("$symbol", s, ""),
+            Value::JavaScriptWithScope(code, scope) => {
+                self.named("$code", code, ",\"$scope\":");
+                self.document(scope);
+                self.raw("}");
+            }
+            Value::Int32(n) if self.canonical => self.wrapped("$numberInt", n),
+            Value::Int32(n) => self.raw(n),
+            Value::Timestamp(t) => {
+                self.raw(format_args!("{{\"$timestamp\":{{\"t\":{},\"i\":{}}}}}", t.secs, t.inc));
+            }
+            Value::Int64(n) if self.canonical => self.wrapped("$numberLong", n),
+            Value::Int64(n) => self.raw(n),
+            Value::Decimal128(d) => self.wrapped("$numberDecimal", d),
+            Value::MinKey => self.raw("{\"$minKey\":1}"),
+            Value::MaxKey => self.raw("{\"$maxKey\":1}"),
+        }
+    }
+    /// `{"name":"text"` and `}`, or `more` instead of the brace.
+    fn named(&mut self, name: &str, text: &str, more: &str) {
+        self.raw(format_args!("{{\"{name}\":"));
+        self.text(text);
+        self.raw(if more.is_empty() { "}" } else { more });
+    }
+    fn double(&mut self, n: f64) {
+        let text = double_text(n);
+        match self.canonical || !n.is_finite() {
+            true => self.wrapped("$numberDouble", text),
+            false => self.raw(text),
+        }
+    }
+    fn date(&mut self, millis: i64) {
+        match format_date(millis).filter(|_| !self.canonical && millis >= 0) {
+            Some(text) => {
+                let text = text.replace(".000Z", "Z");
+                self.wrapped("$date", text);
+            }
+            None => self.raw(format_args!("{{\"$date\":{{\"$numberLong\":\"{millis}\"}}}}")),
+        }
+    }
+    fn array(&mut self, items: &[Value]) {
+        self.out.push('[');
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                self.out.push(',');
+            }
+            self.value(item);
+        }
+        self.out.push(']');
+    }
+    fn document(&mut self, d: &Document) {
+        self.out.push('{');
+        for (i, (name, value)) in d.iter().enumerate() {
+            if i > 0 {
+                self.out.push(',');
+            }
+            self.text(name);
+            self.out.push(':');
+            self.value(value);
+        }
+        self.out.push('}');
+    }
+    fn text(&mut self, text: &str) {
+        self.out.push('"');
+        for c in text.chars() {
+            match c {
+                '"' => self.out.push_str("\\\""),
+                '\\' => self.out.push_str("\\\\"),
+                '\n' => self.out.push_str("\\n"),
+                '\r' => self.out.push_str("\\r"),
+                '\t' => self.out.push_str("\\t"),
+                c if c < ' ' || c == '\u{7f}' => self.raw(format_args!("\\u{:04x}", c as u32)),
+                c => self.out.push(c),
+            }
+        }
+        self.out.push('"');
+    }
+}
+
+/// The shortest text that reads back as the same double, always with a point or an exponent.
+fn double_text(n: f64) -> String {
+    if n.is_nan() {
+        return "NaN".to_string();
+    }
+    if n.is_infinite() {
+        return if n < 0.0 { "-Infinity" } else { "Infinity" }.to_string();
+    }
+    if n != 0.0 && !(1e-5..1e17).contains(&n.abs()) {
+        return format!("{n:E}").replace('E', if n.abs() < 1.0 { "E" } else { "E+" });
+    }
+    format!("{n:?}")
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn base64_encode(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |i: usize| chunk.get(i).copied().unwrap_or(0) as u32;
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for i in 0..4 {
+            match i <= chunk.len() {
+                true => out.push(ALPHABET[(word >> (18 - 6 * i) & 63) as usize] as char),
+                false => out.push('='),
+            }
+        }
+    }
+    out
+}
+
+/// Standard base64; padding may be missing, anything else wrong is `None`.
+pub(super) fn base64_decode(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=').as_bytes();
+    if digits.len() % 4 == 1 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(digits.len() * 3 / 4);
+    for chunk in digits.chunks(4) {
+        let mut word = 0u32;
+        for digit in chunk {
+            word = word << 6 | ALPHABET.iter().position(|a| a == digit)? as u32;
+        }
+        let bytes = (word << (6 * (4 - chunk.len()))).to_be_bytes();
+        out.extend_from_slice(&bytes[1..chunk.len()]);
+    }
+    Some(out)
+}

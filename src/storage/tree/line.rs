@@ -189,13 +189,19 @@ impl Line {
 
     /// Ends a snapshot.
     fn release(&self, stamp: u64) {
-        self.release_locked(&mut self.state.lock(), stamp);
+        let unseen = self.take_out(&mut self.state.lock(), stamp);
+        for dead in unseen {
+            // SAFETY: `take_out` found that nothing sees it.
+            unsafe { dead.free(&self.counters) };
+        }
     }
 
-    fn release_locked(&self, state: &mut State, stamp: u64) {
+    /// Takes a snapshot off the list and returns what it alone saw and the tree does not, to be freed without the
+    /// lock. If no version follows, all that it alone saw is freed here.
+    fn take_out(&self, state: &mut State, stamp: u64) -> Vec<Dead> {
         let Ok(at) = state.live.binary_search_by_key(&stamp, |live| live.stamp) else {
             debug_assert!(false, "a snapshot is released once");
-            return;
+            return Vec::new();
         };
         let mut gone = state.live.remove(at);
         let was_newest = at == state.live.len();
@@ -205,21 +211,24 @@ impl Line {
             self.newest.store(below, Ordering::Release);
         }
         if was_newest && state.ended {
-            // All that this snapshot sees has no later version, its dead list included.
             // SAFETY: what is above `below` was seen by no earlier snapshot, and there is nothing later. The lock keeps
-            // the previous snapshot, whose nodes the walk looks at, from being released meanwhile.
+            // the previous snapshot, whose nodes the walk looks at, from being released meanwhile. The dead list is
+            // among what this snapshot sees, so the walk or a later one covers it.
             unsafe { free_reachable(gone.root, below, &self.counters) };
-            return;
+            return Vec::new();
         }
-        for dead in gone.dead.extract_if(.., |dead| dead.stamp > below) {
-            // SAFETY: made after the previous snapshot and dead before the next.
-            unsafe { dead.free(&self.counters) };
+        let Some(previous) = previous else {
+            // Nothing at or below the floor is ever listed.
+            return gone.dead;
+        };
+        // What was made after the previous snapshot, and is dead before the next, was seen by the one that goes.
+        let unseen = gone.dead.extract_if(.., |dead| dead.stamp > below).collect();
+        if previous.dead.is_empty() {
+            previous.dead = gone.dead;
+        } else {
+            previous.dead.append(&mut gone.dead);
         }
-        match previous {
-            Some(previous) if previous.dead.is_empty() => previous.dead = gone.dead,
-            Some(previous) => previous.dead.append(&mut gone.dead),
-            None => debug_assert!(gone.dead.is_empty(), "nothing at or below the floor is ever listed"),
-        }
+        unseen
     }
 
     /// The tree is dropped: its image becomes a last snapshot, which is released at once.
@@ -228,7 +237,8 @@ impl Line {
         let stamp = self.clock.load(Ordering::Relaxed);
         self.push(&mut state, stamp, image.root, Weak::new());
         state.ended = true;
-        self.release_locked(&mut state, stamp);
+        // The new last snapshot has an empty dead list, so there is nothing more to free.
+        self.take_out(&mut state, stamp);
     }
 
     /// Makes `frozen` the version that the tree has now, if that needs nothing but freeing: when it is the newest live
@@ -251,6 +261,13 @@ impl Drop for Line {
     fn drop(&mut self) {
         // The tree and all snapshots are gone, so everything is freed. (While unwinding a test may have cut a walk.)
         debug_assert!(std::thread::panicking() || self.counters.bytes() == 0, "a line frees all it made");
+        // A chain of branches of branches is let go link by link, not by recursion.
+        let mut origin = self.origin.take();
+        while let Some(frozen) = origin.take().and_then(Arc::into_inner) {
+            let line = frozen.line.clone();
+            drop(frozen);
+            origin = Arc::into_inner(line).and_then(|mut line| line.origin.take());
+        }
     }
 }
 

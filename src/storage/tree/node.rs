@@ -1,8 +1,8 @@
 //! Nodes: layout, search inside a node, and the edits of an owned node.
 //!
 //! ```text
-//! stamp u64 | count u16 | level u8 | skip u8 | head [28] | prefixes [61] u64 | records [61] pointer
-//!                                                       inner nodes only: | children [61] pointer
+//! stamp u64 | count u16 | level u8 | skip u8 | last u8 | head [27] | prefixes [61] u64 | records [61] pointer
+//!                                                               inner nodes only: | children [61] pointer
 //! ```
 //!
 //! `level` is 0 for a leaf. The first `skip` bytes are common to all keys of the node and stand in `head`; a prefix is
@@ -25,7 +25,7 @@ use std::ptr::NonNull;
 
 pub(super) const FANOUT: usize = 61;
 /// The longest common prefix that a node strips.
-const HEAD: usize = 28;
+const HEAD: usize = 27;
 /// From this size on a node that grows at its end considers stripping its common prefix.
 const WORTH_STRIPPING: usize = 8;
 
@@ -35,6 +35,8 @@ pub(super) struct Node {
     count: u16,
     pub(super) level: u8,
     skip: u8,
+    /// Where the last entry was inserted: keys that ascend, if only within a group, go one behind it.
+    last: u8,
     head: [u8; HEAD],
     prefixes: [u64; FANOUT],
     records: [Option<RecordPtr>; FANOUT],
@@ -179,6 +181,11 @@ impl Node {
         self.count as usize
     }
 
+    /// Whether an entry before `i` would directly follow the one inserted last.
+    pub(super) fn continues_at(&self, i: usize) -> bool {
+        i == self.last as usize + 1
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.count() == FANOUT
     }
@@ -262,6 +269,7 @@ impl Node {
         self.prefixes[i] = prefix_of(&key[self.skip as usize..]);
         self.records[i] = Some(record);
         self.count += 1;
+        self.last = i as u8;
         if self.count() == WORTH_STRIPPING {
             self.strip_more();
         }

@@ -6,13 +6,20 @@
 use super::Tree;
 use super::cursor::LEVELS;
 use super::line::Dead;
-use super::node::{FANOUT, NodePtr, shared_bytes};
+use super::node::{FANOUT, Node, NodePtr, shared_bytes};
 use super::record::RecordPtr;
 
 /// A node with fewer entries looks for a neighbour to merge with...
 const MIN: usize = FANOUT / 4;
 /// ...so that both together have at most this many, which leaves room to grow.
 const MERGED: usize = FANOUT * 3 / 4;
+
+/// How many entries a full node keeps when it splits for an entry before `i`: half, except where keys ascend. There the
+/// entries behind the new one, if any, go away once, so that the node then fills to its end, and from there on full
+/// nodes stay full: `FANOUT` means that the new entry alone begins the next.
+fn split_at(node: &Node, i: usize, rightmost: bool) -> usize {
+    if node.continues_at(i) || (rightmost && i == FANOUT) { i } else { FANOUT / 2 }
+}
 
 /// The owned inner nodes on the way to a leaf, by level, and the entry taken in each.
 struct Path {
@@ -159,13 +166,11 @@ impl Tree {
             unsafe { leaf.get_mut().insert(i, key, record) };
             return;
         }
-        // Ascending keys fill the last leaf and leave it full; otherwise both halves have room.
-        let append = path.rightmost && i == FANOUT;
-        let m = if append { FANOUT } else { FANOUT / 2 };
+        let m = split_at(unsafe { leaf.get() }, i, path.rightmost);
         let right = self.new_node(0);
         unsafe {
             leaf.get_mut().split_leaf(m, right.get_mut());
-            if i <= m && !append {
+            if i <= m && m < FANOUT {
                 leaf.get_mut().insert(i, key, record);
             } else {
                 right.get_mut().insert(i - m, key, record);
@@ -174,7 +179,7 @@ impl Tree {
             right.get_mut().strip_more();
         }
         let separator = self.separator(leaf, right);
-        self.insert_child(path, separator, right, append);
+        self.insert_child(path, separator, right);
     }
 
     /// The shortest key above the last of `left` and not above the first of `right`.
@@ -186,7 +191,7 @@ impl Tree {
     }
 
     /// Puts `right` behind the child on the path at level 1, splitting upwards as needed.
-    fn insert_child(&mut self, path: &Path, separator: RecordPtr, right: NodePtr, append: bool) {
+    fn insert_child(&mut self, path: &Path, separator: RecordPtr, right: NodePtr) {
         let (mut separator, mut right) = (separator, right);
         let mut level = 1;
         while let Some((parent, i)) = path.step(level) {
@@ -194,7 +199,7 @@ impl Tree {
                 unsafe { parent.inner_mut().insert(i + 1, separator, right) };
                 return;
             }
-            (separator, right) = self.split_inner(parent, i + 1, separator, right, append);
+            (separator, right) = self.split_inner(parent, i + 1, separator, right, path.rightmost);
             level += 1;
         }
         assert!(level < LEVELS, "a tree of this height exceeds any memory");
@@ -213,14 +218,14 @@ impl Tree {
         i: usize,
         separator: RecordPtr,
         child: NodePtr,
-        append: bool,
+        rightmost: bool,
     ) -> (RecordPtr, NodePtr) {
         let new = self.new_node(unsafe { node.get().level });
-        if append {
+        let m = split_at(unsafe { node.get() }, i, rightmost);
+        if m == FANOUT {
             unsafe { new.inner_mut().begin(child) };
             return (separator, new);
         }
-        let m = FANOUT / 2;
         unsafe {
             let between = node.inner_mut().split(m, new.inner_mut());
             let (target, i) = if i <= m { (node, i) } else { (new, i - m) };

@@ -189,3 +189,60 @@ fn long_shared_prefixes_and_outsiders_find_their_place() {
     assert_tree_holds(&tree, &model);
     assert!(model.keys().all(|key| tree.get(key).is_some() && tree.get(&key[..key.len() - 1]).is_none()));
 }
+
+#[test]
+fn ascending_within_groups_leaves_nodes_nearly_full() {
+    let mut tree = Tree::new();
+    for i in 0..2000u64 {
+        for group in 0..8u64 {
+            tree.insert(&[key(group), key(i)].concat(), b"");
+        }
+    }
+    let nodes = tree.allocated_bytes() - tree.len() as u64 * (16 + 16);
+    assert!(nodes < 16000 / 50 * 1050, "{nodes} bytes of nodes for 16000 entries");
+}
+
+#[test]
+fn released_snapshots_no_longer_cause_copies() {
+    let mut tree = filled(1000);
+    let (older, newer) = (tree.snapshot(), tree.snapshot());
+    drop((older, newer));
+    let root = tree.image.root;
+    tree.insert(&key(1), b"x");
+    assert!(tree.image.root == root, "nobody sees the root, so it is edited in place");
+    let held = tree.snapshot();
+    tree.insert(&key(1), b"y");
+    assert!(tree.image.root != root, "a snapshot sees the root, so it is copied");
+    drop(held);
+}
+
+#[test]
+fn draining_from_the_left_frees_as_it_goes() {
+    let mut tree = filled(1000);
+    let before = tree.allocated_bytes();
+    for i in 1000..20_000 {
+        tree.insert(&key(i), b"1234");
+        tree.remove(&key(i - 1000));
+    }
+    assert!(tree.allocated_bytes() < before + 8 * 1024);
+}
+
+#[test]
+fn long_chain_of_branches_is_dropped_without_recursion() {
+    let mut tree = filled(10);
+    let count = counters(&tree);
+    for i in 0..20_000 {
+        tree = tree.snapshot().branch();
+        tree.insert(&key(i % 10), b"again");
+    }
+    assert_eq!(tree.len(), 10);
+    drop(tree);
+    assert_eq!(count.bytes(), 0);
+}
+
+#[test]
+fn handles_may_cross_threads() {
+    fn crosses<T: Send + Sync + 'static>() {}
+    crosses::<Tree>();
+    crosses::<Snapshot>();
+}

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
@@ -18,20 +18,31 @@ pub(super) struct Waiters {
     waiting: Mutex<BTreeMap<(u64, u64), Waker>>,
     lowest: AtomicU64,
     ids: AtomicU64,
+    count: AtomicUsize,
 }
 
 impl Default for Waiters {
     fn default() -> Self {
-        Waiters { waiting: Mutex::default(), lowest: AtomicU64::new(u64::MAX), ids: AtomicU64::new(0) }
+        Waiters {
+            waiting: Mutex::default(),
+            lowest: AtomicU64::new(u64::MAX),
+            ids: AtomicU64::new(0),
+            count: AtomicUsize::new(0),
+        }
     }
 }
 
 impl Waiters {
-    /// Wakes whoever waits for a value at or below `reached`.
-    pub(super) fn wake(&self, reached: u64) {
+    /// How many wait.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Wakes whoever waits for a value at or below `reached`; returns how many.
+    pub(super) fn wake(&self, reached: u64) -> usize {
         fence(Ordering::SeqCst);
         if self.lowest.load(Ordering::SeqCst) > reached {
-            return;
+            return 0;
         }
         let ready = {
             let mut waiting = self.waiting.lock();
@@ -40,7 +51,9 @@ impl Waiters {
             self.note_lowest(&waiting);
             ready
         };
+        let woken = ready.len();
         ready.into_values().for_each(Waker::wake);
+        woken
     }
 
     /// Wakes everybody: the log failed, was cut or was closed.
@@ -58,6 +71,7 @@ impl Waiters {
     fn note_lowest(&self, waiting: &BTreeMap<(u64, u64), Waker>) {
         let lowest = waiting.first_key_value().map_or(u64::MAX, |(&(value, _), _)| value);
         self.lowest.store(lowest, Ordering::SeqCst);
+        self.count.store(waiting.len(), Ordering::Relaxed);
     }
 
     /// Waits until `check` answers; it is asked again when `value` is reached.
@@ -131,12 +145,5 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
             Poll::Ready(answer) => return answer,
             Poll::Pending => std::thread::park(),
         }
-    }
-}
-
-#[cfg(test)]
-impl Waiters {
-    pub(super) fn len(&self) -> usize {
-        self.waiting.lock().len()
     }
 }

@@ -198,15 +198,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes durable what was handed to the files, and says so.
-    pub(super) fn sync(&mut self, shared: &Shared) -> Result<(), LogError> {
+    /// Makes durable what was handed to the files, and says so; returns how many waiters that woke.
+    pub(super) fn sync(&mut self, shared: &Shared) -> Result<usize, LogError> {
         if let Some(segment) = self.current.clone() {
             self.sync_segment(shared, &segment)?;
         }
         shared.synced.store(self.position, Ordering::SeqCst);
         *shared.durable_stamp.lock() = self.newest;
-        shared.durable_waiters.wake(self.position);
-        Ok(())
+        Ok(shared.durable_waiters.wake(self.position))
     }
 
     fn sync_segment(&mut self, shared: &Shared, segment: &Segment) -> Result<(), LogError> {
@@ -225,7 +224,10 @@ impl Writer {
         let exact = segment.offset(self.position);
         segment.file.set_len(exact).map_err(|error| LogError::io("cut", &segment.path, &error))?;
         self.allocated = exact;
-        if shared.options.sync != SyncPolicy::Never { self.sync(shared) } else { Ok(()) }
+        if shared.options.sync != SyncPolicy::Never {
+            self.sync(shared)?;
+        }
+        Ok(())
     }
 }
 
@@ -416,11 +418,28 @@ impl Shared {
         Ok(())
     }
 
-    fn round(&self, sync: bool) -> Result<(), LogError> {
+    /// Writes, and syncs if asked; returns how many waiters that woke.
+    fn round(&self, sync: bool) -> Result<usize, LogError> {
         let mut writer = self.writer.lock();
         self.health()?;
         self.write_all(&mut writer)?;
-        if sync && !self.never_syncs() { writer.sync(self) } else { Ok(()) }
+        if sync && !self.never_syncs() { writer.sync(self) } else { Ok(0) }
+    }
+
+    /// After a sync that woke several, most of them will soon be back with their next commit. Without a pause the first
+    /// to return would have the next sync almost to itself and the others would wait for two. The pause ends when as
+    /// many wait again, and lasts at most a quarter of a sync.
+    fn gather(&self, woken: usize, sync_took: Duration) {
+        const STEP: Duration = Duration::from_micros(20);
+        let longest = (sync_took / 4).min(Duration::from_millis(2));
+        let begun = Instant::now();
+        while woken > 1
+            && self.durable_waiters.count() < woken
+            && begun.elapsed() + STEP < longest
+            && !self.stop.load(Ordering::SeqCst)
+        {
+            std::thread::sleep(STEP);
+        }
     }
 
     /// The log's thread.
@@ -450,10 +469,14 @@ impl Shared {
                         return self.writer.lock().finish(self);
                     }
                 }
-                Work::Write => self.round(false)?,
+                Work::Write => {
+                    self.round(false)?;
+                }
                 Work::Sync => {
-                    self.round(true)?;
+                    let begun = Instant::now();
+                    let woken = self.round(true)?;
                     unsynced_since = None;
+                    self.gather(woken, begun.elapsed());
                 }
                 Work::Later => {
                     unsynced_since.get_or_insert_with(Instant::now);

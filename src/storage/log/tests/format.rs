@@ -105,7 +105,9 @@ fn a_missing_segment_is_noticed() {
     for missing in 0..3 {
         let disk = SimulatedDisk::new();
         let (log, ..) = open(&disk, small()).unwrap();
-        (0..40).for_each(|i| drop(append_durably(&log, i).unwrap()));
+        for i in 0..40 {
+            append_durably(&log, i).unwrap();
+        }
         drop(log);
         let names = disk.list(Path::new(DIR)).unwrap();
         assert!(names.len() > 4);

@@ -12,7 +12,6 @@
 //! Invariant: nothing here knows a command, except hello's two legacy names (OP_QUERY) and the client's hello.
 //! Invariant: a length that a peer claims bounds what is read; it is never the size of an allocation.
 
-mod check;
 pub mod client;
 pub mod encode;
 pub mod error;

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::op_compressed::{self, Codecs, Compressor, CompressorSet};
 use crate::{Message, op_msg, op_query, op_reply};
 use bytes::{Bytes, BytesMut};
-use document::codes;
+use document::{codes, validate};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -164,12 +164,6 @@ fn decode_plain(
 
 /// Checks one document as it enters: its size, then its bytes.
 pub(crate) fn validate(bytes: &[u8], limits: &Limits) -> document::Result<()> {
-    if bytes.len() > limits.max_document {
-        let (n, max) = (bytes.len(), limits.max_document);
-        return Err(document::Error::new(
-            codes::BSON_OBJECT_TOO_LARGE,
-            format!("BSONObj size: {n} (0x{n:X}) is invalid. Size must be between 0 and {max}(16MB)"),
-        ));
-    }
-    crate::check::validate(bytes, limits.max_nesting)
+    let limits = validate::Limits { bytes_max: limits.max_document, depth_max: limits.max_nesting };
+    validate::validate(bytes, limits)
 }

@@ -77,6 +77,8 @@ pub struct Connection {
     /// Bytes of the request that the socket has taken.
     sent: usize,
     busy: bool,
+    /// The socket failed: others to the same peer are then likely dead too.
+    lost: bool,
     checksum: bool,
     compressor: Option<Compressor>,
     limits: Limits,
@@ -116,6 +118,7 @@ impl Connection {
             last_id: 0,
             sent: 0,
             busy: false,
+            lost: false,
             checksum: options.checksum,
             compressor: None,
             limits: options.limits,
@@ -145,7 +148,14 @@ impl Connection {
     }
     /// No call is under way or was abandoned, and the peer has not closed.
     pub fn is_reusable(&self) -> bool {
-        !self.busy && self.reader.buffered() == 0 && self.reader.stream().is_quiet()
+        self.is_idle() && self.reader.stream().is_quiet()
+    }
+    /// No call is under way or was abandoned.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.busy && self.reader.buffered() == 0
+    }
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Runs a command and gives its reply if that says ok; a server's refusal is an error.
@@ -306,7 +316,8 @@ impl Connection {
         }
     }
 
-    fn failed(&self, doing: &str, e: &std::io::Error) -> Box<RemoteError> {
+    fn failed(&mut self, doing: &str, e: &std::io::Error) -> Box<RemoteError> {
+        self.lost = true;
         RemoteError::network(socket_error(&self.host, doing, e), self.sent == 0)
     }
     fn broken(&self, error: Error) -> Box<RemoteError> {
@@ -318,7 +329,6 @@ impl Connection {
     }
     fn give_back_memory(&mut self) {
         if self.buffer.capacity() > crate::writer::KEPT_CAPACITY {
-            self.sent = 1;
             self.buffer = Vec::new();
         }
     }

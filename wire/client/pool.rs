@@ -240,8 +240,11 @@ impl Host {
     }
 
     fn give_back(&self, connection: Connection, generation: u64) {
-        if !connection.is_reusable() {
+        if connection.is_lost() {
             return self.forget();
+        }
+        if !connection.is_idle() {
+            return;
         }
         let mut idle = self.idle.lock();
         if idle.generation == generation && idle.connections.len() < self.options.max_idle_per_host {

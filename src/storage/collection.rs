@@ -430,6 +430,9 @@ impl Collection {
         }
     }
 
+    pub(crate) fn changes(&self) -> &ChangeTable {
+        self.records.changes()
+    }
     pub(crate) fn load_record(&mut self, record: RecordId, doc: &[u8]) {
         self.records.load(record, doc);
     }

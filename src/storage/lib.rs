@@ -20,6 +20,7 @@ pub mod catalog;
 pub mod checkpoint;
 pub mod collection;
 pub mod entry;
+mod error;
 pub mod files;
 pub mod index;
 pub mod log;
@@ -29,6 +30,7 @@ pub mod snapshot;
 pub mod tree;
 
 pub use catalog::{CollectionMeta, split_namespace};
+pub use error::StorageError;
 pub use collection::{Collection, FrozenCollection, InsertPlan, UpdatePlan};
 pub use index::{IndexBuild, IndexCursor, IndexEntry, IndexSpec, Predicate};
 pub use record_store::{RecordCursor, RecordId};

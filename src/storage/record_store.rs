@@ -5,6 +5,8 @@
 //! consecutive ids, the number of the last change in it: a checkpoint writes again only the image segments that
 //! hold a changed block.
 
+use std::sync::Arc;
+
 use document::Doc;
 
 use crate::tree::{Cursor, Snapshot, Tree};
@@ -27,6 +29,8 @@ pub(crate) struct RecordStore {
 pub(crate) struct ChangeTable {
     last: u64,
     blocks: Vec<u64>,
+    /// Shared by the copies of one table and by nothing else: numbers of different tables say nothing of each other.
+    line: Arc<()>,
 }
 
 impl ChangeTable {
@@ -37,6 +41,10 @@ impl ChangeTable {
             self.blocks.resize(block + 1, 0);
         }
         self.blocks[block] = self.last;
+    }
+    /// Whether the two are copies of one table.
+    pub(crate) fn same_line(&self, other: &ChangeTable) -> bool {
+        Arc::ptr_eq(&self.line, &other.line)
     }
     /// The number of the last change anywhere.
     pub(crate) fn last(&self) -> u64 {
@@ -85,7 +93,7 @@ impl RecordStore {
     /// Puts a record read from an image, which is not a change. Ids must ascend.
     pub(crate) fn load(&mut self, record: RecordId, doc: &[u8]) {
         self.tree.insert(&record.to_be_bytes(), doc);
-        self.set_next_id(record + 1);
+        self.set_next_id(record.saturating_add(1));
     }
     pub(crate) fn len(&self) -> usize {
         self.tree.len()

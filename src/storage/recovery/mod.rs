@@ -1,1 +1,236 @@
-//! Opening.
+//! Opening a data directory: the newest checkpoint, then the log replayed from its position.
+//!
+//! One function applies an entry, [`Applier::apply`], to whatever collections are there: when replaying here, and on
+//! secondaries. It goes by `_id` and is exact: a document that should be there and is not, or is there and should not be, or a
+//! key that is taken, stops the start with a message that names the entry. Nothing is relaxed, because the checkpoint and
+//! the log describe the same history: a mismatch is damage, and going on would spread it.
+//!
+//! Record ids come out as they were, since each insert takes the next one.
+//!
+//! A transaction's operations lie in `applyOps` entries. Those marked `partialTxn` are kept until the entry that ends
+//! the chain; those of a prepared transaction until `commitTransaction` or `abortTransaction`. What is still prepared at the
+//! end is given to the caller; a chain that was cut by the crash was never committed and is dropped.
+
+mod apply;
+mod collmod;
+mod diff;
+#[cfg(test)]
+mod tests;
+
+pub use apply::{Applier, apply_operation, apply_to_collection};
+pub use collmod::apply_coll_mod;
+pub use diff::apply_diff;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::StorageError;
+use crate::checkpoint::{Checkpoints, Manifest, ManifestCollection, OpenTransaction, read_image, read_manifest};
+use crate::collection::Collection;
+use crate::entry::Entry;
+use crate::files::{FileLock, Files};
+use crate::index::{IndexSpec, PredicateFactory};
+use crate::log::{FrameRef, Log, LogError, LogOptions, OpTime, RecoveryReport};
+
+/// State of other layers that follows the log (sessions, for one). An error ends the start with its text.
+pub trait ReplayObserver {
+    /// The blobs of the checkpoint, before any entry; not called when there is no checkpoint.
+    fn restore(&mut self, _extra: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
+        Ok(())
+    }
+    /// Each entry of either class, before it is applied to `collections`.
+    fn before(
+        &mut self,
+        _frame: &FrameRef<'_>,
+        _entry: &Entry<'_>,
+        _collections: &BTreeMap<String, Collection>,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+    /// Each entry of either class, after it was applied.
+    fn after(
+        &mut self,
+        _frame: &FrameRef<'_>,
+        _entry: &Entry<'_>,
+        _collections: &BTreeMap<String, Collection>,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Observes nothing.
+impl ReplayObserver for () {}
+
+/// What opening gives.
+pub struct Opened {
+    /// Every collection by namespace.
+    pub collections: BTreeMap<String, Collection>,
+    /// Transactions that are prepared and not decided.
+    pub transactions: Vec<OpenTransaction>,
+    /// The log, ready for appending.
+    pub log: Log,
+    /// The blobs of the checkpoint, as [`ReplayObserver::restore`] saw them.
+    pub extra: BTreeMap<String, Vec<u8>>,
+    /// Writes the next checkpoints; `None` for a node in memory.
+    pub checkpoints: Option<Checkpoints>,
+    /// Held as long as the node lives: nobody else may open the directory, not even this process.
+    pub lock: Option<FileLock>,
+    /// What was found.
+    pub report: Report,
+}
+
+/// What opening found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Position of the checkpoint; `None` when there was none.
+    pub checkpoint: Option<u64>,
+    /// Documents loaded from images.
+    pub documents_loaded: u64,
+    /// The log's own report: frames replayed, torn tail.
+    pub log: RecoveryReport,
+    /// The newest optime known of, from checkpoint and log: the node's term must rise above its term.
+    pub last_optime: OpTime,
+}
+
+/// Opens the data directory `dir`, creating what is missing. Errors: [`StorageError`]; nothing of the directory is
+/// changed by a refused start, but for a torn tail of the log that was cut.
+pub fn open(
+    files: Arc<dyn Files>,
+    dir: &Path,
+    log_options: LogOptions,
+    predicates: &PredicateFactory<'_>,
+    observer: &mut dyn ReplayObserver,
+) -> Result<Opened, StorageError> {
+    if log_options.in_memory {
+        return open_in_memory(files, dir, log_options);
+    }
+    files.create_dir_all(dir).map_err(StorageError::io("create", dir))?;
+    let lock = files.lock(&dir.join("storage.lock")).map_err(StorageError::Lock)?;
+    let mut checkpoints = Checkpoints::new(Arc::clone(&files), dir)?;
+    let checkpoint_dir = dir.join("checkpoint");
+    let manifest = read_manifest(&*files, &checkpoint_dir)?;
+    let mut applier = Applier::new(predicates);
+    let mut report_checkpoint = None;
+    let mut optime = OpTime::default();
+    let mut extra = BTreeMap::new();
+    let mut documents_loaded = 0;
+    if let Some(manifest) = manifest {
+        report_checkpoint = Some(manifest.position);
+        optime = manifest.optime;
+        documents_loaded = load(&*files, &checkpoint_dir, &manifest, predicates, &mut applier, &mut checkpoints)?;
+        applier.restore_transactions(manifest.transactions);
+        observer.restore(&manifest.extra).map_err(|reason| StorageError::corrupt(&checkpoint_dir, reason))?;
+        extra = manifest.extra;
+    }
+    let log_dir = dir.join("log");
+    let (log, log_report) = replay(files, &log_dir, log_options, report_checkpoint, &mut applier, observer)?;
+    if report_checkpoint.is_none() && log_report.first_position > 0 {
+        return Err(StorageError::corrupt(
+            &checkpoint_dir,
+            format!("there is no checkpoint, and the log begins only at position {}", log_report.first_position),
+        ));
+    }
+    if log_report.last_optime.ts > optime.ts {
+        optime.ts = log_report.last_optime.ts;
+    }
+    optime.term = optime.term.max(log_report.last_optime.term);
+    log.advance_clock(optime.ts);
+    let (collections, transactions) = applier.finish();
+    Ok(Opened {
+        collections,
+        transactions,
+        log,
+        extra,
+        checkpoints: Some(checkpoints),
+        lock: Some(lock),
+        report: Report { checkpoint: report_checkpoint, documents_loaded, log: log_report, last_optime: optime },
+    })
+}
+
+fn open_in_memory(files: Arc<dyn Files>, dir: &Path, options: LogOptions) -> Result<Opened, StorageError> {
+    let (log, report) = Log::open(files, dir, options, None, &mut |_| Ok(()))?;
+    let last_optime = report.last_optime;
+    Ok(Opened {
+        collections: BTreeMap::new(),
+        transactions: Vec::new(),
+        log,
+        extra: BTreeMap::new(),
+        checkpoints: None,
+        lock: None,
+        report: Report { checkpoint: None, documents_loaded: 0, log: report, last_optime },
+    })
+}
+
+fn load(
+    files: &dyn Files,
+    dir: &Path,
+    manifest: &Manifest,
+    predicates: &PredicateFactory<'_>,
+    applier: &mut Applier<'_>,
+    checkpoints: &mut Checkpoints,
+) -> Result<u64, StorageError> {
+    let mut documents = 0;
+    for stored in &manifest.collections {
+        let collection = load_collection(files, dir, stored, predicates)?;
+        documents += stored.records;
+        checkpoints.loaded(stored.meta.uuid, collection.changes().clone(), stored.images.clone());
+        applier.collections.insert(stored.meta.ns.clone(), collection);
+    }
+    Ok(documents)
+}
+
+fn load_collection(
+    files: &dyn Files,
+    dir: &Path,
+    stored: &ManifestCollection,
+    predicates: &PredicateFactory<'_>,
+) -> Result<Collection, StorageError> {
+    let ns = &stored.meta.ns;
+    let corrupt = |reason: String| StorageError::corrupt(dir, format!("collection {ns}: {reason}"));
+    let mut collection = Collection::new(stored.meta.clone());
+    for image in &stored.images {
+        read_image(files, dir, image, stored.meta.uuid, &mut |record, doc| collection.load_record(record, doc))?;
+    }
+    collection.set_next_record(stored.next_record);
+    if collection.len() as u64 != stored.records {
+        return Err(corrupt(format!("{} records where {} were written", collection.len(), stored.records)));
+    }
+    let parse = |spec| IndexSpec::parse(spec, predicates).map_err(|e| corrupt(e.message));
+    let specs = stored.indexes.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    collection.rebuild_indexes(specs).map_err(|e| corrupt(e.message))?;
+    Ok(collection)
+}
+
+fn replay(
+    files: Arc<dyn Files>,
+    dir: &Path,
+    options: LogOptions,
+    from: Option<u64>,
+    applier: &mut Applier<'_>,
+    observer: &mut dyn ReplayObserver,
+) -> Result<(Log, RecoveryReport), StorageError> {
+    let mut mismatch = None;
+    let mut step = |frame: &FrameRef<'_>| {
+        replay_frame(frame, applier, observer).map_err(|reason| {
+            mismatch = Some((frame.position, reason.clone()));
+            LogError::Replay(reason)
+        })
+    };
+    let opened = Log::open(files, dir, options, from, &mut step);
+    match (opened, mismatch) {
+        (Err(_), Some((position, reason))) => Err(StorageError::Mismatch { position, reason }),
+        (opened, _) => Ok(opened?),
+    }
+}
+
+fn replay_frame(
+    frame: &FrameRef<'_>,
+    applier: &mut Applier<'_>,
+    observer: &mut dyn ReplayObserver,
+) -> Result<(), String> {
+    let entry = Entry::of_frame(frame).map_err(|e| e.message)?;
+    observer.before(frame, &entry, &applier.collections)?;
+    applier.apply(&entry, frame.position, frame.optime)?;
+    observer.after(frame, &entry, &applier.collections)
+}

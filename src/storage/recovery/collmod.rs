@@ -1,0 +1,63 @@
+//! The `collMod` entry, applied: options of the collection, and of one index.
+
+use document::{Document, Result, Value, bail};
+
+use crate::collection::Collection;
+
+/// Applies `{collMod, index?: {name | keyPattern, hidden?, expireAfterSeconds?, unique?, prepareUnique?, ...}, option...}`.
+/// Errors: IndexNotFound (27), CannotConvertIndexToUnique (359).
+pub fn apply_coll_mod(collection: &mut Collection, command: &Document) -> Result<()> {
+    if let Some(index) = command.get_document("index") {
+        modify_index(collection, index)?;
+    }
+    let mut options = collection.meta().options.clone();
+    for (name, value) in command.iter() {
+        let name = match name {
+            "collMod" | "index" => continue,
+            "cappedSize" => "size",
+            "cappedMax" => "max",
+            other => other,
+        };
+        match value {
+            Value::Document(empty) if name == "validator" && empty.is_empty() => {
+                options.remove(name);
+            }
+            Value::String(off) if name == "expireAfterSeconds" && off == "off" => {
+                options.remove(name);
+            }
+            value => options.insert(name, value.clone()),
+        }
+    }
+    if options != collection.meta().options {
+        collection.set_options(options);
+    }
+    Ok(())
+}
+
+fn modify_index(collection: &mut Collection, index: &Document) -> Result<()> {
+    let name = index_name(collection, index)?;
+    if index.get("unique").is_some_and(Value::truthy) {
+        collection.make_index_unique(&name)?;
+    }
+    for option in ["hidden", "prepareUnique"] {
+        if let Some(value) = index.get(option) {
+            let value = value.truthy().then_some(Value::Boolean(true));
+            collection.set_index_option(&name, option, value)?;
+        }
+    }
+    if let Some(seconds) = index.get("expireAfterSeconds") {
+        collection.set_index_option(&name, "expireAfterSeconds", Some(seconds.clone()))?;
+    }
+    Ok(())
+}
+
+fn index_name(collection: &Collection, index: &Document) -> Result<String> {
+    if let Some(name) = index.get_str("name") {
+        return Ok(name.to_string());
+    }
+    let pattern = index.get_document("keyPattern");
+    match collection.indexes().iter().find(|i| Some(i.spec().key()) == pattern) {
+        Some(found) => Ok(found.spec().name().to_string()),
+        None => bail!(INDEX_NOT_FOUND, "cannot find index for ns {}", collection.ns()),
+    }
+}

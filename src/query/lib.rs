@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod planner;
 pub mod projection;
 pub mod sort;
+pub mod text;
 pub mod update;
 
 use document::{Document, Timestamp};

@@ -1,17 +1,375 @@
 //! Projections of find and findAndModify.
-use crate::ParseContext;
-use crate::matcher::Matcher;
-use document::{Doc, Result, bail};
+//!
+//! ```text
+//! {a: 1, "b.c": 1}      inclusion: what is named, and _id
+//! {a: 0}                exclusion: all but what is named
+//! {a: {$slice: 2}}      neither: all fields, with a cut
+//! {x: {$add: [..]}}     inclusion with computed fields after the included ones
+//! {"a.$": 1}            the element that the filter matched
+//! ```
+//!
+//! Included fields keep the document's order; `$elemMatch` and computed fields follow in the order of the specification.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use crate::computed::Computed;
+use crate::matcher::path::{ARRAY, DOCUMENT, Path, inner, walk};
+use crate::matcher::{Matcher, path::LeafArrays};
+use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail};
+use std::sync::Arc;
+
+/// A parsed projection.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    kind: Kind,
+    tree: Tree,
+    /// Whether `_id` is kept.
+    id: bool,
+    /// Fields appended after those of the document.
+    appended: Vec<Appended>,
+    slices: Vec<(Path, Slice)>,
+    positional: Option<(Path, Arc<Matcher>)>,
+    spec: DocBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Inclusion,
+    Exclusion,
+}
+
+/// The fields named under one document. In an inclusion a leaf is kept, in an exclusion dropped.
+#[derive(Clone, Debug, Default)]
+struct Tree(Vec<(String, Branch)>);
 
 #[derive(Clone, Debug)]
-pub struct Projection {}
+enum Branch {
+    Leaf,
+    /// Computed afterwards: the document's own value does not count.
+    Computed,
+    Sub(Tree),
+}
+
+#[derive(Clone, Debug)]
+enum Appended {
+    ElemMatch {
+        field: String,
+        matcher: Matcher,
+    },
+    /// A dotted path and its expression.
+    Computed {
+        path: String,
+        expression: Computed,
+    },
+}
+
+/// `$slice`: how many to skip (from the end when negative) and how many to return; a negative count alone takes the last ones.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    skip: i64,
+    count: i64,
+}
+
 impl Projection {
-    /// `filter` is what a positional `a.$` refers to.
-    pub fn parse(_spec: Doc<'_>, _filter: &Matcher, _ctx: &ParseContext) -> Result<Projection> {
-        bail!(NOT_IMPLEMENTED, "projection")
+    /// `filter` is what a positional `a.$` refers to. Errors are the real server's (31253, 31254, 31249, ...).
+    pub fn parse(spec: Doc<'_>, filter: &Matcher, ctx: &crate::ParseContext) -> Result<Projection> {
+        parse::projection(spec, filter, ctx)
+    }
+    /// Neither expressions nor operators: only fields kept or dropped.
+    pub fn is_simple(&self) -> bool {
+        self.appended.is_empty() && self.slices.is_empty() && self.positional.is_none()
+    }
+    /// Whether the document's own fields are dropped unless named.
+    pub fn is_inclusion(&self) -> bool {
+        self.kind == Kind::Inclusion
+    }
+    /// The paths the result depends on; `None` when it is the whole document.
+    pub fn needed_fields(&self) -> Option<Vec<String>> {
+        if self.kind == Kind::Exclusion || self.positional.is_some() {
+            return None;
+        }
+        let mut out = Vec::new();
+        self.tree.collect("", &mut out);
+        if self.id {
+            out.push("_id".to_string());
+        }
+        for a in &self.appended {
+            match a {
+                Appended::ElemMatch { field, .. } => out.push(field.clone()),
+                Appended::Computed { expression, .. } => out.extend(expression.expression().needed_fields()?),
+            }
+        }
+        Some(out)
+    }
+    /// The document it was parsed from.
+    pub fn spec(&self) -> Doc<'_> {
+        self.spec.doc()
     }
     /// Appends the projected document to `out`.
-    pub fn apply(&self, _doc: Doc<'_>, _out: &mut Vec<u8>) -> Result<()> {
-        bail!(NOT_IMPLEMENTED, "projection")
+    pub fn apply(&self, doc: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+        if self.slices.is_empty() && self.positional.is_none() {
+            return self.apply_fields(doc, out);
+        }
+        let mut first = Vec::with_capacity(doc.bytes().len());
+        self.apply_fields(doc, &mut first)?;
+        let mut current = DocBuf::from_validated(first);
+        if let Some((path, matcher)) = &self.positional {
+            let position = matched_position(matcher, doc)?;
+            current = cut(current.doc(), path, &mut |array| positional(array, position))?;
+        }
+        for (path, slice) in &self.slices {
+            current = cut(current.doc(), path, &mut |array| Ok(slice.apply(array)))?;
+        }
+        out.extend_from_slice(current.bytes());
+        Ok(())
     }
+
+    fn apply_fields(&self, doc: Doc<'_>, out: &mut Vec<u8>) -> Result<()> {
+        let mut result = Ok(());
+        let start = out.len();
+        DocWriter::write(out, |w| {
+            let mut id_left = self.id;
+            for e in doc {
+                if id_left && e.name_bytes() == b"_id" {
+                    w.element(&e);
+                    id_left = false;
+                } else if e.name_bytes() != b"_id" || self.tree.find("_id").is_some() {
+                    self.field(&self.tree, &e, w);
+                }
+            }
+            result = self.append_flat(doc, w);
+        });
+        result?;
+        self.append_nested(doc, out, start)
+    }
+
+    fn field(&self, tree: &Tree, e: &Element<'_>, w: &mut DocWriter<'_>) {
+        match (tree.find(e.name()), self.kind) {
+            (None, Kind::Exclusion) | (Some(Branch::Leaf), Kind::Inclusion) => w.element(e),
+            (Some(Branch::Sub(sub)), _) => self.nested(sub, e, w),
+            _ => {}
+        }
+    }
+
+    /// A value under a path that continues: documents are projected, arrays element by element; a scalar stays only in an exclusion.
+    fn nested(&self, sub: &Tree, e: &Element<'_>, w: &mut DocWriter<'_>) {
+        match e.tag() {
+            DOCUMENT => w.document_with(e.name(), |w| {
+                for child in inner(e) {
+                    self.field(sub, &child, w);
+                }
+            }),
+            ARRAY => w.array_with(e.name(), |w| self.items(sub, inner(e), w)),
+            _ if self.kind == Kind::Exclusion => w.element(e),
+            _ => {}
+        }
+    }
+
+    fn items(&self, sub: &Tree, array: Doc<'_>, w: &mut DocWriter<'_>) {
+        let mut kept = 0;
+        for item in array {
+            match item.tag() {
+                DOCUMENT => w.with_index(kept, |w, name| {
+                    w.document_with(name, |w| {
+                        for child in inner(&item) {
+                            self.field(sub, &child, w);
+                        }
+                    })
+                }),
+                ARRAY => {
+                    w.with_index(kept, |w, name| w.array_with(name, |w| self.items(sub, inner(&item), w)))
+                }
+                _ if self.kind == Kind::Exclusion => w.with_index(kept, |w, name| w.element_as(name, &item)),
+                _ => continue,
+            }
+            kept += 1;
+        }
+    }
+
+    /// `$elemMatch` and computed top-level fields, straight into the document being written.
+    fn append_flat(&self, doc: Doc<'_>, w: &mut DocWriter<'_>) -> Result<()> {
+        for a in &self.appended {
+            match a {
+                Appended::ElemMatch { field, matcher } => {
+                    let Some(e) = doc.element(field).filter(|e| e.tag() == ARRAY) else { continue };
+                    let (true, Some(at)) = matcher.matches_with_position(doc)? else { continue };
+                    if let Some(item) = inner(&e).iter().nth(at) {
+                        w.array_with(field, |w| w.element_as("0", &item));
+                    }
+                }
+                Appended::Computed { path, expression } if !path.contains('.') => {
+                    if let Some(v) = expression.eval(doc)? {
+                        v.write(w, path);
+                    }
+                }
+                Appended::Computed { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Computed fields at dotted paths need the documents on the way, which may exist.
+    fn append_nested(&self, doc: Doc<'_>, out: &mut Vec<u8>, start: usize) -> Result<()> {
+        let dotted = |a: &&Appended| matches!(a, Appended::Computed { path, .. } if path.contains('.'));
+        if !self.appended.iter().any(|a| dotted(&a)) {
+            return Ok(());
+        }
+        let mut tree = Doc::from_validated(&out[start..]).to_document();
+        for a in self.appended.iter().filter(dotted) {
+            if let Appended::Computed { path, expression } = a {
+                let parts: Vec<&str> = path.split('.').collect();
+                let value = expression.eval(doc)?;
+                set_computed(&mut tree, &parts, &value);
+            }
+        }
+        out.truncate(start);
+        DocWriter::write(out, |w| tree.write_fields(w));
+        Ok(())
+    }
+}
+
+impl Tree {
+    fn find(&self, name: &str) -> Option<&Branch> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, b)| b)
+    }
+    fn collect(&self, prefix: &str, out: &mut Vec<String>) {
+        for (name, branch) in &self.0 {
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            match branch {
+                Branch::Sub(sub) => sub.collect(&path, out),
+                _ => out.push(path),
+            }
+        }
+    }
+}
+
+/// Sets a computed value below documents, and below each document of an array.
+fn set_computed(doc: &mut document::Document, parts: &[&str], value: &Option<document::Value>) {
+    use document::Value;
+    let Some((first, rest)) = parts.split_first() else { return };
+    if rest.is_empty() {
+        if let Some(v) = value {
+            doc.insert(*first, v.clone());
+        }
+        return;
+    }
+    match doc.get_mut(first) {
+        Some(Value::Document(d)) => set_computed(d, rest, value),
+        Some(Value::Array(items)) => {
+            for item in items {
+                if !matches!(item, Value::Document(_)) {
+                    *item = Value::Document(document::Document::new());
+                }
+                if let Value::Document(d) = item {
+                    set_computed(d, rest, value);
+                }
+            }
+        }
+        _ => {
+            let mut d = document::Document::new();
+            set_computed(&mut d, rest, value);
+            doc.insert(*first, d);
+        }
+    }
+}
+
+fn matched_position(matcher: &Matcher, doc: Doc<'_>) -> Result<usize> {
+    match matcher.matches_with_position(doc)? {
+        (true, Some(at)) => Ok(at),
+        _ => bail!(
+            51246,
+            "Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array"
+        ),
+    }
+}
+
+fn positional(array: Doc<'_>, position: usize) -> Result<DocBuf> {
+    let Some(item) = array.iter().nth(position) else {
+        bail!(
+            51247,
+            "Executor error during find command :: caused by :: positional operator '.$' element mismatch"
+        );
+    };
+    Ok(DocWriter::build(|w| w.element_as("0", &item)))
+}
+
+impl Slice {
+    fn apply(&self, array: Doc<'_>) -> DocBuf {
+        let length = array.iter().count() as i64;
+        let start = if self.skip < 0 { (length + self.skip).max(0) } else { self.skip.min(length) };
+        let end = start.saturating_add(self.count).min(length);
+        DocWriter::build(|w| {
+            for (i, item) in array.iter().skip(start as usize).take((end - start).max(0) as usize).enumerate()
+            {
+                w.with_index(i, |w, name| w.element_as(name, &item));
+            }
+        })
+    }
+}
+
+/// Rewrites the array at `path`, or the arrays below the documents of an array on the way.
+fn cut(doc: Doc<'_>, path: &Path, change: &mut dyn FnMut(Doc<'_>) -> Result<DocBuf>) -> Result<DocBuf> {
+    let names: Vec<&str> = path.parts.iter().map(|p| &*p.name).collect();
+    cut_at(doc, &names, change)
+}
+
+fn cut_at(doc: Doc<'_>, names: &[&str], change: &mut dyn FnMut(Doc<'_>) -> Result<DocBuf>) -> Result<DocBuf> {
+    let Some((first, rest)) = names.split_first() else { return Ok(doc.to_owned()) };
+    let mut result = Ok(());
+    let out = DocWriter::build(|w| {
+        for e in doc {
+            if result.is_err() || e.name() != *first {
+                w.element(&e);
+                continue;
+            }
+            match cut_value(&e, rest, change) {
+                Ok(Some(v)) if e.tag() == ARRAY => w.array(e.name(), v.doc()),
+                Ok(Some(v)) => w.document(e.name(), v.doc()),
+                Ok(None) => w.element(&e),
+                Err(error) => result = Err(error),
+            }
+        }
+    });
+    result.map(|()| out)
+}
+
+fn cut_value(
+    e: &Element<'_>,
+    rest: &[&str],
+    change: &mut dyn FnMut(Doc<'_>) -> Result<DocBuf>,
+) -> Result<Option<DocBuf>> {
+    match (e.tag(), rest.is_empty()) {
+        (ARRAY, true) => Ok(Some(change(inner(e))?)),
+        (DOCUMENT, false) => Ok(Some(cut_at(inner(e), rest, change)?)),
+        (ARRAY, false) => {
+            let mut items = Vec::new();
+            for item in inner(e) {
+                items.push(match item.tag() {
+                    DOCUMENT => Some(cut_at(inner(&item), rest, change)?),
+                    _ => None,
+                });
+            }
+            Ok(Some(DocWriter::build(|w| {
+                for (item, new) in inner(e).iter().zip(&items) {
+                    match new {
+                        Some(d) => w.document(item.name(), d.doc()),
+                        None => w.element(&item),
+                    }
+                }
+            })))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether the path meets an array in `doc`.
+pub(crate) fn meets_array(doc: Doc<'_>, path: &Path) -> bool {
+    let mut met = false;
+    let _ = walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, outer| {
+        met |= outer.is_some() || e.is_some_and(|e| matches!(e.value(), ValueRef::Array(_)));
+        Ok(met)
+    });
+    met
 }

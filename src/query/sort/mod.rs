@@ -1,27 +1,149 @@
-//! Sort orders and the blocking sort.
-use document::{Doc, DocBuf, Result, bail};
+//! Sort orders, and the blocking sort.
+//!
+//! A document's sort key is one byte string whose memcmp order is the sort order: the [`document::key_string`] encoding of its components, of
+//! an array the least (ascending) or the greatest (descending) element. Keys of different shards and of this sort compare alike.
 
-#[derive(Clone, Debug)]
-pub struct SortSpec {}
+mod sorter;
+#[cfg(test)]
+mod tests;
+
+pub use sorter::{MEMORY_LIMIT_BYTES, Sorter};
+
+use crate::planner::Direction;
+use document::{Doc, Document, Result, ValueRef, bail, key_string, number, path};
+
+/// The most components a sort may have.
+const COMPONENTS_MAX: usize = 32;
+
+/// A parsed sort pattern.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SortSpec {
+    /// Path and whether it descends.
+    components: Vec<(String, bool)>,
+    natural: Option<Direction>,
+}
+
 impl SortSpec {
-    pub fn parse(_spec: Doc<'_>) -> Result<SortSpec> {
-        bail!(NOT_IMPLEMENTED, "sort")
+    /// Errors are the real server's: 15974 and 15975 for a bad direction, 13103 for too many components.
+    pub fn parse(spec: Doc<'_>) -> Result<SortSpec> {
+        let mut out = SortSpec::default();
+        for e in spec {
+            let descending = direction(e.name(), e.value())?;
+            if e.name() == "$natural" {
+                out.natural = Some(if descending { Direction::Backward } else { Direction::Forward });
+                continue;
+            }
+            field_path(e.name())?;
+            if out.components.iter().any(|(p, _)| p == e.name()) {
+                bail!(
+                    7472500,
+                    "sort specification cannot contain two values for the same key '{}'",
+                    e.name()
+                );
+            }
+            out.components.push((e.name().to_string(), descending));
+        }
+        if out.natural.is_some() && spec.iter().count() > 1 {
+            bail!(BAD_VALUE, "Cannot include '$natural' in compound sort: {}", crate::text::document(spec));
+        }
+        if out.components.len() > COMPONENTS_MAX {
+            bail!(13103, "too many compound keys");
+        }
+        Ok(out)
     }
-    /// A key whose memcmp order is the sort order.
-    pub fn key(&self, _doc: Doc<'_>) -> Vec<u8> {
-        Vec::new()
+    /// Sorts nothing: an empty pattern.
+    pub fn is_empty(&self) -> bool {
+        self.components.is_empty()
+    }
+    /// `{$natural: n}`: the order of the records themselves.
+    pub fn natural(&self) -> Option<Direction> {
+        self.natural
+    }
+    /// Path and whether it descends, for each component.
+    pub fn components(&self) -> &[(String, bool)] {
+        &self.components
+    }
+    /// The pattern as a document.
+    pub fn to_document(&self) -> Document {
+        self.components.iter().map(|(p, d)| (p.clone(), (if *d { -1 } else { 1 }).into())).collect()
+    }
+    /// A key whose memcmp order is the sort order. Error: BadValue for arrays in two components.
+    pub fn key(&self, doc: Doc<'_>) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(self.components.len() * 12);
+        if self.append_plain(doc, &mut out) {
+            return Ok(out);
+        }
+        out.clear();
+        let pattern: Vec<(&str, bool)> = self.components.iter().map(|(p, d)| (p.as_str(), *d)).collect();
+        for (v, (_, descending)) in path::sort_key(doc, &pattern)?.into_iter().zip(&self.components) {
+            key_string::append(&mut out, v, *descending);
+        }
+        Ok(out)
+    }
+    /// The key when no array is met; false otherwise.
+    fn append_plain(&self, doc: Doc<'_>, out: &mut Vec<u8>) -> bool {
+        self.components.iter().all(|(path, descending)| match plain_value(doc, path) {
+            Some(v) => {
+                key_string::append(out, v, *descending);
+                true
+            }
+            None => false,
+        })
     }
 }
-/// Collects documents and returns them in order; with a limit keeps only the first `limit`.
-pub struct Sorter {}
-impl Sorter {
-    pub fn new(_spec: SortSpec, _limit: Option<usize>, _memory_bytes_max: usize) -> Sorter {
-        Sorter {}
+
+/// The value at a path (null when missing); `None` when an array is on the way or at the end.
+fn plain_value<'d>(doc: Doc<'d>, path: &str) -> Option<ValueRef<'d>> {
+    let (mut doc, mut path) = (doc, path);
+    loop {
+        let (head, rest) = match path.split_once('.') {
+            Some((head, rest)) => (head, Some(rest)),
+            None => (path, None),
+        };
+        match (doc.get(head), rest) {
+            (Some(ValueRef::Array(_)), _) => return None,
+            (Some(ValueRef::Document(d)), Some(rest)) => (doc, path) = (d, rest),
+            (Some(v), None) => return Some(v),
+            _ => return Some(ValueRef::Null),
+        }
     }
-    pub fn push(&mut self, _doc: DocBuf) -> Result<()> {
-        Ok(())
+}
+
+fn direction(name: &str, v: ValueRef<'_>) -> Result<bool> {
+    if let ValueRef::Document(d) = v {
+        if d.get_str("$meta").is_some() {
+            bail!(NOT_IMPLEMENTED, "$meta in a sort is known but not implemented in this server");
+        }
+        bail!(17312, "$meta is the only expression supported by $sort right now");
     }
-    pub fn finish(self) -> Vec<DocBuf> {
-        Vec::new()
+    if !v.is_number() {
+        bail!(15974, "Illegal key in $sort specification: {name}: {}", crate::text::value(v));
     }
+    match number::to_i64_saturating(&v.to_value()) {
+        Some(1) => Ok(false),
+        Some(-1) => Ok(true),
+        _ => bail!(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)"),
+    }
+}
+
+/// The real server's rules for paths in sorts and projections.
+pub(crate) fn field_path(path: &str) -> Result<()> {
+    if path.is_empty() {
+        bail!(40352, "FieldPath cannot be constructed with empty string");
+    }
+    if path.ends_with('.') {
+        bail!(40353, "FieldPath must not end with a '.'.");
+    }
+    for part in path.split('.') {
+        if part.is_empty() {
+            bail!(15998, "FieldPath field names may not be empty strings.");
+        }
+        if part.starts_with('$') && !matches!(part, "$id" | "$ref" | "$db") {
+            bail!(
+                16410,
+                "FieldPath field names may not start with '$'. Consider using $getField or $setField."
+            );
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,311 @@
+//! From the specification to the tree of what is kept, dropped, cut and computed.
+
+use super::{Appended, Branch, Kind, Projection, Slice, Tree};
+use crate::ParseContext;
+use crate::computed::Computed;
+use crate::matcher::ast::Node;
+use crate::matcher::path::Path;
+use crate::matcher::{Matcher, Test};
+use crate::sort::field_path;
+use crate::text;
+use document::{Doc, DocWriter, Element, Result, ValueRef, bail, number};
+use std::sync::Arc;
+
+/// One entry of the specification, nested documents flattened into dotted paths.
+enum Item {
+    Keep,
+    Drop,
+    Slice(Slice),
+    ElemMatch(Matcher),
+    Positional,
+    Computed(Computed),
+}
+
+struct Parser<'a> {
+    ctx: &'a ParseContext,
+    items: Vec<(String, Item)>,
+}
+
+pub fn projection(spec: Doc<'_>, filter: &Matcher, ctx: &ParseContext) -> Result<Projection> {
+    let mut parser = Parser { ctx, items: Vec::new() };
+    for e in spec {
+        parser.entry("", &e)?;
+    }
+    build(parser.items, filter, spec)
+}
+
+impl Parser<'_> {
+    fn entry(&mut self, prefix: &str, e: &Element<'_>) -> Result<()> {
+        let path = if prefix.is_empty() { e.name().to_string() } else { format!("{prefix}.{}", e.name()) };
+        if path.ends_with(".$") {
+            return self.positional(path, e);
+        }
+        if path.contains(".$.") {
+            bail!(
+                31394,
+                "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, remove the parts following the '$' and the results will be equivalent."
+            );
+        }
+        field_path(&path)?;
+        let item = match e.value() {
+            ValueRef::Boolean(b) => keep_if(b),
+            v if v.is_number() => keep_if(v.truthy()),
+            ValueRef::Document(d) => match d.iter().next() {
+                None => {
+                    bail!(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+                }
+                Some(first) if first.name().starts_with('$') => self.operator(&path, d, &first)?,
+                Some(_) => {
+                    for child in d {
+                        self.entry(&path, &child)?;
+                    }
+                    return Ok(());
+                }
+            },
+            v => Item::Computed(Computed::parse(&v.to_value(), self.ctx)?),
+        };
+        self.items.push((path, item));
+        Ok(())
+    }
+
+    fn positional(&mut self, path: String, e: &Element<'_>) -> Result<()> {
+        let path = path.trim_end_matches(".$").to_string();
+        if path.contains('$') && path.split('.').any(|p| p == "$") {
+            bail!(
+                31394,
+                "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, remove the parts following the '$' and the results will be equivalent."
+            );
+        }
+        field_path(&path)?;
+        let included = match e.value() {
+            ValueRef::Boolean(b) => b,
+            v if v.is_number() => v.truthy(),
+            v => bail!(
+                31271,
+                "positional projection cannot be used with an expression or sub object: {}",
+                text::value(v)
+            ),
+        };
+        if !included {
+            bail!(31395, "positional projection cannot be used with exclusion");
+        }
+        self.items.push((path, Item::Positional));
+        Ok(())
+    }
+
+    fn operator(&self, path: &str, d: Doc<'_>, first: &Element<'_>) -> Result<Item> {
+        match first.name() {
+            "$slice" if is_find_slice(first.value()) => {
+                self.alone(d)?;
+                Ok(Item::Slice(slice(first.value())?))
+            }
+            "$elemMatch" => {
+                self.alone(d)?;
+                let ValueRef::Document(_) = first.value() else {
+                    bail!(
+                        31274,
+                        "elemMatch: Invalid argument, object required, but got {}",
+                        first.value().type_name()
+                    );
+                };
+                if path.contains('.') {
+                    bail!(31275, "Cannot use $elemMatch projection on a nested field");
+                }
+                let filter = DocWriter::build(|w| w.document(path, d));
+                Ok(Item::ElemMatch(Matcher::parse(filter.doc(), self.ctx)?))
+            }
+            "$meta" => {
+                bail!(NOT_IMPLEMENTED, "$meta in a projection is known but not implemented in this server")
+            }
+            _ => Ok(Item::Computed(Computed::parse(&document::Value::Document(d.to_document()), self.ctx)?)),
+        }
+    }
+
+    fn alone(&self, d: Doc<'_>) -> Result<()> {
+        if d.iter().count() > 1 {
+            bail!(BAD_VALUE, ">1 field in obj: {}", text::document(d));
+        }
+        Ok(())
+    }
+}
+
+fn keep_if(b: bool) -> Item {
+    if b { Item::Keep } else { Item::Drop }
+}
+
+/// A number or [number, number]; anything else is the aggregation expression of the same name.
+fn is_find_slice(v: ValueRef<'_>) -> bool {
+    match v {
+        ValueRef::Array(a) => {
+            let mut items = a.iter();
+            let (first, second) = (items.next(), items.next());
+            first.is_some_and(|f| f.value().is_number()) && second.is_some() && items.next().is_none()
+        }
+        v => v.is_number(),
+    }
+}
+
+fn slice(v: ValueRef<'_>) -> Result<Slice> {
+    let whole = |v: ValueRef<'_>| {
+        number::to_i64_saturating(&v.to_value()).unwrap_or(0).clamp(i32::MIN as i64, i32::MAX as i64)
+    };
+    let ValueRef::Array(a) = v else {
+        let n = whole(v);
+        return Ok(if n < 0 { Slice { skip: n, count: -n } } else { Slice { skip: 0, count: n } });
+    };
+    let parts: Vec<ValueRef<'_>> = a.iter().map(|e| e.value()).collect();
+    let (Some(skip), Some(count)) = (parts.first(), parts.get(1)) else {
+        bail!(28724, "First argument to $slice must be an array, but is of type: int");
+    };
+    if !count.is_number() {
+        bail!(28724, "First argument to $slice must be an array, but is of type: {}", skip.type_name());
+    }
+    let count = whole(*count);
+    if count <= 0 {
+        bail!(28724, "First argument to $slice must be an array, but is of type: {}", skip.type_name());
+    }
+    Ok(Slice { skip: whole(*skip), count })
+}
+
+fn build(items: Vec<(String, Item)>, filter: &Matcher, spec: Doc<'_>) -> Result<Projection> {
+    let kind = kind_of(&items)?;
+    let mut p = Projection {
+        kind,
+        tree: Tree::default(),
+        id: true,
+        appended: Vec::new(),
+        slices: Vec::new(),
+        positional: None,
+        spec: spec.to_owned(),
+    };
+    for (path, item) in items {
+        if path == "_id" && matches!(item, Item::Keep | Item::Drop) {
+            p.id = matches!(item, Item::Keep);
+            continue;
+        }
+        add_item(&mut p, path, item, filter)?;
+    }
+    let has_elem_match = p.appended.iter().any(|a| matches!(a, Appended::ElemMatch { .. }));
+    if p.positional.is_some() && has_elem_match {
+        bail!(31256, "Cannot specify positional operator and $elemMatch.");
+    }
+    if let Some(Branch::Sub(_) | Branch::Computed) = p.tree.find("_id") {
+        p.id = false;
+    }
+    Ok(p)
+}
+
+fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> Result<()> {
+    match item {
+        Item::Keep | Item::Drop => insert(&mut p.tree, &path, Branch::Leaf, &path),
+        Item::Slice(s) => {
+            match p.kind {
+                Kind::Inclusion => insert(&mut p.tree, &path, Branch::Leaf, &path)?,
+                Kind::Exclusion => check_collision(p, &path)?,
+            }
+            p.slices.push((Path::new(&path), s));
+            Ok(())
+        }
+        Item::ElemMatch(matcher) => {
+            insert(&mut p.tree, &path, Branch::Computed, &path)?;
+            p.appended.push(Appended::ElemMatch { field: path, matcher });
+            Ok(())
+        }
+        Item::Positional => {
+            if p.positional.is_some() {
+                bail!(31276, "Cannot specify more than one positional projection per query.");
+            }
+            if !filter_names(filter.root(), &path) {
+                bail!(51050, "Positional projection '{path}.$' does not match the query document.");
+            }
+            insert(&mut p.tree, &path, Branch::Leaf, &path)?;
+            p.positional = Some((Path::new(&path), Arc::new(filter.clone())));
+            Ok(())
+        }
+        Item::Computed(expression) => {
+            insert(&mut p.tree, &path, Branch::Computed, &path)?;
+            p.appended.push(Appended::Computed { path, expression });
+            Ok(())
+        }
+    }
+}
+
+/// The first entry that decides between inclusion and exclusion must agree with all the others.
+fn kind_of(items: &[(String, Item)]) -> Result<Kind> {
+    let mut kind = None;
+    for (path, item) in items {
+        let says = match item {
+            Item::Keep if path == "_id" => continue,
+            Item::Drop if path == "_id" => continue,
+            Item::Slice(_) => continue,
+            Item::Drop => Kind::Exclusion,
+            Item::Keep | Item::ElemMatch(_) | Item::Positional | Item::Computed(_) => Kind::Inclusion,
+        };
+        match (kind, says, item) {
+            (None, _, _) => kind = Some(says),
+            (Some(k), s, _) if k == s => {}
+            (Some(Kind::Inclusion), _, _) => {
+                bail!(31254, "Cannot do exclusion on field {path} in inclusion projection")
+            }
+            (_, _, Item::Positional) => bail!(31395, "positional projection cannot be used with exclusion"),
+            (_, _, Item::Computed(_) | Item::ElemMatch(_)) => {
+                bail!(31252, "Cannot use expression other than $meta in exclusion projection")
+            }
+            _ => bail!(31253, "Cannot do inclusion on field {path} in exclusion projection"),
+        }
+    }
+    let id = items.iter().rev().find_map(|(path, item)| match item {
+        Item::Keep if path == "_id" => Some(Kind::Inclusion),
+        Item::Drop if path == "_id" => Some(Kind::Exclusion),
+        _ => None,
+    });
+    let only_id = items.iter().all(|(path, _)| path == "_id");
+    Ok(kind.unwrap_or(match id {
+        Some(k) if only_id || k == Kind::Inclusion => k,
+        _ => Kind::Exclusion,
+    }))
+}
+
+fn insert(tree: &mut Tree, path: &str, branch: Branch, whole: &str) -> Result<()> {
+    let Some((head, rest)) = path.split_once('.') else {
+        if tree.find(path).is_some() {
+            bail!(31250, "Path collision at {whole}");
+        }
+        tree.0.push((path.to_string(), branch));
+        return Ok(());
+    };
+    match tree.0.iter().position(|(n, _)| n == head) {
+        None => {
+            let mut sub = Tree::default();
+            insert(&mut sub, rest, branch, whole)?;
+            tree.0.push((head.to_string(), Branch::Sub(sub)));
+            Ok(())
+        }
+        Some(at) => match &mut tree.0[at].1 {
+            Branch::Sub(sub) => insert(sub, rest, branch, whole),
+            _ => bail!(31249, "Path collision at {whole} remaining portion {rest}"),
+        },
+    }
+}
+
+fn check_collision(p: &Projection, path: &str) -> Result<()> {
+    let mut scratch = p.tree.clone();
+    for (earlier, _) in &p.slices {
+        insert(&mut scratch, &earlier.text, Branch::Leaf, &earlier.text)?;
+    }
+    insert(&mut scratch, path, Branch::Leaf, path)
+}
+
+/// Whether the filter says anything of the field that the positional path begins with.
+fn filter_names(node: &Node, path: &str) -> bool {
+    let head = path.split('.').next().unwrap_or(path);
+    match node {
+        Node::And(list) | Node::Or(list) | Node::Nor(list) => list.iter().any(|n| filter_names(n, path)),
+        Node::Not(inner) => filter_names(inner, path),
+        Node::Leaf(leaf) => {
+            let _: &Test = &leaf.test;
+            leaf.path.parts.first().is_some_and(|p| &*p.name == head)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,67 @@
+use super::*;
+use crate::ParseContext;
+use document::{Document, doc};
+
+fn project(spec: Document, filter: Document, input: Document) -> Result<Document> {
+    let ctx = ParseContext::at(0);
+    let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ctx)?;
+    let p = Projection::parse(spec.to_doc_buf().doc(), &matcher, &ctx)?;
+    let mut out = Vec::new();
+    p.apply(input.to_doc_buf().doc(), &mut out)?;
+    Ok(Doc::from_validated(&out).to_document())
+}
+fn plain(spec: Document, input: Document) -> Document {
+    project(spec, doc! {}, input).unwrap()
+}
+fn code(spec: Document) -> i32 {
+    project(spec, doc! {}, doc! {}).unwrap_err().code
+}
+
+#[test]
+fn inclusion_keeps_the_document_order_and_id() {
+    let d = doc! {"_id": 1, "a": 1, "b": {"c": 2, "d": 3}, "e": 4};
+    assert_eq!(plain(doc! {"e": 1, "b.c": 1}, d.clone()), doc! {"_id": 1, "b": {"c": 2}, "e": 4});
+    assert_eq!(plain(doc! {"_id": 0, "a": true}, d.clone()), doc! {"a": 1});
+    assert_eq!(plain(doc! {"_id": 1}, d.clone()), doc! {"_id": 1});
+    assert_eq!(plain(doc! {"b": {"d": 1}}, d), doc! {"_id": 1, "b": {"d": 3}});
+}
+
+#[test]
+fn exclusion_drops_what_is_named_also_in_arrays() {
+    let d = doc! {"_id": 1, "a": [{"b": 1, "c": 2}, 5, [{"b": 3}]]};
+    assert_eq!(plain(doc! {"a.b": 0}, d.clone()), doc! {"_id": 1, "a": [{"c": 2}, 5, [{}]]});
+    assert_eq!(plain(doc! {"a.b": 1}, d.clone()), doc! {"_id": 1, "a": [{"b": 1}, [{"b": 3}]]});
+    assert_eq!(plain(doc! {"_id": 0}, doc! {"_id": 1, "x": 2}), doc! {"x": 2});
+}
+
+#[test]
+fn slice_cuts_and_keeps_the_other_fields() {
+    let d = doc! {"_id": 1, "a": [1, 2, 3, 4], "b": 1};
+    assert_eq!(plain(doc! {"a": {"$slice": -2}}, d.clone()), doc! {"_id": 1, "a": [3, 4], "b": 1});
+    assert_eq!(plain(doc! {"a": {"$slice": [1, 2]}}, d.clone()), doc! {"_id": 1, "a": [2, 3], "b": 1});
+    assert_eq!(plain(doc! {"a": {"$slice": 1}, "b": 0}, d.clone()), doc! {"_id": 1, "a": [1]});
+    assert_eq!(plain(doc! {"a": {"$slice": 1}, "_id": 1}, d), doc! {"_id": 1, "a": [1]});
+}
+
+#[test]
+fn elem_match_and_positional_keep_one_element() {
+    let d = doc! {"_id": 1, "a": [{"x": 1}, {"x": 5}, {"x": 6}]};
+    assert_eq!(
+        plain(doc! {"a": {"$elemMatch": {"x": {"$gt": 3}}}}, d.clone()),
+        doc! {"_id": 1, "a": [{"x": 5}]}
+    );
+    assert_eq!(plain(doc! {"a": {"$elemMatch": {"x": 9}}}, d.clone()), doc! {"_id": 1});
+    assert_eq!(project(doc! {"a.$": 1}, doc! {"a.x": 6}, d).unwrap(), doc! {"_id": 1, "a": [{"x": 6}]});
+}
+
+#[test]
+fn bad_specifications_have_the_real_codes() {
+    assert_eq!(code(doc! {"a": 1, "b": 0}), 31254);
+    assert_eq!(code(doc! {"a": 0, "b": 1}), 31253);
+    assert_eq!(code(doc! {"a": 1, "a.b": 1}), 31249);
+    assert_eq!(code(doc! {"a.b": 1, "a": 1}), 31250);
+    assert_eq!(code(doc! {"": 1}), 40352);
+    assert_eq!(code(doc! {"a.$": 1}), 51050);
+    assert_eq!(code(doc! {"a": {"$elemMatch": 1}}), 31274);
+    assert_eq!(code(doc! {"a.b": {"$elemMatch": {"x": 1}}}), 31275);
+}

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The buffer of a quiet connection.
 const INITIAL: usize = 16 * 1024;
-/// Room asked for before a read whose length is not known yet.
+/// The least room there is before a read.
 const READ_MIN: usize = 4 * 1024;
 /// How far memory may run ahead of the bytes of a long message.
 pub const READ_AHEAD: usize = 64 * 1024;
@@ -50,6 +50,10 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Bytes that arrived and belong to no message read so far.
     pub fn buffered(&self) -> usize {
         self.buffer.len()
+    }
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.buffer.capacity()
     }
     pub fn stream(&self) -> &R {
         &self.stream
@@ -90,7 +94,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         let have = self.buffer.len();
         let missing = wanted.saturating_sub(have);
         let room = missing.max(READ_MIN).min(have.max(READ_AHEAD));
-        if self.buffer.capacity() - have < room {
+        if self.buffer.capacity() - have < READ_MIN {
             self.buffer.reserve(room.max(if have == 0 { INITIAL } else { 0 }));
         }
         match self.stream.read_buf(&mut self.buffer).await? {

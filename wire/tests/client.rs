@@ -5,7 +5,8 @@ use document::{Doc, DocWriter, Document, codes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
 
 /// A server of a few commands, which counts its connections and requests.
 #[derive(Default)]
@@ -30,8 +31,8 @@ impl Server {
     }
 }
 
-async fn serve(stream: TcpStream, server: Arc<Server>) {
-    let (read, write) = stream.into_split();
+async fn serve(stream: impl AsyncRead + AsyncWrite, server: Arc<Server>) {
+    let (read, write) = tokio::io::split(Box::pin(stream));
     let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
     while let Ok(message) = reader.read(&Limits::STANDARD).await {
         server.requests.fetch_add(1, SeqCst);
@@ -40,10 +41,7 @@ async fn serve(stream: TcpStream, server: Arc<Server>) {
         match request.command_name() {
             "hello" => {
                 let body = request.body();
-                assert_eq!(
-                    body.get_document("client").and_then(|c| c.get_document("driver")).is_some(),
-                    true
-                );
+                assert!(body.get_document("client").is_some_and(|c| c.get_document("driver").is_some()));
                 let theirs = body.get("compression").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
                 let common = crate::op_compressed::negotiate(&Compressor::OFFERED, theirs);
                 let names: Vec<_> = common.iter().map(|c| c.name()).collect();
@@ -257,4 +255,21 @@ fn addresses() {
     for bad in ["", ":5", "a:b", "a:0", "a:70000", "[::1"] {
         assert!(Address::parse(bad).is_err(), "{bad}");
     }
+}
+
+#[tokio::test]
+async fn a_unix_socket_serves_as_well() {
+    let path = std::env::temp_dir().join(format!("wire-test-{}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).expect("bound");
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("accepted");
+        serve(stream, Arc::default()).await;
+    });
+    let pool = Pool::default();
+    let host = path.to_str().expect("UTF-8").replace('/', "%2F");
+    for _ in 0..3 {
+        assert!(pool.run(&host, "test", command("echo")).await.is_ok());
+    }
+    std::fs::remove_file(&path).expect("removed");
 }

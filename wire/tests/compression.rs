@@ -19,7 +19,7 @@ fn declare(frame: &mut [u8], size: i32) {
 fn every_compressor_gives_back_what_it_took() {
     for compressor in EACH {
         for size in [0, 1, 1000, 300_000, 5_000_000] {
-            let payload: Vec<u8> = (0..size).map(|i: usize| (i * i >> 7) as u8).collect();
+            let payload: Vec<u8> = (0..size).map(|i: usize| ((i * i) >> 7) as u8).collect();
             let frame = compressed(compressor, &payload);
             assert_eq!(frame[12..16], 2012i32.to_le_bytes());
             let read = msg(&frame);

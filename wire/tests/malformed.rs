@@ -41,6 +41,31 @@ async fn lengths_outside_the_limits_are_refused_from_the_header_alone() {
     assert!(matches!(read_with_length(48_000_000).await, Err(FrameError::Io(_))));
 }
 
+#[tokio::test]
+async fn memory_grows_with_what_arrives_and_not_with_what_is_claimed() {
+    let header = Header { message_length: 48_000_000, request_id: 1, response_to: 0, op_code: 2013 };
+    for arrived in [0, 10, 1000, 100_000, 1_000_000] {
+        let bytes = [&header.to_bytes()[..], &vec![0; arrived]].concat();
+        let mut reader = FrameReader::new(bytes.as_slice());
+        assert!(matches!(reader.read(&Limits::STANDARD).await, Err(FrameError::Io(_))));
+        let most = 2 * (bytes.len() + crate::reader::READ_AHEAD);
+        assert!(reader.capacity() <= most, "{} bytes for {arrived}", reader.capacity());
+    }
+}
+
+#[tokio::test]
+async fn memory_of_a_long_message_is_given_back() {
+    let mut frames = Vec::new();
+    encode::msg(&mut frames, 1, 0, 0, |w| w.binary("b", 0, &vec![0; 5_000_000]));
+    encode::msg(&mut frames, 2, 0, 0, |w| w.i32("ping", 1));
+    let mut reader = FrameReader::new(frames.as_slice());
+    for id in [1, 2] {
+        assert_eq!(reader.read(&Limits::STANDARD).await.expect("a message").request_id(), id);
+    }
+    assert!(reader.read(&Limits::STANDARD).await.is_err());
+    assert!(reader.capacity() < 100_000, "{}", reader.capacity());
+}
+
 #[test]
 fn the_limit_before_authentication_is_lower() {
     let mut frame = Vec::new();

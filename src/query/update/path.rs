@@ -1,0 +1,110 @@
+//! Paths of updates: names and positions, `$` (what the filter matched), `$[]` (every element) and `$[id]` (those a filter accepts).
+
+use crate::matcher::path::array_index;
+use document::{Result, bail};
+use std::cmp::Ordering;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Name(String),
+    /// `$`
+    Matched,
+    /// `$[]`
+    Every,
+    /// `$[id]`
+    Filtered(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdatePath {
+    pub text: String,
+    pub steps: Vec<Step>,
+}
+
+impl UpdatePath {
+    pub fn parse(text: &str) -> Result<UpdatePath> {
+        if text.is_empty() {
+            bail!(EMPTY_FIELD_NAME, "An empty update path is not valid.");
+        }
+        let mut steps = Vec::new();
+        for name in text.split('.') {
+            steps.push(step(name, text)?);
+        }
+        if steps.iter().filter(|s| **s == Step::Matched).count() > 1 {
+            bail!(BAD_VALUE, "Too many positional (i.e. '$') elements found in path '{text}'");
+        }
+        if let Some(Step::Matched) = steps.first() {
+            bail!(
+                BAD_VALUE,
+                "Cannot have positional (i.e. '$') element in the first position in path '{text}'"
+            );
+        }
+        if let Some(Step::Every | Step::Filtered(_)) = steps.first() {
+            bail!(
+                BAD_VALUE,
+                "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '{text}'"
+            );
+        }
+        Ok(UpdatePath { text: text.to_string(), steps })
+    }
+    pub fn is_positional(&self) -> bool {
+        self.steps.contains(&Step::Matched)
+    }
+    pub fn is_dynamic(&self) -> bool {
+        self.steps.iter().any(|s| !matches!(s, Step::Name(_)))
+    }
+    /// The top-level field.
+    pub fn first(&self) -> &str {
+        match self.steps.first() {
+            Some(Step::Name(name)) => name,
+            _ => "",
+        }
+    }
+    pub fn last(&self) -> &str {
+        self.text.rsplit('.').next().unwrap_or(&self.text)
+    }
+    /// Component by component, numbers as numbers: the order in which an update visits its paths.
+    pub fn order(&self, other: &UpdatePath) -> Ordering {
+        let (mut a, mut b) = (self.text.split('.'), other.text.split('.'));
+        loop {
+            match (a.next(), b.next()) {
+                (None, None) => return Ordering::Equal,
+                (None, Some(_)) => return Ordering::Less,
+                (Some(_), None) => return Ordering::Greater,
+                (Some(x), Some(y)) if x == y => {}
+                (Some(x), Some(y)) => {
+                    return match (array_index(x), array_index(y)) {
+                        (Some(i), Some(j)) => i.cmp(&j),
+                        _ => x.cmp(y),
+                    };
+                }
+            }
+        }
+    }
+    /// The shorter of two paths when it is the beginning of the other, or they are equal.
+    pub fn conflict<'a>(&'a self, other: &'a UpdatePath) -> Option<&'a str> {
+        let (short, long) = if self.steps.len() <= other.steps.len() { (self, other) } else { (other, self) };
+        (long.steps[..short.steps.len()] == short.steps[..]).then_some(short.text.as_str())
+    }
+}
+
+fn step(name: &str, text: &str) -> Result<Step> {
+    match name {
+        "" => bail!(
+            EMPTY_FIELD_NAME,
+            "The update path '{text}' contains an empty field name, which is not allowed."
+        ),
+        "$" => Ok(Step::Matched),
+        "$[]" => Ok(Step::Every),
+        _ => match name.strip_prefix("$[").and_then(|r| r.strip_suffix(']')) {
+            Some(id) => Ok(Step::Filtered(id.to_string())),
+            None if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") => {
+                bail!(
+                    DOLLAR_PREFIXED_FIELD_NAME,
+                    "The dollar ($) prefixed field '{name}' in '{text}' is not valid for storage."
+                )
+            }
+            None => Ok(Step::Name(name.to_string())),
+        },
+    }
+}

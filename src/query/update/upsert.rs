@@ -1,0 +1,120 @@
+//! The document an upsert inserts.
+
+use super::tree::State;
+use super::{Kind, Outcome, Update, tree};
+use crate::matcher::path::Path;
+use crate::matcher::{Comparison, Leaf, Matcher, Node, Test};
+use document::{DocBuf, Document, Result, Value, bail};
+
+pub(super) fn document(update: &Update, filter: &Matcher) -> Result<DocBuf> {
+    if let Kind::Replacement(r) = &update.kind {
+        return replacement(r, filter);
+    }
+    let base = id_first(from_filter(filter)?).to_doc_buf();
+    let new = match &update.kind {
+        Kind::Operators(o) => {
+            let mut document = base.to_document();
+            let state = State {
+                old: base.doc(),
+                match_position: None,
+                is_insert: true,
+                array_filters: &o.array_filters,
+            };
+            tree::apply(o, &mut document, &state)?;
+            let new = id_first(document).to_doc_buf();
+            super::check_id_by_operators(base.doc(), new.doc())?;
+            new
+        }
+        _ => match update.apply(base.doc(), None, true)? {
+            Outcome::NoOp => base,
+            Outcome::Changed(new) => new,
+        },
+    };
+    if let Some(id) = new.get("_id") {
+        super::check_id_type(id)?;
+    }
+    Ok(new)
+}
+
+fn replacement(r: &DocBuf, filter: &Matcher) -> Result<DocBuf> {
+    let mut pairs = Vec::new();
+    collect(filter.root(), &mut pairs);
+    let id = pairs.into_iter().find(|(path, _)| *path.text == *"_id").map(|(_, v)| v);
+    let mut base = Document::new();
+    if let Some(id) = id {
+        base.push("_id", id);
+    }
+    super::replaced(base.to_doc_buf().doc(), r.doc())
+}
+
+fn id_first(mut d: Document) -> Document {
+    if let Some(at) = d.0.iter().position(|(n, _)| n == "_id") {
+        d.0[..=at].rotate_right(1);
+    }
+    d
+}
+
+/// The fields that the filter's equalities give. Error: NotSingleValueField when two give the same field.
+fn from_filter(filter: &Matcher) -> Result<Document> {
+    let mut pairs = Vec::new();
+    collect(filter.root(), &mut pairs);
+    let mut out = Document::new();
+    for (i, (path, value)) in pairs.iter().enumerate() {
+        for (earlier, _) in &pairs[..i] {
+            if overlaps(&path.text, &earlier.text) {
+                let (short, long) =
+                    if path.text.len() < earlier.text.len() { (path, earlier) } else { (earlier, path) };
+                if short.text == long.text {
+                    bail!(
+                        NOT_SINGLE_VALUE_FIELD,
+                        "cannot infer query fields to set, path '{}' is matched twice",
+                        path.text
+                    );
+                }
+                bail!(
+                    NOT_SINGLE_VALUE_FIELD,
+                    "cannot infer query fields to set, both paths '{}' and '{}' are matched",
+                    long.text,
+                    short.text
+                );
+            }
+        }
+        set(&mut out, &path.parts.iter().map(|p| &*p.name).collect::<Vec<_>>(), value);
+    }
+    Ok(out)
+}
+
+fn overlaps(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn collect<'a>(node: &'a Node, out: &mut Vec<(&'a Path, Value)>) {
+    match node {
+        Node::And(list) => list.iter().for_each(|n| collect(n, out)),
+        Node::Or(list) if list.len() == 1 => collect(&list[0], out),
+        Node::Leaf(Leaf { path, test }) => match test {
+            Test::Compare(Comparison::Eq, operand) => out.push((path, operand.value().to_value())),
+            Test::In(set) if set.values.len() == 1 && set.patterns.is_empty() => {
+                out.push((path, set.values[0].value().to_value()));
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+fn set(doc: &mut Document, parts: &[&str], value: &Value) {
+    match parts {
+        [] => {}
+        [last] => doc.insert(*last, value.clone()),
+        [first, rest @ ..] => {
+            if !matches!(doc.get(first), Some(Value::Document(_))) {
+                doc.insert(*first, Document::new());
+            }
+            if let Some(Value::Document(inner)) = doc.get_mut(first) {
+                set(inner, rest, value);
+            }
+        }
+    }
+}

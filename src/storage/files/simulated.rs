@@ -30,7 +30,8 @@ pub enum CrashMode {
         /// Decides which; the same seed gives the same disk.
         seed: u64,
     },
-    /// Everything: the process was killed, the machine was not.
+    /// Everything: the process was killed, the machine was not. What was not synced stays in the machine's cache, from
+    /// which the next crash may still take it.
     KeepAll,
 }
 
@@ -114,7 +115,7 @@ impl Inode {
     fn crash(&mut self, mode: CrashMode, random: &mut Random) {
         match mode {
             CrashMode::DropUnsynced => {}
-            CrashMode::KeepAll => self.durable.clone_from(&self.live),
+            CrashMode::KeepAll => return,
             CrashMode::Torn { .. } => {
                 for change in std::mem::take(&mut self.changes) {
                     match change {
@@ -195,22 +196,8 @@ impl SimulatedDisk {
         let state = &mut *state;
         let seed = if let CrashMode::Torn { seed } = mode { seed } else { 0 };
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let changes = std::mem::take(&mut state.name_changes);
-        let surviving = match mode {
-            CrashMode::DropUnsynced => 0,
-            CrashMode::KeepAll => changes.len(),
-            CrashMode::Torn { .. } => random.below(changes.len() + 1),
-        };
-        for (at, change) in changes.into_iter().enumerate() {
-            if at < surviving || (change.with_previous && at == surviving && at > 0) {
-                apply(&mut state.durable_names, &change);
-            }
-        }
-        state.names.clone_from(&state.durable_names);
-        let named: BTreeSet<u64> = state.names.values().copied().collect();
-        state.inodes.retain(|inode, _| named.contains(inode));
-        for inode in state.inodes.values_mut() {
-            inode.crash(mode, &mut random);
+        if mode != CrashMode::KeepAll {
+            state.lose_power(mode, &mut random);
         }
         state.locks.clear();
         state.generation += 1;
@@ -248,6 +235,25 @@ fn powered_off() -> io::Error {
 }
 
 impl State {
+    fn lose_power(&mut self, mode: CrashMode, random: &mut Random) {
+        let changes = std::mem::take(&mut self.name_changes);
+        let surviving = match mode {
+            CrashMode::Torn { .. } => random.below(changes.len() + 1),
+            _ => 0,
+        };
+        for (at, change) in changes.into_iter().enumerate() {
+            if at < surviving || (change.with_previous && at == surviving && at > 0) {
+                apply(&mut self.durable_names, &change);
+            }
+        }
+        self.names.clone_from(&self.durable_names);
+        let named: BTreeSet<u64> = self.names.values().copied().collect();
+        self.inodes.retain(|inode, _| named.contains(inode));
+        for inode in self.inodes.values_mut() {
+            inode.crash(mode, random);
+        }
+    }
+
     fn alive(&self) -> io::Result<()> {
         if self.off { Err(powered_off()) } else { Ok(()) }
     }

@@ -69,8 +69,11 @@ pub(super) fn truncate_after(shared: &Arc<Shared>, position: Position) -> Result
         shared.appended.store(position, Ordering::SeqCst);
     }
     shared.forget_requests_above(position);
-    if !shared.never_syncs() {
-        writer.sync(shared)?;
+    if !shared.never_syncs()
+        && let Err(error) = writer.sync(shared)
+    {
+        shared.fail(error.clone());
+        return Err(error);
     }
     note_cut(shared, position);
     shared.wake_everybody();
@@ -105,7 +108,7 @@ fn cut_files(shared: &Shared, writer: &mut Writer, position: Position) -> Result
     writer.allocated = segment.offset(position);
     segment.file.set_len(writer.allocated).map_err(io)?;
     segment.index.write().marks.retain(|mark| mark.position < position);
-    segment.file.sync().map_err(io)
+    Ok(())
 }
 
 /// The checksum of the frame that ends at `position`, which must be a frame's end.

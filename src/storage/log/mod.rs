@@ -379,6 +379,10 @@ impl Log {
 
     /// [`admit`](Self::admit) for a thread that may block.
     pub fn admit_blocking(&self, bytes: u64) -> Result<(), LogError> {
+        let unwritten = self.appended().saturating_sub(self.shared.written.load(Ordering::SeqCst));
+        if unwritten <= self.shared.options.buffer_bytes && bytes <= MAX_PAYLOAD {
+            return self.health();
+        }
         block_on(self.admit(bytes))
     }
 
@@ -450,10 +454,12 @@ impl Log {
         self.shared.durable_stamp().wall
     }
 
-    /// Lets every later timestamp be above `ts`.
+    /// Lets every later timestamp be above `ts`. Whether a time that came from elsewhere is plausible is for the caller to
+    /// judge; one in the last seconds that can be written is taken for the one before, so that the clock cannot overflow.
     pub fn advance_clock(&self, ts: u64) {
+        const LATEST: u64 = u64::MAX - (1 << 40);
         let mut tail = self.shared.tail.lock();
-        tail.last_ts = tail.last_ts.max(ts);
+        tail.last_ts = tail.last_ts.max(ts.min(LATEST));
     }
 
     /// A fresh timestamp without an entry, above all handed out before.

@@ -18,7 +18,7 @@ use super::{Appended, OpTime, Position};
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// Chunks kept for reuse once written: memory whose pages are already mapped.
-const SPARE_CHUNKS: usize = 16;
+const SPARE_CHUNKS: usize = 32;
 
 /// Optime and wall time of a frame of class oplog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Tail {
     /// The next timestamp, the wall clock showing `wall` milliseconds.
     pub(super) fn next_ts(&mut self, wall: i64) -> u64 {
         let seconds = (wall / 1000).clamp(0, i64::from(u32::MAX)) as u64;
-        self.last_ts = (seconds << 32 | 1).max(self.last_ts + 1);
+        self.last_ts = (seconds << 32 | 1).max(self.last_ts.saturating_add(1));
         self.last_ts
     }
 

@@ -9,7 +9,7 @@
 //!
 //! Lock order: `writer`, `segments`, `tail`. A reader takes `tail` and `segments` one after the other, never both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -211,8 +211,7 @@ impl Writer {
     fn sync_segment(&mut self, shared: &Shared, segment: &Segment) -> Result<(), LogError> {
         segment.file.sync().map_err(|error| LogError::io("sync", &segment.path, &error))?;
         if self.name_unsynced {
-            let names = shared.files.sync_dir(&shared.dir);
-            names.map_err(|error| LogError::io("sync directory", &shared.dir, &error))?;
+            shared.sync_names()?;
             self.name_unsynced = false;
         }
         Ok(())
@@ -337,7 +336,19 @@ impl Shared {
         for segment in self.segments.read().iter().filter(|segment| segment.index.read().complete) {
             segment.file.sync().map_err(|error| LogError::io("sync", &segment.path, &error))?;
         }
-        self.files.sync_dir(&self.dir).map_err(|error| LogError::io("sync directory", &self.dir, &error))
+        self.sync_names()
+    }
+
+    /// Makes the names of segments durable. The first one may stand in a directory that is itself new.
+    fn sync_names(&self) -> Result<(), LogError> {
+        let sync = |dir: &Path| {
+            self.files.sync_dir(dir).map_err(|error| LogError::io("sync directory", dir, &error))
+        };
+        sync(&self.dir)?;
+        match self.dir.parent() {
+            Some(parent) if self.segments.read().len() == 1 => sync(parent),
+            _ => Ok(()),
+        }
     }
 
     /// Looks for the newest oplog frame in segments that were not read when the log was opened.

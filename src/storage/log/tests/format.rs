@@ -206,3 +206,23 @@ fn real_files_and_memory_keep_the_same_contract() {
     run(LogOptions { sync: SyncPolicy::Never, ..small() }, 100);
     run(small(), 200);
 }
+
+/// What the cut of a torn tail should already prevent: a frame of another history at the right place.
+#[test]
+fn a_frame_that_does_not_continue_the_one_before_is_not_taken() {
+    let write = |byte: u8| {
+        let disk = SimulatedDisk::new();
+        let log = open(&disk, small()).unwrap().0;
+        let appended = log.append(Class::Oplog, &[&[&[byte; 40]], &[&[3; 40]]]);
+        drop(log);
+        (disk, appended)
+    };
+    let ((disk, _), (other, appended)) = (write(1), write(2));
+    let path = segment_path(Path::new(DIR), 0);
+    let second = 64 + (56 + 40);
+    let stale = other.read(&path).unwrap()[second..].to_vec();
+    disk.open(&path).unwrap().write_at(&stale, second as u64).unwrap();
+    let (_, report, frames) = open(&disk, small()).unwrap();
+    assert_eq!(frames.len(), 1);
+    assert_eq!(report.torn, Some(TornTail { position: appended.start + 96, bytes: 96 }));
+}

@@ -138,6 +138,11 @@ fn log_speed() {
     let log = Log::open(files, &dir.path().join("log"), options, None, &mut |_| Ok(())).unwrap().0;
     println!("open an empty log: {:?}", begun.elapsed());
     let bytes = [7; 1024];
+    let (cpu, clock) = (thread_cpu(), RealClock);
+    (0..100_000).for_each(|_| {
+        std::hint::black_box(clock.now_millis());
+    });
+    println!("the clock: {:?}", (thread_cpu() - cpu) / 100_000);
     for _ in 0..4 {
         let n = 50_000;
         let begun = Instant::now();
@@ -150,6 +155,17 @@ fn log_speed() {
         log.wait_durable_blocking(log.appended()).unwrap();
         println!("append 1 KB: {:?} of CPU; with write and sync {:?}", appended / n, begun.elapsed() / n);
     }
+    let mut cpu = Duration::ZERO;
+    for _ in 0..20 {
+        let begun = thread_cpu();
+        for _ in 0..2000 {
+            log.admit_blocking(1024).unwrap();
+            log.append(Class::Oplog, &[&[&bytes]]);
+        }
+        cpu += thread_cpu() - begun;
+        log.wait_durable_blocking(log.appended()).unwrap();
+    }
+    println!("append 1 KB in bursts of 2 MB: {:?} of CPU", cpu / 40_000);
     let log = Arc::new(log);
     for tasks in [1, 64, 512] {
         let begun = Instant::now();

@@ -27,3 +27,6 @@ pub use oid::ObjectId;
 pub use raw::{Doc, DocBuf, Element, ValueRef};
 pub use value::{Binary, Decimal128, Document, Regex, Timestamp, Value};
 pub use writer::DocWriter;
+
+#[cfg(test)]
+mod tests;

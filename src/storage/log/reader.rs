@@ -233,8 +233,9 @@ impl ReverseReader {
 
 impl Shared {
     pub(super) fn first_position(&self) -> Position {
-        let first = self.segments.read().first().map(|segment| segment.base);
-        first.unwrap_or_else(|| self.tail.lock().first())
+        // The tail first: if there is no segment afterwards, nothing had left the tail before.
+        let in_memory = self.tail.lock().first();
+        self.segments.read().first().map_or(in_memory, |segment| segment.base)
     }
 
     /// `position`, if the log has it.

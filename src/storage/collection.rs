@@ -166,6 +166,15 @@ impl Collection {
             next_record: self.records.next_id(),
         }
     }
+    /// Puts everything back to `snapshot`, which was taken of this collection and has the indexes it has now. The record
+    /// ids given since are given again: nothing of what used them was logged.
+    pub fn restore(&mut self, snapshot: &CollectionSnapshot) {
+        self.records.restore(&snapshot.records, snapshot.next_record);
+        for (index, before) in self.indexes.iter_mut().zip(&snapshot.indexes) {
+            index.info = Arc::clone(&before.info);
+            index.tree.replace_root(&before.tree);
+        }
+    }
     /// Freezes for a checkpoint, to be called under the exclusive gate.
     pub fn freeze(&self) -> FrozenCollection {
         FrozenCollection { snapshot: self.snapshot(), changes: self.records.changes().clone() }
@@ -567,3 +576,6 @@ impl IndexFill {
         Ok(())
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -55,7 +55,9 @@ impl fmt::Display for StorageError {
             StorageError::Io { operation, path, error } => {
                 write!(f, "storage: {operation} {} failed: {error}", path.display())
             }
-            StorageError::Corrupt { path, reason } => write!(f, "storage: {} is damaged: {reason}", path.display()),
+            StorageError::Corrupt { path, reason } => {
+                write!(f, "storage: {} is damaged: {reason}", path.display())
+            }
             StorageError::Mismatch { position, reason } => {
                 write!(f, "storage: the log entry at position {position} does not fit the data: {reason}")
             }

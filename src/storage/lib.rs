@@ -30,8 +30,8 @@ pub mod snapshot;
 pub mod tree;
 
 pub use catalog::{CollectionMeta, split_namespace};
-pub use error::StorageError;
 pub use collection::{Collection, FrozenCollection, InsertPlan, UpdatePlan};
+pub use error::StorageError;
 pub use index::{IndexBuild, IndexCursor, IndexEntry, IndexSpec, Predicate};
 pub use record_store::{RecordCursor, RecordId};
 pub use snapshot::{CollectionSnapshot, CollectionView};

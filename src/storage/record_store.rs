@@ -110,6 +110,11 @@ impl RecordStore {
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.tree.snapshot()
     }
+    /// Back to `snapshot`. The change table keeps what it noted: a block too many is written, never one too few.
+    pub(crate) fn restore(&mut self, snapshot: &Snapshot, next: RecordId) {
+        self.tree.replace_root(snapshot);
+        self.next = next;
+    }
     pub(crate) fn changes(&self) -> &ChangeTable {
         &self.changes
     }

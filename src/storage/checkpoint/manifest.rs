@@ -211,7 +211,9 @@ impl Manifest {
         Some(Manifest {
             position: unsigned(doc, "position")?,
             optime: OpTime { ts: timestamp(doc, "ts")?, term: doc.get_i64("term")? },
-            collections: documents(doc, "collections")?.map(ManifestCollection::read).collect::<Option<_>>()?,
+            collections: documents(doc, "collections")?
+                .map(ManifestCollection::read)
+                .collect::<Option<_>>()?,
             transactions: documents(doc, "transactions")?.map(read_transaction).collect::<Option<_>>()?,
             extra: read_blobs(blobs)?,
         })
@@ -247,7 +249,8 @@ mod tests {
     use document::doc;
 
     fn manifest() -> Manifest {
-        let image = SegmentRef { number: 3, first: 1, last: 9, records: 7, bytes: 500, checksum: 0xFFFF_0001 };
+        let image =
+            SegmentRef { number: 3, first: 1, last: 9, records: 7, bytes: 500, checksum: 0xFFFF_0001 };
         Manifest {
             position: 77,
             optime: OpTime { ts: 5 << 32 | 1, term: 3 },

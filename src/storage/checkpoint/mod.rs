@@ -221,7 +221,8 @@ impl Checkpoints {
     }
 
     fn remove_unnamed(&self) -> Result<(), StorageError> {
-        let named: BTreeSet<u64> = self.written.values().flat_map(|w| w.images.iter().map(|i| i.number)).collect();
+        let named: BTreeSet<u64> =
+            self.written.values().flat_map(|w| w.images.iter().map(|i| i.number)).collect();
         for name in self.files.list(&self.dir).map_err(StorageError::io("list", &self.dir))? {
             if image::number(&name).is_some_and(|n| !named.contains(&n)) {
                 let path = self.dir.join(&name);

@@ -57,6 +57,10 @@ impl IndexBuild {
 
     /// Scans up to `records` documents; true when all are done. Errors: those that the keys of a document may give.
     pub fn scan(&mut self, records: usize) -> Result<bool> {
+        // After a catch-up the base holds records above the last one scanned, which are in the index already.
+        if self.complete {
+            return Ok(true);
+        }
         let base = self.base.clone();
         let mut cursor = base.records();
         let mut at = cursor.seek(self.scanned + 1);

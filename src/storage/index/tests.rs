@@ -1,1 +1,126 @@
+//! Keys of documents, definitions and their errors.
 
+use document::{Document, Error, Value, array, codes, doc};
+
+use super::keys::for_each_key;
+use super::*;
+
+fn spec(document: Document) -> IndexSpec {
+    IndexSpec::parse(&document, &no_partial_indexes).unwrap()
+}
+
+fn keys(spec: &IndexSpec, document: Document) -> document::Result<(Value, bool)> {
+    let document = document.to_doc_buf();
+    let mut keys = Vec::new();
+    let multikey = for_each_key(spec, document.doc(), &mut |components| {
+        let components: Vec<Value> = components.iter().map(|v| v.to_value()).collect();
+        keys.push(match components.as_slice() {
+            [one] => one.clone(),
+            _ => Value::Array(components),
+        });
+    })?;
+    Ok((Value::Array(keys), multikey))
+}
+
+#[test]
+fn arrays_give_a_key_for_each_element_and_missing_values_are_null() {
+    let cases = [
+        (doc! { "a": 1 }, doc! { "a": 5 }, array![5], false),
+        (doc! { "a": 1 }, doc! {}, array![Value::Null], false),
+        (doc! { "a": 1 }, doc! { "a": [1, 2] }, array![1, 2], true),
+        (doc! { "a": 1 }, doc! { "a": [] }, array![Value::Undefined], true),
+        (doc! { "a": 1 }, doc! { "a": [[1, 2], 3] }, array![[1, 2], 3], true),
+        (
+            doc! { "a.b": 1 },
+            doc! { "a": [{ "b": 1 }, { "b": [2, 3] }, 4] },
+            array![1, 2, 3, Value::Null],
+            true,
+        ),
+        (doc! { "a.b": 1 }, doc! { "a": [] }, array![Value::Null], true),
+        (doc! { "a.b": 1 }, doc! { "a": 3 }, array![Value::Null], false),
+        (doc! { "a.0": 1 }, doc! { "a": [7, 8] }, array![7], false),
+        (doc! { "a.1.b": 1 }, doc! { "a": [7, { "b": 9 }] }, array![9], false),
+        (doc! { "a.2": 1 }, doc! { "a": [7, { "2": 9 }] }, array![Value::Null, 9], true),
+        (
+            doc! { "a.b": 1, "a.c": 1 },
+            doc! { "a": [{ "b": 1, "c": 2 }, { "b": 3 }] },
+            array![[1, 2], [3, Value::Null]],
+            true,
+        ),
+        (doc! { "a": 1, "b": 1 }, doc! { "a": [1, 2], "b": 0 }, array![[1, 0], [2, 0]], true),
+    ];
+    for (key, document, expected, multikey) in cases {
+        let found = keys(&spec(doc! { "key": key.clone() }), document.clone()).unwrap();
+        assert_eq!(found, (expected, multikey), "{key:?} of {document:?}");
+    }
+}
+
+#[test]
+fn a_sparse_index_leaves_out_a_key_without_any_value() {
+    let one = spec(doc! { "key": { "a": 1 }, "sparse": true });
+    assert_eq!(keys(&one, doc! {}).unwrap().0, array![]);
+    assert_eq!(keys(&one, doc! { "a": Value::Null }).unwrap().0, array![Value::Null]);
+    let below = spec(doc! { "key": { "a.b": 1 }, "sparse": true });
+    assert_eq!(keys(&below, doc! { "a": [{ "b": 1 }, { "c": 1 }] }).unwrap().0, array![1]);
+    let two = spec(doc! { "key": { "a": 1, "b": 1 }, "sparse": true });
+    assert_eq!(keys(&two, doc! { "b": 1 }).unwrap().0, array![[Value::Null, 1]]);
+    assert_eq!(keys(&two, doc! { "c": 1 }).unwrap().0, array![]);
+}
+
+#[test]
+fn what_cannot_be_indexed_is_refused() {
+    let two = spec(doc! { "key": { "a": 1, "b": 1 } });
+    let error = keys(&two, doc! { "a": [1], "b": [2] }).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (171, "cannot index parallel arrays [b] [a]"));
+    let hashed = spec(doc! { "key": { "a": "hashed" } });
+    assert_eq!(keys(&hashed, doc! { "a": [1] }).unwrap_err().code, 16766);
+    let positional = spec(doc! { "key": { "a.0": 1 } });
+    assert_eq!(keys(&positional, doc! { "a": [{ "0": 1 }] }).unwrap_err().code, 16746);
+}
+
+fn refusal(key: Document) -> (i32, String) {
+    let error: Error = IndexSpec::parse(&doc! { "key": key }, &no_partial_indexes).unwrap_err();
+    (error.code, error.message)
+}
+
+#[test]
+fn key_patterns_are_checked_with_the_real_texts() {
+    let cannot = |text: &str| (codes::CANNOT_CREATE_INDEX, text.to_string());
+    assert_eq!(refusal(doc! {}), cannot("Index keys cannot be an empty object."));
+    assert_eq!(refusal(doc! { "a": 0 }), cannot("Values in the index key pattern cannot be 0."));
+    assert_eq!(refusal(doc! { "a": f64::NAN }), cannot("Values in the index key pattern cannot be NaN."));
+    let type_text = "Values in v:2 index key pattern cannot be of type bool. Only numbers > 0, numbers < 0, and \
+                     strings are allowed.";
+    assert_eq!(refusal(doc! { "a": true }), cannot(type_text));
+    assert_eq!(refusal(doc! { "a": "nope" }), cannot("Unknown index plugin 'nope'"));
+    assert_eq!(refusal(doc! { "a..b": 1 }), cannot("Index keys cannot contain an empty field."));
+    let dollar = "Index key contains an illegal field name: field name starts with '$'.";
+    assert_eq!(refusal(doc! { "a.$b": 1 }), cannot(dollar));
+    assert_eq!(refusal(doc! { "a": "hashed", "b": "hashed" }).0, 31303);
+    assert_eq!(refusal(doc! { "a": "2dsphere" }).0, codes::NOT_IMPLEMENTED);
+    assert!(validate_key_pattern(&doc! { "a.$id": 1, "b": -1.5, "c": "hashed" }).is_ok());
+}
+
+#[test]
+fn names_are_generated_and_shown_with_the_options() {
+    let made = spec(doc! { "key": { "a": 1, "b.c": -1.0, "d": "hashed" }, "hidden": true, "sparse": false });
+    assert_eq!(made.name(), "a_1_b.c_-1_d_hashed");
+    let shown = doc! {
+        "v": 2, "key": { "a": 1, "b.c": -1.0, "d": "hashed" }, "name": "a_1_b.c_-1_d_hashed", "hidden": true
+    };
+    assert_eq!(made.document(), &shown);
+}
+
+#[test]
+fn definitions_conflict_as_in_the_real_server() {
+    let existing = spec(doc! { "key": { "a": 1 }, "expireAfterSeconds": 5 });
+    let against = |wanted: Document| conflict(&spec(wanted), &existing).map_err(|e| e.code);
+    assert_eq!(against(doc! { "key": { "a": 1.0 }, "expireAfterSeconds": 5 }), Ok(SpecConflict::Identical));
+    assert_eq!(against(doc! { "key": { "b": 1 } }), Ok(SpecConflict::None));
+    assert_eq!(against(doc! { "key": { "a": 1 }, "name": "x", "unique": true }), Ok(SpecConflict::None));
+    assert_eq!(against(doc! { "key": { "b": 1 }, "name": "a_1" }), Err(codes::INDEX_KEY_SPECS_CONFLICT));
+    assert_eq!(against(doc! { "key": { "a": 1 }, "unique": true }), Err(codes::INDEX_KEY_SPECS_CONFLICT));
+    assert_eq!(against(doc! { "key": { "a": 1 } }), Err(codes::INDEX_OPTIONS_CONFLICT));
+    let renamed = doc! { "key": { "a": 1 }, "expireAfterSeconds": 5, "name": "x" };
+    assert_eq!(against(renamed), Err(codes::INDEX_OPTIONS_CONFLICT));
+}

@@ -73,7 +73,8 @@ impl<'f> Applier<'f> {
         let prepare = entry.o.get_bool("prepare") == Some(true);
         let key = transaction_key(entry);
         if partial || prepare {
-            let (key, lsid) = key.zip(entry.lsid()).ok_or("a transaction's entry without lsid and txnNumber")?;
+            let (key, lsid) =
+                key.zip(entry.lsid()).ok_or("a transaction's entry without lsid and txnNumber")?;
             let open = self.transactions.entry(key.clone()).or_insert_with(|| OpenTransaction {
                 lsid: lsid.to_owned(),
                 txn_number: key.1,
@@ -208,7 +209,11 @@ fn apply_command(
         }
         "commitIndexBuild" => {
             let collection = named(collections, existing(&ns)?)?;
-            let indexes = entry.o.get("indexes").and_then(|v| v.as_array()).ok_or("commitIndexBuild without indexes")?;
+            let indexes = entry
+                .o
+                .get("indexes")
+                .and_then(|v| v.as_array())
+                .ok_or("commitIndexBuild without indexes")?;
             documents(indexes).try_for_each(|spec| create_index(collection, &spec.to_document(), predicates))
         }
         "dropIndexes" | "deleteIndexes" => {
@@ -216,7 +221,9 @@ fn apply_command(
             let index = entry.o.get_str("index").ok_or("dropIndexes without the name of an index")?;
             collection.drop_index(index).map(drop).map_err(|e| e.message)
         }
-        "collMod" => apply_coll_mod(named(collections, existing(&ns)?)?, &entry.o.to_document()).map_err(|e| e.message),
+        "collMod" => {
+            apply_coll_mod(named(collections, existing(&ns)?)?, &entry.o.to_document()).map_err(|e| e.message)
+        }
         "startIndexBuild" | "abortIndexBuild" => Ok(()),
         "applyOps" => {
             let operations = argument.as_array().ok_or("applyOps without an array")?;
@@ -265,7 +272,8 @@ fn rename(collections: &mut BTreeMap<String, Collection>, entry: &Entry<'_>) -> 
     if from != to && !drops && collections.contains_key(to) {
         return Err(format!("collection {to} exists already"));
     }
-    let mut collection = collections.remove(from).ok_or_else(|| format!("collection {from} does not exist"))?;
+    let mut collection =
+        collections.remove(from).ok_or_else(|| format!("collection {from} does not exist"))?;
     collection.rename(to);
     collections.insert(to.to_string(), collection);
     Ok(())
@@ -279,7 +287,11 @@ fn create_index(
     // The first member of a createIndexes entry names the collection; `spec` is the form inside newer entries.
     let spec = match command.get_document("spec") {
         Some(spec) => spec.clone(),
-        None => command.iter().filter(|(n, _)| *n != "createIndexes").map(|(n, v)| (n.to_string(), v.clone())).collect(),
+        None => command
+            .iter()
+            .filter(|(n, _)| *n != "createIndexes")
+            .map(|(n, v)| (n.to_string(), v.clone()))
+            .collect(),
     };
     let spec = IndexSpec::parse(&spec, predicates).map_err(|e| e.message)?;
     let name = spec.name().to_string();

@@ -23,8 +23,11 @@ pub fn apply_diff(document: &Document, diff: &Document) -> Result<Document, Stri
                 }
             }
             _ => {
-                let name = section.strip_prefix('s').ok_or_else(|| format!("unknown section '{section}' of a diff"))?;
-                let inside = result.get_mut(name).ok_or_else(|| format!("field '{name}' of a diff is missing"))?;
+                let name = section
+                    .strip_prefix('s')
+                    .ok_or_else(|| format!("unknown section '{section}' of a diff"))?;
+                let inside =
+                    result.get_mut(name).ok_or_else(|| format!("field '{name}' of a diff is missing"))?;
                 apply_inside(inside, fields(value)?)?;
             }
         }

@@ -26,7 +26,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::StorageError;
-use crate::checkpoint::{Checkpoints, Manifest, ManifestCollection, OpenTransaction, read_image, read_manifest};
+use crate::checkpoint::{
+    Checkpoints, Manifest, ManifestCollection, OpenTransaction, read_image, read_manifest,
+};
 use crate::collection::Collection;
 use crate::entry::Entry;
 use crate::files::{FileLock, Files};
@@ -118,7 +120,8 @@ pub fn open(
     if let Some(manifest) = manifest {
         report_checkpoint = Some(manifest.position);
         optime = manifest.optime;
-        documents_loaded = load(&*files, &checkpoint_dir, &manifest, predicates, &mut applier, &mut checkpoints)?;
+        documents_loaded =
+            load(&*files, &checkpoint_dir, &manifest, predicates, &mut applier, &mut checkpoints)?;
         applier.restore_transactions(manifest.transactions);
         observer.restore(&manifest.extra).map_err(|reason| StorageError::corrupt(&checkpoint_dir, reason))?;
         extra = manifest.extra;
@@ -128,7 +131,10 @@ pub fn open(
     if report_checkpoint.is_none() && log_report.first_position > 0 {
         return Err(StorageError::corrupt(
             &checkpoint_dir,
-            format!("there is no checkpoint, and the log begins only at position {}", log_report.first_position),
+            format!(
+                "there is no checkpoint, and the log begins only at position {}",
+                log_report.first_position
+            ),
         ));
     }
     if log_report.last_optime.ts > optime.ts {
@@ -144,7 +150,12 @@ pub fn open(
         extra,
         checkpoints: Some(checkpoints),
         lock: Some(lock),
-        report: Report { checkpoint: report_checkpoint, documents_loaded, log: log_report, last_optime: optime },
+        report: Report {
+            checkpoint: report_checkpoint,
+            documents_loaded,
+            log: log_report,
+            last_optime: optime,
+        },
     })
 }
 
@@ -190,7 +201,9 @@ fn load_collection(
     let corrupt = |reason: String| StorageError::corrupt(dir, format!("collection {ns}: {reason}"));
     let mut collection = Collection::new(stored.meta.clone());
     for image in &stored.images {
-        read_image(files, dir, image, stored.meta.uuid, &mut |record, doc| collection.load_record(record, doc))?;
+        read_image(files, dir, image, stored.meta.uuid, &mut |record, doc| {
+            collection.load_record(record, doc)
+        })?;
     }
     collection.set_next_record(stored.next_record);
     if collection.len() as u64 != stored.records {

@@ -87,6 +87,9 @@ fn compare_fields(a: Doc<'_>, b: Doc<'_>, names: bool) -> Ordering {
             (None, None) => return Ordering::Equal,
             (x, _) => return if x.is_none() { Ordering::Less } else { Ordering::Greater },
         };
+        if x.whole() == y.whole() {
+            continue;
+        }
         let mut order = canonical_type(x.tag()).cmp(&canonical_type(y.tag()));
         if names {
             order = order.then_with(|| x.name_bytes().cmp(y.name_bytes()));

@@ -192,7 +192,7 @@ macro_rules! arithmetic {
         pub fn $name(self) -> Decimal128 { Decimal128::from_intel(intel::$f(self.intel(), &mut 0)) } )* } };
 }
 arithmetic! { rounded binary
-    add bid128_add; subtract bid128_sub; multiply bid128_mul; divide bid128_div; power bid128_pow;
+    plus bid128_add; minus bid128_sub; times bid128_mul; over bid128_div; power bid128_pow;
     quantize bid128_quantize; atan2 bid128_atan2;
 }
 arithmetic! { rounded unary
@@ -234,7 +234,7 @@ fn integral(c: u128, e: i32) -> (u128, bool) {
     let power = 10u128.checked_pow(e.unsigned_abs());
     match (e >= 0, power) {
         (true, power) => (power.and_then(|p| c.checked_mul(p)).unwrap_or(u128::MAX), true),
-        (false, Some(p)) => (c / p, c % p == 0),
+        (false, Some(p)) => (c / p, c.is_multiple_of(p)),
         (false, None) => (0, false),
     }
 }

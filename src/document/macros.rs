@@ -25,9 +25,13 @@ macro_rules! doc_fields {
 macro_rules! array {
     () => { $crate::Value::Array(Vec::new()) };
     ( $($rest:tt)+ ) => {{
-        let mut a: Vec<$crate::Value> = Vec::new();
-        $crate::array_items!(a; $($rest)+);
-        $crate::Value::Array(a)
+        #[allow(clippy::vec_init_then_push)]
+        let items = {
+            let mut a: Vec<$crate::Value> = Vec::new();
+            $crate::array_items!(a; $($rest)+);
+            a
+        };
+        $crate::Value::Array(items)
     }};
 }
 #[doc(hidden)]

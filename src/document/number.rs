@@ -165,23 +165,23 @@ fn apply(
 
 /// int32 overflow gives int64, int64 overflow gives double (aggregation's rule).
 pub fn add(a: &Value, b: &Value) -> Option<Value> {
-    Some(apply(a, b, i64::checked_add, |x, y| x + y, Decimal128::add)?.unwrap_or_else(Value::Double))
+    Some(apply(a, b, i64::checked_add, |x, y| x + y, Decimal128::plus)?.unwrap_or_else(Value::Double))
 }
 pub fn subtract(a: &Value, b: &Value) -> Option<Value> {
-    Some(apply(a, b, i64::checked_sub, |x, y| x - y, Decimal128::subtract)?.unwrap_or_else(Value::Double))
+    Some(apply(a, b, i64::checked_sub, |x, y| x - y, Decimal128::minus)?.unwrap_or_else(Value::Double))
 }
 pub fn multiply(a: &Value, b: &Value) -> Option<Value> {
-    Some(apply(a, b, i64::checked_mul, |x, y| x * y, Decimal128::multiply)?.unwrap_or_else(Value::Double))
+    Some(apply(a, b, i64::checked_mul, |x, y| x * y, Decimal128::times)?.unwrap_or_else(Value::Double))
 }
 /// As [`add`], but int64 overflow is `None` (the rule of `$inc`).
 pub fn add_exact(a: &Value, b: &Value) -> Option<Value> {
-    apply(a, b, i64::checked_add, |x, y| x + y, Decimal128::add)?.ok()
+    apply(a, b, i64::checked_add, |x, y| x + y, Decimal128::plus)?.ok()
 }
 pub fn subtract_exact(a: &Value, b: &Value) -> Option<Value> {
-    apply(a, b, i64::checked_sub, |x, y| x - y, Decimal128::subtract)?.ok()
+    apply(a, b, i64::checked_sub, |x, y| x - y, Decimal128::minus)?.ok()
 }
 pub fn multiply_exact(a: &Value, b: &Value) -> Option<Value> {
-    apply(a, b, i64::checked_mul, |x, y| x * y, Decimal128::multiply)?.ok()
+    apply(a, b, i64::checked_mul, |x, y| x * y, Decimal128::times)?.ok()
 }
 
 /// Double or decimal; `None` also for a zero divisor.
@@ -189,7 +189,7 @@ pub fn divide(a: &Value, b: &Value) -> Option<Value> {
     let (a, b) = (Number::of(a)?, Number::of(b)?);
     if matches!(a, Number::Decimal(_)) || matches!(b, Number::Decimal(_)) {
         let divisor = b.decimal();
-        return (!divisor.is_zero()).then(|| Value::Decimal128(a.decimal().divide(divisor)));
+        return (!divisor.is_zero()).then(|| Value::Decimal128(a.decimal().over(divisor)));
     }
     let divisor = b.f64();
     (divisor != 0.0).then(|| Value::Double(a.f64() / divisor))

@@ -147,6 +147,9 @@ impl IndexKeys<'_> {
 /// The keys of `doc` in an index on `paths`. Errors: CannotIndexParallelArrays; 16746 for a numeric name that is both
 /// a position and a field.
 pub fn index_keys<'a>(doc: Doc<'a>, paths: &[&str]) -> Result<IndexKeys<'a>> {
+    if let Some(result) = single_key(doc, paths) {
+        return Ok(result);
+    }
     let count = paths.len();
     let mut builder = Builder {
         result: IndexKeys {
@@ -163,6 +166,36 @@ pub fn index_keys<'a>(doc: Doc<'a>, paths: &[&str]) -> Result<IndexKeys<'a>> {
         remove_equal(&mut result.keys);
     }
     Ok(result)
+}
+
+/// The keys of a document in which no path meets an array, by far the most common; `None` when one does.
+fn single_key<'a>(doc: Doc<'a>, paths: &[&str]) -> Option<IndexKeys<'a>> {
+    let mut key = Vec::with_capacity(paths.len());
+    let mut missing = Vec::with_capacity(paths.len());
+    for path in paths {
+        let value = plain(doc, path)?;
+        missing.push(value.is_none());
+        key.push(value.unwrap_or(ValueRef::Null));
+    }
+    Some(IndexKeys { keys: vec![key], multikey: vec![Vec::new(); paths.len()], missing })
+}
+
+/// The value at `path`, `Some(None)` when it is missing; `None` when an array is on the path or at its end.
+fn plain<'a>(doc: Doc<'a>, path: &str) -> Option<Option<ValueRef<'a>>> {
+    let mut doc = doc;
+    let mut path = path;
+    loop {
+        let (head, rest) = split(path);
+        match (doc.get(head), rest) {
+            (Some(ValueRef::Array(_)), _) => return None,
+            (value, None) => return Some(value),
+            (Some(ValueRef::Document(inner)), Some(rest)) => {
+                doc = inner;
+                path = rest;
+            }
+            _ => return Some(None),
+        }
+    }
 }
 
 /// Where one path of the index stands.
@@ -356,8 +389,10 @@ fn compare_keys(a: &[ValueRef<'_>], b: &[ValueRef<'_>]) -> Ordering {
 /// The key a document sorts by: of its index keys the least in the order of `pattern` (path, descending).
 /// Errors: BadValue when two paths go through different arrays.
 pub fn sort_key<'a>(doc: Doc<'a>, pattern: &[(&str, bool)]) -> Result<Vec<ValueRef<'a>>> {
-    if !pattern.iter().any(|(path, _)| traverses_array(doc, path)) {
-        return Ok(pattern.iter().map(|(path, _)| get(doc, path).unwrap_or(ValueRef::Null)).collect());
+    let simple: Option<Vec<_>> =
+        pattern.iter().map(|(path, _)| plain(doc, path).map(|v| v.unwrap_or(ValueRef::Null))).collect();
+    if let Some(key) = simple {
+        return Ok(key);
     }
     let paths: Vec<&str> = pattern.iter().map(|(path, _)| *path).collect();
     let keys = index_keys(doc, &paths).map_err(|e| match e.code {

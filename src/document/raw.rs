@@ -38,8 +38,16 @@ impl<'a> Doc<'a> {
     }
     /// The first element of this name.
     pub fn element(self, name: &str) -> Option<Element<'a>> {
-        let name = name.as_bytes();
-        self.iter().find(|e| e.name_bytes() == name)
+        let mut iter = self.iter();
+        let wanted = Wanted::new(name.as_bytes());
+        loop {
+            let rest = iter.bytes.get(iter.at..)?;
+            let found = wanted.is_name_of(rest);
+            let element = iter.next()?;
+            if found {
+                return Some(element);
+            }
+        }
     }
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
         self.element(name).map(|e| e.value())
@@ -173,13 +181,43 @@ impl<'a> Iterator for Iter<'a> {
     fn next(&mut self) -> Option<Element<'a>> {
         let rest = self.bytes.get(self.at..)?;
         let tag = *rest.first()?;
-        let name_len = name_length(&rest[1..])?;
-        let value_at = name_len + 2;
+        let value_at = name_length(&rest[1..])? + 2;
         let length = value_length(tag, &rest[value_at..])?;
         let end = value_at.checked_add(length)?;
         let whole = rest.get(..end)?;
         self.at += end;
         Some(Element { whole, value_at })
+    }
+}
+
+/// A name to look for, as the first eight bytes that an element of this name shows behind its tag.
+struct Wanted<'n> {
+    name: &'n [u8],
+    word: u64,
+    mask: u64,
+}
+
+impl<'n> Wanted<'n> {
+    #[inline]
+    fn new(name: &'n [u8]) -> Wanted<'n> {
+        let mut head = [0; 8];
+        let n = name.len().min(8);
+        head[..n].copy_from_slice(&name[..n]);
+        // A name below eight bytes has its terminator in the word.
+        let mask = if n < 7 { (1 << (8 * (n + 1))) - 1 } else { u64::MAX };
+        Wanted { name, word: u64::from_le_bytes(head), mask }
+    }
+    /// `rest` begins with an element's tag.
+    #[inline]
+    fn is_name_of(&self, rest: &[u8]) -> bool {
+        match rest.get(1..).and_then(|r| r.first_chunk::<8>()) {
+            Some(head) if u64::from_le_bytes(*head) & self.mask != self.word => false,
+            _ => self.is_whole_name_of(rest),
+        }
+    }
+    fn is_whole_name_of(&self, rest: &[u8]) -> bool {
+        let n = self.name.len();
+        rest.get(1..n + 1) == Some(self.name) && rest.get(n + 1) == Some(&0) && !self.name.contains(&0)
     }
 }
 
@@ -189,15 +227,17 @@ impl<'a> Iterator for Iter<'a> {
 pub(crate) fn name_length(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
-    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
+    let mut rest = bytes;
+    while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
         if zeros != 0 {
             return Some(at + (zeros.trailing_zeros() / 8) as usize);
         }
         at += 8;
+        rest = behind;
     }
-    bytes[at..].iter().position(|b| *b == 0).map(|n| at + n)
+    rest.iter().position(|b| *b == 0).map(|n| at + n)
 }
 
 #[inline]
@@ -392,7 +432,12 @@ impl<'a> ValueRef<'a> {
         matches!(self.tag(), 0x01 | 0x10 | 0x12 | 0x13)
     }
     pub fn truthy(&self) -> bool {
-        self.to_value().truthy()
+        match self {
+            ValueRef::Boolean(b) => *b,
+            ValueRef::Null | ValueRef::Undefined => false,
+            ValueRef::Decimal128(d) => !d.is_zero(),
+            v => v.as_f64() != Some(0.0),
+        }
     }
     pub fn to_value(&self) -> Value {
         match *self {

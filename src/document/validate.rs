@@ -159,7 +159,8 @@ enum Step {
 
 #[inline(always)]
 fn value(tag: u8, b: &[u8], name: &[u8]) -> Result<Step, Fault> {
-    if !name.is_ascii() && std::str::from_utf8(name).is_err() {
+    // Reading the high bits of a few bytes is cheaper than calling the general check.
+    if name.iter().fold(0, |bits, b| bits | b) >= 0x80 && std::str::from_utf8(name).is_err() {
         return Err(Fault::Name);
     }
     let fixed = match tag {

@@ -27,9 +27,12 @@ impl<'a> DocWriter<'a> {
     }
     fn head(&mut self, tag: u8, name: &str) {
         self.out.push(tag);
-        // A name cannot hold NUL on the wire; anything after one would be read as the value.
-        let end = name.bytes().position(|b| b == 0).unwrap_or(name.len());
-        self.out.extend_from_slice(&name.as_bytes()[..end]);
+        self.c_string(name);
+    }
+    /// It cannot hold NUL on the wire; anything after one would be read as the next thing, so it is cut off.
+    fn c_string(&mut self, text: &str) {
+        let end = crate::raw::name_length(text.as_bytes()).unwrap_or(text.len());
+        self.out.extend_from_slice(&text.as_bytes()[..end]);
         self.out.push(0);
     }
     fn scalar(&mut self, tag: u8, name: &str, bytes: &[u8]) {
@@ -91,10 +94,8 @@ impl<'a> DocWriter<'a> {
     }
     pub fn regex(&mut self, name: &str, pattern: &str, options: &str) {
         self.head(0x0B, name);
-        self.out.extend_from_slice(pattern.as_bytes());
-        self.out.push(0);
-        self.out.extend_from_slice(options.as_bytes());
-        self.out.push(0);
+        self.c_string(pattern);
+        self.c_string(options);
     }
     pub fn db_pointer(&mut self, name: &str, ns: &str, id: ObjectId) {
         self.head(0x0C, name);
@@ -140,10 +141,27 @@ impl<'a> DocWriter<'a> {
         f(self, std::str::from_utf8(&buffer[at..]).unwrap_or("0"));
     }
     pub fn value(&mut self, name: &str, v: ValueRef<'_>) {
-        let (tag, bytes) = (v.tag(), v.raw_bytes());
-        match bytes {
-            Some(raw) => self.scalar(tag, name, raw),
-            None => v.to_value().write(self, name),
+        match v {
+            ValueRef::Document(v) => self.document(name, v),
+            ValueRef::Array(v) => self.array(name, v),
+            ValueRef::Double(v) => self.double(name, v),
+            ValueRef::String(v) => self.string(name, v),
+            ValueRef::Binary(subtype, v) => self.binary(name, subtype, v),
+            ValueRef::ObjectId(v) => self.object_id(name, v),
+            ValueRef::Boolean(v) => self.bool(name, v),
+            ValueRef::DateTime(v) => self.date(name, v),
+            ValueRef::Regex(pattern, options) => self.regex(name, pattern, options),
+            ValueRef::DbPointer(ns, id) => self.db_pointer(name, ns, id),
+            ValueRef::JavaScript(code) => self.string_like(0x0D, name, code),
+            ValueRef::Symbol(symbol) => self.string_like(0x0E, name, symbol),
+            ValueRef::JavaScriptWithScope(code, scope) => self.code_with_scope(name, code, &scope.to_owned()),
+            ValueRef::Int32(v) => self.i32(name, v),
+            ValueRef::Timestamp(v) => self.timestamp(name, v),
+            ValueRef::Int64(v) => self.i64(name, v),
+            ValueRef::Decimal128(v) => self.decimal(name, v),
+            ValueRef::Null | ValueRef::Undefined | ValueRef::MinKey | ValueRef::MaxKey => {
+                self.tag_only(v.tag(), name)
+            }
         }
     }
     /// Copies an element as it is: tag, name and value bytes.

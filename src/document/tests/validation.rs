@@ -1,6 +1,6 @@
 use super::generate::document;
 use crate::validate::{Limits, validate, validate_prefix};
-use crate::{Doc, DocBuf, Document, Value, ValueRef, codes, doc};
+use crate::{Doc, DocBuf, DocWriter, Document, Value, ValueRef, codes, doc};
 use proptest::prelude::*;
 
 fn accepts(bytes: &[u8]) -> bool {
@@ -33,6 +33,20 @@ proptest! {
         prop_assert!(validate(&bytes, Limits::USER).is_ok());
         let again = Doc::from_validated(&bytes).to_document();
         prop_assert_eq!(again.to_vec(), bytes.clone());
+        let mut copy = Vec::new();
+        DocWriter::write(&mut copy, |w| {
+            for e in Doc::from_validated(&bytes) {
+                w.value(e.name(), e.value());
+                assert_eq!(e.value().truthy(), e.value().to_value().truthy());
+            }
+        });
+        prop_assert_eq!(&copy, &bytes);
+        for (name, _) in d.iter() {
+            // The first of repeated names, as the owned tree finds it.
+            let found = Doc::from_validated(&bytes).get(name).map(|v| v.to_value().to_holder());
+            prop_assert_eq!(found, d.get(name).map(Value::to_holder));
+        }
+        prop_assert!(Doc::from_validated(&bytes).get("a\0").is_none());
         prop_assert!(bson::Document::from_reader(bytes.as_slice()).is_ok());
         prop_assert!(validate(&bytes[..bytes.len() - 1], Limits::USER).is_err());
         let mut longer = bytes.clone();

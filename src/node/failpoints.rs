@@ -1,0 +1,261 @@
+//! Fail points: named places where a test can make a node wait, fail or behave otherwise.
+//!
+//! Always compiled in; while none is configured, asking costs one relaxed load. The registry belongs to a node, since
+//! several nodes may share a process.
+//!
+//! ```text
+//! mode "off" | "alwaysOn" | {times: n} | {skip: n} | {activationProbability: p}
+//! ```
+//! `times: n` is on for the next n passes, then turns itself off; `skip: n` lets n passes by, then stays on.
+
+use document::{Document, Result, Value, bail};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::watch;
+
+/// When a fail point fires.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    Off,
+    AlwaysOn,
+    Times(i64),
+    Skip(i64),
+    Probability(f64),
+}
+
+impl Mode {
+    /// Reads the `mode` field of `configureFailPoint`.
+    pub fn parse(value: &Value) -> Result<Mode> {
+        let document = match value {
+            Value::String(s) if s == "off" => return Ok(Mode::Off),
+            Value::String(s) if s == "alwaysOn" => return Ok(Mode::AlwaysOn),
+            Value::String(s) => bail!(BAD_VALUE, "unknown mode: {s}"),
+            Value::Document(d) => d,
+            _ => bail!(TYPE_MISMATCH, "'mode' must be a string or JSON object"),
+        };
+        let count = |name: &str| match document.get(name) {
+            None => Ok(None),
+            Some(v) => match v.as_i64() {
+                Some(n) if n < 0 => bail!(BAD_VALUE, "'{name}' option to 'mode' must be positive"),
+                Some(n) => Ok(Some(n)),
+                None => bail!(TYPE_MISMATCH, "'{name}' option to 'mode' must be a number"),
+            },
+        };
+        if let Some(n) = count("times")? {
+            return Ok(Mode::Times(n));
+        }
+        if let Some(n) = count("skip")? {
+            return Ok(Mode::Skip(n));
+        }
+        match document.get("activationProbability").map(Value::as_f64) {
+            Some(Some(p)) if (0.0..=1.0).contains(&p) => Ok(Mode::Probability(p)),
+            Some(Some(p)) => {
+                bail!(BAD_VALUE, "'activationProbability' must be between 0.0 and 1.0; found {p}")
+            }
+            _ => bail!(BAD_VALUE, "'mode' must be one of 'times', 'skip', 'activationProbability'"),
+        }
+    }
+    fn to_document(self) -> (i32, i64) {
+        match self {
+            Mode::Off => (0, 0),
+            Mode::AlwaysOn => (1, 0),
+            Mode::Probability(p) => (2, (p * 2f64.powi(31)) as i64),
+            Mode::Times(n) => (3, n),
+            Mode::Skip(n) => (4, n),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Point {
+    mode: Mode,
+    data: Document,
+    /// How often the place was passed while the point fired, since the node started.
+    entered: i64,
+}
+
+/// The fail points of one node.
+pub struct FailPoints {
+    /// How many points have a mode other than off: the fast path of [`FailPoints::should`].
+    active: AtomicUsize,
+    points: Mutex<BTreeMap<String, Point>>,
+    /// Counts changes of any kind; who waits for one sleeps on it.
+    changes: watch::Sender<u64>,
+}
+
+impl Default for FailPoints {
+    fn default() -> Self {
+        FailPoints { active: AtomicUsize::new(0), points: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+}
+
+impl FailPoints {
+    pub fn new() -> FailPoints {
+        FailPoints::default()
+    }
+
+    /// Sets the mode of `name` and returns how often it had been entered so far.
+    pub fn configure(&self, name: &str, mode: Mode, data: Document) -> i64 {
+        let entered = {
+            let mut points = self.points.lock();
+            let point = points.entry(name.to_string()).or_insert(Point {
+                mode: Mode::Off,
+                data: Document::new(),
+                entered: 0,
+            });
+            point.mode = if mode == Mode::Times(0) { Mode::Off } else { mode };
+            point.data = data;
+            let entered = point.entered;
+            self.recount(&points);
+            entered
+        };
+        self.changed();
+        entered
+    }
+
+    /// Whether the point fires at this passing.
+    #[inline]
+    pub fn should(&self, name: &str) -> bool {
+        self.active.load(Ordering::Relaxed) != 0 && self.enter(name, |_| true).is_some()
+    }
+
+    /// The point's data if it fires at this passing and `applies` accepts the data; a passing that is not accepted
+    /// uses up neither `times` nor `skip`.
+    #[inline]
+    pub fn should_with(&self, name: &str, applies: impl FnOnce(&Document) -> bool) -> Option<Document> {
+        if self.active.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.enter(name, applies)
+    }
+
+    /// Whether the point is on, without passing it.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.active.load(Ordering::Relaxed) != 0
+            && self.points.lock().get(name).is_some_and(|p| p.mode != Mode::Off)
+    }
+
+    /// Passes the place once; if the point fires, waits until it is off. Cancel-safe.
+    pub async fn pause_while_set(&self, name: &str) {
+        if !self.should(name) {
+            return;
+        }
+        let mut changes = self.changes.subscribe();
+        while self.is_set(name) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the point has been entered `times` times since the node started.
+    pub async fn wait_entered(&self, name: &str, times: i64) {
+        let mut changes = self.changes.subscribe();
+        while self.entered(name) < times {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub fn entered(&self, name: &str) -> i64 {
+        self.points.lock().get(name).map_or(0, |p| p.entered)
+    }
+
+    /// `{mode, data, timesEntered}` of a point that was ever configured.
+    pub fn describe(&self, name: &str) -> Option<Document> {
+        let points = self.points.lock();
+        let point = points.get(name)?;
+        let (mode, _) = point.mode.to_document();
+        Some(document::doc! { "mode": mode, "data": point.data.clone(), "timesEntered": point.entered })
+    }
+
+    /// The names that were ever configured.
+    pub fn names(&self) -> Vec<String> {
+        self.points.lock().keys().cloned().collect()
+    }
+
+    fn enter(&self, name: &str, applies: impl FnOnce(&Document) -> bool) -> Option<Document> {
+        let data = {
+            let mut points = self.points.lock();
+            let point = points.get_mut(name)?;
+            if point.mode == Mode::Off || !applies(&point.data) || !fires(&mut point.mode) {
+                return None;
+            }
+            point.entered += 1;
+            let data = point.data.clone();
+            self.recount(&points);
+            data
+        };
+        self.changed();
+        Some(data)
+    }
+    fn recount(&self, points: &BTreeMap<String, Point>) {
+        self.active.store(points.values().filter(|p| p.mode != Mode::Off).count(), Ordering::Relaxed);
+    }
+    fn changed(&self) {
+        self.changes.send_modify(|n| *n += 1);
+    }
+}
+
+fn fires(mode: &mut Mode) -> bool {
+    match *mode {
+        Mode::Off => false,
+        Mode::AlwaysOn => true,
+        Mode::Probability(p) => rand::random::<f64>() < p,
+        Mode::Times(n) => {
+            *mode = if n <= 1 { Mode::Off } else { Mode::Times(n - 1) };
+            n > 0
+        }
+        Mode::Skip(0) => {
+            *mode = Mode::AlwaysOn;
+            true
+        }
+        Mode::Skip(n) => {
+            *mode = Mode::Skip(n - 1);
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::doc;
+
+    #[test]
+    fn times_turns_itself_off_and_skip_turns_itself_on() {
+        let points = FailPoints::new();
+        assert!(!points.should("p"));
+        points.configure("p", Mode::Times(2), doc! {});
+        assert_eq!([points.should("p"), points.should("p"), points.should("p")], [true, true, false]);
+        points.configure("p", Mode::Skip(1), doc! {});
+        assert_eq!([points.should("p"), points.should("p"), points.should("p")], [false, true, true]);
+        assert_eq!(points.configure("p", Mode::Off, doc! {}), 4);
+        assert!(!points.should("p"));
+    }
+
+    #[test]
+    fn a_passing_that_does_not_apply_uses_nothing_up() {
+        let points = FailPoints::new();
+        points.configure("p", Mode::Times(1), doc! { "x": 1 });
+        assert!(points.should_with("p", |d| d.get_i64("x") == Some(2)).is_none());
+        assert!(points.should_with("p", |d| d.get_i64("x") == Some(1)).is_some());
+        assert!(points.should_with("p", |_| true).is_none());
+    }
+
+    #[tokio::test]
+    async fn pausing_ends_when_the_point_is_turned_off() {
+        let points = std::sync::Arc::new(FailPoints::new());
+        points.configure("p", Mode::AlwaysOn, doc! {});
+        let waiting = tokio::spawn({
+            let points = points.clone();
+            async move { points.pause_while_set("p").await }
+        });
+        points.wait_entered("p", 1).await;
+        assert!(!waiting.is_finished());
+        points.configure("p", Mode::Off, doc! {});
+        waiting.await.unwrap();
+    }
+}

@@ -1,0 +1,388 @@
+//! Server parameters: one row each in a const table, values per node.
+//!
+//! A row says of which type the parameter is, its default, whether `--setParameter` and `setParameter` may set it, and
+//! whether anything reads it: names that tools pass and that mean nothing here are accepted with a warning.
+
+use document::{Document, Result, Value, bail, err};
+use parking_lot::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+/// The default of a parameter, which also gives its type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Initial {
+    Bool(bool),
+    Int(i32),
+    Long(i64),
+    Double(f64),
+    Text(&'static str),
+    /// Any document; the default is `{}`.
+    Document,
+    /// A list of strings, given on the command line with commas.
+    List(&'static [&'static str]),
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub default: Initial,
+    pub at_startup: bool,
+    pub at_runtime: bool,
+    /// Smallest value of a number; a smaller one is refused with BadValue.
+    pub min: f64,
+    /// Something reads it. Others are accepted and answered, and do nothing.
+    pub effective: bool,
+}
+
+const fn row(name: &'static str, default: Initial) -> Parameter {
+    Parameter { name, default, at_startup: true, at_runtime: true, min: f64::NEG_INFINITY, effective: true }
+}
+/// Accepted, and without effect.
+const fn inert(name: &'static str, default: Initial) -> Parameter {
+    Parameter { effective: false, ..row(name, default) }
+}
+impl Parameter {
+    const fn min(mut self, min: f64) -> Parameter {
+        self.min = min;
+        self
+    }
+    const fn startup_only(mut self) -> Parameter {
+        self.at_runtime = false;
+        self
+    }
+}
+
+use Initial::{Bool, Double, Int, List, Long, Text};
+
+/// The table, by name.
+pub const TABLE: &[Parameter] = &[
+    row("AsyncRequestsSenderUseBaton", Bool(true)),
+    inert("KeysRotationIntervalSec", Int(7_776_000)).startup_only(),
+    inert("ShardingTaskExecutorPoolMaxConnecting", Int(2)),
+    inert("ShardingTaskExecutorPoolMaxSize", Int(i32::MAX)),
+    inert("ShardingTaskExecutorPoolMinSize", Int(1)),
+    row("authenticationMechanisms", List(&["SCRAM-SHA-1", "SCRAM-SHA-256"])).startup_only(),
+    row("autoMergerIntervalSecs", Int(3600)).min(1.0),
+    row("autoMergerThrottlingMS", Int(15_000)).min(0.0),
+    row("balancerChunksSelectionTimeoutMs", Int(5000)).min(0.0),
+    row("balancerMigrationsThrottlingMs", Int(1000)).min(0.0),
+    inert("bypassRslogsOnStartup", Bool(false)),
+    row("changeStreamOptions", Initial::Document),
+    row("chunkMigrationConcurrency", Int(1)).min(1.0),
+    row("chunkMigrationFetcherMaxBufferedSizeBytesPerThread", Int(0)).min(0.0),
+    inert("collectionSamplingLogIntervalSeconds", Int(10)),
+    row("coordinateCommitReturnImmediatelyAfterPersistingDecision", Bool(true)),
+    row("cursorTimeoutMillis", Long(600_000)).min(1.0),
+    row("defaultConfigCommandTimeoutMS", Int(30_000)).min(1.0),
+    inert("diagnosticDataCollectionDirectorySizeMB", Int(200)),
+    inert("diagnosticDataCollectionEnabled", Bool(true)),
+    inert("diagnosticDataCollectionPeriodMillis", Int(1000)),
+    row("disableLogicalSessionCacheRefresh", Bool(false)).startup_only(),
+    row("disableResumableRangeDeleter", Bool(false)),
+    row("enableLocalhostAuthBypass", Bool(true)).startup_only(),
+    inert("enableShardedIndexConsistencyCheck", Bool(true)),
+    row("enableTestCommands", Bool(false)).startup_only(),
+    inert("featureFlagGlobalIndexes", Bool(false)),
+    inert("heapProfilingEnabled", Bool(false)),
+    inert("initialSyncSourceReadPreference", Text("")),
+    row("internalDocumentSourceCursorBatchSizeBytes", Int(4 * 1024 * 1024)).min(0.0),
+    inert("internalQueryExecYieldIterations", Int(1000)),
+    inert("internalQueryExecYieldPeriodMS", Int(10)),
+    inert("internalQueryFacetBufferSizeBytes", Int(104_857_600)),
+    row("internalQueryFrameworkControl", Text("trySbeRestricted")),
+    row("internalQueryMaxBlockingSortMemoryUsageBytes", Int(104_857_600)).min(0.0),
+    inert("internalQueryPlanEvaluationCollFraction", Double(0.3)),
+    row("internalQueryPlanEvaluationMaxResults", Int(101)).min(1.0),
+    row("internalQueryPlanEvaluationWorks", Int(10_000)).min(1.0),
+    inert("internalQueryProhibitBlockingMergeOnMongoS", Bool(false)),
+    inert("internalQueryStatsRateLimit", Int(0)),
+    inert("jsHeapLimitMB", Int(1100)),
+    row("localLogicalSessionTimeoutMinutes", Int(30)).startup_only(),
+    row("logComponentVerbosity", Initial::Document),
+    row("logLevel", Int(0)).min(0.0),
+    row("logicalSessionRefreshMillis", Int(300_000)).startup_only(),
+    inert("loadRoutingTableOnStartup", Bool(true)),
+    row("maxBSONDepth", Int(200)).startup_only(),
+    inert("maxLogSizeKB", Int(10)),
+    row("maxSessions", Int(1_000_000)).startup_only(),
+    row("maxTransactionLockRequestTimeoutMillis", Int(5)),
+    row("migrateCloneInsertionBatchDelayMS", Int(0)).min(0.0),
+    row("migrateCloneInsertionBatchSize", Int(0)).min(0.0),
+    row("migrationLockAcquisitionMaxWaitMS", Int(500)).min(0.0),
+    row("minNumChunksForSessionsCollection", Int(1024)).startup_only(),
+    inert("minSnapshotHistoryWindowInSeconds", Int(300)),
+    inert("mongosShutdownTimeoutMillisForSignaledShutdown", Int(0)),
+    row("notablescan", Bool(false)),
+    inert("oidcIdentityProviders", Text("")).startup_only(),
+    row("oplogFetcherUsesExhaust", Bool(true)),
+    row("orphanCleanupDelaySecs", Int(900)).min(0.0),
+    row("periodicNoopIntervalSecs", Int(10)).startup_only(),
+    inert("planCacheSize", Text("5%")),
+    row("queryAnalysisSampleExpirationSecs", Int(604_800)),
+    row("quiet", Bool(false)),
+    row("rangeDeleterBatchDelayMS", Int(20)).min(0.0),
+    row("rangeDeleterBatchSize", Int(i32::MAX)).min(0.0),
+    inert("readHedgingMode", Text("on")),
+    row("receiveChunkWaitForRangeDeleterTimeoutMS", Int(10_000)),
+    inert("recoverShardingState", Bool(true)).startup_only(),
+    inert("replMonitorRefreshPeriod", Int(30)),
+    row("requireApiVersion", Bool(false)),
+    inert("reshardingMinimumOperationDurationMillis", Int(300_000)),
+    inert("roleGraphInvalidationIsFatal", Bool(false)),
+    inert("scramIterationCount", Int(10_000)),
+    inert("scramSHA256IterationCount", Int(15_000)),
+    inert("shardedIndexConsistencyCheckIntervalMS", Int(600_000)).startup_only(),
+    inert("shardSplitGarbageCollectionDelayMS", Int(0)),
+    inert("shutdownTimeoutMillisForSignaledShutdown", Int(0)).min(0.0),
+    row("skipShardingConfigurationChecks", Bool(false)).startup_only(),
+    row("slowConnectionThresholdMillis", Int(100)),
+    row("storeFindAndModifyImagesInSideCollection", Bool(true)),
+    inert("syncdelay", Double(60.0)),
+    inert("taskExecutorPoolSize", Int(1)),
+    inert("tcmallocReleaseRate", Double(1.0)),
+    row("testingDiagnosticsEnabled", Bool(false)).startup_only(),
+    inert("textSearchEnabled", Bool(true)),
+    inert("traceExceptions", Bool(false)),
+    row("transactionLifetimeLimitSeconds", Int(60)).min(1.0),
+    row("transactionLockRequestTimeoutMillis", Int(5)),
+    row("ttlMonitorEnabled", Bool(true)),
+    row("ttlMonitorSleepSecs", Int(60)).min(1.0),
+    inert("waitForStepDownOnNonCommandShutdown", Bool(true)),
+    inert("watchdogPeriodSeconds", Int(-1)),
+    inert("wiredTigerConcurrentReadTransactions", Int(128)),
+    inert("wiredTigerConcurrentWriteTransactions", Int(128)),
+    row("writePeriodicNoops", Bool(true)).startup_only(),
+];
+
+/// The row of a name.
+pub fn find(name: &str) -> Option<(usize, &'static Parameter)> {
+    TABLE.iter().enumerate().find(|(_, p)| p.name == name)
+}
+
+impl Initial {
+    fn value(self) -> Value {
+        match self {
+            Bool(v) => Value::Boolean(v),
+            Int(v) => Value::Int32(v),
+            Long(v) => Value::Int64(v),
+            Double(v) => Value::Double(v),
+            Text(v) => Value::from(v),
+            Initial::Document => Value::Document(Document::new()),
+            List(items) => Value::Array(items.iter().map(|s| Value::from(*s)).collect()),
+        }
+    }
+}
+
+/// The parameters of one node.
+pub struct Parameters {
+    values: RwLock<Vec<Value>>,
+    /// Names outside the table that a node with test commands was given; kept, answered, without effect.
+    others: RwLock<Document>,
+    /// Read on every request, so kept out of the lock.
+    require_api_version: AtomicBool,
+    test_commands: AtomicBool,
+    slow_ms: AtomicI64,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Parameters {
+            values: RwLock::new(TABLE.iter().map(|p| p.default.value()).collect()),
+            others: RwLock::default(),
+            require_api_version: AtomicBool::new(false),
+            test_commands: AtomicBool::new(false),
+            slow_ms: AtomicI64::new(100),
+        }
+    }
+}
+
+impl Parameters {
+    pub fn new() -> Parameters {
+        Parameters::default()
+    }
+    /// The value of a parameter of the table; `None` for an unknown name.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        match find(name) {
+            Some((at, _)) => self.values.read().get(at).cloned(),
+            None => self.others.read().get(name).cloned(),
+        }
+    }
+    /// A boolean parameter; false for a name that is none.
+    pub fn bool(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|v| v.truthy())
+    }
+    /// A numeric parameter; 0 for a name that is none.
+    pub fn int(&self, name: &str) -> i64 {
+        self.get(name).and_then(|v| v.as_i64()).unwrap_or(0)
+    }
+    pub fn text(&self, name: &str) -> String {
+        self.get(name).and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
+    }
+    pub fn require_api_version(&self) -> bool {
+        self.require_api_version.load(Ordering::Relaxed)
+    }
+    pub fn test_commands(&self) -> bool {
+        self.test_commands.load(Ordering::Relaxed)
+    }
+    /// Operations at least this long are logged; negative logs all.
+    pub fn slow_ms(&self) -> i64 {
+        self.slow_ms.load(Ordering::Relaxed)
+    }
+    pub fn set_slow_ms(&self, millis: i64) {
+        self.slow_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// Sets one from `--setParameter name=text`. Returns a warning where the parameter does nothing.
+    ///
+    /// # Errors
+    /// BadValue for an unknown name (unless test commands are on), a value of the wrong type, one out of range.
+    pub fn set_at_startup(&self, name: &str, text: &str) -> Result<Option<String>> {
+        let Some((at, parameter)) = find(name) else {
+            if !self.test_commands() {
+                bail!(BAD_VALUE, "Unknown --setParameter '{name}'");
+            }
+            self.others.write().insert(name, guess(text));
+            return Ok(Some(format!("Unknown --setParameter '{name}' has no effect")));
+        };
+        if !parameter.at_startup {
+            bail!(BAD_VALUE, "Cannot use --setParameter to set '{name}' at startup");
+        }
+        let value = parse(parameter, text)?;
+        self.store(at, parameter, value)?;
+        Ok((!parameter.effective).then(|| format!("--setParameter '{name}' has no effect")))
+    }
+
+    /// Sets one at run time and returns the old value.
+    pub fn set_at_runtime(&self, name: &str, value: &Value) -> Result<Value> {
+        let Some((at, parameter)) = find(name) else {
+            if let Some(slot) = self.others.write().get_mut(name) {
+                return Ok(std::mem::replace(slot, value.clone()));
+            }
+            bail!(INVALID_OPTIONS, "attempted to set unrecognized parameter [{name}], use help:true to see options ");
+        };
+        if !parameter.at_runtime {
+            bail!(ILLEGAL_OPERATION, "not allowed to change [{name}] at runtime");
+        }
+        self.store(at, parameter, convert(parameter, value)?)
+    }
+
+    fn store(&self, at: usize, parameter: &Parameter, value: Value) -> Result<Value> {
+        if let Some(number) = value.as_f64()
+            && number < parameter.min
+        {
+            bail!(
+                BAD_VALUE,
+                "Invalid value for parameter {}: {number} is not greater than or equal to {}",
+                parameter.name,
+                parameter.min
+            );
+        }
+        match parameter.name {
+            "requireApiVersion" => self.require_api_version.store(value.truthy(), Ordering::Relaxed),
+            "enableTestCommands" => self.test_commands.store(value.truthy(), Ordering::Relaxed),
+            _ => {}
+        }
+        let mut values = self.values.write();
+        let slot = values.get_mut(at).ok_or_else(|| err!(INTERNAL_ERROR, "parameter table out of step"))?;
+        Ok(std::mem::replace(slot, value))
+    }
+
+    /// All parameters with their values, by name, with the row where there is one.
+    pub fn all(&self) -> Vec<(String, Value, Option<&'static Parameter>)> {
+        let values = self.values.read();
+        let known = TABLE.iter().zip(values.iter()).map(|(p, v)| (p.name.to_string(), v.clone(), Some(p)));
+        let others = self.others.read();
+        let mut all: Vec<_> = known.chain(others.iter().map(|(n, v)| (n.to_string(), v.clone(), None))).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+}
+
+fn wrong(parameter: &Parameter, shown: &str) -> document::Error {
+    err!(BAD_VALUE, "Invalid value for parameter {}: {shown}", parameter.name)
+}
+
+/// A value as written on a command line.
+fn parse(parameter: &Parameter, text: &str) -> Result<Value> {
+    let bad = || wrong(parameter, text);
+    Ok(match parameter.default {
+        Bool(_) => Value::Boolean(match text {
+            "true" | "1" | "on" => true,
+            "false" | "0" | "off" => false,
+            _ => return Err(bad()),
+        }),
+        Int(_) => Value::Int32(text.parse().map_err(|_| bad())?),
+        Long(_) => Value::Int64(text.parse().map_err(|_| bad())?),
+        Double(_) => Value::Double(text.parse().ok().filter(|f: &f64| f.is_finite()).ok_or_else(bad)?),
+        Text(_) => Value::from(text),
+        // Documents on the command line are JSON; nothing in the table reads their parts yet.
+        Initial::Document => Value::Document(Document::new()),
+        List(_) => Value::Array(text.split(',').map(|s| Value::from(s.trim())).collect()),
+    })
+}
+
+/// A value as given in a command: numbers of any type, and booleans for numbers, are converted.
+fn convert(parameter: &Parameter, value: &Value) -> Result<Value> {
+    let bad = || {
+        let shown = value.type_name();
+        err!(TYPE_MISMATCH, "BSON field '{}' is the wrong type '{shown}'", parameter.name)
+    };
+    let number = || match value {
+        Value::Boolean(b) => Some(i64::from(*b)),
+        v => v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)),
+    };
+    Ok(match (parameter.default, value) {
+        (Bool(_), v) if v.as_bool().is_some() || v.is_number() => Value::Boolean(v.truthy()),
+        (Int(_), _) => Value::Int32(i32::try_from(number().ok_or_else(bad)?).map_err(|_| bad())?),
+        (Long(_), _) => Value::Int64(number().ok_or_else(bad)?),
+        (Double(_), v) => Value::Double(v.as_f64().ok_or_else(bad)?),
+        (Text(_), Value::String(_))
+        | (Initial::Document, Value::Document(_))
+        | (List(_), Value::Array(_)) => value.clone(),
+        _ => return Err(bad()),
+    })
+}
+
+/// The type of an unknown test parameter, from its text.
+fn guess(text: &str) -> Value {
+    match text {
+        "true" => Value::Boolean(true),
+        "false" => Value::Boolean(false),
+        _ => match text.parse::<i32>() {
+            Ok(n) => Value::Int32(n),
+            Err(_) => Value::from(text),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_are_refused_unless_test_commands_are_on() {
+        let p = Parameters::new();
+        assert_eq!(p.set_at_startup("noSuchThing", "1").unwrap_err().message, "Unknown --setParameter 'noSuchThing'");
+        p.set_at_startup("enableTestCommands", "1").unwrap();
+        assert!(p.set_at_startup("noSuchThing", "1").unwrap().is_some());
+        assert_eq!(p.get("noSuchThing"), Some(Value::Int32(1)));
+    }
+
+    #[test]
+    fn values_keep_the_type_of_their_row() {
+        let p = Parameters::new();
+        assert_eq!(p.set_at_runtime("logLevel", &Value::Double(2.0)).unwrap(), Value::Int32(0));
+        assert_eq!(p.get("logLevel"), Some(Value::Int32(2)));
+        assert!(p.set_at_runtime("logLevel", &Value::from("x")).is_err());
+        assert!(p.set_at_runtime("logLevel", &Value::Int32(-1)).is_err());
+        assert_eq!(p.set_at_runtime("enableTestCommands", &Value::Boolean(true)).unwrap_err().code, 20);
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        let mut names: Vec<_> = TABLE.iter().map(|p| p.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+    }
+}

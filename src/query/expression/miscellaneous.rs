@@ -1,7 +1,8 @@
 //! Operators that belong to no family, and `$$CURRENT`.
 
-use super::{Eval, Expression, Node, Vars};
-use document::{Doc, Value};
+use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, parse, type_name};
+use document::{Doc, Result, Value, bail};
+use std::sync::Arc;
 
 /// `"$$CURRENT"`, the root document unless rebound.
 #[derive(Debug)]
@@ -16,5 +17,145 @@ impl Node for Current {
     }
     fn is_pure(&self) -> bool {
         false
+    }
+}
+
+pub fn literal(_: &'static str, v: &Value, _: &Variables) -> Result<Expression> {
+    Ok(Expression::Constant(v.clone()))
+}
+
+/// `$expr` and `$const` inside an expression mean their argument.
+pub fn expr(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
+    parse::expression(v, vars)
+}
+
+#[derive(Debug)]
+struct Rand;
+
+impl Node for Rand {
+    fn eval(&self, _: Doc<'_>, vars: &mut Vars) -> Eval {
+        Ok(Some(Value::Double(vars.random())))
+    }
+    fn children(&self) -> Vec<&Expression> {
+        Vec::new()
+    }
+    fn is_pure(&self) -> bool {
+        false
+    }
+    fn name(&self) -> &'static str {
+        "$rand"
+    }
+}
+
+pub fn rand(_: &'static str, v: &Value, _: &Variables) -> Result<Expression> {
+    match v {
+        Value::Document(d) if d.is_empty() => {}
+        Value::Array(a) if a.is_empty() => {}
+        Value::Document(_) | Value::Array(_) => bail!(3040501, "$rand does not currently accept arguments"),
+        v => bail!(10065, "invalid parameter: expected an object ($rand), found {}", v.type_name()),
+    }
+    Ok(Expression::Special(Arc::new(Rand)))
+}
+
+#[derive(Debug)]
+struct Meta(String);
+
+/// What `{$meta: ..}` may name.
+const META: &[&str] = &[
+    "textScore", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "recordId",
+    "indexKey", "sortKey", "searchScoreDetails", "vectorSearchScore", "score", "scoreDetails", "searchSequenceToken",
+    "timeseriesBucketMinTime", "timeseriesBucketMaxTime", "stream",
+];
+
+impl Node for Meta {
+    fn eval(&self, _: Doc<'_>, vars: &mut Vars) -> Eval {
+        Ok(vars.meta.as_ref().and_then(|m| m.get(&self.0)).cloned())
+    }
+    fn children(&self) -> Vec<&Expression> {
+        Vec::new()
+    }
+    fn is_pure(&self) -> bool {
+        false
+    }
+    fn name(&self) -> &'static str {
+        "$meta"
+    }
+}
+
+pub fn meta(_: &'static str, v: &Value, _: &Variables) -> Result<Expression> {
+    let Value::String(s) = v else { bail!(17307, "$meta only supports string arguments") };
+    if !META.contains(&s.as_str()) {
+        bail!(17308, "Unsupported $meta field: {s}");
+    }
+    if matches!(s.as_str(), "textScore" | "geoNearDistance" | "geoNearPoint") {
+        bail!(40218, "query requires {s} metadata, but it is not available");
+    }
+    Ok(Expression::Special(Arc::new(Meta(s.clone()))))
+}
+
+#[derive(Debug)]
+struct SampleRate(f64);
+
+impl Node for SampleRate {
+    fn eval(&self, _: Doc<'_>, vars: &mut Vars) -> Eval {
+        Ok(Some(Value::Boolean(vars.random() < self.0)))
+    }
+    fn children(&self) -> Vec<&Expression> {
+        Vec::new()
+    }
+    fn is_pure(&self) -> bool {
+        false
+    }
+}
+
+pub fn sample_rate(_: &'static str, v: &Value, _: &Variables) -> Result<Expression> {
+    match document::number::as_f64(v) {
+        Some(rate) if (0.0..=1.0).contains(&rate) => Ok(Expression::Special(Arc::new(SampleRate(rate)))),
+        _ => bail!(BAD_VALUE, "numeric argument to $sampleRate must be in [0, 1]"),
+    }
+}
+
+pub fn type_of(args: &mut [Arg]) -> Eval {
+    Ok(Some(Value::from(type_name(&args[0]))))
+}
+
+pub fn is_number(args: &mut [Arg]) -> Eval {
+    Ok(Some(Value::Boolean(args[0].as_ref().is_some_and(Value::is_number))))
+}
+
+pub fn to_hashed_index_key(args: &mut [Arg]) -> Eval {
+    let v = args[0].take().unwrap_or(Value::Null);
+    Ok(Some(Value::Int64(document::hash::hash64_value(&v))))
+}
+
+pub fn binary_size(args: &mut [Arg]) -> Eval {
+    match &args[0] {
+        v if is_nullish(v) => Ok(Some(Value::Null)),
+        Some(Value::String(s)) => Ok(Some(Value::Int32(s.len() as i32))),
+        Some(Value::Binary(b)) => Ok(Some(Value::Int32(b.bytes.len() as i32))),
+        v => bail!(51276, "$binarySize requires a string or BinData argument, found: {}", type_name(v)),
+    }
+}
+
+pub fn bson_size(args: &mut [Arg]) -> Eval {
+    match &args[0] {
+        v if is_nullish(v) => Ok(Some(Value::Null)),
+        Some(Value::Document(d)) => Ok(Some(Value::Int32(d.to_vec().len() as i32))),
+        v => bail!(31393, "$bsonSize requires a document input, found: {}", type_name(v)),
+    }
+}
+
+pub fn ts_second(args: &mut [Arg]) -> Eval {
+    match &args[0] {
+        v if is_nullish(v) => Ok(Some(Value::Null)),
+        Some(Value::Timestamp(t)) => Ok(Some(Value::Int64(t.secs as i64))),
+        v => bail!(5687302, "$tsSecond requires a timestamp argument, found: {}", type_name(v)),
+    }
+}
+pub fn ts_increment(args: &mut [Arg]) -> Eval {
+    match &args[0] {
+        v if is_nullish(v) => Ok(Some(Value::Null)),
+        Some(Value::Timestamp(t)) => Ok(Some(Value::Int64(t.inc as i64))),
+        v => bail!(5687301, "$tsIncrement requires a timestamp argument, found: {}", type_name(v)),
     }
 }

@@ -14,27 +14,27 @@
 //!
 //! Invariant: evaluation does no I/O; the time of `$$NOW` is given by the caller, once per command.
 
-//WIP pub mod arithmetic;
-//WIP pub mod array;
-//WIP pub mod bits;
-//WIP pub mod boolean;
-//WIP pub mod comparison;
-//WIP pub mod conditional;
-//WIP pub mod convert;
-//WIP pub mod date;
-//WIP pub mod date_format;
+pub mod arithmetic;
+pub mod array;
+pub mod bits;
+pub mod boolean;
+pub mod comparison;
+pub mod conditional;
+pub mod convert;
+pub mod date;
+pub mod date_format;
 pub mod field_path;
-//WIP pub mod iterate;
+pub mod iterate;
 pub mod miscellaneous;
 pub mod number;
-//WIP pub mod object;
+pub mod object;
 pub mod parse;
-//WIP pub mod regex;
-//WIP pub mod set;
-//WIP pub mod statistics;
-//WIP pub mod string;
+pub mod regex;
+pub mod set;
+pub mod statistics;
+pub mod string;
 pub mod table;
-//WIP pub mod trigonometry;
+pub mod trigonometry;
 pub mod variables;
 
 pub use field_path::FieldPath;

@@ -89,6 +89,8 @@ pub struct Vars {
     pub user_roles: Option<Value>,
     /// What `{$meta: ..}` may answer for the document at hand.
     pub meta: Option<document::Document>,
+    /// State of the generator behind `$rand`.
+    pub seed: u64,
 }
 
 impl Vars {
@@ -106,6 +108,10 @@ impl Vars {
     pub fn pop(&mut self) {
         self.stack.pop();
     }
+    /// Unbinds the newest variable and gives its value back.
+    pub fn take_last(&mut self) -> Option<Value> {
+        self.stack.pop().flatten()
+    }
     pub fn len(&self) -> usize {
         self.stack.len()
     }
@@ -119,10 +125,13 @@ impl Vars {
     pub fn values(&self) -> &[Option<Value>] {
         &self.stack
     }
-    pub(super) fn set(&mut self, at: usize, v: Option<Value>) {
-        if let Some(slot) = self.stack.get_mut(at) {
-            *slot = v;
-        }
+    /// A number in [0, 1), from a splitmix64 sequence that starts at the seed.
+    pub fn random(&mut self) -> f64 {
+        self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.seed;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
     /// The rebound `$$CURRENT`, when it is not the root.
     pub fn current(&self) -> Option<&Value> {
@@ -133,6 +142,21 @@ impl Vars {
     }
     pub fn pop_current(&mut self) {
         self.current.pop();
+    }
+}
+
+impl From<&crate::ParseContext> for Variables {
+    fn from(ctx: &crate::ParseContext) -> Variables {
+        Variables::with_names(ctx.variables.keys())
+    }
+}
+impl From<&crate::ParseContext> for Vars {
+    fn from(ctx: &crate::ParseContext) -> Vars {
+        let values = ctx.variables.iter().map(|(_, v)| v.clone());
+        let mut vars = Vars::with_values(ctx.now_ms, values);
+        vars.cluster_time = Some(ctx.cluster_time);
+        vars.seed = ctx.seed;
+        vars
     }
 }
 

@@ -1,0 +1,198 @@
+//! `$firstN`, `$lastN`, `$minN`, `$maxN`, `$top`, `$topN`, `$bottom`, `$bottomN`.
+//!
+//! All keep up to n entries of (key, value), ordered by key: for the first four the key is the arrival or the value, for
+//! the others the sort key of the document. Partial: an array of `[key, value]`.
+
+use super::{Accumulator, Parsed, value_bytes};
+use crate::expression::{Arg, Eval, Expression, Node, Variables, Vars, parse};
+use crate::sort::SortSpec;
+use document::{Binary, Doc, Result, Value, bail, key_string, number};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Keep {
+    /// The first n of equal order: arrival for `$firstN`.
+    First,
+    Last,
+    Least,
+    Greatest,
+    /// `$top(N)`: least key; `$bottom(N)`: greatest key, shown in ascending order.
+    Top,
+    Bottom,
+}
+
+struct Several {
+    keep: Keep,
+    n: usize,
+    /// One value instead of an array.
+    one: bool,
+    entries: std::collections::VecDeque<(Vec<u8>, Value)>,
+    bytes: usize,
+}
+
+impl Several {
+    fn insert(&mut self, key: Vec<u8>, v: Value) {
+        let at = match self.keep {
+            Keep::First if self.entries.len() >= self.n => return,
+            Keep::First | Keep::Last => self.entries.len(),
+            // Equal keys keep their order of arrival.
+            Keep::Least | Keep::Top | Keep::Bottom => self.entries.partition_point(|(k, _)| *k <= key),
+            Keep::Greatest => self.entries.partition_point(|(k, _)| *k >= key),
+        };
+        if at >= self.n && !matches!(self.keep, Keep::Last | Keep::Bottom) {
+            return;
+        }
+        self.bytes += key.len() + value_bytes(&v);
+        self.entries.insert(at, (key, v));
+        if self.entries.len() > self.n {
+            let gone = match self.keep {
+                Keep::Last | Keep::Bottom => self.entries.pop_front(),
+                _ => self.entries.pop_back(),
+            };
+            if let Some((key, v)) = gone {
+                self.bytes -= key.len() + value_bytes(&v);
+            }
+        }
+    }
+    fn key_of(&self, v: &Value) -> Vec<u8> {
+        let mut key = Vec::new();
+        if matches!(self.keep, Keep::Least | Keep::Greatest) {
+            key_string::append_value(&mut key, v, false);
+        }
+        key
+    }
+}
+
+impl Accumulator for Several {
+    fn add(&mut self, v: Arg) -> Result<()> {
+        match (self.keep, v) {
+            (Keep::Least | Keep::Greatest, None | Some(Value::Null | Value::Undefined)) => {}
+            (Keep::Top | Keep::Bottom, Some(pair)) => self.merge(Value::Array(vec![pair]))?,
+            (_, v) => {
+                let v = v.unwrap_or(Value::Null);
+                let key = self.key_of(&v);
+                self.insert(key, v);
+            }
+        }
+        Ok(())
+    }
+    fn export(&mut self) -> Value {
+        let pair = |(key, v)| Value::Array(vec![Value::Binary(Binary { subtype: 0, bytes: key }), v]);
+        Value::Array(std::mem::take(&mut self.entries).into_iter().map(pair).collect())
+    }
+    fn merge(&mut self, partial: Value) -> Result<()> {
+        let Value::Array(pairs) = partial else { return Ok(()) };
+        for pair in pairs {
+            if let Value::Array(parts) = pair
+                && let Ok([Value::Binary(key), v]) = <[Value; 2]>::try_from(parts)
+            {
+                self.insert(key.bytes, v);
+            }
+        }
+        Ok(())
+    }
+    fn finish(&mut self) -> Value {
+        let mut values = std::mem::take(&mut self.entries).into_iter().map(|(_, v)| v);
+        if self.one { values.next().unwrap_or(Value::Null) } else { Value::Array(values.collect()) }
+    }
+    fn memory(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// A positive integer `n`.
+pub fn positive(name: &str, v: &Arg) -> Result<usize> {
+    let _ = name;
+    let shown = || v.as_ref().map_or("missing".to_string(), parse::show);
+    if !v.as_ref().is_some_and(Value::is_number) {
+        bail!(5787902, "Value for 'n' must be of integral type, but found {}", shown());
+    }
+    let Some(n) = v.as_ref().and_then(number::to_i64_exact) else {
+        bail!(5787903, "Value for 'n' must be of integral type, but found {}", shown());
+    };
+    if n <= 0 {
+        bail!(5787908, "'n' must be greater than 0, found {n}");
+    }
+    Ok(n as usize)
+}
+
+/// `{n, input}`.
+pub fn parse_n(name: &'static str, v: &Value, vars: &Variables) -> Result<Parsed> {
+    let Value::Document(d) = v else {
+        bail!(5787801, "specification must be an object; found {name}: {}", parse::show(v));
+    };
+    if let Some(bad) = d.keys().find(|k| !["n", "input"].contains(k)) {
+        bail!(5787901, "Unknown argument for 'n' operator: {bad}");
+    }
+    let Some(n) = d.get("n") else { bail!(5787906, "Missing value for 'n'") };
+    let Some(input) = d.get("input") else { bail!(5787907, "Missing value for 'input'") };
+    let keep = match name {
+        "$firstN" => Keep::First,
+        "$lastN" => Keep::Last,
+        "$minN" => Keep::Least,
+        _ => Keep::Greatest,
+    };
+    let mut parsed = Parsed::new(name, parse::expression(input, vars)?, move |n| {
+        Box::new(Several { keep, n, one: false, entries: Default::default(), bytes: 0 })
+    });
+    parsed.n = Some(parse_count(name, n, vars)?);
+    Ok(parsed)
+}
+
+fn parse_count(name: &str, n: &Value, vars: &Variables) -> Result<Expression> {
+    let n = parse::expression(n, vars)?;
+    if let Some(v) = n.as_constant() {
+        positive(name, &Some(v.clone()))?;
+    }
+    Ok(n)
+}
+
+/// The pair `[sort key, output]` of a document.
+#[derive(Debug)]
+struct Keyed {
+    sort: SortSpec,
+    output: Expression,
+}
+
+impl Node for Keyed {
+    fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval {
+        let key = Binary { subtype: 0, bytes: self.sort.key(root)? };
+        let output = self.output.eval_or_null(root, vars)?;
+        Ok(Some(Value::Array(vec![Value::Binary(key), output])))
+    }
+    fn children(&self) -> Vec<&Expression> {
+        vec![&self.output]
+    }
+    fn is_pure(&self) -> bool {
+        false
+    }
+}
+
+/// `{sortBy, output}`, and `n` for the operators that give several.
+pub fn parse_top(name: &'static str, v: &Value, vars: &Variables) -> Result<Parsed> {
+    let Value::Document(d) = v else {
+        bail!(5788001, "specification must be an object; found {name}: {}", parse::show(v));
+    };
+    let several = name.ends_with('N');
+    let known: &[&str] = if several { &["n", "sortBy", "output"] } else { &["sortBy", "output"] };
+    if let Some(bad) = d.keys().find(|k| !known.contains(k)) {
+        bail!(5788002, "Unknown argument to {name}: {bad}");
+    }
+    let n = match d.get("n") {
+        Some(n) => Some(parse_count(name, n, vars)?),
+        None if several => bail!(5788003, "Missing value for 'n'"),
+        None => None,
+    };
+    let Some(output) = d.get("output") else { bail!(5788004, "Missing value for 'output'") };
+    let Some(sort) = d.get("sortBy") else { bail!(5788005, "Missing value for 'sortBy'") };
+    let Value::Document(sort) = sort else {
+        bail!(5788604, "expected 'sortBy' to already be an object in the arguments to {name}, but found {}", sort.type_name());
+    };
+    let keyed = Keyed { sort: SortSpec::parse(sort.to_doc_buf().doc())?, output: parse::expression(output, vars)? };
+    let keep = if name.starts_with("$top") { Keep::Top } else { Keep::Bottom };
+    let mut parsed = Parsed::new(name, Expression::Special(Arc::new(keyed)), move |n| {
+        Box::new(Several { keep, n, one: !several, entries: Default::default(), bytes: 0 })
+    });
+    parsed.n = n;
+    Ok(parsed)
+}

@@ -108,9 +108,8 @@ impl Decimal128 {
         if v.is_infinite() {
             return if v < 0.0 { Decimal128::NEGATIVE_INFINITY } else { Decimal128::INFINITY };
         }
-        if v.trunc() == v && v.abs() < 1e15 {
-            let d = Decimal128::from_i64(v as i64);
-            return if v.is_sign_negative() && v == 0.0 { d.negate() } else { d };
+        if v == 0.0 {
+            return if v.is_sign_negative() { Decimal128::ZERO.negate() } else { Decimal128::ZERO };
         }
         Decimal128::parse(&format!("{v:.14e}")).unwrap_or(Decimal128::NAN)
     }

@@ -90,7 +90,7 @@ impl Fault {
             Fault::Depth(most) => {
                 return crate::Error::new(
                     codes::OVERFLOW,
-                    format!("BSONObj exceeds maximum nested object depth: {most}"),
+                    format!("BSONObj exceeded maximum nested object depth: {most}"),
                 );
             }
         };

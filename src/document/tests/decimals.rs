@@ -82,6 +82,28 @@ fn text_follows_the_specification() {
     }
 }
 
+/// Cases published with the real server's tests.
+#[test]
+fn doubles_become_fifteen_digits_with_their_zeros() {
+    let cases = [
+        (0.1 / 10.0, "0.0100000000000000"),
+        (1.0, "1.00000000000000"),
+        (-1.0, "-1.00000000000000"),
+        (0.0127, "0.0127000000000000"),
+        (1234567890.12709, "1234567890.12709"),
+        (724.879972565158, "724.879972565158"),
+        (-0.09645061728395, "-0.0964506172839500"),
+        (2f64.powi(1000), "1.07150860718627E+301"),
+        (f64::MIN, "-1.79769313486232E+308"),
+        (f64::MIN_POSITIVE, "2.22507385850720E-308"),
+        (0.0, "0"),
+        (-0.0, "-0"),
+    ];
+    for (double, text) in cases {
+        assert_eq!(Decimal128::from_f64(double).to_string(), text);
+    }
+}
+
 #[test]
 fn coefficients_that_are_too_large_count_as_zero() {
     let large = Decimal128((6176u128 << 113 | 10u128.pow(34)).to_le_bytes());

@@ -6,8 +6,84 @@
 //! Invariant: nothing here knows of routing tables, chunks or the network. What a shard adds comes in through the
 //! traits of [`namespace`] (placement, ownership filter) and [`observer`].
 
+pub mod batch;
+pub mod concern;
+pub mod failpoints;
+pub mod local;
 pub mod namespace;
+pub mod observer;
+pub mod open;
 pub mod operation;
+pub mod read;
+pub mod parameters;
+pub mod request;
+pub mod session;
 pub mod view;
+pub mod write;
 
+pub use open::{NodeOptions, Opened};
 pub use operation::Operation;
+pub use request::Request;
+pub use write::unit::{BatchWrite, Origin, WriteUnit};
+
+use document::oid::ObjectIdGenerator;
+use document::{Document, Error, ObjectId, Timestamp, err};
+use parking_lot::RwLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use storage::log::{Clock, Log, LogError};
+
+/// A node: its data, log, sessions and catalog. Several may live in one process.
+pub struct Node {
+    pub options: NodeOptions,
+    pub log: Log,
+    pub clock: Arc<dyn Clock>,
+    /// Passed, shared, by every commit; taken exclusively, for a moment, by a checkpoint.
+    pub(crate) gate: RwLock<()>,
+    pub namespaces: namespace::Namespaces,
+    pub sessions: session::SessionTable,
+    pub observers: observer::Observers,
+    pub failpoints: failpoints::FailPoints,
+    pub object_ids: ObjectIdGenerator,
+    next_operation: AtomicI64,
+    pub(crate) directory: open::Directory,
+}
+
+impl Node {
+    /// Wall-clock milliseconds since 1970.
+    pub fn now_ms(&self) -> i64 {
+        self.clock.now_millis()
+    }
+    pub fn new_object_id(&self) -> ObjectId {
+        ObjectId::generate(&self.object_ids, (self.now_ms() / 1000) as u32)
+    }
+    /// A random UUID.
+    pub fn new_uuid(&self) -> [u8; 16] {
+        uuid::Uuid::new_v4().into_bytes()
+    }
+    pub fn next_operation_id(&self) -> i64 {
+        self.next_operation.fetch_add(1, Ordering::Relaxed)
+    }
+    /// The newest cluster time this node has handed out or heard of.
+    pub fn cluster_time(&self) -> Timestamp {
+        Timestamp::from_u64(self.log.last_ts())
+    }
+    /// Whether this node was started as a member of a replica set.
+    pub fn is_replica_set(&self) -> bool {
+        self.options.replica_set.is_some()
+    }
+    /// What a parser of queries may see of the outside.
+    pub fn parse_context(&self, variables: Document) -> query::ParseContext {
+        query::ParseContext {
+            variables,
+            now_ms: self.now_ms(),
+            cluster_time: self.cluster_time(),
+            seed: rand::random(),
+        }
+    }
+}
+
+/// The error of a write that the log could not take.
+pub fn log_failed(e: LogError) -> Error {
+    err!(LOG_WRITE_FAILED, "{e}")
+}

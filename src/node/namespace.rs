@@ -12,6 +12,7 @@
 //! for the section to end, and checks again.
 
 use crate::operation::{Operation, Received};
+use crate::write::extras::{Capped, Validator};
 use document::{Doc, Error, Result, err};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::DatabaseVersion;
@@ -59,7 +60,25 @@ pub struct SlotState {
     pub collection: Option<Collection>,
     /// A view's definition `{viewOn, pipeline, collation}`; a namespace has a collection or a view.
     pub view: Option<Arc<crate::view::View>>,
+    /// Derived from the collection's options; kept by [`SlotState::install`].
+    pub validator: Option<Arc<Validator>>,
+    pub capped: Option<Capped>,
     pub placement: Option<Arc<dyn Placement>>,
+}
+
+impl SlotState {
+    /// Puts a collection into the slot, with what its options ask of writes.
+    pub fn install(&mut self, collection: Collection) {
+        // Options were checked when the collection was created; an unreadable validator of an older log refuses nothing.
+        self.validator = Validator::of(&collection.meta().options).unwrap_or(None);
+        self.capped = Capped::of(&collection.meta().options);
+        self.collection = Some(collection);
+    }
+    /// Takes the collection out of the slot.
+    pub fn uninstall(&mut self) -> Option<Collection> {
+        (self.validator, self.capped) = (None, None);
+        self.collection.take()
+    }
 }
 
 /// One namespace.
@@ -144,10 +163,15 @@ impl Slot {
 
     /// Takes the intent lock shared; fails with LockTimeout (24) after `timeout`.
     pub async fn intent_shared(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
-        tokio::time::timeout(timeout, self.intent.clone().read_owned()).await.map_err(|_| self.lock_timeout(timeout))
+        tokio::time::timeout(timeout, self.intent.clone().read_owned())
+            .await
+            .map_err(|_| self.lock_timeout(timeout))
     }
     /// Takes the intent lock exclusively; fails with LockTimeout (24) after `timeout`.
-    pub async fn intent_exclusive(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
+    pub async fn intent_exclusive(
+        &self,
+        timeout: Duration,
+    ) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
         tokio::time::timeout(timeout, self.intent.clone().write_owned())
             .await
             .map_err(|_| self.lock_timeout(timeout))

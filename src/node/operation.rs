@@ -7,7 +7,7 @@ use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, codes, e
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -20,8 +20,8 @@ pub struct SessionId {
 
 /// SHA-256 of the empty string: the owner of a session nobody authenticated for.
 pub const NO_USER: [u8; 32] = [
-    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae,
-    0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27,
+    0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
 impl SessionId {
@@ -90,16 +90,25 @@ impl WriteConcern {
                 ("w", v) if v.is_number() => {
                     let n = v.as_f64().unwrap_or(-1.0);
                     if !(0.0..=50.0).contains(&n) {
-                        bail!(FAILED_TO_PARSE, "w has to be a non-negative number and not greater than 50; found: {n}");
+                        bail!(
+                            FAILED_TO_PARSE,
+                            "w has to be a non-negative number and not greater than 50; found: {n}"
+                        );
                     }
                     wc.w = WriteAck::Nodes(n as i64);
                 }
                 ("w", ValueRef::Null | ValueRef::Undefined) => {}
                 ("w", v) => {
-                    bail!(FAILED_TO_PARSE, "w has to be a number, string, or object; found: {}", v.type_name())
+                    bail!(
+                        FAILED_TO_PARSE,
+                        "w has to be a number, string, or object; found: {}",
+                        v.type_name()
+                    )
                 }
                 ("j" | "journal", ValueRef::Null | ValueRef::Undefined) => {}
-                ("j" | "journal", v) if v.is_number() || matches!(v, ValueRef::Boolean(_)) => wc.journal |= v.truthy(),
+                ("j" | "journal", v) if v.is_number() || matches!(v, ValueRef::Boolean(_)) => {
+                    wc.journal |= v.truthy()
+                }
                 ("j" | "journal", v) => bail!(
                     TYPE_MISMATCH,
                     "BSON field 'writeConcern.j' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
@@ -151,8 +160,12 @@ pub struct ReadConcern {
 }
 
 impl ReadConcern {
-    pub const LOCAL: ReadConcern =
-        ReadConcern { level: ReadLevel::Local, after_cluster_time: None, at_cluster_time: None, given: false };
+    pub const LOCAL: ReadConcern = ReadConcern {
+        level: ReadLevel::Local,
+        after_cluster_time: None,
+        at_cluster_time: None,
+        given: false,
+    };
 
     pub fn parse(doc: Doc<'_>) -> Result<ReadConcern> {
         let mut rc = ReadConcern { given: true, ..ReadConcern::LOCAL };
@@ -219,6 +232,9 @@ pub struct Operation {
     pub received: Received,
     /// `$clusterTime.clusterTime` of the request.
     pub cluster_time: Option<Timestamp>,
+    /// Position and time of the last entry that this operation appended; 0 before the first.
+    committed_position: AtomicU64,
+    committed_ts: AtomicU64,
     /// 0 while alive, else the error code the operation ends with.
     killed: AtomicI32,
     kill_notify: Notify,
@@ -237,6 +253,8 @@ impl Operation {
             read_concern: ReadConcern::LOCAL,
             received: Received::default(),
             cluster_time: None,
+            committed_position: AtomicU64::new(0),
+            committed_ts: AtomicU64::new(0),
             killed: AtomicI32::new(0),
             kill_notify: Notify::new(),
         }
@@ -274,13 +292,16 @@ impl Operation {
                 (b"autocommit", ValueRef::Boolean(v)) => autocommit = Some(v),
                 (b"startTransaction", ValueRef::Boolean(v)) => start = v,
                 (b"stmtId", v) => stmt_ids.extend(v.as_i64().and_then(|n| i32::try_from(n).ok())),
-                (b"stmtIds", ValueRef::Array(a)) => stmt_ids
-                    .extend(a.iter().filter_map(|e| e.value().as_i64()).filter_map(|n| i32::try_from(n).ok())),
+                (b"stmtIds", ValueRef::Array(a)) => stmt_ids.extend(
+                    a.iter().filter_map(|e| e.value().as_i64()).filter_map(|n| i32::try_from(n).ok()),
+                ),
                 (b"writeConcern", ValueRef::Document(d)) => op.write_concern = WriteConcern::parse(d)?,
                 (b"readConcern", ValueRef::Document(d)) => op.read_concern = ReadConcern::parse(d)?,
                 (b"shardVersion", ValueRef::Document(d)) => {
-                    op.received.shard =
-                        Some(ShardVersion::parse(d).ok_or_else(|| err!(FAILED_TO_PARSE, "bad shardVersion: {d:?}"))?);
+                    op.received.shard = Some(
+                        ShardVersion::parse(d)
+                            .ok_or_else(|| err!(FAILED_TO_PARSE, "bad shardVersion: {d:?}"))?,
+                    );
                 }
                 (b"databaseVersion", ValueRef::Document(d)) => {
                     op.received.database = Some(
@@ -324,6 +345,22 @@ impl Operation {
         Ok(())
     }
 
+    /// Remembers what the operation's commits appended: what its acknowledgement has to wait for.
+    pub fn note_commit(&self, appended: Option<&storage::log::Appended>) {
+        if let Some(a) = appended {
+            self.committed_position.fetch_max(a.position, Ordering::SeqCst);
+            self.committed_ts.fetch_max(a.last.ts, Ordering::SeqCst);
+        }
+    }
+    /// Log position behind the operation's last entry; `None` when it wrote nothing.
+    pub fn committed_position(&self) -> Option<u64> {
+        Some(self.committed_position.load(Ordering::SeqCst)).filter(|p| *p != 0)
+    }
+    /// Timestamp value of the operation's last entry; `None` when it wrote nothing.
+    pub fn committed_ts(&self) -> Option<u64> {
+        Some(self.committed_ts.load(Ordering::SeqCst)).filter(|p| *p != 0)
+    }
+
     pub fn kill(&self, code: i32) {
         let _ = self.killed.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
         self.kill_notify.notify_waiters();
@@ -339,7 +376,7 @@ impl Operation {
             codes::MAX_TIME_MS_EXPIRED => bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
             codes::INTERRUPTED_AT_SHUTDOWN => bail!(INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"),
             codes::CURSOR_KILLED => bail!(CURSOR_KILLED, "cursor was killed"),
-            code => bail!(code, "operation was interrupted"),
+            code => return Err(document::Error::new(code, "operation was interrupted")),
         }
         match self.deadline {
             Some(d) if Instant::now() >= d => bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),

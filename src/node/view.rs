@@ -1,6 +1,9 @@
 //! Views: a name for a pipeline over another namespace.
 
+use crate::Node;
 use document::{Document, Value};
+use std::sync::Arc;
+use storage::CollectionView;
 
 /// A view's definition, as `system.views` stores it.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,4 +12,35 @@ pub struct View {
     pub on: String,
     pub pipeline: Vec<Value>,
     pub collation: Option<Document>,
+}
+
+impl View {
+    /// Reads a document of `system.views`: its namespace and the view.
+    pub fn from_document(d: &Document) -> Option<(String, View)> {
+        let view = View {
+            on: d.get_str("viewOn")?.to_string(),
+            pipeline: d.get_array("pipeline")?.clone(),
+            collation: d.get_document("collation").cloned(),
+        };
+        Some((d.get_str("_id")?.to_string(), view))
+    }
+}
+
+impl Node {
+    /// Puts the views that `system.views` of every database describes into their slots.
+    pub(crate) fn load_views(&self) {
+        for slot in self.namespaces.all().iter().filter(|s| s.ns.ends_with(".system.views")) {
+            let definitions: Vec<Document> = match &slot.read_unchecked().collection {
+                Some(c) => {
+                    let mut records = c.records();
+                    let first = records.first();
+                    std::iter::successors(first, |_| records.next()).map(|(_, d)| d.to_document()).collect()
+                }
+                None => continue,
+            };
+            for (ns, view) in definitions.iter().filter_map(View::from_document) {
+                self.namespaces.slot(&ns).write_unchecked().view = Some(Arc::new(view));
+            }
+        }
+    }
 }

@@ -1,0 +1,110 @@
+//! Acknowledgement: what a write waits for before it is answered, and what a read waits for before it starts.
+//!
+//! On a set of one, majority-committed means durable. Under a log that does not sync, appended counts as durable.
+
+use crate::operation::{Operation, ReadLevel, WriteAck};
+use crate::{Node, log_failed};
+use document::{Document, Result, bail, codes, doc};
+
+impl Node {
+    /// Waits as the operation's write concern asks for everything the operation committed. Answers the
+    /// `writeConcernError` to show, if any.
+    ///
+    /// # Errors
+    /// A failed log: the write is not acknowledged.
+    pub async fn acknowledge(&self, op: &Operation) -> Result<Option<Document>> {
+        let wc = &op.write_concern;
+        if let Some(e) = self.refused_concern(op) {
+            return Ok(Some(e));
+        }
+        let durable = if wc.given { wc.needs_durable() } else { self.is_replica_set() };
+        if !durable {
+            self.log.health().map_err(log_failed)?;
+            return Ok(None);
+        }
+        // A write that changed nothing still promises that what it saw is durable.
+        let position = op.committed_position().unwrap_or_else(|| self.log.appended());
+        let wait = self.log.wait_durable(position);
+        match wc.timeout {
+            None => wait.await.map_err(log_failed)?,
+            Some(limit) => match tokio::time::timeout(limit, wait).await {
+                Ok(done) => done.map_err(log_failed)?,
+                Err(_) => return Ok(Some(timed_out())),
+            },
+        }
+        Ok(None)
+    }
+
+    fn refused_concern(&self, op: &Operation) -> Option<Document> {
+        let error = |code: i32, message: &str| {
+            doc! { "code": code, "codeName": document::error::code_name(code), "errmsg": message,
+            "errInfo": { "writeConcern": op.write_concern.to_document() } }
+        };
+        match &op.write_concern.w {
+            WriteAck::Nodes(n) if *n > 1 && self.is_replica_set() => {
+                Some(error(codes::UNSATISFIABLE_WRITE_CONCERN, "Not enough data-bearing nodes"))
+            }
+            WriteAck::Tag(tag) if self.is_replica_set() => Some(error(
+                codes::UNKNOWN_REPL_WRITE_CONCERN,
+                &format!("No write concern mode named '{tag}' found in replica set configuration"),
+            )),
+            _ => None,
+        }
+    }
+
+    /// Refuses write concerns that cannot be met by this kind of node before anything is written.
+    ///
+    /// # Errors
+    /// BadValue (2) on a standalone asked for more than one node or for a tag.
+    pub fn check_write_concern(&self, op: &Operation) -> Result<()> {
+        if self.is_replica_set() {
+            return Ok(());
+        }
+        match &op.write_concern.w {
+            WriteAck::Nodes(n) if *n > 1 => {
+                bail!(BAD_VALUE, "cannot use 'w' > 1 when a host is not replicated")
+            }
+            WriteAck::Tag(_) => bail!(
+                BAD_VALUE,
+                "cannot use non-majority 'w' mode when a host is not a member of a replica set"
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until a read of the operation's read concern may start.
+    ///
+    /// # Errors
+    /// NotAReplicaSet-like refusals (123, 72), interrupts, a failed log.
+    pub async fn await_read_concern(&self, op: &Operation) -> Result<()> {
+        let rc = &op.read_concern;
+        if !rc.given {
+            return Ok(());
+        }
+        if let Some(after) = rc.after_cluster_time {
+            if !self.is_replica_set() {
+                bail!(ILLEGAL_OPERATION, "Cannot specify afterClusterTime readConcern without replica set");
+            }
+            if after.as_u64() == 0 {
+                bail!(INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
+            }
+            // A set of one has no later writes to wait for: its clock moves past the time asked for.
+            self.log.advance_clock(after.as_u64());
+        }
+        match rc.level {
+            ReadLevel::Local | ReadLevel::Available => Ok(()),
+            ReadLevel::Linearizable | ReadLevel::Snapshot if !self.is_replica_set() => {
+                bail!(123, "node needs to be a replica set member to use read concern")
+            }
+            // What was appended by now is what the read may see; it is committed once durable.
+            _ if self.is_replica_set() => {
+                op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn timed_out() -> Document {
+    doc! { "code": codes::WRITE_CONCERN_FAILED, "codeName": "WriteConcernFailed", "errmsg": "waiting for replication timed out", "errInfo": { "wtimeout": true } }
+}

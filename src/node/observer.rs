@@ -1,0 +1,29 @@
+//! Observers of writes: told inside the commit, under the namespace's latch, what it did.
+//!
+//! An observer notes and returns; it takes no latch and waits for nothing.
+
+use document::Doc;
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+pub trait WriteObserver: Send + Sync + 'static {
+    fn inserted(&self, _ns: &str, _doc: Doc<'_>) {}
+    fn updated(&self, _ns: &str, _new: Doc<'_>) {}
+    fn deleted(&self, _ns: &str, _old: Doc<'_>) {}
+}
+
+/// Observers by exact namespace. Few namespaces are observed and a miss costs one comparison of lengths.
+#[derive(Default)]
+pub struct Observers {
+    list: RwLock<Vec<(String, Arc<dyn WriteObserver>)>>,
+}
+
+impl Observers {
+    pub fn add(&self, ns: &str, observer: Arc<dyn WriteObserver>) {
+        self.list.write().push((ns.to_string(), observer));
+    }
+    pub fn of(&self, ns: &str) -> Vec<Arc<dyn WriteObserver>> {
+        let list = self.list.read();
+        list.iter().filter(|(n, _)| n == ns).map(|(_, o)| o.clone()).collect()
+    }
+}

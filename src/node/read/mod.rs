@@ -1,0 +1,63 @@
+//! Answering queries.
+
+pub mod candidates;
+
+use crate::Node;
+use document::{Doc, Document, Result, Value, ValueRef, bail};
+use query::expression::{Expression, Variables, Vars};
+use query::planner::{Direction, Hint};
+
+/// The `_id` a filter pins: `{_id: <value that is no operator document>}` among its top-level fields.
+pub fn pinned_id(filter: Doc<'_>) -> Option<Value> {
+    match filter.get("_id")? {
+        ValueRef::Document(d) => match d.iter().next() {
+            Some(e)
+                if e.name() == "$eq"
+                    && d.iter().count() == 1
+                    && !matches!(e.value(), ValueRef::Regex(..)) =>
+            {
+                Some(e.value().to_value())
+            }
+            Some(e) if e.name().starts_with('$') => None,
+            _ => Some(Value::from(d)),
+        },
+        ValueRef::Regex(..) | ValueRef::Array(_) | ValueRef::Undefined => None,
+        v => Some(v.to_value()),
+    }
+}
+
+/// The command's `hint`.
+///
+/// # Errors
+/// FailedToParse (9) when it is neither a string nor a document.
+pub fn parse_hint(body: Doc<'_>) -> Result<Option<Hint>> {
+    Ok(match body.get("hint") {
+        None | Some(ValueRef::Null) => None,
+        Some(ValueRef::String(name)) => Some(Hint::Name(name.to_string())),
+        Some(ValueRef::Document(d)) if d.is_empty() => None,
+        Some(ValueRef::Document(d)) => match d.get("$natural").and_then(|v| v.as_f64()) {
+            Some(n) if n < 0.0 => Some(Hint::Natural(Direction::Backward)),
+            Some(_) => Some(Hint::Natural(Direction::Forward)),
+            None => Some(Hint::Key(d.to_document())),
+        },
+        Some(_) => bail!(
+            FAILED_TO_PARSE,
+            "hint must be specified as a string representing an index name, or an object representing an index's key pattern"
+        ),
+    })
+}
+
+/// The command's `let`, its expressions evaluated.
+pub fn command_variables(node: &Node, body: Doc<'_>) -> Result<Document> {
+    match body.get_document("let") {
+        None => Ok(Document::new()),
+        Some(d) => {
+            let mut out = Document::new();
+            for e in d.iter() {
+                let expression = Expression::parse(&e.value().to_value(), &Variables::new())?;
+                out.push(e.name(), expression.eval_or_null(Doc::empty(), &mut Vars::new(node.now_ms()))?);
+            }
+            Ok(out)
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! delete: statements `{q, limit, collation, hint}` with limit 0 (all) or 1.
+
+use super::statement::*;
+use super::unit::{Origin, WriteUnit};
+use crate::read::candidates::{Candidates, Search};
+use crate::{Node, Operation, Request, namespace::Slot};
+use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
+use query::matcher::Matcher;
+use query::planner::Hint;
+use query::sort::SortSpec;
+use std::time::{Duration, Instant};
+use storage::RecordId;
+
+const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
+const SEARCHES_MAX: usize = 100;
+
+/// One parsed statement; findAndModify's remove is one with a sort.
+pub struct DeleteStatement {
+    pub filter: Matcher,
+    pub id: Option<Value>,
+    pub one: bool,
+    pub sort: Option<SortSpec>,
+    pub hint: Option<Hint>,
+}
+
+/// Runs a `delete` command; answers the reply's members without `ok`.
+pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    check_writable(&ns)?;
+    node.check_write_concern(op)?;
+    let statements: Vec<Doc<'_>> = request.documents("deletes").collect();
+    check_batch(statements.len())?;
+    let slot = node.namespaces.slot(&ns);
+    check_uuid(request.body, &slot)?;
+    let variables = crate::read::command_variables(node, request.body)?;
+    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let mut outcome = Outcome::default();
+    for (index, raw) in statements.iter().enumerate() {
+        let stmt = statement_id(op, index);
+        let done = match executed_before(checkout.as_ref(), stmt)? {
+            Some(_) => {
+                outcome.retried.push(stmt);
+                Ok(1)
+            }
+            None => match DeleteStatement::parse(node, *raw, &variables) {
+                Ok(s) if !s.one && op.is_retryable_write() => {
+                    Err(err!(INVALID_OPTIONS, "Cannot use retryable writes with limit=0"))
+                }
+                Ok(s) => run(node, op, &slot, &s, stmt).await,
+                Err(e) => Err(e),
+            },
+        };
+        match done {
+            Ok(n) => outcome.n += n,
+            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) => {
+                outcome.fail(index, &e);
+                if ordered(request.body) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(outcome.reply(false))
+}
+
+impl DeleteStatement {
+    pub fn parse(node: &Node, raw: Doc<'_>, variables: &Document) -> Result<DeleteStatement> {
+        for e in raw.iter() {
+            if !["q", "limit", "collation", "hint", "sampleId"].contains(&e.name()) {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field 'delete.deletes.{}' is an unknown field.", e.name());
+            }
+        }
+        let missing = |f: &str| {
+            err!(IDL_FAILED_TO_PARSE, "BSON field 'delete.deletes.{f}' is missing but a required field")
+        };
+        let q = raw.get("q").and_then(|v| v.as_document()).ok_or_else(|| missing("q"))?;
+        let limit = raw.get("limit").ok_or_else(|| missing("limit"))?;
+        let one = match limit.as_i64() {
+            Some(0) => false,
+            Some(1) => true,
+            _ => bail!(
+                FAILED_TO_PARSE,
+                "The limit field in delete objects must be 0 or 1. Got {}",
+                limit.to_value().as_i64().unwrap_or(-1)
+            ),
+        };
+        Ok(DeleteStatement {
+            id: crate::read::pinned_id(q),
+            filter: Matcher::parse(q, &node.parse_context(variables.clone()))?,
+            one,
+            sort: None,
+            hint: crate::read::parse_hint(raw)?,
+        })
+    }
+}
+
+/// Runs one statement; answers how many documents went.
+pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, stmt: i32) -> Result<i64> {
+    if s.one {
+        return Ok(one(node, op, slot, s, stmt, false).await?.is_some() as i64);
+    }
+    let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref() };
+    let mut candidates = Candidates::open(node, op, slot, search).await?;
+    let mut removed = 0;
+    loop {
+        let records = candidates.next(op).await?;
+        if records.is_empty() {
+            break;
+        }
+        let mut next = 0;
+        while next < records.len() {
+            node.write(op, slot, |unit| {
+                let started = Instant::now();
+                while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
+                    removed += delete_record(unit, s, records[next], Origin::default())?.is_some() as i64;
+                    next += 1;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        tokio::task::yield_now().await;
+    }
+    slot.read(op, |_| Ok(())).await?;
+    Ok(removed)
+}
+
+/// Deletes one document that matches and answers it. `image` keeps it in the log entry for a retry.
+pub async fn one(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    s: &DeleteStatement,
+    stmt: i32,
+    image: bool,
+) -> Result<Option<DocBuf>> {
+    if let Some(id) = &s.id {
+        let holder = id.to_holder();
+        let (gone, _) = node
+            .write(op, slot, |unit| {
+                let found =
+                    holder.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+                found.map_or(Ok(None), |record| delete_with_image(unit, s, record, stmt, image))
+            })
+            .await?;
+        return Ok(gone);
+    }
+    for _ in 0..SEARCHES_MAX {
+        let mut changed_away = false;
+        let search = Search { filter: &s.filter, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+        let mut candidates = Candidates::open(node, op, slot, search).await?;
+        loop {
+            let records = candidates.next(op).await?;
+            if records.is_empty() {
+                break;
+            }
+            let (gone, _) = node
+                .write(op, slot, |unit| {
+                    for record in &records {
+                        if let Some(old) = delete_with_image(unit, s, *record, stmt, image)? {
+                            return Ok(Some(old));
+                        }
+                        changed_away = true;
+                    }
+                    Ok(None)
+                })
+                .await?;
+            if gone.is_some() {
+                return Ok(gone);
+            }
+        }
+        if !changed_away {
+            slot.read(op, |_| Ok(())).await?;
+            return Ok(None);
+        }
+    }
+    bail!(WRITE_CONFLICT, "the documents this delete matched kept changing")
+}
+
+fn delete_with_image(
+    unit: &mut WriteUnit<'_>,
+    s: &DeleteStatement,
+    record: RecordId,
+    stmt: i32,
+    image: bool,
+) -> Result<Option<DocBuf>> {
+    let more = match unit.collection().and_then(|c| c.get(record)) {
+        Some(old) if image => Some(doc! { "preImage": old }.to_doc_buf()),
+        _ => None,
+    };
+    delete_record(
+        unit,
+        s,
+        record,
+        Origin { statement: Some(stmt), from_migrate: false, more: more.as_ref().map(|d| d.doc()) },
+    )
+}
+
+fn delete_record(
+    unit: &mut WriteUnit<'_>,
+    s: &DeleteStatement,
+    record: RecordId,
+    origin: Origin<'_>,
+) -> Result<Option<DocBuf>> {
+    let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
+        return Ok(None);
+    };
+    if !s.filter.matches(old.doc())? || !unit.owns(old.doc()) {
+        return Ok(None);
+    }
+    unit.delete(record, origin)?;
+    Ok(Some(old))
+}

@@ -1,0 +1,115 @@
+//! What a collection's options ask of a write: validators, capped sizes; and indexes made inside a commit.
+
+use super::unit::{Origin, WriteUnit};
+use crate::open::partial_predicate;
+use document::{Doc, Document, Result, Value, bail, doc, err};
+use query::ParseContext;
+use query::matcher::Matcher;
+use std::sync::Arc;
+use storage::{CollectionView, IndexSpec, RecordId};
+
+/// A collection's `validator`, parsed once.
+pub struct Validator {
+    pub matcher: Matcher,
+    /// `validationLevel: "off"` or `validationAction: "warn"`: nothing is refused.
+    pub refuses: bool,
+}
+
+impl Validator {
+    /// Reads the collection's options; `None` without a validator.
+    pub fn of(options: &Document) -> Result<Option<Arc<Validator>>> {
+        let Some(filter) = options.get_document("validator").filter(|f| !f.is_empty()) else {
+            return Ok(None);
+        };
+        let off = options.get_str("validationLevel") == Some("off");
+        let warn = options.get_str("validationAction") == Some("warn");
+        let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default())?;
+        Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn })))
+    }
+}
+
+/// Limits of a capped collection.
+#[derive(Clone, Copy, Debug)]
+pub struct Capped {
+    pub bytes_max: u64,
+    pub documents_max: Option<u64>,
+}
+
+impl Capped {
+    pub fn of(options: &Document) -> Option<Capped> {
+        if !options.get("capped").is_some_and(Value::truthy) {
+            return None;
+        }
+        let bytes_max =
+            options.get("size").and_then(document::number::to_i64_saturating).unwrap_or(4096).max(256);
+        let documents_max =
+            options.get("max").and_then(document::number::to_i64_saturating).filter(|n| *n > 0);
+        Some(Capped { bytes_max: bytes_max as u64, documents_max: documents_max.map(|n| n as u64) })
+    }
+}
+
+impl WriteUnit<'_> {
+    /// # Errors
+    /// DocumentValidationFailure (121).
+    pub fn check_validator(&self, doc: Doc<'_>) -> Result<()> {
+        let Some(v) = self.state.validator.as_ref().filter(|v| v.refuses) else { return Ok(()) };
+        if v.matcher.matches(doc)? {
+            return Ok(());
+        }
+        let id = doc.get("_id").map(|v| v.to_value());
+        Err(err!(DOCUMENT_VALIDATION_FAILURE, "Document failed validation").with_info(doc! {
+            "errInfo": { "failingDocumentId": id, "details": { "operatorName": "$and" } },
+        }))
+    }
+
+    /// Refuses an update that makes a document of a capped collection larger than allowed; sizes may change since 5.0.
+    pub fn check_capped_growth(&self, _old: Doc<'_>, new: Doc<'_>) -> Result<()> {
+        match self.state.capped {
+            Some(c) if new.bytes().len() as u64 > c.bytes_max => {
+                bail!(
+                    CANNOT_GROW_DOCUMENT_IN_CAPPED_NAMESPACE,
+                    "Cannot change the size of a document in a capped collection"
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the oldest documents of a capped collection that has outgrown its limits. Each removal is logged.
+    pub fn trim_capped(&mut self) -> Result<()> {
+        let Some(capped) = self.state.capped else { return Ok(()) };
+        loop {
+            let Some(c) = self.collection() else { return Ok(()) };
+            let too_many = capped.documents_max.is_some_and(|max| c.len() as u64 > max);
+            if c.len() <= 1 || (!too_many && c.data_bytes() <= capped.bytes_max) {
+                return Ok(());
+            }
+            let oldest: Option<RecordId> = c.records().first().map(|(record, _)| record);
+            match oldest {
+                Some(record) => self.delete(record, Origin::default())?,
+                None => return Ok(()),
+            };
+        }
+    }
+
+    /// Adds the index of this specification over what is there, and logs it. False when it exists.
+    pub fn create_index_from(&mut self, spec: Document) -> Result<bool> {
+        let spec = IndexSpec::parse(&spec, &partial_predicate)?;
+        let mut o = doc! { "createIndexes": storage::split_namespace(&self.slot.ns).1 };
+        for (name, value) in spec.document().iter() {
+            o.push(name, value.clone());
+        }
+        let ns = &self.slot.ns;
+        let c = self
+            .state
+            .collection
+            .as_mut()
+            .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
+        let uuid = c.uuid();
+        if !c.create_index(spec)? {
+            return Ok(false);
+        }
+        self.command(Some(uuid), o, None, false);
+        Ok(true)
+    }
+}

@@ -1,0 +1,238 @@
+//! findAndModify: one document changed or removed, and shown as it was before or after.
+//!
+//! The image shown is kept in the log entry (`preImage` or `postImage`), so that a retry is answered with the same.
+
+use super::delete::{self, DeleteStatement};
+use super::statement::*;
+use super::update::{UpdateStatement, change_record, upsert, upsert_may_retry};
+use crate::read::candidates::{Candidates, Search};
+use crate::{Node, Operation, Request, namespace::Slot};
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
+use query::matcher::Matcher;
+use query::projection::Projection;
+use query::sort::SortSpec;
+use query::update::Update;
+
+const SEARCHES_MAX: usize = 100;
+
+struct Command {
+    statement: Statement,
+    new: bool,
+    projection: Option<Projection>,
+    bypass: bool,
+}
+enum Statement {
+    Remove(DeleteStatement),
+    Update(UpdateStatement),
+}
+
+/// What happened, as `lastErrorObject` and `value` show it.
+struct Answer {
+    n: i32,
+    updated_existing: Option<bool>,
+    upserted: Option<Value>,
+    value: Option<DocBuf>,
+}
+
+/// Runs a `findAndModify` command; answers the reply's members without `ok`.
+pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    check_writable(&ns)?;
+    node.check_write_concern(op)?;
+    let slot = node.namespaces.slot(&ns);
+    let command = Command::parse(node, request)?;
+    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let stmt = statement_id(op, 0);
+    let mut retried = false;
+    let answer = match executed_before(checkout.as_ref(), stmt)? {
+        Some(at) => {
+            retried = true;
+            answered_before(node, at)?
+        }
+        None => match &command.statement {
+            Statement::Remove(s) => {
+                let old = delete::one(node, op, &slot, s, stmt, true).await?;
+                Answer { n: old.is_some() as i32, updated_existing: None, upserted: None, value: old }
+            }
+            Statement::Update(s) => run_update(node, op, &slot, s, &command, stmt).await?,
+        },
+    };
+    reply(&command, answer, retried.then_some(stmt))
+}
+
+impl Command {
+    fn parse(node: &Node, request: Request<'_>) -> Result<Command> {
+        let body = request.body;
+        let flag = |name: &str| body.get(name).is_some_and(|v| v.truthy());
+        let filter = body.get_document("query").unwrap_or(Doc::empty());
+        let context = node.parse_context(crate::read::command_variables(node, body)?);
+        let matcher = Matcher::parse(filter, &context)?;
+        let sort = match body.get_document("sort") {
+            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?),
+            _ => None,
+        };
+        let fields = body.get_document("fields").or_else(|| body.get_document("projection"));
+        let projection = match fields {
+            Some(p) if !p.is_empty() => Some(Projection::parse(p, &matcher, &context)?),
+            _ => None,
+        };
+        let hint = crate::read::parse_hint(body)?;
+        let (id, new) = (crate::read::pinned_id(filter), flag("new"));
+        let statement = match (flag("remove"), body.get_present("update")) {
+            (true, Some(_)) => bail!(FAILED_TO_PARSE, "Cannot specify both an update and remove=true"),
+            (true, None) if flag("upsert") => {
+                bail!(FAILED_TO_PARSE, "Cannot specify both upsert=true and remove=true")
+            }
+            (true, None) if new => {
+                bail!(
+                    FAILED_TO_PARSE,
+                    "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
+                )
+            }
+            (true, None) => Statement::Remove(DeleteStatement { filter: matcher, id, one: true, sort, hint }),
+            (false, None) => bail!(FAILED_TO_PARSE, "Either an update or remove=true must be specified"),
+            (false, Some(u)) => {
+                let filters: Vec<Document> = match body.get("arrayFilters") {
+                    Some(ValueRef::Array(a)) => {
+                        a.iter().filter_map(|e| e.value().as_document()).map(|d| d.to_document()).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                let update = Update::parse(&u.to_value(), &filters, &context)?;
+                Statement::Update(UpdateStatement {
+                    filter: matcher,
+                    id,
+                    update,
+                    multi: false,
+                    upsert: flag("upsert"),
+                    sort,
+                    hint,
+                })
+            }
+        };
+        Ok(Command { statement, new, projection, bypass: flag("bypassDocumentValidation") })
+    }
+}
+
+async fn run_update(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    s: &UpdateStatement,
+    command: &Command,
+    stmt: i32,
+) -> Result<Answer> {
+    let image = |old: Doc<'_>, new: Doc<'_>| {
+        if command.new {
+            doc! { "postImage": new }
+        } else {
+            doc! { "preImage": old }
+        }
+    };
+    for _ in 0..SEARCHES_MAX {
+        let mut changed_away = false;
+        let pinned = s.id.as_ref().map(|id| id.to_holder());
+        let search = Search { filter: &s.filter, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+        let mut candidates = match pinned {
+            Some(_) => None,
+            None => Some(Candidates::open(node, op, slot, search).await?),
+        };
+        loop {
+            let records = match &mut candidates {
+                Some(c) => c.next(op).await?,
+                None => Vec::new(),
+            };
+            if candidates.is_some() && records.is_empty() {
+                break;
+            }
+            let (change, _) = node
+                .write(op, slot, |unit| {
+                    let found = pinned
+                        .as_ref()
+                        .and_then(|h| unit.collection()?.find_id(h.get("")?))
+                        .map(|(record, _)| record);
+                    for record in records.iter().copied().chain(found) {
+                        if let Some(change) =
+                            change_record(unit, s, record, stmt, command.bypass, Some(&image))?
+                        {
+                            return Ok(Some(change));
+                        }
+                        changed_away |= pinned.is_none();
+                    }
+                    Ok(None)
+                })
+                .await?;
+            if let Some(change) = change {
+                let value = if command.new { change.new.unwrap_or(change.old) } else { change.old };
+                return Ok(Answer { n: 1, updated_existing: Some(true), upserted: None, value: Some(value) });
+            }
+            if pinned.is_some() {
+                break;
+            }
+        }
+        if changed_away {
+            continue;
+        }
+        if !s.upsert {
+            slot.read(op, |_| Ok(())).await?;
+            return Ok(Answer { n: 0, updated_existing: Some(false), upserted: None, value: None });
+        }
+        match node.write(op, slot, |unit| upsert(unit, s, stmt, command.bypass, Some(&image))).await {
+            Ok((new, _)) => {
+                let id = new.get("_id").map(|v| v.to_value());
+                return Ok(Answer {
+                    n: 1,
+                    updated_existing: Some(false),
+                    upserted: id,
+                    value: command.new.then_some(new),
+                });
+            }
+            Err(e)
+                if e.code == codes::DUPLICATE_KEY
+                    && (pinned.is_some() || upsert_may_retry(&s.filter, &e)) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    bail!(WRITE_CONFLICT, "the documents this findAndModify matched kept changing")
+}
+
+fn answered_before(node: &Node, at: protocol::session::EntryTime) -> Result<Answer> {
+    let entry = node.entry_at(at)?;
+    let entry = entry.doc();
+    let image = |name: &str| entry.get_document(name).filter(|d| !d.is_empty()).map(|d| d.to_owned());
+    let value = image("postImage").or_else(|| image("preImage"));
+    Ok(match entry.get_str("op") {
+        Some("d") => Answer { n: 1, updated_existing: None, upserted: None, value },
+        Some("i") => Answer {
+            n: 1,
+            updated_existing: Some(false),
+            upserted: entry.get_document("o").and_then(|o| o.get("_id")).map(|v| v.to_value()),
+            value,
+        },
+        _ => Answer { n: 1, updated_existing: Some(true), upserted: None, value },
+    })
+}
+
+fn reply(command: &Command, answer: Answer, retried: Option<i32>) -> Result<Document> {
+    let mut last = doc! { "n": answer.n };
+    if let Some(existing) = answer.updated_existing {
+        last.push("updatedExisting", existing);
+    }
+    if let Some(id) = answer.upserted {
+        last.push("upserted", id);
+    }
+    let value = match (answer.value, &command.projection) {
+        (None, _) => Value::Null,
+        (Some(v), None) => Value::from(v),
+        (Some(v), Some(p)) => {
+            let mut out = Vec::new();
+            p.apply(v.doc(), &mut out)?;
+            Value::from(DocBuf::from_validated(out))
+        }
+    };
+    let mut reply = doc! { "lastErrorObject": last, "value": value };
+    if let Some(stmt) = retried {
+        reply.push("retriedStmtId", stmt);
+    }
+    Ok(reply)
+}

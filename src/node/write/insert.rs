@@ -1,0 +1,199 @@
+//! insert: documents in, in slices under one latch each.
+
+use super::statement::*;
+use super::unit::{Origin, WriteUnit};
+use crate::{Node, Operation, Request};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp, ValueRef, bail};
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+use storage::CollectionMeta;
+
+/// The longest that one slice of a batch keeps the latch.
+const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
+
+/// Runs an `insert` command; answers the reply's members without `ok`.
+///
+/// # Errors
+/// Those that end the whole command; a statement's own error goes into `writeErrors`.
+pub async fn insert(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    check_writable(&ns)?;
+    node.check_write_concern(op)?;
+    let documents: Vec<Doc<'_>> = request.documents("documents").collect();
+    check_batch(documents.len())?;
+    let slot = node.namespaces.slot(&ns);
+    check_uuid(request.body, &slot)?;
+    let flags = Flags {
+        ordered: ordered(request.body),
+        keep_empty_timestamps: request.body.get_bool("bypassEmptyTsReplacement").unwrap_or(false),
+        bypass_validation: request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy()),
+        from_migrate: false,
+    };
+    insert_documents(node, op, &slot, &documents, flags).await.map(|o| o.reply(false))
+}
+
+/// How documents are to be inserted.
+#[derive(Clone, Copy)]
+pub struct Flags {
+    pub ordered: bool,
+    pub keep_empty_timestamps: bool,
+    pub bypass_validation: bool,
+    /// Cloned by a migration: logged as such, and not a user's statement.
+    pub from_migrate: bool,
+}
+
+/// Inserts documents in order, creating the collection when there is none.
+pub async fn insert_documents(
+    node: &Node,
+    op: &Operation,
+    slot: &crate::namespace::Slot,
+    documents: &[Doc<'_>],
+    flags: Flags,
+) -> Result<Outcome> {
+    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let mut outcome = Outcome::default();
+    let mut next = 0;
+    while next < documents.len() {
+        op.check_interrupt()?;
+        let from = next;
+        let slice = node.write(op, slot, |unit| {
+            let started = Instant::now();
+            while next < documents.len() {
+                let index = next;
+                next += 1;
+                let stmt = statement_id(op, index);
+                let done = match executed_before(checkout.as_ref(), stmt) {
+                    Ok(Some(_)) => {
+                        outcome.retried.push(stmt);
+                        Ok(())
+                    }
+                    Ok(None) => insert_one(node, unit, documents[index], stmt, flags),
+                    Err(e) => Err(e),
+                };
+                match done {
+                    Ok(()) => outcome.n += 1,
+                    Err(e) if ends_command(&e) => return Err(e),
+                    Err(e) => {
+                        outcome.fail(index, &e);
+                        if flags.ordered {
+                            next = documents.len();
+                        }
+                    }
+                }
+                if started.elapsed() > SLICE_TIME_MAX {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        if let Err(e) = slice.await {
+            // The versions are checked before anything of the slice runs: these statements were not executed.
+            if !is_stale(&e) {
+                return Err(e);
+            }
+            outcome.fail(from, &e);
+            if !flags.ordered {
+                for index in from + 1..documents.len() {
+                    outcome.fail(index, &e);
+                }
+            }
+            break;
+        }
+        if next < documents.len() {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(outcome)
+}
+
+fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, flags: Flags) -> Result<()> {
+    let doc = normalized(node, doc, flags.keep_empty_timestamps)?;
+    if unit.state.view.is_some() {
+        bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
+    }
+    if unit.collection().is_none() {
+        let meta = CollectionMeta::new(unit.slot.ns.clone(), node.new_uuid());
+        unit.create_collection(meta, false);
+    }
+    if !flags.bypass_validation {
+        unit.check_validator(doc.doc())?;
+    }
+    let origin = Origin { statement: Some(stmt), from_migrate: flags.from_migrate, more: None };
+    unit.insert(doc.doc(), origin)?;
+    unit.trim_capped()
+}
+
+/// A document as it will be stored: borrowed when it needs no change.
+pub enum Stored<'a> {
+    As(Doc<'a>),
+    Changed(DocBuf),
+}
+impl Stored<'_> {
+    pub fn doc(&self) -> Doc<'_> {
+        match self {
+            Stored::As(d) => *d,
+            Stored::Changed(d) => d.doc(),
+        }
+    }
+}
+
+/// Puts `_id` first (making one where missing) and fills empty top-level timestamps; refuses what cannot be stored.
+pub fn normalized<'a>(node: &Node, doc: Doc<'a>, keep_empty_timestamps: bool) -> Result<Stored<'a>> {
+    if doc.bytes().len() > DOCUMENT_BYTES_MAX {
+        bail!(
+            BAD_VALUE,
+            "object to insert too large. size in bytes: {}, max size: {DOCUMENT_BYTES_MAX}",
+            doc.bytes().len()
+        );
+    }
+    let mut id_at = None;
+    let mut empty_timestamp = false;
+    for (at, e) in doc.iter().enumerate() {
+        if e.name_bytes() == b"_id" && id_at.is_none() {
+            id_at = Some(at);
+            check_id(e.value())?;
+        } else if e.tag() == 0x11 && e.value_bytes() == [0; 8] {
+            empty_timestamp |= !keep_empty_timestamps;
+        }
+    }
+    if id_at == Some(0) && !empty_timestamp {
+        return Ok(Stored::As(doc));
+    }
+    let now = || Timestamp::from_u64(node.log.reserve_ts());
+    Ok(Stored::Changed(DocWriter::build(|w| {
+        match doc.element("_id") {
+            Some(id) => w.element(&id),
+            None => w.object_id("_id", node.new_object_id()),
+        }
+        let mut id_seen = false;
+        for e in doc.iter() {
+            if e.name_bytes() == b"_id" && !id_seen {
+                id_seen = true;
+            } else if empty_timestamp && e.tag() == 0x11 && e.value_bytes() == [0; 8] {
+                w.timestamp(e.name(), now());
+            } else {
+                w.element(&e);
+            }
+        }
+    })))
+}
+
+/// Refuses values that cannot be an `_id`.
+pub fn check_id(id: ValueRef<'_>) -> Result<()> {
+    match id {
+        ValueRef::Array(_) | ValueRef::Regex(..) | ValueRef::Undefined => {
+            bail!(INVALID_ID_FIELD, "The '_id' value cannot be of type {}", id.type_name())
+        }
+        ValueRef::Document(d) => match d.iter().find(|e| e.name_bytes().first() == Some(&b'$')) {
+            Some(e) if !matches!(e.name(), "$ref" | "$id" | "$db") => {
+                let name: Cow<'_, str> = e.name().into();
+                bail!(
+                    DOLLAR_PREFIXED_FIELD_NAME,
+                    "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
+                )
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,10 @@
+//! Changing data: the commit ([`unit`]) and the write commands over it.
+
+pub mod delete;
+pub mod extras;
+pub mod find_and_modify;
+pub mod insert;
+pub mod retry;
+pub mod statement;
+pub mod unit;
+pub mod update;

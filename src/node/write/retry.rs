@@ -1,0 +1,27 @@
+//! What a retried statement did the first time, read from its log entry.
+
+use crate::{Node, log_failed};
+use document::{Doc, DocBuf, Result, err};
+use protocol::session::EntryTime;
+use storage::log::ReadFrom;
+
+impl Node {
+    /// The payload of the entry written at this time.
+    ///
+    /// # Errors
+    /// IncompleteTransactionHistory (217) when the log no longer holds it.
+    pub fn entry_at(&self, at: EntryTime) -> Result<DocBuf> {
+        let gone = || {
+            err!(
+                INCOMPLETE_TRANSACTION_HISTORY,
+                "oplog no longer contains the complete write history of this transaction, log with opTime {at:?} cannot be found"
+            )
+        };
+        let mut reader = self.log.reader(ReadFrom::Ts(at.ts)).map_err(log_failed)?;
+        let frame = reader.next().map_err(log_failed)?.ok_or_else(gone)?;
+        if frame.optime.ts != at.ts {
+            return Err(gone());
+        }
+        Ok(Doc::from_validated(frame.payload).to_owned())
+    }
+}

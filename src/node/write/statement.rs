@@ -1,0 +1,135 @@
+//! What the write commands share: parsing of their common fields, per-statement errors, the reply.
+
+use crate::operation::Operation;
+use crate::session::Checkout;
+use document::{Doc, Document, Error, Result, Value, ValueRef, bail, doc};
+use protocol::session::{EntryTime, Statement};
+
+/// The largest document a user may store, in bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The most statements of one write command.
+pub const BATCH_MAX: usize = 100_000;
+
+/// What a whole write command did so far.
+#[derive(Default)]
+pub struct Outcome {
+    pub n: i64,
+    pub modified: i64,
+    pub upserted: Vec<Document>,
+    pub errors: Vec<Document>,
+    pub retried: Vec<i32>,
+}
+
+impl Outcome {
+    pub fn fail(&mut self, index: usize, error: &Error) {
+        let mut e = doc! { "index": index as i32, "code": error.code };
+        if let Some(info) = &error.info {
+            // A duplicate key's pattern and value stand beside the code; everything else goes under errInfo.
+            if error.code == document::codes::DUPLICATE_KEY {
+                for (name, value) in info.iter() {
+                    e.push(name, value.clone());
+                }
+            } else if error.code == document::codes::DOCUMENT_VALIDATION_FAILURE {
+                e.push("errInfo", info.get("errInfo").cloned().unwrap_or(Value::Document((**info).clone())));
+            } else {
+                e.push("errInfo", (**info).clone());
+            }
+        }
+        e.push("errmsg", error.message.as_str());
+        self.errors.push(e);
+    }
+    /// The reply's members, without `ok`.
+    pub fn reply(self, updates: bool) -> Document {
+        let mut reply = doc! { "n": self.n as i32 };
+        if updates {
+            reply.push("nModified", self.modified as i32);
+        }
+        if !self.upserted.is_empty() {
+            reply.push("upserted", self.upserted);
+        }
+        if !self.errors.is_empty() {
+            reply.push("writeErrors", self.errors);
+        }
+        if !self.retried.is_empty() {
+            reply.push("retriedStmtIds", Value::Array(self.retried.into_iter().map(Value::Int32).collect()));
+        }
+        reply
+    }
+}
+
+/// Whether an error ends the whole command rather than one statement: the node cannot go on, or must not.
+pub fn ends_command(error: &Error) -> bool {
+    use document::error::{INTERRUPTION, NOT_PRIMARY};
+    error.is(INTERRUPTION | NOT_PRIMARY)
+        || error.code == document::codes::LOG_WRITE_FAILED
+        || error.code == document::codes::COLLECTION_UUID_MISMATCH
+}
+/// Whether an error ends an ordered *and* an unordered command's remaining statements: the router must target anew.
+pub fn is_stale(error: &Error) -> bool {
+    use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
+    error.is(STALE_DB_VERSION | STALE_SHARD_VERSION)
+}
+
+/// The statement id of the command's `index`-th statement: as given, or counted from 0.
+pub fn statement_id(op: &Operation, index: usize) -> i32 {
+    match op.session.as_ref().map(|s| s.stmt_ids.as_slice()) {
+        Some([first]) => first.saturating_add(index as i32),
+        Some(ids) if !ids.is_empty() => ids.get(index).copied().unwrap_or(-1),
+        _ => index as i32,
+    }
+}
+
+/// Whether the statement was executed before, under its session.
+pub fn executed_before(checkout: Option<&Checkout>, stmt: i32) -> Result<Option<EntryTime>> {
+    Ok(match checkout.map(|c| c.check(stmt)).transpose()? {
+        Some(Statement::AlreadyExecuted(at)) => Some(at),
+        _ => None,
+    })
+}
+
+/// `ordered`, which is true by default.
+pub fn ordered(body: Doc<'_>) -> bool {
+    !matches!(body.get("ordered"), Some(ValueRef::Boolean(false)))
+}
+
+/// Refuses an empty or oversized batch.
+pub fn check_batch(n: usize) -> Result<()> {
+    if !(1..=BATCH_MAX).contains(&n) {
+        bail!(INVALID_LENGTH, "Write batch sizes must be between 1 and {BATCH_MAX}. Got {n} operations.");
+    }
+    Ok(())
+}
+
+/// Refuses a command meant for another collection of this name (`collectionUUID`).
+pub fn check_uuid(body: Doc<'_>, slot: &crate::namespace::Slot) -> Result<()> {
+    let Some(expected) = body.get_present("collectionUUID").and_then(|v| v.as_uuid()) else { return Ok(()) };
+    let actual = slot.read_unchecked().collection.as_ref().map(|c| c.uuid());
+    if actual == Some(expected) {
+        return Ok(());
+    }
+    let (db, name) = storage::split_namespace(&slot.ns);
+    Err(document::err!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified").with_info(doc! {
+        "db": db, "collectionUUID": Value::uuid(expected), "expectedCollection": name, "actualCollection": Value::Null,
+    }))
+}
+
+/// Refuses writes of clients to namespaces that only the node itself writes.
+pub fn check_writable(ns: &str) -> Result<()> {
+    let (db, name) = storage::split_namespace(ns);
+    if name.starts_with("system.") && !writable_system(db, name) {
+        bail!(INVALID_NAMESPACE, "cannot write to '{ns}'");
+    }
+    if ns == "local.oplog.rs" {
+        bail!(INVALID_OPTIONS, "cannot write to '{ns}'");
+    }
+    Ok(())
+}
+
+fn writable_system(db: &str, name: &str) -> bool {
+    matches!(
+        name,
+        "system.js" | "system.users" | "system.roles" | "system.version" | "system.views" | "system.profile"
+    ) || (db == "config" && name == "system.sessions")
+        || name.starts_with("system.buckets.")
+        || db == "local"
+}

@@ -1,0 +1,325 @@
+//! One commit: changes to one namespace, applied to its trees and appended to the log under its latch.
+//!
+//! ```text
+//! gate (shared) -> database latch (shared) -> namespace latch (exclusive)
+//!   version and critical section checked
+//!   for each change:  prepare (may fail)  ->  apply to the trees  ->  stage its log entry
+//!   append all staged entries to the log; session table takes them in
+//! latches released; whoever must wait for durability waits now
+//! ```
+//!
+//! So the log has no holes, its order is the order of application, and whoever takes the latch after choosing a time T
+//! sees all that is at or before T.
+//!
+//! Invariant: between the first change to a tree and the append nothing fails. A closure that returns an error after
+//! it changed something has still committed those changes. A panic in between aborts the process ([`Committing`]).
+
+use crate::namespace::{OwnershipFilter, SlotState};
+use crate::operation::{Operation, SessionFields};
+use crate::{Node, namespace::Slot};
+use document::{Doc, DocBuf, Document, Result, Value, err};
+use protocol::session::EntryTime;
+use std::ops::Range;
+use std::sync::Arc;
+use storage::collection::{InsertPlan, UpdatePlan};
+use storage::entry::{Draft, EntryParts, O2, Op, SessionPart};
+use storage::log::{Appended, Class};
+use storage::{Collection, CollectionMeta, RecordId};
+
+/// What a change's log entry carries besides the change.
+#[derive(Clone, Copy, Default)]
+pub struct Origin<'a> {
+    /// The statement of a retryable write.
+    pub statement: Option<i32>,
+    /// Written by a migration or a range deletion.
+    pub from_migrate: bool,
+    /// More members of the entry, such as a findAndModify image.
+    pub more: Option<Doc<'a>>,
+}
+
+impl Origin<'_> {
+    pub const MIGRATION: Origin<'static> = Origin { statement: None, from_migrate: true, more: None };
+    pub fn statement(statement: Option<i32>) -> Origin<'static> {
+        Origin { statement, from_migrate: false, more: None }
+    }
+}
+
+struct Staged {
+    payload: Range<usize>,
+    statement: Option<i32>,
+}
+
+/// An open commit; made by [`Node::write`].
+pub struct WriteUnit<'a> {
+    pub node: &'a Node,
+    pub slot: &'a Slot,
+    pub state: &'a mut SlotState,
+    session: Option<&'a SessionFields>,
+    lsid: Option<DocBuf>,
+    /// Where the session's previous entry stands.
+    previous: (u64, i64),
+    filter: Option<Option<Arc<dyn OwnershipFilter>>>,
+    payloads: Vec<u8>,
+    staged: Vec<Staged>,
+    parts: EntryParts,
+    insert_plan: InsertPlan,
+    class: Class,
+    appended: Option<Appended>,
+}
+
+/// Aborts the process when it is dropped by a panic: trees may hold what the log does not.
+struct Committing;
+impl Drop for Committing {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("panic while committing: trees and log may differ, aborting");
+            std::process::abort();
+        }
+    }
+}
+
+impl Node {
+    /// Runs `f` as one commit on `ns`: versions checked, latch held exclusively. The answer carries where the log
+    /// stands behind the commit's entries; `None` when nothing was changed.
+    ///
+    /// # Errors
+    /// Stale versions, interrupts while waiting for a critical section, a failed log, and whatever `f` answers.
+    /// Changes `f` made before it failed are committed: [`Node::note_commit`] of the operation knows them.
+    pub async fn write<T>(
+        &self,
+        op: &Operation,
+        slot: &Slot,
+        f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Appended>)> {
+        self.log.admit(0).await.map_err(crate::log_failed)?;
+        slot.write(&self.gate, op, |state| {
+            let _committing = Committing;
+            let mut unit = WriteUnit::new(self, slot, state, op);
+            let out = f(&mut unit);
+            unit.finish();
+            let appended = unit.appended;
+            op.note_commit(appended.as_ref());
+            Ok((out?, appended))
+        })
+        .await
+    }
+}
+
+impl<'a> WriteUnit<'a> {
+    fn new(node: &'a Node, slot: &'a Slot, state: &'a mut SlotState, op: &'a Operation) -> WriteUnit<'a> {
+        let session = op.session.as_ref().filter(|s| s.txn_number.is_some());
+        let local = slot.ns.starts_with("local.");
+        WriteUnit {
+            node,
+            slot,
+            state,
+            session,
+            lsid: None,
+            previous: (0, -1),
+            filter: None,
+            payloads: Vec::new(),
+            staged: Vec::new(),
+            parts: EntryParts::default(),
+            insert_plan: InsertPlan::default(),
+            class: if local { Class::Local } else { Class::Oplog },
+            appended: None,
+        }
+    }
+
+    /// The collection, if there is one.
+    pub fn collection(&self) -> Option<&Collection> {
+        self.state.collection.as_ref()
+    }
+    /// # Errors
+    /// NamespaceNotFound (26).
+    pub fn existing(&self) -> Result<&Collection> {
+        self.collection().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", self.slot.ns))
+    }
+    fn existing_mut(&mut self) -> Result<&mut Collection> {
+        let ns = &self.slot.ns;
+        self.state.collection.as_mut().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))
+    }
+
+    /// Whether this shard owns the document; true where nothing is sharded. A write addresses only owned documents.
+    pub fn owns(&mut self, doc: Doc<'_>) -> bool {
+        let placement = &self.state.placement;
+        let filter = self.filter.get_or_insert_with(|| placement.as_ref().and_then(|p| p.filter()));
+        filter.as_ref().is_none_or(|f| f.owns(doc))
+    }
+
+    /// Inserts a document that has its `_id` first.
+    pub fn insert(&mut self, doc: Doc<'_>, origin: Origin<'_>) -> Result<RecordId> {
+        let ns = &self.slot.ns;
+        let collection = self
+            .state
+            .collection
+            .as_mut()
+            .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
+        let uuid = collection.uuid();
+        collection.prepare_insert_into(doc, &mut self.insert_plan)?;
+        let record = collection.insert_with(&mut self.insert_plan, doc);
+        let o2 = doc.element("_id").map_or(O2::None, O2::Id);
+        self.stage(Op::Insert, Some(uuid), o2, doc, origin);
+        self.observe(|o, ns| o.inserted(ns, doc));
+        Ok(record)
+    }
+
+    /// Replaces the document at `record` by `new`.
+    pub fn update(&mut self, record: RecordId, new: Doc<'_>, origin: Origin<'_>) -> Result<()> {
+        let collection = self.existing_mut()?;
+        let uuid = collection.uuid();
+        let plan: UpdatePlan = collection.prepare_update(record, new)?;
+        collection.update(record, plan, new);
+        let o2 = new.element("_id").map_or(O2::None, O2::Id);
+        self.stage(Op::Update, Some(uuid), o2, new, origin);
+        self.observe(|o, ns| o.updated(ns, new));
+        Ok(())
+    }
+
+    /// Removes the document at `record`; false when there is none.
+    pub fn delete(&mut self, record: RecordId, origin: Origin<'_>) -> Result<bool> {
+        let collection = self.existing_mut()?;
+        let uuid = collection.uuid();
+        let Some(old) = collection.get(record).map(|d| d.to_owned()) else { return Ok(false) };
+        collection.delete(record);
+        let id = document::DocWriter::build(|w| {
+            if let Some(e) = old.doc().element("_id") {
+                w.element(&e);
+            }
+        });
+        self.stage(Op::Delete, Some(uuid), O2::None, id.doc(), origin);
+        self.observe(|o, ns| o.deleted(ns, old.doc()));
+        Ok(true)
+    }
+
+    /// Makes the collection of this namespace and logs its creation. The caller has checked that there is none.
+    pub fn create_collection(&mut self, meta: CollectionMeta, from_migrate: bool) {
+        let mut o = Document::new();
+        o.push("create", meta.name());
+        for (name, value) in meta.options.iter() {
+            o.push(name, value.clone());
+        }
+        if meta.id_index {
+            o.insert("idIndex", document::doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" });
+        }
+        let uuid = meta.uuid;
+        self.state.install(Collection::new(meta));
+        self.command(Some(uuid), o, None, from_migrate);
+    }
+
+    /// Stages a command entry (`db.$cmd`) for a catalog change that the caller makes in the same unit.
+    pub fn command(&mut self, uuid: Option<[u8; 16]>, o: Document, o2: Option<Document>, from_migrate: bool) {
+        let ns = format!("{}.$cmd", self.slot.database.name);
+        let o = o.to_doc_buf();
+        let o2 = o2.map(|d| d.to_doc_buf());
+        let o2 = o2.as_ref().map_or(O2::None, |d| O2::Doc(d.doc()));
+        let draft = Draft { o2, from_migrate, ..Draft::new(Op::Command, &ns, uuid) };
+        stage_draft(&draft, o.doc(), None, &mut self.parts, &mut self.payloads, &mut self.staged);
+    }
+
+    /// A no-op entry that records a statement or a message.
+    pub fn noop(&mut self, o: Document, origin: Origin<'_>) {
+        let o = o.to_doc_buf();
+        self.stage(Op::Noop, None, O2::None, o.doc(), origin);
+    }
+
+    fn stage(&mut self, op: Op, uuid: Option<[u8; 16]>, o2: O2<'_>, o: Doc<'_>, origin: Origin<'_>) {
+        let statement = origin.statement.filter(|_| self.session.is_some());
+        let statements: &[i32] = statement.as_slice();
+        if statement.is_some() && self.lsid.is_none() {
+            self.lsid = self.session.map(|s| s.lsid.to_document().to_doc_buf());
+        }
+        let session = match (&self.lsid, statement.and(self.session)) {
+            (Some(lsid), Some(fields)) => Some(SessionPart {
+                lsid: lsid.doc(),
+                txn_number: fields.txn_number.unwrap_or(-1),
+                statements,
+                previous: self.previous,
+            }),
+            _ => None,
+        };
+        let draft = Draft {
+            o2,
+            session,
+            from_migrate: origin.from_migrate,
+            more: origin.more,
+            ..Draft::new(op, &self.slot.ns, uuid)
+        };
+        stage_draft(&draft, o, statement, &mut self.parts, &mut self.payloads, &mut self.staged);
+    }
+
+    fn observe(&self, f: impl Fn(&dyn crate::observer::WriteObserver, &str)) {
+        for observer in self.node.observers.of(&self.slot.ns) {
+            f(observer.as_ref(), &self.slot.ns);
+        }
+    }
+
+    /// Appends what is staged. Cannot fail.
+    fn finish(&mut self) {
+        if self.staged.is_empty() {
+            return;
+        }
+        let (staged, payloads) = (&self.staged, &self.payloads);
+        let mut times = Vec::with_capacity(if self.session.is_some() { staged.len() } else { 0 });
+        let keep_times = self.session.is_some();
+        let appended = self.node.log.append_with(self.class, staged.len(), |i, ts, out| {
+            out.extend(&payloads[staged[i].payload.clone()]);
+            if keep_times {
+                times.push(ts);
+            }
+        });
+        if let Some(fields) = self.session {
+            let wall = self.node.clock.now_millis();
+            let number = fields.txn_number.unwrap_or(-1);
+            for (s, ts) in staged.iter().zip(&times) {
+                if let Some(statement) = s.statement {
+                    let at = EntryTime { ts: *ts, term: appended.last.term };
+                    self.node.sessions.apply(fields.lsid, number, &[statement], at, wall);
+                }
+            }
+        }
+        self.appended = Some(appended);
+    }
+}
+
+fn stage_draft(
+    draft: &Draft<'_>,
+    o: Doc<'_>,
+    statement: Option<i32>,
+    parts: &mut EntryParts,
+    payloads: &mut Vec<u8>,
+    staged: &mut Vec<Staged>,
+) {
+    draft.encode(o, parts);
+    let start = payloads.len();
+    for slice in parts.slices(o) {
+        payloads.extend_from_slice(slice);
+    }
+    staged.push(Staged { payload: start..payloads.len(), statement });
+}
+
+/// One change of an atomic batch over several namespaces.
+#[derive(Clone, Debug)]
+pub enum BatchWrite {
+    Insert {
+        ns: String,
+        doc: Document,
+    },
+    /// Inserts, or replaces the document of this `_id`.
+    Put {
+        ns: String,
+        doc: Document,
+    },
+    Delete {
+        ns: String,
+        id: Value,
+    },
+}
+
+impl BatchWrite {
+    pub fn ns(&self) -> &str {
+        match self {
+            BatchWrite::Insert { ns, .. } | BatchWrite::Put { ns, .. } | BatchWrite::Delete { ns, .. } => ns,
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! update: statements `{q, u, upsert, multi, arrayFilters, collation, hint, sort, c}`.
+//!
+//! A statement that names its document by `_id` is evaluated under the latch. Any other finds its candidates outside,
+//! on a snapshot; under the latch each is fetched and matched again, and the update applied to what it is *now*. A
+//! single update whose candidates have all changed away searches again, so it misses no document that matched
+//! throughout.
+
+use super::insert::normalized;
+use super::statement::*;
+use super::unit::{Origin, WriteUnit};
+use crate::read::candidates::{Candidates, Search};
+use crate::{Node, Operation, Request, namespace::Slot};
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use query::matcher::Matcher;
+use query::planner::Hint;
+use query::sort::SortSpec;
+use query::update::{Outcome as Applied, Update};
+use std::time::{Duration, Instant};
+use storage::{CollectionMeta, RecordId};
+
+const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
+/// How often a single update or an upsert searches again after others changed what it had found.
+const SEARCHES_MAX: usize = 100;
+
+/// One parsed statement.
+pub struct UpdateStatement {
+    pub filter: Matcher,
+    /// `_id` when the filter pins it.
+    pub id: Option<Value>,
+    pub update: Update,
+    pub multi: bool,
+    pub upsert: bool,
+    pub sort: Option<SortSpec>,
+    pub hint: Option<Hint>,
+}
+
+/// What one statement did.
+#[derive(Default, Debug)]
+pub struct Done {
+    pub matched: i64,
+    pub modified: i64,
+    pub upserted: Option<Value>,
+}
+
+/// Runs an `update` command; answers the reply's members without `ok`.
+pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    check_writable(&ns)?;
+    node.check_write_concern(op)?;
+    let statements: Vec<Doc<'_>> = request.documents("updates").collect();
+    check_batch(statements.len())?;
+    let slot = node.namespaces.slot(&ns);
+    check_uuid(request.body, &slot)?;
+    let variables = crate::read::command_variables(node, request.body)?;
+    let bypass = request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy());
+    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let mut outcome = Outcome::default();
+    for (index, raw) in statements.iter().enumerate() {
+        let stmt = statement_id(op, index);
+        let done = match executed_before(checkout.as_ref(), stmt)? {
+            Some(at) => {
+                outcome.retried.push(stmt);
+                done_before(node, at)
+            }
+            None => match UpdateStatement::parse(node, *raw, &variables) {
+                Ok(s) => {
+                    if s.multi && op.is_retryable_write() {
+                        Err(err!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true"))
+                    } else {
+                        run(node, op, &slot, &s, stmt, bypass).await
+                    }
+                }
+                Err(e) => Err(e),
+            },
+        };
+        match done {
+            Ok(done) => {
+                outcome.n += done.matched + done.upserted.is_some() as i64;
+                outcome.modified += done.modified;
+                if let Some(id) = done.upserted {
+                    outcome.upserted.push(doc! { "index": index as i32, "_id": id });
+                }
+            }
+            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) => {
+                outcome.fail(index, &e);
+                if ordered(request.body) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(outcome.reply(true))
+}
+
+impl UpdateStatement {
+    pub fn parse(node: &Node, raw: Doc<'_>, variables: &Document) -> Result<UpdateStatement> {
+        for e in raw.iter() {
+            let known = [
+                "q",
+                "u",
+                "c",
+                "upsert",
+                "multi",
+                "collation",
+                "arrayFilters",
+                "hint",
+                "sort",
+                "upsertSupplied",
+                "sampleId",
+                "allowShardKeyUpdatesWithoutFullShardKeyInQuery",
+            ];
+            if !known.contains(&e.name()) {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field 'update.updates.{}' is an unknown field.", e.name());
+            }
+        }
+        let missing = |f: &str| {
+            err!(IDL_FAILED_TO_PARSE, "BSON field 'update.updates.{f}' is missing but a required field")
+        };
+        let q = raw.get("q").and_then(|v| v.as_document()).ok_or_else(|| missing("q"))?;
+        let u = raw.get("u").ok_or_else(|| missing("u"))?;
+        let mut variables = variables.clone();
+        for e in raw.get_document("c").into_iter().flatten() {
+            variables.insert(e.name(), e.value().to_value());
+        }
+        let context = node.parse_context(variables);
+        let filters: Vec<Document> = match raw.get("arrayFilters") {
+            Some(ValueRef::Array(a)) => {
+                a.iter().filter_map(|e| e.value().as_document()).map(|d| d.to_document()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let update = Update::parse(&u.to_value(), &filters, &context)?;
+        let multi = raw.get("multi").is_some_and(|v| v.truthy());
+        if multi && update.is_replacement() {
+            bail!(FAILED_TO_PARSE, "multi update is not supported for replacement-style update");
+        }
+        let sort = match raw.get_document("sort") {
+            Some(_) if multi => bail!(FAILED_TO_PARSE, "Cannot specify sort with multi=true"),
+            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?),
+            _ => None,
+        };
+        Ok(UpdateStatement {
+            id: crate::read::pinned_id(q),
+            filter: Matcher::parse(q, &context)?,
+            update,
+            multi,
+            upsert: raw.get("upsert").is_some_and(|v| v.truthy()),
+            sort,
+            hint: crate::read::parse_hint(raw)?,
+        })
+    }
+}
+
+fn done_before(node: &Node, at: protocol::session::EntryTime) -> Result<Done> {
+    let entry = node.entry_at(at)?;
+    Ok(match entry.doc().get_str("op") {
+        Some("i") => Done {
+            upserted: entry.doc().get_document("o").and_then(|o| o.get("_id")).map(|v| v.to_value()),
+            ..Done::default()
+        },
+        Some("u") => Done { matched: 1, modified: 1, upserted: None },
+        _ => Done { matched: 1, ..Done::default() },
+    })
+}
+
+/// Runs one statement.
+pub async fn run(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    s: &UpdateStatement,
+    stmt: i32,
+    bypass: bool,
+) -> Result<Done> {
+    if let Some(id) = s.id.as_ref().filter(|_| !s.multi) {
+        return by_id(node, op, slot, s, id, stmt, bypass).await;
+    }
+    if s.multi {
+        return many(node, op, slot, s, bypass).await;
+    }
+    for _ in 0..SEARCHES_MAX {
+        let mut changed_away = false;
+        let search = Search { filter: &s.filter, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+        let mut candidates = Candidates::open(node, op, slot, search).await?;
+        loop {
+            let records = candidates.next(op).await?;
+            if records.is_empty() {
+                break;
+            }
+            let (done, _) = node
+                .write(op, slot, |unit| {
+                    for record in &records {
+                        let done = update_record(unit, s, *record, stmt, bypass)?;
+                        if done.matched > 0 {
+                            return Ok(Some(done));
+                        }
+                        changed_away = true;
+                    }
+                    Ok(None)
+                })
+                .await?;
+            if let Some(done) = done {
+                return Ok(done);
+            }
+        }
+        if changed_away {
+            continue;
+        }
+        if !s.upsert {
+            // The versions are checked even where nothing is found: a stale router must not take this for an answer.
+            slot.read(op, |_| Ok(())).await?;
+            return Ok(Done::default());
+        }
+        match node.write(op, slot, |unit| insert_upsert(unit, s, stmt, bypass)).await {
+            Ok((done, _)) => return Ok(done),
+            Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(&s.filter, &e) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    bail!(WRITE_CONFLICT, "the documents this update matched kept changing")
+}
+
+async fn by_id(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    s: &UpdateStatement,
+    id: &Value,
+    stmt: i32,
+    bypass: bool,
+) -> Result<Done> {
+    let holder = id.to_holder();
+    let (done, _) = node
+        .write(op, slot, |unit| {
+            let found =
+                holder.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+            let done = match found {
+                Some(record) => update_record(unit, s, record, stmt, bypass)?,
+                None => Done::default(),
+            };
+            if done.matched == 0 && s.upsert {
+                return insert_upsert(unit, s, stmt, bypass);
+            }
+            Ok(done)
+        })
+        .await?;
+    Ok(done)
+}
+
+async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, bypass: bool) -> Result<Done> {
+    let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref() };
+    let mut candidates = Candidates::open(node, op, slot, search).await?;
+    let mut total = Done::default();
+    loop {
+        let records = candidates.next(op).await?;
+        if records.is_empty() {
+            break;
+        }
+        let mut next = 0;
+        while next < records.len() {
+            node.write(op, slot, |unit| {
+                let started = Instant::now();
+                while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
+                    let done = update_record(unit, s, records[next], -1, bypass)?;
+                    next += 1;
+                    total.matched += done.matched;
+                    total.modified += done.modified;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        tokio::task::yield_now().await;
+    }
+    if total.matched == 0 && s.upsert {
+        let (done, _) = node.write(op, slot, |unit| insert_upsert(unit, s, -1, bypass)).await?;
+        return Ok(done);
+    }
+    slot.read(op, |_| Ok(())).await?;
+    Ok(total)
+}
+
+/// Matches the record as it is now and updates it. Nothing matched when it is gone, changed away or not owned.
+fn update_record(
+    unit: &mut WriteUnit<'_>,
+    s: &UpdateStatement,
+    record: RecordId,
+    stmt: i32,
+    bypass: bool,
+) -> Result<Done> {
+    Ok(match change_record(unit, s, record, stmt, bypass, None)? {
+        None => Done::default(),
+        Some(Change { new: None, .. }) => Done { matched: 1, ..Done::default() },
+        Some(_) => Done { matched: 1, modified: 1, upserted: None },
+    })
+}
+
+/// A record before and after an update; `new` is `None` when the update left it as it was.
+pub struct Change {
+    pub old: DocBuf,
+    pub new: Option<DocBuf>,
+}
+
+/// What a findAndModify wants kept in the log entry, so that a retry can be answered.
+pub type Image<'a> = &'a dyn Fn(Doc<'_>, Doc<'_>) -> Document;
+
+/// As [`update_record`], handing out both images.
+pub fn change_record(
+    unit: &mut WriteUnit<'_>,
+    s: &UpdateStatement,
+    record: RecordId,
+    stmt: i32,
+    bypass: bool,
+    image: Option<Image<'_>>,
+) -> Result<Option<Change>> {
+    let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
+        return Ok(None);
+    };
+    let (matches, position) = s.filter.matches_with_position(old.doc())?;
+    if !matches || !unit.owns(old.doc()) {
+        return Ok(None);
+    }
+    let new = match s.update.apply(old.doc(), position, false)? {
+        Applied::NoOp => return Ok(Some(Change { old, new: None })),
+        Applied::Changed(new) => new,
+    };
+    check_size(new.doc())?;
+    if !unit.owns(new.doc()) {
+        return Err(would_change_owning_shard(unit, old.doc(), new.doc()));
+    }
+    if !bypass {
+        unit.check_validator(new.doc())?;
+    }
+    unit.check_capped_growth(old.doc(), new.doc())?;
+    let more = image.map(|f| f(old.doc(), new.doc()).to_doc_buf());
+    let origin = Origin {
+        statement: Some(stmt).filter(|s| *s >= 0),
+        from_migrate: false,
+        more: more.as_ref().map(|d| d.doc()),
+    };
+    unit.update(record, new.doc(), origin)?;
+    Ok(Some(Change { old, new: Some(new) }))
+}
+
+fn would_change_owning_shard(unit: &WriteUnit<'_>, old: Doc<'_>, new: Doc<'_>) -> document::Error {
+    err!(WOULD_CHANGE_OWNING_SHARD, "Document shard key value updates that cause the doc to move shards must be sent with write batch of size 1")
+        .with_info(doc! { "preImage": old, "postImage": new, "shouldUpsert": false, "ns": unit.slot.ns.as_str() })
+}
+
+fn check_size(new: Doc<'_>) -> Result<()> {
+    if new.bytes().len() > DOCUMENT_BYTES_MAX {
+        bail!(BSON_OBJECT_TOO_LARGE, "Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
+    }
+    Ok(())
+}
+
+fn insert_upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Done> {
+    let id = upsert(unit, s, stmt, bypass, None)?.get("_id").map(|v| v.to_value());
+    Ok(Done { matched: 0, modified: 0, upserted: Some(id.unwrap_or(Value::Null)) })
+}
+
+/// Inserts the document that the statement's filter and update describe; answers it.
+pub fn upsert(
+    unit: &mut WriteUnit<'_>,
+    s: &UpdateStatement,
+    stmt: i32,
+    bypass: bool,
+    image: Option<Image<'_>>,
+) -> Result<DocBuf> {
+    let fresh = s.update.upsert_document(&s.filter)?;
+    let stored = normalized(unit.node, fresh.doc(), false)?;
+    let doc = stored.doc();
+    if unit.state.view.is_some() {
+        bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
+    }
+    if !unit.owns(doc) {
+        return Err(err!(WOULD_CHANGE_OWNING_SHARD, "The upserted document belongs to another shard")
+            .with_info(doc! { "postImage": doc, "shouldUpsert": true, "ns": unit.slot.ns.as_str() }));
+    }
+    if unit.collection().is_none() {
+        let meta = CollectionMeta::new(unit.slot.ns.clone(), unit.node.new_uuid());
+        unit.create_collection(meta, false);
+    }
+    if !bypass {
+        unit.check_validator(doc)?;
+    }
+    let more = image.map(|f| f(Doc::empty(), doc).to_doc_buf());
+    let origin = Origin {
+        statement: Some(stmt).filter(|s| *s >= 0),
+        from_migrate: false,
+        more: more.as_ref().map(|d| d.doc()),
+    };
+    unit.insert(doc, origin)?;
+    unit.trim_capped()?;
+    Ok(doc.to_owned())
+}
+
+/// Whether a duplicate key met by an upsert is another's upsert of the same thing: the unique index's fields are
+/// exactly what the filter asks equality for. Then the search is worth repeating.
+pub fn upsert_may_retry(filter: &Matcher, error: &document::Error) -> bool {
+    let Some(pattern) = error.info.as_ref().and_then(|i| i.get_document("keyPattern")) else { return false };
+    let equalities = filter.equalities();
+    pattern.len() == equalities.len() && pattern.keys().all(|k| equalities.iter().any(|(path, _)| *path == k))
+}

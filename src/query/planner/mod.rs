@@ -1,6 +1,27 @@
 //! Which index, which ranges, which stages.
-use crate::matcher::Matcher;
-use document::{DocBuf, Document, Result, Value};
+//!
+//! ```text
+//! filter ──bounds──> intervals of each index field ──ranges──> byte ranges of encoded keys
+//!        ──candidates──> one for each index that helps ──rank──> Plan
+//! ```
+//!
+//! Every plan is right whatever the estimate: what the ranges do not decide stays in the plan's filter. Choosing is by rule (equality
+//! prefix, sort provided, range), not by trial, and costs about as much as looking a plan up would; hence no plan cache.
+
+pub mod bounds;
+mod candidates;
+mod partial;
+mod rank;
+mod ranges;
+#[cfg(test)]
+mod tests;
+
+pub use bounds::{Interval, Intervals};
+pub use ranges::KeyRange;
+
+use crate::matcher::{Matcher, Node};
+use crate::sort::SortSpec;
+use document::{DocBuf, Document, Result, Value, ValueRef, bail};
 
 /// What the planner knows of an index.
 #[derive(Clone, Debug, Default)]
@@ -16,28 +37,33 @@ pub struct IndexInfo {
     pub partial_filter: Option<DocBuf>,
 }
 
-/// A range of encoded keys. Bounds are prefixes: an inclusive bound takes in every key that begins with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRange {
-    pub lo: Vec<u8>,
-    pub lo_inclusive: bool,
-    pub hi: Vec<u8>,
-    pub hi_inclusive: bool,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     Forward,
     Backward,
 }
 
-/// An index scan: the ranges in the order they are to be walked.
+impl Direction {
+    pub fn reversed(self) -> Direction {
+        match self {
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
+        }
+    }
+}
+
+/// An index scan: the ranges in the order they are to be walked, each from its low end (forward) or its high end (backward).
 #[derive(Clone, Debug)]
 pub struct IndexScan {
     pub index: String,
     pub key: Document,
+    pub unique: bool,
+    pub sparse: bool,
+    pub partial: bool,
+    /// The scan can meet a record more than once; the executor drops repeats.
     pub multikey: bool,
     pub direction: Direction,
+    /// Disjoint.
     pub ranges: Vec<KeyRange>,
     /// `indexBounds` as explain prints them.
     pub bounds: Document,
@@ -48,42 +74,191 @@ pub struct IndexScan {
 pub enum Plan {
     /// No document can match.
     Eof,
-    CollScan {
-        direction: Direction,
-        filter: Matcher,
-    },
+    CollScan { direction: Direction, filter: Matcher },
     /// One document by `_id` equality; `filter` is what remains to check.
-    IdHack {
-        id: Value,
-        filter: Matcher,
-    },
-    /// Scan, fetch, check `filter`. A multikey scan meets a record more than once: the executor drops repeats.
-    Index {
-        scan: IndexScan,
-        filter: Matcher,
-    },
+    IdHack { id: Value, filter: Matcher },
+    /// Scan, fetch, check `filter`.
+    Index { scan: IndexScan, filter: Matcher },
     /// The union of the branches, a record once.
     Or(Vec<Plan>),
-    /// A blocking sort of the input.
-    Sort(Box<Plan>),
+    /// A blocking sort of the input by the request's sort, whose pattern this is.
+    Sort { input: Box<Plan>, pattern: Document },
 }
 
-#[derive(Clone, Debug)]
+impl Plan {
+    /// Whether the plan ends in a blocking sort.
+    pub fn needs_sort(&self) -> bool {
+        matches!(self, Plan::Sort { .. })
+    }
+    /// Below the sort, if there is one.
+    pub fn access(&self) -> &Plan {
+        match self {
+            Plan::Sort { input, .. } => input.access(),
+            other => other,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub enum Hint {
     Name(String),
     Key(Document),
     Natural(Direction),
 }
 
+impl Hint {
+    /// The `hint` of a command: an index's name, its key pattern, or `{$natural: 1 | -1}`.
+    pub fn parse(v: ValueRef<'_>) -> Result<Hint> {
+        match v {
+            ValueRef::String(name) => Ok(Hint::Name(name.to_string())),
+            ValueRef::Document(d) => match d.get("$natural") {
+                Some(n) => match n.as_i64() {
+                    Some(1) => Ok(Hint::Natural(Direction::Forward)),
+                    Some(-1) => Ok(Hint::Natural(Direction::Backward)),
+                    _ => bail!(BAD_VALUE, "$natural hint must be 1 or -1"),
+                },
+                None => Ok(Hint::Key(d.to_document())),
+            },
+            _ => bail!(FAILED_TO_PARSE, "Hint must be a string or an object"),
+        }
+    }
+}
+
 /// What is asked of the planner.
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub filter: &'a Matcher,
-    pub sort: Option<&'a crate::sort::SortSpec>,
+    pub sort: Option<&'a SortSpec>,
     pub hint: Option<&'a Hint>,
     pub indexes: &'a [IndexInfo],
+    /// Inclusive lower and exclusive upper bounds on the hinted index's key; both empty in almost every query.
+    pub min: Option<&'a Document>,
+    pub max: Option<&'a Document>,
+}
+
+impl<'a> Request<'a> {
+    pub fn new(filter: &'a Matcher, indexes: &'a [IndexInfo]) -> Request<'a> {
+        Request { filter, sort: None, hint: None, indexes, min: None, max: None }
+    }
 }
 
 /// The plan for a query; errors are the real server's (BadValue for a hint that names no index).
 pub fn plan(request: &Request<'_>) -> Result<Plan> {
-    Ok(Plan::CollScan { direction: Direction::Forward, filter: request.filter.clone() })
+    let sort = request.sort.filter(|s| !s.is_empty());
+    let natural = request.sort.and_then(|s| s.natural());
+    if request.min.is_some() || request.max.is_some() {
+        return with_sort(candidates::min_max(request)?, sort);
+    }
+    let hinted = match request.hint {
+        Some(Hint::Natural(direction)) => return with_sort(scan(request, *direction), sort),
+        Some(hint) => Some(hinted_index(hint, request.indexes)?),
+        None => None,
+    };
+    if request.filter.is_always_false() {
+        return Ok(Plan::Eof);
+    }
+    if let Some(index) = hinted {
+        return candidates::forced(request.filter, sort, index);
+    }
+    if let Some(direction) = natural {
+        return Ok(scan(request, direction));
+    }
+    if let Some(plan) = id_hack(request.filter) {
+        return Ok(plan);
+    }
+    let found = candidates::all(request.filter, sort, request.indexes);
+    if let Some(best) = rank::best(found) {
+        let plan = Plan::Index { scan: best.scan, filter: best.filter };
+        return if best.provides_sort { Ok(plan) } else { with_sort(plan, sort) };
+    }
+    let plan = union(request).unwrap_or_else(|| scan(request, Direction::Forward));
+    with_sort(plan, sort)
+}
+
+fn scan(request: &Request<'_>, direction: Direction) -> Plan {
+    Plan::CollScan { direction, filter: request.filter.clone() }
+}
+
+fn with_sort(plan: Plan, sort: Option<&SortSpec>) -> Result<Plan> {
+    Ok(match sort {
+        Some(s) if !matches!(plan, Plan::Eof) => Plan::Sort { input: Box::new(plan), pattern: s.to_document() },
+        _ => plan,
+    })
+}
+
+fn hinted_index<'a>(hint: &Hint, indexes: &'a [IndexInfo]) -> Result<&'a IndexInfo> {
+    let found = indexes.iter().find(|i| match hint {
+        Hint::Name(name) => i.name == *name,
+        Hint::Key(key) => same_key(&i.key, key),
+        Hint::Natural(_) => false,
+    });
+    match found {
+        Some(index) if !index.hidden => Ok(index),
+        _ => bail!(
+            BAD_VALUE,
+            "error processing query: planner returned error :: caused by :: hint provided does not correspond to an existing index"
+        ),
+    }
+}
+
+fn same_key(a: &Document, b: &Document) -> bool {
+    a.len() == b.len()
+        && a.iter().zip(b.iter()).all(|((n, x), (m, y))| n == m && document::compare::values_equal(x, y))
+}
+
+/// A query for one `_id`. Sorting one document is no work.
+fn id_hack(filter: &Matcher) -> Option<Plan> {
+    let conjuncts = filter.root().conjuncts();
+    for (i, node) in conjuncts.iter().enumerate() {
+        let Node::Leaf(leaf) = node else { continue };
+        if &*leaf.path.text != "_id" {
+            continue;
+        }
+        let Some(value) = leaf.test.equality() else { continue };
+        if matches!(value, ValueRef::Array(_) | ValueRef::Regex(..)) {
+            continue;
+        }
+        let filter = match conjuncts.len() {
+            1 => Matcher::always(),
+            _ => residual(conjuncts, |j| j != i),
+        };
+        return Some(Plan::IdHack { id: value.to_value(), filter });
+    }
+    None
+}
+
+/// The conjunction of those conjuncts whose position `keep` accepts.
+fn residual(conjuncts: &[Node], keep: impl Fn(usize) -> bool) -> Matcher {
+    let kept: Vec<Node> = conjuncts.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, n)| n.clone()).collect();
+    Matcher::from_node(Node::and(kept), DocBuf::new())
+}
+
+/// A disjunction whose every branch an index answers.
+fn union(request: &Request<'_>) -> Option<Plan> {
+    let conjuncts = request.filter.root().conjuncts();
+    let (at, branches) = conjuncts.iter().enumerate().find_map(|(i, n)| match n {
+        Node::Or(branches) => Some((i, branches)),
+        _ => None,
+    })?;
+    let mut plans = Vec::with_capacity(branches.len());
+    for branch in branches {
+        let mut nodes: Vec<Node> = vec![branch.clone()];
+        nodes.extend(conjuncts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone()));
+        let filter = Matcher::from_node(Node::and(nodes), DocBuf::new());
+        if filter.is_always_false() {
+            continue;
+        }
+        plans.push(match id_hack(&filter) {
+            Some(plan) => plan,
+            None => match rank::best(candidates::all(&filter, None, request.indexes)) {
+                Some(best) => Plan::Index { scan: best.scan, filter: best.filter },
+                None => union(&Request { filter: &filter, ..*request })?,
+            },
+        });
+    }
+    match plans.len() {
+        0 => Some(Plan::Eof),
+        1 => plans.pop(),
+        _ => Some(Plan::Or(plans)),
+    }
 }

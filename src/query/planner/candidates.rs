@@ -1,0 +1,321 @@
+//! For each index the scan it would give.
+
+use super::bounds::{self, Intervals};
+use super::ranges::{self, FieldKind, KeyRange};
+use super::{Direction, IndexInfo, IndexScan, Plan, Request, partial, residual};
+use crate::matcher::{Leaf, Matcher, Node, Test};
+use crate::sort::SortSpec;
+use crate::text;
+use document::{Document, Result, Value, bail};
+
+/// A scan of one index and what it is worth.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub scan: IndexScan,
+    pub filter: Matcher,
+    pub provides_sort: bool,
+    pub unique: bool,
+    /// Leading fields held to one value.
+    pub equalities: usize,
+    /// Fields after those that are bounded otherwise.
+    pub other_bounds: usize,
+    pub fields: usize,
+}
+
+impl Candidate {
+    pub fn is_bounded(&self) -> bool {
+        self.equalities + self.other_bounds > 0
+    }
+}
+
+/// A conjunct that bounds a path.
+struct Bound<'a> {
+    path: String,
+    intervals: Intervals,
+    /// The conjunct's position in the filter, unless the bound is only a consequence of it.
+    conjunct: Option<usize>,
+    _leaf: &'a Leaf,
+}
+
+/// What the filter says of paths.
+fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
+    let mut out = Vec::new();
+    for (i, node) in filter.root().conjuncts().iter().enumerate() {
+        match node {
+            Node::Leaf(leaf) => collect_leaf(leaf, "", Some(i), &mut out),
+            Node::Not(inner) => {
+                if let Node::Leaf(leaf) = &**inner
+                    && let Some(intervals) = bounds::of_negation(&leaf.test)
+                {
+                    out.push(Bound { path: leaf.path.text.to_string(), intervals, conjunct: None, _leaf: leaf });
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: &mut Vec<Bound<'a>>) {
+    let path = format!("{prefix}{}", leaf.path.text);
+    if let Test::ElemMatchObject(node) = &leaf.test {
+        let below = format!("{path}.");
+        for child in node.conjuncts() {
+            if let Node::Leaf(inner) = child {
+                collect_leaf(inner, &below, None, out);
+            }
+        }
+        return;
+    }
+    if let Some(mut intervals) = bounds::of_test(&leaf.test) {
+        if conjunct.is_none() {
+            intervals.exact = false;
+        }
+        out.push(Bound { path, intervals, conjunct, _leaf: leaf });
+    }
+}
+
+/// The candidates among `indexes`: those that bound something or provide the sort.
+pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> Vec<Candidate> {
+    let bounds = collect(filter);
+    indexes
+        .iter()
+        .filter(|index| !index.hidden)
+        .filter_map(|index| {
+            let candidate = candidate(filter, &bounds, sort, index)?;
+            let useful = candidate.is_bounded() || candidate.provides_sort;
+            (useful && holds_all(filter, &bounds, index)).then_some(candidate)
+        })
+        .collect()
+}
+
+/// Whether every document the query can match is in the index.
+fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool {
+    if let Some(wanted) = &index.partial_filter {
+        return partial::implies(filter, wanted.doc());
+    }
+    // A sparse index leaves out documents that have none of its fields.
+    !index.sparse || index.key.keys().any(|path| bounds.iter().any(|b| b.path == path && !b.intervals.takes_missing))
+}
+
+/// The plan a hint asks for.
+pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
+    let bounds = collect(filter);
+    let Some(c) = candidate(filter, &bounds, sort, index) else {
+        bail!(
+            NO_QUERY_EXECUTION_PLANS,
+            "error processing query: planner returned error :: caused by :: No query solutions"
+        );
+    };
+    if let Some(wanted) = &index.partial_filter
+        && !partial::implies(filter, wanted.doc())
+    {
+        bail!(
+            NO_QUERY_EXECUTION_PLANS,
+            "error processing query: planner returned error :: caused by :: No query solutions"
+        );
+    }
+    let plan = Plan::Index { scan: c.scan, filter: c.filter };
+    if c.provides_sort { Ok(plan) } else { super::with_sort(plan, sort) }
+}
+
+fn candidate(filter: &Matcher, bounds: &[Bound<'_>], sort: Option<&SortSpec>, index: &IndexInfo) -> Option<Candidate> {
+    let kinds: Vec<FieldKind> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect::<Option<_>>()?;
+    if index.key.keys().any(|path| path.contains("$**")) {
+        return None;
+    }
+    let mut fields: Vec<Intervals> = Vec::with_capacity(kinds.len());
+    let mut used: Vec<Vec<usize>> = Vec::with_capacity(kinds.len());
+    let mut bounded_roots: Vec<&str> = Vec::new();
+    for (path, kind) in index.key.keys().zip(&kinds) {
+        let root = path.split('.').next().unwrap_or(path);
+        // In a multikey index two paths into one array may be satisfied by different elements, which are different keys.
+        let (intervals, conjuncts) = if index.multikey && bounded_roots.contains(&root) {
+            (Intervals::everything(), Vec::new())
+        } else {
+            for_field(path, bounds, index.multikey)
+        };
+        if !intervals.is_everything() {
+            bounded_roots.push(root);
+        }
+        let hashed = *kind == FieldKind::Hashed;
+        // The hash of null stands for missing too, and equal numbers of different hashes do not exist.
+        let unusable = hashed && !intervals.is_points();
+        fields.push(if unusable { Intervals::everything() } else { intervals });
+        used.push(if unusable { Vec::new() } else { conjuncts });
+    }
+    let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&fields).collect();
+    let (mut key_ranges, decided) = ranges::build(&pairs);
+    let exact = |i: usize| fields[i].exact && kinds[i] != FieldKind::Hashed;
+    let dropped: Vec<usize> = (0..decided).filter(|i| exact(*i)).flat_map(|i| used[i].iter().copied()).collect();
+    let equalities = fields.iter().take_while(|f| f.is_single_point()).count();
+    let other_bounds = fields[equalities..decided.max(equalities)].iter().filter(|f| !f.is_everything()).count();
+    let direction = sort.and_then(|s| sort_direction(s, index, &kinds, &fields));
+    if direction == Some(Direction::Backward) {
+        key_ranges.reverse();
+    }
+    let conjuncts = filter.root().conjuncts();
+    let remaining = if dropped.is_empty() { filter.clone() } else { residual(conjuncts, |i| !dropped.contains(&i)) };
+    Some(Candidate {
+        scan: IndexScan {
+            index: index.name.clone(),
+            key: index.key.clone(),
+            unique: index.unique,
+            sparse: index.sparse,
+            partial: index.partial_filter.is_some(),
+            multikey: index.multikey,
+            direction: direction.unwrap_or(Direction::Forward),
+            ranges: key_ranges,
+            bounds: print(index, &kinds, &fields, direction == Some(Direction::Backward)),
+        },
+        filter: remaining,
+        provides_sort: direction.is_some(),
+        unique: index.unique,
+        equalities,
+        other_bounds,
+        fields: fields.len(),
+    })
+}
+
+/// The intervals of one field and the conjuncts they stand for. In a multikey index the values that satisfy two predicates may be
+/// different ones, so only one predicate can bound the scan: the narrowest.
+fn for_field(path: &str, bounds: &[Bound<'_>], multikey: bool) -> (Intervals, Vec<usize>) {
+    let mut out = Intervals::everything();
+    let mut conjuncts = Vec::new();
+    let mut any = false;
+    for b in bounds.iter().filter(|b| b.path == path) {
+        if !any {
+            (out, any) = (b.intervals.clone(), true);
+            conjuncts.extend(b.conjunct);
+        } else if !multikey {
+            out = out.intersect(&b.intervals);
+            conjuncts.extend(b.conjunct);
+        } else if narrower(&b.intervals, &out) {
+            out = b.intervals.clone();
+            conjuncts.clear();
+            conjuncts.extend(b.conjunct);
+        }
+    }
+    (out, conjuncts)
+}
+
+fn narrower(a: &Intervals, b: &Intervals) -> bool {
+    let width = |i: &Intervals| match i {
+        i if i.is_single_point() => 0,
+        i if i.is_points() => 1,
+        i if i.is_everything() => 3,
+        _ => 2,
+    };
+    width(a) < width(b)
+}
+
+/// The direction in which the index delivers the sort; `None` when it does not.
+fn sort_direction(sort: &SortSpec, index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Option<Direction> {
+    if index.multikey {
+        return None;
+    }
+    let paths: Vec<&str> = index.key.keys().collect();
+    let fixed = |path: &str| paths.iter().zip(fields).any(|(p, f)| *p == path && f.is_single_point());
+    let mut direction = None;
+    let mut at = 0;
+    for (path, descending) in sort.components() {
+        if fixed(path) {
+            continue;
+        }
+        while at < paths.len() && paths[at] != path && fields[at].is_single_point() {
+            at += 1;
+        }
+        if at >= paths.len() || paths[at] != path || kinds[at] == FieldKind::Hashed {
+            return None;
+        }
+        let same = *descending == (kinds[at] == FieldKind::Descending);
+        let wanted = if same { Direction::Forward } else { Direction::Backward };
+        if direction.is_some_and(|d| d != wanted) {
+            return None;
+        }
+        direction = Some(wanted);
+        at += 1;
+    }
+    // Several points on a field before the sorted ones give several runs, each in order.
+    let in_one_run = (0..at).all(|i| fields[i].is_single_point() || sort.components().iter().any(|(p, _)| *p == paths[i]));
+    if !in_one_run {
+        return None;
+    }
+    Some(direction.unwrap_or(Direction::Forward))
+}
+
+/// `indexBounds` in the words of the real server.
+fn print(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals], backward: bool) -> Document {
+    let mut out = Document::new();
+    for ((path, kind), intervals) in index.key.keys().zip(kinds).zip(fields) {
+        let turned = (*kind == FieldKind::Descending) != backward;
+        let mut list: Vec<Value> = intervals
+            .list
+            .iter()
+            .map(|i| {
+                let value = |v: &Value| match kind {
+                    FieldKind::Hashed if i.is_point() => document::hash::hash64_value(v).to_string(),
+                    _ => text::owned(v),
+                };
+                let (lo, hi) = (value(&i.lo), value(&i.hi));
+                let (first, first_in, last, last_in) = match turned {
+                    true => (hi, i.hi_inclusive, lo, i.lo_inclusive),
+                    false => (lo, i.lo_inclusive, hi, i.hi_inclusive),
+                };
+                let (open, close) = (if first_in { '[' } else { '(' }, if last_in { ']' } else { ')' });
+                Value::from(format!("{open}{first}, {last}{close}"))
+            })
+            .collect();
+        if turned {
+            list.reverse();
+        }
+        out.push(path, Value::Array(list));
+    }
+    out
+}
+
+/// A scan between explicit `min` and `max` keys of the hinted index.
+pub fn min_max(request: &Request<'_>) -> Result<Plan> {
+    let Some(hint) = request.hint else {
+        bail!(51173, "When using min()/max() a hint of which index to use must be provided");
+    };
+    let index = super::hinted_index(hint, request.indexes)?;
+    let kinds: Option<Vec<FieldKind>> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect();
+    let Some(kinds) = kinds else {
+        bail!(51174, "The index chosen cannot be used with min()/max()");
+    };
+    let key = |d: &Document| -> Result<Vec<u8>> {
+        if d.len() != index.key.len() || !d.keys().eq(index.key.keys()) {
+            bail!(51174, "The index chosen is not compatible with min/max");
+        }
+        let holder: Vec<(FieldKind, Intervals)> = kinds
+            .iter()
+            .copied()
+            .zip(d.iter().map(|(_, v)| Intervals { list: vec![super::Interval::point(v.clone())], exact: true, takes_missing: false }))
+            .collect();
+        let pairs: Vec<(FieldKind, &Intervals)> = holder.iter().map(|(k, i)| (*k, i)).collect();
+        Ok(ranges::build(&pairs).0.into_iter().next().map(|r| r.lo).unwrap_or_default())
+    };
+    let mut range = KeyRange::everything();
+    if let Some(min) = request.min {
+        range.lo = key(min)?;
+    }
+    if let Some(max) = request.max {
+        (range.hi, range.hi_inclusive) = (key(max)?, false);
+    }
+    let mut bounds = Document::new();
+    bounds.push("startKey", request.min.cloned().unwrap_or_default());
+    bounds.push("endKey", request.max.cloned().unwrap_or_default());
+    let scan = IndexScan {
+        index: index.name.clone(),
+        key: index.key.clone(),
+        unique: index.unique,
+        sparse: index.sparse,
+        partial: index.partial_filter.is_some(),
+        multikey: index.multikey,
+        direction: Direction::Forward,
+        ranges: vec![range],
+        bounds,
+    };
+    Ok(Plan::Index { scan, filter: request.filter.clone() })
+}

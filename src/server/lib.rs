@@ -1,1 +1,27 @@
-//! server
+//! The shell of the processes: options, logs, listeners, connections, the command table and the dispatcher.
+//!
+//! ```text
+//! listener -> connection -> dispatch -> commands/*        one task per connection, one request at a time on it
+//! ```
+//!
+//! A [`service::Service`] is one process node (a `mongod` or a `mongos`); `tessera up` runs several in one process, so
+//! nothing a command reads or sets is static: parameters, counters, log rings and fail points belong to the service.
+//!
+//! To add a command: one file under `commands/` with its rows in a `pub const ROWS: &[Command]`, and one line in
+//! [`commands::TABLES`].
+
+pub mod commands;
+pub mod connection;
+pub mod counters;
+pub mod dispatch;
+pub mod listener;
+pub mod log;
+pub mod operations;
+pub mod options;
+pub mod process;
+pub mod service;
+pub mod topology;
+pub mod up;
+
+pub use dispatch::{Command, Context, Reply, Request, Roles};
+pub use service::{Running, Service};

@@ -1,0 +1,131 @@
+//! Fail points: `configureFailPoint`, `waitForFailPoint`, and `failCommand`, which the dispatcher asks about every
+//! command. They exist only on a node started with `enableTestCommands=1`.
+
+use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
+use document::{Document, Error, Result, Value, bail, doc};
+use node::failpoints::Mode;
+use std::time::Duration;
+
+pub const ROWS: &[Command] = &[
+    Command::sync("configureFailPoint", Roles::ALL, configure)
+        .admin_only()
+        .test_only()
+        .help("Sets a fail point."),
+    Command::future("waitForFailPoint", Roles::ALL, |c, r, reply| Box::pin(wait(c, r, reply)))
+        .admin_only()
+        .test_only()
+        .help("Waits until a fail point has been entered."),
+];
+
+fn configure(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let name = name(request)?;
+    let mode = request.get("mode").ok_or_else(|| request.missing("mode"))?.to_value();
+    let mode = Mode::parse(&mode)?;
+    let data = request.document("data")?.map(|d| d.to_document()).unwrap_or_default();
+    let entered = context.service.failpoints.configure(name, mode, data);
+    let attr = doc! { "failPointName": name, "failPoint": context.service.failpoints.describe(name) };
+    context.service.log.warning("-", 23829, &context.connection.name(), "Set failpoint", attr);
+    reply.fields(&doc! { "count": entered });
+    Ok(())
+}
+
+fn name<'a>(request: &Request<'a>) -> Result<&'a str> {
+    match request.target().as_str() {
+        Some(name) if !name.is_empty() => Ok(name),
+        _ => bail!(TYPE_MISMATCH, "expected the name of a fail point"),
+    }
+}
+
+async fn wait(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let name = name(request)?;
+    let times = request.integer("timesEntered")?.ok_or_else(|| request.missing("timesEntered"))?;
+    context.operation.interruptible(context.service.failpoints.wait_entered(name, times)).await
+}
+
+/// What a `failCommand` point says about this request; `None` when it does not concern it.
+fn applies(context: &Context, request: &Request<'_>, data: &Document) -> bool {
+    let listed = |field: &str, text: &str| {
+        data.get_array(field).is_some_and(|names| names.iter().any(|n| n.as_str() == Some(text)))
+    };
+    if matches!(request.command.name, "configureFailPoint" | "waitForFailPoint") {
+        return false;
+    }
+    // A handshake is failed only by name, since drivers send it on their own.
+    if !listed("failCommands", request.command.name) && !listed("failCommands", request.name) {
+        let all = data.get_bool("failAllCommands") == Some(true);
+        if !all {
+            return false;
+        }
+    }
+    if let Some(app) = data.get_str("appName")
+        && context.connection.client.app_name.lock().as_deref() != Some(app)
+    {
+        return false;
+    }
+    let internal = context.connection.client.internal.load(std::sync::atomic::Ordering::Relaxed);
+    if internal && data.get_bool("failInternalCommands") != Some(true) {
+        return false;
+    }
+    match data.get_str("namespace") {
+        Some(ns) => request.namespace().is_ok_and(|n| n == ns),
+        None => true,
+    }
+}
+
+/// `failCommand` before the handler: block, close the connection, or answer an error.
+pub async fn before(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let points = &context.service.failpoints;
+    // A point with only a write concern error acts after the command.
+    let acts = |d: &Document| acts_before(d) && applies(context, request, d);
+    let Some(data) = points.should_with("failCommand", acts) else { return Ok(()) };
+    if data.get("blockConnection").is_some_and(Value::truthy) {
+        let ms = data.get_i64("blockTimeMS").unwrap_or(0).clamp(0, 3_600_000) as u64;
+        context.operation.interruptible(tokio::time::sleep(Duration::from_millis(ms))).await?;
+    }
+    if data.get("closeConnection").is_some_and(Value::truthy) {
+        reply.after = After::Vanish;
+        return Ok(());
+    }
+    match data.get_i64("errorCode") {
+        Some(code) => Err(error(code, &data)),
+        None => Ok(()),
+    }
+}
+
+fn acts_before(data: &Document) -> bool {
+    let is_set = |name: &str| data.get(name).is_some_and(Value::truthy);
+    data.contains_key("errorCode")
+        || is_set("closeConnection")
+        || is_set("blockConnection")
+        || !data.contains_key("writeConcernError")
+}
+
+fn error(code: i64, data: &Document) -> Error {
+    let code = i32::try_from(code).unwrap_or(document::codes::UNKNOWN_ERROR);
+    let message = data.get_str("errmsg").unwrap_or("Failing command via 'failCommand' failpoint");
+    let mut error = Error::new(code, message);
+    let mut info = data.get_document("errorExtraInfo").cloned().unwrap_or_default();
+    // Labels given replace those the server would choose, an empty list included. They may be any text.
+    if let Some(labels) = data.get_array("errorLabels").filter(|l| !l.is_empty()) {
+        info.push("errorLabels", Value::Array(labels.clone()));
+    }
+    if !info.is_empty() {
+        error = error.with_info(info);
+    }
+    error
+}
+
+/// `failCommand` after the handler: adds a write concern error to a reply that succeeded.
+pub fn after(context: &Context, request: &Request<'_>, result: Result<()>, reply: &mut Reply) -> Result<()> {
+    result?;
+    let acts = |d: &Document| !acts_before(d) && applies(context, request, d);
+    if let Some(data) = context.service.failpoints.should_with("failCommand", acts) {
+        if let Some(Value::Document(error)) = data.get("writeConcernError") {
+            reply.fields(&doc! { "writeConcernError": error.clone() });
+        }
+        if let Some(labels) = data.get_array("errorLabels") {
+            reply.fields(&doc! { "errorLabels": Value::Array(labels.clone()) });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! `hello` and its legacy forms: who this node is, what it can, and a way to wait until that changes.
+//!
+//! With `topologyVersion` and `maxAwaitTimeMS` the node answers when its version differs from the one given, or when
+//! the time is up. If the client set exhaustAllowed, the connection then goes on answering by itself.
+
+use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
+use crate::options::MAX_WIRE_VERSION;
+use crate::topology::{Membership, State, TopologyVersion};
+use document::{Doc, Document, Result, ValueRef, bail, doc};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use wire::limits::{MAX_MESSAGE, MAX_USER_DOCUMENT};
+use wire::op_compressed::negotiate;
+
+pub const ROWS: &[Command] = &[
+    Command::future("hello", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, false)))
+        .no_auth()
+        .stable_api()
+        .help("Describes this node; waits for a change if asked to."),
+    Command::future("isMaster", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, true)))
+        .aliases(&["ismaster"])
+        .no_auth()
+        .stable_api()
+        .help("The older form of hello."),
+];
+
+/// The largest batch of a write command.
+pub const MAX_WRITE_BATCH: i32 = 100_000;
+
+async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy: bool) -> Result<()> {
+    let wait = Wait::parse(request)?;
+    read_handshake(context, request)?;
+    let mut state = context.service.topology.state();
+    if let Some(wait) = &wait {
+        state = wait_for_change(context, wait, state).await?;
+    }
+    if state.quiescing {
+        bail!(SHUTDOWN_IN_PROGRESS, "The server is in quiesce mode and will shut down");
+    }
+    let fields = describe(context, request, &state, legacy);
+    reply.fields(&fields);
+    if wait.is_some() && request.exhaust_allowed {
+        context.service.connections.exhaust_hellos.increment();
+        reply.after = After::Again;
+    }
+    Ok(())
+}
+
+struct Wait {
+    known: TopologyVersion,
+    longest: Duration,
+}
+
+impl Wait {
+    fn parse(request: &Request<'_>) -> Result<Option<Wait>> {
+        let (version, time) = (request.get("topologyVersion"), request.get("maxAwaitTimeMS"));
+        let (version, time) = match (version, time) {
+            (None, None) => return Ok(None),
+            (Some(version), Some(time)) => (version, time),
+            (Some(_), None) => {
+                bail!(31368, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+            }
+            (None, Some(_)) => {
+                bail!(31368, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+            }
+        };
+        let document =
+            version.as_document().ok_or_else(|| request.wrong_type("topologyVersion", version, "object"))?;
+        let (id, counter) = (document.get("processId"), document.get("counter").and_then(|v| v.as_i64()));
+        let (Some(ValueRef::ObjectId(process_id)), Some(counter)) = (id, counter) else {
+            bail!(TYPE_MISMATCH, "topologyVersion must have a processId and a counter");
+        };
+        if counter < 0 {
+            bail!(31372, "topologyVersion must have a non-negative counter");
+        }
+        match time.as_i64() {
+            Some(ms) if ms >= 0 => {
+                let longest = Duration::from_millis(ms as u64);
+                Ok(Some(Wait { known: TopologyVersion { process_id, counter }, longest }))
+            }
+            _ => bail!(31373, "maxAwaitTimeMS must be a non-negative integer"),
+        }
+    }
+}
+
+/// Waits while the node's version is the one the client knows.
+async fn wait_for_change(context: &Context, wait: &Wait, state: State) -> Result<State> {
+    if state.version.process_id != wait.known.process_id {
+        return Ok(state);
+    }
+    if wait.known.counter > state.version.counter {
+        bail!(
+            31382,
+            "Received a topology version with counter: {} which is greater than the server topology version counter: {}",
+            wait.known.counter,
+            state.version.counter
+        );
+    }
+    let mut changes = context.service.topology.subscribe();
+    context.service.connections.awaiting.increment();
+    let changed = async {
+        // The sender lives as long as the service, so waiting can only end by a change.
+        let _ = changes.wait_for(|s| s.version.counter > wait.known.counter).await;
+    };
+    let waited = context.operation.interruptible(tokio::time::timeout(wait.longest, changed)).await;
+    context.service.connections.awaiting.add(-1);
+    waited?.ok();
+    Ok(context.service.topology.state())
+}
+
+/// What the client says of itself; the first hello of a connection carries it.
+fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
+    let client = &context.connection.client;
+    if let Some(metadata) = request.get("client").and_then(|v| v.as_document()) {
+        let mut slot = client.metadata.lock();
+        if slot.is_none() {
+            let metadata = metadata.to_document();
+            *client.app_name.lock() =
+                metadata.get_path("application.name").and_then(|v| v.as_str()).map(str::to_string);
+            let attr = doc! {
+                "remote": client.remote.as_str(), "client": context.connection.name(), "doc": metadata.clone(),
+            };
+            context.service.log.info("NETWORK", 51800, &context.connection.name(), "client metadata", attr);
+            *slot = Some(metadata);
+        }
+    }
+    if request.get("internalClient").is_some_and(|v| v.as_document().is_some()) {
+        client.internal.store(true, Ordering::Relaxed);
+    }
+    if let Some(theirs) = request.get("compression").and_then(|v| v.as_array()) {
+        *context.connection.compressors.lock() = common(context, theirs).into_iter().collect();
+    }
+    Ok(())
+}
+
+fn common(context: &Context, theirs: Doc<'_>) -> Vec<wire::Compressor> {
+    negotiate(&context.service.options.compressors, theirs)
+}
+
+fn describe(context: &Context, request: &Request<'_>, state: &State, legacy: bool) -> Document {
+    let service = &context.service;
+    // "hello" sent as OP_QUERY or with a legacy name answers under the name that was used.
+    let mut d = doc! { "helloOk": true };
+    d.push("topologyVersion", state.version.to_document());
+    d.0.extend(state.membership.hello_fields(legacy));
+    if service.role == Roles::CONFIG {
+        d.push("configsvr", 2);
+    }
+    if matches!(*state.membership, Membership::Member(_))
+        && let Some(last) = service.times().and_then(|t| t.last_write())
+    {
+        d.push("lastWrite", last.to_document());
+    }
+    d.push("maxBsonObjectSize", MAX_USER_DOCUMENT as i32);
+    d.push("maxMessageSizeBytes", MAX_MESSAGE as i32);
+    d.push("maxWriteBatchSize", MAX_WRITE_BATCH);
+    d.push("localTime", document::Value::DateTime(crate::log::now_millis()));
+    d.push(
+        "logicalSessionTimeoutMinutes",
+        service.parameters.int("localLogicalSessionTimeoutMinutes") as i32,
+    );
+    d.push("connectionId", i32::try_from(context.connection.id).unwrap_or(i32::MAX));
+    d.push("minWireVersion", 0);
+    d.push("maxWireVersion", MAX_WIRE_VERSION);
+    d.push("readOnly", false);
+    if let Some(theirs) = request.get("compression").and_then(|v| v.as_array()) {
+        let names: Vec<String> = common(context, theirs).into_iter().map(|c| c.name().to_string()).collect();
+        if !names.is_empty() {
+            d.push("compression", names);
+        }
+    }
+    d
+}

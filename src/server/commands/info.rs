@@ -1,0 +1,139 @@
+//! What the node is made of: ping, buildInfo, hostInfo, getCmdLineOpts, features, whatsmyuri, isdbgrid and the like.
+
+use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::log::now_millis;
+use crate::options;
+use document::{Document, Result, Value, doc};
+
+pub const ROWS: &[Command] = &[
+    Command::sync("ping", Roles::ALL, |_, _, _| Ok(())).no_auth().stable_api().help("Answers ok."),
+    Command::sync("buildInfo", Roles::ALL, |_, _, reply| {
+        reply.fields(&options::build_info());
+        Ok(())
+    })
+    .aliases(&["buildinfo"])
+    .no_auth()
+    .help("Version and build of this server."),
+    Command::sync("hostInfo", Roles::ALL, host_info).help("The machine this node runs on."),
+    Command::sync("getCmdLineOpts", Roles::ALL, command_line)
+        .admin_only()
+        .help("The options this node was started with."),
+    Command::sync("features", Roles::ALL, |_, _, reply| {
+        reply.fields(&doc! { "oidMachine": 0 });
+        Ok(())
+    })
+    .no_auth()
+    .help("Reports build-level features."),
+    Command::sync("whatsmyuri", Roles::ALL, |context, _, reply| {
+        reply.writer().string("you", &context.connection.client.remote);
+        Ok(())
+    })
+    .no_auth()
+    .help("The address this connection comes from."),
+    Command::sync("isdbgrid", Roles::ROUTER, |context, _, reply| {
+        reply.fields(&doc! { "isdbgrid": 1, "hostname": context.service.host.as_str() });
+        Ok(())
+    })
+    .no_auth()
+    .help("Tells a router from other nodes."),
+    Command::sync("netstat", Roles::ROUTER, |_, _, reply| {
+        reply.fields(&doc! { "configserver": "", "isdbgrid": 1 });
+        Ok(())
+    })
+    .admin_only()
+    .help("Router connectivity."),
+    Command::sync("lockInfo", Roles::MONGOD, |_, _, reply| {
+        reply.fields(&doc! { "lockInfo": [] });
+        Ok(())
+    })
+    .admin_only()
+    .help("Long locks that are held now."),
+    Command::sync("getShardMap", Roles::STANDALONE.or(Roles::REPLSET), |_, _, reply| {
+        reply.fields(&doc! { "map": {}, "hosts": {}, "connStrings": {} });
+        Ok(())
+    })
+    .admin_only()
+    .help("The shards this node knows; none outside a cluster."),
+];
+
+fn host_info(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let (os, kernel) = crate::process::operating_system();
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as i32;
+    let cpu = cpu_info();
+    reply.fields(&doc! {
+        "system": {
+            "currentTime": Value::DateTime(now_millis()),
+            "hostname": context.service.host.as_str(),
+            "cpuAddrSize": 64,
+            "memSizeMB": memory_mb(),
+            "memLimitMB": memory_mb(),
+            "numCores": cores,
+            "numCoresAvailableToProcess": cores,
+            "numPhysicalCores": cores,
+            "numCpuSockets": 1,
+            "cpuArch": std::env::consts::ARCH,
+            "numaEnabled": false,
+            "numNumaNodes": 1,
+        },
+        "os": { "type": "Linux", "name": os, "version": kernel.as_str() },
+        "extra": {
+            "versionString": kernel.as_str(),
+            "libcVersion": "",
+            "versionSignature": "",
+            "kernelVersion": kernel.trim_start_matches("Kernel "),
+            "cpuString": cpu.0,
+            "cpuFrequencyMHz": cpu.1,
+            "cpuFeatures": "",
+            "pageSize": 4096i64,
+            "numPages": (memory_mb() * 256) as i32,
+            "maxOpenFiles": open_files_max(),
+        },
+    });
+    Ok(())
+}
+
+/// Model and frequency of the first processor.
+fn cpu_info() -> (String, String) {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        text.lines()
+            .find(|l| l.starts_with(name))
+            .and_then(|l| l.split_once(':'))
+            .map(|(_, v)| v.trim().to_string())
+            .unwrap_or_default()
+    };
+    (field("model name"), field("cpu MHz"))
+}
+
+/// The machine's memory in MiB.
+pub fn memory_mb() -> i64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|l| l.strip_prefix("MemTotal:"));
+    total.and_then(|l| l.split_whitespace().next()?.parse::<i64>().ok()).unwrap_or(0) / 1024
+}
+
+fn open_files_max() -> i32 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills the struct it is given.
+    match unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } {
+        0 => i32::try_from(limit.rlim_cur).unwrap_or(i32::MAX),
+        _ => 0,
+    }
+}
+
+fn command_line(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let options = &context.service.options;
+    let mut parsed: Document = options.parsed.clone();
+    // Passwords of certificate files are not shown.
+    if let Some(Value::Document(net)) = parsed.get_mut("net")
+        && let Some(Value::Document(tls)) = net.get_mut("tls")
+    {
+        for name in ["certificateKeyFilePassword", "clusterPassword"] {
+            if tls.contains_key(name) {
+                tls.insert(name, "<password>");
+            }
+        }
+    }
+    reply.fields(&doc! { "argv": options.argv.clone(), "parsed": parsed });
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! `listCommands`: the table, as this node answers it.
+
+use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
+use document::{Document, Result, doc};
+
+pub const ROWS: &[Command] = &[Command::sync("listCommands", Roles::ALL, run)
+    .no_auth()
+    .stable_api()
+    .help("The commands of this node.")];
+
+fn run(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let service = &context.service;
+    let mut rows: Vec<&Command> = service
+        .commands()
+        .rows()
+        .iter()
+        .copied()
+        .filter(|row| row.is_implemented() && service.answers(row))
+        .collect();
+    rows.sort_by_key(|row| row.name);
+    let mut commands = Document::new();
+    for row in rows {
+        commands.push(row.name, describe(row));
+    }
+    reply.fields(&doc! { "commands": commands });
+    Ok(())
+}
+
+fn describe(row: &Command) -> Document {
+    let versions = if row.stable_api { vec!["1".to_string()] } else { Vec::new() };
+    let mut d = doc! {
+        "help": row.help,
+        "requiresAuth": row.requires_auth,
+        "secondaryOk": !row.primary_only,
+        "adminOnly": row.admin_only,
+        "apiVersions": versions,
+        "deprecatedApiVersions": [],
+    };
+    if row.kind == Kind::Read {
+        d.push("secondaryOverrideOk", true);
+    }
+    d
+}

@@ -1,0 +1,118 @@
+//! `getParameter`, `setParameter`, `setFeatureCompatibilityVersion`.
+
+use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::options::FEATURE_COMPATIBILITY_VERSION;
+use document::{Document, Result, Value, ValueRef, bail, doc};
+use node::parameters::Parameter;
+
+pub const ROWS: &[Command] = &[
+    Command::sync("getParameter", Roles::ALL, get).admin_only().help("Values of server parameters."),
+    Command::sync("setParameter", Roles::ALL, set).admin_only().help("Sets a server parameter."),
+    Command::sync("setFeatureCompatibilityVersion", Roles::ALL, set_fcv)
+        .admin_only()
+        .help("Sets the feature compatibility version; only the current one exists."),
+];
+
+/// One parameter as `getParameter` shows it.
+struct Shown {
+    name: String,
+    value: Value,
+    row: Option<&'static Parameter>,
+}
+
+fn all(context: &Context) -> Vec<Shown> {
+    let service = &context.service;
+    let known = service.parameters.all().into_iter().map(|(name, value, row)| Shown { name, value, row });
+    let mut shown: Vec<Shown> = known.collect();
+    // The feature compatibility version belongs to data, which a router does not have.
+    if !service.is_router() {
+        shown.push(Shown {
+            name: "featureCompatibilityVersion".to_string(),
+            value: Value::Document(doc! { "version": FEATURE_COMPATIBILITY_VERSION }),
+            row: None,
+        });
+    }
+    shown.push(Shown { name: "authSchemaVersion".to_string(), value: Value::Int32(5), row: None });
+    shown.sort_by(|a, b| a.name.cmp(&b.name));
+    shown
+}
+
+fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let (mut every, mut details) = (matches!(request.target(), ValueRef::String("*")), false);
+    let (mut at_startup, mut at_runtime) = (false, false);
+    if let ValueRef::Document(options) = request.target() {
+        let is_set = |name: &str| options.get(name).is_some_and(|v| v.truthy());
+        (every, details) = (is_set("allParameters"), is_set("showDetails"));
+        (at_startup, at_runtime) = (is_set("setAtStartup"), is_set("setAtRuntime"));
+    }
+    let wanted = |shown: &Shown| {
+        every
+            || (at_startup && shown.row.is_some_and(|r| r.at_startup))
+            || (at_runtime && shown.row.is_some_and(|r| r.at_runtime))
+            || request.body.iter().skip(1).any(|e| e.name() == shown.name)
+    };
+    let found: Vec<Shown> = all(context).into_iter().filter(wanted).collect();
+    if found.is_empty() {
+        bail!(INVALID_OPTIONS, "no option found to get");
+    }
+    let mut fields = Document::new();
+    for shown in found {
+        let value = if details { describe(&shown) } else { shown.value };
+        fields.push(shown.name, value);
+    }
+    reply.fields(&fields);
+    Ok(())
+}
+
+fn describe(shown: &Shown) -> Value {
+    let (startup, runtime) = shown.row.map_or((false, false), |r| (r.at_startup, r.at_runtime));
+    Value::Document(doc! {
+        "value": shown.value.clone(), "settableAtRuntime": runtime, "settableAtStartup": startup,
+    })
+}
+
+fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let service = &context.service;
+    let fields = request.body.iter().skip(1).filter(|e| !crate::dispatch::generic::is_generic(e.name()));
+    let fields: Vec<_> = fields.collect();
+    if fields.is_empty() {
+        bail!(INVALID_OPTIONS, "no option found to set, use help:true to see options ");
+    }
+    for element in fields {
+        let (name, value) = (element.name(), element.value().to_value());
+        let was = service.parameters.set_at_runtime(name, &value)?;
+        let attr = doc! { "parameterName": name, "newValue": value, "oldValue": was.clone() };
+        service.log.info(
+            "COMMAND",
+            23435,
+            &context.connection.name(),
+            "Successfully set parameter to new value",
+            attr,
+        );
+        reply.fields(&doc! { "was": was });
+    }
+    service.apply_log_level();
+    Ok(())
+}
+
+fn set_fcv(_: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let Some(version) = request.target().as_str() else {
+        return Err(request.wrong_type("setFeatureCompatibilityVersion", request.target(), "string"));
+    };
+    if request.bool("confirm")? != Some(true) {
+        bail!(
+            7369100,
+            "Once you have upgraded to {version}, you will not be able to downgrade FCV and binary version without \
+             support assistance. Please re-run this command with 'confirm: true' to acknowledge this and continue \
+             with the FCV upgrade."
+        );
+    }
+    if version != FEATURE_COMPATIBILITY_VERSION {
+        bail!(
+            BAD_VALUE,
+            "Invalid feature compatibility version value '{version}'; expected '{FEATURE_COMPATIBILITY_VERSION}'. See \
+             https://docs.mongodb.com/master/release-notes/8.0-compatibility/#feature-compatibility."
+        );
+    }
+    Ok(())
+}

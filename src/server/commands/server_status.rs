@@ -1,0 +1,273 @@
+//! `serverStatus`: a table of sections. A counter here moves when what it counts happens; [`CONSTANTS`] names those
+//! that do not.
+
+use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::log::now_millis;
+use crate::options::{Program, VERSION};
+use crate::topology::Membership;
+use document::{Document, Result, Value, doc};
+
+pub const ROWS: &[Command] = &[
+    Command::sync("serverStatus", Roles::ALL, run).help("Counters and state of this node."),
+    Command::sync("getDiagnosticData", Roles::ALL, diagnostic_data)
+        .admin_only()
+        .help("A sample of diagnostics."),
+];
+
+/// Fields that are always the same, because what they describe does not exist here.
+pub const CONSTANTS: &[&str] = &[
+    "asserts.warning",
+    "asserts.msg",
+    "asserts.tripwire",
+    "asserts.rollovers",
+    "connections.threaded",
+    "connections.limitExempt",
+    "extra_info.input_blocks",
+    "extra_info.output_blocks",
+    "globalLock.currentQueue",
+    "network.numSlowDNSOperations",
+    "network.numSlowSSLOperations",
+    "opcountersRepl",
+    "opLatencies.transactions",
+    "wiredTiger.cache.tracked dirty bytes in the cache",
+];
+
+/// One section: its name, where it exists, whether it is shown unasked, and what it says.
+pub struct Section {
+    pub name: &'static str,
+    pub roles: Roles,
+    pub default: bool,
+    pub build: fn(&Context) -> Value,
+}
+
+const fn section(name: &'static str, build: fn(&Context) -> Value) -> Section {
+    Section { name, roles: Roles::ALL, default: true, build }
+}
+
+/// The table. Other rooms' sections are rows here too.
+pub const SECTIONS: &[Section] = &[
+    section("asserts", asserts),
+    section("connections", connections),
+    section("electionMetrics", |_| Value::Document(Document::new())),
+    section("extra_info", extra_info),
+    section("globalLock", global_lock),
+    section("logicalSessionRecordCache", sessions),
+    section("mem", memory),
+    section("metrics", metrics),
+    section("network", network),
+    section("opLatencies", |c| c.service.counters.latencies().into()),
+    section("opcounters", |c| c.service.counters.operations.to_document().into()),
+    Section { name: "opcountersRepl", roles: Roles::SETS, default: true, build: opcounters_repl },
+    Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
+    section("security", |_| doc! { "authentication": { "mechanisms": {} } }.into()),
+    Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },
+    section("transportSecurity", |_| {
+        doc! { "1.0": 0i64, "1.1": 0i64, "1.2": 0i64, "1.3": 0i64, "unknown": 0i64 }.into()
+    }),
+    Section { name: "wiredTiger", roles: Roles::MONGOD, default: true, build: wired_tiger },
+];
+
+/// All that are asked for: the default sections but those given as false or 0, and others given as true or 1.
+fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    reply.fields(&status(context, |name| request.body.get(name).map(|v| v.truthy())));
+    Ok(())
+}
+
+/// The whole document. `asked` says what the request says of a section by name.
+pub fn status(context: &Context, asked: impl Fn(&str) -> Option<bool>) -> Document {
+    let mut d = head(context);
+    let none = asked("none") == Some(true);
+    let all = asked("all") == Some(true);
+    for section in SECTIONS {
+        let shown = asked(section.name).unwrap_or((section.default && !none) || all);
+        if shown && section.roles.contains(context.service.role) {
+            d.push(section.name, (section.build)(context));
+        }
+    }
+    d
+}
+
+fn head(context: &Context) -> Document {
+    let service = &context.service;
+    let uptime = service.uptime();
+    doc! {
+        "host": service.host.as_str(),
+        "version": VERSION,
+        "process": service.program.name(),
+        "service": Value::Array(vec![Value::from(if service.program == Program::Mongos { "router" } else { "shard" })]),
+        "pid": i64::from(std::process::id()),
+        "uptime": uptime.as_secs_f64(),
+        "uptimeMillis": uptime.as_millis() as i64,
+        "uptimeEstimate": uptime.as_secs() as i64,
+        "localTime": Value::DateTime(now_millis()),
+    }
+}
+
+fn asserts(context: &Context) -> Value {
+    let a = &context.service.counters.asserts;
+    doc! {
+        "regular": a.regular.get() as i32, "warning": a.warning.get() as i32, "msg": a.message.get() as i32,
+        "user": a.user.get() as i32, "tripwire": 0, "rollovers": 0,
+    }
+    .into()
+}
+
+fn connections(context: &Context) -> Value {
+    let service = &context.service;
+    let c = &service.connections;
+    let current = c.current.get();
+    doc! {
+        "current": current as i32,
+        "available": (service.options.max_connections as i64 - current) as i32,
+        "totalCreated": c.total.get() as i32,
+        "rejected": c.rejected.get() as i32,
+        "active": service.operations.active() as i32,
+        "threaded": current as i32,
+        "exhaustIsMaster": 0i64,
+        "exhaustHello": c.exhaust_hellos.get(),
+        "awaitingTopologyChanges": c.awaiting.get(),
+    }
+    .into()
+}
+
+fn extra_info(_: &Context) -> Value {
+    // SAFETY: an all-zero rusage is a valid value of that plain struct, which the call then fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let micros = |t: libc::timeval| t.tv_sec * 1_000_000 + t.tv_usec;
+    doc! {
+        "note": "fields vary by platform",
+        "user_time_us": micros(usage.ru_utime),
+        "system_time_us": micros(usage.ru_stime),
+        "maximum_resident_set_kb": usage.ru_maxrss,
+        "input_blocks": usage.ru_inblock,
+        "output_blocks": usage.ru_oublock,
+        "page_reclaims": usage.ru_minflt,
+        "page_faults": usage.ru_majflt,
+        "voluntary_context_switches": usage.ru_nvcsw,
+        "involuntary_context_switches": usage.ru_nivcsw,
+    }
+    .into()
+}
+
+fn global_lock(context: &Context) -> Value {
+    let active = context.service.operations.active() as i32;
+    doc! {
+        "totalTime": context.service.uptime().as_micros() as i64,
+        "currentQueue": { "total": 0, "readers": 0, "writers": 0 },
+        "activeClients": { "total": active, "readers": active, "writers": 0 },
+    }
+    .into()
+}
+
+fn sessions(context: &Context) -> Value {
+    let current = context.service.operations.connections();
+    let active =
+        current.iter().filter(|c| c.current.lock().as_ref().is_some_and(|o| o.operation.session.is_some()));
+    doc! { "activeSessionsCount": active.count() as i32 }.into()
+}
+
+/// Resident and virtual memory in MiB.
+fn memory(_: &Context) -> Value {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = text.split_whitespace().map(|n| n.parse::<i64>().unwrap_or(0));
+    let (virtual_pages, resident_pages) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    doc! {
+        "bits": 64, "resident": (resident_pages / 256) as i32, "virtual": (virtual_pages / 256) as i32,
+        "supported": true,
+    }
+    .into()
+}
+
+fn metrics(context: &Context) -> Value {
+    let service = &context.service;
+    let c = &service.counters;
+    doc! {
+        "commands": c.commands_document(service.commands(), |row| service.answers(row)),
+        "document": {
+            "deleted": c.documents.deleted.get(), "inserted": c.documents.inserted.get(),
+            "returned": c.documents.returned.get(), "updated": c.documents.updated.get(),
+        },
+        "queryExecutor": {
+            "scanned": c.documents.keys_scanned.get(), "scannedObjects": c.documents.scanned.get(),
+        },
+        "cursor": { "timedOut": 0i64, "open": { "noTimeout": 0i64, "pinned": 0i64, "total": 0i64 } },
+        "ttl": { "deletedDocuments": 0i64, "passes": 0i64 },
+        "operation": { "scanAndOrder": 0i64, "writeConflicts": 0i64 },
+    }
+    .into()
+}
+
+fn network(context: &Context) -> Value {
+    let n = &context.service.counters.network;
+    doc! {
+        "bytesIn": n.bytes_in.get(), "bytesOut": n.bytes_out.get(),
+        "physicalBytesIn": n.bytes_in.get(), "physicalBytesOut": n.bytes_out.get(),
+        "numSlowDNSOperations": n.slow_dns.get(), "numSlowSSLOperations": n.slow_ssl.get(),
+        "numRequests": n.requests.get(),
+    }
+    .into()
+}
+
+fn opcounters_repl(_: &Context) -> Value {
+    crate::counters::Operations::default().to_document().into()
+}
+
+fn repl(context: &Context) -> Value {
+    let service = &context.service;
+    let state = service.topology.state();
+    let mut d = doc! { "topologyVersion": state.version.to_document() };
+    d.0.extend(state.membership.hello_fields(false));
+    if let Membership::Member(_) = &*state.membership
+        && let Some(last) = service.times().and_then(|t| t.last_write())
+    {
+        d.push("lastWrite", last.to_document());
+    }
+    d.push("rbid", 1);
+    d.into()
+}
+
+fn storage_engine(_: &Context) -> Value {
+    doc! {
+        "name": "wiredTiger", "supportsCommittedReads": true, "oldestRequiredTimestampForCrashRecovery": document::Timestamp::default(),
+        "supportsPendingDrops": true, "dropPendingIdents": 0i64, "supportsSnapshotReadConcern": true,
+        "readOnly": false, "persistent": true, "backupCursorOpen": false,
+    }
+    .into()
+}
+
+/// The cache fields that mongostat reads: all memory of the process counts as cache, none of it is dirty.
+fn wired_tiger(context: &Context) -> Value {
+    let resident = match memory(context) {
+        Value::Document(d) => d.get_i64("resident").unwrap_or(0) * 1024 * 1024,
+        _ => 0,
+    };
+    let configured = context.service.options.cache_bytes.map_or_else(
+        || super::info::memory_mb() * 1024 * 1024 / 2,
+        |bytes| i64::try_from(bytes).unwrap_or(i64::MAX),
+    );
+    doc! {
+        "uri": "statistics:",
+        "cache": {
+            "bytes currently in the cache": resident,
+            "maximum bytes configured": configured,
+            "tracked dirty bytes in the cache": 0i64,
+        },
+    }
+    .into()
+}
+
+fn diagnostic_data(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let start = Value::DateTime(now_millis());
+    let status = status(context, |_| None);
+    let end = Value::DateTime(now_millis());
+    reply.fields(&doc! { "data": {
+        "start": start.clone(),
+        "serverStatus": status,
+        "end": end,
+    } });
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Logical sessions as clients manage them: start, refresh, end, kill.
+//!
+//! A session exists as soon as a client uses its id, so starting one only makes an id up. Refreshing and ending are
+//! accepted for any id.
+
+use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use document::{Result, Value, bail, codes, doc};
+use node::operation::SessionId;
+
+pub const ROWS: &[Command] = &[
+    Command::sync("startSession", Roles::ALL, start).no_auth().stable_api().help("Makes a session."),
+    Command::sync("refreshSessions", Roles::ALL, |_, request, _| ids(request).map(drop))
+        .stable_api()
+        .help("Keeps sessions alive."),
+    Command::sync("endSessions", Roles::ALL, |_, request, _| ids(request).map(drop))
+        .no_auth()
+        .stable_api()
+        .help("Says that sessions are no longer used."),
+    Command::sync("killSessions", Roles::ALL, kill).stable_api().help("Ends the operations of sessions."),
+    Command::sync("killAllSessions", Roles::ALL, kill_all)
+        .help("Ends the operations of all sessions of users."),
+    Command::sync("killAllSessionsByPattern", Roles::ALL, kill_all).help("Ends the operations of sessions."),
+    Command::sync("refreshLogicalSessionCacheNow", Roles::ALL, |_, _, _| Ok(()))
+        .admin_only()
+        .test_only()
+        .help("Writes the session cache through at once."),
+    Command::sync("reapLogicalSessionCacheNow", Roles::ALL, |_, _, _| Ok(()))
+        .admin_only()
+        .test_only()
+        .help("Forgets expired sessions at once."),
+];
+
+/// Sessions in one command, as many as the real server takes.
+const SESSIONS_MAX: usize = 10_000;
+
+fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let id = uuid::Uuid::new_v4().into_bytes();
+    let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes") as i32;
+    reply.fields(&doc! { "id": { "id": Value::uuid(id) }, "timeoutMinutes": minutes });
+    Ok(())
+}
+
+/// The session ids in the first field of the command.
+fn ids(request: &Request<'_>) -> Result<Vec<SessionId>> {
+    let target = request.target();
+    let list = target.as_array().ok_or_else(|| request.wrong_type(request.command.name, target, "array"))?;
+    let mut ids = Vec::new();
+    for element in list.iter() {
+        let value = element.value();
+        let whole =
+            || request.wrong_type(&format!("{}.{}", request.command.name, element.name()), value, "object");
+        ids.push(SessionId::parse(value.as_document().ok_or_else(whole)?)?);
+        if ids.len() > SESSIONS_MAX {
+            bail!(BAD_VALUE, "Too many session IDs received");
+        }
+    }
+    Ok(ids)
+}
+
+fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let ids = ids(request)?;
+    kill_where(context, |id| ids.contains(id));
+    Ok(())
+}
+
+fn kill_all(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
+    kill_where(context, |_| true);
+    Ok(())
+}
+
+/// Ends the operations of other connections whose session is chosen.
+fn kill_where(context: &Context, chosen: impl Fn(&SessionId) -> bool) {
+    for connection in context.service.operations.connections() {
+        let current = connection.current.lock().clone();
+        if let Some(current) = current
+            && current.operation.id != context.operation.id
+            && current.operation.session.as_ref().is_some_and(|s| chosen(&s.lsid))
+        {
+            current.operation.kill(codes::INTERRUPTED);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! One connection: requests in, replies out, one at a time.
+//!
+//! ```text
+//! OP_QUERY  hello only -> OP_REPLY          every other command: error 352, the connection goes on
+//! OP_MSG    -> OP_MSG                       moreToCome set: the request is run and nothing is answered
+//! exhaust   OP_MSG -> OP_MSG moreToCome, OP_MSG moreToCome, ... until a reply without the flag
+//! malformed -> the protocol's error where it has one, then the connection closes
+//! ```
+//! A reply is compressed as its request was, and has a checksum if its request had one.
+
+use crate::dispatch::{After, Outcome, Sequence, dispatch};
+use crate::operations::Current;
+use crate::service::Service;
+use document::{Doc, DocBuf, DocWriter};
+use node::operation::ClientInfo;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use wire::header::op_code;
+use wire::op_compressed::{Codecs, compress_in_place};
+use wire::op_msg::{CHECKSUM_PRESENT, MORE_TO_COME};
+use wire::{Compressor, CompressorSet, FrameError, FrameReader, Limits, Message, OpMsg, OpQuery, encode};
+
+/// A reply buffer that grew beyond this is not kept for the next reply.
+const KEPT_CAPACITY: usize = 1024 * 1024;
+
+/// What a connection is and has said of itself.
+pub struct Connection {
+    pub id: i64,
+    pub client: Arc<ClientInfo>,
+    /// Set while a request runs.
+    pub current: Mutex<Option<Current>>,
+    /// What hello negotiated; requests may use it from the next message on.
+    pub compressors: Mutex<CompressorSet>,
+    pub over_unix_socket: bool,
+    /// The user that authenticated, once authentication exists.
+    pub user: Mutex<Option<String>>,
+    task: std::sync::OnceLock<tokio::task::AbortHandle>,
+}
+
+impl Connection {
+    pub fn new(id: i64, remote: String, over_unix_socket: bool) -> Connection {
+        let client = ClientInfo { connection_id: id, remote, ..ClientInfo::default() };
+        Connection {
+            id,
+            client: Arc::new(client),
+            current: Mutex::default(),
+            compressors: Mutex::default(),
+            over_unix_socket,
+            user: Mutex::default(),
+            task: std::sync::OnceLock::new(),
+        }
+    }
+    /// `conn12`, as logs and currentOp name it.
+    pub fn name(&self) -> String {
+        format!("conn{}", self.id)
+    }
+    pub fn set_task(&self, task: tokio::task::AbortHandle) {
+        let _ = self.task.set(task);
+    }
+    /// Ends the connection at its next await.
+    pub fn abort(&self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+}
+
+/// Serves a connection until either side ends it.
+pub async fn serve<R, W>(service: Arc<Service>, connection: Arc<Connection>, reader: R, writer: W)
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut session = Session {
+        frames: FrameReader::new(reader),
+        writer,
+        out: Vec::new(),
+        codecs: Codecs::default(),
+        next_id: 0,
+        service,
+        connection,
+    };
+    session.run().await;
+}
+
+struct Session<R, W> {
+    frames: FrameReader<R>,
+    writer: W,
+    /// The outgoing message, built in place; kept between replies.
+    out: Vec<u8>,
+    codecs: Codecs,
+    next_id: i32,
+    service: Arc<Service>,
+    connection: Arc<Connection>,
+}
+
+/// Whether the loop goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Read,
+    Close,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
+    async fn run(&mut self) {
+        loop {
+            let message = match self.frames.read(&Limits::STANDARD).await {
+                Ok(message) => message,
+                Err(error) => return self.refuse(error).await,
+            };
+            let next = match message {
+                Message::Msg(msg) => self.message(msg).await,
+                Message::Query(query) => self.query(query).await,
+                Message::Reply(_) => Next::Close,
+            };
+            if next == Next::Close {
+                return;
+            }
+            if self.out.capacity() > KEPT_CAPACITY {
+                self.out = Vec::new();
+            }
+        }
+    }
+
+    /// Answers a malformed message where the protocol has an answer. The caller closes.
+    async fn refuse(&mut self, error: FrameError) {
+        if let FrameError::Malformed(malformed) = error {
+            self.service.counters.assertion(&malformed.error);
+            self.service.log.line(
+                crate::log::Severity::Info,
+                "NETWORK",
+                22988,
+                &self.connection.name(),
+                "Error receiving request from client. Ending connection from remote",
+                &document::doc! {
+                    "error": { "code": malformed.code(), "codeName": malformed.error.code_name(),
+                               "errmsg": malformed.message() },
+                    "remote": self.connection.client.remote.as_str(), "connectionId": self.connection.id,
+                },
+            );
+            if let Some(reply) = malformed.reply() {
+                // The peer is going either way.
+                let _ = self.writer.write_all(&reply).await;
+                let _ = self.writer.flush().await;
+            }
+        }
+    }
+
+    async fn message(&mut self, msg: OpMsg) -> Next {
+        self.count_in(msg.wire_length());
+        let sequences: Vec<Sequence<'_>> =
+            msg.sequences().iter().map(|s| (msg.identifier(s), msg.documents(s).bytes())).collect();
+        let compressor = msg.compressor();
+        let checksum = if msg.has_checksum() && compressor.is_none() { CHECKSUM_PRESENT } else { 0 };
+        let mut answers_to = msg.request_id();
+        // The request of an exhaust round after the first differs from the client's own.
+        let mut again: Option<DocBuf> = None;
+        loop {
+            let header = self.open_message(answers_to, checksum);
+            let body = again.as_ref().map_or(msg.body(), DocBuf::doc);
+            let outcome = self.dispatch(body, &sequences, msg.exhaust_allowed(), header).await;
+            let after = outcome.after;
+            self.out = outcome.bytes;
+            if after == After::Vanish {
+                return Next::Close;
+            }
+            if msg.more_to_come() {
+                return if after == After::Close { Next::Close } else { Next::Read };
+            }
+            if after == After::Again {
+                let reply = self.reply_document();
+                again = next_round(body, reply);
+                self.set_flag(MORE_TO_COME);
+            }
+            let id = self.next_id;
+            if !self.send_message(compressor).await || after == After::Close {
+                return Next::Close;
+            }
+            match (after, &again) {
+                (After::Again, Some(_)) => answers_to = id,
+                _ => return Next::Read,
+            }
+        }
+    }
+
+    async fn query(&mut self, query: OpQuery) -> Next {
+        self.count_in(query.wire_length());
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        self.next_id = self.next_id.wrapping_add(1);
+        encode::begin(&mut out, self.next_id, query.request_id(), op_code::REPLY);
+        out.extend_from_slice(&wire::op_reply::AWAIT_CAPABLE.to_le_bytes());
+        out.extend_from_slice(&[0; 12]);
+        out.extend_from_slice(&1i32.to_le_bytes());
+        let outcome = match query.check_supported() {
+            Err(error) => {
+                self.service.counters.assertion(&error);
+                DocWriter::write(&mut out, |w| error.to_reply().write_fields(w));
+                Outcome { bytes: out, after: After::Continue }
+            }
+            Ok(()) => {
+                // OP_QUERY names its database in the namespace; commands expect `$db`.
+                let body = DocWriter::build(|w| {
+                    w.fields_of(query.body());
+                    if query.body().get("$db").is_none() {
+                        w.string("$db", query.database());
+                    }
+                });
+                self.dispatch(body.doc(), &[], false, out).await
+            }
+        };
+        self.out = outcome.bytes;
+        encode::finish(&mut self.out, 0);
+        if outcome.after == After::Vanish || !self.send_bytes().await || outcome.after == After::Close {
+            return Next::Close;
+        }
+        Next::Read
+    }
+
+    async fn dispatch(
+        &mut self,
+        body: Doc<'_>,
+        sequences: &[Sequence<'_>],
+        exhaust: bool,
+        out: Vec<u8>,
+    ) -> Outcome {
+        let outcome = dispatch(&self.service, &self.connection, body, sequences, exhaust, out).await;
+        self.frames.set_compressors(*self.connection.compressors.lock());
+        outcome
+    }
+
+    /// Starts an OP_MSG in the reusable buffer: header, flags, and the kind of the one section that follows.
+    fn open_message(&mut self, response_to: i32, flags: u32) -> Vec<u8> {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        self.next_id = self.next_id.wrapping_add(1);
+        encode::begin(&mut out, self.next_id, response_to, op_code::MSG);
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.push(0);
+        out
+    }
+    fn reply_document(&self) -> Doc<'_> {
+        Doc::from_validated(self.out.get(BODY_AT..).unwrap_or(&document::raw::EMPTY))
+    }
+    fn set_flag(&mut self, flag: u32) {
+        if let Some(byte) = self.out.get_mut(FLAGS_AT) {
+            *byte |= flag as u8;
+        }
+    }
+    async fn send_message(&mut self, compressor: Option<Compressor>) -> bool {
+        encode::finish_msg(&mut self.out, 0);
+        if let Some(compressor) = compressor {
+            compress_in_place(&mut self.out, 0, compressor, &mut self.codecs);
+        }
+        self.send_bytes().await
+    }
+    async fn send_bytes(&mut self) -> bool {
+        self.service.counters.network.bytes_out.add(self.out.len() as i64);
+        self.writer.write_all(&self.out).await.is_ok()
+    }
+    fn count_in(&self, bytes: usize) {
+        self.service.counters.network.requests.increment();
+        self.service.counters.network.bytes_in.add(bytes as i64);
+    }
+}
+
+/// Where the flags and the body of an OP_MSG of one section start.
+const FLAGS_AT: usize = 16;
+const BODY_AT: usize = 21;
+
+/// The request that the next exhaust round stands for. A hello waits for a change from what was just told; a getMore
+/// repeats itself until its cursor is closed.
+fn next_round(request: Doc<'_>, reply: Doc<'_>) -> Option<DocBuf> {
+    let Some(version) = reply.get_document("topologyVersion") else {
+        let open = reply.get_document("cursor").and_then(|c| c.get_i64("id")).is_some_and(|id| id != 0);
+        return open.then(|| request.to_owned());
+    };
+    Some(DocWriter::build(|w| {
+        for element in request.iter() {
+            match element.name() {
+                "topologyVersion" => w.document("topologyVersion", version),
+                _ => w.element(&element),
+            }
+        }
+    }))
+}

@@ -1,0 +1,189 @@
+//! Counters of one node, as serverStatus shows them. Each moves where the thing it counts happens.
+
+use crate::dispatch::{Command, Kind, Lookup};
+use document::{Document, Error, doc};
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
+
+#[derive(Default)]
+pub struct Counter(AtomicI64);
+
+impl Counter {
+    pub fn add(&self, n: i64) {
+        self.0.fetch_add(n, Relaxed);
+    }
+    pub fn increment(&self) {
+        self.add(1);
+    }
+    pub fn get(&self) -> i64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// How often a command ran and failed.
+#[derive(Default)]
+pub struct PerCommand {
+    pub total: Counter,
+    pub failed: Counter,
+    pub rejected: Counter,
+}
+
+/// The classic operation counters. The dispatcher counts `query`, `getmore` and `command`; the write commands add the
+/// number of statements to `insert`, `update` and `delete` through [`Counters::insert`] and its siblings.
+#[derive(Default)]
+pub struct Operations {
+    pub insert: Counter,
+    pub query: Counter,
+    pub update: Counter,
+    pub delete: Counter,
+    pub getmore: Counter,
+    pub command: Counter,
+}
+
+impl Operations {
+    pub fn to_document(&self) -> Document {
+        doc! {
+            "insert": self.insert.get(), "query": self.query.get(), "update": self.update.get(),
+            "delete": self.delete.get(), "getmore": self.getmore.get(), "command": self.command.get(),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Network {
+    pub bytes_in: Counter,
+    pub bytes_out: Counter,
+    pub requests: Counter,
+    pub slow_dns: Counter,
+    pub slow_ssl: Counter,
+}
+
+#[derive(Default)]
+pub struct Latency {
+    pub micros: Counter,
+    pub operations: Counter,
+}
+
+impl Latency {
+    fn to_document(&self) -> Document {
+        doc! { "latency": self.micros.get(), "ops": self.operations.get() }
+    }
+}
+
+#[derive(Default)]
+pub struct Asserts {
+    pub regular: Counter,
+    pub warning: Counter,
+    pub message: Counter,
+    pub user: Counter,
+}
+
+/// Documents touched; the read and write paths add to them.
+#[derive(Default)]
+pub struct Documents {
+    pub deleted: Counter,
+    pub inserted: Counter,
+    pub returned: Counter,
+    pub updated: Counter,
+    pub keys_scanned: Counter,
+    pub scanned: Counter,
+}
+
+pub struct Counters {
+    pub operations: Operations,
+    pub network: Network,
+    pub asserts: Asserts,
+    pub documents: Documents,
+    pub reads: Latency,
+    pub writes: Latency,
+    pub commands: Latency,
+    pub unknown: Counter,
+    per_command: Vec<PerCommand>,
+}
+
+impl Counters {
+    pub fn new(lookup: &Lookup) -> Counters {
+        Counters {
+            operations: Operations::default(),
+            network: Network::default(),
+            asserts: Asserts::default(),
+            documents: Documents::default(),
+            reads: Latency::default(),
+            writes: Latency::default(),
+            commands: Latency::default(),
+            unknown: Counter::default(),
+            per_command: lookup.rows().iter().map(|_| PerCommand::default()).collect(),
+        }
+    }
+    pub fn unknown_command(&self) {
+        self.unknown.increment();
+        self.operations.command.increment();
+    }
+    pub fn command_started(&self, index: usize, command: &Command) {
+        self.per_command[index].total.increment();
+        match command.name {
+            "find" => self.operations.query.increment(),
+            "getMore" => self.operations.getmore.increment(),
+            // Counted by their statements, in the commands themselves.
+            "insert" | "update" | "delete" => {}
+            _ => self.operations.command.increment(),
+        }
+    }
+    pub fn command_failed(&self, index: usize) {
+        self.per_command[index].failed.increment();
+    }
+    pub fn command_finished(&self, command: &Command, elapsed: Duration) {
+        let latency = match command.kind {
+            Kind::Read => &self.reads,
+            Kind::Write => &self.writes,
+            Kind::Other => &self.commands,
+        };
+        latency.micros.add(elapsed.as_micros() as i64);
+        latency.operations.increment();
+    }
+    pub fn assertion(&self, error: &Error) {
+        match error.code {
+            1 => self.asserts.regular.increment(),
+            _ => self.asserts.user.increment(),
+        }
+    }
+    pub fn inserts(&self, statements: usize) {
+        self.operations.insert.add(statements as i64);
+    }
+    pub fn updates(&self, statements: usize) {
+        self.operations.update.add(statements as i64);
+    }
+    pub fn deletes(&self, statements: usize) {
+        self.operations.delete.add(statements as i64);
+    }
+    pub fn per_command(&self, index: usize) -> &PerCommand {
+        &self.per_command[index]
+    }
+    pub fn latencies(&self) -> Document {
+        doc! {
+            "reads": self.reads.to_document(), "writes": self.writes.to_document(),
+            "commands": self.commands.to_document(), "transactions": { "latency": 0i64, "ops": 0i64 },
+        }
+    }
+    /// `metrics.commands` of serverStatus: rows by name.
+    pub fn commands_document(&self, lookup: &Lookup, shown: impl Fn(&Command) -> bool) -> Document {
+        let mut rows: Vec<(&str, Document)> = lookup
+            .rows()
+            .iter()
+            .zip(&self.per_command)
+            .filter(|(row, _)| shown(row))
+            .map(|(row, n)| {
+                (
+                    row.name,
+                    doc! { "failed": n.failed.get(), "rejected": n.rejected.get(), "total": n.total.get() },
+                )
+            })
+            .collect();
+        rows.sort_by_key(|(name, _)| *name);
+        let mut out = doc! { "<UNKNOWN>": self.unknown.get() };
+        for (name, counts) in rows {
+            out.push(name, counts);
+        }
+        out
+    }
+}

@@ -1,0 +1,237 @@
+//! The command table: what a row says, and how a name is found.
+//!
+//! A row carries everything the dispatcher enforces before the handler runs. The table gives three answers:
+//! implemented, known but not implemented (error 238 says so), unknown (error 59, as the real server).
+
+use super::{Context, Reply, Request};
+use document::Result;
+use std::future::Future;
+use std::pin::Pin;
+
+/// What an asynchronous handler returns.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The kinds of node that answer a command, as a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Roles(u8);
+
+impl Roles {
+    pub const NONE: Roles = Roles(0);
+    pub const STANDALONE: Roles = Roles(1);
+    /// A member of a replica set that is neither shard nor config server.
+    pub const REPLSET: Roles = Roles(2);
+    pub const SHARD: Roles = Roles(4);
+    pub const CONFIG: Roles = Roles(8);
+    pub const ROUTER: Roles = Roles(16);
+    /// Every node that holds data.
+    pub const MONGOD: Roles = Roles(15);
+    pub const ALL: Roles = Roles(31);
+    /// Every member of a set, shards and config servers included.
+    pub const SETS: Roles = Roles(14);
+
+    pub const fn or(self, other: Roles) -> Roles {
+        Roles(self.0 | other.0)
+    }
+    pub const fn contains(self, other: Roles) -> bool {
+        self.0 & other.0 == other.0 && other.0 != 0
+    }
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// What a command does to data; decides its counters and the read or write concern it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Read,
+    Write,
+    /// Neither: diagnostics, sessions, administration.
+    Other,
+}
+
+/// The code behind a row.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// Answers without waiting for anything.
+    Sync(fn(&Context, &Request<'_>, &mut Reply) -> Result<()>),
+    Async(for<'a> fn(&'a Context, &'a Request<'a>, &'a mut Reply) -> BoxFuture<'a, Result<()>>),
+    /// Known, and answered with NotImplemented (238).
+    Missing,
+}
+
+/// One row of the table. Made by [`Command::sync`], [`Command::future`] or [`Command::missing`] and narrowed by the
+/// methods that follow; without them a command needs authentication, touches no data, and is outside the stable API.
+#[derive(Clone, Copy)]
+pub struct Command {
+    pub name: &'static str,
+    pub aliases: &'static [&'static str],
+    pub roles: Roles,
+    pub kind: Kind,
+    pub requires_auth: bool,
+    /// Allowed inside a multi-document transaction.
+    pub in_transaction: bool,
+    /// Member of the stable API, version "1".
+    pub stable_api: bool,
+    /// Runs against `admin` only.
+    pub admin_only: bool,
+    /// Exists only when the node was started with `enableTestCommands=1`.
+    pub test_only: bool,
+    /// Only a writable primary answers (the data-bearing nodes check it in the dispatcher).
+    pub primary_only: bool,
+    /// One sentence for `listCommands`.
+    pub help: &'static str,
+    pub handler: Handler,
+}
+
+impl Command {
+    const fn new(name: &'static str, roles: Roles, handler: Handler) -> Command {
+        Command {
+            name,
+            aliases: &[],
+            roles,
+            kind: Kind::Other,
+            requires_auth: true,
+            in_transaction: false,
+            stable_api: false,
+            admin_only: false,
+            test_only: false,
+            primary_only: false,
+            help: "",
+            handler,
+        }
+    }
+    /// A command that answers without waiting.
+    pub const fn sync(
+        name: &'static str,
+        roles: Roles,
+        run: fn(&Context, &Request<'_>, &mut Reply) -> Result<()>,
+    ) -> Command {
+        Command::new(name, roles, Handler::Sync(run))
+    }
+    /// A command that may wait: `Command::future("find", MONGOD, |c, r, reply| Box::pin(find(c, r, reply)))`.
+    pub const fn future(
+        name: &'static str,
+        roles: Roles,
+        run: for<'a> fn(&'a Context, &'a Request<'a>, &'a mut Reply) -> BoxFuture<'a, Result<()>>,
+    ) -> Command {
+        Command::new(name, roles, Handler::Async(run))
+    }
+    /// A command of the real server that this one does not have.
+    pub const fn missing(name: &'static str, roles: Roles) -> Command {
+        Command::new(name, roles, Handler::Missing)
+    }
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Command {
+        self.aliases = aliases;
+        self
+    }
+    pub const fn help(mut self, help: &'static str) -> Command {
+        self.help = help;
+        self
+    }
+    pub const fn read(mut self) -> Command {
+        self.kind = Kind::Read;
+        self
+    }
+    /// Changes data: also means that only a primary answers.
+    pub const fn write(mut self) -> Command {
+        self.kind = Kind::Write;
+        self.primary_only = true;
+        self
+    }
+    pub const fn primary_only(mut self) -> Command {
+        self.primary_only = true;
+        self
+    }
+    pub const fn no_auth(mut self) -> Command {
+        self.requires_auth = false;
+        self
+    }
+    pub const fn in_transaction(mut self) -> Command {
+        self.in_transaction = true;
+        self
+    }
+    pub const fn stable_api(mut self) -> Command {
+        self.stable_api = true;
+        self
+    }
+    pub const fn admin_only(mut self) -> Command {
+        self.admin_only = true;
+        self
+    }
+    pub const fn test_only(mut self) -> Command {
+        self.test_only = true;
+        self
+    }
+    pub fn is_implemented(&self) -> bool {
+        !matches!(self.handler, Handler::Missing)
+    }
+}
+
+/// All rows by name and alias. Immutable; built once for the process from the const tables.
+pub struct Lookup {
+    rows: Vec<&'static Command>,
+    /// Open addressing, a power of two in size, at most a quarter full: names are found in one or two probes.
+    slots: Vec<Option<(&'static [u8], usize)>>,
+}
+
+impl Lookup {
+    /// Builds the lookup. A later table may not repeat a name: [`Lookup::duplicates`] is empty (a test says so).
+    pub fn new(tables: &[&'static [Command]]) -> Lookup {
+        let rows: Vec<&'static Command> = tables.iter().flat_map(|table| table.iter()).collect();
+        let names: usize = rows.iter().map(|row| 1 + row.aliases.len()).sum();
+        let mut lookup = Lookup { rows: Vec::new(), slots: vec![None; (names * 4).next_power_of_two()] };
+        for (index, row) in rows.iter().enumerate() {
+            lookup.insert(row.name.as_bytes(), index);
+            for alias in row.aliases {
+                lookup.insert(alias.as_bytes(), index);
+            }
+        }
+        lookup.rows = rows;
+        lookup
+    }
+    fn insert(&mut self, name: &'static [u8], index: usize) {
+        let mask = self.slots.len() - 1;
+        let mut at = hash(name) & mask;
+        while self.slots[at].is_some_and(|(taken, _)| taken != name) {
+            at = (at + 1) & mask;
+        }
+        // The first row of a name wins, so that a table named earlier cannot be overridden by accident.
+        if self.slots[at].is_none() {
+            self.slots[at] = Some((name, index));
+        }
+    }
+    /// The row of this name, with its position (the index of its counters).
+    pub fn find(&self, name: &[u8]) -> Option<(usize, &'static Command)> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash(name) & mask;
+        loop {
+            match self.slots[at] {
+                Some((taken, index)) if taken == name => return Some((index, self.rows[index])),
+                Some(_) => at = (at + 1) & mask,
+                None => return None,
+            }
+        }
+    }
+    pub fn rows(&self) -> &[&'static Command] {
+        &self.rows
+    }
+    /// Names that more than one row claims.
+    pub fn duplicates(&self) -> Vec<&'static str> {
+        let mut names: Vec<&str> = self
+            .rows
+            .iter()
+            .flat_map(|row| std::iter::once(row.name).chain(row.aliases.iter().copied()))
+            .collect();
+        names.sort_unstable();
+        names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
+    }
+}
+
+/// FNV-1a.
+fn hash(name: &[u8]) -> usize {
+    let mut h: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in name {
+        h = (h ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    }
+    (h ^ (h >> 29)) as usize
+}

@@ -1,0 +1,19 @@
+//! From the bytes of a request to the bytes of its reply.
+//!
+//! The dispatcher finds the command by the raw bytes of the body's first field name, enforces what the row says, reads
+//! the generic arguments once, calls the handler, and closes the reply with what every reply carries. It does not
+//! decode the body: handlers receive the raw document and read what they need.
+
+pub mod command;
+pub mod generic;
+pub mod reply;
+pub mod request;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use command::{BoxFuture, Command, Handler, Kind, Lookup, Roles};
+pub use generic::Generic;
+pub use reply::{After, Reply};
+pub use request::{Request, Sequence, Strict};
+pub use run::{Context, Outcome, dispatch};

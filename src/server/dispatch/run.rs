@@ -1,0 +1,211 @@
+//! One request, from the raw body to the finished reply.
+
+use super::{After, Command, Generic, Handler, Reply, Request, Sequence};
+use crate::connection::Connection;
+use crate::service::Service;
+use document::{Doc, Error, Result, bail, codes, err};
+use futures::FutureExt;
+use node::Operation;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a handler knows beside its request: the node, the connection, the operation.
+pub struct Context {
+    pub service: Arc<Service>,
+    pub connection: Arc<Connection>,
+    pub operation: Arc<Operation>,
+}
+
+/// A finished reply: the buffer that was handed in, with the document appended.
+pub struct Outcome {
+    pub bytes: Vec<u8>,
+    pub after: After,
+}
+
+/// Runs one command. `body` and `sequences` were validated. `out` is the outgoing message so far (its header); the
+/// reply's document is appended to it.
+pub async fn dispatch(
+    service: &Arc<Service>,
+    connection: &Arc<Connection>,
+    body: Doc<'_>,
+    sequences: &[Sequence<'_>],
+    exhaust_allowed: bool,
+    out: Vec<u8>,
+) -> Outcome {
+    let started = Instant::now();
+    let mut reply = Reply::open(out);
+    let name = body.iter().next().map_or(&[][..], |e| e.name_bytes());
+    let found = service.commands().find(name).filter(|(_, row)| service.answers(row));
+    let Some((index, command)) = found else {
+        service.counters.unknown_command();
+        let name = String::from_utf8_lossy(name);
+        fail(service, &mut reply, &err!(COMMAND_NOT_FOUND, "no such command: '{name}'"));
+        return finish(service, reply, None);
+    };
+    service.counters.command_started(index, command);
+    let operation = match Operation::parse(service.operations.next_id(), connection.client.clone(), body) {
+        Ok(operation) => Arc::new(operation),
+        Err(error) => {
+            service.counters.command_failed(index);
+            fail(service, &mut reply, &error);
+            return finish(service, reply, None);
+        }
+    };
+    let context = Context { service: service.clone(), connection: connection.clone(), operation };
+    let registered = service.operations.enter(&context.operation, connection, command, body);
+    let result = AssertUnwindSafe(run(&context, command, body, sequences, exhaust_allowed, &mut reply));
+    let result = match result.catch_unwind().await {
+        Ok(result) => result,
+        Err(panic) => {
+            reply.after = After::Close;
+            Err(after_panic(service, command, panic.as_ref()))
+        }
+    };
+    drop(registered);
+    let failed = result.is_err();
+    if let Err(error) = result {
+        fail(service, &mut reply, &error);
+    }
+    if failed {
+        service.counters.command_failed(index);
+    }
+    let elapsed = started.elapsed();
+    service.counters.command_finished(command, elapsed);
+    service.log_if_slow(&context, command, body, elapsed, failed, reply.len());
+    finish(service, reply, Some(&context))
+}
+
+/// Everything between the row and the handler's result.
+async fn run(
+    context: &Context,
+    command: &'static Command,
+    body: Doc<'_>,
+    sequences: &[Sequence<'_>],
+    exhaust_allowed: bool,
+    reply: &mut Reply,
+) -> Result<()> {
+    let generic = Generic::parse(body)?;
+    let db = database(&generic)?;
+    let name = body.iter().next().map_or("", |e| e.name());
+    let node = node::request::Request { db, body, sequences };
+    let request = Request { command, name, node, exhaust_allowed, comment: generic.comment };
+    check_row(context, &request, &generic)?;
+    crate::commands::fail_point::before(context, &request, reply).await?;
+    if reply.after == After::Vanish {
+        return Ok(());
+    }
+    let result = match command.handler {
+        Handler::Sync(handler) => handler(context, &request, reply),
+        Handler::Async(handler) => handler(context, &request, reply).await,
+        Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
+    };
+    crate::commands::fail_point::after(context, &request, result, reply)
+}
+
+fn database<'a>(generic: &Generic<'a>) -> Result<&'a str> {
+    let Some(db) = generic.db else { bail!(40571, "OP_MSG requests require a $db argument") };
+    node::request::check_database_name(db)?;
+    Ok(db)
+}
+
+/// What the row demands of every request.
+fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) -> Result<()> {
+    let command = request.command;
+    check_api(context, command, generic)?;
+    if command.admin_only && request.db != "admin" {
+        bail!(UNAUTHORIZED, "{} may only be run against the admin database.", command.name);
+    }
+    if let Some(session) = &context.operation.session
+        && session.autocommit.is_some()
+        && !command.in_transaction
+    {
+        bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot run '{}' in a multi-document transaction.",
+            command.name
+        );
+    }
+    if command.primary_only && request.db != "local" && !context.service.is_writable() {
+        return Err(context.service.not_primary());
+    }
+    context.service.authorize(context, request)
+}
+
+fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {
+    let Some(version) = generic.api_version else {
+        if generic.api_strict.is_some() || generic.api_deprecation_errors.is_some() {
+            bail!(
+                4886600,
+                "Provided values for 'apiStrict' and/or 'apiDeprecationErrors' without 'apiVersion'"
+            );
+        }
+        if context.service.parameters.require_api_version() && !is_internal(context) {
+            bail!(
+                498870,
+                "The apiVersion parameter is required, please configure your MongoClient's API version"
+            );
+        }
+        return Ok(());
+    };
+    if version != "1" {
+        bail!(API_VERSION_ERROR, "API version must be \"1\"");
+    }
+    if generic.api_strict == Some(true) && !command.stable_api {
+        bail!(
+            API_STRICT_ERROR,
+            "Provided apiStrict:true, but the command {} is not in API Version 1. Information on supported commands \
+             and migrations in API Version 1 can be found at \
+             https://dochub.mongodb.org/core/manual-versioned-api",
+            command.name
+        );
+    }
+    Ok(())
+}
+
+fn is_internal(context: &Context) -> bool {
+    context.connection.client.internal.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Replaces whatever the handler wrote by the error.
+fn fail(service: &Service, reply: &mut Reply, error: &Error) {
+    service.counters.assertion(error);
+    reply.clear();
+    reply.fields(&error.to_reply());
+    reply.closed();
+    if error.is(document::error::NOT_PRIMARY)
+        && error.info.as_ref().is_none_or(|i| !i.contains_key("topologyVersion"))
+    {
+        reply
+            .writer()
+            .document("topologyVersion", service.topology.version().to_document().to_doc_buf().doc());
+    }
+}
+
+/// Closes the reply with what every reply carries.
+fn finish(service: &Service, mut reply: Reply, context: Option<&Context>) -> Outcome {
+    let after = reply.after;
+    if !reply.is_closed() {
+        reply.writer().double("ok", 1.0);
+    }
+    service.append_times(context, &mut reply.writer());
+    Outcome { bytes: reply.finish(), after }
+}
+
+fn after_panic(service: &Service, command: &Command, panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("unknown cause");
+    service.log.error(
+        "COMMAND",
+        9_000_001,
+        "conn",
+        "A command handler panicked",
+        document::doc! {
+            "command": command.name, "cause": text,
+        },
+    );
+    Error::new(codes::INTERNAL_ERROR, format!("internal error in command '{}'", command.name))
+}

@@ -1,0 +1,195 @@
+//! Listening: TCP on every address, and the unix socket that local clients try first.
+
+use crate::connection::{self};
+use crate::options::{Options, Program};
+use crate::service::{OpenConnection, Service, StartError};
+use document::{doc, err};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::task::JoinHandle;
+
+/// Bound and not yet serving.
+pub struct Bound {
+    pub port: u16,
+    tcp: Vec<(SocketAddr, TcpListener)>,
+    unix: Option<(PathBuf, UnixListener)>,
+}
+
+/// Accepting tasks.
+pub struct Listeners {
+    tasks: Vec<JoinHandle<()>>,
+    unix_path: Option<PathBuf>,
+}
+
+/// Binds all addresses of the options. With port 0 the first address chooses and the others follow.
+pub async fn bind(options: &Options) -> Result<Bound, StartError> {
+    let mut port = options.port;
+    let mut tcp = Vec::new();
+    for ip in addresses(options).await.map_err(|e| refuse(options, "Cannot resolve bind address", &e))? {
+        let address = SocketAddr::new(ip, port);
+        let listener =
+            listen(address).map_err(|e| refuse(options, &format!("Failed to listen on {address}"), &e))?;
+        port = listener.local_addr().map_or(port, |a| a.port());
+        tcp.push((SocketAddr::new(ip, port), listener));
+    }
+    let unix = match options.unix_socket {
+        true => Some(
+            bind_unix(options, port).map_err(|e| refuse(options, "Failed to bind the unix socket", &e))?,
+        ),
+        false => None,
+    };
+    Ok(Bound { port, tcp, unix })
+}
+
+fn refuse(options: &Options, what: &str, error: &io::Error) -> StartError {
+    let reason = match error.kind() {
+        io::ErrorKind::AddrInUse => "Address already in use".to_string(),
+        _ => format!("{what}: {error}"),
+    };
+    let (id, message) = match options.program {
+        Program::Mongod => (20568, "Error setting up listener"),
+        Program::Mongos => (22856, "Error setting up listener"),
+    };
+    StartError { id, message, error: err!(SOCKET_EXCEPTION, "{reason}"), exit_code: 48 }
+}
+
+async fn addresses(options: &Options) -> io::Result<Vec<IpAddr>> {
+    let mut all = Vec::new();
+    for name in &options.bind_ip {
+        if name.starts_with('/') {
+            continue;
+        }
+        let found: Vec<IpAddr> = match name.parse() {
+            Ok(ip) => vec![ip],
+            Err(_) => tokio::net::lookup_host((name.as_str(), 0)).await?.map(|a| a.ip()).collect(),
+        };
+        all.extend(found.into_iter().filter(|ip| ip.is_ipv4() || options.ipv6));
+    }
+    if options.ipv6 && options.bind_ip == ["127.0.0.1"] {
+        all.push(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]));
+    }
+    let mut seen = Vec::new();
+    all.retain(|ip| {
+        !seen.contains(ip) && {
+            seen.push(*ip);
+            true
+        }
+    });
+    Ok(all)
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart must not wait for connections of the last life to time out.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(4096)
+}
+
+fn bind_unix(options: &Options, port: u16) -> io::Result<(PathBuf, UnixListener)> {
+    let path = options.unix_socket_prefix.join(format!("mongodb-{port}.sock"));
+    // We hold the TCP port of the same number, so a file here is left over from a process that is gone.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700))?;
+    Ok((path, listener))
+}
+
+impl Bound {
+    /// Starts accepting, and says so in the log: launchers wait for the last line.
+    pub fn serve(self, service: &Arc<Service>) -> Listeners {
+        let mut tasks = Vec::new();
+        let log = |address: String| {
+            service.log.info("NETWORK", 23015, "listener", "Listening on", doc! { "address": address });
+        };
+        let unix_path = self.unix.as_ref().map(|(path, _)| path.clone());
+        if let Some((path, listener)) = self.unix {
+            log(path.display().to_string());
+            tasks.push(tokio::spawn(accept_unix(service.clone(), listener)));
+        }
+        for (address, listener) in self.tcp {
+            log(format!("{}:{}", address.ip(), address.port()));
+            tasks.push(tokio::spawn(accept_tcp(service.clone(), listener)));
+        }
+        let attr = doc! { "port": i32::from(self.port), "ssl": "off" };
+        service.log.info("NETWORK", 23016, "listener", "Waiting for connections", attr);
+        Listeners { tasks, unix_path }
+    }
+}
+
+impl Listeners {
+    /// Ends accepting, closes the sockets and removes the unix socket's file.
+    pub async fn stop(self) {
+        for task in self.tasks {
+            task.abort();
+            let _ = task.await;
+        }
+        if let Some(path) = self.unix_path {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+async fn accept_tcp(service: Arc<Service>, listener: TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, remote)) => {
+                // Replies are whole messages in one write; waiting for more to send only adds latency.
+                let _ = stream.set_nodelay(true);
+                if let Some(open) = OpenConnection::open(&service, remote.to_string(), false) {
+                    let (reader, writer) = stream.into_split();
+                    spawn(service.clone(), open, reader, writer);
+                }
+            }
+            Err(error) => accept_failed(&service, &error).await,
+        }
+    }
+}
+
+async fn accept_unix(service: Arc<Service>, listener: UnixListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                if let Some(open) = OpenConnection::open(&service, "anonymous unix socket".to_string(), true)
+                {
+                    let (reader, writer) = stream.into_split();
+                    spawn(service.clone(), open, reader, writer);
+                }
+            }
+            Err(error) => accept_failed(&service, &error).await,
+        }
+    }
+}
+
+fn spawn<R, W>(service: Arc<Service>, open: OpenConnection, reader: R, writer: W)
+where
+    R: tokio::io::AsyncRead + Unpin + Send + 'static,
+    W: tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = open.connection.clone();
+    let task = tokio::spawn(async move {
+        connection::serve(service, open.connection.clone(), reader, writer).await;
+        drop(open);
+    });
+    connection.set_task(task.abort_handle());
+}
+
+/// Out of file descriptors, or a connection that ended before it was accepted: wait a little, go on.
+async fn accept_failed(service: &Service, error: &io::Error) {
+    service.log.warning(
+        "NETWORK",
+        23022,
+        "listener",
+        "Error accepting new connection",
+        doc! { "error": error.to_string() },
+    );
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}

@@ -1,0 +1,183 @@
+//! Operations under way: what currentOp shows and killOp ends.
+//!
+//! Entering and leaving take one uncontended lock of the connection's own slot; only currentOp walks all of them.
+
+use crate::connection::Connection;
+use crate::dispatch::Command;
+use document::{Doc, DocBuf, Document, Value, doc};
+use node::Operation;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+/// What a connection is doing now.
+#[derive(Clone)]
+pub struct Current {
+    pub operation: Arc<Operation>,
+    pub command: &'static Command,
+    /// The request's body, cut where it is long.
+    pub body: DocBuf,
+}
+
+/// The registry of one node.
+#[derive(Default)]
+pub struct Operations {
+    next_id: AtomicI64,
+    connections: Mutex<BTreeMap<i64, Weak<Connection>>>,
+}
+
+/// Bodies up to this many bytes are kept for currentOp; of longer ones the first field only.
+const BODY_BYTES_MAX: usize = 2048;
+
+/// Leaves the registry when dropped.
+pub struct Entered<'a> {
+    connection: &'a Connection,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        *self.connection.current.lock() = None;
+    }
+}
+
+impl Operations {
+    pub fn next_id(&self) -> i64 {
+        self.next_id.fetch_add(1, Relaxed) + 1
+    }
+    pub fn add_connection(&self, connection: &Arc<Connection>) {
+        self.connections.lock().insert(connection.id, Arc::downgrade(connection));
+    }
+    pub fn remove_connection(&self, id: i64) {
+        self.connections.lock().remove(&id);
+    }
+    pub fn connections(&self) -> Vec<Arc<Connection>> {
+        self.connections.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    pub fn enter<'a>(
+        &self,
+        operation: &Arc<Operation>,
+        connection: &'a Connection,
+        command: &'static Command,
+        body: Doc<'_>,
+    ) -> Entered<'a> {
+        let body = match body.bytes().len() {
+            0..=BODY_BYTES_MAX => body.to_owned(),
+            _ => first_field(body),
+        };
+        *connection.current.lock() = Some(Current { operation: operation.clone(), command, body });
+        Entered { connection }
+    }
+
+    /// Kills the operation of this id; false when there is none.
+    pub fn kill(&self, id: i64, code: i32) -> bool {
+        for connection in self.connections() {
+            if let Some(current) = &*connection.current.lock()
+                && current.operation.id == id
+            {
+                current.operation.kill(code);
+                return true;
+            }
+        }
+        false
+    }
+    /// Kills everything under way, as at shutdown and step-down.
+    pub fn kill_all(&self, code: i32) {
+        for connection in self.connections() {
+            if let Some(current) = &*connection.current.lock() {
+                current.operation.kill(code);
+            }
+        }
+    }
+    /// One document for each operation (and each idle connection where asked for), as `$currentOp` shows them.
+    pub fn describe(&self, host: &str, idle_connections: bool, sharded: bool) -> Vec<Document> {
+        let connections = self.connections();
+        let shown = connections.iter().filter_map(|connection| {
+            let current = connection.current.lock().clone();
+            (current.is_some() || idle_connections)
+                .then(|| describe(connection, current.as_ref(), host, sharded))
+        });
+        shown.collect()
+    }
+    pub fn active(&self) -> usize {
+        self.connections().iter().filter(|c| c.current.lock().is_some()).count()
+    }
+}
+
+fn first_field(body: Doc<'_>) -> DocBuf {
+    document::DocWriter::build(|w| {
+        for element in body.iter() {
+            let generic = matches!(element.name(), "$db" | "lsid" | "comment");
+            if (generic || w.position() == 4) && element.whole().len() <= 256 {
+                w.element(&element);
+            }
+        }
+        w.string("$truncated", "body too long");
+    })
+}
+
+fn describe(connection: &Connection, current: Option<&Current>, host: &str, _sharded: bool) -> Document {
+    let mut d = doc! {
+        "type": "op",
+        "host": host,
+        "desc": connection.name(),
+        "connectionId": connection.id,
+        "client": connection.client.remote.as_str(),
+    };
+    if let Some(app) = &*connection.client.app_name.lock() {
+        d.push("appName", app.as_str());
+    }
+    if let Some(metadata) = &*connection.client.metadata.lock() {
+        d.push("clientMetadata", metadata.clone());
+    }
+    d.push("active", current.is_some());
+    d.push("currentOpTime", crate::log::iso_date(crate::log::now_millis()));
+    let Some(current) = current else { return d };
+    let operation = &current.operation;
+    let micros = operation.started.elapsed().as_micros() as i64;
+    d.push("threaded", true);
+    d.push("opid", i32::try_from(operation.id).unwrap_or(i32::MAX));
+    if let Some(session) = &operation.session {
+        d.push("lsid", session.lsid.to_document());
+    }
+    d.push("secs_running", micros / 1_000_000);
+    d.push("microsecs_running", micros);
+    d.push("op", operation_type(current.command.name));
+    d.push("ns", namespace(current));
+    d.push("redacted", false);
+    d.push("command", current.body.to_document());
+    if operation.kill_pending() {
+        d.push("killPending", true);
+    }
+    d.push("numYields", 0);
+    d.push("locks", Document::new());
+    d.push("waitingForLock", false);
+    d.push("lockStats", Document::new());
+    d.push("waitingForFlowControl", false);
+    d.push("flowControlStats", Document::new());
+    d
+}
+
+fn operation_type(name: &str) -> &'static str {
+    match name {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        _ => "command",
+    }
+}
+
+fn namespace(current: &Current) -> Value {
+    let db = current.body.doc().get_str("$db").unwrap_or("");
+    let target = match current.command.name {
+        "getMore" => current.body.doc().get_str("collection"),
+        _ => current.body.doc().iter().next().and_then(|e| e.value().as_str()),
+    };
+    Value::String(match target {
+        Some(collection) => format!("{db}.{collection}"),
+        None => format!("{db}.$cmd"),
+    })
+}

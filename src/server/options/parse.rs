@@ -1,0 +1,295 @@
+//! Command line to options.
+
+use super::flags::{Argument, FLAGS, Flag, by_name, by_short};
+use super::{Action, Options, Program, Refused, file, text};
+use document::{Document, Value};
+
+/// What exit code a usage error gives.
+const USAGE: i32 = 2;
+
+/// Reads `argv` (with the program's name first) and the file it names.
+pub fn parse(program: Program, argv: &[String]) -> Result<Action, Refused> {
+    let given = command_line(program, argv.get(1..).unwrap_or(&[]))
+        .map_err(|text| usage(program, &format!("Error parsing command line: {text}")))?;
+    let is_set = |name: &str| given.get(name).is_some_and(Value::truthy);
+    if is_set("help") {
+        return Ok(Action::Print(text::help(program)));
+    }
+    if is_set("version") {
+        return Ok(Action::Print(text::version(program)));
+    }
+    let mut merged = match given.get_str("config") {
+        None => Document::new(),
+        Some(path) => file::read(program, path)?,
+    };
+    merge(&mut merged, &given);
+    check(program, &merged)?;
+    if is_set("outputConfig") {
+        return Ok(Action::Print(crate::log::to_json(&merged)));
+    }
+    let options = Options::from_parsed(program, argv.to_vec(), merged);
+    if is_set("shutdown") {
+        return Ok(Action::Shutdown(options.dbpath));
+    }
+    check_options(&options)?;
+    Ok(Action::Run(Box::new(options)))
+}
+
+fn usage(program: Program, text: &str) -> Refused {
+    Refused {
+        text: format!("{text}\ntry '{} --help' for more information", program.name()),
+        exit_code: USAGE,
+    }
+}
+
+/// The document of the flags given; a plain text on error.
+fn command_line(program: Program, args: &[String]) -> Result<Document, String> {
+    let mut parsed = Document::new();
+    let mut rest = args.iter().map(String::as_str);
+    while let Some(arg) = rest.next() {
+        if let Some(long) = arg.strip_prefix("--") {
+            let (name, inline) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (long, None),
+            };
+            let flag = find_long(program, name)?;
+            let value = match (flag.takes_value(), inline) {
+                (true, Some(value)) => value,
+                (true, None) => rest.next().ok_or_else(|| missing_argument(flag))?,
+                (false, inline) => inline.unwrap_or(""),
+            };
+            set(&mut parsed, flag, value)?;
+        } else if let Some(shorts) = arg.strip_prefix('-').filter(|s| !s.is_empty()) {
+            short(program, shorts, &mut rest, &mut parsed)?;
+        } else {
+            return Err("too many positional options have been specified on the command line".to_string());
+        }
+    }
+    Ok(parsed)
+}
+
+/// A long flag by its whole name, or by a prefix that names just one.
+fn find_long(program: Program, name: &str) -> Result<&'static Flag, String> {
+    if let Some(flag) = by_name(program, name) {
+        return Ok(flag);
+    }
+    let vs = !name.is_empty() && name.bytes().all(|b| b == b'v');
+    match by_name(program, "verbose").filter(|_| vs) {
+        Some(flag) => Ok(flag),
+        None => Err(format!("unrecognised option '--{name}'")),
+    }
+}
+
+fn short<'a>(
+    program: Program,
+    shorts: &'a str,
+    rest: &mut impl Iterator<Item = &'a str>,
+    parsed: &mut Document,
+) -> Result<(), String> {
+    let first = shorts.chars().next().unwrap_or(' ');
+    let Some(flag) = by_short(program, first) else { return Err(format!("unrecognised option '-{shorts}'")) };
+    if flag.argument == Argument::Verbosity {
+        return match shorts.chars().all(|c| c == 'v') {
+            true => set(parsed, flag, shorts),
+            false => Err(format!("unrecognised option '-{shorts}'")),
+        };
+    }
+    let inline = shorts[first.len_utf8()..].trim_start_matches('=');
+    let value = match (flag.takes_value(), inline.is_empty()) {
+        (true, true) => rest.next().ok_or_else(|| missing_argument(flag))?,
+        (true, false) => inline,
+        (false, true) => "",
+        (false, false) => return Err(format!("unrecognised option '-{shorts}'")),
+    };
+    set(parsed, flag, value)
+}
+
+fn missing_argument(flag: &Flag) -> String {
+    format!("the required argument for option '--{}' is missing", flag.name)
+}
+
+/// Puts the text of one flag where its path says, with the type of its row.
+pub(super) fn set(parsed: &mut Document, flag: &Flag, text: &str) -> Result<(), String> {
+    let invalid = || format!("the argument ('{text}') for option '--{}' is invalid", flag.name);
+    let value = match flag.argument {
+        Argument::Switch if text.is_empty() => Value::Boolean(true),
+        Argument::Switch | Argument::Bool => Value::Boolean(boolean(text).ok_or_else(invalid)?),
+        Argument::Clears => Value::Boolean(!(text.is_empty() || boolean(text).ok_or_else(invalid)?)),
+        Argument::Sets(value) => match text.is_empty() || boolean(text).ok_or_else(invalid)? {
+            true => Value::from(value),
+            false => return Ok(()),
+        },
+        Argument::Text if flag.name == "logpath" && text.is_empty() => return Err(invalid()),
+        Argument::Text => Value::from(text),
+        Argument::Int => Value::Int32(text.parse().map_err(|_| invalid())?),
+        Argument::Number => number(text).ok_or_else(invalid)?,
+        Argument::Verbosity => Value::Int32(verbosity(text).ok_or_else(invalid)?),
+        Argument::Pair => {
+            let Some((name, value)) = text.split_once('=') else {
+                return Err(format!(
+                    "Illegal option assignment: \"{text}\": expected format is 'key=value' for option '--{}'",
+                    flag.name
+                ));
+            };
+            let path = format!("{}.{}", flag.path, name.trim());
+            put(parsed, &path, Value::from(value.trim()));
+            return Ok(());
+        }
+    };
+    let value = if flag.name == "profile" { profile_mode(&value).ok_or_else(invalid)? } else { value };
+    put(parsed, flag.path, value);
+    if flag.name == "logpath" {
+        put(parsed, "systemLog.destination", Value::from("file"));
+    }
+    Ok(())
+}
+
+/// `--profile 1` is written `slowOp` in files and in getCmdLineOpts.
+fn profile_mode(value: &Value) -> Option<Value> {
+    let names = ["off", "slowOp", "all"];
+    let at = usize::try_from(value.as_i64()?).ok()?;
+    names.get(at).map(|name| Value::from(*name))
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" | "on" | "yes" => Some(true),
+        "false" | "0" | "off" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+fn number(text: &str) -> Option<Value> {
+    match text.parse::<i32>() {
+        Ok(n) => Some(Value::Int32(n)),
+        Err(_) => text.parse::<f64>().ok().filter(|f| f.is_finite()).map(Value::Double),
+    }
+}
+
+fn verbosity(text: &str) -> Option<i32> {
+    match text {
+        "" | "true" => Some(1),
+        vs if vs.bytes().all(|b| b == b'v') => i32::try_from(vs.len()).ok().filter(|n| *n <= 20),
+        n => n.parse().ok().filter(|n| (0..=5).contains(n)),
+    }
+}
+
+/// Sets a dotted path, making the documents on the way.
+pub(super) fn put(document: &mut Document, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => document.insert(path, value),
+        Some((head, rest)) => {
+            if document.get_document(head).is_none() {
+                document.insert(head, Document::new());
+            }
+            if let Some(Value::Document(inner)) = document.get_mut(head) {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Lays `over` on `under`; documents are merged.
+fn merge(under: &mut Document, over: &Document) {
+    for (name, value) in over.iter() {
+        match (under.get_mut(name), value) {
+            (Some(Value::Document(below)), Value::Document(above)) => merge(below, above),
+            _ => under.insert(name, value.clone()),
+        }
+    }
+}
+
+/// Contradictions in what was given, with the real server's texts.
+fn check(program: Program, parsed: &Document) -> Result<(), Refused> {
+    let refuse = |text: String| Err(Refused { text, exit_code: USAGE });
+    let present = |path: &str| parsed.get_path(path).is_some();
+    let is_true = |path: &str| parsed.get_path(path).is_some_and(Value::truthy);
+    let text = |path: &str| parsed.get_path(path).and_then(Value::as_str);
+    if let Some(port) = parsed.get_path("net.port").and_then(Value::as_i64)
+        && !(0..=65535).contains(&port)
+    {
+        return refuse("BadValue: error: invalid port number".to_string());
+    }
+    if is_true("net.bindIpAll") && present("net.bindIp") {
+        return refuse("BadValue: Cannot specify both bind_ip_all and bind_ip".to_string());
+    }
+    if text("systemLog.destination") == Some("syslog") && present("systemLog.path") {
+        return refuse("BadValue: Cant use both a logpath and syslog ".to_string());
+    }
+    if text("systemLog.destination") == Some("file") && !present("systemLog.path") {
+        return refuse("BadValue: systemLog.path is required if systemLog.destination is file".to_string());
+    }
+    let logs_elsewhere = present("systemLog.path") || text("systemLog.destination") == Some("syslog");
+    if is_true("processManagement.fork") && !logs_elsewhere {
+        return refuse("BadValue: --fork has to be used with --logpath or --syslog".to_string());
+    }
+    if let Some(rotate) = text("systemLog.logRotate") {
+        match rotate {
+            "rename" => {}
+            "reopen" if is_true("systemLog.logAppend") => {}
+            "reopen" => return refuse("BadValue: logRotate of reopen requires --logappend".to_string()),
+            _ => return refuse("BadValue: unknown log rotation style".to_string()),
+        }
+    }
+    if let Some(mode) = text("net.tls.mode").or(text("net.ssl.mode"))
+        && !matches!(mode, "disabled" | "off")
+    {
+        return refuse(format!("BadValue: TLS is not supported by this build (tlsMode {mode})"));
+    }
+    if program == Program::Mongos && !present("sharding.configDB") {
+        return refuse("BadValue: error: no args for --configdb".to_string());
+    }
+    check_role(parsed)
+}
+
+fn check_role(parsed: &Document) -> Result<(), Refused> {
+    let role = parsed.get_path("sharding.clusterRole").and_then(Value::as_str);
+    let replicated =
+        ["replication.replSet", "replication.replSetName"].iter().any(|p| parsed.get_path(p).is_some());
+    match role {
+        None | Some("shardsvr" | "configsvr") => {}
+        Some(other) => {
+            let text = format!(
+                "BadValue: Bad value for sharding.clusterRole: {other}. Supported modes are: (configsvr|shardsvr)"
+            );
+            return Err(Refused { text, exit_code: USAGE });
+        }
+    }
+    let repair = parsed.get("repair").is_some_and(Value::truthy);
+    if role.is_some() && !replicated && !repair {
+        let text =
+            "BadValue: Cannot start a shardsvr or configsvr as a standalone server. Please use the option \
+                    --replSet to start the node as a replica set."
+                .replace("shardsvr or configsvr", role.unwrap_or(""));
+        return Err(Refused { text, exit_code: USAGE });
+    }
+    Ok(())
+}
+
+fn check_options(options: &Options) -> Result<(), Refused> {
+    let refuse = |text: String| Err(Refused { text, exit_code: USAGE });
+    if let Some(config_db) = &options.config_db {
+        let (set, hosts) = config_db.split_once('/').unwrap_or(("", config_db));
+        if set.is_empty() || hosts.is_empty() {
+            return refuse("BadValue: configdb supports only replica set connection string".to_string());
+        }
+    }
+    if options.unix_socket_prefix.as_os_str().len() > 80 {
+        return refuse("BadValue: unixSocketPrefix is too long".to_string());
+    }
+    let parameters = node::parameters::Parameters::new();
+    // Test commands first: they decide whether unknown names are tolerated.
+    let (first, others): (Vec<_>, Vec<_>) =
+        options.set_parameters.iter().partition(|(name, _)| name == "enableTestCommands");
+    for (name, value) in first.into_iter().chain(others) {
+        if let Err(error) = parameters.set_at_startup(name, value) {
+            return refuse(format!("{}: {}", error.code_name(), error.message));
+        }
+    }
+    Ok(())
+}
+
+/// The rows that `--help` shows for a program.
+pub(super) fn shown(program: Program) -> impl Iterator<Item = &'static Flag> {
+    FLAGS.iter().filter(move |f| f.is_on(program))
+}

@@ -1,0 +1,378 @@
+//! A process that is one node: start-up, `--fork`, signals, exit codes.
+//!
+//! The parent of `--fork` waits on a pipe. The child writes one byte when it listens; a pipe that closes without it
+//! means that the child failed, and the parent passes its exit code on.
+
+use crate::log::{Logger, Target};
+use crate::options::{self, Action, Options, Program, Refused};
+use crate::service::{Config, Running, Service, StartError};
+use document::{Document, doc};
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Runs the program on `argv` (its own name first) and returns the exit code.
+pub fn main(program: Program, argv: Vec<String>) -> i32 {
+    match options::parse(program, &argv) {
+        Ok(Action::Print(text)) => {
+            // A reader that went away is no failure of ours.
+            let _ = writeln!(std::io::stdout(), "{text}");
+            0
+        }
+        Ok(Action::Shutdown(dbpath)) => shut_down(&dbpath),
+        Ok(Action::Run(options)) if options.repair => repair(&options),
+        Ok(Action::Run(options)) => start(*options),
+        Err(Refused { text, exit_code }) => {
+            eprintln!("{text}");
+            exit_code
+        }
+    }
+}
+
+fn start(options: Options) -> i32 {
+    disable_huge_pages();
+    let announce = match options.fork {
+        false => None,
+        true => match fork() {
+            Ok(Forked::Child(pipe)) => Some(pipe),
+            Ok(Forked::Parent(exit_code)) => return exit_code,
+            Err(error) => {
+                eprintln!("ERROR: Can't fork: {error}");
+                return 1;
+            }
+        },
+    };
+    let log = match Logger::new(target(&options)) {
+        Ok(log) => Arc::new(log),
+        Err(error) => {
+            let path = options.logpath.as_deref().unwrap_or(Path::new("")).display();
+            println!("Error opening log file \"{path}\": {error}");
+            return 1;
+        }
+    };
+    if announce.is_some() {
+        detach();
+    }
+    match runtime() {
+        Ok(runtime) => runtime.block_on(run(options, log, announce)),
+        Err(error) => {
+            eprintln!("cannot start the runtime: {error}");
+            1
+        }
+    }
+}
+
+/// A runtime with at least two workers, so that one long step does not stop everything else.
+pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get()).max(2);
+    tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()
+}
+
+/// Huge pages make the store's scattered writes several times slower.
+pub fn disable_huge_pages() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: sets a flag of this process; no memory is passed. A kernel without it answers an error that is ignored.
+    unsafe {
+        libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    }
+}
+
+fn target(options: &Options) -> Target {
+    match &options.logpath {
+        Some(path) => Target::File { path: path.clone(), append: options.log_append },
+        None if options.syslog => Target::Syslog,
+        None => Target::Stdout,
+    }
+}
+
+async fn run(options: Options, log: Arc<Logger>, announce: Option<std::fs::File>) -> i32 {
+    log.set_verbosity(options.verbosity);
+    log_start(&options, &log);
+    let pid_file = options.pid_file.clone();
+    let mut signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(error) => {
+            log.fatal(
+                "CONTROL",
+                23380,
+                "main",
+                "Cannot install signal handlers",
+                doc! { "error": error.to_string() },
+            );
+            return 1;
+        }
+    };
+    if let Some(path) = &pid_file
+        && let Err(error) = std::fs::write(path, format!("{}\n", std::process::id()))
+    {
+        let attr = doc! { "path": path.display().to_string(), "error": error.to_string() };
+        log.error("CONTROL", 23329, "main", "Cannot write pid file", attr);
+        return 1;
+    }
+    let running = match Service::start(Config { options, log: log.clone(), ephemeral: false }).await {
+        Ok(running) => running,
+        Err(error) => return failed(&log, &error),
+    };
+    if let Some(mut pipe) = announce {
+        let _ = pipe.write_all(b"+");
+    }
+    let exit_code = serve(&running, &mut signals).await;
+    running.stop().await;
+    log.info("CONTROL", 20565, "initandlisten", "Now exiting", doc! {});
+    log.info("CONTROL", 23138, "initandlisten", "Shutting down", doc! { "exitCode": exit_code });
+    exit_code
+}
+
+fn failed(log: &Logger, error: &StartError) -> i32 {
+    let e = &error.error;
+    // A listener's error is a document, a failed start a text: launchers read both forms.
+    let attr = match error.id {
+        20568 | 22856 => {
+            doc! { "error": { "code": e.code, "codeName": e.code_name(), "errmsg": e.message.as_str() } }
+        }
+        _ => doc! { "error": format!("{}: {}", start_error_name(e.code), e.message) },
+    };
+    log.error("CONTROL", error.id, "initandlisten", error.message, attr);
+    log.info("CONTROL", 20565, "initandlisten", "Now exiting", doc! {});
+    log.info("CONTROL", 23138, "initandlisten", "Shutting down", doc! { "exitCode": error.exit_code });
+    error.exit_code
+}
+
+fn start_error_name(code: i32) -> String {
+    match code {
+        29 => "NonExistentPath".to_string(),
+        98 => "DBPathInUse".to_string(),
+        code => document::error::code_name(code),
+    }
+}
+
+fn log_start(options: &Options, log: &Logger) {
+    if options.logpath.is_some() && options.log_append {
+        log.info("CONTROL", 20698, "main", "***** SERVER RESTARTED *****", doc! {});
+    }
+    let mut attr = doc! { "pid": std::process::id() as i32, "port": i32::from(options.port) };
+    if options.program == Program::Mongod {
+        attr.push("dbPath", options.dbpath.display().to_string());
+    }
+    attr.push("architecture", "64-bit");
+    attr.push("host", crate::service::hostname());
+    let id = if options.program == Program::Mongod { 4615611 } else { 22844 };
+    log.info("CONTROL", id, "initandlisten", "MongoDB starting", attr);
+    let info = options::build_info();
+    let build = doc! { "buildInfo": {
+        "version": options::VERSION, "gitVersion": options::GIT_VERSION, "modules": [], "allocator": "mimalloc",
+        "environment": info.get("buildEnvironment").cloned(),
+    } };
+    log.info("CONTROL", 23403, "initandlisten", "Build Info", build);
+    let (name, version) = operating_system();
+    log.info(
+        "CONTROL",
+        51765,
+        "initandlisten",
+        "Operating System",
+        doc! { "os": { "name": name, "version": version } },
+    );
+    log.info(
+        "CONTROL",
+        21951,
+        "initandlisten",
+        "Options set by command line",
+        doc! { "options": options.parsed.clone() },
+    );
+}
+
+/// The distribution's name and the kernel's version.
+pub fn operating_system() -> (String, String) {
+    let name = std::fs::read_to_string("/etc/os-release")
+        .ok()
+        .and_then(|text| {
+            let line = text.lines().find_map(|l| l.strip_prefix("PRETTY_NAME="))?;
+            Some(line.trim_matches('"').to_string())
+        })
+        .unwrap_or_else(|| std::env::consts::OS.to_string());
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    (name, format!("Kernel {}", kernel.trim()))
+}
+
+/// The signals a node listens to.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    rotate: Signal,
+}
+
+impl Signals {
+    pub fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            rotate: signal(SignalKind::user_defined1())?,
+        })
+    }
+    /// The next signal that ends the process: its number and name; `None` asks for a new log file.
+    pub async fn next(&mut self) -> Option<(i32, &'static str)> {
+        tokio::select! {
+            _ = self.interrupt.recv() => Some((2, "Interrupt")),
+            _ = self.terminate.recv() => Some((15, "Terminated")),
+            _ = self.hang_up.recv() => Some((1, "Hangup")),
+            _ = self.rotate.recv() => None,
+        }
+    }
+}
+
+/// Until a signal or the shutdown command; the exit code.
+async fn serve(running: &Running, signals: &mut Signals) -> i32 {
+    let service = &running.service;
+    loop {
+        tokio::select! {
+            code = service.end_requested() => return code,
+            signal = signals.next() => match signal {
+                None => rotate(service),
+                Some((number, name)) => {
+                    let attr = doc! { "signal": number, "error": name };
+                    service.log.info("CONTROL", 23377, "SignalHandler", "Received signal", attr);
+                    let text = "will terminate after current cmd ends";
+                    service.log.info("CONTROL", 23381, "SignalHandler", text, doc! {});
+                    return 0;
+                }
+            },
+        }
+    }
+}
+
+fn rotate(service: &Service) {
+    service.log.info(
+        "CONTROL",
+        23166,
+        "LogRotate",
+        "Log rotation initiated",
+        doc! { "suffix": "", "logType": "" },
+    );
+    if let Err(error) = service.log.rotate(service.options.log_rename) {
+        service.log.error(
+            "CONTROL",
+            23168,
+            "LogRotate",
+            "Log rotation failed",
+            doc! { "reason": error.to_string() },
+        );
+    }
+}
+
+enum Forked {
+    /// The end of the pipe on which to say that the node listens.
+    Child(std::fs::File),
+    /// The child is up, or ended: what the parent exits with.
+    Parent(i32),
+}
+
+/// Forks while the process has one thread only.
+fn fork() -> std::io::Result<Forked> {
+    println!("about to fork child process, waiting until server is ready for connections.");
+    let _ = std::io::stdout().flush();
+    let mut ends = [0i32; 2];
+    // SAFETY: `ends` has room for the two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: no other thread runs yet, so the child's state is whole.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()),
+        0 => {
+            // SAFETY: both descriptors were just made and belong to nobody else; the child leaves the terminal.
+            let pipe = unsafe {
+                libc::close(ends[0]);
+                libc::setsid();
+                std::fs::File::from_raw_fd(ends[1])
+            };
+            Ok(Forked::Child(pipe))
+        }
+        child => {
+            // SAFETY: as above, for the parent's ends.
+            let mut pipe = unsafe {
+                libc::close(ends[1]);
+                std::fs::File::from_raw_fd(ends[0])
+            };
+            println!("forked process: {child}");
+            let _ = std::io::stdout().flush();
+            let mut byte = [0];
+            Ok(Forked::Parent(match pipe.read(&mut byte) {
+                Ok(1) => {
+                    println!("child process started successfully, parent exiting");
+                    0
+                }
+                _ => child_failed(child),
+            }))
+        }
+    }
+}
+
+fn child_failed(child: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: `status` is ours; the child is our own and not yet waited for.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    let code = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1 };
+    println!("ERROR: child process failed, exited with {code}");
+    println!("To see additional information in this output, start without the \"--fork\" option.");
+    code
+}
+
+/// Lets go of the launcher's terminal and pipes: a launcher that reads them to their end would wait for ever.
+fn detach() {
+    let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
+    use std::os::fd::AsRawFd;
+    for fd in 0..3 {
+        // SAFETY: replaces the standard descriptors by one that is open.
+        unsafe { libc::dup2(null.as_raw_fd(), fd) };
+    }
+}
+
+/// `--shutdown`: ends the process whose pid the lock file holds, and waits for it.
+fn shut_down(dbpath: &Path) -> i32 {
+    let text = std::fs::read_to_string(dbpath.join("mongod.lock")).unwrap_or_default();
+    let pid = text.trim().parse::<i32>().ok().filter(|pid| *pid > 0 && is_alive(*pid));
+    let Some(pid) = pid else {
+        eprintln!("There doesn't seem to be a server running with dbpath: {}", dbpath.display());
+        return 1;
+    };
+    println!("killing process with pid: {pid}");
+    // SAFETY: sends a signal; no memory is passed.
+    if unsafe { libc::kill(pid, libc::SIGTERM) } != 0 {
+        eprintln!("failed to kill process: {}", std::io::Error::last_os_error());
+        return 1;
+    }
+    while is_alive(pid) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    0
+}
+
+fn is_alive(pid: i32) -> bool {
+    // SAFETY: signal 0 only asks whether the process exists.
+    unsafe { libc::kill(pid, 0) == 0 }
+}
+
+/// `--repair`: recovery happens at every start, so this opens the directory and closes it again.
+fn repair(options: &Options) -> i32 {
+    let Ok(log) = Logger::new(target(options)).map(Arc::new) else { return 1 };
+    log_start(options, &log);
+    let Ok(runtime) = runtime() else { return 1 };
+    runtime.block_on(async {
+        let mut options = options.clone();
+        options.port = 0;
+        options.unix_socket = false;
+        match Service::start(Config { options, log: log.clone(), ephemeral: false }).await {
+            Ok(running) => {
+                running.stop().await;
+                log.info("CONTROL", 20565, "initandlisten", "Now exiting", Document::new());
+                0
+            }
+            Err(error) => failed(&log, &error),
+        }
+    })
+}

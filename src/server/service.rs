@@ -1,0 +1,467 @@
+//! One process node: everything a command can reach, and the life from start to stop.
+//!
+//! ```text
+//! Service::start(config) -> Running       opens the data directory, listens, serves
+//! Running::stop()                         quiesce, end operations, close connections, release the directory
+//! ```
+//! `mongod` and `mongos` start one; `tessera up` starts several in one process.
+
+use crate::connection::Connection;
+use crate::counters::{Counter, Counters};
+use crate::dispatch::{Command, Context, Lookup, Request, Roles};
+use crate::listener::{self, Listeners};
+use crate::log::{Logger, now_millis};
+use crate::operations::Operations;
+use crate::options::{ClusterRole, Options, Program};
+use crate::topology::{LastWrite, Membership, Topology};
+use document::{Doc, DocWriter, Error, ObjectId, Result, Timestamp, doc, err};
+use node::Operation;
+use node::failpoints::FailPoints;
+use node::parameters::Parameters;
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::{Duration, Instant};
+use storage::files::{FileLock, Files, LockError, RealFiles};
+use tokio::sync::watch;
+
+/// The command table of the program, immutable.
+static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| Lookup::new(crate::commands::TABLES));
+
+/// The times that replies carry; set by what keeps a clock (a set member, a router).
+pub trait Times: Send + Sync + 'static {
+    /// The newest cluster time known; `$clusterTime` of replies.
+    fn cluster_time(&self) -> Option<Timestamp>;
+    /// Takes note of a cluster time that a client or node brought.
+    fn advance(&self, time: Timestamp);
+    /// `operationTime` of the reply to this operation.
+    fn operation_time(&self, operation: &Operation) -> Option<Timestamp>;
+    /// `lastWrite` of hello; routers have none.
+    fn last_write(&self) -> Option<LastWrite>;
+}
+
+/// What a node is started with.
+pub struct Config {
+    pub options: Options,
+    pub log: Arc<Logger>,
+    /// Made by this process for itself: no lock file, pid or warnings about it (`tessera up` without --dbpath).
+    pub ephemeral: bool,
+}
+
+/// Why a node did not start: what is logged, and the exit code of a process that fails so.
+#[derive(Debug)]
+pub struct StartError {
+    pub id: i32,
+    pub message: &'static str,
+    pub error: Error,
+    pub exit_code: i32,
+}
+
+/// One node.
+pub struct Service {
+    pub program: Program,
+    /// Exactly one role.
+    pub role: Roles,
+    pub options: Options,
+    pub parameters: Arc<Parameters>,
+    pub log: Arc<Logger>,
+    pub counters: Counters,
+    pub failpoints: Arc<FailPoints>,
+    pub operations: Operations,
+    pub topology: Topology,
+    pub connections: ConnectionCounts,
+    /// `gethostname`:port, as the node names itself.
+    pub host: String,
+    pub port: u16,
+    pub started: Instant,
+    pub started_at: i64,
+    /// fsync with lock: how many locks are held.
+    pub fsync_locks: AtomicI64,
+    /// Profile levels by database; absent means the one of the options.
+    pub profile_levels: Mutex<std::collections::BTreeMap<String, i32>>,
+    times: OnceLock<Arc<dyn Times>>,
+    end: watch::Sender<Option<i32>>,
+}
+
+#[derive(Default)]
+pub struct ConnectionCounts {
+    pub current: Counter,
+    pub total: Counter,
+    pub rejected: Counter,
+    pub exhaust_hellos: Counter,
+    pub awaiting: Counter,
+    next_id: AtomicI64,
+}
+
+impl ConnectionCounts {
+    pub fn next_id(&self) -> i64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// A node that serves.
+pub struct Running {
+    pub service: Arc<Service>,
+    listeners: Listeners,
+    directory: Option<Directory>,
+}
+
+impl Service {
+    /// Opens the data directory, starts listening and serves in the background.
+    ///
+    /// # Errors
+    /// The directory is missing, in use or unreadable (exit code 100); an address cannot be listened on (48).
+    pub async fn start(config: Config) -> std::result::Result<Running, StartError> {
+        let Config { options, log, ephemeral } = config;
+        let directory = match options.program {
+            Program::Mongod => Some(Directory::open(&options.dbpath, ephemeral)?),
+            Program::Mongos => None,
+        };
+        let bound = listener::bind(&options).await?;
+        let service = Arc::new(Service::new(options, log, bound.port));
+        service.apply_parameters();
+        service.warn_at_startup();
+        let listeners = bound.serve(&service);
+        Ok(Running { service, listeners, directory })
+    }
+
+    /// A node that serves nobody yet; also what tests of single commands use.
+    pub fn new(options: Options, log: Arc<Logger>, port: u16) -> Service {
+        let membership = match (options.program, &options.repl_set) {
+            (Program::Mongos, _) => Membership::Router,
+            (_, Some(_)) => Membership::Uninitiated,
+            (_, None) => Membership::Standalone,
+        };
+        let parameters = Parameters::new();
+        parameters.set_slow_ms(options.slow_ms);
+        Service {
+            program: options.program,
+            role: role(&options),
+            parameters: Arc::new(parameters),
+            log,
+            counters: Counters::new(&LOOKUP),
+            failpoints: Arc::new(FailPoints::new()),
+            operations: Operations::default(),
+            topology: Topology::new(random_object_id(), membership),
+            connections: ConnectionCounts::default(),
+            host: format!("{}:{port}", hostname()),
+            port,
+            started: Instant::now(),
+            started_at: now_millis(),
+            fsync_locks: AtomicI64::new(0),
+            profile_levels: Mutex::default(),
+            times: OnceLock::new(),
+            end: watch::Sender::new(None),
+            options,
+        }
+    }
+
+    pub fn commands(&self) -> &'static Lookup {
+        &LOOKUP
+    }
+    /// Whether this node has the command at all.
+    pub fn answers(&self, row: &Command) -> bool {
+        row.roles.contains(self.role) && (!row.test_only || self.parameters.test_commands())
+    }
+    pub fn is_router(&self) -> bool {
+        self.program == Program::Mongos
+    }
+    pub fn is_writable(&self) -> bool {
+        self.topology.membership().is_writable()
+    }
+    /// The error of a write on a node that is no primary.
+    pub fn not_primary(&self) -> Error {
+        let version = self.topology.version().to_document();
+        err!(NOT_WRITABLE_PRIMARY, "not primary").with_info(doc! { "topologyVersion": version })
+    }
+    /// Authentication and privileges; everything is allowed until users exist.
+    pub fn authorize(&self, _context: &Context, _request: &Request<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Installs the clock of the node; once, before it serves.
+    pub fn set_times(&self, times: Arc<dyn Times>) {
+        // A second clock would be a programming error and is not used.
+        let _ = self.times.set(times);
+    }
+    pub fn times(&self) -> Option<&Arc<dyn Times>> {
+        self.times.get()
+    }
+    /// `$clusterTime` and `operationTime` of a reply.
+    pub fn append_times(&self, context: Option<&Context>, w: &mut DocWriter<'_>) {
+        let Some(times) = self.times.get() else { return };
+        if let Some(time) = times.cluster_time() {
+            w.document_with("$clusterTime", |w| {
+                w.timestamp("clusterTime", time);
+                w.document_with("signature", |w| {
+                    w.binary("hash", 0, &[0; 20]);
+                    w.i64("keyId", 0);
+                });
+            });
+        }
+        if let Some(time) = context.and_then(|c| times.operation_time(&c.operation)) {
+            w.timestamp("operationTime", time);
+        }
+    }
+
+    /// Logs the operation if it took at least the slow threshold (id 51803).
+    pub fn log_if_slow(
+        &self,
+        context: &Context,
+        command: &Command,
+        body: Doc<'_>,
+        elapsed: Duration,
+        failed: bool,
+        reply_bytes: usize,
+    ) {
+        let millis = elapsed.as_millis() as i64;
+        let waits = matches!(command.name, "hello" | "isMaster" | "waitForFailPoint" | "shutdown");
+        if (millis < self.parameters.slow_ms() || waits) && self.log.verbosity() < 1 {
+            return;
+        }
+        let db = body.get_str("$db").unwrap_or("");
+        let ns = match body.iter().next().and_then(|e| e.value().as_str()) {
+            Some(collection) if command.kind != crate::dispatch::Kind::Other => format!("{db}.{collection}"),
+            _ => format!("{db}.$cmd"),
+        };
+        let shown = if body.bytes().len() > 4096 {
+            doc! { "$truncated": command.name }
+        } else {
+            body.to_document()
+        };
+        let mut attr = doc! { "type": "command", "ns": ns };
+        if let Some(app) = &*context.connection.client.app_name.lock() {
+            attr.push("appName", app.as_str());
+        }
+        attr.push("command", shown);
+        attr.push("numYields", 0);
+        if failed {
+            attr.push("ok", 0);
+        }
+        attr.push("reslen", reply_bytes as i64);
+        attr.push("remote", context.connection.client.remote.as_str());
+        attr.push("protocol", "op_msg");
+        attr.push("durationMillis", millis);
+        self.log.info("COMMAND", 51803, &context.connection.name(), "Slow query", attr);
+    }
+
+    /// Asks the process to end with this exit code.
+    pub fn request_end(&self, exit_code: i32) {
+        self.end.send_if_modified(|end| {
+            let first = end.is_none();
+            end.get_or_insert(exit_code);
+            first
+        });
+    }
+    pub fn is_ending(&self) -> bool {
+        self.end.borrow().is_some()
+    }
+    /// Waits until an end was asked for.
+    pub async fn end_requested(&self) -> i32 {
+        let mut end = self.end.subscribe();
+        match end.wait_for(Option::is_some).await {
+            Ok(code) => code.unwrap_or(0),
+            Err(_) => 0,
+        }
+    }
+
+    fn apply_parameters(&self) {
+        let (first, others): (Vec<_>, Vec<_>) =
+            self.options.set_parameters.iter().partition(|(name, _)| name == "enableTestCommands");
+        for (name, value) in first.into_iter().chain(others) {
+            match self.parameters.set_at_startup(name, value) {
+                Ok(Some(warning)) => {
+                    self.log.warning(
+                        "CONTROL",
+                        9_000_002,
+                        "main",
+                        &warning,
+                        doc! { "parameter": name.as_str() },
+                    );
+                }
+                Ok(None) => {}
+                Err(error) => self.log.error("CONTROL", 9_000_003, "main", &error.message, doc! {}),
+            }
+        }
+        self.apply_log_level();
+    }
+    /// Makes the log follow the parameters `logLevel` and `quiet`.
+    pub fn apply_log_level(&self) {
+        let level = self.parameters.int("logLevel").max(i64::from(self.options.verbosity));
+        self.log.set_verbosity(level as i32);
+        self.log.set_quiet(self.options.quiet || self.parameters.bool("quiet"));
+    }
+
+    fn warn_at_startup(&self) {
+        if !self.options.auth && self.options.key_file.is_none() {
+            let text = "Access control is not enabled for the database. Read and write access to data and configuration is unrestricted";
+            self.log.startup_warning("CONTROL", 22120, text, doc! {});
+        }
+        if self.parameters.test_commands() {
+            let text = "While invalid X509 certificates may be used to connect to this server, they will not be considered permissible for authentication";
+            self.log.debug(1, "CONTROL", 22132, "initandlisten", text, || doc! {});
+        }
+    }
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+impl Running {
+    pub fn port(&self) -> u16 {
+        self.service.port
+    }
+
+    /// Stops: hello tells clients, operations end, connections close, the directory is released. Well below a second.
+    pub async fn stop(self) {
+        let Running { service, listeners, directory } = self;
+        service.request_end(0);
+        service.topology.quiesce();
+        listeners.stop().await;
+        service.operations.kill_all(document::codes::INTERRUPTED_AT_SHUTDOWN);
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while service.operations.active() > 0 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            service.operations.kill_all(document::codes::INTERRUPTED_AT_SHUTDOWN);
+        }
+        for connection in service.operations.connections() {
+            connection.abort();
+        }
+        if let Some(directory) = directory {
+            directory.close();
+        }
+    }
+}
+
+fn role(options: &Options) -> Roles {
+    match (options.program, options.cluster_role, &options.repl_set) {
+        (Program::Mongos, ..) => Roles::ROUTER,
+        (_, Some(ClusterRole::Shard), _) => Roles::SHARD,
+        (_, Some(ClusterRole::Config), _) => Roles::CONFIG,
+        (_, None, Some(_)) => Roles::REPLSET,
+        (_, None, None) => Roles::STANDALONE,
+    }
+}
+
+/// The data directory while this node owns it.
+struct Directory {
+    lock_path: PathBuf,
+    _lock: FileLock,
+}
+
+impl Directory {
+    fn open(path: &Path, ephemeral: bool) -> std::result::Result<Directory, StartError> {
+        let refuse = |error: Error| StartError {
+            id: 20557,
+            message: "DBException in initAndListen, terminating",
+            error,
+            exit_code: 100,
+        };
+        let shown = path.display();
+        if !path.is_dir() {
+            return Err(refuse(err!(
+                29,
+                "Data directory {shown} not found. Create the missing directory or specify another path using (1) the \
+                 --dbpath command line option, or (2) by adding the 'storage.dbPath' option in the configuration file."
+            )));
+        }
+        let lock_path = path.join("mongod.lock");
+        let lock = RealFiles.lock(&lock_path).map_err(|error| match error {
+            LockError::InUse(_) => refuse(err!(
+                98,
+                "Unable to lock the lock file: {} (Resource temporarily unavailable). Another mongod instance is \
+                 already running on the {shown} directory",
+                lock_path.display()
+            )),
+            LockError::Io(error) => refuse(err!(
+                ILLEGAL_OPERATION,
+                "Attempted to create a lock file on a read-only directory: {shown} ({error})"
+            )),
+        })?;
+        let io = |error: std::io::Error| refuse(err!(98, "Unable to write the lock file: {error}"));
+        if !ephemeral {
+            std::fs::write(&lock_path, format!("{}\n", std::process::id())).map_err(io)?;
+        }
+        // Launchers look for this file to tell a directory that was used from one that was not.
+        let marker = path.join("storage.bson");
+        if !marker.exists() {
+            let text = doc! { "storage": { "engine": "wiredTiger", "options": { "directoryPerDB": false } } };
+            std::fs::write(&marker, text.to_vec()).map_err(io)?;
+        }
+        Ok(Directory { lock_path, _lock: lock })
+    }
+    /// An empty lock file says that the last owner ended cleanly.
+    fn close(self) {
+        let _ = std::fs::write(&self.lock_path, "");
+    }
+}
+
+pub fn hostname() -> String {
+    let mut buffer = [0u8; 256];
+    // SAFETY: the buffer is valid for its length; one byte is kept for the terminator.
+    let ok = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) } == 0;
+    let end = buffer.iter().position(|b| *b == 0).unwrap_or(0);
+    match std::str::from_utf8(&buffer[..end]) {
+        Ok(name) if ok && !name.is_empty() => name.to_string(),
+        _ => "localhost".to_string(),
+    }
+}
+
+fn random_object_id() -> ObjectId {
+    let mut bytes: [u8; 12] = rand::random();
+    bytes[..4].copy_from_slice(&((now_millis() / 1000) as u32).to_be_bytes());
+    ObjectId(bytes)
+}
+
+/// The counters and registry entry of one open connection; dropped when it ends.
+pub struct OpenConnection {
+    service: Arc<Service>,
+    pub connection: Arc<Connection>,
+}
+
+impl OpenConnection {
+    /// `None` when the node has as many connections as it may.
+    pub fn open(service: &Arc<Service>, remote: String, over_unix_socket: bool) -> Option<OpenConnection> {
+        let counts = &service.connections;
+        if counts.current.get() >= service.options.max_connections as i64 {
+            counts.rejected.increment();
+            let attr = doc! { "remote": remote, "connectionCount": counts.current.get() };
+            service.log.info(
+                "NETWORK",
+                22942,
+                "listener",
+                "Connection refused because there are too many open connections",
+                attr,
+            );
+            return None;
+        }
+        counts.current.increment();
+        counts.total.increment();
+        let connection = Arc::new(Connection::new(counts.next_id(), remote, over_unix_socket));
+        service.operations.add_connection(&connection);
+        if !service.log.is_quiet() {
+            let attr = doc! {
+                "remote": connection.client.remote.as_str(), "connectionId": connection.id,
+                "connectionCount": counts.current.get(),
+            };
+            service.log.info("NETWORK", 22943, "listener", "Connection accepted", attr);
+        }
+        Some(OpenConnection { service: service.clone(), connection })
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        let counts = &self.service.connections;
+        counts.current.add(-1);
+        self.service.operations.remove_connection(self.connection.id);
+        if !self.service.log.is_quiet() && !self.service.is_ending() {
+            let attr = doc! {
+                "remote": self.connection.client.remote.as_str(), "connectionId": self.connection.id,
+                "connectionCount": counts.current.get(),
+            };
+            self.service.log.info("NETWORK", 22944, &self.connection.name(), "Connection ended", attr);
+        }
+    }
+}

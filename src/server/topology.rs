@@ -1,0 +1,194 @@
+//! What this node tells clients about the deployment: its membership, and the version that wakes waiting `hello`s.
+//!
+//! The replication of the node publishes a new [`Membership`] at each change; the counter then rises and every
+//! awaitable hello answers at once.
+
+use document::{Document, ObjectId, Timestamp, Value, doc};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// `{processId, counter}`. The process id is chosen at start, so clients notice a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopologyVersion {
+    pub process_id: ObjectId,
+    pub counter: i64,
+}
+
+impl TopologyVersion {
+    pub fn to_document(self) -> Document {
+        doc! { "processId": self.process_id, "counter": self.counter }
+    }
+}
+
+/// Where the node stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Membership {
+    Standalone,
+    Router,
+    /// Started with --replSet and not yet initiated.
+    Uninitiated,
+    Member(Member),
+}
+
+/// A member's view of its set, as `hello` shows it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Member {
+    pub set_name: String,
+    pub set_version: i64,
+    pub hosts: Vec<String>,
+    pub passives: Vec<String>,
+    pub arbiters: Vec<String>,
+    pub me: String,
+    pub primary: Option<String>,
+    pub is_primary: bool,
+    pub is_secondary: bool,
+    pub arbiter_only: bool,
+    pub passive: bool,
+    pub hidden: bool,
+    pub tags: Option<Document>,
+    pub term: i64,
+    /// Made from the term; only a primary shows it.
+    pub election_id: Option<ObjectId>,
+}
+
+/// 7fffffff and the term: the form in which drivers compare elections.
+pub fn election_id(term: i64) -> ObjectId {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff]);
+    bytes[4..].copy_from_slice(&term.to_be_bytes());
+    ObjectId(bytes)
+}
+
+#[derive(Clone, Debug)]
+pub struct State {
+    pub version: TopologyVersion,
+    pub membership: Arc<Membership>,
+    /// Shutting down: hello answers at once with an error.
+    pub quiescing: bool,
+}
+
+/// The published state.
+pub struct Topology {
+    state: watch::Sender<State>,
+}
+
+impl Topology {
+    pub fn new(process_id: ObjectId, membership: Membership) -> Topology {
+        let version = TopologyVersion { process_id, counter: 0 };
+        let state = State { version, membership: Arc::new(membership), quiescing: false };
+        Topology { state: watch::Sender::new(state) }
+    }
+    pub fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+    pub fn version(&self) -> TopologyVersion {
+        self.state.borrow().version
+    }
+    pub fn membership(&self) -> Arc<Membership> {
+        self.state.borrow().membership.clone()
+    }
+    pub fn subscribe(&self) -> watch::Receiver<State> {
+        self.state.subscribe()
+    }
+    /// Replaces the membership; if it differs the counter rises and waiting hellos answer.
+    pub fn publish(&self, membership: Membership) {
+        self.state.send_if_modified(|state| {
+            if *state.membership == membership {
+                return false;
+            }
+            state.membership = Arc::new(membership);
+            state.version.counter += 1;
+            true
+        });
+    }
+    pub fn quiesce(&self) {
+        self.state.send_modify(|state| {
+            state.quiescing = true;
+            state.version.counter += 1;
+        });
+    }
+}
+
+impl Membership {
+    /// The fields of `hello` that depend on the membership. `legacy` names the primary flag `ismaster`.
+    pub fn hello_fields(&self, legacy: bool) -> Document {
+        let flag = if legacy { "ismaster" } else { "isWritablePrimary" };
+        let mut d = Document::new();
+        match self {
+            Membership::Standalone => d.push(flag, true),
+            Membership::Router => {
+                d.push(flag, true);
+                d.push("msg", "isdbgrid");
+            }
+            Membership::Uninitiated => {
+                d.push(flag, false);
+                d.push("secondary", false);
+                d.push("info", "Does not have a valid replica set config");
+                d.push("isreplicaset", true);
+            }
+            Membership::Member(member) => member.hello_fields(flag, &mut d),
+        }
+        d
+    }
+    pub fn is_writable(&self) -> bool {
+        match self {
+            Membership::Standalone | Membership::Router => true,
+            Membership::Uninitiated => false,
+            Membership::Member(member) => member.is_primary,
+        }
+    }
+}
+
+impl Member {
+    fn hello_fields(&self, flag: &str, d: &mut Document) {
+        let list = |hosts: &[String]| Value::from(hosts.to_vec());
+        d.push("hosts", list(&self.hosts));
+        for (name, hosts) in [("passives", &self.passives), ("arbiters", &self.arbiters)] {
+            if !hosts.is_empty() {
+                d.push(name, list(hosts));
+            }
+        }
+        d.push("setName", self.set_name.as_str());
+        d.push("setVersion", i32::try_from(self.set_version).unwrap_or(i32::MAX));
+        d.push(flag, self.is_primary);
+        d.push("secondary", self.is_secondary);
+        if let Some(primary) = &self.primary {
+            d.push("primary", primary.as_str());
+        }
+        for (name, on) in
+            [("arbiterOnly", self.arbiter_only), ("passive", self.passive), ("hidden", self.hidden)]
+        {
+            if on {
+                d.push(name, true);
+            }
+        }
+        if let Some(tags) = self.tags.as_ref().filter(|t| !t.is_empty()) {
+            d.push("tags", tags);
+        }
+        d.push("me", self.me.as_str());
+        if let Some(id) = self.election_id.filter(|_| self.is_primary) {
+            d.push("electionId", id);
+        }
+    }
+}
+
+/// The positions that `lastWrite` of hello shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LastWrite {
+    pub op_time: Timestamp,
+    pub term: i64,
+    pub date: i64,
+    pub majority: Timestamp,
+    pub majority_date: i64,
+}
+
+impl LastWrite {
+    pub fn to_document(self) -> Document {
+        doc! {
+            "opTime": { "ts": self.op_time, "t": self.term },
+            "lastWriteDate": Value::DateTime(self.date),
+            "majorityOpTime": { "ts": self.majority, "t": self.term },
+            "majorityWriteDate": Value::DateTime(self.majority_date),
+        }
+    }
+}

@@ -198,6 +198,15 @@ impl EntryParts {
     pub fn slices<'a>(&'a self, o: Doc<'a>) -> [&'a [u8]; 3] {
         [&self.head, o.bytes(), &self.tail]
     }
+
+    /// Sets the `prevOpTime` of an entry that was encoded with a session, once the entry before it in the same append
+    /// has its timestamp. The length does not change.
+    pub fn set_previous(&mut self, ts: u64, term: i64) {
+        // The tail ends with `prevOpTime`: ... timestamp (8), 0x12 't' 0, term (8), end of prevOpTime, end of entry.
+        let Some(at) = self.tail.len().checked_sub(2 + 8 + 3 + 8) else { return };
+        self.tail[at..at + 8].copy_from_slice(&ts.to_le_bytes());
+        self.tail[at + 11..at + 19].copy_from_slice(&term.to_le_bytes());
+    }
 }
 
 /// An entry, read.
@@ -354,6 +363,20 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(shown.get_document("o2"), Some(&doc! { "_id": 1 }));
+    }
+
+    #[test]
+    fn the_previous_optime_is_set_after_encoding() {
+        let (o, lsid) = (doc! { "_id": 1 }.to_doc_buf(), doc! { "id": 5 }.to_doc_buf());
+        let mut draft = Draft::new(Op::Insert, "db.c", None);
+        draft.session =
+            Some(SessionPart { lsid: lsid.doc(), txn_number: 4, statements: &[], previous: (0, -1) });
+        let mut parts = EntryParts::default();
+        draft.encode(o.doc(), &mut parts);
+        parts.set_previous((9 << 32) | 8, 7);
+        let whole = DocBuf::from_validated(parts.slices(o.doc()).concat()).to_document();
+        let expected = doc! { "ts": document::Timestamp::new(9, 8), "t": 7i64 };
+        assert_eq!(whole.get_document("prevOpTime"), Some(&expected));
     }
 
     #[test]

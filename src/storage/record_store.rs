@@ -31,10 +31,18 @@ pub(crate) struct ChangeTable {
     blocks: Vec<u64>,
     /// Shared by the copies of one table and by nothing else: numbers of different tables say nothing of each other.
     line: Arc<()>,
+    silent: bool,
 }
 
 impl ChangeTable {
+    /// A table that notes nothing: branches are never written to images.
+    fn silent() -> ChangeTable {
+        ChangeTable { silent: true, ..ChangeTable::default() }
+    }
     fn note(&mut self, record: RecordId) {
+        if self.silent {
+            return;
+        }
         self.last += 1;
         let block = (record >> BLOCK_SHIFT) as usize;
         if block >= self.blocks.len() {
@@ -64,7 +72,7 @@ impl RecordStore {
     }
     /// A private line that starts as `snapshot`.
     pub(crate) fn branch(snapshot: &Snapshot, next: RecordId) -> RecordStore {
-        RecordStore { tree: snapshot.branch(), next, changes: ChangeTable::default() }
+        RecordStore { tree: snapshot.branch(), next, changes: ChangeTable::silent() }
     }
     pub(crate) fn next_id(&self) -> RecordId {
         self.next

@@ -12,7 +12,8 @@
 //! { position: long, ts: timestamp, term: long,
 //!   collections: [{ ns, uuid, options, idIndex: bool, nextRecord: long, records: long, indexes: [spec...],
 //!                   images: [{ file, first, last, records, bytes, checksum: long... }] }],
-//!   transactions: [{ lsid, txnNumber, operations: [...], prepared?: { ts, t }, position }] }
+//!   transactions: [{ lsid, txnNumber, lastTs: timestamp, operations: [...], prepared?: { ts, t },
+//!                    position }] }
 //! ```
 
 use std::collections::BTreeMap;
@@ -111,6 +112,7 @@ impl ManifestCollection {
 fn write_transaction(w: &mut DocWriter<'_>, transaction: &OpenTransaction) {
     w.document("lsid", transaction.lsid.doc());
     w.i64("txnNumber", transaction.txn_number);
+    w.timestamp("lastTs", Timestamp::from_u64(transaction.last_ts));
     array(w, "operations", &transaction.operations, |w, o| w.fields_of(o.doc()));
     if let Some(optime) = transaction.prepared {
         w.document_with("prepared", |w| {
@@ -129,6 +131,7 @@ fn read_transaction(doc: Doc<'_>) -> Option<OpenTransaction> {
     Some(OpenTransaction {
         lsid: doc.get_document("lsid")?.to_owned(),
         txn_number: doc.get_i64("txnNumber")?,
+        last_ts: timestamp(doc, "lastTs")?,
         operations: documents(doc, "operations")?.map(Doc::to_owned).collect(),
         prepared,
         first_position: unsigned(doc, "position")?,
@@ -264,6 +267,7 @@ mod tests {
             transactions: vec![OpenTransaction {
                 lsid: doc! { "id": 1 }.to_doc_buf(),
                 txn_number: 9,
+                last_ts: 4,
                 operations: vec![doc! { "op": "i" }.to_doc_buf()],
                 prepared: Some(OpTime { ts: 4, term: 1 }),
                 first_position: 12,

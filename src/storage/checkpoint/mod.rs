@@ -59,6 +59,8 @@ pub struct OpenTransaction {
     pub lsid: DocBuf,
     /// Its number in the session.
     pub txn_number: i64,
+    /// Timestamp of its last entry, which the next one names as its `prevOpTime`.
+    pub last_ts: u64,
     /// Its operations as they stand in `applyOps`.
     pub operations: Vec<DocBuf>,
     /// Optime of the prepare entry; `None` while only parts were written.
@@ -113,7 +115,9 @@ impl Checkpoints {
     /// For the data directory `dir`, knowing nothing of what is there: the first checkpoint writes everything.
     pub fn new(files: Arc<dyn Files>, dir: &Path) -> Result<Checkpoints, StorageError> {
         let dir = dir.join("checkpoint");
+        let parent = dir.parent().unwrap_or(Path::new("."));
         files.create_dir_all(&dir).map_err(StorageError::io("create", &dir))?;
+        files.sync_dir(parent).map_err(StorageError::io("sync", parent))?;
         let names = files.list(&dir).map_err(StorageError::io("list", &dir))?;
         let next_file = names.iter().filter_map(|n| image::number(n)).max().map_or(1, |n| n + 1);
         Ok(Checkpoints { files, dir, next_file, written: BTreeMap::new(), image_bytes: IMAGE_BYTES })

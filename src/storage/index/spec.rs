@@ -80,6 +80,12 @@ impl IndexSpec {
             bail!(FAILED_TO_PARSE, "The 'key' field is a required property of an index specification");
         };
         let fields = validate_key_pattern(key)?;
+        if let [field] = fields.as_slice()
+            && field.path == "_id"
+            && field.kind == FieldKind::Descending
+        {
+            bail!(BAD_VALUE, "The field 'key' for an _id index must be {{_id: 1}}, but got {{ _id: -1 }}");
+        }
         let is_id = fields.len() == 1 && fields[0].path == "_id" && fields[0].kind == FieldKind::Ascending;
         let name = match spec.get_str("name") {
             _ if is_id => "_id_".to_string(),

@@ -66,31 +66,50 @@ impl<'f> Applier<'f> {
         .map_err(|reason| format!("op '{}' on {}: {reason}", entry.op.letter(), entry.ns))
     }
 
-    /// `{applyOps: [...], partialTxn?: true, prepare?: true}`.
+    /// `{applyOps: [...], partialTxn?: true, prepare?: true, count?}`.
     fn apply_ops(&mut self, entry: &Entry<'_>, operations: ValueRef<'_>, place: Place) -> Result<(), String> {
         let operations = operations.as_array().ok_or("applyOps without an array")?;
         let partial = entry.o.get_bool("partialTxn") == Some(true);
         let prepare = entry.o.get_bool("prepare") == Some(true);
-        let key = transaction_key(entry);
+        let chain = self.take_chain(entry);
+        let before = chain.as_ref().map_or(0, |t| t.operations.len());
+        let count = entry.o.get_i64("count").and_then(|n| usize::try_from(n).ok());
+        if count.is_some_and(|n| n != before + documents(operations).count()) {
+            return Err(format!(
+                "the transaction has not the {} operations it should have",
+                count.unwrap_or(0)
+            ));
+        }
         if partial || prepare {
-            let (key, lsid) =
-                key.zip(entry.lsid()).ok_or("a transaction's entry without lsid and txnNumber")?;
-            let open = self.transactions.entry(key.clone()).or_insert_with(|| OpenTransaction {
+            let (key, lsid) = transaction_key(entry)
+                .zip(entry.lsid())
+                .ok_or("a transaction's entry without lsid and txnNumber")?;
+            let mut open = chain.unwrap_or_else(|| OpenTransaction {
                 lsid: lsid.to_owned(),
                 txn_number: key.1,
+                last_ts: 0,
                 operations: Vec::new(),
                 prepared: None,
                 first_position: place.position,
             });
             open.operations.extend(documents(operations).map(Doc::to_owned));
             open.prepared = prepare.then_some(place.optime);
+            open.last_ts = place.optime.ts;
+            self.transactions.insert(key, open);
             return Ok(());
         }
-        let before = key.and_then(|key| self.transactions.remove(&key));
-        for operation in before.iter().flat_map(|t| &t.operations).map(DocBuf::doc) {
+        for operation in chain.iter().flat_map(|t| &t.operations).map(DocBuf::doc) {
             self.apply_one(operation)?;
         }
         documents(operations).try_for_each(|operation| self.apply_one(operation))
+    }
+
+    /// The chain that this entry continues. One that it does not name as its predecessor was cut by a crash before it
+    /// was committed, and the session has begun again: it is dropped.
+    fn take_chain(&mut self, entry: &Entry<'_>) -> Option<OpenTransaction> {
+        let chain = transaction_key(entry).and_then(|key| self.transactions.remove(&key))?;
+        let previous = entry.doc().get_document("prevOpTime").and_then(|p| p.get("ts")?.as_timestamp());
+        (previous?.as_u64() == chain.last_ts).then_some(chain)
     }
 
     fn apply_one(&mut self, operation: Doc<'_>) -> Result<(), String> {

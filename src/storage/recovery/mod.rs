@@ -8,7 +8,7 @@
 //! Record ids come out as they were, since each insert takes the next one.
 //!
 //! A transaction's operations lie in `applyOps` entries. Those marked `partialTxn` are kept until the entry that ends
-//! the chain; those of a prepared transaction until `commitTransaction` or `abortTransaction`. What is still prepared at the
+//! the chain (each names the one before as its `prevOpTime`); those of a prepared transaction until `commitTransaction` or `abortTransaction`. What is still prepared at the
 //! end is given to the caller; a chain that was cut by the crash was never committed and is dropped.
 
 mod apply;

@@ -450,10 +450,17 @@ fn insert_operation(id: i32) -> Document {
     doc! { "op": "i", "ns": "db.a", "ui": document::Value::uuid([1; 16]), "o": { "_id": id } }
 }
 
-fn transaction_entry(node: &mut Node, lsid: &DocBuf, o: Document) {
+fn transaction_entry(node: &mut Node, lsid: &DocBuf, previous: (u64, i64), o: Document) {
     let mut draft = Draft::new(Op::Command, "admin.$cmd", None);
-    draft.session = Some(SessionPart { lsid: lsid.doc(), txn_number: 1, statements: &[], previous: (0, -1) });
+    draft.session = Some(SessionPart { lsid: lsid.doc(), txn_number: 1, statements: &[], previous });
     node.append(&draft, &o);
+}
+
+const NO_PREVIOUS: (u64, i64) = (0, -1);
+
+fn last(node: &Node) -> (u64, i64) {
+    let optime = node.opened.log.last_optime();
+    (optime.ts, optime.term)
 }
 
 fn ids(opened: &Opened) -> Vec<i64> {
@@ -471,12 +478,35 @@ fn a_chain_is_applied_when_it_ends_and_never_in_part() {
     let lsid = doc! { "id": 1 }.to_doc_buf();
     let mut node = Node::new(open_disk(&disk).unwrap());
     node.command("db", Some([1; 16]), doc! { "create": "a" });
-    transaction_entry(&mut node, &lsid, doc! { "applyOps": [(insert_operation(1))], "partialTxn": true });
+    let begin = document::array![(insert_operation(1))];
+    transaction_entry(&mut node, &lsid, NO_PREVIOUS, doc! { "applyOps": begin, "partialTxn": true });
     let mut node = Node::new(reopen(&disk, node.opened).unwrap());
     assert_eq!(ids(&node.opened), [0i64; 0]);
-    transaction_entry(&mut node, &lsid, doc! { "applyOps": [(insert_operation(2))], "count": 2 });
+    let previous = last(&node);
+    let end = document::array![(insert_operation(2))];
+    transaction_entry(&mut node, &lsid, previous, doc! { "applyOps": end, "count": 2 });
     let opened = reopen(&disk, node.opened).unwrap();
     assert_eq!(ids(&opened), [1, 2]);
+}
+
+#[test]
+fn a_chain_that_a_crash_cut_is_not_continued_by_its_repetition() {
+    let disk = SimulatedDisk::new();
+    let lsid = doc! { "id": 1 }.to_doc_buf();
+    let mut node = Node::new(open_disk(&disk).unwrap());
+    node.command("db", Some([1; 16]), doc! { "create": "a" });
+    for _ in 0..2 {
+        let begin = document::array![(insert_operation(1))];
+        transaction_entry(&mut node, &lsid, NO_PREVIOUS, doc! { "applyOps": begin, "partialTxn": true });
+    }
+    let previous = last(&node);
+    let end = document::array![(insert_operation(2))];
+    transaction_entry(&mut node, &lsid, previous, doc! { "applyOps": end, "count": 2 });
+    let mut node = Node::new(reopen(&disk, node.opened).unwrap());
+    assert_eq!(ids(&node.opened), [1, 2]);
+    let end = document::array![(insert_operation(3))];
+    transaction_entry(&mut node, &lsid, NO_PREVIOUS, doc! { "applyOps": end, "count": 2 });
+    assert!(matches!(reopen(&disk, node.opened), Err(StorageError::Mismatch { .. })));
 }
 
 #[test]
@@ -488,7 +518,7 @@ fn a_prepared_transaction_comes_back_and_waits_for_its_outcome() {
         node.command("db", Some([1; 16]), doc! { "create": "a" });
         let begin = node.opened.log.appended();
         let operations = document::array![(insert_operation(1)), (insert_operation(2))];
-        transaction_entry(&mut node, &lsid, doc! { "applyOps": operations, "prepare": true });
+        transaction_entry(&mut node, &lsid, NO_PREVIOUS, doc! { "applyOps": operations, "prepare": true });
         let opened = reopen(&disk, node.opened).unwrap();
         let transaction = opened.transactions[0].clone();
         assert_eq!((transaction.operations.len(), transaction.first_position), (2, begin));
@@ -498,7 +528,8 @@ fn a_prepared_transaction_comes_back_and_waits_for_its_outcome() {
         let mut contents = node.contents();
         contents.transactions = vec![transaction];
         node.opened.checkpoints.as_mut().unwrap().write(contents, &node.opened.log).unwrap();
-        transaction_entry(&mut node, &lsid, doc! { outcome: 1 });
+        let previous = last(&node);
+        transaction_entry(&mut node, &lsid, previous, doc! { outcome: 1 });
         let opened = reopen(&disk, node.opened).unwrap();
         assert_eq!(ids(&opened), expected);
         assert!(opened.transactions.is_empty());

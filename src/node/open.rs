@@ -140,8 +140,9 @@ impl Node {
 
     /// Everything as of one log position.
     fn freeze(&self) -> Contents {
-        let slots = self.namespaces.all();
         let _gate = self.gate.write();
+        // Listed under the gate: a collection created before it is in the checkpoint or its entry is after it.
+        let slots = self.namespaces.all();
         let collections = slots
             .iter()
             .filter_map(|s| s.read_unchecked().collection.as_ref().map(Collection::freeze))

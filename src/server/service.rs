@@ -12,18 +12,20 @@ use crate::dispatch::{Command, Context, Lookup, Request, Roles};
 use crate::listener::{self, Listeners};
 use crate::log::{Logger, now_millis};
 use crate::operations::Operations;
-use crate::options::{ClusterRole, Options, Program};
+use crate::options::{self, ClusterRole, Options, Program};
 use crate::topology::{LastWrite, Membership, Topology};
 use document::{Doc, DocWriter, Error, ObjectId, Result, Timestamp, doc, err};
-use node::Operation;
 use node::failpoints::FailPoints;
+use node::open::NodeOptions;
+use node::{Node, Operation};
 use node::parameters::Parameters;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use storage::files::{FileLock, Files, LockError, RealFiles};
+use storage::log::{LogOptions, RealClock, SyncPolicy};
 use tokio::sync::watch;
 
 /// The command table of the program, immutable.
@@ -67,7 +69,9 @@ pub struct Service {
     pub parameters: Arc<Parameters>,
     pub log: Arc<Logger>,
     pub counters: Counters,
-    pub failpoints: Arc<FailPoints>,
+    /// The data-bearing half; a router has none.
+    pub node: Option<Arc<Node>>,
+    own_failpoints: FailPoints,
     pub operations: Operations,
     pub topology: Topology,
     pub connections: ConnectionCounts,
@@ -105,6 +109,8 @@ pub struct Running {
     pub service: Arc<Service>,
     listeners: Listeners,
     directory: Option<Directory>,
+    checkpoints: tokio::task::JoinHandle<()>,
+    ephemeral: bool,
 }
 
 impl Service {
@@ -119,15 +125,23 @@ impl Service {
             Program::Mongos => None,
         };
         let bound = listener::bind(&options).await?;
-        let service = Arc::new(Service::new(options, log, bound.port));
+        let node = match options.program {
+            Program::Mongod => Some(open_node(&options, bound.port, ephemeral, &log).await?),
+            Program::Mongos => None,
+        };
+        let service = Arc::new(Service::new(options, log, bound.port, node));
+        if let Some(node) = &service.node {
+            service.set_times(Arc::new(NodeTimes { node: node.clone(), service: Arc::downgrade(&service) }));
+        }
         service.apply_parameters();
         service.warn_at_startup();
+        let checkpoints = tokio::spawn(checkpoint_regularly(service.clone()));
         let listeners = bound.serve(&service);
-        Ok(Running { service, listeners, directory })
+        Ok(Running { service, listeners, directory, checkpoints, ephemeral })
     }
 
     /// A node that serves nobody yet; also what tests of single commands use.
-    pub fn new(options: Options, log: Arc<Logger>, port: u16) -> Service {
+    pub fn new(options: Options, log: Arc<Logger>, port: u16, node: Option<Arc<Node>>) -> Service {
         let membership = match (options.program, &options.repl_set) {
             (Program::Mongos, _) => Membership::Router,
             (_, Some(_)) => Membership::Uninitiated,
@@ -141,7 +155,8 @@ impl Service {
             parameters: Arc::new(parameters),
             log,
             counters: Counters::new(&LOOKUP),
-            failpoints: Arc::new(FailPoints::new()),
+            node,
+            own_failpoints: FailPoints::new(),
             operations: Operations::default(),
             topology: Topology::new(random_object_id(), membership),
             connections: ConnectionCounts::default(),
@@ -157,6 +172,10 @@ impl Service {
         }
     }
 
+    /// The fail points of the node, or of the router itself.
+    pub fn failpoints(&self) -> &FailPoints {
+        self.node.as_ref().map_or(&self.own_failpoints, |node| &node.failpoints)
+    }
     pub fn commands(&self) -> &'static Lookup {
         &LOOKUP
     }
@@ -315,7 +334,7 @@ impl Running {
 
     /// Stops: hello tells clients, operations end, connections close, the directory is released. Well below a second.
     pub async fn stop(self) {
-        let Running { service, listeners, directory } = self;
+        let Running { service, listeners, directory, checkpoints, ephemeral } = self;
         service.request_end(0);
         service.topology.quiesce();
         listeners.stop().await;
@@ -328,9 +347,120 @@ impl Running {
         for connection in service.operations.connections() {
             connection.abort();
         }
+        checkpoints.abort();
+        if let Some(node) = service.node.clone() {
+            close_node(&service, node, ephemeral).await;
+        }
         if let Some(directory) = directory {
             directory.close();
         }
+    }
+}
+
+async fn open_node(
+    options: &Options,
+    port: u16,
+    ephemeral: bool,
+    log: &Logger,
+) -> std::result::Result<Arc<Node>, StartError> {
+    let clock = Arc::new(RealClock);
+    let mut log_options = LogOptions { clock: clock.clone(), ..LogOptions::default() };
+    if ephemeral {
+        log_options.sync = SyncPolicy::Never;
+    }
+    if let Some(mib) = options.oplog_size {
+        log_options.retain_bytes = mib.saturating_mul(1 << 20);
+    }
+    let node_options = NodeOptions {
+        files: Arc::new(RealFiles),
+        dir: options.dbpath.clone(),
+        log: log_options,
+        clock,
+        replica_set: options.repl_set.as_deref().map(|s| options::set_name(s).to_string()),
+        host: format!("{}:{port}", hostname()),
+    };
+    let opened = tokio::task::spawn_blocking(move || Node::open(node_options)).await;
+    let refuse = |text: String| StartError {
+        id: 20557,
+        message: "DBException in initAndListen, terminating",
+        error: err!(INTERNAL_ERROR, "{text}"),
+        exit_code: 100,
+    };
+    let opened = opened.map_err(|e| refuse(e.to_string()))?.map_err(|e| refuse(e.to_string()))?;
+    let report = format!("{:?}", opened.report);
+    log.info("STORAGE", 4795906, "initandlisten", "Storage engine opened", doc! { "report": report });
+    Ok(opened.node)
+}
+
+/// A last checkpoint makes the next start short; the log is synced in any case.
+async fn close_node(service: &Service, node: Arc<Node>, ephemeral: bool) {
+    let closed = tokio::task::spawn_blocking(move || {
+        let written = if ephemeral { Ok(None) } else { node.checkpoint() };
+        node.shutdown();
+        written.map(drop)
+    });
+    if let Ok(Err(error)) = closed.await {
+        service.log.error("STORAGE", 22331, "initandlisten", "Checkpoint failed", doc! { "error": error.to_string() });
+    }
+}
+
+/// A checkpoint every `--syncdelay` seconds, while something was written since the last one.
+async fn checkpoint_regularly(service: Arc<Service>) {
+    let Some(node) = service.node.clone() else { return };
+    let seconds = service.options.sync_delay;
+    if !(seconds.is_finite() && seconds > 0.0) {
+        return;
+    }
+    let mut last = node.log.appended();
+    loop {
+        tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+        let now = node.log.appended();
+        if now == last {
+            continue;
+        }
+        last = now;
+        let node = node.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || node.checkpoint().map(drop)).await {
+            service.log.error("STORAGE", 22331, "WTCheckpoint", "Checkpoint failed", doc! { "error": error.to_string() });
+        }
+    }
+}
+
+/// The clock of a data-bearing node. Only members of an initiated set show times.
+struct NodeTimes {
+    node: Arc<Node>,
+    service: Weak<Service>,
+}
+
+impl NodeTimes {
+    fn term_as_member(&self) -> Option<i64> {
+        match &*self.service.upgrade()?.topology.membership() {
+            Membership::Member(member) => Some(member.term),
+            _ => None,
+        }
+    }
+}
+
+impl Times for NodeTimes {
+    fn cluster_time(&self) -> Option<Timestamp> {
+        self.term_as_member().map(|_| self.node.cluster_time())
+    }
+    fn advance(&self, time: Timestamp) {
+        self.node.log.advance_clock(time.as_u64());
+    }
+    fn operation_time(&self, _: &Operation) -> Option<Timestamp> {
+        self.term_as_member().map(|_| Timestamp::from_u64(self.node.log.last_optime().ts))
+    }
+    fn last_write(&self) -> Option<LastWrite> {
+        let term = self.term_as_member()?;
+        let log = &self.node.log;
+        Some(LastWrite {
+            op_time: Timestamp::from_u64(log.last_optime().ts),
+            term,
+            date: log.last_wall(),
+            majority: Timestamp::from_u64(log.durable_optime().ts),
+            majority_date: log.durable_wall(),
+        })
     }
 }
 

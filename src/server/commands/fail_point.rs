@@ -22,8 +22,8 @@ fn configure(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     let mode = request.get("mode").ok_or_else(|| request.missing("mode"))?.to_value();
     let mode = Mode::parse(&mode)?;
     let data = request.document("data")?.map(|d| d.to_document()).unwrap_or_default();
-    let entered = context.service.failpoints.configure(name, mode, data);
-    let attr = doc! { "failPointName": name, "failPoint": context.service.failpoints.describe(name) };
+    let entered = context.service.failpoints().configure(name, mode, data);
+    let attr = doc! { "failPointName": name, "failPoint": context.service.failpoints().describe(name) };
     context.service.log.warning("-", 23829, &context.connection.name(), "Set failpoint", attr);
     reply.fields(&doc! { "count": entered });
     Ok(())
@@ -39,7 +39,7 @@ fn name<'a>(request: &Request<'a>) -> Result<&'a str> {
 async fn wait(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let name = name(request)?;
     let times = request.integer("timesEntered")?.ok_or_else(|| request.missing("timesEntered"))?;
-    context.operation.interruptible(context.service.failpoints.wait_entered(name, times)).await
+    context.operation.interruptible(context.service.failpoints().wait_entered(name, times)).await
 }
 
 /// What a `failCommand` point says about this request; `None` when it does not concern it.
@@ -74,7 +74,7 @@ fn applies(context: &Context, request: &Request<'_>, data: &Document) -> bool {
 
 /// `failCommand` before the handler: block, close the connection, or answer an error.
 pub async fn before(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let points = &context.service.failpoints;
+    let points = context.service.failpoints();
     // A point with only a write concern error acts after the command.
     let acts = |d: &Document| acts_before(d) && applies(context, request, d);
     let Some(data) = points.should_with("failCommand", acts) else { return Ok(()) };
@@ -119,7 +119,7 @@ fn error(code: i64, data: &Document) -> Error {
 pub fn after(context: &Context, request: &Request<'_>, result: Result<()>, reply: &mut Reply) -> Result<()> {
     result?;
     let acts = |d: &Document| !acts_before(d) && applies(context, request, d);
-    if let Some(data) = context.service.failpoints.should_with("failCommand", acts) {
+    if let Some(data) = context.service.failpoints().should_with("failCommand", acts) {
         if let Some(Value::Document(error)) = data.get("writeConcernError") {
             reply.fields(&doc! { "writeConcernError": error.clone() });
         }

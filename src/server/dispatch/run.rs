@@ -52,6 +52,9 @@ pub async fn dispatch(
             return finish(service, reply, None);
         }
     };
+    if let (Some(time), Some(times)) = (operation.cluster_time, service.times()) {
+        times.advance(time);
+    }
     let context = Context { service: service.clone(), connection: connection.clone(), operation };
     let registered = service.operations.enter(&context.operation, connection, command, body);
     let result = AssertUnwindSafe(run(&context, command, body, sequences, exhaust_allowed, &mut reply));

@@ -1,8 +1,131 @@
 //! Plans in the shape of the real server's explain.
-use crate::planner::Plan;
-use document::Document;
 
-/// The `winningPlan` of `plan`.
-pub fn winning_plan(_plan: &Plan) -> Document {
-    Document::new()
+use crate::matcher::{Matcher, render};
+use crate::planner::{Direction, IndexScan, Plan};
+use crate::projection::Projection;
+use document::{Document, Value, doc};
+
+/// What the executor does beyond the plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extras<'a> {
+    pub projection: Option<&'a Projection>,
+    pub skip: Option<i64>,
+    pub limit: Option<i64>,
+}
+
+/// The `winningPlan` of `plan`: a tree of stages, the last to act outermost.
+pub fn winning_plan(plan: &Plan, extras: &Extras<'_>) -> Document {
+    let mut out = stage_of(plan, extras);
+    if let Some(n) = extras.skip.filter(|n| *n > 0) {
+        out = doc! {"stage": "SKIP", "skipAmount": n, "inputStage": out};
+    }
+    if let Some(p) = extras.projection {
+        let stage = if p.is_simple() { "PROJECTION_SIMPLE" } else { "PROJECTION_DEFAULT" };
+        out = doc! {"stage": stage, "transformBy": p.spec().to_document(), "inputStage": out};
+    }
+    // A limit below a blocking sort is the sort's own.
+    if let Some(n) = extras.limit.filter(|n| *n != 0 && !plan.needs_sort()) {
+        out = doc! {"stage": "LIMIT", "limitAmount": n.abs(), "inputStage": out};
+    }
+    out
+}
+
+/// A filter in explain's normal form.
+pub fn parsed_query(filter: &Matcher) -> Document {
+    render::node(filter.root())
+}
+
+fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
+    match plan {
+        Plan::Eof => doc! {"stage": "EOF"},
+        Plan::CollScan { direction, filter } => {
+            let mut out = doc! {"stage": "COLLSCAN"};
+            push_filter(&mut out, filter);
+            out.push("direction", direction_name(*direction));
+            out
+        }
+        Plan::IdHack { id, filter } if filter.is_always_true() => {
+            let _ = id;
+            doc! {"stage": "EXPRESS_IXSCAN", "keyPattern": "{ _id: 1 }", "indexName": "_id_"}
+        }
+        Plan::IdHack { id, filter } => {
+            let value = crate::text::owned(id);
+            let scan = doc! {
+                "stage": "IXSCAN", "keyPattern": {"_id": 1}, "indexName": "_id_", "isMultiKey": false,
+                "multiKeyPaths": {"_id": []}, "isUnique": true, "isSparse": false, "isPartial": false, "indexVersion": 2,
+                "direction": "forward", "indexBounds": {"_id": [format!("[{value}, {value}]")]}
+            };
+            fetch(scan, filter)
+        }
+        Plan::Index { scan, filter } => fetch(index_scan(scan), filter),
+        Plan::Or(branches) => {
+            let inputs: Vec<Document> = branches.iter().map(|b| stage_of(b, extras)).collect();
+            doc! {"stage": "SUBPLAN", "inputStage": {"stage": "OR", "inputStages": inputs}}
+        }
+        Plan::Sort { input, pattern } => {
+            let mut out = doc! {"stage": "SORT", "sortPattern": pattern, "memLimit": crate::sort::MEMORY_LIMIT_BYTES as i64};
+            if let Some(n) = extras.limit.filter(|n| *n != 0) {
+                out.push("limitAmount", n.abs().saturating_add(extras.skip.unwrap_or(0)));
+            }
+            out.push("type", "simple");
+            out.push("inputStage", stage_of(input, extras));
+            out
+        }
+    }
+}
+
+fn push_filter(out: &mut Document, filter: &Matcher) {
+    if !filter.is_always_true() {
+        out.push("filter", render::node(filter.root()));
+    }
+}
+
+fn fetch(scan: Document, filter: &Matcher) -> Document {
+    let mut out = doc! {"stage": "FETCH"};
+    push_filter(&mut out, filter);
+    out.push("inputStage", scan);
+    out
+}
+
+fn index_scan(scan: &IndexScan) -> Document {
+    let mut out = doc! {
+        "stage": "IXSCAN", "keyPattern": &scan.key, "indexName": scan.index.as_str(), "isMultiKey": scan.multikey
+    };
+    let paths: Document = scan.key.keys().map(|k| (k.to_string(), Value::Array(Vec::new()))).collect();
+    out.push("multiKeyPaths", paths);
+    out.push("isUnique", scan.unique);
+    out.push("isSparse", scan.sparse);
+    out.push("isPartial", scan.partial);
+    out.push("indexVersion", 2);
+    out.push("direction", direction_name(scan.direction));
+    out.push("indexBounds", &scan.bounds);
+    out
+}
+
+fn direction_name(d: Direction) -> &'static str {
+    match d {
+        Direction::Forward => "forward",
+        Direction::Backward => "backward",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ParseContext;
+    use crate::planner::{IndexInfo, Request, plan};
+    use crate::sort::SortSpec;
+
+    #[test]
+    fn stages_nest_as_the_real_server_prints_them() {
+        let filter = Matcher::parse(doc! {"a": 5, "b": {"$gt": 1}}.to_doc_buf().doc(), &ParseContext::at(0)).unwrap();
+        let sort = SortSpec::parse(doc! {"c": 1}.to_doc_buf().doc()).unwrap();
+        let indexes = [IndexInfo { name: "a_1".into(), key: doc! {"a": 1}, ..IndexInfo::default() }];
+        let plan = plan(&Request { sort: Some(&sort), ..Request::new(&filter, &indexes) }).unwrap();
+        let out = winning_plan(&plan, &Extras { limit: Some(3), ..Extras::default() });
+        assert_eq!(out.get_str("stage"), Some("SORT"));
+        assert_eq!(out.get_i64("limitAmount"), Some(3));
+        assert_eq!(out.get_path("inputStage.filter"), Some(&Value::from(doc! {"b": {"$gt": 1}})));
+        assert_eq!(out.get_path("inputStage.inputStage.indexBounds"), Some(&Value::from(doc! {"a": ["[5, 5]"]})));
+    }
 }

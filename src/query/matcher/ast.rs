@@ -4,7 +4,7 @@ use crate::computed::Computed;
 use crate::matcher::ops::schema::Schema;
 use crate::matcher::path::Path;
 use crate::matcher::pattern::Pattern;
-use document::{DocBuf, Element, Result, Value, ValueRef};
+use document::{DocBuf, Document, Element, Result, Value, ValueRef};
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,6 +69,8 @@ pub enum Comparison {
 /// A test with its own type, never true of a missing value.
 pub trait ElementTest: fmt::Debug + Send + Sync {
     fn matches(&self, e: &Element<'_>) -> bool;
+    /// The operator and its argument, as explain prints them.
+    fn describe(&self) -> Document;
 }
 
 /// A constant of the filter, kept as bytes so that it is read as record values are.

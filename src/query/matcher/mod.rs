@@ -12,6 +12,7 @@ pub mod ops;
 pub mod parse;
 pub mod path;
 pub mod pattern;
+pub mod render;
 #[cfg(test)]
 mod tests;
 

@@ -1,28 +1,182 @@
-//! Updates written as a pipeline.
+//! Updates written as a pipeline: `$set`, `$unset`, `$project`, `$replaceRoot` and their other names.
 
 use crate::ParseContext;
-use document::{Doc, DocBuf, Result, Value, bail};
-
-/// Stages an update may use.
-const ALLOWED: &[&str] = &["$addFields", "$set", "$project", "$unset", "$replaceRoot", "$replaceWith"];
+use crate::computed::Computed;
+use crate::matcher::Matcher;
+use crate::projection::Projection;
+use crate::sort::field_path;
+use document::{Doc, DocBuf, Document, Result, Value, bail};
 
 #[derive(Clone, Debug)]
-pub(super) struct Steps {}
+pub(super) struct Steps(Vec<Step>);
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Paths and their expressions, all evaluated against the document as the stage finds it.
+    Set(Vec<(Vec<String>, Computed)>),
+    Project(Projection),
+    Replace { root: Computed, stage: &'static str },
+}
 
 impl Steps {
-    pub(super) fn parse(stages: &[Value], _ctx: &ParseContext) -> Result<Steps> {
+    pub(super) fn parse(stages: &[Value], ctx: &ParseContext) -> Result<Steps> {
+        let mut steps = Vec::with_capacity(stages.len());
         for stage in stages {
-            let name = match stage {
-                Value::Document(d) => d.keys().next().unwrap_or(""),
-                _ => bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object"),
+            let Value::Document(d) = stage else {
+                bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object");
             };
-            if !ALLOWED.contains(&name) {
-                bail!(INVALID_OPTIONS, "{name} is not allowed to be used within an update");
+            let (1, Some((name, argument))) = (d.len(), d.first()) else {
+                bail!(40323, "A pipeline stage specification object must contain exactly one field.");
+            };
+            steps.push(step(name, argument, ctx)?);
+        }
+        Ok(Steps(steps))
+    }
+
+    pub(super) fn apply(&self, old: Doc<'_>) -> Result<DocBuf> {
+        let mut current = old.to_owned();
+        for step in &self.0 {
+            current = step.apply(current.doc())?;
+        }
+        Ok(current)
+    }
+}
+
+fn step(name: &str, argument: &Value, ctx: &ParseContext) -> Result<Step> {
+    match name {
+        "$set" | "$addFields" => {
+            let Value::Document(fields) = argument else {
+                bail!(40272, "{name} specification stage must be an object, got {}", argument.type_name());
+            };
+            let mut out = Vec::new();
+            assignments(&[], fields, ctx, &mut out)?;
+            Ok(Step::Set(out))
+        }
+        "$unset" => Ok(Step::Project(project(&unset_spec(argument)?, ctx)?)),
+        "$project" => match argument {
+            Value::Document(spec) if spec.is_empty() => {
+                bail!(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+            }
+            Value::Document(spec) => Ok(Step::Project(project(spec, ctx)?)),
+            _ => bail!(15969, "$project specification must be an object"),
+        },
+        "$replaceWith" => Ok(Step::Replace { root: Computed::parse(argument, ctx)?, stage: "$replaceWith" }),
+        "$replaceRoot" => {
+            let Value::Document(d) = argument else {
+                bail!(40229, "expected an object as specification for $replaceRoot stage, got {}", argument.type_name());
+            };
+            match d.get("newRoot") {
+                Some(root) if d.len() == 1 => Ok(Step::Replace { root: Computed::parse(root, ctx)?, stage: "$replaceRoot" }),
+                Some(_) => bail!(IDL_UNKNOWN_FIELD, "BSON field '$replaceRoot' has an unknown field"),
+                None => bail!(40231, "no newRoot specified for the $replaceRoot stage"),
             }
         }
-        bail!(NOT_IMPLEMENTED, "updates with a pipeline are known but not implemented in this server")
+        _ => bail!(INVALID_OPTIONS, "{name} is not allowed to be used within an update"),
     }
-    pub(super) fn apply(&self, _old: Doc<'_>) -> Result<DocBuf> {
-        bail!(NOT_IMPLEMENTED, "updates with a pipeline are known but not implemented in this server")
+}
+
+fn project(spec: &Document, ctx: &ParseContext) -> Result<Projection> {
+    Projection::parse(spec.to_doc_buf().doc(), &Matcher::always(), ctx)
+}
+
+fn unset_spec(argument: &Value) -> Result<Document> {
+    let mut out = Document::new();
+    let mut add = |v: &Value| match v {
+        Value::String(s) => {
+            out.push(s.as_str(), 0);
+            Ok(())
+        }
+        _ => bail!(31120, "$unset specification must be a string or an array containing only string values"),
+    };
+    match argument {
+        Value::Array(list) if list.is_empty() => {
+            bail!(31119, "$unset specification must be a string or an array with at least one field")
+        }
+        Value::Array(list) => list.iter().try_for_each(add)?,
+        Value::String(_) => add(argument)?,
+        _ => bail!(31002, "$unset specification must be a string or an array"),
+    }
+    Ok(out)
+}
+
+/// Flattens `{a: {b: expr}}` to the path a.b; a document that begins with an operator is an expression.
+fn assignments(prefix: &[String], fields: &Document, ctx: &ParseContext, out: &mut Vec<(Vec<String>, Computed)>) -> Result<()> {
+    if prefix.is_empty() && fields.is_empty() {
+        bail!(40177, "Invalid $set :: caused by :: specification must have at least one field");
+    }
+    for (name, value) in fields.iter() {
+        field_path(name).map_err(|e| e.context("Invalid $set"))?;
+        let mut path = prefix.to_vec();
+        path.extend(name.split('.').map(str::to_string));
+        match value {
+            Value::Document(inner) if !inner.is_empty() && !inner.keys().next().is_some_and(|k| k.starts_with('$')) => {
+                assignments(&path, inner, ctx, out)?;
+            }
+            other => out.push((path, Computed::parse(other, ctx)?)),
+        }
+    }
+    Ok(())
+}
+
+impl Step {
+    fn apply(&self, doc: Doc<'_>) -> Result<DocBuf> {
+        match self {
+            Step::Set(list) => {
+                let mut tree = doc.to_document();
+                for (path, expression) in list {
+                    set(&mut tree, path, &expression.eval(doc)?);
+                }
+                Ok(tree.to_doc_buf())
+            }
+            Step::Project(p) => {
+                let mut out = Vec::with_capacity(doc.bytes().len());
+                p.apply(doc, &mut out)?;
+                Ok(DocBuf::from_validated(out))
+            }
+            Step::Replace { root, stage } => match root.eval(doc)? {
+                Some(Value::Document(d)) => Ok(d.to_doc_buf()),
+                other => bail!(
+                    40228,
+                    "'{}' expression must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'.",
+                    if *stage == "$replaceRoot" { "newRoot" } else { "replacement document" },
+                    other.as_ref().map_or_else(|| "MISSING".to_string(), crate::text::owned),
+                    other.as_ref().map_or("missing", Value::type_name)
+                ),
+            },
+        }
+    }
+}
+
+/// Sets below documents and below each element of arrays; a scalar on the way gives place to a document. A missing value removes.
+fn set(doc: &mut Document, path: &[String], value: &Option<Value>) {
+    let Some((first, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        match value {
+            Some(v) => doc.insert(first.as_str(), v.clone()),
+            None => {
+                doc.remove(first);
+            }
+        }
+        return;
+    }
+    match doc.get_mut(first) {
+        Some(inner) => set_in(inner, rest, value),
+        None => {
+            let mut inner = Document::new();
+            set(&mut inner, rest, value);
+            doc.push(first.as_str(), inner);
+        }
+    }
+}
+
+fn set_in(target: &mut Value, rest: &[String], value: &Option<Value>) {
+    match target {
+        Value::Document(d) => set(d, rest, value),
+        Value::Array(items) => items.iter_mut().for_each(|item| set_in(item, rest, value)),
+        other => {
+            let mut inner = Document::new();
+            set(&mut inner, rest, value);
+            *other = Value::Document(inner);
+        }
     }
 }

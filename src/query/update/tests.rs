@@ -1,1 +1,156 @@
-//! tests
+use super::*;
+use document::{array, doc};
+
+fn ctx() -> ParseContext {
+    ParseContext::at(1000)
+}
+fn change(old: Document, u: impl Into<Value>) -> Result<Option<Document>> {
+    change_with(old, u, None, &[])
+}
+fn change_with(old: Document, u: impl Into<Value>, position: Option<usize>, filters: &[Document]) -> Result<Option<Document>> {
+    match Update::parse(&u.into(), filters, &ctx())?.apply(old.to_doc_buf().doc(), position, false)? {
+        Outcome::NoOp => Ok(None),
+        Outcome::Changed(new) => Ok(Some(new.to_document())),
+    }
+}
+fn changed(old: Document, u: Document) -> Document {
+    change(old, u).unwrap().expect("a change")
+}
+fn code(old: Document, u: impl Into<Value>) -> i32 {
+    change(old, u).unwrap_err().code
+}
+
+#[test]
+fn fields_are_set_in_place_and_new_ones_in_the_order_of_their_names() {
+    assert_eq!(
+        changed(doc! {"_id": 1, "b": 1, "z": 2}, doc! {"$set": {"y": 1, "b": 5, "a": 2}}),
+        doc! {"_id": 1, "b": 5, "z": 2, "a": 2, "y": 1}
+    );
+    assert_eq!(changed(doc! {"_id": 1}, doc! {"$set": {"a.b.c": 1}}), doc! {"_id": 1, "a": {"b": {"c": 1}}});
+    assert_eq!(changed(doc! {"a": [1]}, doc! {"$set": {"a.3": 4}}), doc! {"a": [1, Value::Null, Value::Null, 4]});
+    assert_eq!(changed(doc! {"a": 1, "b": 2}, doc! {"$unset": {"a": ""}}), doc! {"b": 2});
+    assert_eq!(changed(doc! {"a": [1, 2]}, doc! {"$unset": {"a.0": ""}}), doc! {"a": [Value::Null, 2]});
+    assert_eq!(changed(doc! {"a": {"b": 1}, "c": 2}, doc! {"$rename": {"a.b": "d.e"}}), doc! {"a": {}, "c": 2, "d": {"e": 1}});
+}
+
+#[test]
+fn nothing_changes_is_no_op() {
+    for u in [doc! {"$set": {"a": 1}}, doc! {"$inc": {"a": 0}}, doc! {"$unset": {"x.y": 1}}, doc! {"$max": {"a": 0}}] {
+        assert_eq!(change(doc! {"_id": 1, "a": 1}, u).unwrap(), None);
+    }
+    assert_eq!(change(doc! {"_id": 1, "a": 1}, doc! {"a": 1}).unwrap(), None);
+}
+
+#[test]
+fn numbers_keep_or_widen_their_type() {
+    assert_eq!(changed(doc! {"a": 1}, doc! {"$inc": {"a": 2, "b": 3}}), doc! {"a": 3, "b": 3});
+    assert_eq!(changed(doc! {"a": i32::MAX}, doc! {"$inc": {"a": 1}}), doc! {"a": i32::MAX as i64 + 1});
+    assert_eq!(changed(doc! {"a": 2}, doc! {"$mul": {"a": 1.5, "b": 2}}), doc! {"a": 3.0, "b": 0});
+    assert_eq!(code(doc! {"_id": 1, "a": i64::MAX}, doc! {"$inc": {"a": 1}}), 2);
+    let error = change(doc! {"_id": 1, "a": "x"}, doc! {"$inc": {"a": 1}}).unwrap_err();
+    assert_eq!(error.code, 14);
+    assert_eq!(
+        error.message,
+        "Cannot apply $inc to a value of non-numeric type. {_id: 1} has the field 'a' of non-numeric type string"
+    );
+    assert_eq!(changed(doc! {"a": 13}, doc! {"$bit": {"a": {"and": 10}}}), doc! {"a": 8});
+}
+
+#[test]
+fn arrays_are_pushed_pulled_and_popped() {
+    assert_eq!(changed(doc! {}, doc! {"$push": {"a": 1}}), doc! {"a": [1]});
+    let each = doc! {"$push": {"a": {"$each": [5, 1], "$sort": -1, "$slice": 3}}};
+    assert_eq!(changed(doc! {"a": [3, 4]}, each), doc! {"a": [5, 4, 3]});
+    let at = doc! {"$push": {"a": {"$each": [9], "$position": -1}}};
+    assert_eq!(changed(doc! {"a": [1, 2]}, at), doc! {"a": [1, 9, 2]});
+    assert_eq!(changed(doc! {"a": [1]}, doc! {"$addToSet": {"a": {"$each": [1.0, 2, 2]}}}), doc! {"a": [1, 2]});
+    assert_eq!(changed(doc! {"a": [1, 5, 9]}, doc! {"$pull": {"a": {"$gt": 4}}}), doc! {"a": [1]});
+    assert_eq!(
+        changed(doc! {"a": [{"b": 1, "c": 2}, {"b": 2}]}, doc! {"$pull": {"a": {"b": 1}}}),
+        doc! {"a": [{"b": 2}]}
+    );
+    assert_eq!(changed(doc! {"a": [1, 2, 1]}, doc! {"$pullAll": {"a": [1]}}), doc! {"a": [2]});
+    assert_eq!(changed(doc! {"a": [1, 2]}, doc! {"$pop": {"a": -1}}), doc! {"a": [2]});
+}
+
+#[test]
+fn positions_are_the_matched_every_or_filtered_elements() {
+    let old = || doc! {"_id": 1, "a": [{"x": 1}, {"x": 2}, {"x": 3}]};
+    let got = change_with(old(), doc! {"$set": {"a.$.x": 9}}, Some(1), &[]).unwrap().unwrap();
+    assert_eq!(got, doc! {"_id": 1, "a": [{"x": 1}, {"x": 9}, {"x": 3}]});
+    assert_eq!(changed(old(), doc! {"$inc": {"a.$[].x": 1}}), doc! {"_id": 1, "a": [{"x": 2}, {"x": 3}, {"x": 4}]});
+    let got = change_with(old(), doc! {"$set": {"a.$[e].x": 0}}, None, &[doc! {"e.x": {"$gte": 2}}]).unwrap().unwrap();
+    assert_eq!(got, doc! {"_id": 1, "a": [{"x": 1}, {"x": 0}, {"x": 0}]});
+    assert_eq!(code(old(), doc! {"$set": {"a.$.x": 9}}), 2);
+    assert_eq!(code(old(), doc! {"$set": {"a.$[e].x": 9}}), 2);
+    let unused = change_with(old(), doc! {"$set": {"b": 1}}, None, &[doc! {"e": 1}]);
+    assert_eq!(unused.unwrap_err().code, 9);
+}
+
+#[test]
+fn bad_updates_have_the_real_codes() {
+    let old = || doc! {"_id": 1, "a": 5};
+    assert_eq!(code(old(), doc! {"$set": {"a": 1, "a.b": 1}}), 40);
+    assert_eq!(code(old(), doc! {"$set": {"a": 1}, "$inc": {"a": 1}}), 40);
+    assert_eq!(code(old(), doc! {"$set": {"_id": 2}}), 66);
+    assert_eq!(code(old(), doc! {"_id": 2}), 66);
+    assert_eq!(code(old(), doc! {"$unset": {"_id": 1}}), 66);
+    assert_eq!(code(old(), doc! {"$foo": {"a": 1}}), 9);
+    assert_eq!(code(old(), doc! {"$set": 1}), 9);
+    assert_eq!(code(old(), doc! {"$set": {"": 1}}), 56);
+    assert_eq!(code(old(), doc! {"b": 1, "$set": {"a": 1}}), 52);
+    let error = change(old(), doc! {"$set": {"a.b": 1}}).unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (28, "Cannot create field 'b' in element {a: 5}"));
+    assert_eq!(code(old(), array![{"$match": {}}]), 72);
+}
+
+#[test]
+fn replacements_keep_the_id_in_front() {
+    assert_eq!(change(doc! {"_id": 1, "a": 1}, doc! {"b": 2}).unwrap().unwrap(), doc! {"_id": 1, "b": 2});
+    assert_eq!(change(doc! {"_id": 1, "a": 1}, doc! {"b": 2, "_id": 1}).unwrap().unwrap(), doc! {"_id": 1, "b": 2});
+}
+
+#[test]
+fn pipelines_compute_from_the_document() {
+    let u = array![{"$set": {"c": "$a", "d.e": 1}}, {"$unset": "a"}];
+    assert_eq!(change(doc! {"_id": 1, "a": 7}, u).unwrap().unwrap(), doc! {"_id": 1, "c": 7, "d": {"e": 1}});
+    let u = array![{"$replaceWith": {"x": "$a"}}];
+    assert_eq!(change(doc! {"_id": 1, "a": 7}, u).unwrap().unwrap(), doc! {"_id": 1, "x": 7});
+}
+
+#[test]
+fn upserts_start_from_the_equalities_of_the_filter() {
+    let upsert = |filter: Document, u: Value| {
+        let m = Matcher::parse(filter.to_doc_buf().doc(), &ctx()).unwrap();
+        Update::parse(&u, &[], &ctx()).unwrap().upsert_document(&m).map(|d| d.to_document())
+    };
+    let got = upsert(
+        doc! {"a": 1, "b.c": {"$eq": 2}, "d": {"$gt": 3}, "_id": 9},
+        doc! {"$set": {"x": 1}, "$setOnInsert": {"y": 2}, "$inc": {"a": 1}}.into(),
+    );
+    assert_eq!(got.unwrap(), doc! {"_id": 9, "a": 2, "b": {"c": 2}, "x": 1, "y": 2});
+    assert_eq!(upsert(doc! {"_id": 4, "a": 1}, doc! {"b": 1}.into()).unwrap(), doc! {"_id": 4, "b": 1});
+    assert_eq!(upsert(doc! {"$and": [{"a": 1}, {"a": 2}]}, doc! {"$set": {"b": 1}}.into()).unwrap_err().code, 54);
+    assert_eq!(upsert(doc! {"_id": 1}, doc! {"$set": {"_id": 2}}.into()).unwrap_err().code, 66);
+}
+
+#[test]
+fn a_delta_leads_from_the_old_document_to_the_new() {
+    let pairs = [
+        (doc! {"_id": 1, "a": 1, "b": 2}, doc! {"_id": 1, "a": 5, "c": 3}),
+        (doc! {"_id": 1, "a": {"x": 1, "y": "0123456789012345678901234567890"}}, doc! {"_id": 1, "a": {"x": 2, "y": "0123456789012345678901234567890"}}),
+        (doc! {"_id": 1, "a": [1, 2, 3, 4, 5, 6, 7, 8]}, doc! {"_id": 1, "a": [1, 9, 3, 4, 5, 6, 7]}),
+        (doc! {"_id": 1, "a": [1]}, doc! {"_id": 1, "a": [1, 2, 3]}),
+        (doc! {"_id": 1, "a": 1, "b": 2}, doc! {"_id": 1, "b": 2, "a": 1}),
+        (doc! {"_id": 1}, doc! {"_id": 1}),
+    ];
+    for (old, new) in pairs {
+        let delta = delta::compute(old.to_doc_buf().doc(), new.to_doc_buf().doc());
+        let diff = delta.get_document("diff").unwrap();
+        let once = delta::apply(old.to_doc_buf().doc(), diff).unwrap();
+        assert_eq!(once.to_document(), new, "{delta:?}");
+        assert_eq!(delta::apply(once.doc(), diff).unwrap().to_document(), new, "twice {delta:?}");
+    }
+    let delta = delta::compute(doc! {"a": 1, "b": 2}.to_doc_buf().doc(), doc! {"a": 5, "c": 3}.to_doc_buf().doc());
+    assert_eq!(delta, doc! {"$v": 2, "diff": {"d": {"b": false}, "u": {"a": 5}, "i": {"c": 3}}});
+}

@@ -5,7 +5,7 @@
 
 use super::PathInput;
 use crate::matcher::ast::{Condition, ElementTest, Test};
-use document::{Element, Result, ValueRef, bail, number};
+use document::{Document, Element, Result, Value, ValueRef, bail, number};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,16 @@ impl ElementTest for Bits {
             },
             _ => false,
         }
+    }
+    fn describe(&self) -> Document {
+        let name = match self.kind {
+            Kind::AllSet => "$bitsAllSet",
+            Kind::AllClear => "$bitsAllClear",
+            Kind::AnySet => "$bitsAnySet",
+            Kind::AnyClear => "$bitsAnyClear",
+        };
+        let positions = self.positions.iter().map(|p| Value::Int64(*p as i64)).collect();
+        Document(vec![(name.to_string(), Value::Array(positions))])
     }
 }
 

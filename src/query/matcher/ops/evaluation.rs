@@ -5,7 +5,7 @@ use crate::ParseContext;
 use crate::computed::Computed;
 use crate::matcher::ast::{Condition, ElementTest, Node, Test};
 use crate::matcher::pattern::Pattern;
-use document::{Element, Result, Value, ValueRef, bail, number};
+use document::{Document, Element, Result, Value, ValueRef, bail, doc, number};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -30,6 +30,9 @@ impl ElementTest for Modulo {
             _ => return false,
         };
         n.checked_rem(self.divisor).unwrap_or(0) == self.remainder
+    }
+    fn describe(&self) -> Document {
+        doc! {"$mod": [self.divisor, self.remainder]}
     }
 }
 

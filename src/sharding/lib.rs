@@ -9,4 +9,5 @@
 
 pub mod chunk;
 pub mod key_pattern;
+pub mod remote;
 pub mod routing;

@@ -1,0 +1,182 @@
+//! Talking to the other nodes of the cluster: by host, by shard name, or to the config server.
+//!
+//! A [`Transport`] carries one command to one host: over the wire in production, in memory in tests. [`Remote`] adds
+//! names: it knows the shards' hosts ([`Registry`]) and the config server's, and lets a node answer for itself where
+//! it is the one addressed.
+//!
+//! Invariant: nothing here retries a command that may have been executed. Who can repeat a step says so itself.
+
+use crate::routing::registry::Registry;
+use document::{DocBuf, Document, Error, Result, Value, bail, doc, err};
+use futures::future::BoxFuture;
+use std::sync::{Arc, OnceLock};
+use wire::client::Pool;
+
+/// Carries a command to a host and brings the reply; a refusal (`ok: 0`) is an error with its code, labels and info.
+pub trait Transport: Send + Sync + 'static {
+    fn call<'a>(&'a self, host: &'a str, db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>>;
+}
+
+impl Transport for Pool {
+    fn call<'a>(&'a self, host: &'a str, db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(self.run(host, db, command))
+    }
+}
+
+/// A node that answers for itself: the config server for the name `config`, a shard for its own name.
+pub trait LocalAnswer: Send + Sync + 'static {
+    fn run<'a>(&'a self, db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>>;
+}
+
+/// Whom a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// The config server (also a shard of the name `config`).
+    Config,
+    /// A shard by its name.
+    Shard(&'a str),
+    /// `host:port`, or `set/host:port,...`.
+    Host(&'a str),
+}
+
+/// The cluster as one node reaches it.
+pub struct Remote {
+    transport: Arc<dyn Transport>,
+    pub registry: Registry,
+    local: OnceLock<(String, Arc<dyn LocalAnswer>)>,
+}
+
+impl Remote {
+    /// `config` is the config server's connection string; a shard learns it later ([`Registry::set_config`]).
+    pub fn new(transport: Arc<dyn Transport>, config: Option<&str>) -> Arc<Remote> {
+        Arc::new(Remote { transport, registry: Registry::new(config), local: OnceLock::new() })
+    }
+    /// From now on this node answers commands for `name` (`config`, or its shard name) itself. Only the first call counts.
+    pub fn answer_locally(&self, name: &str, node: Arc<dyn LocalAnswer>) {
+        let _ = self.local.set((name.to_string(), node));
+    }
+
+    /// Runs a command; a refusal is an error.
+    ///
+    /// # Errors
+    /// ShardNotFound (70) for a shard that the config server does not know either; network errors; the receiver's own.
+    pub async fn run(&self, target: Target<'_>, db: &str, command: DocBuf) -> Result<DocBuf> {
+        let name = match target {
+            Target::Config => "config",
+            Target::Shard(name) => name,
+            Target::Host(host) => return self.run_on_host(host, db, command).await,
+        };
+        if let Some((_, node)) = self.local.get().filter(|(own, _)| own == name) {
+            return node.run(db, command).await;
+        }
+        let host = self.connection_string(name).await?;
+        self.run_on_host(&host, db, command).await
+    }
+    /// [`Remote::run`] with a command and a reply as trees, on `admin`.
+    pub async fn admin(&self, target: Target<'_>, command: Document) -> Result<Document> {
+        Ok(self.run(target, "admin", command.to_doc_buf()).await?.to_document())
+    }
+
+    /// The connection string of a shard or of `config`.
+    ///
+    /// # Errors
+    /// ShardNotFound (70), NotYetInitialized (94) before the config server is known.
+    pub async fn connection_string(&self, name: &str) -> Result<String> {
+        if name == "config" {
+            let config = self.registry.config();
+            return config.ok_or_else(|| err!(NOT_YET_INITIALIZED, "the config server is not known yet"));
+        }
+        if let Some(host) = self.registry.host(name) {
+            return Ok(host);
+        }
+        // Boxed: reloading the registry asks the config server through `run`.
+        Box::pin(self.registry.reload(self)).await?;
+        self.registry.host(name).ok_or_else(|| err!(SHARD_NOT_FOUND, "Shard {name} not found"))
+    }
+
+    /// Tries the hosts of a connection string in order; goes on only where nothing can have been sent.
+    async fn run_on_host(&self, connection: &str, db: &str, command: DocBuf) -> Result<DocBuf> {
+        let mut last: Option<Error> = None;
+        for host in hosts(connection) {
+            match self.transport.call(host, db, command.clone()).await {
+                Err(e) if e.code == document::codes::HOST_NOT_FOUND => last = Some(e),
+                answer => return answer,
+            }
+        }
+        Err(last.unwrap_or_else(|| err!(HOST_NOT_FOUND, "no host in '{connection}'")))
+    }
+
+    /// Every document that a `find` answers, batch by batch.
+    ///
+    /// # Errors
+    /// The receiver's, FailedToParse (9) for a reply that is none of a cursor.
+    pub async fn find(
+        &self,
+        target: Target<'_>,
+        db: &str,
+        collection: &str,
+        filter: Document,
+        more: Document,
+    ) -> Result<Vec<Document>> {
+        let mut command = doc! { "find": collection, "filter": filter };
+        for (name, value) in more.iter() {
+            command.push(name, value.clone());
+        }
+        let mut documents = Vec::new();
+        let mut reply = self.run(target, db, command.to_doc_buf()).await?;
+        loop {
+            let cursor = reply.doc().get_document("cursor");
+            let Some(cursor) = cursor else { bail!(FAILED_TO_PARSE, "reply to find without a cursor") };
+            let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
+            let batch = batch.and_then(|v| v.as_array());
+            documents.extend(
+                batch
+                    .into_iter()
+                    .flat_map(|a| a.iter())
+                    .filter_map(|e| e.value().as_document().map(|d| d.to_document())),
+            );
+            let id = cursor.get_i64("id").unwrap_or(0);
+            if id == 0 {
+                return Ok(documents);
+            }
+            let get_more = doc! { "getMore": Value::Int64(id), "collection": collection };
+            reply = self.run(target, db, get_more.to_doc_buf()).await?;
+        }
+    }
+    /// Documents of the config server's `config.<collection>`, majority-committed.
+    pub async fn find_config(
+        &self,
+        collection: &str,
+        filter: Document,
+        sort: Option<Document>,
+    ) -> Result<Vec<Document>> {
+        let mut more = doc! { "readConcern": doc! { "level": "majority" } };
+        if let Some(sort) = sort {
+            more.push("sort", sort);
+        }
+        self.find(Target::Config, "config", collection, filter, more).await
+    }
+}
+
+/// `host:port` of each member of a connection string, which may begin with a set's name.
+pub fn hosts(connection: &str) -> impl Iterator<Item = &str> {
+    let list = connection.split_once('/').map_or(connection, |(_, list)| list);
+    list.split(',').map(str::trim).filter(|h| !h.is_empty())
+}
+
+/// `{w: "majority"}`, which every request that changes metadata carries.
+pub fn majority() -> Document {
+    doc! { "w": "majority" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_string_lists_hosts_behind_an_optional_set_name() {
+        assert_eq!(hosts("rs/a:1,b:2").collect::<Vec<_>>(), ["a:1", "b:2"]);
+        assert_eq!(hosts("a:1").collect::<Vec<_>>(), ["a:1"]);
+        assert_eq!(hosts("rs/").count(), 0);
+    }
+}

@@ -1,0 +1,334 @@
+//! The catalog cache: what a node knows of databases and of the placement of collections.
+//!
+//! Each entry is refreshed by one flight at a time. An invalidation is a number that rises; an entry is good while the
+//! refresh that brought it began at the present number. So a refresh that was under way when a node learned of
+//! something newer does not count as news of it, and those who wait for the next one share it.
+//!
+//! A refresh is incremental: chunks whose version is at or above what is known, laid over the table there is. Whatever
+//! does not fit together was read while it changed, and the refresh starts over from nothing.
+
+use crate::chunk::{Chunk, ShardId};
+use crate::key_pattern::ShardKeyPattern;
+use crate::remote::Remote;
+use crate::routing::table::{CollectionInfo, RoutingTable};
+use document::{Document, Error, Result, Value, bail, codes, doc, err};
+use parking_lot::RwLock;
+use protocol::version::{DatabaseVersion, ShardVersion};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a refresh starts over when what it read does not fit together.
+const ATTEMPTS: usize = 10;
+
+/// How a collection is placed.
+#[derive(Clone, Debug)]
+pub enum Routing {
+    Sharded(Arc<RoutingTable>),
+    /// Not sharded (or not there): on its database's primary.
+    Unsharded,
+}
+
+impl Routing {
+    pub fn table(&self) -> Option<&Arc<RoutingTable>> {
+        match self {
+            Routing::Sharded(table) => Some(table),
+            Routing::Unsharded => None,
+        }
+    }
+}
+
+/// A document of `config.databases`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DatabaseEntry {
+    pub name: String,
+    pub primary: ShardId,
+    pub version: DatabaseVersion,
+}
+
+impl DatabaseEntry {
+    pub fn from_document(d: &Document) -> Option<DatabaseEntry> {
+        Some(DatabaseEntry {
+            name: d.get_str("_id")?.to_string(),
+            primary: d.get_str("primary")?.into(),
+            version: DatabaseVersion::from_document(d.get_document("version")?)?,
+        })
+    }
+}
+
+/// One cached thing: what is known, and of which invalidation.
+struct Entry<T> {
+    invalidations: AtomicU64,
+    known: RwLock<Option<(u64, T)>>,
+    flight: tokio::sync::Mutex<()>,
+}
+
+impl<T: Clone> Entry<T> {
+    fn new() -> Entry<T> {
+        Entry { invalidations: AtomicU64::new(1), known: RwLock::new(None), flight: tokio::sync::Mutex::new(()) }
+    }
+    fn good(&self) -> Option<T> {
+        let now = self.invalidations.load(Ordering::SeqCst);
+        self.known.read().as_ref().filter(|(at, _)| *at == now).map(|(_, v)| v.clone())
+    }
+    fn last(&self) -> Option<T> {
+        self.known.read().as_ref().map(|(_, v)| v.clone())
+    }
+    fn invalidate(&self) {
+        self.invalidations.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[derive(Default)]
+struct Counters {
+    incremental: AtomicU64,
+    full: AtomicU64,
+    failed: AtomicU64,
+    stale_config: AtomicU64,
+    wait_micros: AtomicU64,
+}
+
+/// The cache of one node.
+pub struct CatalogCache {
+    pub remote: Arc<Remote>,
+    collections: RwLock<BTreeMap<String, Arc<Entry<Routing>>>>,
+    databases: RwLock<BTreeMap<String, Arc<Entry<Option<Arc<DatabaseEntry>>>>>>,
+    counters: Counters,
+}
+
+impl CatalogCache {
+    pub fn new(remote: Arc<Remote>) -> Arc<CatalogCache> {
+        Arc::new(CatalogCache {
+            remote,
+            collections: RwLock::default(),
+            databases: RwLock::default(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Placement of a collection, from the cache or fresh.
+    ///
+    /// # Errors
+    /// Those of asking the config server; ConflictingOperationInProgress (117) when it kept changing meanwhile.
+    pub async fn collection(&self, ns: &str) -> Result<Routing> {
+        if ns.starts_with("admin.") || ns.starts_with("local.") {
+            return Ok(Routing::Unsharded);
+        }
+        let entry = slot(&self.collections, ns);
+        if let Some(routing) = entry.good() {
+            return Ok(routing);
+        }
+        let waiting = Instant::now();
+        let _flight = entry.flight.lock().await;
+        if let Some(routing) = entry.good() {
+            return Ok(routing);
+        }
+        let as_of = entry.invalidations.load(Ordering::SeqCst);
+        let fresh = self.read_collection(ns, entry.last()).await;
+        self.counters.wait_micros.fetch_add(waiting.elapsed().as_micros() as u64, Ordering::Relaxed);
+        match fresh {
+            Ok(routing) => {
+                *entry.known.write() = Some((as_of, routing.clone()));
+                Ok(routing)
+            }
+            Err(e) => {
+                self.counters.failed.fetch_add(1, Ordering::Relaxed);
+                Err(e)
+            }
+        }
+    }
+    /// Placement as of a reading that begins after this call.
+    pub async fn refresh_collection(&self, ns: &str) -> Result<Routing> {
+        self.invalidate(ns);
+        self.collection(ns).await
+    }
+    /// What is cached and good, without asking.
+    pub fn cached_collection(&self, ns: &str) -> Option<Routing> {
+        self.collections.read().get(ns).and_then(|e| e.good())
+    }
+
+    /// A database's primary and version, from the cache or fresh; `None` when the config server has none of this name.
+    /// `admin` and `config` are not in the catalog and answer `None`.
+    pub async fn database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
+        if matches!(db, "admin" | "config" | "local") {
+            return Ok(None);
+        }
+        let entry = slot(&self.databases, db);
+        // That there is no such database is never remembered: another router may make it at any time.
+        if let Some(Some(known)) = entry.good() {
+            return Ok(Some(known));
+        }
+        let _flight = entry.flight.lock().await;
+        if let Some(Some(known)) = entry.good() {
+            return Ok(Some(known));
+        }
+        let as_of = entry.invalidations.load(Ordering::SeqCst);
+        let found = self.remote.find_config("databases", doc! { "_id": db }, None).await?;
+        let fresh = found.first().and_then(DatabaseEntry::from_document).map(Arc::new);
+        *entry.known.write() = Some((as_of, fresh.clone()));
+        Ok(fresh)
+    }
+    pub async fn refresh_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
+        self.invalidate_database(db);
+        self.database(db).await
+    }
+
+    /// The next use of this collection reads its placement anew.
+    pub fn invalidate(&self, ns: &str) {
+        slot(&self.collections, ns).invalidate();
+    }
+    pub fn invalidate_database(&self, db: &str) {
+        slot(&self.databases, db).invalidate();
+    }
+    /// `flushRouterConfig`: everything is read anew, from nothing.
+    pub fn clear(&self) {
+        self.collections.write().clear();
+        self.databases.write().clear();
+    }
+    /// `flushRouterConfig: "db"`: the database and its collections.
+    pub fn clear_database(&self, db: &str) {
+        let prefix = format!("{db}.");
+        self.collections.write().retain(|ns, _| !ns.starts_with(&prefix));
+        self.databases.write().remove(db);
+    }
+    pub fn clear_collection(&self, ns: &str) {
+        self.collections.write().remove(ns);
+    }
+
+    /// Takes in a stale error of a request sent with what this cache knew: invalidates what it speaks of, unless the
+    /// cache has learned better since. False when the error is none of these.
+    pub fn note_stale(&self, error: &Error) -> bool {
+        let info = error.info.as_deref();
+        if error.is(document::error::STALE_SHARD_VERSION) {
+            self.counters.stale_config.fetch_add(1, Ordering::Relaxed);
+            let Some(info) = info else { return true };
+            let Some(ns) = info.get_str("ns") else { return true };
+            let version = |name: &str| info.get_document(name).and_then(ShardVersion::from_document);
+            let shard = info.get_str("shardId").unwrap_or("");
+            if !self.knows_better(ns, shard, version("vReceived"), version("vWanted")) {
+                self.invalidate(ns);
+            }
+            return true;
+        }
+        if error.is(document::error::STALE_DB_VERSION) {
+            let Some(info) = info else { return true };
+            let Some(db) = info.get_str("db") else { return true };
+            let version = |name: &str| info.get_document(name).and_then(DatabaseVersion::from_document);
+            let known = self.databases.read().get(db).and_then(|e| e.good()).flatten();
+            let better = match (known, version("vReceived"), version("vWanted")) {
+                (Some(known), Some(received), None) => known.version.order(&received).is_gt(),
+                (Some(known), _, Some(wanted)) => !known.version.order(&wanted).is_lt(),
+                _ => false,
+            };
+            if !better {
+                self.invalidate_database(db);
+            }
+            return true;
+        }
+        false
+    }
+    fn knows_better(
+        &self,
+        ns: &str,
+        shard: &str,
+        received: Option<ShardVersion>,
+        wanted: Option<ShardVersion>,
+    ) -> bool {
+        let Some(known) = self.cached_collection(ns) else { return false };
+        let version = match &known {
+            Routing::Sharded(table) => table.shard_version(shard),
+            Routing::Unsharded => ShardVersion::UNTRACKED,
+        };
+        match (received, wanted) {
+            // What was sent is no longer what would be sent.
+            (Some(received), None) => version != received && received.partial_order(&version).is_none_or(|o| o.is_lt()),
+            (_, Some(wanted)) => version == wanted || wanted.partial_order(&version).is_some_and(|o| o.is_lt()),
+            (None, None) => false,
+        }
+    }
+
+    async fn read_collection(&self, ns: &str, mut known: Option<Routing>) -> Result<Routing> {
+        for attempt in 1..=ATTEMPTS {
+            match self.read_once(ns, known.take()).await {
+                // Read while it changed: the next attempt begins from nothing.
+                Err(e) if is_inconsistent(&e) && attempt < ATTEMPTS => {
+                    tokio::time::sleep(Duration::from_millis(2 << attempt.min(6))).await;
+                }
+                done => return done,
+            }
+        }
+        bail!(CONFLICTING_OPERATION_IN_PROGRESS, "placement of {ns} kept changing while it was read")
+    }
+
+    async fn read_once(&self, ns: &str, known: Option<Routing>) -> Result<Routing> {
+        let Some(info) = self.read_info(ns).await? else { return Ok(Routing::Unsharded) };
+        let known = known.as_ref().and_then(Routing::table);
+        let base = known.filter(|t| t.timestamp == info.timestamp && t.epoch == info.epoch && t.uuid == info.uuid);
+        let counter = if base.is_some() { &self.counters.incremental } else { &self.counters.full };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let mut filter = doc! { "uuid": Value::uuid(info.uuid) };
+        if let Some(table) = base {
+            filter.push("lastmod", doc! { "$gte": table.collection_version().placement });
+        }
+        let documents = self.remote.find_config("chunks", filter, Some(doc! { "lastmod": 1 })).await?;
+        let key = ShardKeyPattern::parse(&info.key)?;
+        let chunks = documents.iter().map(|d| Chunk::from_document(d, &key)).collect::<Result<Vec<_>>>()?;
+        // The chunks belong to the generation only if it is still the same.
+        let after = self.read_info(ns).await?;
+        if after.as_ref().map(|i| (i.timestamp, i.uuid)) != Some((info.timestamp, info.uuid)) {
+            return Err(err!(CONFLICTING_OPERATION_IN_PROGRESS, "{ns} changed while its placement was read"));
+        }
+        let table = match base {
+            Some(table) if chunks.is_empty() => {
+                // At least the newest chunk is there unless everything was replaced.
+                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "no chunk of {} at its known version", table.ns)
+            }
+            Some(table) => table.update(&info, chunks)?,
+            None => RoutingTable::build(&info, chunks)?,
+        };
+        Ok(Routing::Sharded(Arc::new(table)))
+    }
+
+    async fn read_info(&self, ns: &str) -> Result<Option<CollectionInfo>> {
+        let found = self.remote.find_config("collections", doc! { "_id": ns }, None).await?;
+        // Tracked but not sharded: placed like an unsharded collection, on the database's primary.
+        let sharded = found.first().filter(|d| d.get_bool("unsplittable") != Some(true));
+        match sharded {
+            None => Ok(None),
+            Some(d) => CollectionInfo::from_document(d)
+                .map(Some)
+                .ok_or_else(|| err!(INCOMPATIBLE_SHARDING_METADATA, "bad document of config.collections: {d:?}")),
+        }
+    }
+
+    /// `shardingStatistics.catalogCache`.
+    pub fn statistics(&self) -> Document {
+        let read = |c: &AtomicU64| c.load(Ordering::Relaxed) as i64;
+        doc! {
+            "numDatabaseEntries": self.databases.read().len() as i64,
+            "numCollectionEntries": self.collections.read().len() as i64,
+            "countStaleConfigErrors": read(&self.counters.stale_config),
+            "totalRefreshWaitTimeMicros": read(&self.counters.wait_micros),
+            "numActiveIncrementalRefreshes": 0i64,
+            "countIncrementalRefreshesStarted": read(&self.counters.incremental),
+            "numActiveFullRefreshes": 0i64,
+            "countFullRefreshesStarted": read(&self.counters.full),
+            "countFailedRefreshes": read(&self.counters.failed),
+        }
+    }
+}
+
+fn is_inconsistent(e: &Error) -> bool {
+    matches!(
+        e.code,
+        codes::CONFLICTING_OPERATION_IN_PROGRESS | codes::INCOMPATIBLE_SHARDING_METADATA | codes::BAD_VALUE
+    )
+}
+
+fn slot<T: Clone>(map: &RwLock<BTreeMap<String, Arc<Entry<T>>>>, name: &str) -> Arc<Entry<T>> {
+    if let Some(entry) = map.read().get(name) {
+        return entry.clone();
+    }
+    map.write().entry(name.to_string()).or_insert_with(|| Arc::new(Entry::new())).clone()
+}

@@ -8,14 +8,16 @@
 
 pub mod batch;
 pub mod concern;
+pub mod ddl;
+pub mod exec;
 pub mod failpoints;
 pub mod local;
 pub mod namespace;
 pub mod observer;
 pub mod open;
 pub mod operation;
-pub mod read;
 pub mod parameters;
+pub mod read;
 pub mod request;
 pub mod session;
 pub mod view;

@@ -1,7 +1,7 @@
 //! Views: a name for a pipeline over another namespace.
 
 use crate::Node;
-use document::{Document, Value};
+use document::{Document, Result, Value, bail};
 use std::sync::Arc;
 use storage::CollectionView;
 
@@ -15,6 +15,18 @@ pub struct View {
 }
 
 impl View {
+    /// # Errors
+    /// TypeMismatch (14) and 40323 for a pipeline that is no list of one-stage documents.
+    pub fn check(&self) -> Result<()> {
+        for stage in &self.pipeline {
+            match stage.as_document() {
+                Some(d) if d.len() == 1 => {}
+                Some(_) => bail!(40323, "A pipeline stage specification object must contain exactly one field."),
+                None => bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object"),
+            }
+        }
+        Ok(())
+    }
     /// Reads a document of `system.views`: its namespace and the view.
     pub fn from_document(d: &Document) -> Option<(String, View)> {
         let view = View {

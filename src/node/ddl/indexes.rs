@@ -1,0 +1,318 @@
+//! createIndexes, dropIndexes, and listing of indexes.
+//!
+//! A small collection is indexed inside one commit. A larger one is indexed while writes go on: the build scans a
+//! snapshot, catches up by tree differences, and is published under the latch with the last of them.
+
+use super::LOCK_WAIT;
+use crate::namespace::Slot;
+use crate::open::partial_predicate;
+use crate::{Node, Operation, Request};
+use document::{Document, Result, Value, bail, doc, err};
+use storage::{CollectionMeta, IndexBuild, IndexSpec, split_namespace};
+
+/// Up to this many documents an index is built inside the commit that publishes it.
+const BUILD_AT_ONCE_MAX: usize = 1000;
+/// Documents scanned between two looks at interrupts and other tasks.
+const SCAN_SLICE: usize = 500;
+
+const OPTIONS: [&str; 24] = [
+    "v",
+    "key",
+    "name",
+    "ns",
+    "unique",
+    "sparse",
+    "background",
+    "expireAfterSeconds",
+    "hidden",
+    "prepareUnique",
+    "dropDups",
+    "partialFilterExpression",
+    "collation",
+    "storageEngine",
+    "weights",
+    "default_language",
+    "language_override",
+    "textIndexVersion",
+    "2dsphereIndexVersion",
+    "bits",
+    "min",
+    "max",
+    "wildcardProjection",
+    "clustered",
+];
+
+/// Runs a `createIndexes` command.
+pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    node.check_write_concern(op)?;
+    let specs: Vec<Document> = request.documents("indexes").map(|d| d.to_document()).collect();
+    if specs.is_empty() {
+        bail!(BAD_VALUE, "Must specify at least one index to create");
+    }
+    let slot = node.namespaces.slot(&ns);
+    crate::write::statement::check_uuid(request.body, &slot)?;
+    build_indexes(node, op, &slot, &specs, false).await
+}
+
+/// Checks a specification's options beyond what storage checks.
+pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
+    for (name, value) in spec.iter() {
+        if !OPTIONS.contains(&name) {
+            bail!(
+                INVALID_INDEX_SPECIFICATION_OPTION,
+                "Error in specification {} :: caused by :: The field '{name}' is not valid for an index specification. Specification: {}",
+                document::extended_json::to_relaxed(&Value::from(spec)),
+                document::extended_json::to_relaxed(&Value::from(spec))
+            );
+        }
+        if name == "collation"
+            && value.as_document().and_then(|c| c.get_str("locale")).is_some_and(|l| l != "simple")
+        {
+            bail!(NOT_IMPLEMENTED, "collations other than simple are not implemented");
+        }
+        if name == "expireAfterSeconds" {
+            match value.as_f64() {
+                Some(n) if (0.0..=i32::MAX as f64).contains(&n) => {}
+                Some(_) => bail!(
+                    CANNOT_CREATE_INDEX,
+                    "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different value than {value:?}"
+                ),
+                None => bail!(
+                    CANNOT_CREATE_INDEX,
+                    "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'.",
+                    value.type_name()
+                ),
+            }
+        }
+    }
+    if spec.get("key").is_none() {
+        bail!(
+            FAILED_TO_PARSE,
+            "Error in specification {} :: caused by :: The 'key' field is a required property of an index specification",
+            document::extended_json::to_relaxed(&Value::from(spec))
+        );
+    }
+    if spec.get("name").is_some_and(|n| n.as_str() == Some("")) {
+        bail!(CANNOT_CREATE_INDEX, "Error in specification :: caused by :: The index name cannot be empty");
+    }
+    let id_key = spec.get_document("key").is_some_and(|k| k.len() == 1 && k.contains_key("_id"));
+    if id_key
+        && spec
+            .keys()
+            .any(|k| matches!(k, "sparse" | "expireAfterSeconds" | "partialFilterExpression" | "hidden"))
+        && !spec.get_document("key").and_then(|k| k.get("_id")).is_some_and(|v| v.as_str().is_some())
+    {
+        bail!(
+            INVALID_INDEX_SPECIFICATION_OPTION,
+            "Error in specification {} :: caused by :: The field is not valid for an _id index specification",
+            document::extended_json::to_relaxed(&Value::from(spec))
+        );
+    }
+    if spec.contains_key("expireAfterSeconds") && spec.get_document("key").is_some_and(|k| k.len() > 1) {
+        bail!(
+            CANNOT_CREATE_INDEX,
+            "TTL indexes are single-field indexes, compound indexes do not support TTL"
+        );
+    }
+    IndexSpec::parse(spec, &partial_predicate)
+}
+
+/// Builds what is not there yet; answers createIndexes' reply.
+pub async fn build_indexes(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    specs: &[Document],
+    from_migrate: bool,
+) -> Result<Document> {
+    let parsed = specs.iter().map(check_spec).collect::<Result<Vec<_>>>()?;
+    let (created, before) = ensure_collection(node, op, slot, from_migrate).await?;
+    for (spec, document) in parsed.into_iter().zip(specs) {
+        build_index(node, op, slot, spec, document).await?;
+    }
+    let after = slot.read(op, |s| Ok(s.collection.as_ref().map_or(0, |c| c.indexes().len()))).await?;
+    let mut reply = doc! { "numIndexesBefore": before as i32, "numIndexesAfter": after as i32 };
+    reply.push("createdCollectionAutomatically", created);
+    if before == after {
+        reply.push("note", "all indexes already exist");
+    }
+    Ok(reply)
+}
+
+async fn ensure_collection(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    from_migrate: bool,
+) -> Result<(bool, usize)> {
+    let (out, _) = node
+        .write(op, slot, |unit| {
+            if unit.state.view.is_some() {
+                bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Cannot create indexes on a view");
+            }
+            let created = unit.collection().is_none();
+            if created {
+                let meta = CollectionMeta::new(unit.slot.ns.clone(), node.new_uuid());
+                unit.create_collection(meta, from_migrate);
+            }
+            Ok((created, unit.existing()?.indexes().len()))
+        })
+        .await?;
+    Ok(out)
+}
+
+async fn build_index(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    spec: IndexSpec,
+    document: &Document,
+) -> Result<()> {
+    let build = slot
+        .read(op, |s| {
+            let c = s
+                .collection
+                .as_ref()
+                .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
+            if c.len() <= BUILD_AT_ONCE_MAX { Ok(None) } else { IndexBuild::start(c, spec).map(Some) }
+        })
+        .await?;
+    let Some(build) = build else {
+        let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
+        node.write(op, slot, |unit| unit.create_index_from(document.clone())).await?;
+        return Ok(());
+    };
+    let Some(mut build) = build else { return Ok(()) };
+    while !build.scan(SCAN_SLICE)? {
+        op.check_interrupt()?;
+        tokio::task::yield_now().await;
+    }
+    // Two rounds outside the latch leave little for the one under it.
+    for _ in 0..2 {
+        let newer = slot
+            .read(op, |s| {
+                s.collection
+                    .as_ref()
+                    .map(|c| c.snapshot())
+                    .ok_or_else(|| err!(INDEX_BUILD_ABORTED, "the collection was dropped"))
+            })
+            .await?;
+        build.catch_up(newer)?;
+        tokio::task::yield_now().await;
+    }
+    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
+    node.write(op, slot, |unit| {
+        let mut o = doc! { "createIndexes": split_namespace(&slot.ns).1 };
+        for (name, value) in build.spec().document().iter() {
+            o.push(name, value.clone());
+        }
+        let Some(c) = unit.state.collection.as_mut() else {
+            bail!(INDEX_BUILD_ABORTED, "the collection was dropped")
+        };
+        let uuid = c.uuid();
+        build.finish(c)?;
+        unit.command(Some(uuid), o, None, false);
+        Ok(())
+    })
+    .await?;
+    Ok(())
+}
+
+/// Runs a `dropIndexes` command.
+pub async fn drop_indexes(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    let slot = node.namespaces.slot(&ns);
+    let Some(index) = request.body.get("index").map(|v| v.to_value()) else {
+        bail!(IDL_FAILED_TO_PARSE, "BSON field 'dropIndexes.index' is missing but a required field")
+    };
+    drop_indexes_named(node, op, &slot, &index).await
+}
+
+/// Drops the index or indexes that `index` names: a name, `"*"`, a key pattern, a list of names.
+pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index: &Value) -> Result<Document> {
+    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
+    let (reply, _) = node
+        .write(op, slot, |unit| {
+            let ns = unit.slot.ns.clone();
+            if unit.state.view.is_some() {
+                bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Cannot drop indexes on view '{ns}'");
+            }
+            let c = unit
+                .state
+                .collection
+                .as_ref()
+                .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns not found {ns}"))?;
+            let (uuid, before) = (c.uuid(), c.indexes().len());
+            let names = names_of(c, index)?;
+            for name in &names {
+                let Some(c) = unit.state.collection.as_mut() else { break };
+                let spec = c.drop_index(name)?;
+                let o = doc! { "dropIndexes": split_namespace(&ns).1, "index": name.as_str() };
+                unit.command(Some(uuid), o, Some(spec.document().clone()), false);
+            }
+            let mut reply = doc! { "nIndexesWas": before as i32 };
+            if index.as_str() == Some("*") {
+                reply.push("msg", "non-_id indexes dropped for collection");
+            }
+            Ok(reply)
+        })
+        .await?;
+    Ok(reply)
+}
+
+fn names_of(c: &storage::Collection, index: &Value) -> Result<Vec<String>> {
+    let others = || c.indexes().iter().map(|i| i.spec()).filter(|s| !s.is_id());
+    let checked = |name: &str| {
+        if name == "_id_" {
+            bail!(INVALID_OPTIONS, "cannot drop _id index");
+        }
+        match others().find(|s| s.name() == name) {
+            Some(_) => Ok(name.to_string()),
+            None => bail!(INDEX_NOT_FOUND, "index not found with name [{name}]"),
+        }
+    };
+    match index {
+        Value::String(s) if s == "*" => Ok(others().map(|s| s.name().to_string()).collect()),
+        Value::String(name) => Ok(vec![checked(name)?]),
+        Value::Array(list) => list
+            .iter()
+            .map(|v| {
+                v.as_str()
+                    .ok_or_else(|| err!(TYPE_MISMATCH, "dropIndexes: names must be strings"))
+                    .and_then(checked)
+            })
+            .collect(),
+        Value::Document(pattern) => {
+            if pattern.len() == 1 && pattern.contains_key("_id") {
+                bail!(INVALID_OPTIONS, "cannot drop _id index");
+            }
+            let found: Vec<String> = others()
+                .filter(|s| {
+                    document::compare::compare_docs(s.key().to_doc_buf().doc(), pattern.to_doc_buf().doc())
+                        .is_eq()
+                })
+                .map(|s| s.name().to_string())
+                .collect();
+            match found.as_slice() {
+                [] => bail!(
+                    INDEX_NOT_FOUND,
+                    "can't find index with key: {}",
+                    document::extended_json::to_relaxed(index)
+                ),
+                [_] => Ok(found),
+                _ => bail!(
+                    AMBIGUOUS_INDEX_KEY_PATTERN,
+                    "{} indexes found for key: {}, identify by name instead.",
+                    found.len(),
+                    document::extended_json::to_relaxed(index)
+                ),
+            }
+        }
+        other => bail!(
+            TYPE_MISMATCH,
+            "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, array, object]'",
+            other.type_name()
+        ),
+    }
+}

@@ -1,0 +1,109 @@
+//! listDatabases, listCollections, listIndexes.
+
+use crate::namespace::Slot;
+use crate::{Node, Operation, Request};
+use document::{Document, Result, Value, bail, doc, err};
+use query::matcher::Matcher;
+use std::collections::BTreeMap;
+use storage::split_namespace;
+
+/// Runs a `listDatabases` command.
+pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
+    let names_only = request.body.get("nameOnly").is_some_and(|v| v.truthy());
+    let matcher = filter(node, request)?;
+    let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
+    for slot in node.namespaces.all() {
+        let state = slot.read_unchecked();
+        if let Some(c) = &state.collection {
+            *sizes.entry(slot.database.name.clone()).or_default() +=
+                (c.data_bytes() + c.index_bytes()) as i64 + 4096;
+        } else if state.view.is_some() {
+            sizes.entry(slot.database.name.clone()).or_default();
+        }
+    }
+    let (mut databases, mut total) = (Vec::new(), 0);
+    for (name, size) in sizes {
+        let full = doc! { "name": name.as_str(), "sizeOnDisk": size, "empty": size == 0 };
+        let shown = if names_only {
+            doc! { "name": name.as_str() }
+        } else {
+            full
+        };
+        if matcher.matches(shown.to_doc_buf().doc())? {
+            total += size;
+            databases.push(shown);
+        }
+    }
+    let mut reply = doc! { "databases": databases };
+    if !names_only {
+        reply.push("totalSize", total);
+        reply.push("totalSizeMb", total / (1024 * 1024));
+    }
+    Ok(reply)
+}
+
+fn filter(node: &Node, request: Request<'_>) -> Result<Matcher> {
+    match request.body.get_document("filter") {
+        Some(f) => Matcher::parse(f, &node.parse_context(Document::new())),
+        None => Ok(Matcher::always()),
+    }
+}
+
+/// The documents of `listCollections`, in namespace order.
+pub fn list_collections(node: &Node, request: Request<'_>) -> Result<Vec<Document>> {
+    let names_only = request.body.get("nameOnly").is_some_and(|v| v.truthy());
+    let matcher = filter(node, request)?;
+    let mut out = Vec::new();
+    for slot in node.namespaces.of_database(request.db) {
+        let Some(full) = collection_document(&slot) else { continue };
+        if !matcher.matches(full.to_doc_buf().doc())? {
+            continue;
+        }
+        if names_only {
+            let pick = |name: &str| full.get(name).cloned().unwrap_or(Value::Null);
+            out.push(doc! { "name": pick("name"), "type": pick("type") });
+        } else {
+            out.push(full);
+        }
+    }
+    Ok(out)
+}
+
+fn collection_document(slot: &Slot) -> Option<Document> {
+    let state = slot.read_unchecked();
+    let name = split_namespace(&slot.ns).1;
+    if let Some(view) = &state.view {
+        let mut options = doc! { "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
+        if let Some(collation) = &view.collation {
+            options.push("collation", collation.clone());
+        }
+        return Some(doc! { "name": name, "type": "view", "options": options, "info": { "readOnly": true } });
+    }
+    let c = state.collection.as_ref()?;
+    let mut d = doc! {
+        "name": name, "type": "collection", "options": c.meta().options.clone(),
+        "info": { "readOnly": false, "uuid": Value::uuid(c.uuid()) },
+    };
+    if let Some(id) = c.index("_id_") {
+        d.push("idIndex", id.spec().document().clone());
+    }
+    Some(d)
+}
+
+/// The documents of `listIndexes`.
+///
+/// # Errors
+/// NamespaceNotFound (26), CommandNotSupportedOnView (166).
+pub async fn list_indexes(op: &Operation, slot: &Slot) -> Result<Vec<Document>> {
+    slot.read(op, |state| {
+        if state.view.is_some() {
+            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", slot.ns);
+        }
+        let c = state
+            .collection
+            .as_ref()
+            .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
+        Ok(c.indexes().iter().map(|i| i.spec().document().clone()).collect())
+    })
+    .await
+}

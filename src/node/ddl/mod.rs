@@ -1,0 +1,16 @@
+//! The catalog: creating, dropping, renaming and changing collections and indexes; listing what is there.
+//!
+//! Every change takes the namespace's intent lock exclusively, then runs as one commit, whose log entry is what
+//! replay applies. What is refused is refused before anything changed.
+
+pub mod collections;
+pub mod indexes;
+pub mod list;
+pub mod rename;
+pub mod statistics;
+pub mod validate;
+
+use std::time::Duration;
+
+/// How long a catalog change waits for the intent lock.
+pub const LOCK_WAIT: Duration = Duration::from_secs(60);

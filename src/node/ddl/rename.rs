@@ -1,0 +1,89 @@
+//! renameCollection, within a database and across databases of the node.
+
+use super::LOCK_WAIT;
+use crate::{Node, Operation, Request, log_failed};
+use document::{Document, Result, Value, bail, doc, err};
+use storage::entry::{Draft, EntryParts, Op};
+use storage::log::Class;
+use storage::split_namespace;
+
+/// Runs a `renameCollection` command (against `admin`).
+pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let text = |v: Option<document::ValueRef<'_>>, field: &str| {
+        v.and_then(|v| v.as_str()).map(str::to_string).ok_or_else(|| {
+            err!(
+                TYPE_MISMATCH,
+                "BSON field 'renameCollection.{field}' is the wrong type, expected type 'string'"
+            )
+        })
+    };
+    let from = text(request.argument(), "renameCollection")?;
+    let to = text(request.body.get("to"), "to")?;
+    let drop_target = request.body.get("dropTarget").is_some_and(|v| v.truthy());
+    for ns in [&from, &to] {
+        let (db, name) = split_namespace(ns);
+        crate::request::check_collection_name(db, name)?;
+    }
+    if from == to {
+        bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
+    }
+    if split_namespace(&from).1.starts_with("system.") || split_namespace(&to).1.starts_with("system.") {
+        bail!(ILLEGAL_OPERATION, "renaming system collections is not allowed");
+    }
+    rename(node, op, &from, &to, drop_target).await?;
+    Ok(Document::new())
+}
+
+/// Renames a collection, with its UUID, or the one given. The target goes when `drop_target` says so.
+///
+/// # Errors
+/// NamespaceNotFound (26), NamespaceExists (48), CommandNotSupportedOnView (166).
+pub async fn rename(
+    node: &Node,
+    op: &Operation,
+    from: &str,
+    to: &str,
+    drop_target: bool,
+    _uuid: Option<[u8; 16]>,
+) -> Result<()> {
+    let (source, target) = (node.namespaces.slot(from), node.namespaces.slot(to));
+    let (first, second) = if from < to { (&source, &target) } else { (&target, &source) };
+    let _a = first.intent_exclusive(LOCK_WAIT).await?;
+    let _b = second.intent_exclusive(LOCK_WAIT).await?;
+    // Versions of a routed rename are those of the source.
+    source.read(op, |_| Ok(())).await?;
+    node.log.admit(0).await.map_err(log_failed)?;
+    let dropped = {
+        let _gate = node.gate.read();
+        let mut guards = [first.write_unchecked(), second.write_unchecked()];
+        let [one, two] = &mut guards;
+        let (s, t) = if from < to { (one, two) } else { (two, one) };
+        if s.view.is_some() {
+            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "cannot rename view: {from}");
+        }
+        if s.collection.is_none() {
+            bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist");
+        }
+        if t.view.is_some() || (t.collection.is_some() && !drop_target) {
+            bail!(NAMESPACE_EXISTS, "target namespace exists");
+        }
+        let dropped = t.uninstall();
+        let Some(mut c) = s.uninstall() else { return Ok(()) };
+        let mut o = doc! { "renameCollection": from, "to": to, "stayTemp": false };
+        if let Some(old) = &dropped {
+            o.push("dropTarget", Value::uuid(old.uuid()));
+        }
+        let uuid = c.uuid();
+        c.rename(to);
+        t.install(c);
+        let o = o.to_doc_buf();
+        let mut parts = EntryParts::default();
+        let ns = format!("{}.$cmd", split_namespace(from).0);
+        Draft::new(Op::Command, &ns, Some(uuid)).encode(o.doc(), &mut parts);
+        let appended = node.log.append(Class::Oplog, &[&parts.slices(o.doc())]);
+        op.note_commit(Some(&appended));
+        dropped
+    };
+    drop(dropped);
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Sizes: of a collection, of a database, of a range of documents.
+
+use crate::{Node, Operation, Request};
+use document::{Document, Result, Value, bail, doc};
+use std::collections::BTreeSet;
+use storage::{Collection, CollectionView};
+
+/// The members of `collStats` and of `$collStats.storageStats`. Sizes are divided by `scale`; `avgObjSize` is not.
+pub fn collection_statistics(c: &Collection, scale: i64) -> Document {
+    let size = c.data_bytes() as i64;
+    let count = c.len() as i64;
+    let index_size = c.index_bytes() as i64;
+    let mut d = doc! { "size": number(size / scale), "count": number(count) };
+    if count > 0 {
+        d.push("avgObjSize", number(size / count));
+    }
+    let mut sizes = Document::new();
+    for i in c.indexes() {
+        sizes.push(i.spec().name(), number(i.bytes() as i64 / scale));
+    }
+    d.push("numOrphanDocs", 0);
+    d.push("storageSize", number(c.allocated_bytes() as i64 / scale));
+    d.push("freeStorageSize", 0);
+    let options = &c.meta().options;
+    let capped = c.meta().capped();
+    d.push("capped", capped);
+    if capped {
+        d.push("max", options.get("max").cloned().unwrap_or(Value::Int64(0)));
+        d.push("maxSize", options.get("size").cloned().unwrap_or(Value::Int64(0)));
+    }
+    d.push("nindexes", c.indexes().len() as i32);
+    d.push("indexDetails", Document::new());
+    d.push("indexBuilds", Value::Array(Vec::new()));
+    d.push("totalIndexSize", number(index_size / scale));
+    d.push("totalSize", number((c.allocated_bytes() as i64 + index_size) / scale));
+    d.push("indexSizes", sizes);
+    d.push("scaleFactor", number(scale));
+    d
+}
+
+/// What `collStats` answers of a collection that does not exist.
+pub fn no_statistics(scale: i64) -> Document {
+    doc! {
+        "size": 0, "count": 0, "numOrphanDocs": 0, "storageSize": 0, "totalSize": 0, "nindexes": 0, "totalIndexSize": 0,
+        "indexDetails": {}, "indexSizes": {}, "scaleFactor": number(scale),
+    }
+}
+
+fn number(n: i64) -> Value {
+    document::number::int_or_long(n)
+}
+
+/// The command's `scale`.
+pub fn scale(request: Request<'_>) -> Result<i64> {
+    match request.body.get_present("scale") {
+        None => Ok(1),
+        Some(v) => match v.as_f64() {
+            Some(n) if n >= 1.0 => Ok(n as i64),
+            Some(_) => bail!(
+                BAD_VALUE,
+                "BSON field 'scale' value must be >= 1, actual value '{}'",
+                v.as_i64().unwrap_or(0)
+            ),
+            None => bail!(
+                TYPE_MISMATCH,
+                "BSON field 'scale' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+                v.type_name()
+            ),
+        },
+    }
+}
+
+/// Runs a `collStats` command.
+pub async fn coll_stats(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    let scale = scale(request)?;
+    let slot = node.namespaces.slot(&ns);
+    let mut reply = doc! { "ns": ns.as_str() };
+    let stats = slot
+        .read(op, |s| {
+            if s.view.is_some() {
+                bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
+            }
+            Ok(s.collection
+                .as_ref()
+                .map_or_else(|| no_statistics(scale), |c| collection_statistics(c, scale)))
+        })
+        .await?;
+    reply.0.extend(stats.0);
+    Ok(reply)
+}
+
+/// Runs a `dbStats` command.
+pub fn db_stats(node: &Node, request: Request<'_>) -> Result<Document> {
+    let scale = scale(request)?;
+    crate::request::check_database_name(request.db)?;
+    let (mut collections, mut views, mut objects, mut data, mut storage, mut indexes, mut index_size) =
+        (0i64, 0i64, 0i64, 0i64, 0i64, 0i64, 0i64);
+    for slot in node.namespaces.of_database(request.db) {
+        let state = slot.read_unchecked();
+        views += state.view.is_some() as i64;
+        if let Some(c) = &state.collection {
+            collections += 1;
+            objects += c.len() as i64;
+            data += c.data_bytes() as i64;
+            storage += c.allocated_bytes() as i64;
+            indexes += c.indexes().len() as i64;
+            index_size += c.index_bytes() as i64;
+        }
+    }
+    let scaled = |n: i64| n as f64 / scale as f64;
+    Ok(doc! {
+        "db": request.db, "collections": collections, "views": views, "objects": objects,
+        "avgObjSize": if objects > 0 { data as f64 / objects as f64 } else { 0.0 },
+        "dataSize": scaled(data), "storageSize": scaled(storage), "indexes": indexes,
+        "indexSize": scaled(index_size), "totalSize": scaled(storage + index_size), "scaleFactor": scale,
+        "fsUsedSize": 0.0, "fsTotalSize": 0.0,
+    })
+}
+
+/// Runs a `dataSize` command: `{dataSize: ns, keyPattern?, min?, max?, estimate?}`. A range is counted by scanning.
+pub async fn data_size(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let Some(ns) = request.argument().and_then(|v| v.as_str()) else {
+        bail!(INVALID_NAMESPACE, "dataSize needs the full namespace")
+    };
+    let slot = node.namespaces.slot(ns);
+    let (min, max) = (request.body.get_document("min"), request.body.get_document("max"));
+    if min.is_some() != max.is_some() {
+        bail!(BAD_VALUE, "min and max must be both or neither specified");
+    }
+    let range = min.zip(max).map(|(lo, hi)| (lo.to_document(), hi.to_document()));
+    let snapshot = slot.read(op, |s| Ok(s.collection.as_ref().map(|c| c.snapshot()))).await?;
+    let started = std::time::Instant::now();
+    let (mut size, mut objects) = (0i64, 0i64);
+    if let Some(c) = snapshot {
+        match &range {
+            None => (size, objects) = (c.data_bytes() as i64, c.len() as i64),
+            Some((lo, hi)) => {
+                let mut records = c.records();
+                let mut next = records.first();
+                while let Some((_, d)) = next {
+                    if in_range(d, lo, hi) {
+                        size += d.bytes().len() as i64;
+                        objects += 1;
+                    }
+                    next = records.next();
+                }
+            }
+        }
+    }
+    let millis = started.elapsed().as_millis() as i64;
+    Ok(doc! { "estimate": range.is_none(), "size": size, "numObjects": objects, "millis": millis })
+}
+
+fn in_range(d: document::Doc<'_>, lo: &Document, hi: &Document) -> bool {
+    let key = |bound: &Document, of: Option<document::Doc<'_>>| {
+        let mut k = Vec::new();
+        for (path, v) in bound.iter() {
+            match of {
+                None => document::key_string::append_value(&mut k, v, false),
+                Some(d) => document::key_string::append(
+                    &mut k,
+                    document::path::get(d, path).unwrap_or(document::ValueRef::Null),
+                    false,
+                ),
+            }
+        }
+        k
+    };
+    let k = key(lo, Some(d));
+    key(lo, None) <= k && k < key(hi, None)
+}
+
+/// Names of the databases that hold anything.
+pub fn database_names(node: &Node) -> BTreeSet<String> {
+    node.namespaces
+        .all()
+        .iter()
+        .filter(|s| s.read_unchecked().collection.is_some())
+        .map(|s| s.database.name.clone())
+        .collect()
+}

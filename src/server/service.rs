@@ -17,8 +17,8 @@ use crate::topology::{LastWrite, Membership, Topology};
 use document::{Doc, DocWriter, Error, ObjectId, Result, Timestamp, doc, err};
 use node::failpoints::FailPoints;
 use node::open::NodeOptions;
-use node::{Node, Operation};
 use node::parameters::Parameters;
+use node::{Node, Operation};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -400,7 +400,13 @@ async fn close_node(service: &Service, node: Arc<Node>, ephemeral: bool) {
         written.map(drop)
     });
     if let Ok(Err(error)) = closed.await {
-        service.log.error("STORAGE", 22331, "initandlisten", "Checkpoint failed", doc! { "error": error.to_string() });
+        service.log.error(
+            "STORAGE",
+            22331,
+            "initandlisten",
+            "Checkpoint failed",
+            doc! { "error": error.to_string() },
+        );
     }
 }
 
@@ -421,7 +427,13 @@ async fn checkpoint_regularly(service: Arc<Service>) {
         last = now;
         let node = node.clone();
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || node.checkpoint().map(drop)).await {
-            service.log.error("STORAGE", 22331, "WTCheckpoint", "Checkpoint failed", doc! { "error": error.to_string() });
+            service.log.error(
+                "STORAGE",
+                22331,
+                "WTCheckpoint",
+                "Checkpoint failed",
+                doc! { "error": error.to_string() },
+            );
         }
     }
 }

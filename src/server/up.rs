@@ -1,6 +1,19 @@
 //! `tessera up`: a whole cluster in one process.
+//!
+//! Nodes are started as services of this process and then spoken to over their own ports, with the commands anybody
+//! would use by hand: replSetInitiate on each set, addShard through the first router. Each has its directory below
+//! the root, with its log in it.
 
+use crate::log::{Logger, Target};
+use crate::options::{self, Options, Program};
+use crate::process::{self, Signals};
+use crate::service::{Config, Running, Service, StartError};
 use clap::{Parser, Subcommand};
+use document::{codes, doc};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wire::client::Connection;
 
 #[derive(Parser, Debug)]
 #[command(name = "tessera", version, about = "A MongoDB-compatible sharded cluster in one binary")]
@@ -83,6 +96,332 @@ pub fn main(up: Up) -> i32 {
         eprintln!("{text}");
         return 2;
     }
-    eprintln!("error: not wired up yet");
-    1
+    process::disable_huge_pages();
+    let runtime = match process::runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start the runtime: {error}");
+            return 1;
+        }
+    };
+    runtime.block_on(async {
+        match run(up).await {
+            Ok(()) => 0,
+            Err(Failed { text, exit_code }) => {
+                eprintln!("{text}");
+                exit_code
+            }
+        }
+    })
+}
+
+/// Why the cluster did not come up.
+#[derive(Debug)]
+pub struct Failed {
+    pub text: String,
+    pub exit_code: i32,
+}
+
+impl From<StartError> for Failed {
+    fn from(e: StartError) -> Failed {
+        Failed { text: format!("error: {}", e.error.message), exit_code: e.exit_code }
+    }
+}
+impl From<document::Error> for Failed {
+    fn from(e: document::Error) -> Failed {
+        Failed { text: format!("error: {e}"), exit_code: 1 }
+    }
+}
+impl From<std::io::Error> for Failed {
+    fn from(e: std::io::Error) -> Failed {
+        Failed { text: format!("error: {e}"), exit_code: 1 }
+    }
+}
+
+async fn run(up: Up) -> Result<(), Failed> {
+    let mut signals = Signals::new()?;
+    let json = up.json;
+    let cluster = Cluster::start(up).await?;
+    println!("{}", if json { cluster.ready_json() } else { cluster.ready_text() });
+    until_end(&cluster, &mut signals).await;
+    cluster.stop().await;
+    Ok(())
+}
+
+/// Until a signal, or until a client shut a node down.
+async fn until_end(cluster: &Cluster, signals: &mut Signals) {
+    loop {
+        tokio::select! {
+            () = cluster.ended() => return,
+            signal = signals.next() => match signal {
+                None => cluster.rotate_logs(),
+                Some(_) => return,
+            },
+        }
+    }
+}
+
+/// One node of the cluster and what it is for.
+pub struct Member {
+    pub name: String,
+    pub kind: &'static str,
+    pub running: Running,
+}
+
+impl Member {
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.running.port())
+    }
+}
+
+/// All nodes of one `tessera up`, ready.
+pub struct Cluster {
+    pub routers: Vec<Member>,
+    pub shards: Vec<Member>,
+    pub config: Option<Member>,
+    /// Neither router nor shard: the one node of `--standalone` or `--replset`.
+    pub single: Option<Member>,
+    pub millis: u128,
+    set_name: Option<String>,
+    /// Removed when the cluster stops.
+    temporary: Option<PathBuf>,
+}
+
+/// Where nodes live and which ports are theirs.
+struct Plan {
+    up: Up,
+    root: PathBuf,
+    ephemeral: bool,
+}
+
+impl Cluster {
+    /// Starts and initiates everything.
+    pub async fn start(up: Up) -> Result<Cluster, Failed> {
+        let started = Instant::now();
+        let (root, temporary) = match &up.dbpath {
+            Some(path) => (path.clone(), None),
+            None => {
+                let root = std::env::temp_dir().join(format!("tessera-{}", uuid::Uuid::new_v4()));
+                (root.clone(), Some(root))
+            }
+        };
+        std::fs::create_dir_all(&root)?;
+        let plan = Plan { ephemeral: temporary.is_some(), up, root };
+        let mut cluster = match plan.start().await {
+            Ok(cluster) => cluster,
+            Err(failed) => {
+                remove(temporary.as_deref());
+                return Err(failed);
+            }
+        };
+        cluster.temporary = temporary;
+        cluster.millis = started.elapsed().as_millis();
+        Ok(cluster)
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        self.routers.iter().chain(&self.shards).chain(&self.config).chain(&self.single)
+    }
+    /// The address clients use.
+    pub fn uri(&self) -> String {
+        match (&self.single, &self.set_name) {
+            (Some(node), Some(set)) => format!("mongodb://{}/?replicaSet={set}", node.address()),
+            (Some(node), None) => format!("mongodb://{}/", node.address()),
+            (None, _) => {
+                let hosts: Vec<String> = self.routers.iter().map(Member::address).collect();
+                format!("mongodb://{}/", hosts.join(","))
+            }
+        }
+    }
+    /// A line for each node, then the line that says ready.
+    pub fn ready_text(&self) -> String {
+        let mut text = String::new();
+        for member in self.members() {
+            text.push_str(&format!("{:<10} {:<8} {}\n", member.name, member.kind, member.address()));
+        }
+        text.push_str(&format!("ready: {}", self.uri()));
+        text
+    }
+    pub fn ready_json(&self) -> String {
+        let uri = |m: &Member| format!("mongodb://{}/", m.address());
+        let shards = self.shards.iter().map(|s| serde_json::json!({ "id": s.name, "uri": uri(s) }));
+        serde_json::json!({
+            "ready": true,
+            "uri": self.uri(),
+            "routers": self.routers.iter().map(uri).collect::<Vec<_>>(),
+            "shards": shards.collect::<Vec<_>>(),
+            "config": self.config.as_ref().map(uri),
+            "millis": self.millis as u64,
+        })
+        .to_string()
+    }
+    pub fn rotate_logs(&self) {
+        for member in self.members() {
+            let service = &member.running.service;
+            if let Err(error) = service.log.rotate(service.options.log_rename) {
+                let attr = doc! { "reason": error.to_string() };
+                service.log.error("CONTROL", 23168, "LogRotate", "Log rotation failed", attr);
+            }
+        }
+    }
+    /// Ends when a `shutdown` command ended one of the nodes clients talk to.
+    pub async fn ended(&self) {
+        let first =
+            self.routers.iter().chain(&self.single).map(|m| Box::pin(m.running.service.end_requested()));
+        futures::future::select_all(first).await;
+    }
+    /// Stops routers first, so that no request finds its shard gone.
+    pub async fn stop(self) {
+        for router in self.routers {
+            router.running.stop().await;
+        }
+        let others = self.shards.into_iter().chain(self.config).chain(self.single);
+        futures::future::join_all(others.map(|m| m.running.stop())).await;
+        remove(self.temporary.as_deref());
+    }
+}
+
+fn remove(temporary: Option<&Path>) {
+    if let Some(path) = temporary {
+        let _ = std::fs::remove_dir_all(path);
+    }
+}
+
+impl Plan {
+    async fn start(&self) -> Result<Cluster, Failed> {
+        let mut cluster = Cluster {
+            routers: Vec::new(),
+            shards: Vec::new(),
+            config: None,
+            single: None,
+            millis: 0,
+            set_name: self.up.replset.clone(),
+            temporary: None,
+        };
+        if self.up.standalone || self.up.replset.is_some() {
+            let kind = if self.up.standalone { "mongod" } else { "replset" };
+            let set = self.up.replset.iter().map(|set| ("replication.replSet", set.clone())).collect();
+            let member = self.member("mongod", kind, Program::Mongod, self.port(0)?, set).await?;
+            if let Some(set) = &self.up.replset {
+                initiate(&member, set, false).await?;
+            }
+            cluster.single = Some(member);
+            return Ok(cluster);
+        }
+        self.start_data_nodes(&mut cluster).await?;
+        self.start_routers(&mut cluster).await?;
+        Ok(cluster)
+    }
+
+    /// The config server and the shards, each initiated; all at once, since they do not need each other.
+    async fn start_data_nodes(&self, cluster: &mut Cluster) -> Result<(), Failed> {
+        let routers = self.up.routers;
+        let config = async {
+            let role = role("config", "configsvr");
+            let member = self.member("config", "config", Program::Mongod, self.port(routers)?, role).await?;
+            initiate(&member, "config", true).await?;
+            Ok::<_, Failed>(member)
+        };
+        let shards = (0..self.up.shards).map(|i| async move {
+            let name = format!("shard{i}");
+            let role = role(&name, "shardsvr");
+            let port = self.port(routers + 1 + i)?;
+            let member = self.member(&name, "shard", Program::Mongod, port, role).await?;
+            initiate(&member, &name, false).await?;
+            Ok::<_, Failed>(member)
+        });
+        let (config, shards) = futures::future::join(config, futures::future::join_all(shards)).await;
+        cluster.config = Some(config?);
+        cluster.shards = shards.into_iter().collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    async fn start_routers(&self, cluster: &mut Cluster) -> Result<(), Failed> {
+        let config = cluster.config.as_ref().map(Member::address).unwrap_or_default();
+        for i in 0..self.up.routers {
+            let name = format!("router{i}");
+            let options = vec![("sharding.configDB", format!("config/{config}"))];
+            cluster
+                .routers
+                .push(self.member(&name, "router", Program::Mongos, self.port(i)?, options).await?);
+        }
+        let Some(router) = cluster.routers.first() else { return Ok(()) };
+        let mut connection = Connection::connect(&router.address()).await?;
+        for shard in &cluster.shards {
+            let host = format!("{}/{}", shard.name, shard.address());
+            // A cluster that is started again knows its shards; adding one with the same name is no error.
+            let command = doc! { "addShard": host, "name": shard.name.as_str() };
+            connection.run("admin", command.to_doc_buf()).await?;
+        }
+        Ok(())
+    }
+
+    fn port(&self, offset: u16) -> Result<u16, Failed> {
+        match self.up.port {
+            0 => Ok(0),
+            base => base.checked_add(offset).ok_or_else(|| Failed {
+                text: format!("error: there are not enough ports above {base}"),
+                exit_code: 2,
+            }),
+        }
+    }
+
+    async fn member(
+        &self,
+        name: &str,
+        kind: &'static str,
+        program: Program,
+        port: u16,
+        texts: Vec<(&'static str, String)>,
+    ) -> Result<Member, Failed> {
+        let directory = self.root.join(name);
+        std::fs::create_dir_all(&directory)?;
+        let log_path = directory.join(format!("{}.log", program.name()));
+        let mut parsed = doc! {
+            "net": { "port": i32::from(port), "unixDomainSocket": { "enabled": false } },
+            "systemLog": { "destination": "file", "path": log_path.display().to_string(), "logAppend": true },
+        };
+        if program == Program::Mongod {
+            parsed.push("storage", doc! { "dbPath": directory.display().to_string() });
+        }
+        for (path, text) in texts {
+            options::put(&mut parsed, path, text.into());
+        }
+        for (name, value) in self.up.set_parameter.iter().filter_map(|p| p.split_once('=')) {
+            options::put(&mut parsed, &format!("setParameter.{name}"), value.into());
+        }
+        let options = Options::from_parsed(program, vec![program.name().to_string()], parsed);
+        let target = Target::File { path: log_path, append: true };
+        let log = Arc::new(Logger::new(target)?);
+        let running = Service::start(Config { options, log, ephemeral: self.ephemeral }).await?;
+        Ok(Member { name: name.to_string(), kind, running })
+    }
+}
+
+/// The options of a member of a set with a part in a cluster.
+fn role(set: &str, role: &str) -> Vec<(&'static str, String)> {
+    vec![("replication.replSet", set.to_string()), ("sharding.clusterRole", role.to_string())]
+}
+
+/// Makes a set of one of a node, unless it is one from an earlier life, and waits until it is primary.
+async fn initiate(member: &Member, set: &str, config_server: bool) -> Result<(), Failed> {
+    let mut connection = Connection::connect(&member.address()).await?;
+    let mut config = doc! { "_id": set, "members": [{ "_id": 0, "host": member.address() }] };
+    if config_server {
+        config.push("configsvr", true);
+    }
+    match connection.run("admin", doc! { "replSetInitiate": config }.to_doc_buf()).await {
+        Ok(_) => {}
+        Err(error) if error.code == codes::ALREADY_INITIALIZED => {}
+        Err(error) => return Err(error.into()),
+    }
+    let topology = &member.running.service.topology;
+    let mut states = topology.subscribe();
+    let writable = states.wait_for(|state| state.membership.is_writable());
+    match tokio::time::timeout(Duration::from_secs(10), writable).await {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            Err(Failed { text: format!("error: {} did not become primary", member.name), exit_code: 1 })
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::options;
 use document::{Document, Result, Value, doc};
 
 pub const ROWS: &[Command] = &[
-    Command::sync("ping", Roles::ALL, |_, _, _| Ok(())).no_auth().stable_api().help("Answers ok."),
+    Command::sync("ping", Roles::ALL, ping).no_auth().stable_api().help("Answers ok."),
     Command::sync("buildInfo", Roles::ALL, |_, _, reply| {
         reply.fields(&options::build_info());
         Ok(())
@@ -55,6 +55,13 @@ pub const ROWS: &[Command] = &[
     .admin_only()
     .help("The shards this node knows; none outside a cluster."),
 ];
+
+fn ping(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
+    if context.service.failpoints().should("panicInPing") {
+        panic!("the fail point panicInPing is on");
+    }
+    Ok(())
+}
 
 fn host_info(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let (os, kernel) = crate::process::operating_system();

@@ -52,9 +52,6 @@ pub async fn dispatch(
             return finish(service, reply, None);
         }
     };
-    if let (Some(time), Some(times)) = (operation.cluster_time, service.times()) {
-        times.advance(time);
-    }
     let context = Context { service: service.clone(), connection: connection.clone(), operation };
     let registered = service.operations.enter(&context.operation, connection, command, body);
     let result = AssertUnwindSafe(run(&context, command, body, sequences, exhaust_allowed, &mut reply));
@@ -90,6 +87,7 @@ async fn run(
 ) -> Result<()> {
     let generic = Generic::parse(body)?;
     let db = database(&generic)?;
+    take_note_of_time(context)?;
     let name = body.iter().next().map_or("", |e| e.name());
     let node = node::request::Request { db, body, sequences };
     let request = Request { command, name, node, exhaust_allowed, comment: generic.comment };
@@ -104,6 +102,22 @@ async fn run(
         Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
     };
     crate::commands::fail_point::after(context, &request, result, reply)
+}
+
+/// How far ahead of the wall clock a cluster time may be, in seconds: a year, as in the real server. Beyond that one
+/// bad message would push every node's clock to where it cannot rise any further.
+const CLOCK_DRIFT_MAX: u32 = 31_536_000;
+
+fn take_note_of_time(context: &Context) -> Result<()> {
+    let (Some(time), Some(times)) = (context.operation.cluster_time, context.service.times()) else {
+        return Ok(());
+    };
+    let now = (crate::log::now_millis() / 1000) as u32;
+    if time.secs > now.saturating_add(CLOCK_DRIFT_MAX) {
+        bail!(205, "New cluster time, {}, is too far from this node's wall clock time, {now}.", time.secs);
+    }
+    times.advance(time);
+    Ok(())
 }
 
 fn database<'a>(generic: &Generic<'a>) -> Result<&'a str> {

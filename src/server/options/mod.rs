@@ -11,7 +11,7 @@ mod parse;
 mod tests;
 mod text;
 
-pub use parse::parse;
+pub use parse::{parse, put};
 pub use text::*;
 
 use document::{Document, Value};

@@ -175,7 +175,7 @@ fn verbosity(text: &str) -> Option<i32> {
 }
 
 /// Sets a dotted path, making the documents on the way.
-pub(super) fn put(document: &mut Document, path: &str, value: Value) {
+pub fn put(document: &mut Document, path: &str, value: Value) {
     match path.split_once('.') {
         None => document.insert(path, value),
         Some((head, rest)) => {

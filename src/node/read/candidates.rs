@@ -1,12 +1,23 @@
 //! Candidates for a write: record ids that matched on a snapshot, in slices.
+//!
+//! The first slice runs under the latch; a search that ends there takes no snapshot. What the write then does under
+//! the exclusive latch re-fetches and re-matches: a candidate is a hint, never a promise.
 
-use crate::namespace::Slot;
+use crate::exec::query::{Wanted, ownership};
+use crate::exec::walk::{Context, Counters};
+use crate::exec::{Budget, Progress, Taken, Walk};
+use crate::namespace::{OwnershipFilter, Slot};
 use crate::{Node, Operation};
 use document::Result;
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
-use storage::RecordId;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::{CollectionSnapshot, RecordId};
+
+/// Record ids handed out at once.
+const SLICE: usize = 256;
 
 /// What to search for.
 pub struct Search<'a> {
@@ -16,20 +27,78 @@ pub struct Search<'a> {
 }
 
 /// A search under way.
-pub struct Candidates {}
+pub struct Candidates {
+    walk: Walk,
+    owner: Option<Arc<dyn OwnershipFilter>>,
+    counters: Counters,
+    snapshot: Option<CollectionSnapshot>,
+    /// Found under the latch.
+    found: Vec<RecordId>,
+}
 
 impl Candidates {
     /// Plans the search and takes its snapshot under the latch, where versions are checked.
-    pub async fn open(
-        _node: &Node,
-        _op: &Operation,
-        _slot: &Slot,
-        _search: Search<'_>,
-    ) -> Result<Candidates> {
-        todo!()
+    pub async fn open(_node: &Node, op: &Operation, slot: &Slot, search: Search<'_>) -> Result<Candidates> {
+        let wanted = Wanted {
+            filter: search.filter.clone(),
+            sort: search.sort,
+            hint: search.hint,
+            ..Wanted::default()
+        };
+        slot.read(op, |state| {
+            let mut out = Candidates {
+                walk: Walk::Eof,
+                owner: None,
+                counters: Counters::default(),
+                snapshot: None,
+                found: Vec::new(),
+            };
+            let Some(collection) = &state.collection else { return Ok(out) };
+            // A write touches owned documents only, whether or not its request came with a version.
+            out.owner = match ownership(state, op) {
+                Some(filter) => Some(filter),
+                None => state.placement.as_ref().and_then(|p| p.filter()),
+            };
+            out.walk = Walk::new(wanted.plan(collection)?, wanted.sort, None);
+            let mut found = Vec::new();
+            let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));
+            if out.slice(collection, &mut budget, &mut found)? != Progress::End {
+                out.snapshot = Some(collection.snapshot());
+            }
+            out.found = found;
+            Ok(out)
+        })
+        .await
     }
+
     /// The next slice of records; empty at the end.
-    pub async fn next(&mut self, _op: &Operation) -> Result<Vec<RecordId>> {
-        todo!()
+    pub async fn next(&mut self, op: &Operation) -> Result<Vec<RecordId>> {
+        let mut found = std::mem::take(&mut self.found);
+        while found.is_empty()
+            && let Some(snapshot) = self.snapshot.take()
+        {
+            op.check_interrupt()?;
+            let progress = self.slice(&snapshot, &mut Budget::slice(), &mut found)?;
+            if progress != Progress::End {
+                self.snapshot = Some(snapshot);
+            }
+            if progress == Progress::Slice {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(found)
+    }
+
+    fn slice<V: storage::CollectionView>(
+        &mut self,
+        view: &V,
+        budget: &mut Budget,
+        found: &mut Vec<RecordId>,
+    ) -> Result<Progress> {
+        let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters };
+        self.walk.run(view, &mut context, budget, &mut |f| {
+            found.push(f.record);
+            Ok(if found.len() >= SLICE { Taken::Last } else { Taken::More })
+        })
     }
 }

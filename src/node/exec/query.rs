@@ -1,0 +1,258 @@
+//! A query under way: a walk with what comes after it (ownership before skip and limit, then projection).
+
+use super::batch::Output;
+use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
+use crate::Operation;
+use crate::namespace::{OwnershipFilter, Slot, SlotState};
+use crate::operation::ReadLevel;
+use crate::view::View;
+use document::{Doc, DocWriter, Document, Result, path};
+use query::matcher::Matcher;
+use query::planner::{Hint, Plan, Request, plan};
+use query::projection::Projection;
+use query::sort::SortSpec;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::{Collection, CollectionSnapshot};
+
+/// Records that a query may examine, and time it may take, under the latch before it takes a snapshot instead.
+const LATCHED_RECORDS: u32 = 256;
+const LATCHED_TIME: Duration = Duration::from_micros(200);
+
+/// What is wanted of a collection.
+#[derive(Default)]
+pub struct Wanted<'a> {
+    pub filter: Matcher,
+    pub sort: Option<&'a SortSpec>,
+    pub hint: Option<&'a Hint>,
+    pub min: Option<&'a Document>,
+    pub max: Option<&'a Document>,
+    pub shape: Shape,
+}
+
+/// What happens to the records found.
+#[derive(Default)]
+pub struct Shape {
+    pub skip: u64,
+    pub limit: Option<u64>,
+    pub projection: Option<Projection>,
+    pub return_key: bool,
+    pub show_record_id: bool,
+}
+
+/// What opening a query met.
+pub enum Opened {
+    /// The namespace is a view.
+    View(Arc<View>),
+    /// There is no such collection.
+    Absent,
+    Query(Box<Query>),
+}
+
+/// A query on one collection.
+pub struct Query {
+    walk: Walk,
+    shape: Shape,
+    /// Set where the index key is the result.
+    key: Option<Document>,
+    skipped: u64,
+    returned: u64,
+    owner: Option<Arc<dyn OwnershipFilter>>,
+    pub counters: Counters,
+    /// Present while the query has not ended.
+    snapshot: Option<CollectionSnapshot>,
+    ended: bool,
+    pub uuid: [u8; 16],
+    pub plan: Plan,
+}
+
+/// The filter that hides what this shard does not own, for a request that came with a version.
+pub fn ownership(state: &SlotState, op: &Operation) -> Option<Arc<dyn OwnershipFilter>> {
+    let versioned = op.received.shard.is_some() && op.read_concern.level != ReadLevel::Available;
+    state.placement.as_ref().filter(|_| versioned).and_then(|p| p.filter())
+}
+
+impl Wanted<'_> {
+    pub fn plan(&self, collection: &Collection) -> Result<Plan> {
+        let indexes = super::index_infos(collection);
+        plan(&Request {
+            filter: &self.filter,
+            sort: self.sort,
+            hint: self.hint,
+            indexes: &indexes,
+            min: self.min,
+            max: self.max,
+        })
+    }
+    /// How many records a blocking sort has to keep.
+    fn kept(&self) -> Option<usize> {
+        usize::try_from(self.shape.limit?.checked_add(self.shape.skip)?).ok()
+    }
+}
+
+impl Query {
+    /// Plans and runs the first slice under the latch, where the versions are checked; takes a snapshot there if the
+    /// query goes on.
+    pub async fn open(
+        op: &Operation,
+        slot: &Slot,
+        wanted: Wanted<'_>,
+        out: &mut dyn Output,
+    ) -> Result<Opened> {
+        slot.read(op, |state| {
+            if let Some(view) = &state.view {
+                return Ok(Opened::View(view.clone()));
+            }
+            let Some(collection) = &state.collection else { return Ok(Opened::Absent) };
+            let plan = wanted.plan(collection)?;
+            let mut query = Query::begin(collection, plan, wanted, ownership(state, op));
+            let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
+            query.advance(collection, &mut budget, out)?;
+            if !query.ended {
+                query.snapshot = Some(collection.snapshot());
+            }
+            Ok(Opened::Query(Box::new(query)))
+        })
+        .await
+    }
+
+    /// A query at its beginning, over whatever [`Query::advance`] is then given.
+    pub fn begin(
+        collection: &Collection,
+        plan: Plan,
+        wanted: Wanted<'_>,
+        owner: Option<Arc<dyn OwnershipFilter>>,
+    ) -> Query {
+        let kept = wanted.kept();
+        let key = match plan.access() {
+            Plan::Index { scan, .. } if wanted.shape.return_key => Some(scan.key.clone()),
+            _ if wanted.shape.return_key => Some(Document::new()),
+            _ => None,
+        };
+        Query {
+            walk: Walk::new(plan.clone(), wanted.sort, kept),
+            shape: wanted.shape,
+            key,
+            skipped: 0,
+            returned: 0,
+            owner,
+            counters: Counters::default(),
+            snapshot: None,
+            ended: false,
+            uuid: collection.uuid(),
+            plan,
+        }
+    }
+
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+    pub fn returned(&self) -> u64 {
+        self.returned
+    }
+    /// Gives the query the snapshot it goes on with.
+    pub fn keep(&mut self, snapshot: CollectionSnapshot) {
+        self.snapshot = Some(snapshot);
+    }
+
+    /// One slice over `view`.
+    pub fn advance<V: storage::CollectionView>(
+        &mut self,
+        view: &V,
+        budget: &mut Budget,
+        out: &mut dyn Output,
+    ) -> Result<Progress> {
+        let Query { walk, shape, key, skipped, returned, owner, counters, .. } = self;
+        let limit = shape.limit.unwrap_or(u64::MAX);
+        let mut reached = *returned >= limit;
+        if reached {
+            self.ended = true;
+            return Ok(Progress::End);
+        }
+        let mut context = Context { owner: owner.as_deref(), counters };
+        let progress = walk.run(view, &mut context, budget, &mut |found| {
+            if *skipped < shape.skip {
+                *skipped += 1;
+                return Ok(Taken::More);
+            }
+            if out.is_full() || *returned >= limit {
+                return Ok(Taken::Refused);
+            }
+            let taken = match (&shape.projection, &key, shape.show_record_id) {
+                (None, None, false) => out.put(found.doc),
+                (Some(p), None, false) => out.put_with(&mut |bytes| p.apply(found.doc, bytes))?,
+                (p, key, show) => {
+                    let record = Some(found.record).filter(|_| show);
+                    out.put_with(&mut |bytes| shaped(found.doc, p.as_ref(), key.as_ref(), record, bytes))?
+                }
+            };
+            if !taken {
+                return Ok(Taken::Refused);
+            }
+            *returned += 1;
+            reached = *returned >= limit;
+            Ok(if reached || out.is_full() { Taken::Last } else { Taken::More })
+        })?;
+        if progress == Progress::End || reached {
+            self.ended = true;
+            self.snapshot = None;
+            return Ok(Progress::End);
+        }
+        Ok(progress)
+    }
+
+    /// Goes on over the query's snapshot until `out` is full or the query has ended.
+    pub async fn fill(&mut self, op: &Operation, out: &mut dyn Output) -> Result<()> {
+        while !self.ended && !out.is_full() {
+            op.check_interrupt()?;
+            let Some(snapshot) = self.snapshot.take() else {
+                self.ended = true;
+                return Ok(());
+            };
+            let progress = self.advance(&snapshot, &mut Budget::slice(), out)?;
+            if !self.ended {
+                self.snapshot = Some(snapshot);
+            }
+            match progress {
+                Progress::Slice => tokio::task::yield_now().await,
+                Progress::Stopped | Progress::End => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A result with `returnKey` or `showRecordId`.
+fn shaped(
+    doc: Doc<'_>,
+    projection: Option<&Projection>,
+    key: Option<&Document>,
+    record: Option<u64>,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let mut projected = Vec::new();
+    let source = match (key, projection) {
+        (Some(key), _) => {
+            DocWriter::write(&mut projected, |w| {
+                for (name, _) in key.iter() {
+                    if let Some(v) = path::get(doc, name) {
+                        w.value(name, v);
+                    }
+                }
+            });
+            Doc::from_validated(&projected)
+        }
+        (None, Some(p)) => {
+            p.apply(doc, &mut projected)?;
+            Doc::from_validated(&projected)
+        }
+        (None, None) => doc,
+    };
+    DocWriter::write(out, |w| {
+        w.fields_of(source);
+        if let Some(record) = record {
+            w.i64("$recordId", record as i64);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The blocking sort of a query: keys and record ids only. The documents are fetched from the snapshot afterwards.
+
+use document::{Doc, Result, bail};
+use query::sort::{MEMORY_LIMIT_BYTES, SortSpec};
+use std::collections::BinaryHeap;
+use storage::RecordId;
+
+/// Key, order of arrival (equal keys keep it), record.
+type Entry = (Vec<u8>, u64, RecordId);
+
+/// Collects records and gives them back in order; with a limit it keeps only what can still be in the result.
+pub struct RecordSorter {
+    spec: SortSpec,
+    limit: Option<usize>,
+    arrivals: u64,
+    bytes: usize,
+    /// With a limit the root is the worst entry kept.
+    heap: BinaryHeap<Entry>,
+    all: Vec<Entry>,
+}
+
+impl RecordSorter {
+    /// `limit`: how many of the first records are wanted.
+    pub fn new(spec: SortSpec, limit: Option<usize>) -> RecordSorter {
+        let limit = limit.filter(|n| *n > 0);
+        RecordSorter { spec, limit, arrivals: 0, bytes: 0, heap: BinaryHeap::new(), all: Vec::new() }
+    }
+    /// # Errors
+    /// BadValue for arrays in two components; 292 when the keys kept exceed the memory limit.
+    pub fn push(&mut self, record: RecordId, doc: Doc<'_>) -> Result<()> {
+        let key = self.spec.key(doc)?;
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        let size = key.len() + std::mem::size_of::<Entry>();
+        match self.limit {
+            None => self.all.push((key, arrival, record)),
+            Some(n) => {
+                if self.heap.len() >= n {
+                    match self.heap.peek() {
+                        Some(worst) if key >= worst.0 => return Ok(()),
+                        _ => {}
+                    }
+                    if let Some(out) = self.heap.pop() {
+                        self.bytes -= out.0.len() + std::mem::size_of::<Entry>();
+                    }
+                }
+                self.heap.push((key, arrival, record));
+            }
+        }
+        self.bytes += size;
+        if self.bytes > MEMORY_LIMIT_BYTES {
+            bail!(
+                QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                "Executor error during find command :: caused by :: Sort exceeded memory limit of {MEMORY_LIMIT_BYTES} bytes, but did not opt in to external sorting."
+            );
+        }
+        Ok(())
+    }
+    /// The records in order.
+    pub fn finish(self) -> Vec<RecordId> {
+        let mut entries = match self.limit {
+            Some(_) => self.heap.into_vec(),
+            None => self.all,
+        };
+        entries.sort_unstable();
+        entries.into_iter().map(|(_, _, record)| record).collect()
+    }
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}

@@ -1,0 +1,483 @@
+//! Walking a collection by a plan, resumable between any two records.
+
+use super::sorter::RecordSorter;
+use crate::namespace::OwnershipFilter;
+use document::{Doc, DocBuf, Result, Value};
+use query::matcher::Matcher;
+use query::planner::{Direction, KeyRange, Plan};
+use query::sort::SortSpec;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+use storage::{CollectionView, IndexCursor, IndexEntry, RecordId};
+
+/// Work done in one slice on a snapshot.
+const SLICE_RECORDS: u32 = 4096;
+const SLICE_TIME: Duration = Duration::from_millis(1);
+/// Records between two looks at the clock.
+const CLOCK_EVERY: u32 = 64;
+
+/// How much may be done before the walk returns.
+pub struct Budget {
+    records: u32,
+    until: Instant,
+    next_look: u32,
+}
+
+impl Budget {
+    /// A slice on a snapshot: about a millisecond.
+    pub fn slice() -> Budget {
+        Budget::of(SLICE_RECORDS, SLICE_TIME)
+    }
+    /// So many records at most.
+    pub fn of(records: u32, time: Duration) -> Budget {
+        Budget {
+            records,
+            until: Instant::now() + time,
+            next_look: records.saturating_sub(CLOCK_EVERY),
+        }
+    }
+    /// Uses one record up; false when there is nothing left.
+    #[inline]
+    fn spend(&mut self) -> bool {
+        if self.records == 0 {
+            return false;
+        }
+        self.records -= 1;
+        if self.records < self.next_look {
+            self.next_look = self.records.saturating_sub(CLOCK_EVERY);
+            if Instant::now() >= self.until {
+                self.records = 0;
+            }
+        }
+        true
+    }
+}
+
+/// What the receiver of a record did with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Took it and wants more.
+    More,
+    /// Took it and wants no further one now.
+    Last,
+    /// Had no room: it is to be offered again.
+    Refused,
+}
+
+/// Why a walk returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The budget is used up.
+    Slice,
+    /// The receiver said [`Taken::Last`] or [`Taken::Refused`].
+    Stopped,
+    /// Nothing more will come.
+    End,
+}
+
+/// What a walk found, with the key it was found by in an index.
+#[derive(Clone, Copy)]
+pub struct Found<'a> {
+    pub record: RecordId,
+    pub doc: Doc<'a>,
+}
+
+/// Work done so far, as explain shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub keys: u64,
+    pub docs: u64,
+}
+
+/// What goes with a walk through all its slices.
+pub struct Context<'a> {
+    pub owner: Option<&'a dyn OwnershipFilter>,
+    pub counters: &'a mut Counters,
+}
+
+impl Context<'_> {
+    #[inline]
+    fn owns(&self, doc: Doc<'_>) -> bool {
+        self.owner.is_none_or(|o| o.owns(doc))
+    }
+}
+
+/// A plan under way.
+pub enum Walk {
+    Eof,
+    Scan(Scan),
+    Id { id: DocBuf, filter: Matcher, done: bool },
+    Index(Box<IndexWalk>),
+    Or(Box<Or>),
+    Sort(Box<Sort>),
+}
+
+pub struct Scan {
+    filter: Matcher,
+    direction: Direction,
+    /// The record handled last.
+    last: Option<RecordId>,
+    done: bool,
+}
+
+pub struct IndexWalk {
+    index: String,
+    /// Inclusive lower and exclusive upper end of each range; no upper end is infinity.
+    ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    range: usize,
+    direction: Direction,
+    filter: Matcher,
+    /// Key and record handled last within the range at hand.
+    last: Option<(Vec<u8>, RecordId)>,
+    /// Records met, where one may be met twice.
+    seen: Option<HashSet<RecordId>>,
+}
+
+pub struct Or {
+    branches: Vec<Walk>,
+    at: usize,
+    seen: HashSet<RecordId>,
+}
+
+pub struct Sort {
+    input: Walk,
+    sorter: Option<RecordSorter>,
+    sorted: Vec<RecordId>,
+    next: usize,
+}
+
+type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
+
+impl Walk {
+    /// Starts a plan. `sort` is the request's; `limit` (skip included) bounds what a blocking sort keeps.
+    pub fn new(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>) -> Walk {
+        match plan {
+            Plan::Eof => Walk::Eof,
+            Plan::CollScan { direction, filter } => {
+                Walk::Scan(Scan { filter, direction, last: None, done: false })
+            }
+            Plan::IdHack { id, filter } => Walk::by_id(&id, filter),
+            Plan::Index { scan, filter } => Walk::Index(Box::new(IndexWalk {
+                ranges: scan.ranges.iter().filter_map(ends).collect(),
+                index: scan.index,
+                range: 0,
+                direction: scan.direction,
+                filter,
+                last: None,
+                seen: scan.multikey.then(HashSet::new),
+            })),
+            Plan::Or(branches) => Walk::Or(Box::new(Or {
+                branches: branches.into_iter().map(|p| Walk::new(p, None, None)).collect(),
+                at: 0,
+                seen: HashSet::new(),
+            })),
+            Plan::Sort { input, .. } => Walk::Sort(Box::new(Sort {
+                input: Walk::new(*input, None, None),
+                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit)),
+                sorted: Vec::new(),
+                next: 0,
+            })),
+        }
+    }
+    /// The one document with this `_id`.
+    pub fn by_id(id: &Value, filter: Matcher) -> Walk {
+        Walk::Id { id: id.to_holder(), filter, done: false }
+    }
+
+    /// Goes on over `view`, which must be the collection at the moment at which the walk began.
+    pub fn run<V: CollectionView>(
+        &mut self,
+        view: &V,
+        context: &mut Context<'_>,
+        budget: &mut Budget,
+        sink: &mut Sink<'_>,
+    ) -> Result<Progress> {
+        match self {
+            Walk::Eof => Ok(Progress::End),
+            Walk::Scan(scan) => scan.run(view, context, budget, sink),
+            Walk::Id { id, filter, done } => {
+                if *done {
+                    return Ok(Progress::End);
+                }
+                let Some((record, doc)) = id.get("").and_then(|id| view.find_id(id)) else {
+                    *done = true;
+                    return Ok(Progress::End);
+                };
+                context.counters.keys += 1;
+                context.counters.docs += 1;
+                if !filter.matches(doc)? || !context.owns(doc) {
+                    *done = true;
+                    return Ok(Progress::End);
+                }
+                let taken = sink(Found { record, doc })?;
+                *done = taken != Taken::Refused;
+                Ok(if taken == Taken::More { Progress::End } else { Progress::Stopped })
+            }
+            Walk::Index(walk) => walk.run(view, context, budget, sink),
+            Walk::Or(or) => or.run(view, context, budget, sink),
+            Walk::Sort(sort) => sort.run(view, context, budget, sink),
+        }
+    }
+
+    /// Counts all that matches within the budget without fetching documents where the index alone decides.
+    pub fn count_only<V: CollectionView>(&mut self, view: &V, context: &mut Context<'_>, budget: &mut Budget, count: &mut u64, most: u64) -> Result<Progress> {
+        if let Walk::Index(walk) = self
+            && walk.filter.is_always_true()
+            && context.owner.is_none()
+        {
+            return walk.count(view, context, budget, count, most);
+        }
+        self.run(view, context, budget, &mut |_| {
+            *count += 1;
+            Ok(if *count >= most { Taken::Last } else { Taken::More })
+        })
+    }
+}
+
+impl Scan {
+    fn run<V: CollectionView>(
+        &mut self,
+        view: &V,
+        context: &mut Context<'_>,
+        budget: &mut Budget,
+        sink: &mut Sink<'_>,
+    ) -> Result<Progress> {
+        if self.done {
+            return Ok(Progress::End);
+        }
+        let forward = self.direction == Direction::Forward;
+        let mut cursor = view.records();
+        let mut next = match (self.last, forward) {
+            (None, true) => cursor.first(),
+            (None, false) => cursor.last(),
+            (Some(last), true) => last.checked_add(1).and_then(|r| cursor.seek(r)),
+            (Some(last), false) => last.checked_sub(1).and_then(|r| cursor.seek_back(r)),
+        };
+        // A conjunction that says nothing is not asked of every document.
+        let filter = Some(&self.filter).filter(|f| !f.is_always_true());
+        while let Some((record, doc)) = next {
+            if !budget.spend() {
+                return Ok(Progress::Slice);
+            }
+            context.counters.docs += 1;
+            let passes = match filter {
+                Some(f) => f.matches(doc)?,
+                None => true,
+            };
+            if passes && context.owns(doc) {
+                match sink(Found { record, doc })? {
+                    Taken::More => {}
+                    Taken::Last => {
+                        self.last = Some(record);
+                        return Ok(Progress::Stopped);
+                    }
+                    Taken::Refused => return Ok(Progress::Stopped),
+                }
+            }
+            self.last = Some(record);
+            next = if forward { cursor.next() } else { cursor.prev() };
+        }
+        self.done = true;
+        Ok(Progress::End)
+    }
+}
+
+/// The range as [low, high); `None` when it is empty.
+fn ends(range: &KeyRange) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    Some((range.start()?, range.end()))
+}
+
+impl IndexWalk {
+    /// To the next entry of the range at hand after the last one handled; `None` at the range's end.
+    fn enter<'v>(&self, cursor: &mut IndexCursor<'v>) -> Option<IndexEntry<'v>> {
+        let (low, high) = self.ranges.get(self.range)?;
+        let entry = match (self.direction, &self.last) {
+            (Direction::Forward, None) => cursor.seek(low),
+            (Direction::Forward, Some((key, record))) => cursor.seek_after(key, *record),
+            (Direction::Backward, None) => match high {
+                Some(high) => cursor.seek_before(high),
+                None => cursor.last(),
+            },
+            (Direction::Backward, Some((key, record))) => cursor.seek_before_entry(key, *record),
+        };
+        entry.filter(|e| self.inside(e))
+    }
+    fn inside(&self, entry: &IndexEntry<'_>) -> bool {
+        let Some((low, high)) = self.ranges.get(self.range) else { return false };
+        match self.direction {
+            Direction::Forward => high.as_ref().is_none_or(|h| entry.key < h.as_slice()),
+            Direction::Backward => entry.key >= low.as_slice(),
+        }
+    }
+    fn step<'v>(&self, cursor: &mut IndexCursor<'v>) -> Option<IndexEntry<'v>> {
+        let entry = match self.direction {
+            Direction::Forward => cursor.next(),
+            Direction::Backward => cursor.prev(),
+        };
+        entry.filter(|e| self.inside(e))
+    }
+    fn note(&mut self, entry: &IndexEntry<'_>) {
+        match &mut self.last {
+            Some((key, record)) => {
+                key.clear();
+                key.extend_from_slice(entry.key);
+                *record = entry.record;
+            }
+            None => self.last = Some((entry.key.to_vec(), entry.record)),
+        }
+    }
+
+    /// Hands each entry to `f`, which says whether to go on.
+    fn each<V: CollectionView>(
+        &mut self,
+        view: &V,
+        counters: &mut Counters,
+        budget: &mut Budget,
+        mut f: impl FnMut(&mut IndexWalk, &mut Counters, &IndexEntry<'_>) -> Result<Taken>,
+    ) -> Result<Progress> {
+        let cursor = view.index_slot(&self.index).and_then(|slot| view.index_cursor(slot));
+        let Some(mut cursor) = cursor else {
+            document::bail!(QUERY_PLAN_KILLED, "index '{}' dropped", self.index)
+        };
+        while self.range < self.ranges.len() {
+            let mut next = self.enter(&mut cursor);
+            let mut handled: Option<IndexEntry<'_>> = None;
+            while let Some(entry) = next {
+                let spent = budget.spend();
+                let taken = match spent {
+                    true => {
+                        counters.keys += 1;
+                        f(self, counters, &entry)?
+                    }
+                    false => Taken::Refused,
+                };
+                if taken != Taken::Refused {
+                    handled = Some(entry);
+                }
+                if taken != Taken::More {
+                    if let Some(entry) = handled {
+                        self.note(&entry);
+                    }
+                    return Ok(if spent { Progress::Stopped } else { Progress::Slice });
+                }
+                next = self.step(&mut cursor);
+            }
+            self.range += 1;
+            self.last = None;
+        }
+        Ok(Progress::End)
+    }
+
+    fn run<V: CollectionView>(
+        &mut self,
+        view: &V,
+        context: &mut Context<'_>,
+        budget: &mut Budget,
+        sink: &mut Sink<'_>,
+    ) -> Result<Progress> {
+        let owner = context.owner;
+        self.each(view, context.counters, budget, |walk, counters, entry| {
+            if walk.seen.as_mut().is_some_and(|seen| !seen.insert(entry.record)) {
+                return Ok(Taken::More);
+            }
+            let Some(doc) = view.get(entry.record) else { return Ok(Taken::More) };
+            counters.docs += 1;
+            let passes = walk.filter.is_always_true() || walk.filter.matches(doc)?;
+            if !passes || owner.is_some_and(|o| !o.owns(doc)) {
+                return Ok(Taken::More);
+            }
+            let taken = sink(Found { record: entry.record, doc })?;
+            if taken == Taken::Refused
+                && let Some(seen) = &mut walk.seen
+            {
+                seen.remove(&entry.record);
+            }
+            Ok(taken)
+        })
+    }
+
+    fn count<V: CollectionView>(
+        &mut self,
+        view: &V,
+        context: &mut Context<'_>,
+        budget: &mut Budget,
+        count: &mut u64,
+        most: u64,
+    ) -> Result<Progress> {
+        self.each(view, context.counters, budget, |walk, _, entry| {
+            if walk.seen.as_mut().is_some_and(|seen| !seen.insert(entry.record)) {
+                return Ok(Taken::More);
+            }
+            *count += 1;
+            Ok(if *count >= most { Taken::Last } else { Taken::More })
+        })
+    }
+}
+
+impl Or {
+    fn run<V: CollectionView>(
+        &mut self,
+        view: &V,
+        context: &mut Context<'_>,
+        budget: &mut Budget,
+        sink: &mut Sink<'_>,
+    ) -> Result<Progress> {
+        let Or { branches, at, seen } = self;
+        while let Some(branch) = branches.get_mut(*at) {
+            let progress = branch.run(view, context, budget, &mut |found| {
+                if !seen.insert(found.record) {
+                    return Ok(Taken::More);
+                }
+                let taken = sink(found)?;
+                if taken == Taken::Refused {
+                    seen.remove(&found.record);
+                }
+                Ok(taken)
+            })?;
+            if progress != Progress::End {
+                return Ok(progress);
+            }
+            *at += 1;
+        }
+        Ok(Progress::End)
+    }
+}
+
+impl Sort {
+    fn run<V: CollectionView>(
+        &mut self,
+        view: &V,
+        context: &mut Context<'_>,
+        budget: &mut Budget,
+        sink: &mut Sink<'_>,
+    ) -> Result<Progress> {
+        if let Some(sorter) = &mut self.sorter {
+            let progress = self.input.run(view, context, budget, &mut |found| {
+                sorter.push(found.record, found.doc)?;
+                Ok(Taken::More)
+            })?;
+            if progress != Progress::End {
+                return Ok(progress);
+            }
+            self.sorted = self.sorter.take().map(RecordSorter::finish).unwrap_or_default();
+        }
+        while let Some(record) = self.sorted.get(self.next).copied() {
+            let Some(doc) = view.get(record) else {
+                self.next += 1;
+                continue;
+            };
+            if !budget.spend() {
+                return Ok(Progress::Slice);
+            }
+            match sink(Found { record, doc })? {
+                Taken::More => self.next += 1,
+                Taken::Last => {
+                    self.next += 1;
+                    return Ok(Progress::Stopped);
+                }
+                Taken::Refused => return Ok(Progress::Stopped),
+            }
+        }
+        Ok(Progress::End)
+    }
+}

@@ -20,7 +20,8 @@ impl TopologyVersion {
     }
 }
 
-/// Where the node stands.
+/// Where the node stands. There is one for each node, so its size does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Membership {
     Standalone,

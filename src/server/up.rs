@@ -90,6 +90,18 @@ impl Up {
     }
 }
 
+/// Runs `tessera` on the arguments of this process and returns the exit code.
+pub fn cli() -> i32 {
+    let program = |program: Program, args: Vec<String>| {
+        process::main(program, std::iter::once(program.name().to_string()).chain(args).collect())
+    };
+    match Cli::parse().command {
+        CliCommand::Up(up) => main(up),
+        CliCommand::Mongod { args } => program(Program::Mongod, args),
+        CliCommand::Mongos { args } => program(Program::Mongos, args),
+    }
+}
+
 /// Runs `tessera up` and returns the exit code.
 pub fn main(up: Up) -> i32 {
     if let Some(text) = up.refusal() {

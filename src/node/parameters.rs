@@ -258,7 +258,10 @@ impl Parameters {
             if let Some(slot) = self.others.write().get_mut(name) {
                 return Ok(std::mem::replace(slot, value.clone()));
             }
-            bail!(INVALID_OPTIONS, "attempted to set unrecognized parameter [{name}], use help:true to see options ");
+            bail!(
+                INVALID_OPTIONS,
+                "attempted to set unrecognized parameter [{name}], use help:true to see options "
+            );
         };
         if !parameter.at_runtime {
             bail!(ILLEGAL_OPERATION, "not allowed to change [{name}] at runtime");
@@ -292,7 +295,8 @@ impl Parameters {
         let values = self.values.read();
         let known = TABLE.iter().zip(values.iter()).map(|(p, v)| (p.name.to_string(), v.clone(), Some(p)));
         let others = self.others.read();
-        let mut all: Vec<_> = known.chain(others.iter().map(|(n, v)| (n.to_string(), v.clone(), None))).collect();
+        let mut all: Vec<_> =
+            known.chain(others.iter().map(|(n, v)| (n.to_string(), v.clone(), None))).collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
     }
@@ -362,7 +366,10 @@ mod tests {
     #[test]
     fn unknown_names_are_refused_unless_test_commands_are_on() {
         let p = Parameters::new();
-        assert_eq!(p.set_at_startup("noSuchThing", "1").unwrap_err().message, "Unknown --setParameter 'noSuchThing'");
+        assert_eq!(
+            p.set_at_startup("noSuchThing", "1").unwrap_err().message,
+            "Unknown --setParameter 'noSuchThing'"
+        );
         p.set_at_startup("enableTestCommands", "1").unwrap();
         assert!(p.set_at_startup("noSuchThing", "1").unwrap().is_some());
         assert_eq!(p.get("noSuchThing"), Some(Value::Int32(1)));

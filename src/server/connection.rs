@@ -9,7 +9,7 @@
 //! A reply is compressed as its request was, and has a checksum if its request had one.
 
 use crate::dispatch::{After, Outcome, Sequence, dispatch};
-use crate::operations::Current;
+use crate::operations::Slot;
 use crate::service::Service;
 use document::{Doc, DocBuf, DocWriter};
 use node::operation::ClientInfo;
@@ -28,8 +28,8 @@ const KEPT_CAPACITY: usize = 1024 * 1024;
 pub struct Connection {
     pub id: i64,
     pub client: Arc<ClientInfo>,
-    /// Set while a request runs.
-    pub current: Mutex<Option<Current>>,
+    /// What it is doing now.
+    pub slot: Slot,
     /// What hello negotiated; requests may use it from the next message on.
     pub compressors: Mutex<CompressorSet>,
     pub over_unix_socket: bool,
@@ -44,7 +44,7 @@ impl Connection {
         Connection {
             id,
             client: Arc::new(client),
-            current: Mutex::default(),
+            slot: Slot::default(),
             compressors: Mutex::default(),
             over_unix_socket,
             user: Mutex::default(),

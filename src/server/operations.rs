@@ -11,13 +11,39 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// What a connection is doing now.
+/// What a connection is doing now, as a copy.
 #[derive(Clone)]
 pub struct Current {
     pub operation: Arc<Operation>,
     pub command: &'static Command,
     /// The request's body, cut where it is long.
     pub body: DocBuf,
+}
+
+/// A connection's place in the registry.
+#[derive(Default)]
+pub struct Slot(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    running: Option<(Arc<Operation>, &'static Command)>,
+    /// The body's bytes; the buffer is used again by every operation.
+    body: Vec<u8>,
+}
+
+impl Slot {
+    /// The operation under way.
+    pub fn current(&self) -> Option<Current> {
+        let inner = self.0.lock();
+        let (operation, command) = inner.running.clone()?;
+        Some(Current { operation, command, body: DocBuf::from_validated(inner.body.clone()) })
+    }
+    pub fn operation(&self) -> Option<Arc<Operation>> {
+        self.0.lock().running.as_ref().map(|(operation, _)| operation.clone())
+    }
+    pub fn is_active(&self) -> bool {
+        self.0.lock().running.is_some()
+    }
 }
 
 /// The registry of one node.
@@ -37,7 +63,7 @@ pub struct Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        *self.connection.current.lock() = None;
+        self.connection.slot.0.lock().running = None;
     }
 }
 
@@ -62,46 +88,44 @@ impl Operations {
         command: &'static Command,
         body: Doc<'_>,
     ) -> Entered<'a> {
-        let body = match body.bytes().len() {
-            0..=BODY_BYTES_MAX => body.to_owned(),
-            _ => first_field(body),
-        };
-        *connection.current.lock() = Some(Current { operation: operation.clone(), command, body });
+        let mut inner = connection.slot.0.lock();
+        inner.body.clear();
+        match body.bytes().len() {
+            0..=BODY_BYTES_MAX => inner.body.extend_from_slice(body.bytes()),
+            _ => inner.body.extend_from_slice(first_field(body).bytes()),
+        }
+        inner.running = Some((operation.clone(), command));
+        drop(inner);
         Entered { connection }
     }
 
     /// Kills the operation of this id; false when there is none.
     pub fn kill(&self, id: i64, code: i32) -> bool {
-        for connection in self.connections() {
-            if let Some(current) = &*connection.current.lock()
-                && current.operation.id == id
-            {
-                current.operation.kill(code);
-                return true;
-            }
+        let all = self.connections();
+        let found = all.iter().filter_map(|c| c.slot.operation()).find(|operation| operation.id == id);
+        if let Some(operation) = &found {
+            operation.kill(code);
         }
-        false
+        found.is_some()
     }
     /// Kills everything under way, as at shutdown and step-down.
     pub fn kill_all(&self, code: i32) {
-        for connection in self.connections() {
-            if let Some(current) = &*connection.current.lock() {
-                current.operation.kill(code);
-            }
+        for operation in self.connections().iter().filter_map(|c| c.slot.operation()) {
+            operation.kill(code);
         }
     }
     /// One document for each operation (and each idle connection where asked for), as `$currentOp` shows them.
     pub fn describe(&self, host: &str, idle_connections: bool, sharded: bool) -> Vec<Document> {
         let connections = self.connections();
         let shown = connections.iter().filter_map(|connection| {
-            let current = connection.current.lock().clone();
+            let current = connection.slot.current();
             (current.is_some() || idle_connections)
                 .then(|| describe(connection, current.as_ref(), host, sharded))
         });
         shown.collect()
     }
     pub fn active(&self) -> usize {
-        self.connections().iter().filter(|c| c.current.lock().is_some()).count()
+        self.connections().iter().filter(|c| c.slot.is_active()).count()
     }
 }
 

@@ -352,9 +352,14 @@ fn shut_down(dbpath: &Path) -> i32 {
     0
 }
 
+/// Whether the process runs. One that ended and that nobody has waited for yet does not.
 fn is_alive(pid: i32) -> bool {
-    // SAFETY: signal 0 only asks whether the process exists.
-    unsafe { libc::kill(pid, 0) == 0 }
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        // The state follows the name, which stands in parentheses and may hold any character.
+        Ok(stat) => !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'),
+        // SAFETY: signal 0 only asks whether the process exists.
+        Err(_) => unsafe { libc::kill(pid, 0) == 0 },
+    }
 }
 
 /// `--repair`: recovery happens at every start, so this opens the directory and closes it again.

@@ -22,7 +22,7 @@ use node::{Node, Operation};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock, Weak};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 use storage::files::{FileLock, Files, LockError, RealFiles};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
@@ -131,7 +131,7 @@ impl Service {
         };
         let service = Arc::new(Service::new(options, log, bound.port, node));
         if let Some(node) = &service.node {
-            service.set_times(Arc::new(NodeTimes { node: node.clone(), service: Arc::downgrade(&service) }));
+            service.set_times(Arc::new(NodeTimes(node.clone())));
         }
         service.apply_parameters();
         service.warn_at_startup();
@@ -189,6 +189,10 @@ impl Service {
     pub fn is_writable(&self) -> bool {
         self.topology.membership().is_writable()
     }
+    /// A node of a set that was not initiated yet shows only what is local to it.
+    pub fn is_readable(&self) -> bool {
+        *self.topology.membership() != Membership::Uninitiated
+    }
     /// The error of a write on a node that is no primary.
     pub fn not_primary(&self) -> Error {
         let version = self.topology.version().to_document();
@@ -209,7 +213,7 @@ impl Service {
     }
     /// `$clusterTime` and `operationTime` of a reply.
     pub fn append_times(&self, context: Option<&Context>, w: &mut DocWriter<'_>) {
-        let Some(times) = self.times.get() else { return };
+        let Some(times) = self.times.get().filter(|_| self.topology.times_shown()) else { return };
         if let Some(time) = times.cluster_time() {
             w.document_with("$clusterTime", |w| {
                 w.timestamp("clusterTime", time);
@@ -438,37 +442,24 @@ async fn checkpoint_regularly(service: Arc<Service>) {
     }
 }
 
-/// The clock of a data-bearing node. Only members of an initiated set show times.
-struct NodeTimes {
-    node: Arc<Node>,
-    service: Weak<Service>,
-}
-
-impl NodeTimes {
-    fn term_as_member(&self) -> Option<i64> {
-        match &*self.service.upgrade()?.topology.membership() {
-            Membership::Member(member) => Some(member.term),
-            _ => None,
-        }
-    }
-}
+/// The clock of a data-bearing node.
+struct NodeTimes(Arc<Node>);
 
 impl Times for NodeTimes {
     fn cluster_time(&self) -> Option<Timestamp> {
-        self.term_as_member().map(|_| self.node.cluster_time())
+        Some(self.0.cluster_time())
     }
     fn advance(&self, time: Timestamp) {
-        self.node.log.advance_clock(time.as_u64());
+        self.0.log.advance_clock(time.as_u64());
     }
     fn operation_time(&self, _: &Operation) -> Option<Timestamp> {
-        self.term_as_member().map(|_| Timestamp::from_u64(self.node.log.last_optime().ts))
+        Some(Timestamp::from_u64(self.0.log.last_optime().ts))
     }
     fn last_write(&self) -> Option<LastWrite> {
-        let term = self.term_as_member()?;
-        let log = &self.node.log;
+        let log = &self.0.log;
         Some(LastWrite {
             op_time: Timestamp::from_u64(log.last_optime().ts),
-            term,
+            term: log.last_optime().term,
             date: log.last_wall(),
             majority: Timestamp::from_u64(log.durable_optime().ts),
             majority_date: log.durable_wall(),

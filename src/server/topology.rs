@@ -5,6 +5,7 @@
 
 use document::{Document, ObjectId, Timestamp, Value, doc};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
 /// `{processId, counter}`. The process id is chosen at start, so clients notice a restart.
@@ -71,13 +72,20 @@ pub struct State {
 /// The published state.
 pub struct Topology {
     state: watch::Sender<State>,
+    /// Beside the state, because every reply asks.
+    times_shown: AtomicBool,
 }
 
 impl Topology {
     pub fn new(process_id: ObjectId, membership: Membership) -> Topology {
         let version = TopologyVersion { process_id, counter: 0 };
+        let times_shown = AtomicBool::new(membership.shows_times());
         let state = State { version, membership: Arc::new(membership), quiescing: false };
-        Topology { state: watch::Sender::new(state) }
+        Topology { state: watch::Sender::new(state), times_shown }
+    }
+    /// Whether replies carry `$clusterTime` and `operationTime`: on routers and members of an initiated set.
+    pub fn times_shown(&self) -> bool {
+        self.times_shown.load(Ordering::Relaxed)
     }
     pub fn state(&self) -> State {
         self.state.borrow().clone()
@@ -93,6 +101,7 @@ impl Topology {
     }
     /// Replaces the membership; if it differs the counter rises and waiting hellos answer.
     pub fn publish(&self, membership: Membership) {
+        self.times_shown.store(membership.shows_times(), Ordering::Relaxed);
         self.state.send_if_modified(|state| {
             if *state.membership == membership {
                 return false;
@@ -130,6 +139,9 @@ impl Membership {
             Membership::Member(member) => member.hello_fields(flag, &mut d),
         }
         d
+    }
+    fn shows_times(&self) -> bool {
+        matches!(self, Membership::Router | Membership::Member(_))
     }
     pub fn is_writable(&self) -> bool {
         match self {

@@ -165,8 +165,7 @@ fn global_lock(context: &Context) -> Value {
 
 fn sessions(context: &Context) -> Value {
     let current = context.service.operations.connections();
-    let active =
-        current.iter().filter(|c| c.current.lock().as_ref().is_some_and(|o| o.operation.session.is_some()));
+    let active = current.iter().filter(|c| c.slot.operation().is_some_and(|o| o.session.is_some()));
     doc! { "activeSessionsCount": active.count() as i32 }.into()
 }
 

@@ -71,12 +71,11 @@ fn kill_all(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
 /// Ends the operations of other connections whose session is chosen.
 fn kill_where(context: &Context, chosen: impl Fn(&SessionId) -> bool) {
     for connection in context.service.operations.connections() {
-        let current = connection.current.lock().clone();
-        if let Some(current) = current
-            && current.operation.id != context.operation.id
-            && current.operation.session.as_ref().is_some_and(|s| chosen(&s.lsid))
+        if let Some(operation) = connection.slot.operation()
+            && operation.id != context.operation.id
+            && operation.session.as_ref().is_some_and(|s| chosen(&s.lsid))
         {
-            current.operation.kill(codes::INTERRUPTED);
+            operation.kill(codes::INTERRUPTED);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One request, from the raw body to the finished reply.
 
-use super::{After, Command, Generic, Handler, Reply, Request, Sequence};
+use super::{After, Command, Generic, Handler, Kind, Reply, Request, Sequence};
 use crate::connection::Connection;
 use crate::service::Service;
 use document::{Doc, Error, Result, bail, codes, err};
@@ -145,6 +145,9 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     }
     if command.primary_only && request.db != "local" && !context.service.is_writable() {
         return Err(context.service.not_primary());
+    }
+    if command.kind == Kind::Read && request.db != "local" && !context.service.is_readable() {
+        bail!(NOT_PRIMARY_OR_SECONDARY, "node is not in primary or recovering state");
     }
     context.service.authorize(context, request)
 }

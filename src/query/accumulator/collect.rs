@@ -40,7 +40,12 @@ impl Accumulator for List {
             Some(Value::Null | Value::Undefined) => {}
             Some(Value::Array(items)) => items.into_iter().for_each(|v| self.take(v)),
             Some(v) => {
-                bail!(TYPE_MISMATCH, "{} requires array inputs, but got a value of type {}", self.name, v.type_name())
+                bail!(
+                    TYPE_MISMATCH,
+                    "{} requires array inputs, but got a value of type {}",
+                    self.name,
+                    v.type_name()
+                )
             }
         }
         Ok(())

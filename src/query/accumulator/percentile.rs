@@ -70,11 +70,14 @@ pub fn parse(name: &'static str, v: &Value, vars: &Variables) -> Result<(Spec, E
     }
     match d.get("method") {
         Some(Value::String(s)) if s == "approximate" => {}
-        Some(Value::String(_)) => bail!(
-            BAD_VALUE,
-            "Currently only 'approximate' can be used as percentile 'method'."
+        Some(Value::String(_)) => {
+            bail!(BAD_VALUE, "Currently only 'approximate' can be used as percentile 'method'.")
+        }
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '{name}.method' is the wrong type '{}', expected type 'string'",
+            v.type_name()
         ),
-        Some(v) => bail!(TYPE_MISMATCH, "BSON field '{name}.method' is the wrong type '{}', expected type 'string'", v.type_name()),
         None => {}
     }
     let p = match d.get("p") {
@@ -95,10 +98,17 @@ fn points(p: &Expression) -> Result<Vec<f64>> {
     let mut out = Vec::new();
     for item in items {
         let Some(d) = number::as_f64(item) else {
-            bail!(7750302, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {}", parse::show(item));
+            bail!(
+                7750302,
+                "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {}",
+                parse::show(item)
+            );
         };
         if !(0.0..=1.0).contains(&d) {
-            bail!(7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {d}");
+            bail!(
+                7750303,
+                "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {d}"
+            );
         }
         out.push(d);
     }

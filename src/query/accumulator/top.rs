@@ -186,9 +186,14 @@ pub fn parse_top(name: &'static str, v: &Value, vars: &Variables) -> Result<Pars
     let Some(output) = d.get("output") else { bail!(5788004, "Missing value for 'output'") };
     let Some(sort) = d.get("sortBy") else { bail!(5788005, "Missing value for 'sortBy'") };
     let Value::Document(sort) = sort else {
-        bail!(5788604, "expected 'sortBy' to already be an object in the arguments to {name}, but found {}", sort.type_name());
+        bail!(
+            5788604,
+            "expected 'sortBy' to already be an object in the arguments to {name}, but found {}",
+            sort.type_name()
+        );
     };
-    let keyed = Keyed { sort: SortSpec::parse(sort.to_doc_buf().doc())?, output: parse::expression(output, vars)? };
+    let keyed =
+        Keyed { sort: SortSpec::parse(sort.to_doc_buf().doc())?, output: parse::expression(output, vars)? };
     let keep = if name.starts_with("$top") { Keep::Top } else { Keep::Bottom };
     let mut parsed = Parsed::new(name, Expression::Special(Arc::new(keyed)), move |n| {
         Box::new(Several { keep, n, one: !several, entries: Default::default(), bytes: 0 })

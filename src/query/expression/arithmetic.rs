@@ -24,7 +24,9 @@ pub fn add(args: &mut [Arg]) -> Eval {
     let mut date = None;
     for a in args.iter() {
         match a {
-            Some(Value::DateTime(_)) if date.is_some() => bail!(16612, "only one date allowed in an $add expression"),
+            Some(Value::DateTime(_)) if date.is_some() => {
+                bail!(16612, "only one date allowed in an $add expression")
+            }
             Some(Value::DateTime(ms)) => date = Some(*ms),
             v if is_nullish(v) => return null(),
             Some(v) if sum.add(v) => {}
@@ -344,8 +346,11 @@ fn round_digits(digits: String, drop: usize, negative: bool, mode: Rounding) -> 
     let (head, tail) = digits.split_at(keep);
     // With more dropped than there are digits, the first dropped digit is a zero to the left of them.
     let first = if drop > digits.len() { b'0' } else { tail.bytes().next().unwrap_or(b'0') };
-    let rest_nonzero =
-        if drop > digits.len() { tail.bytes().any(|b| b != b'0') } else { tail.bytes().skip(1).any(|b| b != b'0') };
+    let rest_nonzero = if drop > digits.len() {
+        tail.bytes().any(|b| b != b'0')
+    } else {
+        tail.bytes().skip(1).any(|b| b != b'0')
+    };
     let exact = first == b'0' && !rest_nonzero;
     let odd = head.bytes().last().is_some_and(|b| (b - b'0') % 2 == 1);
     let up = match mode {
@@ -433,7 +438,12 @@ fn round_integer(name: &str, i: i64, place: i64, mode: Rounding) -> Result<i64> 
     let twice = rest.abs() * 2;
     let up = mode == Rounding::HalfEven && (twice > unit || (twice == unit && quotient % 2 != 0));
     let out = (quotient + if up { i.signum() } else { 0 }) * unit;
-    i64::try_from(out).map_err(|_| err!(51080, "invalid conversion from Decimal128 result in {name} resulting from arguments: [{i}, {place}]"))
+    i64::try_from(out).map_err(|_| {
+        err!(
+            51080,
+            "invalid conversion from Decimal128 result in {name} resulting from arguments: [{i}, {place}]"
+        )
+    })
 }
 
 pub fn sigmoid(args: &mut [Arg]) -> Eval {

@@ -31,7 +31,11 @@ pub fn array_elem_at(args: &mut [Arg]) -> Eval {
     };
     let items = std::mem::take(items);
     if !is_number(&args[1]) {
-        bail!(28690, "$arrayElemAt's second argument must be a numeric value, but is {}", type_name(&args[1]));
+        bail!(
+            28690,
+            "$arrayElemAt's second argument must be a numeric value, but is {}",
+            type_name(&args[1])
+        );
     }
     let Some(at) = args[1].as_ref().and_then(exact_i32) else {
         let shown = show(&args[1]);
@@ -134,17 +138,25 @@ pub fn reverse_array(args: &mut [Arg]) -> Eval {
             items.reverse();
             array(items)
         }
-        v => bail!(34435, "The argument to $reverseArray must be an array, but was of type: {}", type_name(&v)),
+        v => {
+            bail!(34435, "The argument to $reverseArray must be an array, but was of type: {}", type_name(&v))
+        }
     }
 }
 
 pub fn range(args: &mut [Arg]) -> Eval {
     let part = |v: &Arg, what: &str, kind: i32, fit: i32| -> Result<i64> {
         if !is_number(v) {
-            let text = format!("$range requires a numeric {what} value, found value of type: {}", type_name(v));
+            let text =
+                format!("$range requires a numeric {what} value, found value of type: {}", type_name(v));
             return Err(Error::new(kind, text));
         }
-        let text = || format!("$range requires a {what} value that can be represented as a 32-bit integer, found value: {}", show(v));
+        let text = || {
+            format!(
+                "$range requires a {what} value that can be represented as a 32-bit integer, found value: {}",
+                show(v)
+            )
+        };
         v.as_ref().and_then(exact_i32).map(i64::from).ok_or_else(|| Error::new(fit, text()))
     };
     let start = part(&args[0], "starting", 34443, 34444)?;
@@ -156,7 +168,11 @@ pub fn range(args: &mut [Arg]) -> Eval {
     if step == 0 {
         bail!(34449, "$range requires a non-zero step value");
     }
-    let count = if (end - start).signum() == step.signum() { ((end - start).abs() + step.abs() - 1) / step.abs() } else { 0 };
+    let count = if (end - start).signum() == step.signum() {
+        ((end - start).abs() + step.abs() - 1) / step.abs()
+    } else {
+        0
+    };
     let bytes = count.saturating_mul(16);
     if bytes > super::super::pipeline::MEMORY_LIMIT as i64 {
         bail!(
@@ -177,10 +193,12 @@ pub fn slice(args: &mut [Arg]) -> Eval {
     let items = std::mem::take(items);
     let whole = |v: &Arg, which: &str, kind: i32, fit: i32| -> Result<i64> {
         if !is_number(v) {
-            let text = format!("{which} argument to $slice must be numeric, but is of type: {}", type_name(v));
+            let text =
+                format!("{which} argument to $slice must be numeric, but is of type: {}", type_name(v));
             return Err(Error::new(kind, text));
         }
-        let text = || format!("{which} argument to $slice can't be represented as a 32-bit integer: {}", show(v));
+        let text =
+            || format!("{which} argument to $slice can't be represented as a 32-bit integer: {}", show(v));
         v.as_ref().and_then(exact_i32).map(i64::from).ok_or_else(|| Error::new(fit, text()))
     };
     let n = whole(&args[1], "Second", 28725, 28726)?;
@@ -250,9 +268,13 @@ pub fn zip(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
             ("defaults", Value::Array(items)) => {
                 defaults = items.iter().map(|i| parse::expression(i, vars)).collect::<Result<_>>()?;
             }
-            ("defaults", v) => bail!(34462, "defaults must be an array of expressions, found {}", v.type_name()),
+            ("defaults", v) => {
+                bail!(34462, "defaults must be an array of expressions, found {}", v.type_name())
+            }
             ("useLongestLength", Value::Boolean(b)) => longest = *b,
-            ("useLongestLength", v) => bail!(34463, "useLongestLength must be a bool, found {}", v.type_name()),
+            ("useLongestLength", v) => {
+                bail!(34463, "useLongestLength must be a bool, found {}", v.type_name())
+            }
             (other, _) => bail!(34464, "$zip found an unknown argument: {other}"),
         }
     }
@@ -337,7 +359,9 @@ fn sort_by(v: &Value) -> Result<SortBy> {
     match v {
         Value::Document(d) => match sort_pattern(d) {
             Ok(spec) => Ok(SortBy::Fields(spec)),
-            Err(e) => Err(Error::new(2942505, format!("The sort pattern in $sortArray is invalid: {}", e.message))),
+            Err(e) => {
+                Err(Error::new(2942505, format!("The sort pattern in $sortArray is invalid: {}", e.message)))
+            }
         },
         v if v.is_number() => match exact_i32(v) {
             Some(1) => Ok(SortBy::Whole { descending: false }),
@@ -421,4 +445,3 @@ pub fn several(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
         n: parse::expression(n, vars)?,
     })))
 }
-

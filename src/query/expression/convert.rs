@@ -79,15 +79,36 @@ fn check_subtype(v: &Value) -> Result<u8> {
     };
     match n {
         0..=9 | 128..=255 => Ok(n as u8),
-        _ => bail!(4341107, "In $convert, numeric value for 'subtype' does not correspond to a BinData type: {n}"),
+        _ => bail!(
+            4341107,
+            "In $convert, numeric value for 'subtype' does not correspond to a BinData type: {n}"
+        ),
     }
 }
 
 /// The BSON tag of a type given by name or number.
 fn type_tag(v: &Value) -> Result<u8> {
     const NAMES: [&str; 21] = [
-        "double", "string", "object", "array", "binData", "undefined", "objectId", "bool", "date", "null", "regex",
-        "dbPointer", "javascript", "symbol", "javascriptWithScope", "int", "timestamp", "long", "decimal", "minKey",
+        "double",
+        "string",
+        "object",
+        "array",
+        "binData",
+        "undefined",
+        "objectId",
+        "bool",
+        "date",
+        "null",
+        "regex",
+        "dbPointer",
+        "javascript",
+        "symbol",
+        "javascriptWithScope",
+        "int",
+        "timestamp",
+        "long",
+        "decimal",
+        "minKey",
         "maxKey",
     ];
     if let Value::String(s) = v {
@@ -99,7 +120,11 @@ fn type_tag(v: &Value) -> Result<u8> {
         };
     }
     if !v.is_number() {
-        bail!(FAILED_TO_PARSE, "$convert's 'to' argument must be a string or number, but is {}", v.type_name());
+        bail!(
+            FAILED_TO_PARSE,
+            "$convert's 'to' argument must be a string or number, but is {}",
+            v.type_name()
+        );
     }
     let Some(n) = number::to_i64_exact(v) else {
         bail!(FAILED_TO_PARSE, "In $convert, numeric 'to' argument is not an integer");
@@ -108,7 +133,10 @@ fn type_tag(v: &Value) -> Result<u8> {
         1..=19 => Ok(n as u8),
         -1 => Ok(0xFF),
         127 => Ok(0x7F),
-        _ => bail!(FAILED_TO_PARSE, "In $convert, numeric value for 'to' does not correspond to a BSON type: {n}"),
+        _ => bail!(
+            FAILED_TO_PARSE,
+            "In $convert, numeric value for 'to' does not correspond to a BSON type: {n}"
+        ),
     }
 }
 
@@ -142,7 +170,9 @@ impl Node for Convert {
             out.push(e);
             out.extend(subtype);
         }
-        out.extend([&self.on_error, &self.on_null, &self.format, &self.base, &self.byte_order].into_iter().flatten());
+        out.extend(
+            [&self.on_error, &self.on_null, &self.format, &self.base, &self.byte_order].into_iter().flatten(),
+        );
         out
     }
     fn name(&self) -> &'static str {
@@ -161,17 +191,22 @@ impl Options {
     fn check(&self) -> Result<()> {
         match &self.format {
             None => {}
-            Some(Value::String(s)) if ["base64", "base64url", "utf8", "hex", "uuid", "auto"].contains(&s.as_str()) => {}
+            Some(Value::String(s))
+                if ["base64", "base64url", "utf8", "hex", "uuid", "auto"].contains(&s.as_str()) => {}
             Some(Value::String(s)) => {
                 bail!(4341125, "Invalid 'format' argument for $convert: {s}")
             }
-            Some(v) => bail!(4341114, "$convert requires that 'format' be a string, found: {}", v.type_name()),
+            Some(v) => {
+                bail!(4341114, "$convert requires that 'format' be a string, found: {}", v.type_name())
+            }
         }
         match &self.byte_order {
             None => {}
             Some(Value::String(s)) if ["little", "big"].contains(&s.as_str()) => {}
             Some(Value::String(s)) => bail!(9130002, "Invalid 'byteOrder' argument for $convert: {s}"),
-            Some(v) => bail!(9130001, "$convert requires that 'byteOrder' be a string, found: {}", v.type_name()),
+            Some(v) => {
+                bail!(9130001, "$convert requires that 'byteOrder' be a string, found: {}", v.type_name())
+            }
         }
         Ok(())
     }
@@ -205,7 +240,10 @@ fn to(v: Value, target: Target, options: &Options, uuid: bool) -> Result<Value> 
 
 fn unsupported(v: &Value, tag: u8) -> Error {
     let name = document::raw::type_name(tag);
-    failure(format!("Unsupported conversion from {} to {name} in $convert with no onError value", v.type_name()))
+    failure(format!(
+        "Unsupported conversion from {} to {name} in $convert with no onError value",
+        v.type_name()
+    ))
 }
 
 /// Everything but false and zero is true.
@@ -275,7 +313,9 @@ fn binary_to_double(bytes: &[u8], big: bool) -> Result<Value> {
 fn binary_to_integer(bytes: &[u8], big: bool, most: usize) -> Result<i64> {
     let n = bytes.len();
     if !matches!(n, 1 | 2 | 4 | 8) || n > most {
-        return Err(failure(format!("Failed to convert '{n}' bytes to integer in $convert because of invalid length: {n}")));
+        return Err(failure(format!(
+            "Failed to convert '{n}' bytes to integer in $convert because of invalid length: {n}"
+        )));
     }
     let mut ordered: Vec<u8> = bytes.to_vec();
     if big {
@@ -290,13 +330,19 @@ fn binary_to_integer(bytes: &[u8], big: bool, most: usize) -> Result<i64> {
 fn truncated(v: &Value) -> Result<i64> {
     let x = number::as_f64(v).unwrap_or(f64::NAN);
     if x.is_nan() {
-        return Err(failure("Attempt to convert NaN value to integer type in $convert with no onError value"));
+        return Err(failure(
+            "Attempt to convert NaN value to integer type in $convert with no onError value",
+        ));
     }
     if x.is_infinite() {
-        return Err(failure("Attempt to convert infinity value to integer type in $convert with no onError value"));
+        return Err(failure(
+            "Attempt to convert infinity value to integer type in $convert with no onError value",
+        ));
     }
     let out = match v {
-        Value::Double(d) if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(d) => Some(*d as i64),
+        Value::Double(d) if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(d) => {
+            Some(*d as i64)
+        }
         Value::Double(_) => None,
         v => number::to_i64_exact(v).or_else(|| {
             let whole = super::arithmetic::round_decimal(v, 0, super::arithmetic::Rounding::TowardZero);
@@ -341,7 +387,8 @@ fn to_long(v: Value, options: &Options) -> Result<Value> {
 }
 
 fn parse_integer(s: &str, options: &Options, least: i64, greatest: i64) -> Result<i64> {
-    let bad = |why: &str| failure(format!("Failed to parse number '{s}' in $convert with no onError value: {why}"));
+    let bad =
+        |why: &str| failure(format!("Failed to parse number '{s}' in $convert with no onError value: {why}"));
     let base = options.base.as_ref().and_then(number::to_i64_exact).unwrap_or(10) as u32;
     let (negative, digits) = match s.as_bytes().first() {
         None => return Err(bad("No digits")),
@@ -409,7 +456,10 @@ fn to_object_id(v: Value) -> Result<Value> {
                 failure(format!("Failed to parse objectId '{s}' in $convert with no onError value: {why}"))
             };
             if s.len() != 24 {
-                return Err(bad(format!("Invalid string length for parsing to OID, expected 24 but found {}", s.len())));
+                return Err(bad(format!(
+                    "Invalid string length for parsing to OID, expected 24 but found {}",
+                    s.len()
+                )));
             }
             if let Some(c) = s.chars().find(|c| !c.is_ascii_hexdigit()) {
                 return Err(bad(format!("Invalid character found in hex string: '{c}'")));
@@ -637,4 +687,3 @@ pub fn to_type(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
         byte_order: None,
     })))
 }
-

@@ -1,6 +1,8 @@
 //! Date operators. Every one takes an optional time zone; a nullish date or zone gives null.
 
-use super::date_format::{self, Civil, DAY, HOUR, MINUTE, SECOND, UTC, Zone, days_from_civil, days_in_month, moment};
+use super::date_format::{
+    self, Civil, DAY, HOUR, MINUTE, SECOND, UTC, Zone, days_from_civil, days_in_month, moment,
+};
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, parse, type_name};
 use document::{Doc, Document, Error, Result, Value, bail};
 use std::sync::Arc;
@@ -127,7 +129,12 @@ impl Node for ToString {
                     date_format::check_format(&s, false)?;
                     Some(s)
                 }
-                v => bail!(18533, "$dateToString requires that 'format' be a string, found: {} with value {}", type_name(&v), show(&v)),
+                v => bail!(
+                    18533,
+                    "$dateToString requires that 'format' be a string, found: {} with value {}",
+                    type_name(&v),
+                    show(&v)
+                ),
             },
         };
         if is_nullish(&date) {
@@ -151,7 +158,9 @@ pub fn to_string(_: &'static str, v: &Value, vars: &Variables) -> Result<Express
     if let Some(bad) = d.keys().find(|k| !["date", "format", "timezone", "onNull"].contains(k)) {
         bail!(18534, "Unrecognized parameter to $dateToString: {bad}");
     }
-    let Some(date) = optional(d, "date", vars)? else { bail!(18628, "Missing 'date' parameter to $dateToString") };
+    let Some(date) = optional(d, "date", vars)? else {
+        bail!(18628, "Missing 'date' parameter to $dateToString")
+    };
     let format = optional(d, "format", vars)?;
     if let Some(v) = format.as_ref().and_then(Expression::as_constant) {
         match v {
@@ -196,7 +205,12 @@ impl FromString {
                     date_format::check_format(&s, true)?;
                     Some(s)
                 }
-                v => bail!(40684, "$dateFromString requires that 'format' be a string, found: {} with value {}", type_name(&v), show(&v)),
+                v => bail!(
+                    40684,
+                    "$dateFromString requires that 'format' be a string, found: {} with value {}",
+                    type_name(&v),
+                    show(&v)
+                ),
             },
         };
         if is_nullish(&text) {
@@ -224,7 +238,9 @@ impl FromString {
 impl Node for FromString {
     fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval {
         match (self.read(root, vars), &self.on_error) {
-            (Err(e), Some(otherwise)) if e.code == document::codes::CONVERSION_FAILURE => otherwise.eval(root, vars),
+            (Err(e), Some(otherwise)) if e.code == document::codes::CONVERSION_FAILURE => {
+                otherwise.eval(root, vars)
+            }
             (result, _) => result,
         }
     }
@@ -240,7 +256,9 @@ pub fn from_string(_: &'static str, v: &Value, vars: &Variables) -> Result<Expre
     let Value::Document(d) = v else {
         bail!(40540, "$dateFromString only supports an object as an argument, found: {}", v.type_name());
     };
-    if let Some(bad) = d.keys().find(|k| !["dateString", "format", "timezone", "onNull", "onError"].contains(k)) {
+    if let Some(bad) =
+        d.keys().find(|k| !["dateString", "format", "timezone", "onNull", "onError"].contains(k))
+    {
         bail!(40541, "Unrecognized argument to $dateFromString: {bad}");
     }
     let Some(text) = optional(d, "dateString", vars)? else {
@@ -288,7 +306,8 @@ impl Node for ToParts {
         } else {
             [("year", c.year), ("month", c.month), ("day", c.day)]
         };
-        let time = [("hour", c.hour), ("minute", c.minute), ("second", c.second), ("millisecond", c.millisecond)];
+        let time =
+            [("hour", c.hour), ("minute", c.minute), ("second", c.second), ("millisecond", c.millisecond)];
         let fields = head.into_iter().chain(time).map(|(k, v)| (k.to_string(), int(v)));
         Ok(Some(Value::Document(fields.collect())))
     }
@@ -305,7 +324,9 @@ pub fn to_parts(_: &'static str, v: &Value, vars: &Variables) -> Result<Expressi
     if let Some(bad) = d.keys().find(|k| !["date", "timezone", "iso8601"].contains(k)) {
         bail!(40520, "Unrecognized parameter to $dateToParts: {bad}");
     }
-    let Some(date) = optional(d, "date", vars)? else { bail!(40522, "Missing 'date' parameter to $dateToParts") };
+    let Some(date) = optional(d, "date", vars)? else {
+        bail!(40522, "Missing 'date' parameter to $dateToParts")
+    };
     let (timezone, iso) = (optional(d, "timezone", vars)?, optional(d, "iso8601", vars)?);
     Ok(Expression::Special(Arc::new(ToParts { date, timezone, iso })))
 }
@@ -376,7 +397,9 @@ fn check_part(name: &str, v: &Arg) -> Result<i64> {
     };
     if !(least..=greatest).contains(&n) {
         let text = if code == 31034 {
-            format!("'{name}' must evaluate to a value in the range [-32768, 32767]; value {n} is not in range")
+            format!(
+                "'{name}' must evaluate to a value in the range [-32768, 32767]; value {n} is not in range"
+            )
         } else {
             format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {n}")
         };
@@ -386,7 +409,9 @@ fn check_part(name: &str, v: &Arg) -> Result<i64> {
 }
 
 pub fn from_parts(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
-    let Value::Document(d) = v else { bail!(40519, "$dateFromParts only supports an object as its argument") };
+    let Value::Document(d) = v else {
+        bail!(40519, "$dateFromParts only supports an object as its argument")
+    };
     let known = |k: &&str| *k == "timezone" || FROM_PARTS.iter().any(|(n, _)| n == k);
     if let Some(bad) = d.keys().find(|k| !known(k)) {
         bail!(40518, "Unrecognized parameter to $dateFromParts: {bad}");
@@ -394,7 +419,8 @@ pub fn from_parts(_: &'static str, v: &Value, vars: &Variables) -> Result<Expres
     if !d.contains_key("year") && !d.contains_key("isoWeekYear") {
         bail!(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present");
     }
-    if d.contains_key("year") && ["isoWeekYear", "isoWeek", "isoDayOfWeek"].iter().any(|k| d.contains_key(k)) {
+    if d.contains_key("year") && ["isoWeekYear", "isoWeek", "isoDayOfWeek"].iter().any(|k| d.contains_key(k))
+    {
         bail!(40489, "$dateFromParts does not allow mixing natural dates with ISO dates");
     }
     if d.contains_key("isoWeekYear") && ["month", "day"].iter().any(|k| d.contains_key(k)) {
@@ -557,12 +583,7 @@ pub fn add(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression
 }
 
 /// 0 is Sunday.
-fn start_of_week(
-    name: &str,
-    e: &Option<Expression>,
-    root: Doc<'_>,
-    vars: &mut Vars,
-) -> Result<Option<i64>> {
+fn start_of_week(name: &str, e: &Option<Expression>, root: Doc<'_>, vars: &mut Vars) -> Result<Option<i64>> {
     let Some(e) = e else { return Ok(Some(0)) };
     let v = e.eval(root, vars)?;
     if is_nullish(&v) {
@@ -575,7 +596,10 @@ fn start_of_week(
     let lower = s.to_ascii_lowercase();
     match names.iter().position(|n| *n == lower || (lower.len() == 3 && n.starts_with(&lower))) {
         Some(i) => Ok(Some(i as i64)),
-        None => bail!(5439016, "{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {s}"),
+        None => bail!(
+            5439016,
+            "{name} parameter 'startOfWeek' value cannot be recognized as a day of a week: {s}"
+        ),
     }
 }
 
@@ -652,7 +676,9 @@ pub fn diff(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> 
     let Some(end) = optional(d, "endDate", vars)? else {
         bail!(5166304, "Missing 'endDate' parameter to $dateDiff");
     };
-    let Some(unit) = optional(d, "unit", vars)? else { bail!(5166305, "Missing 'unit' parameter to $dateDiff") };
+    let Some(unit) = optional(d, "unit", vars)? else {
+        bail!(5166305, "Missing 'unit' parameter to $dateDiff")
+    };
     let (timezone, week) = (optional(d, "timezone", vars)?, optional(d, "startOfWeek", vars)?);
     Ok(Expression::Special(Arc::new(Diff { start, end, unit, timezone, week })))
 }
@@ -692,7 +718,12 @@ impl Node for Trunc {
             bail!(5439012, "$dateTrunc requires 'date' to be a date, but got {}", type_name(&date));
         };
         let Some(size) = bin.as_ref().and_then(document::number::to_i64_exact) else {
-            bail!(5439017, "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}' of type {}", show(&bin), type_name(&bin));
+            bail!(
+                5439017,
+                "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}' of type {}",
+                show(&bin),
+                type_name(&bin)
+            );
         };
         if size <= 0 {
             bail!(5439018, "$dateTrunc requires 'binSize' to be greater than 0, but got value {size}");
@@ -713,7 +744,8 @@ fn truncate(ms: i64, unit: Unit, size: i64, zone: Zone, week: i64) -> Result<i64
     let overflow = |code: i32| move || Error::new(code, "$dateTrunc 'binSize' overflowed".to_string());
     let local = zone.to_local(ms);
     if let Some(months) = unit.months() {
-        let bin = size.checked_mul(months).filter(|m| *m <= 100_000_000_000 * 12).ok_or_else(overflow(5439006))?;
+        let bin =
+            size.checked_mul(months).filter(|m| *m <= 100_000_000_000 * 12).ok_or_else(overflow(5439006))?;
         let c = Civil::from_ms(local);
         let since = (c.year - 2000) * 12 + c.month - 1;
         let start = since.div_euclid(bin) * bin;
@@ -733,7 +765,11 @@ fn truncate(ms: i64, unit: Unit, size: i64, zone: Zone, week: i64) -> Result<i64
     }
     let reference = zone.to_utc(reference * DAY);
     let since = ms.checked_sub(reference).ok_or_else(overflow(5439002))?;
-    since.div_euclid(bin).checked_mul(bin).and_then(|b| b.checked_add(reference)).ok_or_else(overflow(5439002))
+    since
+        .div_euclid(bin)
+        .checked_mul(bin)
+        .and_then(|b| b.checked_add(reference))
+        .ok_or_else(overflow(5439002))
 }
 
 pub fn trunc(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
@@ -742,10 +778,13 @@ pub fn trunc(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression>
     if let Some(bad) = d.keys().find(|k| !known.contains(k)) {
         bail!(5439008, "Unrecognized argument to $dateTrunc: {bad}");
     }
-    let Some(date) = optional(d, "date", vars)? else { bail!(5439009, "Missing 'date' parameter to $dateTrunc") };
-    let Some(unit) = optional(d, "unit", vars)? else { bail!(5439010, "Missing 'unit' parameter to $dateTrunc") };
+    let Some(date) = optional(d, "date", vars)? else {
+        bail!(5439009, "Missing 'date' parameter to $dateTrunc")
+    };
+    let Some(unit) = optional(d, "unit", vars)? else {
+        bail!(5439010, "Missing 'unit' parameter to $dateTrunc")
+    };
     let (bin, timezone) = (optional(d, "binSize", vars)?, optional(d, "timezone", vars)?);
     let week = optional(d, "startOfWeek", vars)?;
     Ok(Expression::Special(Arc::new(Trunc { date, unit, bin, timezone, week })))
 }
-

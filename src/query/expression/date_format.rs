@@ -19,7 +19,8 @@ pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let era = y.div_euclid(400);
     let year_of_era = y.rem_euclid(400);
     let day_of_year = (153 * (if m > 2 { m - 3 } else { m + 9 }) + 2) / 5;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468 + (day - 1)
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+        + (day - 1)
 }
 
 /// Year, month and day of a day since the epoch.
@@ -182,7 +183,17 @@ pub fn iso(ms: i64) -> String {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
 
@@ -350,7 +361,10 @@ impl Read {
         }
         let [hour, minute, second, ms] = self.time;
         if hour > 23 || minute > 59 || second > 59 {
-            bail!(CONVERSION_FAILURE, "an incomplete date/time string has been found, with elements missing: \"{text}\"");
+            bail!(
+                CONVERSION_FAILURE,
+                "an incomplete date/time string has been found, with elements missing: \"{text}\""
+            );
         }
         let days = match (self.iso, self.year, self.day_of_year) {
             ((Some(y), w, d), ..) => days_from_iso(y, w.unwrap_or(1), d.unwrap_or(1)),
@@ -358,7 +372,10 @@ impl Read {
             (_, Some(y), None) => {
                 let (m, d) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
                 if !(1..=12).contains(&m) || !(1..=days_in_month(y, m)).contains(&d) {
-                    bail!(CONVERSION_FAILURE, "Error parsing date string '{text}'; The parsed date was invalid");
+                    bail!(
+                        CONVERSION_FAILURE,
+                        "Error parsing date string '{text}'; The parsed date was invalid"
+                    );
                 }
                 days_from_civil(y, m, d)
             }
@@ -376,7 +393,11 @@ impl Read {
 pub fn parse(text: &str, zone: Option<Zone>) -> Result<i64> {
     match read_free(text) {
         Some(read) => read.resolve(zone, text),
-        None => bail!(CONVERSION_FAILURE, "Error parsing date string '{text}'; 0: Unexpected character '{}'", text.chars().next().unwrap_or(' ')),
+        None => bail!(
+            CONVERSION_FAILURE,
+            "Error parsing date string '{text}'; 0: Unexpected character '{}'",
+            text.chars().next().unwrap_or(' ')
+        ),
     }
 }
 
@@ -402,7 +423,10 @@ fn read_date(c: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
     // Names of weekdays say nothing.
     let before = c.at;
     let word = c.word();
-    if ["mon", "tue", "wed", "thu", "fri", "sat", "sun"].iter().any(|d| word.to_ascii_lowercase().starts_with(d)) {
+    if ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+        .iter()
+        .any(|d| word.to_ascii_lowercase().starts_with(d))
+    {
         c.eat(',');
         c.spaces();
     } else {

@@ -62,9 +62,23 @@ struct Meta(String);
 
 /// What `{$meta: ..}` may name.
 const META: &[&str] = &[
-    "textScore", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "recordId",
-    "indexKey", "sortKey", "searchScoreDetails", "vectorSearchScore", "score", "scoreDetails", "searchSequenceToken",
-    "timeseriesBucketMinTime", "timeseriesBucketMaxTime", "stream",
+    "textScore",
+    "randVal",
+    "searchScore",
+    "searchHighlights",
+    "geoNearDistance",
+    "geoNearPoint",
+    "recordId",
+    "indexKey",
+    "sortKey",
+    "searchScoreDetails",
+    "vectorSearchScore",
+    "score",
+    "scoreDetails",
+    "searchSequenceToken",
+    "timeseriesBucketMinTime",
+    "timeseriesBucketMaxTime",
+    "stream",
 ];
 
 impl Node for Meta {

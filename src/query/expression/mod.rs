@@ -143,6 +143,19 @@ impl Expression {
         self.collect_fields(&mut out).then_some(out)
     }
 
+    /// Whether a variable is read anywhere, bound inside or not.
+    pub fn has_variables(&self) -> bool {
+        match self {
+            Expression::Constant(_) | Expression::Field(_) | Expression::Root(_) => false,
+            Expression::Variable(..) => true,
+            Expression::Object(fields) => fields.iter().any(|(_, e)| e.has_variables()),
+            Expression::Array(items) | Expression::Call(_, _, items) => {
+                items.iter().any(Expression::has_variables)
+            }
+            Expression::Special(node) => node.children().iter().any(|e| e.has_variables()),
+        }
+    }
+
     fn collect_fields(&self, out: &mut Vec<String>) -> bool {
         match self {
             Expression::Constant(_) | Expression::Variable(..) => true,
@@ -152,8 +165,12 @@ impl Expression {
                 true
             }
             Expression::Object(fields) => fields.iter().all(|(_, e)| e.collect_fields(out)),
-            Expression::Array(items) | Expression::Call(_, _, items) => items.iter().all(|e| e.collect_fields(out)),
-            Expression::Special(node) => node.is_pure() && node.children().iter().all(|e| e.collect_fields(out)),
+            Expression::Array(items) | Expression::Call(_, _, items) => {
+                items.iter().all(|e| e.collect_fields(out))
+            }
+            Expression::Special(node) => {
+                node.is_pure() && node.children().iter().all(|e| e.collect_fields(out))
+            }
         }
     }
 }

@@ -138,7 +138,11 @@ impl Sum {
         Value::Array(vec![
             Value::Int64((self.integers >> 64) as i64),
             Value::Int64(self.integers as i64),
-            Value::Double(if self.doubles.value().is_finite() { self.doubles.high } else { self.doubles.special }),
+            Value::Double(if self.doubles.value().is_finite() {
+                self.doubles.high
+            } else {
+                self.doubles.special
+            }),
             Value::Double(if self.doubles.value().is_finite() { self.doubles.low } else { 0.0 }),
             self.decimals.clone().unwrap_or(Value::Null),
             Value::Int32(self.width as i32),
@@ -164,7 +168,8 @@ impl Sum {
                 Some(sum) => number::add(sum, decimal),
             };
         }
-        let width = [Width::Int, Width::Long, Width::Double, Width::Decimal][part(width).clamp(0, 3) as usize];
+        let width =
+            [Width::Int, Width::Long, Width::Double, Width::Decimal][part(width).clamp(0, 3) as usize];
         self.width = self.width.max(width);
         self.count += part(count).max(0) as u64;
     }

@@ -48,7 +48,8 @@ pub fn object_to_array(args: &mut [Arg]) -> Eval {
     match args[0].take() {
         v if is_nullish(&v) => Ok(Some(Value::Null)),
         Some(Value::Document(d)) => {
-            let pair = |(k, v)| Value::Document(Document(vec![("k".into(), Value::String(k)), ("v".into(), v)]));
+            let pair =
+                |(k, v)| Value::Document(Document(vec![("k".into(), Value::String(k)), ("v".into(), v)]));
             Ok(Some(Value::Array(d.into_iter().map(pair).collect())))
         }
         v => bail!(40390, "$objectToArray requires a document input, found: {}", type_name(&v)),
@@ -130,7 +131,10 @@ fn from_key_value(mut d: Document) -> Result<(String, Value)> {
         );
     }
     let (Some(k), Some(v)) = (d.remove("k"), d.remove("v")) else {
-        bail!(40393, "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from: {{}}");
+        bail!(
+            40393,
+            "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from: {{}}"
+        );
     };
     let Value::String(k) = k else {
         bail!(
@@ -155,7 +159,11 @@ impl Node for GetField {
     fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval {
         let field = self.field.eval(root, vars)?;
         let Some(Value::String(name)) = &field else {
-            bail!(3041704, "$getField requires 'field' to evaluate to type String, but got {}", type_name(&field));
+            bail!(
+                3041704,
+                "$getField requires 'field' to evaluate to type String, but got {}",
+                type_name(&field)
+            );
         };
         if let (Expression::Root(path), None) = (&self.input, vars.current())
             && path.is_empty()
@@ -183,8 +191,12 @@ pub fn get_field(_: &'static str, v: &Value, vars: &Variables) -> Result<Express
             if let Some(bad) = d.keys().find(|k| !["field", "input"].contains(k)) {
                 bail!(3041701, "$getField found an unknown argument: {bad}");
             }
-            let Some(field) = d.get("field") else { bail!(3041702, "$getField requires 'field' to be specified") };
-            let Some(input) = d.get("input") else { bail!(3041703, "$getField requires 'input' to be specified") };
+            let Some(field) = d.get("field") else {
+                bail!(3041702, "$getField requires 'field' to be specified")
+            };
+            let Some(input) = d.get("input") else {
+                bail!(3041703, "$getField requires 'input' to be specified")
+            };
             (parse::expression(field, vars)?, parse::expression(input, vars)?)
         }
         other => (parse::expression(other, vars)?, current()?),
@@ -257,16 +269,22 @@ fn constant_name(name: &str, v: &Value, vars: &Variables) -> Result<String> {
     if let Value::String(s) = v
         && s.starts_with('$')
     {
-        let text = format!("'field' argument to {name} must be a constant, not a field path; use $literal: {s}");
+        let text =
+            format!("'field' argument to {name} must be a constant, not a field path; use $literal: {s}");
         return Err(Error::new(4161108, text));
     }
     let field = parse::expression(v, vars)?;
     match field.as_constant() {
-        None => bail!(4161106, "{name} requires 'field' to evaluate to a constant, but got a non-constant argument"),
+        None => bail!(
+            4161106,
+            "{name} requires 'field' to evaluate to a constant, but got a non-constant argument"
+        ),
         Some(Value::String(s)) if s.contains('\0') => {
             bail!(9534700, "{name} requires 'field' not to contain an embedded null byte")
         }
         Some(Value::String(s)) => Ok(s.clone()),
-        Some(v) => bail!(4161107, "{name} requires 'field' to evaluate to type String, but got {}", v.type_name()),
+        Some(v) => {
+            bail!(4161107, "{name} requires 'field' to evaluate to type String, but got {}", v.type_name())
+        }
     }
 }

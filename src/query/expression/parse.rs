@@ -1,9 +1,9 @@
 //! From a BSON value to an [`Expression`].
 
+use super::Expression;
 use super::field_path::FieldPath;
 use super::table::{self, Kind, Operator};
 use super::variables::{Slot, Variables};
-use super::Expression;
 use document::{Document, Error, Result, Value, bail};
 
 /// Parses any value: strings starting with `$` are paths and variables, one-field objects starting with `$` are
@@ -23,7 +23,10 @@ pub fn expression(v: &Value, vars: &Variables) -> Result<Expression> {
 fn fold_array(items: Vec<Expression>) -> Expression {
     if items.iter().all(|i| matches!(i, Expression::Constant(_))) {
         return Expression::Constant(Value::Array(
-            items.into_iter().map(|i| if let Expression::Constant(v) = i { v } else { Value::Null }).collect(),
+            items
+                .into_iter()
+                .map(|i| if let Expression::Constant(v) = i { v } else { Value::Null })
+                .collect(),
         ));
     }
     Expression::Array(items)
@@ -51,7 +54,9 @@ fn path_or_variable(s: &str, vars: &Variables) -> Result<Expression> {
     let path = rest.map_or(Ok(FieldPath::empty()), FieldPath::parse)?;
     match name {
         "ROOT" => Ok(Expression::Root(path)),
-        "CURRENT" if path.is_empty() => Ok(Expression::Special(std::sync::Arc::new(super::miscellaneous::Current))),
+        "CURRENT" if path.is_empty() => {
+            Ok(Expression::Special(std::sync::Arc::new(super::miscellaneous::Current)))
+        }
         "CURRENT" => Ok(Expression::Field(path)),
         _ => {
             let slot: Slot = vars.find(name)?;
@@ -73,13 +78,18 @@ pub fn check_variable_name(name: &str, binding: bool) -> Result<()> {
         return Ok(());
     }
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b >= 128;
-    let starts = if binding { first.is_ascii_lowercase() } else { first.is_ascii_alphabetic() } || first >= 128;
+    let starts =
+        if binding { first.is_ascii_lowercase() } else { first.is_ascii_alphabetic() } || first >= 128;
     let owner = if binding { "user variable name" } else { "variable name" };
     if !starts {
         bail!(FAILED_TO_PARSE, "'{name}' starts with an invalid character for a {owner}");
     }
     if let Some(bad) = name.bytes().find(|b| !fits(*b)) {
-        bail!(FAILED_TO_PARSE, "'{name}' contains an invalid character for a variable name: '{}'", bad as char);
+        bail!(
+            FAILED_TO_PARSE,
+            "'{name}' contains an invalid character for a variable name: '{}'",
+            bad as char
+        );
     }
     Ok(())
 }
@@ -101,7 +111,10 @@ pub fn object(d: &Document, vars: &Variables) -> Result<Expression> {
     let mut fields = Vec::with_capacity(d.len());
     for (name, v) in d.iter() {
         if name.starts_with('$') {
-            bail!(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
+            bail!(
+                16410,
+                "FieldPath field names may not start with '$'. Consider using $getField or $setField."
+            );
         }
         if name.contains('.') {
             bail!(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.");
@@ -153,7 +166,10 @@ pub fn arity(name: &str, given: usize, min: usize, max: usize) -> Result<()> {
     if max == usize::MAX {
         bail!(28667, "Expression {name} takes at least {min} arguments, but {given} were passed in.");
     }
-    bail!(28667, "Expression {name} takes at least {min} arguments, and at most {max}, but {given} were passed in.");
+    bail!(
+        28667,
+        "Expression {name} takes at least {min} arguments, and at most {max}, but {given} were passed in."
+    );
 }
 
 /// Named arguments `{a: .., b: ..}` of an operator, in the wording that most operators share.

@@ -122,7 +122,9 @@ impl Node for Search {
 }
 
 fn matched<T>(name: &str, r: std::result::Result<T, pcre2::Error>) -> Result<T> {
-    r.or_else(|e| bail!(51156, "Error occurred while executing the regular expression in {name}. Result code: {e}"))
+    r.or_else(|e| {
+        bail!(51156, "Error occurred while executing the regular expression in {name}. Result code: {e}")
+    })
 }
 
 /// `{match, idx, captures}` of one match.

@@ -35,7 +35,11 @@ pub fn union(args: &mut [Arg]) -> Eval {
         match a.take() {
             v if is_nullish(&v) => return Ok(Some(Value::Null)),
             Some(Value::Array(items)) => distinct(items, &mut seen, &mut out),
-            v => bail!(17043, "All operands of $setUnion must be arrays. One argument is of type: {}", type_name(&v)),
+            v => bail!(
+                17043,
+                "All operands of $setUnion must be arrays. One argument is of type: {}",
+                type_name(&v)
+            ),
         }
     }
     array(out)
@@ -140,7 +144,11 @@ pub fn equals(name: &'static str, v: &Value, vars: &Variables) -> Result<Express
         if let Some(v) = a.as_constant()
             && !matches!(v, Value::Array(_))
         {
-            let text = format!("All operands of $setEquals must be arrays. {}-th argument is of type: {}", i + 1, v.type_name());
+            let text = format!(
+                "All operands of $setEquals must be arrays. {}-th argument is of type: {}",
+                i + 1,
+                v.type_name()
+            );
             return Err(Error::new(5887502, text));
         }
     }

@@ -92,4 +92,3 @@ pub fn percentile(name: &'static str, v: &Value, vars: &Variables) -> Result<Exp
     let (spec, input) = accumulator::percentile::parse(name, v, vars)?;
     Ok(Expression::Special(Arc::new(Percentile { name, spec, input })))
 }
-

@@ -79,7 +79,11 @@ pub fn substr_bytes(args: &mut [Arg]) -> Eval {
     let s = coerce(&args[0])?;
     let number = |v: &Arg| v.as_ref().filter(|v| v.is_number()).and_then(document::number::to_i64_saturating);
     let Some(start) = number(&args[1]) else {
-        bail!(16034, "$substrBytes:  starting index must be a numeric type (is BSON type {})", type_name(&args[1]));
+        bail!(
+            16034,
+            "$substrBytes:  starting index must be a numeric type (is BSON type {})",
+            type_name(&args[1])
+        );
     };
     let Some(length) = number(&args[2]) else {
         bail!(16035, "$substrBytes:  length must be a numeric type (is BSON type {})", type_name(&args[2]));
@@ -107,7 +111,11 @@ pub fn substr_cp(args: &mut [Arg]) -> Eval {
         bail!(34450, "$substrCP: starting index must be a numeric type (is BSON type {})", type_name(start));
     }
     let Some(from) = start.as_ref().and_then(number::exact_i32) else {
-        bail!(34451, "$substrCP: starting index cannot be represented as a 32-bit integral value: {}", show(start));
+        bail!(
+            34451,
+            "$substrCP: starting index cannot be represented as a 32-bit integral value: {}",
+            show(start)
+        );
     };
     if !numeric(length) {
         bail!(34452, "$substrCP: length must be a numeric type (is BSON type {})", type_name(length));
@@ -302,7 +310,12 @@ impl Node for Replace {
             bail!(10503901, "{} requires that 'find' be a string, found: {}", self.name, show(&find));
         }
         if !is_string(&replacement) && !is_nullish(&replacement) {
-            bail!(10503902, "{} requires that 'replacement' be a string, found: {}", self.name, show(&replacement));
+            bail!(
+                10503902,
+                "{} requires that 'replacement' be a string, found: {}",
+                self.name,
+                show(&replacement)
+            );
         }
         let all = self.name == "$replaceAll";
         match (&input, &find, &replacement) {
@@ -346,4 +359,3 @@ pub fn replace(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
         replacement: parse::expression(replacement, vars)?,
     })))
 }
-

@@ -17,7 +17,11 @@ pub struct Operator {
 #[derive(Clone, Copy)]
 pub enum Kind {
     /// With the least and greatest number of arguments.
-    Function { min: usize, max: usize, call: Function },
+    Function {
+        min: usize,
+        max: usize,
+        call: Function,
+    },
     Special(Parse),
     /// The server has it, we do not.
     NotImplemented,

@@ -26,7 +26,13 @@ fn apply(name: &str, a: &mut Arg, domain: Domain, f: fn(f64) -> f64) -> Eval {
         };
         if !x.is_nan() && !inside {
             let (open, close) = if domain.open { ('(', ')') } else { ('[', ']') };
-            let bound = |b: f64| if b.is_infinite() { if b > 0.0 { "inf".into() } else { "-inf".to_string() } } else { b.to_string() };
+            let bound = |b: f64| {
+                if b.is_infinite() {
+                    if b > 0.0 { "inf".into() } else { "-inf".to_string() }
+                } else {
+                    b.to_string()
+                }
+            };
             bail!(
                 50989,
                 "cannot apply {name} to {}, value must be in {open}{},{}{close}",

@@ -54,7 +54,7 @@ pub struct HostStage {
     /// `$lookup`, `$graphLookup`, `$unionWith`, `$out`, `$merge`: the collection it names.
     pub namespace: Option<Namespace>,
     pub role: Role,
-    //WIP     pub lookup: Option<std::sync::Arc<super::lookup::Join>>,
+    pub join: Option<super::lookup::Join>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,13 @@ impl PipelineHost for NoHost {
         let e = document::err!(NOT_IMPLEMENTED, "{namespace} cannot be read here");
         Box::pin(async move { Err(e) })
     }
-    fn write<'a>(&'a self, stage: &'a HostStage, _: Vec<DocBuf>, _: bool, _: &'a Run) -> BoxFuture<'a, Result<()>> {
+    fn write<'a>(
+        &'a self,
+        stage: &'a HostStage,
+        _: Vec<DocBuf>,
+        _: bool,
+        _: &'a Run,
+    ) -> BoxFuture<'a, Result<()>> {
         let e = document::err!(NOT_IMPLEMENTED, "{} is not available here", stage.name);
         Box::pin(async move { Err(e) })
     }

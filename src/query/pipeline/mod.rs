@@ -10,23 +10,24 @@
 //!
 //! Invariant: this crate does no I/O; every await in [`Execution`] is on the host or on the source.
 
-//WIP pub mod execution;
-//WIP pub mod group;
+pub mod execution;
+pub mod group;
 pub mod host;
-//WIP pub mod lookup;
-//WIP pub mod optimize;
-//WIP pub mod parse;
-//WIP pub mod sort;
-//WIP pub mod split;
-//WIP pub mod stages;
-//WIP pub mod table;
+pub mod lookup;
+pub mod optimize;
+pub mod parse;
+pub mod sort;
+pub mod split;
+pub mod stages;
+pub mod table;
 
-//WIP pub use execution::Execution;
+pub use execution::Execution;
 pub use host::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Source};
-//WIP pub use optimize::optimize;
-//WIP pub use parse::parse;
-//WIP pub use split::{MergeKind, Split, split};
+pub use optimize::optimize;
+pub use parse::parse;
+pub use split::{MergeKind, Split, split};
 
+use crate::ParseContext;
 use crate::expression::{Variables, Vars};
 use document::{DocBuf, Document, Result, Value};
 use std::fmt;
@@ -53,7 +54,7 @@ pub trait Stage: Send {
 
 /// A parsed local stage: makes running stages, and writes itself back as BSON for a shard.
 pub trait Plan: fmt::Debug + Send + Sync {
-    fn start(&self, run: &Run) -> Box<dyn Stage>;
+    fn start(&self, run: &Run) -> Result<Box<dyn Stage>>;
     /// The fields it reads and whether it forgets all others; see [`Needs`].
     fn needs(&self) -> Needs {
         Needs::Everything
@@ -73,8 +74,8 @@ pub enum Needs {
 /// What parsing must know of the command.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Names bound by the command's `let`.
-    pub variables: Variables,
+    /// Variables of the command's `let` with their values, and the time.
+    pub query: ParseContext,
     /// `db.collection` the pipeline runs on; the collection is empty for `aggregate: 1`.
     pub namespace: Namespace,
     /// The command came from a router (`fromRouter` or `needsMerge`): internal stage forms are accepted.
@@ -83,8 +84,12 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn new(namespace: Namespace) -> Context {
-        Context { variables: Variables::new(), namespace, from_router: false, allow_disk_use: true }
+    pub fn new(namespace: Namespace, query: ParseContext) -> Context {
+        Context { query, namespace, from_router: false, allow_disk_use: true }
+    }
+    /// The scope that expressions are parsed in.
+    pub fn scope(&self) -> Variables {
+        Variables::from(&self.query)
     }
 }
 
@@ -95,16 +100,21 @@ pub struct Run {
     pub allow_disk_use: bool,
     /// Bytes that one blocking stage may hold; 100 MiB by default.
     pub memory_limit: usize,
-    /// Seed of `$sample`; `$rand` draws from the process's generator.
-    pub seed: u64,
+    /// Names of the stack positions of `vars`, for sub-pipelines.
+    pub names: Vec<String>,
 }
 
 /// The default of `internalQueryMaxBlockingSortMemoryUsageBytes` and of the `$group` limit.
 pub const MEMORY_LIMIT: usize = 100 * 1024 * 1024;
 
 impl Run {
-    pub fn new(vars: Vars) -> Run {
-        Run { vars, allow_disk_use: true, memory_limit: MEMORY_LIMIT, seed: 0x9E37_79B9_7F4A_7C15 }
+    pub fn new(ctx: &Context) -> Run {
+        Run {
+            vars: Vars::from(&ctx.query),
+            allow_disk_use: ctx.allow_disk_use,
+            memory_limit: MEMORY_LIMIT,
+            names: ctx.scope().names().to_vec(),
+        }
     }
 }
 
@@ -130,8 +140,6 @@ pub enum ParsedKind {
 #[derive(Clone, Debug, Default)]
 pub struct Pipeline {
     pub stages: Vec<Parsed>,
-    /// The scope it was parsed in.
-    pub variables: Variables,
 }
 
 impl Pipeline {
@@ -143,7 +151,10 @@ impl Pipeline {
     }
     /// The stages as a shard's aggregate command takes them.
     pub fn to_array(&self) -> Vec<Value> {
-        self.stages.iter().map(|s| Value::Document(Document(vec![(s.name.to_string(), s.spec.clone())]))).collect()
+        self.stages
+            .iter()
+            .map(|s| Value::Document(Document(vec![(s.name.to_string(), s.spec.clone())])))
+            .collect()
     }
     pub fn first_stage_name(&self) -> Option<&'static str> {
         self.stages.first().map(|s| s.name)
@@ -151,28 +162,28 @@ impl Pipeline {
     /// The filter of the leading `$match` stages, as one document; the planner answers it and
     /// [`Pipeline::without_leading_match`] is what remains to run.
     pub fn leading_match(&self) -> Option<Document> {
-        todo!("leading_match")
+        optimize::leading_match(self).0
     }
     pub fn without_leading_match(&self) -> Pipeline {
-        let skip = 0;
-        Pipeline { stages: self.stages[skip..].to_vec(), variables: self.variables.clone() }
+        let skip = optimize::leading_match(self).1;
+        Pipeline { stages: self.stages[skip..].to_vec() }
     }
     /// The pattern of a `$sort` at the front (after the leading `$match`), and the limit folded into it.
     pub fn leading_sort(&self) -> Option<(Document, Option<i64>)> {
-        todo!("leading_sort")
+        optimize::leading_sort(self)
     }
     /// This pipeline without the `$sort` at its front, for a plan that already delivers that order; a folded limit
     /// stays as a `$limit`.
     pub fn without_leading_sort(&self) -> Pipeline {
-        todo!("without_leading_sort")
+        optimize::without_leading_sort(self)
     }
     /// The most documents the pipeline can use of its input, when a `$limit` at the front says so.
     pub fn leading_limit(&self) -> Option<i64> {
-        todo!("leading_limit")
+        optimize::leading_limit(self)
     }
     /// The top-level fields of the input that can matter; `None` when all can.
     pub fn needed_fields(&self) -> Option<Vec<String>> {
-        todo!("needed_fields")
+        optimize::needed_fields(self)
     }
     /// The `$out` or `$merge` at the end.
     pub fn writes(&self) -> Option<&HostStage> {
@@ -194,11 +205,11 @@ impl Pipeline {
     }
     /// Every other namespace that the pipeline names, with whether it writes there.
     pub fn involved_namespaces(&self) -> Vec<(Namespace, bool)> {
-        todo!("involved_namespaces")
+        parse::involved_namespaces(self)
     }
     /// A pipeline whose documents are given: for update pipelines, tests and `$documents`.
     /// Fails when a stage needs a host.
     pub fn run_local(&self, input: Vec<DocBuf>, run: &Run) -> Result<Vec<DocBuf>> {
-        todo!("run_local")
+        execution::run_local(self, input, run)
     }
 }

@@ -1,0 +1,142 @@
+//! From an array of stage documents to a [`Pipeline`].
+
+use super::table::{self, Kind};
+use super::{Context, Namespace, Parsed, ParsedKind, Pipeline};
+use document::{Document, Result, Value, bail};
+
+/// The most stages a pipeline may have.
+const STAGES_MAX: usize = 1000;
+/// How deep `$facet`, `$lookup` and `$unionWith` may nest pipelines.
+pub const NESTING_MAX: usize = 20;
+
+/// Parses and checks where each stage may stand. Errors carry the real server's codes.
+pub fn parse(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
+    let pipeline = parse_stages(stages, ctx)?;
+    check_positions(&pipeline)?;
+    check_collection(&pipeline, ctx)?;
+    Ok(pipeline)
+}
+
+fn parse_stages(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
+    if stages.len() > STAGES_MAX {
+        bail!(7749501, "Pipeline length must be no longer than {STAGES_MAX} stages");
+    }
+    let mut out = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let Value::Document(d) = stage else {
+            bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object");
+        };
+        stage_of(d, ctx, &mut out)?;
+    }
+    Ok(Pipeline { stages: out })
+}
+
+fn stage_of(d: &Document, ctx: &Context, out: &mut Vec<Parsed>) -> Result<()> {
+    let Some((name, spec)) = d.first().filter(|_| d.len() == 1) else {
+        bail!(40323, "A pipeline stage specification object must contain exactly one field.");
+    };
+    let Some(row) = table::find(name) else {
+        bail!(40324, "Unrecognized pipeline stage name: '{name}'");
+    };
+    match row.kind {
+        Kind::Local(parse) => out.extend(parse(row.name, spec, ctx)?),
+        Kind::Host(_, parse) => out.push(Parsed {
+            name: row.name,
+            spec: spec.clone(),
+            kind: ParsedKind::Host(parse(row.name, spec, ctx)?),
+        }),
+        Kind::NotImplemented => bail!(NOT_IMPLEMENTED, "{name} is known but not implemented"),
+    }
+    Ok(())
+}
+
+fn check_positions(p: &Pipeline) -> Result<()> {
+    let last = p.stages.len().saturating_sub(1);
+    for (i, s) in p.stages.iter().enumerate() {
+        let ParsedKind::Host(h) = &s.kind else { continue };
+        match h.role {
+            super::host::Role::Source if i > 0 => {
+                bail!(40602, "{} is only valid as the first stage in a pipeline", s.name)
+            }
+            super::host::Role::Write if i < last => {
+                bail!(40601, "{} can only be the final stage in the pipeline", s.name)
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_collection(p: &Pipeline, ctx: &Context) -> Result<()> {
+    if !ctx.namespace.collection.is_empty() {
+        return Ok(());
+    }
+    match p.stages.first() {
+        None => bail!(INVALID_NAMESPACE, "{{aggregate: 1}} is not valid for an empty pipeline."),
+        Some(s) if table::find(s.name).is_some_and(|r| r.without_collection) => Ok(()),
+        Some(s) => {
+            bail!(
+                INVALID_NAMESPACE,
+                "{{aggregate: 1}} is not valid for '{}'; a collection is required.",
+                s.name
+            )
+        }
+    }
+}
+
+/// Parses a pipeline inside a stage. `owner` names the stage; writing stages are refused with `refusal`.
+pub fn parse_nested(owner: &str, stages: &[Value], ctx: &Context, refusal: i32) -> Result<Pipeline> {
+    if nesting(stages) > NESTING_MAX {
+        bail!(232, "Maximum number of nested sub-pipelines exceeded. Limit is {NESTING_MAX}");
+    }
+    let p = parse_stages(stages, ctx)?;
+    for s in &p.stages {
+        let facet = owner == "$facet" && table::find(s.name).is_some_and(|r| !r.in_facet);
+        let writes = matches!(&s.kind, ParsedKind::Host(h) if h.role == super::host::Role::Write);
+        if facet || writes || s.name == "$changeStream" {
+            let text = format!("{} is not allowed to be used within a {owner} stage", s.name);
+            return Err(document::Error::new(refusal, text));
+        }
+    }
+    check_positions(&p)?;
+    Ok(p)
+}
+
+fn nesting(stages: &[Value]) -> usize {
+    fn of(v: &Value) -> usize {
+        match v {
+            Value::Document(d) => {
+                let own = ["$lookup", "$unionWith", "$facet"].iter().any(|n| d.contains_key(n)) as usize;
+                own + d.iter().map(|(_, v)| of(v)).max().unwrap_or(0)
+            }
+            Value::Array(a) => a.iter().map(of).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+    stages.iter().map(of).max().unwrap_or(0)
+}
+
+/// Every other namespace the pipeline names, with whether it writes there.
+pub fn involved_namespaces(p: &Pipeline) -> Vec<(Namespace, bool)> {
+    let mut out = Vec::new();
+    for s in &p.stages {
+        match &s.kind {
+            ParsedKind::Host(h) => {
+                if let Some(ns) = &h.namespace {
+                    out.push((ns.clone(), h.role == super::host::Role::Write));
+                }
+                if let Some(join) = &h.join {
+                    out.extend(join.pipeline().into_iter().flat_map(involved_namespaces));
+                }
+            }
+            ParsedKind::Facet(list) => out.extend(list.iter().flat_map(|(_, p)| involved_namespaces(p))),
+            ParsedKind::Local(_) => {}
+        }
+    }
+    out
+}
+
+/// One local stage.
+pub(super) fn one(name: &'static str, spec: &Value, plan: impl super::Plan + 'static) -> Result<Vec<Parsed>> {
+    Ok(vec![Parsed { name, spec: spec.clone(), kind: ParsedKind::Local(std::sync::Arc::new(plan)) }])
+}

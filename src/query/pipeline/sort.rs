@@ -1,0 +1,146 @@
+//! `$sort`, with a limit folded in, and the sort keys that travel from shards to the router.
+//!
+//! A shard appends its documents' keys as the field `$sortKey`, a binary whose memcmp order is the sort order. The router
+//! merges the shards' streams by it and strips it ([`take_sort_key`]).
+
+use super::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use crate::sort::{SortSpec, Sorter};
+use document::{DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, number};
+
+/// The field that carries a sort key between nodes.
+pub const SORT_KEY: &str = "$sortKey";
+
+#[derive(Clone, Debug)]
+struct Sort {
+    spec: SortSpec,
+    limit: Option<i64>,
+}
+
+struct Running(Option<Sorter>);
+
+impl Plan for Sort {
+    fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
+        let limit = self.limit.and_then(|n| usize::try_from(n).ok());
+        let bytes = if run.allow_disk_use { usize::MAX } else { run.memory_limit };
+        Ok(Box::new(Running(Some(Sorter::new(self.spec.clone(), limit, bytes)))))
+    }
+    fn needs(&self) -> Needs {
+        Needs::Passing(self.spec.components().iter().map(|(p, _)| p.clone()).collect())
+    }
+}
+
+impl Stage for Running {
+    fn push(&mut self, batch: Vec<DocBuf>, _: &mut Vec<DocBuf>) -> Result<Flow> {
+        if let Some(sorter) = &mut self.0 {
+            for d in batch {
+                sorter.push(d)?;
+            }
+        }
+        Ok(Flow::Continue)
+    }
+    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
+        if let Some(sorter) = self.0.take() {
+            out.extend(sorter.finish());
+        }
+        Ok(())
+    }
+}
+
+/// The member that carries a folded limit in a specification sent to a shard.
+const FOLDED_LIMIT: &str = "$_internalLimit";
+
+pub fn parse(name: &'static str, v: &Value, _: &Context) -> Result<Vec<Parsed>> {
+    let Value::Document(d) = v else { bail!(15973, "the $sort key specification must be an object") };
+    let (pattern, limit) = pattern_and_limit(d);
+    if pattern.is_empty() {
+        bail!(15976, "$sort stage must have at least one sort key");
+    }
+    check_pattern(&pattern)?;
+    let spec = SortSpec::parse(pattern.to_doc_buf().doc())?;
+    one(name, v, Sort { spec, limit })
+}
+
+fn check_pattern(d: &Document) -> Result<()> {
+    let mut seen = std::collections::HashSet::new();
+    for (path, v) in d.iter() {
+        if !seen.insert(path) {
+            bail!(7472500, "$sort key must not contain duplicate keys (field: '{path}')");
+        }
+        match v {
+            Value::Document(m) if m.first().is_some_and(|(k, _)| k == "$meta") => match m.get_str("$meta") {
+                Some(
+                    "textScore" | "randVal" | "searchScore" | "vectorSearchScore" | "geoNearDistance"
+                    | "score",
+                ) => {}
+                _ => bail!(31138, "Illegal $meta sort: {}", crate::expression::parse::show(v)),
+            },
+            Value::Document(_) => bail!(17312, "$meta is the only expression supported by $sort right now"),
+            _ => {
+                crate::expression::FieldPath::parse(path)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The pattern alone, and the limit folded into it.
+pub(super) fn pattern_and_limit(d: &Document) -> (Document, Option<i64>) {
+    let mut pattern = d.clone();
+    let limit = pattern.remove(FOLDED_LIMIT).as_ref().and_then(number::to_i64_exact);
+    (pattern, limit)
+}
+
+/// This pattern with a limit; the less of two.
+pub(super) fn fold_limit(d: &Document, n: i64) -> Document {
+    let (mut pattern, limit) = pattern_and_limit(d);
+    pattern.push(FOLDED_LIMIT, limit.map_or(n, |l| l.min(n)));
+    pattern
+}
+
+#[derive(Clone, Debug)]
+struct AddSortKey(SortSpec);
+
+impl Plan for AddSortKey {
+    fn start(&self, _: &Run) -> Result<Box<dyn Stage>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+impl Stage for AddSortKey {
+    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
+        for d in batch {
+            out.push(with_sort_key(&d, &self.0)?);
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+/// `$_internalAddSortKey`, the last stage of a shard's half whose documents are merged in order.
+pub fn add_sort_key_stage(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
+    let (true, Value::Document(d)) = (ctx.from_router, v) else {
+        bail!(40324, "Unrecognized pipeline stage name: '{name}'");
+    };
+    one(name, v, AddSortKey(SortSpec::parse(d.to_doc_buf().doc())?))
+}
+
+/// The document with its sort key appended.
+pub fn with_sort_key(d: &DocBuf, spec: &SortSpec) -> Result<DocBuf> {
+    let key = spec.key(d.doc())?;
+    Ok(DocWriter::build(|w| {
+        w.fields_of(d.doc());
+        w.binary(SORT_KEY, 0, &key);
+    }))
+}
+
+/// The sort key of a shard's document, and the document without it.
+pub fn take_sort_key(d: &DocBuf) -> (Vec<u8>, DocBuf) {
+    let key = match d.get(SORT_KEY) {
+        Some(ValueRef::Binary(_, bytes)) => bytes.to_vec(),
+        _ => Vec::new(),
+    };
+    let rest = DocWriter::build(|w| {
+        for e in d.doc().iter().filter(|e| e.name_bytes() != SORT_KEY.as_bytes()) {
+            w.element(&e);
+        }
+    });
+    (key, rest)
+}

@@ -1,0 +1,296 @@
+//! `$bucketAuto`: buckets of roughly equal size, with bounds from the values or from a preferred-number series.
+
+use crate::accumulator;
+use crate::expression::{Expression, Vars, parse::show};
+use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, group::check_output_name, parse::one};
+use document::{DocBuf, Document, Result, Value, bail, compare::compare_values, doc, number};
+
+#[derive(Clone, Debug)]
+struct BucketAuto {
+    by: Expression,
+    buckets: usize,
+    output: Vec<(String, accumulator::Parsed)>,
+    granularity: Option<String>,
+}
+
+struct Running {
+    plan: BucketAuto,
+    vars: Vars,
+    rows: Vec<(Value, DocBuf)>,
+    bytes: usize,
+    limit: usize,
+    spill: bool,
+}
+
+impl Plan for BucketAuto {
+    fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
+        Ok(Box::new(Running {
+            plan: self.clone(),
+            vars: run.vars.clone(),
+            rows: Vec::new(),
+            bytes: 0,
+            limit: run.memory_limit,
+            spill: run.allow_disk_use,
+        }))
+    }
+}
+
+impl Stage for Running {
+    fn push(&mut self, batch: Vec<DocBuf>, _: &mut Vec<DocBuf>) -> Result<Flow> {
+        for d in batch {
+            let key = self.plan.by.eval_or_null(d.doc(), &mut self.vars)?;
+            if self.plan.granularity.is_some() {
+                check_granular(&key)?;
+            }
+            self.bytes += d.bytes().len() + 64;
+            self.rows.push((key, d));
+        }
+        if self.bytes > self.limit && !self.spill {
+            bail!(
+                QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                "Exceeded memory limit for $bucketAuto, but didn't allow external spilling; pass allowDiskUse:true to opt in"
+            );
+        }
+        Ok(Flow::Continue)
+    }
+    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_by(|a, b| compare_values(&a.0, &b.0));
+        let mut buckets = divide(&rows, self.plan.buckets, self.plan.granularity.as_deref());
+        // Each bucket ends where the next begins; the last one includes its end.
+        for i in 1..buckets.len() {
+            let next = buckets[i].least.clone();
+            buckets[i - 1].greatest = next;
+        }
+        for b in buckets {
+            let id = doc! {"min": (b.least.clone()), "max": (b.greatest)};
+            let mut result = doc! {"_id": id};
+            for (field, parsed) in &self.plan.output {
+                let mut state = parsed.start(&b.least, &mut self.vars)?;
+                for (_, d) in &rows[b.from..b.to] {
+                    state.add(parsed.eval(d.doc(), &mut self.vars)?)?;
+                }
+                result.push(field.as_str(), state.finish());
+            }
+            out.push(result.to_doc_buf());
+        }
+        Ok(())
+    }
+}
+
+fn check_granular(key: &Value) -> Result<()> {
+    let Some(d) = number::as_f64(key) else {
+        bail!(
+            40258,
+            "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: {}",
+            key.type_name()
+        );
+    };
+    if d.is_nan() {
+        bail!(40259, "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a NaN");
+    }
+    if d < 0.0 {
+        bail!(
+            40260,
+            "$bucketAuto can specify a 'granularity' with non-negative numbers only, but found a negative number"
+        );
+    }
+    Ok(())
+}
+
+struct Bucket {
+    from: usize,
+    to: usize,
+    least: Value,
+    greatest: Value,
+}
+
+/// Cuts sorted rows; equal keys stay together.
+fn divide(rows: &[(Value, DocBuf)], count: usize, granularity: Option<&str>) -> Vec<Bucket> {
+    let size = ((rows.len() as f64 / count as f64).round() as usize).max(1);
+    let mut out: Vec<Bucket> = Vec::new();
+    let mut from = 0;
+    while from < rows.len() {
+        let last = out.len() + 1 == count;
+        let mut to = if last { rows.len() } else { (from + size).min(rows.len()) };
+        while to < rows.len() && compare_values(&rows[to].0, &rows[to - 1].0).is_eq() {
+            to += 1;
+        }
+        let (mut least, mut greatest) = (rows[from].0.clone(), rows[to - 1].0.clone());
+        if let Some(series) = granularity {
+            least = match out.last() {
+                Some(before) => before.greatest.clone(),
+                None => round(&least, series, false),
+            };
+            greatest = round(&greatest, series, true);
+            while to < rows.len() && compare_values(&rows[to].0, &greatest).is_lt() {
+                to += 1;
+            }
+        }
+        out.push(Bucket { from, to, least, greatest });
+        from = to;
+    }
+    out
+}
+
+/// The preferred numbers of one decade, by series.
+fn series(name: &str) -> Option<Vec<f64>> {
+    Some(match name {
+        "R5" => vec![10.0, 16.0, 25.0, 40.0, 63.0],
+        "R10" => vec![100.0, 125.0, 160.0, 200.0, 250.0, 315.0, 400.0, 500.0, 630.0, 800.0],
+        "R20" => vec![
+            100.0, 112.0, 125.0, 140.0, 160.0, 180.0, 200.0, 224.0, 250.0, 280.0, 315.0, 355.0, 400.0, 450.0,
+            500.0, 560.0, 630.0, 710.0, 800.0, 900.0,
+        ],
+        "R40" => vec![
+            100.0, 106.0, 112.0, 118.0, 125.0, 132.0, 140.0, 150.0, 160.0, 170.0, 180.0, 190.0, 200.0, 212.0,
+            224.0, 236.0, 250.0, 265.0, 280.0, 300.0, 315.0, 335.0, 355.0, 375.0, 400.0, 425.0, 450.0, 475.0,
+            500.0, 530.0, 560.0, 600.0, 630.0, 670.0, 710.0, 750.0, 800.0, 850.0, 900.0, 950.0,
+        ],
+        "R80" => vec![
+            103.0, 109.0, 115.0, 122.0, 128.0, 136.0, 145.0, 155.0, 165.0, 175.0, 185.0, 195.0, 206.0, 218.0,
+            230.0, 243.0, 258.0, 272.0, 290.0, 307.0, 325.0, 345.0, 365.0, 387.0, 412.0, 437.0, 462.0, 487.0,
+            515.0, 545.0, 575.0, 615.0, 650.0, 690.0, 730.0, 775.0, 825.0, 875.0, 925.0, 975.0,
+        ],
+        "1-2-5" => vec![10.0, 20.0, 50.0],
+        "E6" => vec![10.0, 15.0, 22.0, 33.0, 47.0, 68.0],
+        "E12" => vec![10.0, 12.0, 15.0, 18.0, 22.0, 27.0, 33.0, 39.0, 47.0, 56.0, 68.0, 82.0],
+        "E24" => vec![
+            10.0, 11.0, 12.0, 13.0, 15.0, 16.0, 18.0, 20.0, 22.0, 24.0, 27.0, 30.0, 33.0, 36.0, 39.0, 43.0,
+            47.0, 51.0, 56.0, 62.0, 68.0, 75.0, 82.0, 91.0,
+        ],
+        "E48" => e_series(48),
+        "E96" => e_series(96),
+        "E192" => e_series(192),
+        "POWERSOF2" => Vec::new(),
+        _ => return None,
+    })
+}
+
+/// The three-digit E series are the rounded powers of the n-th root of ten.
+fn e_series(n: usize) -> Vec<f64> {
+    let exact = |i: usize| (100.0 * 10f64.powf(i as f64 / n as f64)).round();
+    // 919 is 920 in E192, the one value that was standardised otherwise.
+    (0..n).map(exact).map(|v| if n == 192 && v == 919.0 { 920.0 } else { v }).collect()
+}
+
+/// The next preferred number above (`up`) or below a value, strictly.
+fn round(v: &Value, name: &str, up: bool) -> Value {
+    let x = number::as_f64(v).unwrap_or(0.0);
+    if x == 0.0 {
+        return v.clone();
+    }
+    if name == "POWERSOF2" {
+        let e = x.log2();
+        let e = if up { e.floor() + 1.0 } else { e.ceil() - 1.0 };
+        return Value::Double(2f64.powf(e)).into_integer_like(v);
+    }
+    let Some(series) = series(name) else { return v.clone() };
+    let mut unit = 1.0;
+    while x >= series[0] * unit * 10.0 {
+        unit *= 10.0;
+    }
+    while x < series[0] * unit {
+        unit /= 10.0;
+    }
+    let found = if up {
+        series.iter().map(|s| s * unit).find(|s| *s > x).unwrap_or(series[0] * unit * 10.0)
+    } else {
+        let below = series.iter().rev().map(|s| s * unit).find(|s| *s < x);
+        below.unwrap_or(series[series.len() - 1] * unit / 10.0)
+    };
+    Value::Double(found).into_integer_like(v)
+}
+
+trait IntegerLike {
+    fn into_integer_like(self, model: &Value) -> Value;
+}
+impl IntegerLike for Value {
+    /// A rounded bound has the type of the value when it is whole and that was an integer.
+    fn into_integer_like(self, model: &Value) -> Value {
+        match (number::to_i64_exact(&self), model) {
+            (Some(i), Value::Int32(_)) => number::int_or_long(i),
+            (Some(i), Value::Int64(_)) => Value::Int64(i),
+            (_, Value::Decimal128(_)) => number::to_decimal(&self).map_or(self, Value::Decimal128),
+            _ => self,
+        }
+    }
+}
+
+pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
+    let Value::Document(d) = v else {
+        bail!(40240, "The argument to $bucketAuto must be an object, but found type: {}.", v.type_name());
+    };
+    let (mut by, mut buckets, mut output, mut granularity) = (None, None, None, None);
+    for (option, v) in d.iter() {
+        match option {
+            "groupBy" => {
+                if !matches!(v, Value::Document(_)) && !v.as_str().is_some_and(|s| s.starts_with('$')) {
+                    bail!(
+                        40239,
+                        "The $bucketAuto 'groupBy' field must be defined as a $-prefixed path or an expression object, but found: {}.",
+                        show(v)
+                    );
+                }
+                by = Some(Expression::parse(v, &ctx.scope())?);
+            }
+            "buckets" => buckets = Some(count_of(v)?),
+            "output" => match v {
+                Value::Document(o) => output = Some(parse_output(o, ctx)?),
+                v => bail!(
+                    40244,
+                    "The $bucketAuto 'output' field must be an object, but found type: {}.",
+                    v.type_name()
+                ),
+            },
+            "granularity" => match v {
+                Value::String(s) if series(s).is_some() => granularity = Some(s.clone()),
+                Value::String(s) => bail!(40257, "Unknown rounding granularity '{s}'"),
+                v => bail!(
+                    40261,
+                    "The $bucketAuto 'granularity' field must be a string, but found type: {}.",
+                    v.type_name()
+                ),
+            },
+            other => bail!(40245, "Unrecognized option to $bucketAuto: {other}."),
+        }
+    }
+    let (Some(by), Some(buckets)) = (by, buckets) else {
+        bail!(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified.");
+    };
+    let output = match output {
+        Some(o) => o,
+        None => parse_output(&doc! {"count": {"$sum": 1}}, ctx)?,
+    };
+    one(name, v, BucketAuto { by, buckets, output, granularity })
+}
+
+fn count_of(v: &Value) -> Result<usize> {
+    if !v.is_number() {
+        bail!(
+            40241,
+            "The $bucketAuto 'buckets' field must be a numeric value, but found type: {}.",
+            v.type_name()
+        );
+    }
+    let Some(n) = crate::expression::number::exact_i32(v) else {
+        bail!(
+            40242,
+            "The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {}.",
+            show(v)
+        );
+    };
+    if n <= 0 {
+        bail!(40243, "The $bucketAuto 'buckets' field must be greater than 0, but found: {n}.");
+    }
+    Ok(n as usize)
+}
+
+fn parse_output(o: &Document, ctx: &Context) -> Result<Vec<(String, accumulator::Parsed)>> {
+    let mut out = Vec::new();
+    for (field, v) in o.iter() {
+        check_output_name(field)?;
+        out.push((field.to_string(), accumulator::parse(field, v, &ctx.scope())?));
+    }
+    Ok(out)
+}

@@ -1,0 +1,243 @@
+//! Stages that the host supplies: sources, `$out`, `$merge`. Their arguments are checked as far as they can be without
+//! a catalog.
+
+use crate::expression::{Expression, Vars};
+use crate::pipeline::host::Role;
+use crate::pipeline::{Context, HostStage, Namespace, Run};
+use document::{Doc, DocBuf, Result, Value, bail};
+
+/// A source whose argument the host reads itself.
+pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
+    match (name, v) {
+        ("$collStats", v) if !matches!(v, Value::Document(_)) => {
+            bail!(
+                5447000,
+                "$collStats must take a nested object but found: {name}: {}",
+                crate::expression::parse::show(v)
+            )
+        }
+        ("$indexStats", Value::Document(d)) if d.is_empty() => {}
+        ("$indexStats", _) => bail!(28803, "The $indexStats stage specification must be an empty object"),
+        ("$changeStream", v) if !matches!(v, Value::Document(_)) => {
+            bail!(6188500, "$changeStream stage expects a document as argument")
+        }
+        (_, Value::Document(_)) => {}
+        (_, v) => bail!(
+            TYPE_MISMATCH,
+            "the {name} stage specification must be an object, but found {}",
+            v.type_name()
+        ),
+    }
+    let _ = ctx;
+    Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })
+}
+
+/// `$documents`: an expression that gives an array of documents; run by [`documents_of`].
+pub fn documents(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
+    Expression::parse(v, &ctx.scope())?;
+    if !ctx.namespace.collection.is_empty() && !ctx.namespace.collection.starts_with("$cmd") {
+        bail!(INVALID_NAMESPACE, "'$documents' can only be run with {{aggregate: 1}}");
+    }
+    Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })
+}
+
+/// The documents of a `$documents` stage.
+pub fn documents_of(stage: &HostStage, run: &Run) -> Result<Vec<DocBuf>> {
+    let scope = crate::expression::Variables::with_names(run.names.iter().map(String::as_str));
+    let mut vars: Vars = run.vars.clone();
+    let v = Expression::parse(&stage.spec, &scope)?.eval(Doc::empty(), &mut vars)?;
+    let Some(Value::Array(items)) = v else { bail!(5858203, "an array is expected") };
+    let mut out = Vec::with_capacity(items.len());
+    for item in items {
+        let Value::Document(d) = item else {
+            bail!(
+                40228,
+                "'newRoot' expression  must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'.",
+                crate::expression::parse::show(&item),
+                item.type_name()
+            );
+        };
+        out.push(d.to_doc_buf());
+    }
+    Ok(out)
+}
+
+/// `$out: "collection"` or `{db, coll, timeseries}`.
+pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
+    let namespace = match v {
+        Value::String(s) => Namespace::new(&*ctx.namespace.db, s),
+        Value::Document(d) => {
+            if let Some(bad) = d.keys().find(|k| !["db", "coll", "timeseries"].contains(k)) {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field '$out.{bad}' is an unknown field.");
+            }
+            Namespace::new(required(name, d, "db")?, required(name, d, "coll")?)
+        }
+        v => bail!(16990, "$out only supports a string or object argument, but found {}", v.type_name()),
+    };
+    check_target(name, &namespace)?;
+    Ok(HostStage { name, spec: v.clone(), namespace: Some(namespace), role: Role::Write, join: None })
+}
+
+fn required(name: &str, d: &document::Document, field: &str) -> Result<String> {
+    match d.get(field) {
+        Some(Value::String(s)) => Ok(s.clone()),
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '{name}.{field}' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        ),
+        None => bail!(IDL_FAILED_TO_PARSE, "BSON field '{name}.{field}' is missing but a required field"),
+    }
+}
+
+fn check_target(name: &str, ns: &Namespace) -> Result<()> {
+    if ns.collection.is_empty()
+        || ns.db.is_empty()
+        || ns.collection.contains(['$', '\0'])
+        || ns.collection.starts_with('.')
+    {
+        bail!(INVALID_NAMESPACE, "Invalid {name} target namespace, {ns}");
+    }
+    if ns.collection.starts_with("system.") {
+        let code = if name == "$out" { 17385 } else { 31319 };
+        return Err(document::Error::new(
+            code,
+            format!("Can't {name} to special collection: {}", ns.collection),
+        ));
+    }
+    if matches!(ns.db.as_str(), "local" | "config" | "admin") {
+        let code = if name == "$out" { 31321 } else { 31320 };
+        return Err(document::Error::new(code, format!("Can't {name} to internal database: {}", ns.db)));
+    }
+    Ok(())
+}
+
+const WHEN_MATCHED: [&str; 5] = ["replace", "keepExisting", "merge", "fail", "pipeline"];
+const WHEN_NOT_MATCHED: [&str; 3] = ["insert", "discard", "fail"];
+
+/// `$merge: "collection"` or `{into, on, let, whenMatched, whenNotMatched}`.
+pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
+    let target = match v {
+        Value::String(s) => Value::String(s.clone()),
+        Value::Document(d) => {
+            check_merge(d, ctx)?;
+            match d.get("into") {
+                Some(into) => into.clone(),
+                None => {
+                    bail!(IDL_FAILED_TO_PARSE, "BSON field '$merge.into' is missing but a required field")
+                }
+            }
+        }
+        v => bail!(51182, "$merge only supports a string or object argument, not {}", v.type_name()),
+    };
+    let namespace = match &target {
+        Value::String(s) if s.is_empty() => bail!(5786800, "{{into: \"\"}} must not be empty"),
+        Value::String(s) => Namespace::new(&*ctx.namespace.db, s),
+        Value::Document(d) => {
+            if let Some(bad) = d.keys().find(|k| !["db", "coll"].contains(k)) {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field 'into.{bad}' is an unknown field.");
+            }
+            let db = if d.contains_key("db") { required("into", d, "db")? } else { ctx.namespace.db.clone() };
+            if d.get_present("coll").is_none() {
+                bail!(5786801, "{{into: {{coll: ..}}}} must be given");
+            }
+            Namespace::new(db, required("into", d, "coll")?)
+        }
+        v => bail!(
+            51178,
+            "{name} 'into' field must be either a string or an object, but found {}",
+            v.type_name()
+        ),
+    };
+    check_target(name, &namespace)?;
+    Ok(HostStage { name, spec: v.clone(), namespace: Some(namespace), role: Role::Write, join: None })
+}
+
+fn check_merge(d: &document::Document, ctx: &Context) -> Result<()> {
+    let known = [
+        "into",
+        "on",
+        "let",
+        "whenMatched",
+        "whenNotMatched",
+        "targetCollectionVersion",
+        "allowMergeOnNullishValues",
+    ];
+    if let Some(bad) = d.keys().find(|k| !known.contains(k)) {
+        bail!(IDL_UNKNOWN_FIELD, "BSON field '$merge.{bad}' is an unknown field.");
+    }
+    match d.get("on") {
+        None | Some(Value::String(_)) => {}
+        Some(Value::Array(items)) if items.is_empty() => {
+            bail!(51187, "If explicitly specifying $merge 'on', must include at least one field")
+        }
+        Some(Value::Array(items)) => {
+            let mut seen = std::collections::HashSet::new();
+            for item in items {
+                let Value::String(s) = item else {
+                    bail!(
+                        51134,
+                        "$merge 'on' array elements must be strings, but found {}",
+                        item.type_name()
+                    );
+                };
+                if !seen.insert(s) {
+                    bail!(31465, "Found a duplicate field '{s}'");
+                }
+            }
+        }
+        Some(v) => bail!(
+            51186,
+            "$merge 'on' field  must be either a string or an array of strings, but found {}",
+            v.type_name()
+        ),
+    }
+    let pipeline = match d.get("whenMatched") {
+        None => false,
+        Some(Value::String(s)) if WHEN_MATCHED.contains(&s.as_str()) => s == "pipeline",
+        Some(Value::String(s)) => {
+            bail!(BAD_VALUE, "Enumeration value '{s}' for field 'whenMatched' is not a valid value.")
+        }
+        Some(Value::Array(stages)) => {
+            let mut names: Vec<String> = ctx.scope().names().to_vec();
+            names.push("new".into());
+            if let Some(Value::Document(bound)) = d.get("let") {
+                names.extend(bound.keys().map(str::to_string));
+            }
+            let _ = (stages, names);
+            true
+        }
+        Some(v) => bail!(
+            51191,
+            "$merge 'whenMatched' field  must be either a string or an array, but found {}",
+            v.type_name()
+        ),
+    };
+    match d.get("whenNotMatched") {
+        None => {}
+        Some(Value::String(s)) if WHEN_NOT_MATCHED.contains(&s.as_str()) => {}
+        Some(Value::String(s)) => {
+            bail!(BAD_VALUE, "Enumeration value '{s}' for field 'whenNotMatched' is not a valid value.")
+        }
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '$merge.whenNotMatched' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        ),
+    }
+    match d.get("let") {
+        Some(Value::Document(_)) if !pipeline && d.contains_key("whenMatched") => {
+            bail!(
+                51199,
+                "Cannot use 'let' variables with 'whenMatched: {}' mode",
+                d.get_str("whenMatched").unwrap_or("")
+            )
+        }
+        None | Some(Value::Document(_)) => Ok(()),
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
+            v.type_name()
+        ),
+    }
+}

@@ -1,0 +1,13 @@
+//! One file a stage (or a family).
+
+pub mod bucket;
+pub mod bucket_auto;
+pub mod count;
+pub mod facet;
+pub mod host_stages;
+pub mod matching;
+pub mod project;
+pub mod redact;
+pub mod replace_root;
+pub mod sample;
+pub mod unwind;

@@ -1,0 +1,160 @@
+"""Fixtures: clusters and nodes of the real binaries, started as a user starts them."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import pymongo
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BIN = pathlib.Path(os.environ.get("TESSERA_BIN", ROOT / "target" / "release"))
+MONGOSH = ROOT / "tests" / "mongosh" / "node_modules" / ".bin" / "mongosh"
+
+
+def free_ports(n):
+    """`n` neighbouring ports nobody listens on, below the range from which the kernel takes its own."""
+    import random
+
+    for _ in range(200):
+        base = random.randint(20000, 31000)
+        sockets = []
+        try:
+            for i in range(n):
+                s = socket.socket()
+                sockets.append(s)
+                s.bind(("127.0.0.1", base + i))
+            return base
+        except OSError:
+            continue
+        finally:
+            for s in sockets:
+                s.close()
+    raise RuntimeError("no free ports")
+
+
+class Process:
+    """A child whose output goes to a file; killed at the end of the test whatever happens."""
+
+    def __init__(self, argv, log):
+        self.argv = [str(a) for a in argv]
+        self.log = pathlib.Path(log)
+        self.out = open(self.log, "ab")
+        self.child = subprocess.Popen(self.argv, stdout=self.out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def wait_for(self, what, seconds=20):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for line in self.text().splitlines():
+                if what in line:
+                    return line
+            if self.child.poll() is not None:
+                raise AssertionError(f"{self.argv} ended with {self.child.returncode}:\n{self.text()[-4000:]}")
+            time.sleep(0.01)
+        raise AssertionError(f"{self.argv} never printed {what!r}:\n{self.text()[-4000:]}")
+
+    def stop(self, sig=signal.SIGINT, seconds=15):
+        if self.child.poll() is None:
+            self.child.send_signal(sig)
+            try:
+                self.child.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                self.child.wait()
+                raise AssertionError(f"{self.argv} did not stop within {seconds} s of signal {sig}")
+        self.out.close()
+        return self.child.returncode
+
+    def kill(self):
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+        self.out.close()
+
+
+class Cluster(Process):
+    """`tessera up`; `info` is the JSON line it prints when ready."""
+
+    def __init__(self, directory, *options, port=0):
+        self.directory = pathlib.Path(directory)
+        self.log = self.directory / f"up-{time.monotonic_ns()}.log"
+        super().__init__([BIN / "tessera", "up", "--json", "--port", port, *options], self.log)
+        self.info = json.loads(self.wait_for('"ready":true', 30))
+        self.uri = self.info["uri"]
+        self.clients = []
+
+    def client(self, router=0, **options):
+        uri = self.info["routers"][router] if self.info.get("routers") else self.uri
+        uri = uri if uri.startswith("mongodb://") else f"mongodb://{uri}/"
+        client = pymongo.MongoClient(uri, **options)
+        self.clients.append(client)
+        return client
+
+    def shard(self, index, **options):
+        """A direct connection to a shard's node."""
+        uri = self.info["shards"][index]["uri"]
+        client = pymongo.MongoClient(uri, directConnection=True, **options)
+        self.clients.append(client)
+        return client
+
+    def stop(self, *args, **kwargs):
+        for client in self.clients:
+            client.close()
+        self.clients = []
+        return super().stop(*args, **kwargs)
+
+
+@pytest.fixture
+def workdir():
+    directory = tempfile.mkdtemp(prefix="tessera-test-")
+    yield pathlib.Path(directory)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def processes():
+    """Whatever a test appends is killed when it ends."""
+    started = []
+    yield started
+    for process in started:
+        process.kill()
+
+
+@pytest.fixture
+def up(workdir, processes):
+    """Starts clusters: `up("--shards", 3)`."""
+
+    def start(*options, port=0):
+        cluster = Cluster(workdir, *options, port=port)
+        processes.append(cluster)
+        return cluster
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def mongosh():
+    """Runs a script in mongosh and answers what it printed; fails the test when it fails."""
+    if not MONGOSH.exists():
+        pytest.fail("mongosh is not installed: run `npm ci` in tests/mongosh (the test command does)")
+
+    def run(uri, script, check=True):
+        done = subprocess.run(
+            [str(MONGOSH), uri, "--quiet", "--norc", "--eval", script],
+            capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
+        )
+        text = done.stdout + done.stderr
+        if check:
+            assert done.returncode == 0, text
+        return text
+
+    return run

@@ -8,6 +8,9 @@
 //! ```
 //! A reply is compressed as its request was, and has a checksum if its request had one.
 
+#[cfg(test)]
+mod tests;
+
 use crate::dispatch::{After, Outcome, Sequence, dispatch};
 use crate::operations::Slot;
 use crate::service::Service;

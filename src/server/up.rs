@@ -256,16 +256,15 @@ impl Cluster {
     }
     pub fn ready_json(&self) -> String {
         let uri = |m: &Member| format!("mongodb://{}/", m.address());
-        let shards = self.shards.iter().map(|s| serde_json::json!({ "id": s.name, "uri": uri(s) }));
-        serde_json::json!({
+        let shards = self.shards.iter().map(|s| doc! { "id": s.name.as_str(), "uri": uri(s) });
+        crate::log::to_json(&doc! {
             "ready": true,
             "uri": self.uri(),
             "routers": self.routers.iter().map(uri).collect::<Vec<_>>(),
             "shards": shards.collect::<Vec<_>>(),
             "config": self.config.as_ref().map(uri),
-            "millis": self.millis as u64,
+            "millis": self.millis as i64,
         })
-        .to_string()
     }
     pub fn rotate_logs(&self) {
         for member in self.members() {

@@ -86,6 +86,7 @@ pub struct Service {
     pub profile_levels: Mutex<std::collections::BTreeMap<String, i32>>,
     times: OnceLock<Arc<dyn Times>>,
     end: watch::Sender<Option<i32>>,
+    tasks: Mutex<Vec<tokio::task::AbortHandle>>,
 }
 
 #[derive(Default)]
@@ -109,7 +110,6 @@ pub struct Running {
     pub service: Arc<Service>,
     listeners: Listeners,
     directory: Option<Directory>,
-    checkpoints: tokio::task::JoinHandle<()>,
     ephemeral: bool,
 }
 
@@ -135,9 +135,17 @@ impl Service {
         }
         service.apply_parameters();
         service.warn_at_startup();
-        let checkpoints = tokio::spawn(checkpoint_regularly(service.clone()));
+        for step in crate::commands::STARTUP {
+            step(&service).await.map_err(|error| StartError {
+                id: 20557,
+                message: "DBException in initAndListen, terminating",
+                error,
+                exit_code: 100,
+            })?;
+        }
+        service.spawn(checkpoint_regularly(service.clone()));
         let listeners = bound.serve(&service);
-        Ok(Running { service, listeners, directory, checkpoints, ephemeral })
+        Ok(Running { service, listeners, directory, ephemeral })
     }
 
     /// A node that serves nobody yet; also what tests of single commands use.
@@ -168,6 +176,7 @@ impl Service {
             profile_levels: Mutex::default(),
             times: OnceLock::new(),
             end: watch::Sender::new(None),
+            tasks: Mutex::default(),
             options,
         }
     }
@@ -201,6 +210,14 @@ impl Service {
     /// Authentication and privileges; everything is allowed until users exist.
     pub fn authorize(&self, _context: &Context, _request: &Request<'_>) -> Result<()> {
         Ok(())
+    }
+
+    /// Runs a task that ends with the node, at its next await.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let handle = tokio::spawn(task).abort_handle();
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(handle);
     }
 
     /// Installs the clock of the node; once, before it serves.
@@ -338,7 +355,7 @@ impl Running {
 
     /// Stops: hello tells clients, operations end, connections close, the directory is released. Well below a second.
     pub async fn stop(self) {
-        let Running { service, listeners, directory, checkpoints, ephemeral } = self;
+        let Running { service, listeners, directory, ephemeral } = self;
         service.request_end(0);
         service.topology.quiesce();
         listeners.stop().await;
@@ -351,7 +368,7 @@ impl Running {
         for connection in service.operations.connections() {
             connection.abort();
         }
-        checkpoints.abort();
+        service.tasks.lock().drain(..).for_each(|task| task.abort());
         if let Some(node) = service.node.clone() {
             close_node(&service, node, ephemeral).await;
         }

@@ -15,7 +15,21 @@ pub mod sessions;
 pub mod shutdown;
 pub mod top;
 
-use crate::dispatch::Command;
+use crate::dispatch::{BoxFuture, Command};
+use crate::service::Service;
+use std::sync::Arc;
+
+/// What a room does after the data is open and before clients are served: restore the set's configuration, make the
+/// router, start monitors ([`Service::spawn`]). Run in order; an error ends the start.
+pub type StartupStep = for<'a> fn(&'a Arc<Service>) -> BoxFuture<'a, document::Result<()>>;
+
+/// All start-up steps. A step that does not concern the node's role returns at once.
+pub const STARTUP: &[StartupStep] = &[|service| {
+    Box::pin(async move {
+        service.spawn(sessions::reap_regularly(service.clone()));
+        Ok(())
+    })
+}];
 
 /// All tables. The order does not matter: a name stands in one of them only (a test says so).
 pub const TABLES: &[&[Command]] = &[

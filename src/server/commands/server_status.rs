@@ -164,9 +164,8 @@ fn global_lock(context: &Context) -> Value {
 }
 
 fn sessions(context: &Context) -> Value {
-    let current = context.service.operations.connections();
-    let active = current.iter().filter(|c| c.slot.operation().is_some_and(|o| o.session.is_some()));
-    doc! { "activeSessionsCount": active.count() as i32 }.into()
+    let known = context.service.node.as_ref().map_or(0, |node| node.sessions.len());
+    doc! { "activeSessionsCount": i32::try_from(known).unwrap_or(i32::MAX) }.into()
 }
 
 /// Resident and virtual memory in MiB.

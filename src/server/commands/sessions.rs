@@ -1,18 +1,19 @@
 //! Logical sessions as clients manage them: start, refresh, end, kill.
 //!
-//! A session exists as soon as a client uses its id, so starting one only makes an id up. Refreshing and ending are
-//! accepted for any id.
+//! A session exists as soon as a client uses its id, so starting one only makes an id up and notes it. Refreshing and
+//! ending are accepted for any id. What was written under a session outlives its end, for a late retry.
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::service::Service;
 use document::{Result, Value, bail, codes, doc};
-use node::operation::SessionId;
+use node::operation::{NO_USER, SessionId};
+use std::sync::Arc;
+use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::sync("startSession", Roles::ALL, start).no_auth().stable_api().help("Makes a session."),
-    Command::sync("refreshSessions", Roles::ALL, |_, request, _| ids(request).map(drop))
-        .stable_api()
-        .help("Keeps sessions alive."),
-    Command::sync("endSessions", Roles::ALL, |_, request, _| ids(request).map(drop))
+    Command::sync("refreshSessions", Roles::ALL, refresh).stable_api().help("Keeps sessions alive."),
+    Command::sync("endSessions", Roles::ALL, end)
         .no_auth()
         .stable_api()
         .help("Says that sessions are no longer used."),
@@ -35,9 +36,43 @@ const SESSIONS_MAX: usize = 10_000;
 
 fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let id = uuid::Uuid::new_v4().into_bytes();
+    touch(context, &[SessionId { id, uid: NO_USER }]);
     let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes") as i32;
     reply.fields(&doc! { "id": { "id": Value::uuid(id) }, "timeoutMinutes": minutes });
     Ok(())
+}
+
+fn refresh(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    touch(context, &ids(request)?);
+    Ok(())
+}
+
+/// Puts off the time at which the sessions are forgotten. A router keeps none.
+fn touch(context: &Context, ids: &[SessionId]) {
+    if let Some(node) = &context.service.node {
+        for id in ids {
+            node.sessions.touch(*id, node.now_ms());
+        }
+    }
+}
+
+fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let ids = ids(request)?;
+    if let Some(node) = &context.service.node {
+        ids.iter().for_each(|id| node.sessions.end(id));
+    }
+    Ok(())
+}
+
+/// Forgets sessions that were not used for the session timeout; runs as long as the node does.
+pub async fn reap_regularly(service: Arc<Service>) {
+    let Some(node) = service.node.clone() else { return };
+    let every = Duration::from_millis(service.parameters.int("logicalSessionRefreshMillis").max(1000) as u64);
+    let timeout_ms = service.parameters.int("localLogicalSessionTimeoutMinutes") * 60_000;
+    loop {
+        tokio::time::sleep(every).await;
+        node.sessions.reap(node.now_ms() - timeout_ms);
+    }
 }
 
 /// The session ids in the first field of the command.

@@ -1,0 +1,212 @@
+//! insert, update, delete, findAndModify, bulkWrite: rows over the node's write commands.
+//!
+//! A write answers when its write concern is met; one that cannot be met is a `writeConcernError` beside what was
+//! done, since what was done stays done.
+
+use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::topology::Membership;
+use document::{Document, Error, Result, bail, doc, err};
+use node::Node;
+use std::sync::Arc;
+
+pub const ROWS: &[Command] = &[
+    Command::future("insert", Roles::MONGOD, |c, r, reply| Box::pin(insert(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Inserts documents."),
+    Command::future("update", Roles::MONGOD, |c, r, reply| Box::pin(update(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Updates documents."),
+    Command::future("delete", Roles::MONGOD, |c, r, reply| Box::pin(delete(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Deletes documents."),
+    Command::future("findAndModify", Roles::MONGOD, |c, r, reply| Box::pin(find_and_modify(c, r, reply)))
+        .aliases(&["findandmodify"])
+        .write()
+        .stable_api()
+        .help("Changes or removes one document and returns it."),
+    Command::future("bulkWrite", Roles::MONGOD, |c, r, reply| Box::pin(bulk_write(c, r, reply)))
+        .write()
+        .admin_only()
+        .stable_api()
+        .help("Inserts, updates and deletes in several collections."),
+];
+
+/// The data-bearing half of this process.
+///
+/// # Errors
+/// CommandNotFound where there is none: rows name the roles that have one, so a client does not see it.
+pub fn node(context: &Context) -> Result<&Arc<Node>> {
+    context.service.node.as_ref().ok_or_else(|| err!(COMMAND_NOT_FOUND, "this process holds no data"))
+}
+
+/// Waits as the write concern says, and adds its error where it could not be met.
+pub async fn acknowledge(context: &Context, reply: &mut Reply) -> Result<()> {
+    if let Some(error) = node(context)?.acknowledge(&context.operation).await? {
+        reply.fields(&doc! { "writeConcernError": error });
+    }
+    Ok(())
+}
+
+/// Checks made before a write begins: what its session and its concerns ask of this kind of node.
+fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
+    let operation = &context.operation;
+    let numbered = operation.session.as_ref().is_some_and(|s| s.txn_number.is_some());
+    if numbered && !node(context)?.is_replica_set() {
+        bail!(ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos");
+    }
+    if operation.read_concern.given && request.body.get_document("readConcern").is_some_and(|d| !d.is_empty())
+    {
+        bail!(
+            INVALID_OPTIONS,
+            "Command {} does not support this readConcern :: caused by :: read concern not supported",
+            request.command.name
+        );
+    }
+    Ok(())
+}
+
+/// Ends a write command: its members, the acknowledgement, and the position that a set's member shows.
+async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) -> Result<()> {
+    let fields = match done {
+        Ok(fields) => fields,
+        Err(error) => return Err(labelled(context, error)),
+    };
+    reply.fields(&fields);
+    acknowledge(context, reply).await?;
+    if let Membership::Member(member) = &*context.service.topology.membership() {
+        let last = node(context)?.log.last_optime();
+        let ts = context.operation.committed_ts().unwrap_or(last.ts);
+        let mut times = Document::new();
+        if let Some(id) = member.election_id {
+            times.push("electionId", id);
+        }
+        times.push("opTime", doc! { "ts": document::Timestamp::from_u64(ts), "t": last.term });
+        reply.fields(&times);
+    }
+    Ok(())
+}
+
+/// A retryable write that failed for a passing reason tells the driver that it may be sent again.
+fn labelled(context: &Context, mut error: Error) -> Error {
+    const LABEL: &str = "RetryableWriteError";
+    let may_repeat = error.is(document::error::NOT_PRIMARY | document::error::RETRIABLE)
+        || error.code == document::codes::INTERRUPTED_AT_SHUTDOWN;
+    if context.operation.is_retryable_write() && may_repeat && !error.labels.contains(&LABEL) {
+        error.labels.push(LABEL);
+    }
+    error
+}
+
+async fn insert(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[
+        "documents",
+        "ordered",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "stmtId",
+        "stmtIds",
+        "collectionUUID",
+        "encryptionInformation",
+        "isTimeseriesNamespace",
+    ])?;
+    require(request, "documents")?;
+    admit(context, request)?;
+    let done = node::write::insert::insert(node(context)?, &context.operation, request.node).await;
+    finish(context, reply, done).await
+}
+
+async fn update(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[
+        "updates",
+        "ordered",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "let",
+        "runtimeConstants",
+        "stmtId",
+        "stmtIds",
+        "collectionUUID",
+        "encryptionInformation",
+        "isTimeseriesNamespace",
+    ])?;
+    require(request, "updates")?;
+    admit(context, request)?;
+    let done = node::write::update::update(node(context)?, &context.operation, request.node).await;
+    finish(context, reply, done).await
+}
+
+async fn delete(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[
+        "deletes",
+        "ordered",
+        "bypassDocumentValidation",
+        "let",
+        "runtimeConstants",
+        "stmtId",
+        "stmtIds",
+        "collectionUUID",
+        "encryptionInformation",
+        "isTimeseriesNamespace",
+    ])?;
+    require(request, "deletes")?;
+    admit(context, request)?;
+    let done = node::write::delete::delete(node(context)?, &context.operation, request.node).await;
+    finish(context, reply, done).await
+}
+
+async fn find_and_modify(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[
+        "query",
+        "sort",
+        "remove",
+        "update",
+        "new",
+        "fields",
+        "projection",
+        "upsert",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "arrayFilters",
+        "hint",
+        "collation",
+        "let",
+        "runtimeConstants",
+        "stmtId",
+        "collectionUUID",
+        "encryptionInformation",
+        "sampleId",
+        "maxTimeMS",
+    ])?;
+    admit(context, request)?;
+    let done =
+        node::write::find_and_modify::find_and_modify(node(context)?, &context.operation, request.node).await;
+    finish(context, reply, done).await
+}
+
+async fn bulk_write(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[
+        "ops",
+        "nsInfo",
+        "errorsOnly",
+        "ordered",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "let",
+        "cursor",
+        "stmtId",
+        "stmtIds",
+    ])?;
+    require(request, "ops")?;
+    require(request, "nsInfo")?;
+    admit(context, request)?;
+    let done = node::write::bulk_write::bulk_write(node(context)?, &context.operation, request.node).await;
+    finish(context, reply, done).await
+}
+
+/// Refuses a command without its list of statements.
+fn require(request: &Request<'_>, field: &str) -> Result<()> {
+    if request.has_documents(field) { Ok(()) } else { Err(request.missing(field)) }
+}

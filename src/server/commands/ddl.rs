@@ -1,0 +1,249 @@
+//! The catalog commands: rows over `node::ddl`.
+
+use super::crud::{acknowledge, node};
+use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use document::{Document, Result, Value, bail, doc};
+use node::ddl;
+
+pub const ROWS: &[Command] = &[
+    Command::future("create", Roles::MONGOD, |c, r, reply| Box::pin(create(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Creates a collection or view."),
+    Command::future("drop", Roles::MONGOD, |c, r, reply| Box::pin(drop_collection(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Drops a collection or view."),
+    Command::future("dropDatabase", Roles::MONGOD, |c, r, reply| Box::pin(drop_database(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Drops a database."),
+    Command::future("renameCollection", Roles::MONGOD, |c, r, reply| Box::pin(rename(c, r, reply)))
+        .write()
+        .admin_only()
+        .help("Renames a collection."),
+    Command::future("collMod", Roles::MONGOD, |c, r, reply| Box::pin(coll_mod(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Changes the options of a collection or index."),
+    Command::future("createIndexes", Roles::MONGOD, |c, r, reply| Box::pin(create_indexes(c, r, reply)))
+        .write()
+        .stable_api()
+        .help("Creates indexes."),
+    Command::future("dropIndexes", Roles::MONGOD, |c, r, reply| Box::pin(drop_indexes(c, r, reply)))
+        .aliases(&["deleteIndexes"])
+        .write()
+        .stable_api()
+        .help("Drops indexes."),
+    Command::future("convertToCapped", Roles::MONGOD, |c, r, reply| Box::pin(convert_to_capped(c, r, reply)))
+        .write()
+        .help("Makes a collection capped."),
+    Command::future("cloneCollectionAsCapped", Roles::MONGOD, |c, r, reply| Box::pin(clone_as_capped(c, r, reply)))
+        .write()
+        .help("Copies a collection into a new capped one."),
+    Command::future("emptycapped", Roles::MONGOD, |c, r, reply| Box::pin(empty_capped(c, r, reply)))
+        .write()
+        .test_only()
+        .help("Removes all documents of a capped collection."),
+    Command::future("reIndex", Roles::STANDALONE, |c, r, reply| Box::pin(re_index(c, r, reply)))
+        .write()
+        .help("Rebuilds the indexes of a collection."),
+    Command::future("compact", Roles::MONGOD, |c, r, reply| Box::pin(compact(c, r, reply)))
+        .help("Gives space back; there is none to give."),
+    Command::future("listCollections", Roles::MONGOD, |c, r, reply| Box::pin(list_collections(c, r, reply)))
+        .read()
+        .stable_api()
+        .help("The collections and views of a database."),
+    Command::future("listDatabases", Roles::MONGOD, |c, r, reply| Box::pin(list_databases(c, r, reply)))
+        .read()
+        .admin_only()
+        .stable_api()
+        .help("The databases."),
+    Command::future("listIndexes", Roles::MONGOD, |c, r, reply| Box::pin(list_indexes(c, r, reply)))
+        .read()
+        .stable_api()
+        .help("The indexes of a collection."),
+    Command::future("dbStats", Roles::MONGOD, |c, r, reply| Box::pin(db_stats(c, r, reply)))
+        .aliases(&["dbstats"])
+        .read()
+        .help("Sizes of a database."),
+    Command::future("collStats", Roles::MONGOD, |c, r, reply| Box::pin(coll_stats(c, r, reply)))
+        .aliases(&["collstats"])
+        .read()
+        .help("Sizes of a collection."),
+    Command::future("dataSize", Roles::MONGOD, |c, r, reply| Box::pin(data_size(c, r, reply)))
+        .aliases(&["datasize"])
+        .read()
+        .help("Bytes of a collection or of a range of it."),
+    Command::future("validate", Roles::MONGOD, |c, r, reply| Box::pin(validate(c, r, reply)))
+        .read()
+        .help("Checks that records and indexes agree."),
+];
+
+/// Ends a catalog change: its members, then the acknowledgement.
+async fn finish(context: &Context, reply: &mut Reply, fields: Document) -> Result<()> {
+    reply.fields(&fields);
+    acknowledge(context, reply).await
+}
+
+async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let done = ddl::collections::create(node(context)?, &context.operation, request.node).await?;
+    finish(context, reply, done).await
+}
+
+async fn drop_collection(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["collectionUUID"])?;
+    let done = ddl::collections::drop(node(context)?, &context.operation, request.node).await?;
+    finish(context, reply, done).await
+}
+
+async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    if request.target().as_i64() != Some(1) && request.target().as_f64() != Some(1.0) {
+        bail!(5255100, "Have to pass 1 as 'dropDatabase' parameter");
+    }
+    let done = ddl::collections::drop_database(node(context)?, &context.operation, request.node).await?;
+    finish(context, reply, done).await
+}
+
+async fn rename(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["to", "dropTarget", "stayTemp", "collectionUUID"])?;
+    let done = ddl::rename::rename_collection(node(context)?, &context.operation, request.node).await?;
+    finish(context, reply, done).await
+}
+
+async fn coll_mod(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let done = ddl::collections::coll_mod(node(context)?, &context.operation, request.node).await?;
+    finish(context, reply, done).await
+}
+
+async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["indexes", "ignoreUnknownIndexOptions", "commitQuorum", "collectionUUID"])?;
+    if !request.has_documents("indexes") {
+        return Err(request.missing("indexes"));
+    }
+    if request.get("commitQuorum").is_some() && !node(context)?.is_replica_set() {
+        bail!(BAD_VALUE, "Standalones can't specify commitQuorum");
+    }
+    let done = ddl::indexes::create_indexes(node(context)?, &context.operation, request.node).await?;
+    finish(context, reply, done).await
+}
+
+async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["index", "collectionUUID"])?;
+    let done = ddl::indexes::drop_indexes(node(context)?, &context.operation, request.node).await?;
+    finish(context, reply, done).await
+}
+
+async fn convert_to_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["size"])?;
+    let size = request.integer("size")?.unwrap_or(0);
+    let ns = request.namespace()?;
+    ddl::capped::convert(node(context)?, &context.operation, &ns, size).await?;
+    finish(context, reply, Document::new()).await
+}
+
+async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["toCollection", "size", "temp"])?;
+    let size = request.integer("size")?.unwrap_or(0);
+    let Some(to) = request.string("toCollection")? else { return Err(request.missing("toCollection")) };
+    node::request::check_collection_name(request.db, to)?;
+    let (from, to) = (request.namespace()?, format!("{}.{to}", request.db));
+    ddl::capped::clone_as(node(context)?, &context.operation, &from, &to, size).await?;
+    finish(context, reply, Document::new()).await
+}
+
+async fn empty_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    ddl::capped::empty(node(context)?, &context.operation, &request.namespace()?).await?;
+    finish(context, reply, Document::new()).await
+}
+
+/// Index trees are rebuilt from the records at every start and hold nothing else, so there is nothing to repair.
+async fn re_index(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    let node = node(context)?;
+    let slot = node.namespaces.slot(&request.namespace()?);
+    let indexes = ddl::list::list_indexes(&context.operation, &slot).await?;
+    let n = indexes.len() as i32;
+    reply.fields(&doc! { "nIndexesWas": n, "nIndexes": n, "indexes": indexes });
+    Ok(())
+}
+
+async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["force", "freeSpaceTargetMB", "dryRun"])?;
+    let slot = node(context)?.namespaces.slot(&request.namespace()?);
+    ddl::list::list_indexes(&context.operation, &slot).await?;
+    reply.fields(&doc! { "bytesFreed": 0i64 });
+    Ok(())
+}
+
+/// A reply that is a cursor with everything in its first batch.
+fn whole_cursor(ns: &str, items: Vec<Document>) -> Document {
+    let items: Vec<Value> = items.into_iter().map(Value::from).collect();
+    doc! { "cursor": { "id": 0i64, "ns": ns, "firstBatch": Value::Array(items) } }
+}
+
+async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[
+        "filter",
+        "nameOnly",
+        "authorizedCollections",
+        "cursor",
+        "includePendingDrops",
+        "bucketUuid",
+    ])?;
+    request.document("cursor")?;
+    let items = ddl::list::list_collections(node(context)?, request.node)?;
+    reply.fields(&whole_cursor(&format!("{}.$cmd.listCollections", request.db), items));
+    Ok(())
+}
+
+async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["filter", "nameOnly", "authorizedDatabases"])?;
+    reply.fields(&ddl::list::list_databases(node(context)?, request.node)?);
+    Ok(())
+}
+
+async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["cursor", "includeBuildUUIDs", "includeIndexBuildInfo", "isTimeseriesNamespace"])?;
+    request.document("cursor")?;
+    let ns = request.namespace()?;
+    let slot = node(context)?.namespaces.slot(&ns);
+    let items = ddl::list::list_indexes(&context.operation, &slot).await?;
+    reply.fields(&whole_cursor(&ns, items));
+    Ok(())
+}
+
+async fn db_stats(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["scale", "freeStorage"])?;
+    reply.fields(&ddl::statistics::db_stats(node(context)?, request.node)?);
+    Ok(())
+}
+
+async fn coll_stats(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["scale", "verbose", "waitForLock", "numericOnly"])?;
+    reply.fields(&ddl::statistics::coll_stats(node(context)?, &context.operation, request.node).await?);
+    Ok(())
+}
+
+async fn data_size(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["keyPattern", "min", "max", "estimate"])?;
+    reply.fields(&ddl::statistics::data_size(node(context)?, &context.operation, request.node).await?);
+    Ok(())
+}
+
+async fn validate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[
+        "full",
+        "repair",
+        "metadata",
+        "checkBSONConformance",
+        "background",
+        "fixMultikey",
+        "enforceFastCount",
+        "collHash",
+    ])?;
+    reply.fields(&ddl::validate::validate(node(context)?, &context.operation, request.node).await?);
+    Ok(())
+}

@@ -1,1 +1,65 @@
-fn main() {}
+//! Benchmarks as ratios measured in the same run: each figure stands beside what a bare server of the same runtime does
+//! with messages of the same sizes, or beside the CPU time the server process spent.
+//!
+//! ```text
+//! bench [--seconds 5] [--documents 500000] [CASE ...]     all cases, or: ready points bulk journal move
+//! bench echo-server | log-server DIR | sink-server        what the cases start for comparison; prints its port
+//! ```
+//!
+//! The binaries measured are those beside this one (build them in release mode).
+
+mod bulk;
+mod journal;
+mod migration;
+mod points;
+mod process;
+mod ready;
+mod servers;
+mod traffic;
+
+use std::time::Duration;
+
+/// What the command line asks for.
+pub struct Settings {
+    pub seconds: Duration,
+    pub documents: usize,
+}
+
+#[tokio::main]
+async fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("echo-server") => return servers::echo().await,
+        Some("log-server") => return servers::log(args.get(1).map_or(".", String::as_str)).await,
+        Some("sink-server") => return servers::sink().await,
+        _ => {}
+    }
+    let mut settings = Settings { seconds: Duration::from_secs(5), documents: 500_000 };
+    let mut cases = Vec::new();
+    let mut rest = args.into_iter();
+    while let Some(arg) = rest.next() {
+        let mut number =
+            || rest.next().and_then(|v| v.parse::<u64>().ok()).expect("a number follows the option");
+        match arg.as_str() {
+            "--seconds" => settings.seconds = Duration::from_secs(number()),
+            "--documents" => settings.documents = number() as usize,
+            case => cases.push(case.to_string()),
+        }
+    }
+    let wanted = |case: &str| cases.is_empty() || cases.iter().any(|c| c == case);
+    if wanted("ready") {
+        ready::run();
+    }
+    if wanted("points") {
+        points::run(&settings).await;
+    }
+    if wanted("bulk") {
+        bulk::run(&settings).await;
+    }
+    if wanted("journal") {
+        journal::run(&settings).await;
+    }
+    if wanted("move") {
+        migration::run(&settings).await;
+    }
+}

@@ -1,0 +1,187 @@
+//! Point operations over 16 connections, on one node and through a router, beside an echo server in the same run.
+
+use crate::Settings;
+use crate::process::Server;
+use crate::traffic::{Client, Rate, drive, frame, write_document};
+use document::DocWriter;
+use std::time::Duration;
+
+const CONNECTIONS: usize = 16;
+const DOCUMENTS: u64 = 10_000;
+
+/// A cluster of separate processes: config server, one shard, one router.
+pub struct Cluster {
+    pub router: Server,
+    pub shards: Vec<Server>,
+    _config: Server,
+}
+
+impl Cluster {
+    pub async fn start(shards: usize) -> Cluster {
+        let config = Server::real("mongod", &["--configsvr", "--replSet", "cfg"]);
+        initiate(&config).await;
+        let servers: Vec<Server> = (0..shards)
+            .map(|i| {
+                Server::real(
+                    "mongod",
+                    &[
+                        "--shardsvr",
+                        "--replSet",
+                        &format!("s{i}"),
+                        "--setParameter",
+                        "orphanCleanupDelaySecs=0",
+                    ],
+                )
+            })
+            .collect();
+        for s in &servers {
+            initiate(s).await;
+        }
+        let router = Server::real("mongos", &["--configdb", &format!("cfg/{}", config.address())]);
+        let mut client = Client::connect(&router.address()).await;
+        for (i, s) in servers.iter().enumerate() {
+            client.command("admin", |w| w.string("addShard", &format!("s{i}/{}", s.address()))).await;
+        }
+        client.command("admin", |w| w.i32("balancerStop", 1)).await;
+        Cluster { router, shards: servers, _config: config }
+    }
+}
+
+async fn initiate(server: &Server) {
+    let mut client = Client::connect(&server.address()).await;
+    client.command("admin", |w| w.document_with("replSetInitiate", |_| {})).await;
+    loop {
+        let hello = client.command("admin", |w| w.i32("hello", 1)).await;
+        if hello.get("isWritablePrimary").is_some_and(|v| v.truthy()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn load(address: &str) {
+    let mut client = Client::connect(address).await;
+    for batch in 0..DOCUMENTS / 1000 {
+        let insert = |w: &mut DocWriter<'_>| {
+            w.string("insert", "c");
+            w.array_with("documents", |w| {
+                for i in 0..1000 {
+                    w.with_index(i, |w, name| {
+                        w.document_with(name, |w| write_document(w, batch * 1000 + i as u64))
+                    });
+                }
+            });
+        };
+        client.command("bench", insert).await;
+    }
+}
+
+fn find(n: u64, out: &mut Vec<u8>) {
+    *out = frame("bench", |w| {
+        w.string("find", "c");
+        w.document_with("filter", |w| w.i64("_id", (n.wrapping_mul(7919) % DOCUMENTS) as i64));
+        w.i32("limit", 1);
+        w.bool("singleBatch", true);
+    });
+}
+fn increment(n: u64, out: &mut Vec<u8>) {
+    *out = frame("bench", |w| {
+        w.string("update", "c");
+        w.array_with("updates", |w| {
+            w.document_with("0", |w| {
+                w.document_with("q", |w| w.i64("_id", (n.wrapping_mul(7919) % DOCUMENTS) as i64));
+                w.document_with("u", |w| w.document_with("$inc", |w| w.i32("n", 1)));
+            });
+        });
+        w.document_with("writeConcern", |w| w.i32("w", 1));
+    });
+}
+fn insert_one(n: u64, out: &mut Vec<u8>) {
+    *out = frame("bench", |w| {
+        w.string("insert", "c");
+        w.array_with("documents", |w| w.document_with("0", |w| write_document(w, DOCUMENTS + n)));
+        w.document_with("writeConcern", |w| w.i32("w", 1));
+    });
+}
+
+type Frame = fn(u64, &mut Vec<u8>);
+
+pub async fn run(settings: &Settings) {
+    println!("## point operations, {CONNECTIONS} connections, {} s each", settings.seconds.as_secs());
+    let echo = Server::own(&["echo-server"]);
+    let node = Server::real("mongod", &[]);
+    load(&node.address()).await;
+    let cases: [(&str, Frame, [f64; 2]); 3] = [
+        ("find by _id", find, [65.0, 35.0]),
+        ("$inc by _id", increment, [50.0, 0.0]),
+        ("insertOne", insert_one, [55.0, 0.0]),
+    ];
+    for (name, make, goals) in cases {
+        compare(&format!("{name}, one node"), &echo, &node, &[&node], make, settings.seconds, goals[0]).await;
+    }
+    drop(node);
+    let cluster = Cluster::start(1).await;
+    load(&cluster.router.address()).await;
+    for (name, make, goals) in cases {
+        let counted = [&cluster.router, &cluster.shards[0]];
+        compare(
+            &format!("{name}, router and shard"),
+            &echo,
+            &cluster.router,
+            &counted,
+            make,
+            settings.seconds,
+            goals[1],
+        )
+        .await;
+    }
+}
+
+/// Measures echo, server, echo, server, echo: the machine's drift falls on both alike.
+async fn compare(
+    name: &str,
+    echo: &Server,
+    target: &Server,
+    counted: &[&Server],
+    make: Frame,
+    time: Duration,
+    goal: f64,
+) {
+    let mut probe = Client::connect(&target.address()).await;
+    let mut sample = Vec::new();
+    make(u64::MAX / 2, &mut sample);
+    let reply_size = probe.call(&sample).await.len() as u32;
+    let sized = move |n: u64, out: &mut Vec<u8>| {
+        make(n, out);
+        out[4..8].copy_from_slice(&reply_size.to_le_bytes());
+    };
+    let slice = time / 4;
+    let (mut echoed, mut served) = (Vec::new(), Vec::new());
+    let (mut echo_cpu, mut server_cpu) = (0.0, 0.0);
+    let offset = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    for _ in 0..4 {
+        let before = echo.usage().cpu_us;
+        echoed.push(drive(&echo.address(), CONNECTIONS, slice, sized).await);
+        echo_cpu += echo.usage().cpu_us - before;
+        let before: f64 = counted.iter().map(|s| s.usage().cpu_us).sum();
+        let base = offset.load(std::sync::atomic::Ordering::Relaxed);
+        let rate = drive(&target.address(), CONNECTIONS, slice, move |n, out| make(base + n, out)).await;
+        offset.fetch_add(rate.requests + 1000, std::sync::atomic::Ordering::Relaxed);
+        served.push(rate);
+        server_cpu += counted.iter().map(|s| s.usage().cpu_us).sum::<f64>() - before;
+    }
+    let total = |rates: &[Rate]| {
+        let requests: u64 = rates.iter().map(|r| r.requests).sum();
+        Rate { requests, seconds: rates.iter().map(|r| r.seconds).sum() }
+    };
+    let (e, s) = (total(&echoed), total(&served));
+    println!(
+        "{name}: {:.0} % of echo ({:.0} of {:.0} requests/s){}; CPU {:.1} us a request, echo {:.1} us",
+        100.0 * s.per_second() / e.per_second(),
+        s.per_second(),
+        e.per_second(),
+        if goal > 0.0 { format!("; goal {goal:.0} %") } else { String::new() },
+        server_cpu / s.requests as f64,
+        echo_cpu / e.requests as f64
+    );
+}

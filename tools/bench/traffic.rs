@@ -1,0 +1,129 @@
+//! A driver-like client without a driver's costs: prepared frames out, replies in, many connections at once.
+
+use document::{DocBuf, DocWriter, ObjectId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// One connection, one request at a time.
+pub struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    pub async fn connect(address: &str) -> Client {
+        let stream = TcpStream::connect(address).await.expect("connect");
+        stream.set_nodelay(true).expect("nodelay");
+        Client { stream, buffer: Vec::with_capacity(64 * 1024) }
+    }
+    /// Sends a frame and reads the whole reply, header included.
+    pub async fn call(&mut self, frame: &[u8]) -> &[u8] {
+        self.stream.write_all(frame).await.expect("send");
+        self.buffer.clear();
+        loop {
+            if self.buffer.len() >= 4 {
+                let length = u32::from_le_bytes(self.buffer[..4].try_into().expect("four bytes")) as usize;
+                if self.buffer.len() >= length {
+                    return &self.buffer;
+                }
+            }
+            let n = self.stream.read_buf(&mut self.buffer).await.expect("receive");
+            assert!(n > 0, "the server closed the connection");
+        }
+    }
+    /// Runs a command and asserts that it succeeded.
+    pub async fn command(&mut self, db: &str, command: impl FnOnce(&mut DocWriter<'_>)) -> DocBuf {
+        let frame = frame(db, command);
+        let reply = self.call(&frame).await;
+        let body = DocBuf::from_validated(reply[21..].to_vec());
+        assert!(body.get("ok").is_some_and(|ok| ok.truthy()), "{body:?}");
+        assert!(body.get("writeErrors").is_none(), "{body:?}");
+        body
+    }
+}
+
+/// An OP_MSG frame of one command.
+pub fn frame(db: &str, command: impl FnOnce(&mut DocWriter<'_>)) -> Vec<u8> {
+    let mut out = vec![0; 21];
+    DocWriter::write(&mut out, |w| {
+        command(w);
+        w.string("$db", db);
+    });
+    let length = out.len() as u32;
+    out[..4].copy_from_slice(&length.to_le_bytes());
+    out[4..8].copy_from_slice(&1u32.to_le_bytes());
+    out[12..16].copy_from_slice(&2013u32.to_le_bytes());
+    out
+}
+
+/// A document of 20 fields and about 1 KB; `n` is a counter.
+pub fn write_document(w: &mut DocWriter<'_>, id: u64) {
+    w.i64("_id", id as i64);
+    w.i32("n", 0);
+    w.object_id("owner", ObjectId([7; 12]));
+    w.double("score", id as f64 / 3.0);
+    w.bool("active", id.is_multiple_of(2));
+    w.i32("group", (id % 1000) as i32);
+    for i in 0..14 {
+        w.string(
+            &format!("field{i:02}"),
+            &format!("{:0>48}", id.wrapping_mul(2_654_435_761).wrapping_add(i)),
+        );
+    }
+}
+
+/// What many connections achieved together.
+#[derive(Clone, Copy)]
+pub struct Rate {
+    pub requests: u64,
+    pub seconds: f64,
+}
+impl Rate {
+    pub fn per_second(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+}
+
+/// Keeps `connections` busy for `time`; `next` makes the frame of the n-th request.
+pub async fn drive(
+    address: &str,
+    connections: usize,
+    time: Duration,
+    next: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
+) -> Rate {
+    let (next, counter) = (Arc::new(next), Arc::new(AtomicU64::new(0)));
+    let started = Instant::now();
+    let mut tasks = Vec::new();
+    for _ in 0..connections {
+        let (next, counter, address) = (next.clone(), counter.clone(), address.to_string());
+        tasks.push(tokio::spawn(async move {
+            let mut client = Client::connect(&address).await;
+            let (mut frame, mut done) = (Vec::new(), 0u64);
+            while started.elapsed() < time {
+                let n = counter.fetch_add(1, Ordering::Relaxed);
+                frame.clear();
+                next(n, &mut frame);
+                let reply = client.call(&frame).await;
+                if done == 0 {
+                    check(reply);
+                }
+                done += 1;
+            }
+            done
+        }));
+    }
+    let mut requests = 0;
+    for task in tasks {
+        requests += task.await.expect("a connection failed");
+    }
+    Rate { requests, seconds: started.elapsed().as_secs_f64() }
+}
+
+/// A benchmark of errors measures nothing: the first reply of each connection is looked at.
+fn check(reply: &[u8]) {
+    let body = DocBuf::from_validated(reply[21..].to_vec());
+    assert!(body.get("ok").is_none_or(|ok| ok.truthy()) && body.get("writeErrors").is_none(), "{body:?}");
+}

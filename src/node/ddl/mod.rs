@@ -3,6 +3,7 @@
 //! Every change takes the namespace's intent lock exclusively, then runs as one commit, whose log entry is what
 //! replay applies. What is refused is refused before anything changed.
 
+pub mod capped;
 pub mod collections;
 pub mod indexes;
 pub mod list;

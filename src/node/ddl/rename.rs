@@ -3,6 +3,7 @@
 use super::LOCK_WAIT;
 use crate::{Node, Operation, Request, log_failed};
 use document::{Document, Result, Value, bail, doc, err};
+use storage::Collection;
 use storage::entry::{Draft, EntryParts, Op};
 use storage::log::Class;
 use storage::split_namespace;
@@ -34,17 +35,22 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
     Ok(Document::new())
 }
 
-/// Renames a collection, with its UUID, or the one given. The target goes when `drop_target` says so.
+/// Renames a collection, which keeps its UUID. The target goes when `drop_target` says so.
 ///
 /// # Errors
 /// NamespaceNotFound (26), NamespaceExists (48), CommandNotSupportedOnView (166).
-pub async fn rename(
+pub async fn rename(node: &Node, op: &Operation, from: &str, to: &str, drop_target: bool) -> Result<()> {
+    rename_checked(node, op, from, to, drop_target, |_| Ok(())).await
+}
+
+/// As [`rename`], if `check` accepts the target as it stands at the moment of the change.
+pub(super) async fn rename_checked(
     node: &Node,
     op: &Operation,
     from: &str,
     to: &str,
     drop_target: bool,
-    _uuid: Option<[u8; 16]>,
+    check: impl Fn(Option<&Collection>) -> Result<()>,
 ) -> Result<()> {
     let (source, target) = (node.namespaces.slot(from), node.namespaces.slot(to));
     let (first, second) = if from < to { (&source, &target) } else { (&target, &source) };
@@ -67,6 +73,7 @@ pub async fn rename(
         if t.view.is_some() || (t.collection.is_some() && !drop_target) {
             bail!(NAMESPACE_EXISTS, "target namespace exists");
         }
+        check(t.collection.as_ref())?;
         let dropped = t.uninstall();
         let Some(mut c) = s.uninstall() else { return Ok(()) };
         let mut o = doc! { "renameCollection": from, "to": to, "stayTemp": false };

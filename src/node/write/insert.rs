@@ -2,6 +2,7 @@
 
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
+use crate::session::Checkout;
 use crate::{Node, Operation, Request};
 use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp, ValueRef, bail};
 use std::borrow::Cow;
@@ -51,6 +52,19 @@ pub async fn insert_documents(
     flags: Flags,
 ) -> Result<Outcome> {
     let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    insert_numbered(node, op, slot, documents, flags, checkout.as_ref(), |i| statement_id(op, i)).await
+}
+
+/// As [`insert_documents`], under a session that is checked out already; `statement` numbers the documents.
+pub(super) async fn insert_numbered(
+    node: &Node,
+    op: &Operation,
+    slot: &crate::namespace::Slot,
+    documents: &[Doc<'_>],
+    flags: Flags,
+    checkout: Option<&Checkout>,
+    statement: impl Fn(usize) -> i32,
+) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let mut next = 0;
     while next < documents.len() {
@@ -61,8 +75,8 @@ pub async fn insert_documents(
             while next < documents.len() {
                 let index = next;
                 next += 1;
-                let stmt = statement_id(op, index);
-                let done = match executed_before(checkout.as_ref(), stmt) {
+                let stmt = statement(index);
+                let done = match executed_before(checkout, stmt) {
                     Ok(Some(_)) => {
                         outcome.retried.push(stmt);
                         Ok(())

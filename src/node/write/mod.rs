@@ -1,5 +1,6 @@
 //! Changing data: the commit ([`unit`]) and the write commands over it.
 
+pub mod bulk_write;
 pub mod delete;
 pub mod extras;
 pub mod find_and_modify;

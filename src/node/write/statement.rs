@@ -2,7 +2,7 @@
 
 use crate::operation::Operation;
 use crate::session::Checkout;
-use document::{Doc, Document, Error, Result, Value, ValueRef, bail, doc};
+use document::{Doc, Document, Error, Result, Value, ValueRef, bail, codes, doc};
 use protocol::session::{EntryTime, Statement};
 
 /// The largest document a user may store, in bytes.
@@ -17,26 +17,17 @@ pub struct Outcome {
     pub modified: i64,
     pub upserted: Vec<Document>,
     pub errors: Vec<Document>,
+    pub first_error: Option<Error>,
     pub retried: Vec<i32>,
 }
 
 impl Outcome {
     pub fn fail(&mut self, index: usize, error: &Error) {
         let mut e = doc! { "index": index as i32, "code": error.code };
-        if let Some(info) = &error.info {
-            // A duplicate key's pattern and value stand beside the code; everything else goes under errInfo.
-            if error.code == document::codes::DUPLICATE_KEY {
-                for (name, value) in info.iter() {
-                    e.push(name, value.clone());
-                }
-            } else if error.code == document::codes::DOCUMENT_VALIDATION_FAILURE {
-                e.push("errInfo", info.get("errInfo").cloned().unwrap_or(Value::Document((**info).clone())));
-            } else {
-                e.push("errInfo", (**info).clone());
-            }
-        }
+        error_details(error, &mut e);
         e.push("errmsg", error.message.as_str());
         self.errors.push(e);
+        self.first_error.get_or_insert_with(|| error.clone());
     }
     /// The reply's members, without `ok`.
     pub fn reply(self, updates: bool) -> Document {
@@ -57,12 +48,25 @@ impl Outcome {
     }
 }
 
+/// Adds what an error carries beside its code and text, where the real server puts it in a statement's error.
+pub fn error_details(error: &Error, e: &mut Document) {
+    let Some(info) = &error.info else { return };
+    match error.code {
+        // A duplicate key's pattern and value stand beside the code.
+        codes::DUPLICATE_KEY => info.iter().for_each(|(name, value)| e.push(name, value.clone())),
+        codes::DOCUMENT_VALIDATION_FAILURE => {
+            e.push("errInfo", info.get("errInfo").cloned().unwrap_or(Value::Document((**info).clone())));
+        }
+        _ => e.push("errInfo", (**info).clone()),
+    }
+}
+
 /// Whether an error ends the whole command rather than one statement: the node cannot go on, or must not.
 pub fn ends_command(error: &Error) -> bool {
     use document::error::{INTERRUPTION, NOT_PRIMARY};
     error.is(INTERRUPTION | NOT_PRIMARY)
-        || error.code == document::codes::LOG_WRITE_FAILED
-        || error.code == document::codes::COLLECTION_UUID_MISMATCH
+        || error.code == codes::LOG_WRITE_FAILED
+        || error.code == codes::COLLECTION_UUID_MISMATCH
 }
 /// Whether an error ends an ordered *and* an unordered command's remaining statements: the router must target anew.
 pub fn is_stale(error: &Error) -> bool {

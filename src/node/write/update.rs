@@ -152,7 +152,8 @@ impl UpdateStatement {
     }
 }
 
-fn done_before(node: &Node, at: protocol::session::EntryTime) -> Result<Done> {
+/// What an update did that was executed before, from its log entry.
+pub fn done_before(node: &Node, at: protocol::session::EntryTime) -> Result<Done> {
     let entry = node.entry_at(at)?;
     Ok(match entry.doc().get_str("op") {
         Some("i") => Done {

@@ -38,9 +38,11 @@ pub const ROWS: &[Command] = &[
     Command::future("convertToCapped", Roles::MONGOD, |c, r, reply| Box::pin(convert_to_capped(c, r, reply)))
         .write()
         .help("Makes a collection capped."),
-    Command::future("cloneCollectionAsCapped", Roles::MONGOD, |c, r, reply| Box::pin(clone_as_capped(c, r, reply)))
-        .write()
-        .help("Copies a collection into a new capped one."),
+    Command::future("cloneCollectionAsCapped", Roles::MONGOD, |c, r, reply| {
+        Box::pin(clone_as_capped(c, r, reply))
+    })
+    .write()
+    .help("Copies a collection into a new capped one."),
     Command::future("emptycapped", Roles::MONGOD, |c, r, reply| Box::pin(empty_capped(c, r, reply)))
         .write()
         .test_only()

@@ -1,7 +1,9 @@
 //! The commands: one file each (or a family), its rows in `ROWS`, its table named here.
 
 pub mod connection_status;
+pub mod crud;
 pub mod current_op;
+pub mod ddl;
 pub mod fail_point;
 pub mod fsync;
 pub mod hello;
@@ -34,7 +36,9 @@ pub const STARTUP: &[StartupStep] = &[|service| {
 /// All tables. The order does not matter: a name stands in one of them only (a test says so).
 pub const TABLES: &[&[Command]] = &[
     connection_status::ROWS,
+    crud::ROWS,
     current_op::ROWS,
+    ddl::ROWS,
     fail_point::ROWS,
     fsync::ROWS,
     hello::ROWS,

@@ -1,0 +1,148 @@
+//! Making a capped copy of a collection, and turning a collection into one.
+//!
+//! The copy is made of a snapshot, oldest document first, so that what does not fit falls out at the old end. The copy
+//! takes the collection's name only if, under the latches of the rename, the collection is still what the snapshot was:
+//! a document written meanwhile would be lost. Otherwise the copy is made anew.
+
+use super::collections::create_collection;
+use super::collections::drop_collection;
+use super::rename::rename_checked;
+use crate::write::unit::Origin;
+use crate::{Node, Operation};
+use document::{Result, bail, codes, doc, err};
+use std::ops::Bound;
+use storage::{Collection, CollectionSnapshot, CollectionView, split_namespace};
+
+/// How often a copy is made anew because its source has changed.
+const COPIES_MAX: usize = 20;
+/// Documents copied in one commit.
+const SLICE: usize = 200;
+
+/// Copies `from` into the new capped collection `to`.
+///
+/// # Errors
+/// NamespaceNotFound (26), NamespaceExists (48), InvalidOptions (72) for a size that is none.
+pub async fn clone_as(node: &Node, op: &Operation, from: &str, to: &str, size: i64) -> Result<()> {
+    if size < 1 {
+        bail!(INVALID_OPTIONS, "Capped collection size must be greater than zero");
+    }
+    let snapshot = snapshot_of(node, op, from).await?;
+    let target = node.namespaces.slot(to);
+    if target.read_unchecked().collection.is_some() {
+        bail!(
+            NAMESPACE_EXISTS,
+            "cloneCollectionAsCapped failed - destination collection {to} already exists"
+        );
+    }
+    create_collection(node, op, to, doc! { "capped": true, "size": size }, None).await?;
+    copy(node, op, &snapshot, to).await
+}
+
+/// Replaces a collection by a capped one with the same documents.
+pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result<()> {
+    let (db, name) = split_namespace(ns);
+    if size < 1 {
+        bail!(INVALID_OPTIONS, "Capped collection size must be greater than zero");
+    }
+    for _ in 0..COPIES_MAX {
+        let snapshot = snapshot_of(node, op, ns).await?;
+        let temporary = format!("{db}.tmp{:08x}.convertToCapped.{name}", node.next_operation_id());
+        create_collection(node, op, &temporary, doc! { "capped": true, "size": size }, None).await?;
+        copy(node, op, &snapshot, &temporary).await?;
+        let unchanged = |target: Option<&Collection>| {
+            let now = target
+                .map(|c| c.snapshot())
+                .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "source collection {ns} does not exist"))?;
+            let mut changes = storage::tree::difference(
+                snapshot.record_tree(),
+                now.record_tree(),
+                Bound::Unbounded,
+                Bound::Unbounded,
+            );
+            match changes.next() {
+                None => Ok(()),
+                Some(_) => bail!(WRITE_CONFLICT, "the collection changed while it was copied"),
+            }
+        };
+        match rename_checked(node, op, &temporary, ns, true, unchanged).await {
+            Err(e) if e.code == codes::WRITE_CONFLICT => {
+                drop_collection(node, op, &temporary, false).await?;
+            }
+            done => return done,
+        }
+    }
+    bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the collection {ns} kept changing while it was copied")
+}
+
+/// Removes every document of a capped collection.
+pub async fn empty(node: &Node, op: &Operation, ns: &str) -> Result<()> {
+    let slot = node.namespaces.slot(ns);
+    if !slot.read(op, |s| Ok(s.capped.is_some())).await? {
+        bail!(ILLEGAL_OPERATION, "Cannot truncate a non-capped collection: {ns}");
+    }
+    loop {
+        let (left, _) = node
+            .write(op, &slot, |unit| {
+                for _ in 0..SLICE {
+                    let oldest = unit.existing()?.records().first().map(|(record, _)| record);
+                    match oldest {
+                        Some(record) => unit.delete(record, Origin::default())?,
+                        None => return Ok(false),
+                    };
+                }
+                Ok(true)
+            })
+            .await?;
+        if !left {
+            return Ok(());
+        }
+        op.check_interrupt()?;
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn snapshot_of(node: &Node, op: &Operation, ns: &str) -> Result<CollectionSnapshot> {
+    node.namespaces
+        .slot(ns)
+        .read(op, |s| {
+            if s.view.is_some() {
+                bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "cannot copy the view {ns}");
+            }
+            s.collection
+                .as_ref()
+                .map(|c| c.snapshot())
+                .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "source collection {ns} does not exist"))
+        })
+        .await
+}
+
+async fn copy(node: &Node, op: &Operation, from: &CollectionSnapshot, to: &str) -> Result<()> {
+    let target = node.namespaces.slot(to);
+    let mut after = None;
+    loop {
+        op.check_interrupt()?;
+        let (last, _) = node
+            .write(op, &target, |unit| {
+                let mut records = from.records();
+                let mut next = match after {
+                    None => records.first(),
+                    Some(record) => records.seek(record + 1),
+                };
+                let mut last = None;
+                for _ in 0..SLICE {
+                    let Some((record, document)) = next else { break };
+                    unit.insert(document, Origin::default())?;
+                    unit.trim_capped()?;
+                    last = Some(record);
+                    next = records.next();
+                }
+                Ok(last)
+            })
+            .await?;
+        if last.is_none() {
+            return Ok(());
+        }
+        after = last;
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,295 @@
+//! bulkWrite: inserts, updates and deletes in several collections by one command.
+//!
+//! ```text
+//! {bulkWrite: 1, ops: [{insert: 0, document} | {update: 0, filter, updateMods, ..} | {delete: 0, filter, ..}, ..],
+//!  nsInfo: [{ns}, ..], ordered, errorsOnly, let, cursor: {batchSize}}
+//! ```
+//! The number in an operation is the place of its namespace in `nsInfo`. Each operation is a statement of its own; the
+//! reply is a cursor over one document for each, in order, and sums.
+
+use super::delete::{self, DeleteStatement};
+use super::insert::{Flags, insert_numbered};
+use super::statement::*;
+use super::update::{self, UpdateStatement};
+use crate::namespace::Slot;
+use crate::session::Checkout;
+use crate::{Node, Operation, Request};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
+use std::sync::Arc;
+
+/// Runs a `bulkWrite` command; answers the reply's members without `ok`.
+///
+/// # Errors
+/// Those that end the whole command; an operation's own error stands in its document.
+pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    node.check_write_concern(op)?;
+    let namespaces = namespaces(node, request)?;
+    let operations: Vec<Doc<'_>> = request.documents("ops").collect();
+    check_batch(operations.len())?;
+    for (index, raw) in operations.iter().enumerate() {
+        check_operation(*raw, index, namespaces.len())?;
+    }
+    let bulk = Bulk {
+        node,
+        op,
+        variables: crate::read::command_variables(node, request.body)?,
+        flags: Flags {
+            ordered: true,
+            keep_empty_timestamps: request.body.get_bool("bypassEmptyTsReplacement").unwrap_or(false),
+            bypass_validation: request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy()),
+            from_migrate: false,
+        },
+    };
+    let errors_only = request.body.get("errorsOnly").is_some_and(|v| v.truthy());
+    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let mut sums = Sums::default();
+    for (index, raw) in operations.iter().enumerate() {
+        op.check_interrupt()?;
+        let done = bulk.run(&namespaces, *raw, index, checkout.as_ref(), &mut sums).await;
+        match done {
+            Ok(item) if errors_only => drop(item),
+            Ok(item) => sums.items.push(item),
+            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) => {
+                sums.errors += 1;
+                sums.items.push(failed(index, &e));
+                if ordered(request.body) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(sums.reply())
+}
+
+struct Bulk<'a> {
+    node: &'a Node,
+    op: &'a Operation,
+    variables: Document,
+    flags: Flags,
+}
+
+#[derive(Default)]
+struct Sums {
+    items: Vec<Document>,
+    errors: i32,
+    inserted: i64,
+    matched: i64,
+    modified: i64,
+    upserted: i64,
+    deleted: i64,
+    retried: Vec<i32>,
+}
+
+impl Sums {
+    fn reply(self) -> Document {
+        let items: Vec<Value> = self.items.into_iter().map(Value::from).collect();
+        let mut reply = doc! {
+            "cursor": { "id": 0i64, "firstBatch": Value::Array(items), "ns": "admin.$cmd.bulkWrite" },
+            "nErrors": self.errors, "nInserted": self.inserted as i32, "nMatched": self.matched as i32,
+            "nModified": self.modified as i32, "nUpserted": self.upserted as i32, "nDeleted": self.deleted as i32,
+        };
+        if !self.retried.is_empty() {
+            let retried = self.retried.into_iter().map(Value::Int32).collect();
+            reply.push("retriedStmtIds", Value::Array(retried));
+        }
+        reply
+    }
+}
+
+/// The slots of `nsInfo`, in its order.
+fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Arc<Slot>>> {
+    let mut slots = Vec::new();
+    for info in request.documents("nsInfo") {
+        for e in info.iter() {
+            let known = ["ns", "collectionUUID", "encryptionInformation", "shardVersion", "databaseVersion"];
+            if !known.contains(&e.name()) && e.name() != "isTimeseriesNamespace" {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field 'bulkWrite.nsInfo.{}' is an unknown field.", e.name());
+            }
+        }
+        let Some(ns) = info.get_str("ns") else {
+            bail!(IDL_FAILED_TO_PARSE, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
+        };
+        let (db, collection) = storage::split_namespace(ns);
+        crate::request::check_collection_name(db, collection)?;
+        check_writable(ns)?;
+        let slot = node.namespaces.slot(ns);
+        check_uuid(info, &slot)?;
+        slots.push(slot);
+    }
+    Ok(slots)
+}
+
+/// Refuses an operation of an unknown kind or on a namespace that is not in `nsInfo`.
+fn check_operation(raw: Doc<'_>, index: usize, namespaces: usize) -> Result<()> {
+    let first = raw.iter().next();
+    let kind = first.as_ref().map_or("", |e| e.name());
+    if !matches!(kind, "insert" | "update" | "delete") {
+        bail!(FAILED_TO_PARSE, "BSON field 'bulkWrite.ops.{index}' must begin with insert, update or delete");
+    }
+    match first.and_then(|e| e.value().as_i64()) {
+        Some(n) if usize::try_from(n).is_ok_and(|n| n < namespaces) => Ok(()),
+        _ => bail!(BAD_VALUE, "BulkWrite ops entry {raw:?} has an invalid nsInfo index."),
+    }
+}
+
+fn failed(index: usize, error: &Error) -> Document {
+    let mut item =
+        doc! { "ok": 0.0, "idx": index as i32, "code": error.code, "errmsg": error.message.as_str() };
+    error_details(error, &mut item);
+    item.push("n", 0);
+    item
+}
+
+impl Bulk<'_> {
+    async fn run(
+        &self,
+        namespaces: &[Arc<Slot>],
+        raw: Doc<'_>,
+        index: usize,
+        checkout: Option<&Checkout>,
+        sums: &mut Sums,
+    ) -> Result<Document> {
+        let Some(first) = raw.iter().next() else { bail!(FAILED_TO_PARSE, "an empty operation") };
+        // Both were checked before the first operation ran.
+        let slot = first.value().as_i64().and_then(|n| namespaces.get(usize::try_from(n).ok()?));
+        let slot = slot.ok_or_else(|| err!(BAD_VALUE, "no such nsInfo"))?;
+        let stmt = statement_id(self.op, index);
+        match first.name() {
+            "insert" => self.insert(slot, raw, index, stmt, checkout, sums).await,
+            "update" => self.update(slot, raw, index, stmt, checkout, sums).await,
+            _ => self.delete(slot, raw, index, stmt, checkout, sums).await,
+        }
+    }
+
+    async fn insert(
+        &self,
+        slot: &Slot,
+        raw: Doc<'_>,
+        index: usize,
+        stmt: i32,
+        checkout: Option<&Checkout>,
+        sums: &mut Sums,
+    ) -> Result<Document> {
+        known(raw, "insert", &["insert", "document"])?;
+        let Some(document) = raw.get_document("document") else {
+            bail!(IDL_FAILED_TO_PARSE, "BSON field 'bulkWrite.ops.document' is missing but a required field")
+        };
+        let outcome =
+            insert_numbered(self.node, self.op, slot, &[document], self.flags, checkout, |_| stmt).await?;
+        if let Some(error) = outcome.first_error {
+            return Err(error);
+        }
+        sums.retried.extend(outcome.retried);
+        sums.inserted += 1;
+        Ok(doc! { "ok": 1.0, "idx": index as i32, "n": 1 })
+    }
+
+    async fn update(
+        &self,
+        slot: &Slot,
+        raw: Doc<'_>,
+        index: usize,
+        stmt: i32,
+        checkout: Option<&Checkout>,
+        sums: &mut Sums,
+    ) -> Result<Document> {
+        let done = match executed_before(checkout, stmt)? {
+            Some(at) => {
+                sums.retried.push(stmt);
+                update::done_before(self.node, at)?
+            }
+            None => {
+                let renamed = as_statement(raw, "update", UPDATE_NAMES)?;
+                let s = UpdateStatement::parse(self.node, renamed.doc(), &self.variables)?;
+                if s.multi && self.op.is_retryable_write() {
+                    bail!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true");
+                }
+                update::run(self.node, self.op, slot, &s, stmt, self.flags.bypass_validation).await?
+            }
+        };
+        sums.matched += done.matched;
+        sums.modified += done.modified;
+        let n = done.matched + done.upserted.is_some() as i64;
+        let mut item =
+            doc! { "ok": 1.0, "idx": index as i32, "n": n as i32, "nModified": done.modified as i32 };
+        if let Some(id) = done.upserted {
+            sums.upserted += 1;
+            item.push("upserted", doc! { "_id": id });
+        }
+        Ok(item)
+    }
+
+    async fn delete(
+        &self,
+        slot: &Slot,
+        raw: Doc<'_>,
+        index: usize,
+        stmt: i32,
+        checkout: Option<&Checkout>,
+        sums: &mut Sums,
+    ) -> Result<Document> {
+        let n = match executed_before(checkout, stmt)? {
+            Some(_) => {
+                sums.retried.push(stmt);
+                1
+            }
+            None => {
+                let renamed = as_statement(raw, "delete", DELETE_NAMES)?;
+                let s = DeleteStatement::parse(self.node, renamed.doc(), &self.variables)?;
+                if !s.one && self.op.is_retryable_write() {
+                    bail!(INVALID_OPTIONS, "Cannot use retryable writes with limit=0");
+                }
+                delete::run(self.node, self.op, slot, &s, stmt).await?
+            }
+        };
+        sums.deleted += n;
+        Ok(doc! { "ok": 1.0, "idx": index as i32, "n": n as i32 })
+    }
+}
+
+/// Fields of an operation with the names they have in a statement of the single command.
+const UPDATE_NAMES: &[(&str, &str)] = &[
+    ("filter", "q"),
+    ("updateMods", "u"),
+    ("multi", "multi"),
+    ("upsert", "upsert"),
+    ("arrayFilters", "arrayFilters"),
+    ("hint", "hint"),
+    ("collation", "collation"),
+    ("constants", "c"),
+    ("sort", "sort"),
+    ("upsertSupplied", "upsertSupplied"),
+    ("sampleId", "sampleId"),
+];
+const DELETE_NAMES: &[(&str, &str)] =
+    &[("filter", "q"), ("hint", "hint"), ("collation", "collation"), ("multi", ""), ("sampleId", "sampleId")];
+
+/// The statement of `update` or `delete` that an operation means.
+fn as_statement(raw: Doc<'_>, kind: &str, names: &[(&str, &str)]) -> Result<DocBuf> {
+    let mut allowed: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+    allowed.push(kind);
+    known(raw, kind, &allowed)?;
+    Ok(DocWriter::build(|w| {
+        for e in raw.iter().skip(1) {
+            if let Some((_, name)) = names.iter().find(|(n, _)| *n == e.name())
+                && !name.is_empty()
+                && e.value() != ValueRef::Null
+            {
+                w.value(name, e.value());
+            }
+        }
+        if kind == "delete" {
+            w.i32("limit", if raw.get("multi").is_some_and(|v| v.truthy()) { 0 } else { 1 });
+        }
+    }))
+}
+
+fn known(raw: Doc<'_>, kind: &str, names: &[&str]) -> Result<()> {
+    match raw.iter().find(|e| !names.contains(&e.name())) {
+        Some(e) => {
+            bail!(IDL_UNKNOWN_FIELD, "BSON field 'bulkWrite.ops.{kind}.{}' is an unknown field.", e.name())
+        }
+        None => Ok(()),
+    }
+}

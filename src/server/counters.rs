@@ -98,6 +98,7 @@ pub struct Counters {
     pub writes: Latency,
     pub commands: Latency,
     pub unknown: Counter,
+    pub top: crate::commands::top::Top,
     per_command: Vec<PerCommand>,
 }
 
@@ -112,6 +113,7 @@ impl Counters {
             writes: Latency::default(),
             commands: Latency::default(),
             unknown: Counter::default(),
+            top: crate::commands::top::Top::default(),
             per_command: lookup.rows().iter().map(|_| PerCommand::default()).collect(),
         }
     }

@@ -81,7 +81,7 @@ pub struct Service {
     pub started: Instant,
     pub started_at: i64,
     /// fsync with lock: how many locks are held.
-    pub fsync_locks: AtomicI64,
+    pub fsync_locks: watch::Sender<i64>,
     /// Profile levels by database; absent means the one of the options.
     pub profile_levels: Mutex<std::collections::BTreeMap<String, i32>>,
     times: OnceLock<Arc<dyn Times>>,
@@ -172,7 +172,7 @@ impl Service {
             port,
             started: Instant::now(),
             started_at: now_millis(),
-            fsync_locks: AtomicI64::new(0),
+            fsync_locks: watch::Sender::new(0),
             profile_levels: Mutex::default(),
             times: OnceLock::new(),
             end: watch::Sender::new(None),
@@ -201,6 +201,10 @@ impl Service {
     /// A node of a set that was not initiated yet shows only what is local to it.
     pub fn is_readable(&self) -> bool {
         *self.topology.membership() != Membership::Uninitiated
+    }
+    /// `fsync` with lock is in force.
+    pub fn is_locked(&self) -> bool {
+        *self.fsync_locks.borrow() > 0
     }
     /// The error of a write on a node that is no primary.
     pub fn not_primary(&self) -> Error {

@@ -2,36 +2,66 @@
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use document::{Result, bail, doc};
-use std::sync::atomic::Ordering;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("fsync", Roles::ALL, fsync).admin_only().help("Makes everything written so far durable."),
+    Command::future("fsync", Roles::ALL, |c, r, reply| Box::pin(fsync(c, r, reply)))
+        .admin_only()
+        .help("Makes everything written so far durable."),
     Command::sync("fsyncUnlock", Roles::ALL, unlock).admin_only().help("Undoes an fsync with lock."),
     Command::sync("profile", Roles::ALL, profile).help("The profiling level of a database."),
 ];
 
-fn fsync(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    if request.get("lock").is_some_and(|v| v.truthy()) {
-        let locks = context.service.fsync_locks.fetch_add(1, Ordering::SeqCst) + 1;
-        reply.fields(&doc! {
-            "info": "now locked against writes, use db.fsyncUnlock() to unlock",
-            "lockCount": locks,
-            "seeAlso": "http://dochub.mongodb.org/core/fsynccommand",
-        });
+/// Writes wait while a lock is held (the dispatcher makes them); the data is on disk when this answers.
+async fn fsync(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let service = &context.service;
+    let lock = request.get("lock").is_some_and(|v| v.truthy());
+    if lock {
+        service.fsync_locks.send_modify(|locks| *locks += 1);
+    }
+    if let Some(node) = &service.node {
+        let durable = context.operation.interruptible(node.log.wait_durable(node.log.appended())).await;
+        if let Err(error) = durable.and_then(|r| r.map_err(node::log_failed)) {
+            if lock {
+                service.fsync_locks.send_modify(|locks| *locks -= 1);
+            }
+            return Err(error);
+        }
+    }
+    if !lock {
+        reply.fields(&doc! { "numFiles": 1 });
         return Ok(());
     }
-    reply.fields(&doc! { "numFiles": 1 });
+    let locks = *service.fsync_locks.borrow();
+    reply.fields(&doc! {
+        "info": "now locked against writes, use db.fsyncUnlock() to unlock",
+        "lockCount": locks,
+        "seeAlso": "http://dochub.mongodb.org/core/fsynccommand",
+    });
     Ok(())
 }
 
 fn unlock(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let locks = &context.service.fsync_locks;
-    let before = locks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| (n > 0).then(|| n - 1));
-    match before {
-        Ok(n) => reply.fields(&doc! { "info": "fsyncUnlock completed", "lockCount": n - 1 }),
-        Err(_) => bail!(ILLEGAL_OPERATION, "fsyncUnlock called when not locked"),
+    let mut left = None;
+    context.service.fsync_locks.send_if_modified(|locks| {
+        if *locks == 0 {
+            return false;
+        }
+        *locks -= 1;
+        left = Some(*locks);
+        true
+    });
+    match left {
+        Some(n) => reply.fields(&doc! { "info": "fsyncUnlock completed", "lockCount": n }),
+        None => bail!(ILLEGAL_OPERATION, "fsyncUnlock called when not locked"),
     }
     Ok(())
+}
+
+/// Waits while the node is locked against writes.
+pub async fn wait_unlocked(context: &Context) -> Result<()> {
+    let mut locks = context.service.fsync_locks.subscribe();
+    // The sender lives as long as the service, so waiting can only end by an unlock.
+    context.operation.interruptible(locks.wait_for(|locks| *locks == 0)).await.map(drop)
 }
 
 fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

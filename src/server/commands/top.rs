@@ -1,32 +1,112 @@
-//! `top`: time spent by namespace. Times by namespace are not kept yet, so the table holds the totals of the node.
+//! `top`: time spent by namespace since the node started.
 
-use crate::counters::Counter;
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
-use document::{Document, Result, doc};
+use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
+use document::{Doc, Document, Result, doc};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::time::Duration;
 
 pub const ROWS: &[Command] =
     &[Command::sync("top", Roles::MONGOD, run).admin_only().help("Time spent by namespace.")];
 
+/// The kinds of use, in the order in which `top` shows them.
+const USES: [&str; 9] =
+    ["total", "readLock", "writeLock", "queries", "getmore", "insert", "update", "remove", "commands"];
+
+#[derive(Clone, Copy, Default)]
+struct Use {
+    micros: i64,
+    count: i64,
+}
+
+type Uses = [Use; USES.len()];
+
+/// Namespaces kept; beyond that new ones are not counted, so that names made up by clients cannot fill the memory.
+const NAMESPACES_MAX: usize = 100_000;
+
+/// The table: by database, then by collection, so that a lookup needs no joined name.
+#[derive(Default)]
+pub struct Top(Mutex<HashMap<String, HashMap<String, Uses>>>);
+
+impl Top {
+    /// Adds one finished read or write command.
+    pub fn record(&self, command: &Command, body: Doc<'_>, elapsed: Duration) {
+        let name = match command.name {
+            "getMore" => body.get_str("collection"),
+            _ => body.iter().next().and_then(|e| e.value().as_str()),
+        };
+        let (Some(db), Some(collection)) = (body.get_str("$db"), name) else { return };
+        let mut table = self.0.lock();
+        if !table.contains_key(db) && table.len() < NAMESPACES_MAX {
+            table.insert(db.to_string(), HashMap::new());
+        }
+        let Some(collections) = table.get_mut(db) else { return };
+        if !collections.contains_key(collection) && collections.len() < NAMESPACES_MAX {
+            collections.insert(collection.to_string(), Uses::default());
+        }
+        let Some(uses) = collections.get_mut(collection) else { return };
+        let lock = if command.kind == Kind::Write { 2 } else { 1 };
+        for at in [0, lock, use_of(command.name)] {
+            uses[at].micros += elapsed.as_micros() as i64;
+            uses[at].count += 1;
+        }
+    }
+
+    /// `{namespace: {total: {time, count}, ...}}`, times in microseconds, by name.
+    fn to_document(&self) -> Document {
+        let table = self.0.lock();
+        let all = table
+            .iter()
+            .flat_map(|(db, collections)| collections.iter().map(move |(c, u)| (format!("{db}.{c}"), *u)));
+        let mut rows: Vec<(String, Uses)> = all.collect();
+        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        rows.into_iter().map(|(ns, uses)| (ns, describe(&uses).into())).collect()
+    }
+}
+
+/// Where in [`USES`] a command counts, beside the total and its lock.
+fn use_of(command: &str) -> usize {
+    match command {
+        "find" => 3,
+        "getMore" => 4,
+        "insert" => 5,
+        "update" => 6,
+        "delete" => 7,
+        _ => 8,
+    }
+}
+
+fn describe(uses: &Uses) -> Document {
+    let mut d = Document::new();
+    for (name, one) in USES.iter().zip(uses) {
+        d.push(*name, doc! { "time": one.micros, "count": one.count });
+    }
+    d
+}
+
 fn run(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let c = &context.service.counters;
-    let entry = |time: &Counter, count: &Counter| doc! { "time": time.get(), "count": count.get() };
-    let none = || doc! { "time": 0i64, "count": 0i64 };
-    let counted = |count: &Counter| doc! { "time": 0i64, "count": count.get() };
-    let total = doc! {
-        "total": { "time": c.reads.micros.get() + c.writes.micros.get(),
-                   "count": c.reads.operations.get() + c.writes.operations.get() },
-        "readLock": entry(&c.reads.micros, &c.reads.operations),
-        "writeLock": entry(&c.writes.micros, &c.writes.operations),
-        "queries": counted(&c.operations.query),
-        "getmore": counted(&c.operations.getmore),
-        "insert": counted(&c.operations.insert),
-        "update": counted(&c.operations.update),
-        "remove": counted(&c.operations.delete),
-        "commands": none(),
-    };
-    let mut totals = Document::new();
-    totals.push("note", "all times in microseconds");
-    totals.push("admin.$cmd", total);
+    let mut totals = doc! { "note": "all times in microseconds" };
+    totals.0.extend(context.service.counters.top.to_document());
     reply.fields(&doc! { "totals": totals });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_counts_in_its_total_its_lock_and_its_kind() {
+        let top = Top::default();
+        let find = Command::sync("find", Roles::ALL, |_, _, _| Ok(())).read();
+        let body = doc! {"find": "c", "$db": "d"}.to_doc_buf();
+        top.record(&find, body.doc(), Duration::from_micros(5));
+        top.record(&find, body.doc(), Duration::from_micros(7));
+        let d = top.to_document();
+        let ns = d.get_document("d.c").unwrap();
+        for name in ["total", "readLock", "queries"] {
+            assert_eq!(ns.get_document(name), Some(&doc! {"time": 12i64, "count": 2i64}), "{name}");
+        }
+        assert_eq!(ns.get_path("writeLock.count").and_then(|v| v.as_i64()), Some(0));
+    }
 }

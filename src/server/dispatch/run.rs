@@ -72,6 +72,9 @@ pub async fn dispatch(
     }
     let elapsed = started.elapsed();
     service.counters.command_finished(command, elapsed);
+    if command.kind != Kind::Other {
+        service.counters.top.record(command, body, elapsed);
+    }
     service.log_if_slow(&context, command, body, elapsed, failed, reply.len());
     finish(service, reply, Some(&context))
 }
@@ -92,6 +95,9 @@ async fn run(
     let node = node::request::Request { db, body, sequences };
     let request = Request { command, name, node, exhaust_allowed, comment: generic.comment };
     check_row(context, &request, &generic)?;
+    if command.kind == Kind::Write && context.service.is_locked() {
+        crate::commands::fsync::wait_unlocked(context).await?;
+    }
     crate::commands::fail_point::before(context, &request, reply).await?;
     if reply.after == After::Vanish {
         return Ok(());

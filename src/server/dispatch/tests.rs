@@ -267,3 +267,20 @@ async fn a_handler_that_panics_is_answered_and_costs_only_its_connection() {
     run(&mut node.connect().await, doc! {"buildInfo": 1}).await.unwrap();
     node.running.stop().await;
 }
+
+#[tokio::test]
+async fn fsync_with_lock_is_undone_once_for_each_lock() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    for locks in 1..=2i64 {
+        let reply = run(&mut c, doc! {"fsync": 1, "lock": true}).await.unwrap();
+        assert_eq!(reply.get_i64("lockCount"), Some(locks));
+    }
+    assert!(node.running.service.is_locked());
+    for left in [1, 0] {
+        assert_eq!(run(&mut c, doc! {"fsyncUnlock": 1}).await.unwrap().get_i64("lockCount"), Some(left));
+    }
+    assert_eq!(run(&mut c, doc! {"fsyncUnlock": 1}).await.unwrap_err().code, 20);
+    assert_eq!(run(&mut c, doc! {"fsync": 1}).await.unwrap().get_i64("numFiles"), Some(1));
+    node.running.stop().await;
+}

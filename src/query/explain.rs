@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn stages_nest_as_the_real_server_prints_them() {
-        let filter = Matcher::parse(doc! {"a": 5, "b": {"$gt": 1}}.to_doc_buf().doc(), &ParseContext::at(0)).unwrap();
+        let filter =
+            Matcher::parse(doc! {"a": 5, "b": {"$gt": 1}}.to_doc_buf().doc(), &ParseContext::at(0)).unwrap();
         let sort = SortSpec::parse(doc! {"c": 1}.to_doc_buf().doc()).unwrap();
         let indexes = [IndexInfo { name: "a_1".into(), key: doc! {"a": 1}, ..IndexInfo::default() }];
         let plan = plan(&Request { sort: Some(&sort), ..Request::new(&filter, &indexes) }).unwrap();
@@ -126,6 +127,9 @@ mod tests {
         assert_eq!(out.get_str("stage"), Some("SORT"));
         assert_eq!(out.get_i64("limitAmount"), Some(3));
         assert_eq!(out.get_path("inputStage.filter"), Some(&Value::from(doc! {"b": {"$gt": 1}})));
-        assert_eq!(out.get_path("inputStage.inputStage.indexBounds"), Some(&Value::from(doc! {"a": ["[5, 5]"]})));
+        assert_eq!(
+            out.get_path("inputStage.inputStage.indexBounds"),
+            Some(&Value::from(doc! {"a": ["[5, 5]"]}))
+        );
     }
 }

@@ -165,10 +165,27 @@ impl Node {
                 other => flat.push(other),
             }
         }
+        flat.sort_by(Node::order);
         match flat.len() {
             0 => Node::True,
             1 => flat.remove(0),
             _ => Node::And(flat),
+        }
+    }
+    /// The order in which the real server evaluates siblings: by operator, then by path. The last array crossed decides what a positional
+    /// `$` means, so the order can be seen.
+    pub fn order(&self, other: &Node) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+    fn rank(&self) -> (u8, &str) {
+        match self {
+            Node::And(_) => (0, ""),
+            Node::Or(_) => (1, ""),
+            Node::Leaf(leaf) => (leaf.test.rank(), &leaf.path.text),
+            Node::Not(_) => (20, ""),
+            Node::Nor(_) => (21, ""),
+            Node::True | Node::False => (23, ""),
+            Node::Expr(_) | Node::Schema(_) | Node::SampleRate { .. } => (24, ""),
         }
     }
     /// The node's conjuncts: its children if it is a conjunction, else itself.
@@ -177,6 +194,26 @@ impl Node {
             Node::And(children) => children,
             Node::True => &[],
             other => std::slice::from_ref(other),
+        }
+    }
+}
+
+impl Test {
+    fn rank(&self) -> u8 {
+        match self {
+            Test::ElemMatchObject(_) => 2,
+            Test::ElemMatchValue(_) => 3,
+            Test::Size(_) => 4,
+            Test::Compare(Comparison::Eq, _) => 5,
+            Test::Compare(Comparison::Lte, _) => 6,
+            Test::Compare(Comparison::Lt, _) => 7,
+            Test::Compare(Comparison::Gt, _) => 8,
+            Test::Compare(Comparison::Gte, _) => 9,
+            Test::Regex(_) => 10,
+            Test::Exists => 12,
+            Test::In(_) => 13,
+            Test::Other(_) => 14,
+            Test::Type(_) => 22,
         }
     }
 }

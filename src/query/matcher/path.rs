@@ -62,8 +62,7 @@ pub enum LeafArrays {
 /// Finds a field without decoding the fields before it.
 #[inline]
 pub fn find<'d>(doc: Doc<'d>, name: &str) -> Option<Element<'d>> {
-    let name = name.as_bytes();
-    doc.iter().find(|e| e.name_bytes() == name)
+    doc.element(name)
 }
 
 /// The document or array an element holds, as a document.
@@ -111,7 +110,7 @@ fn walk_array<'d>(
         let position = outer.or(Some(i));
         let found = match rest {
             [] => visit(Some(item), position)?,
-            _ => walk_item(item, i, rest, leaf, position, visit)?,
+            _ => walk_item(item, i, rest, leaf, outer, visit)?,
         };
         if found {
             return Ok(true);
@@ -126,19 +125,20 @@ fn walk_item<'d>(
     i: usize,
     rest: &[Part],
     leaf: LeafArrays,
-    position: Option<usize>,
+    outer: Option<usize>,
     visit: &mut Visit<'_, 'd>,
 ) -> Result<bool> {
     let here = rest[0].index == Some(i);
-    if item.tag() == DOCUMENT && walk(inner(&item), rest, leaf, position, visit)? {
+    if item.tag() == DOCUMENT && walk(inner(&item), rest, leaf, outer.or(Some(i)), visit)? {
         return Ok(true);
     }
     if !here {
         return Ok(false);
     }
+    // A position written in the path is no position found.
     match (rest.len(), item.tag()) {
-        (1, _) => visit(Some(item), position),
-        (_, DOCUMENT | ARRAY) => walk(inner(&item), &rest[1..], leaf, position, visit),
+        (1, _) => visit(Some(item), outer),
+        (_, DOCUMENT | ARRAY) => walk(inner(&item), &rest[1..], leaf, outer, visit),
         _ => Ok(false),
     }
 }

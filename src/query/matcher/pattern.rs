@@ -33,7 +33,7 @@ impl Pattern {
             bail!(BAD_VALUE, "Regular expression cannot contain an embedded null byte");
         }
         if options.contains('\0') {
-            bail!(BAD_VALUE, "Regular expression options string cannot contain an embedded null byte");
+            bail!(51108, "Regular expression options string cannot contain an embedded null byte");
         }
         let mut builder = RegexBuilder::new();
         builder.utf(true).ucp(false).jit_if_available(true);

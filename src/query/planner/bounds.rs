@@ -144,15 +144,23 @@ fn type_range(v: ValueRef<'_>) -> Option<(Value, Value, bool)> {
         ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) | ValueRef::Decimal128(_) => {
             (Value::Double(f64::NEG_INFINITY), Value::Double(f64::INFINITY), true)
         }
-        ValueRef::String(_) | ValueRef::Symbol(_) => (Value::from(""), Value::Document(Default::default()), false),
-        ValueRef::Document(_) => (Value::Document(Default::default()), Value::Array(Vec::new()), false),
-        ValueRef::Binary(..) => {
-            (Value::Binary(Binary { subtype: 0, bytes: Vec::new() }), Value::ObjectId(ObjectId([0; 12])), false)
+        ValueRef::String(_) | ValueRef::Symbol(_) => {
+            (Value::from(""), Value::Document(Default::default()), false)
         }
-        ValueRef::ObjectId(_) => (Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([0xFF; 12])), true),
+        ValueRef::Document(_) => (Value::Document(Default::default()), Value::Array(Vec::new()), false),
+        ValueRef::Binary(..) => (
+            Value::Binary(Binary { subtype: 0, bytes: Vec::new() }),
+            Value::ObjectId(ObjectId([0; 12])),
+            false,
+        ),
+        ValueRef::ObjectId(_) => {
+            (Value::ObjectId(ObjectId([0; 12])), Value::ObjectId(ObjectId([0xFF; 12])), true)
+        }
         ValueRef::Boolean(_) => (Value::Boolean(false), Value::Boolean(true), true),
         ValueRef::DateTime(_) => (Value::DateTime(i64::MIN), Value::DateTime(i64::MAX), true),
-        ValueRef::Timestamp(_) => (Value::Timestamp(Timestamp::default()), Value::Timestamp(Timestamp::MAX), true),
+        ValueRef::Timestamp(_) => {
+            (Value::Timestamp(Timestamp::default()), Value::Timestamp(Timestamp::MAX), true)
+        }
         _ => return None,
     })
 }
@@ -172,11 +180,17 @@ pub fn of_test(test: &Test) -> Option<Intervals> {
 /// `$ne`, `$nin`, `$not`, `{$exists: false}`.
 pub fn of_negation(test: &Test) -> Option<Intervals> {
     if matches!(test, Test::Exists) {
-        return Some(Intervals { takes_missing: true, exact: false, ..Intervals::of(vec![Interval::point(Value::Null)], false) });
+        return Some(Intervals {
+            takes_missing: true,
+            exact: false,
+            ..Intervals::of(vec![Interval::point(Value::Null)], false)
+        });
     }
     let inner = match test {
         // An array is in the index by its elements: that an element is there does not say the array is not.
-        Test::Compare(Comparison::Eq, operand) if !matches!(operand.value(), ValueRef::Array(_)) => of_test(test)?,
+        Test::Compare(Comparison::Eq, operand) if !matches!(operand.value(), ValueRef::Array(_)) => {
+            of_test(test)?
+        }
         Test::In(set) if set.patterns.is_empty() => of_test(test)?,
         _ => return None,
     };
@@ -206,7 +220,10 @@ fn of_comparison(op: Comparison, operand: &Operand) -> Option<Intervals> {
     let value = v.to_value();
     match v {
         ValueRef::Null if op == Comparison::Eq || op == Comparison::Lte || op == Comparison::Gte => {
-            return Some(Intervals { takes_missing: true, ..Intervals::of(vec![Interval::point(Value::Null)], false) });
+            return Some(Intervals {
+                takes_missing: true,
+                ..Intervals::of(vec![Interval::point(Value::Null)], false)
+            });
         }
         ValueRef::Null => return Some(Intervals::of(Vec::new(), true)),
         ValueRef::Array(items) => {
@@ -268,7 +285,8 @@ fn of_set(set: &InSet) -> Option<Intervals> {
 }
 
 fn of_pattern(pattern: &Pattern) -> Intervals {
-    let itself = Value::Regex(document::Regex { pattern: pattern.source.clone(), options: pattern.options.clone() });
+    let itself =
+        Value::Regex(document::Regex { pattern: pattern.source.clone(), options: pattern.options.clone() });
     let strings = match pattern.prefix() {
         Some((prefix, _)) => {
             let hi = successor(&prefix).map_or(Value::Document(Default::default()), Value::String);

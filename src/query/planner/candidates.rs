@@ -47,7 +47,12 @@ fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
                 if let Node::Leaf(leaf) = &**inner
                     && let Some(intervals) = bounds::of_negation(&leaf.test)
                 {
-                    out.push(Bound { path: leaf.path.text.to_string(), intervals, conjunct: None, _leaf: leaf });
+                    out.push(Bound {
+                        path: leaf.path.text.to_string(),
+                        intervals,
+                        conjunct: None,
+                        _leaf: leaf,
+                    });
                 }
             }
             _ => {}
@@ -95,7 +100,8 @@ fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool 
         return partial::implies(filter, wanted.doc());
     }
     // A sparse index leaves out documents that have none of its fields.
-    !index.sparse || index.key.keys().any(|path| bounds.iter().any(|b| b.path == path && !b.intervals.takes_missing))
+    !index.sparse
+        || index.key.keys().any(|path| bounds.iter().any(|b| b.path == path && !b.intervals.takes_missing))
 }
 
 /// The plan a hint asks for.
@@ -119,7 +125,12 @@ pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> R
     if c.provides_sort { Ok(plan) } else { super::with_sort(plan, sort) }
 }
 
-fn candidate(filter: &Matcher, bounds: &[Bound<'_>], sort: Option<&SortSpec>, index: &IndexInfo) -> Option<Candidate> {
+fn candidate(
+    filter: &Matcher,
+    bounds: &[Bound<'_>],
+    sort: Option<&SortSpec>,
+    index: &IndexInfo,
+) -> Option<Candidate> {
     let kinds: Vec<FieldKind> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect::<Option<_>>()?;
     if index.key.keys().any(|path| path.contains("$**")) {
         return None;
@@ -147,15 +158,18 @@ fn candidate(filter: &Matcher, bounds: &[Bound<'_>], sort: Option<&SortSpec>, in
     let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&fields).collect();
     let (mut key_ranges, decided) = ranges::build(&pairs);
     let exact = |i: usize| fields[i].exact && kinds[i] != FieldKind::Hashed;
-    let dropped: Vec<usize> = (0..decided).filter(|i| exact(*i)).flat_map(|i| used[i].iter().copied()).collect();
+    let dropped: Vec<usize> =
+        (0..decided).filter(|i| exact(*i)).flat_map(|i| used[i].iter().copied()).collect();
     let equalities = fields.iter().take_while(|f| f.is_single_point()).count();
-    let other_bounds = fields[equalities..decided.max(equalities)].iter().filter(|f| !f.is_everything()).count();
+    let other_bounds =
+        fields[equalities..decided.max(equalities)].iter().filter(|f| !f.is_everything()).count();
     let direction = sort.and_then(|s| sort_direction(s, index, &kinds, &fields));
     if direction == Some(Direction::Backward) {
         key_ranges.reverse();
     }
     let conjuncts = filter.root().conjuncts();
-    let remaining = if dropped.is_empty() { filter.clone() } else { residual(conjuncts, |i| !dropped.contains(&i)) };
+    let remaining =
+        if dropped.is_empty() { filter.clone() } else { residual(conjuncts, |i| !dropped.contains(&i)) };
     Some(Candidate {
         scan: IndexScan {
             index: index.name.clone(),
@@ -210,7 +224,12 @@ fn narrower(a: &Intervals, b: &Intervals) -> bool {
 }
 
 /// The direction in which the index delivers the sort; `None` when it does not.
-fn sort_direction(sort: &SortSpec, index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Option<Direction> {
+fn sort_direction(
+    sort: &SortSpec,
+    index: &IndexInfo,
+    kinds: &[FieldKind],
+    fields: &[Intervals],
+) -> Option<Direction> {
     if index.multikey {
         return None;
     }
@@ -237,7 +256,8 @@ fn sort_direction(sort: &SortSpec, index: &IndexInfo, kinds: &[FieldKind], field
         at += 1;
     }
     // Several points on a field before the sorted ones give several runs, each in order.
-    let in_one_run = (0..at).all(|i| fields[i].is_single_point() || sort.components().iter().any(|(p, _)| *p == paths[i]));
+    let in_one_run =
+        (0..at).all(|i| fields[i].is_single_point() || sort.components().iter().any(|(p, _)| *p == paths[i]));
     if !in_one_run {
         return None;
     }
@@ -291,7 +311,11 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
         let holder: Vec<(FieldKind, Intervals)> = kinds
             .iter()
             .copied()
-            .zip(d.iter().map(|(_, v)| Intervals { list: vec![super::Interval::point(v.clone())], exact: true, takes_missing: false }))
+            .zip(d.iter().map(|(_, v)| Intervals {
+                list: vec![super::Interval::point(v.clone())],
+                exact: true,
+                takes_missing: false,
+            }))
             .collect();
         let pairs: Vec<(FieldKind, &Intervals)> = holder.iter().map(|(k, i)| (*k, i)).collect();
         Ok(ranges::build(&pairs).0.into_iter().next().map(|r| r.lo).unwrap_or_default())

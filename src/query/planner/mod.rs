@@ -11,8 +11,8 @@
 pub mod bounds;
 mod candidates;
 mod partial;
-mod rank;
 mod ranges;
+mod rank;
 #[cfg(test)]
 mod tests;
 
@@ -74,15 +74,27 @@ pub struct IndexScan {
 pub enum Plan {
     /// No document can match.
     Eof,
-    CollScan { direction: Direction, filter: Matcher },
+    CollScan {
+        direction: Direction,
+        filter: Matcher,
+    },
     /// One document by `_id` equality; `filter` is what remains to check.
-    IdHack { id: Value, filter: Matcher },
+    IdHack {
+        id: Value,
+        filter: Matcher,
+    },
     /// Scan, fetch, check `filter`.
-    Index { scan: IndexScan, filter: Matcher },
+    Index {
+        scan: IndexScan,
+        filter: Matcher,
+    },
     /// The union of the branches, a record once.
     Or(Vec<Plan>),
     /// A blocking sort of the input by the request's sort, whose pattern this is.
-    Sort { input: Box<Plan>, pattern: Document },
+    Sort {
+        input: Box<Plan>,
+        pattern: Document,
+    },
 }
 
 impl Plan {
@@ -181,7 +193,9 @@ fn scan(request: &Request<'_>, direction: Direction) -> Plan {
 
 fn with_sort(plan: Plan, sort: Option<&SortSpec>) -> Result<Plan> {
     Ok(match sort {
-        Some(s) if !matches!(plan, Plan::Eof) => Plan::Sort { input: Box::new(plan), pattern: s.to_document() },
+        Some(s) if !matches!(plan, Plan::Eof) => {
+            Plan::Sort { input: Box::new(plan), pattern: s.to_document() }
+        }
         _ => plan,
     })
 }
@@ -229,7 +243,8 @@ fn id_hack(filter: &Matcher) -> Option<Plan> {
 
 /// The conjunction of those conjuncts whose position `keep` accepts.
 fn residual(conjuncts: &[Node], keep: impl Fn(usize) -> bool) -> Matcher {
-    let kept: Vec<Node> = conjuncts.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, n)| n.clone()).collect();
+    let kept: Vec<Node> =
+        conjuncts.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, n)| n.clone()).collect();
     Matcher::from_node(Node::and(kept), DocBuf::new())
 }
 

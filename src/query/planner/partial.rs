@@ -40,7 +40,14 @@ fn implies_leaf(have: &Leaf, wanted: &Leaf) -> bool {
     match (&have.test, &wanted.test) {
         (Test::Compare(_, v), Test::Exists) => !v.is_null(),
         (Test::In(set), Test::Exists) => !set.has_null,
-        (Test::Exists | Test::Regex(_) | Test::Type(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_), Test::Exists) => true,
+        (
+            Test::Exists
+            | Test::Regex(_)
+            | Test::Type(_)
+            | Test::ElemMatchObject(_)
+            | Test::ElemMatchValue(_),
+            Test::Exists,
+        ) => true,
         (Test::In(set), Test::Compare(op, limit)) if set.patterns.is_empty() => {
             set.values.iter().all(|v| comparison_implies(Comparison::Eq, v.value(), *op, limit.value()))
         }
@@ -59,7 +66,12 @@ fn implies_leaf(have: &Leaf, wanted: &Leaf) -> bool {
     }
 }
 
-fn comparison_implies(have: Comparison, v: document::ValueRef<'_>, wanted: Comparison, limit: document::ValueRef<'_>) -> bool {
+fn comparison_implies(
+    have: Comparison,
+    v: document::ValueRef<'_>,
+    wanted: Comparison,
+    limit: document::ValueRef<'_>,
+) -> bool {
     use Comparison::*;
     if canonical_type(v.tag()) != canonical_type(limit.tag()) {
         return false;

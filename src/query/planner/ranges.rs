@@ -36,7 +36,11 @@ impl KeyRange {
         if self.hi_inclusive { prefix_end(&self.hi) } else { Some(self.hi.clone()) }
     }
     pub fn contains(&self, key: &[u8]) -> bool {
-        let above = if self.lo_inclusive { key >= &self.lo[..] } else { key > &self.lo[..] && !key.starts_with(&self.lo) };
+        let above = if self.lo_inclusive {
+            key >= &self.lo[..]
+        } else {
+            key > &self.lo[..] && !key.starts_with(&self.lo)
+        };
         let below = key < &self.hi[..] || (self.hi_inclusive && key.starts_with(&self.hi));
         above && below
     }
@@ -63,9 +67,11 @@ impl FieldKind {
     pub fn of(v: &Value) -> Option<FieldKind> {
         match v {
             Value::String(s) if s == "hashed" => Some(FieldKind::Hashed),
-            v if v.is_number() => {
-                Some(if document::number::as_f64(v)? < 0.0 { FieldKind::Descending } else { FieldKind::Ascending })
-            }
+            v if v.is_number() => Some(if document::number::as_f64(v)? < 0.0 {
+                FieldKind::Descending
+            } else {
+                FieldKind::Ascending
+            }),
             _ => None,
         }
     }
@@ -90,8 +96,10 @@ pub fn build(fields: &[(FieldKind, &Intervals)]) -> (Vec<KeyRange>, usize) {
         if intervals.is_points() {
             prefixes = extend(&prefixes, *kind, &intervals.list);
         } else {
-            let mut ranges: Vec<KeyRange> =
-                prefixes.iter().flat_map(|p| intervals.list.iter().map(move |i| range(p, *kind, i))).collect();
+            let mut ranges: Vec<KeyRange> = prefixes
+                .iter()
+                .flat_map(|p| intervals.list.iter().map(move |i| range(p, *kind, i)))
+                .collect();
             ranges.sort_by(|a, b| a.lo.cmp(&b.lo));
             return (ranges, decided + 1);
         }

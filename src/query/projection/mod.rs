@@ -115,7 +115,9 @@ impl Projection {
         let mut first = Vec::with_capacity(doc.bytes().len());
         self.apply_fields(doc, &mut first)?;
         let mut current = DocBuf::from_validated(first);
-        if let Some((path, matcher)) = &self.positional {
+        if let Some((path, matcher)) = &self.positional
+            && meets_array(doc, path)
+        {
             let position = matched_position(matcher, doc)?;
             current = cut(current.doc(), path, &mut |array| positional(array, position))?;
         }
@@ -149,7 +151,24 @@ impl Projection {
         match (tree.find(e.name()), self.kind) {
             (None, Kind::Exclusion) | (Some(Branch::Leaf), Kind::Inclusion) => w.element(e),
             (Some(Branch::Sub(sub)), _) => self.nested(sub, e, w),
+            (Some(Branch::Computed), Kind::Exclusion) => self.elem_match_in_place(e, w),
             _ => {}
+        }
+    }
+
+    /// In an exclusion `$elemMatch` cuts the array where it stands.
+    fn elem_match_in_place(&self, e: &Element<'_>, w: &mut DocWriter<'_>) {
+        for a in &self.appended {
+            let Appended::ElemMatch { field, matcher } = a else { continue };
+            if field != e.name() || e.tag() != ARRAY {
+                continue;
+            }
+            let holder = DocWriter::build(|w| w.element(e));
+            if let Ok((true, Some(at))) = matcher.matches_with_position(holder.doc())
+                && let Some(item) = inner(e).iter().nth(at)
+            {
+                w.array_with(field, |w| w.element_as("0", &item));
+            }
         }
     }
 
@@ -192,6 +211,7 @@ impl Projection {
     fn append_flat(&self, doc: Doc<'_>, w: &mut DocWriter<'_>) -> Result<()> {
         for a in &self.appended {
             match a {
+                Appended::ElemMatch { .. } if self.kind == Kind::Exclusion => {}
                 Appended::ElemMatch { field, matcher } => {
                     let Some(e) = doc.element(field).filter(|e| e.tag() == ARRAY) else { continue };
                     let (true, Some(at)) = matcher.matches_with_position(doc)? else { continue };

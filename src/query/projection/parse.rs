@@ -3,9 +3,9 @@
 use super::{Appended, Branch, Kind, Projection, Slice, Tree};
 use crate::ParseContext;
 use crate::computed::Computed;
+use crate::matcher::Matcher;
 use crate::matcher::ast::Node;
 use crate::matcher::path::Path;
-use crate::matcher::{Matcher, Test};
 use crate::sort::field_path;
 use crate::text;
 use document::{Doc, DocWriter, Element, Result, ValueRef, bail, number};
@@ -80,11 +80,14 @@ impl Parser<'_> {
         let included = match e.value() {
             ValueRef::Boolean(b) => b,
             v if v.is_number() => v.truthy(),
-            v => bail!(
-                31271,
-                "positional projection cannot be used with an expression or sub object: {}",
-                text::value(v)
-            ),
+            ValueRef::Document(d) => {
+                bail!(
+                    31271,
+                    "positional projection cannot be used with an expression or sub object: {}",
+                    text::document(d)
+                )
+            }
+            _ => bail!(31308, "positional projection cannot be used with a literal"),
         };
         if !included {
             bail!(31395, "positional projection cannot be used with exclusion");
@@ -108,6 +111,13 @@ impl Parser<'_> {
                         first.value().type_name()
                     );
                 };
+                for condition in first.value().as_document().unwrap_or(Doc::empty()) {
+                    match condition.name() {
+                        "$sampleRate" => bail!(BAD_VALUE, "$sampleRate is not allowed in this context"),
+                        "$jsonSchema" => bail!(224, "$jsonSchema is not allowed in this context"),
+                        _ => {}
+                    }
+                }
                 if path.contains('.') {
                     bail!(31275, "Cannot use $elemMatch projection on a nested field");
                 }
@@ -123,7 +133,10 @@ impl Parser<'_> {
 
     fn alone(&self, d: Doc<'_>) -> Result<()> {
         if d.iter().count() > 1 {
-            bail!(BAD_VALUE, ">1 field in obj: {}", text::document(d));
+            bail!(
+                16410,
+                "FieldPath field names may not start with '$'. Consider using $getField or $setField."
+            );
         }
         Ok(())
     }
@@ -185,10 +198,6 @@ fn build(items: Vec<(String, Item)>, filter: &Matcher, spec: Doc<'_>) -> Result<
         }
         add_item(&mut p, path, item, filter)?;
     }
-    let has_elem_match = p.appended.iter().any(|a| matches!(a, Appended::ElemMatch { .. }));
-    if p.positional.is_some() && has_elem_match {
-        bail!(31256, "Cannot specify positional operator and $elemMatch.");
-    }
     if let Some(Branch::Sub(_) | Branch::Computed) = p.tree.find("_id") {
         p.id = false;
     }
@@ -207,16 +216,25 @@ fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> R
             Ok(())
         }
         Item::ElemMatch(matcher) => {
+            if p.positional.is_some() {
+                bail!(31255, "Cannot specify positional operator and $elemMatch.");
+            }
             insert(&mut p.tree, &path, Branch::Computed, &path)?;
             p.appended.push(Appended::ElemMatch { field: path, matcher });
             Ok(())
         }
         Item::Positional => {
+            if p.appended.iter().any(|a| matches!(a, Appended::ElemMatch { .. })) {
+                bail!(31256, "Cannot specify positional operator and $elemMatch.");
+            }
             if p.positional.is_some() {
                 bail!(31276, "Cannot specify more than one positional projection per query.");
             }
-            if !filter_names(filter.root(), &path) {
-                bail!(51050, "Positional projection '{path}.$' does not match the query document.");
+            if has_expr(filter.root()) {
+                bail!(
+                    224,
+                    "Executor error during find command :: caused by :: $expr is not allowed in the context of a positional projection"
+                );
             }
             insert(&mut p.tree, &path, Branch::Leaf, &path)?;
             p.positional = Some((Path::new(&path), Arc::new(filter.clone())));
@@ -237,9 +255,9 @@ fn kind_of(items: &[(String, Item)]) -> Result<Kind> {
         let says = match item {
             Item::Keep if path == "_id" => continue,
             Item::Drop if path == "_id" => continue,
-            Item::Slice(_) => continue,
+            Item::Slice(_) | Item::ElemMatch(_) => continue,
             Item::Drop => Kind::Exclusion,
-            Item::Keep | Item::ElemMatch(_) | Item::Positional | Item::Computed(_) => Kind::Inclusion,
+            Item::Keep | Item::Positional | Item::Computed(_) => Kind::Inclusion,
         };
         match (kind, says, item) {
             (None, _, _) => kind = Some(says),
@@ -248,7 +266,7 @@ fn kind_of(items: &[(String, Item)]) -> Result<Kind> {
                 bail!(31254, "Cannot do exclusion on field {path} in inclusion projection")
             }
             (_, _, Item::Positional) => bail!(31395, "positional projection cannot be used with exclusion"),
-            (_, _, Item::Computed(_) | Item::ElemMatch(_)) => {
+            (_, _, Item::Computed(_)) => {
                 bail!(31252, "Cannot use expression other than $meta in exclusion projection")
             }
             _ => bail!(31253, "Cannot do inclusion on field {path} in exclusion projection"),
@@ -259,6 +277,9 @@ fn kind_of(items: &[(String, Item)]) -> Result<Kind> {
         Item::Drop if path == "_id" => Some(Kind::Exclusion),
         _ => None,
     });
+    if kind.is_none() && items.iter().any(|(_, item)| matches!(item, Item::ElemMatch(_))) {
+        return Ok(Kind::Inclusion);
+    }
     let only_id = items.iter().all(|(path, _)| path == "_id");
     Ok(kind.unwrap_or(match id {
         Some(k) if only_id || k == Kind::Inclusion => k,
@@ -296,16 +317,11 @@ fn check_collision(p: &Projection, path: &str) -> Result<()> {
     insert(&mut scratch, path, Branch::Leaf, path)
 }
 
-/// Whether the filter says anything of the field that the positional path begins with.
-fn filter_names(node: &Node, path: &str) -> bool {
-    let head = path.split('.').next().unwrap_or(path);
+fn has_expr(node: &Node) -> bool {
     match node {
-        Node::And(list) | Node::Or(list) | Node::Nor(list) => list.iter().any(|n| filter_names(n, path)),
-        Node::Not(inner) => filter_names(inner, path),
-        Node::Leaf(leaf) => {
-            let _: &Test = &leaf.test;
-            leaf.path.parts.first().is_some_and(|p| &*p.name == head)
-        }
+        Node::And(list) | Node::Or(list) | Node::Nor(list) => list.iter().any(has_expr),
+        Node::Not(inner) => has_expr(inner),
+        Node::Expr(_) => true,
         _ => false,
     }
 }

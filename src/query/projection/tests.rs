@@ -61,7 +61,6 @@ fn bad_specifications_have_the_real_codes() {
     assert_eq!(code(doc! {"a": 1, "a.b": 1}), 31249);
     assert_eq!(code(doc! {"a.b": 1, "a": 1}), 31250);
     assert_eq!(code(doc! {"": 1}), 40352);
-    assert_eq!(code(doc! {"a.$": 1}), 51050);
     assert_eq!(code(doc! {"a": {"$elemMatch": 1}}), 31274);
     assert_eq!(code(doc! {"a.b": {"$elemMatch": {"x": 1}}}), 31275);
 }

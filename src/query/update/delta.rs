@@ -41,7 +41,10 @@ fn document_diff(old: Doc<'_>, new: Doc<'_>) -> Document {
     }
     let mut out = Document::new();
     if !deleted.is_empty() {
-        out.push("d", deleted.into_iter().map(|n| (n.to_string(), Value::Boolean(false))).collect::<Document>());
+        out.push(
+            "d",
+            deleted.into_iter().map(|n| (n.to_string(), Value::Boolean(false))).collect::<Document>(),
+        );
     }
     for (section, fields) in [("u", updated), ("i", inserted)] {
         if !fields.is_empty() {
@@ -53,14 +56,22 @@ fn document_diff(old: Doc<'_>, new: Doc<'_>) -> Document {
 }
 
 /// A nested diff where both are documents or both arrays and it is the shorter way; else the new value.
-fn value_diff(before: &Element<'_>, after: &Element<'_>, name: &str, updated: &mut Document, nested: &mut Document) {
+fn value_diff(
+    before: &Element<'_>,
+    after: &Element<'_>,
+    name: &str,
+    updated: &mut Document,
+    nested: &mut Document,
+) {
     let diff = match (before.value(), after.value()) {
         (ValueRef::Document(a), ValueRef::Document(b)) => Some(document_diff(a, b)),
         (ValueRef::Array(a), ValueRef::Array(b)) => Some(array_diff(a, b)),
         _ => None,
     };
     match diff {
-        Some(diff) if diff.to_vec().len() < after.value_bytes().len() => nested.push(format!("s{name}"), diff),
+        Some(diff) if diff.to_vec().len() < after.value_bytes().len() => {
+            nested.push(format!("s{name}"), diff)
+        }
         _ => updated.push(name, after.value()),
     }
 }
@@ -76,7 +87,9 @@ fn array_diff(old: Doc<'_>, new: Doc<'_>) -> Document {
         let position = i.to_string();
         let (mut updated, mut nested) = (Document::new(), Document::new());
         match old.get(i) {
-            Some(before) if before.tag() == after.tag() && before.value_bytes() == after.value_bytes() => continue,
+            Some(before) if before.tag() == after.tag() && before.value_bytes() == after.value_bytes() => {
+                continue;
+            }
             Some(before) => value_diff(before, after, &position, &mut updated, &mut nested),
             None => updated.push(position.as_str(), after.value()),
         }
@@ -108,7 +121,9 @@ impl<'a> Sections<'a> {
     fn read(diff: &'a Document) -> Result<Sections<'a>> {
         let mut out = Sections::default();
         for (section, value) in diff.iter() {
-            let Value::Document(fields) = value else { bail!(4770500, "Diff section '{section}' is no object") };
+            let Value::Document(fields) = value else {
+                bail!(4770500, "Diff section '{section}' is no object")
+            };
             match section {
                 "d" => out.deleted = Some(fields),
                 "u" => out.updated = Some(fields),
@@ -210,6 +225,10 @@ fn apply_item(item: &mut Value, diff: &Document) -> Result<()> {
         DOCUMENT | ARRAY => apply_value(&e, diff)?,
         _ => return Ok(()),
     };
-    *item = if e.tag() == ARRAY { Value::Array(new.doc().to_array()) } else { Value::Document(new.to_document()) };
+    *item = if e.tag() == ARRAY {
+        Value::Array(new.doc().to_array())
+    } else {
+        Value::Document(new.to_document())
+    };
     Ok(())
 }

@@ -76,6 +76,9 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &ParseContext) -> Re
         };
         for (path, value) in fields.iter() {
             let path = UpdatePath::parse(path)?;
+            if !matches!(name, "$setOnInsert" | "$unset" | "$rename") {
+                path.check_storable()?;
+            }
             match row.parse {
                 Parse::Modifier(parse) => {
                     let modifier = parse(&path, value, ctx)?;
@@ -135,6 +138,19 @@ fn check_filters(o: &Operators, update: &Document) -> Result<()> {
 fn filters(list: &[Document], ctx: &ParseContext) -> Result<BTreeMap<String, Matcher>> {
     let mut out = BTreeMap::new();
     for d in list {
+        for name in d.keys() {
+            match name {
+                "$text" | "$where" => bail!(
+                    BAD_VALUE,
+                    "Error parsing array filter :: caused by :: {name} is not allowed in this context"
+                ),
+                "$expr" => bail!(
+                    224,
+                    "Error parsing array filter :: caused by :: $expr is not allowed in this context"
+                ),
+                _ => {}
+            }
+        }
         let matcher =
             Matcher::parse(d.to_doc_buf().doc(), ctx).map_err(|e| e.context("Error parsing array filter"))?;
         let mut names = BTreeSet::new();

@@ -60,6 +60,18 @@ impl UpdatePath {
             _ => "",
         }
     }
+    /// Error: DollarPrefixedFieldName when the top-level field is not one a document may get by an update.
+    pub fn check_storable(&self) -> Result<()> {
+        let name = self.first();
+        if name.starts_with('$') {
+            bail!(
+                DOLLAR_PREFIXED_FIELD_NAME,
+                "The dollar ($) prefixed field '{name}' in '{}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.",
+                self.text
+            );
+        }
+        Ok(())
+    }
     pub fn last(&self) -> &str {
         self.text.rsplit('.').next().unwrap_or(&self.text)
     }
@@ -98,12 +110,6 @@ fn step(name: &str, text: &str) -> Result<Step> {
         "$[]" => Ok(Step::Every),
         _ => match name.strip_prefix("$[").and_then(|r| r.strip_suffix(']')) {
             Some(id) => Ok(Step::Filtered(id.to_string())),
-            None if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") => {
-                bail!(
-                    DOLLAR_PREFIXED_FIELD_NAME,
-                    "The dollar ($) prefixed field '{name}' in '{text}' is not valid for storage."
-                )
-            }
             None => Ok(Step::Name(name.to_string())),
         },
     }

@@ -15,7 +15,10 @@ enum Step {
     /// Paths and their expressions, all evaluated against the document as the stage finds it.
     Set(Vec<(Vec<String>, Computed)>),
     Project(Projection),
-    Replace { root: Computed, stage: &'static str },
+    Replace {
+        root: Computed,
+        stage: &'static str,
+    },
 }
 
 impl Steps {
@@ -55,7 +58,10 @@ fn step(name: &str, argument: &Value, ctx: &ParseContext) -> Result<Step> {
         "$unset" => Ok(Step::Project(project(&unset_spec(argument)?, ctx)?)),
         "$project" => match argument {
             Value::Document(spec) if spec.is_empty() => {
-                bail!(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+                bail!(
+                    51272,
+                    "Invalid $project :: caused by :: projection specification must have at least one field"
+                )
             }
             Value::Document(spec) => Ok(Step::Project(project(spec, ctx)?)),
             _ => bail!(15969, "$project specification must be an object"),
@@ -63,10 +69,16 @@ fn step(name: &str, argument: &Value, ctx: &ParseContext) -> Result<Step> {
         "$replaceWith" => Ok(Step::Replace { root: Computed::parse(argument, ctx)?, stage: "$replaceWith" }),
         "$replaceRoot" => {
             let Value::Document(d) = argument else {
-                bail!(40229, "expected an object as specification for $replaceRoot stage, got {}", argument.type_name());
+                bail!(
+                    40229,
+                    "expected an object as specification for $replaceRoot stage, got {}",
+                    argument.type_name()
+                );
             };
             match d.get("newRoot") {
-                Some(root) if d.len() == 1 => Ok(Step::Replace { root: Computed::parse(root, ctx)?, stage: "$replaceRoot" }),
+                Some(root) if d.len() == 1 => {
+                    Ok(Step::Replace { root: Computed::parse(root, ctx)?, stage: "$replaceRoot" })
+                }
                 Some(_) => bail!(IDL_UNKNOWN_FIELD, "BSON field '$replaceRoot' has an unknown field"),
                 None => bail!(40231, "no newRoot specified for the $replaceRoot stage"),
             }
@@ -100,7 +112,12 @@ fn unset_spec(argument: &Value) -> Result<Document> {
 }
 
 /// Flattens `{a: {b: expr}}` to the path a.b; a document that begins with an operator is an expression.
-fn assignments(prefix: &[String], fields: &Document, ctx: &ParseContext, out: &mut Vec<(Vec<String>, Computed)>) -> Result<()> {
+fn assignments(
+    prefix: &[String],
+    fields: &Document,
+    ctx: &ParseContext,
+    out: &mut Vec<(Vec<String>, Computed)>,
+) -> Result<()> {
     if prefix.is_empty() && fields.is_empty() {
         bail!(40177, "Invalid $set :: caused by :: specification must have at least one field");
     }
@@ -109,7 +126,9 @@ fn assignments(prefix: &[String], fields: &Document, ctx: &ParseContext, out: &m
         let mut path = prefix.to_vec();
         path.extend(name.split('.').map(str::to_string));
         match value {
-            Value::Document(inner) if !inner.is_empty() && !inner.keys().next().is_some_and(|k| k.starts_with('$')) => {
+            Value::Document(inner)
+                if !inner.is_empty() && !inner.keys().next().is_some_and(|k| k.starts_with('$')) =>
+            {
                 assignments(&path, inner, ctx, out)?;
             }
             other => out.push((path, Computed::parse(other, ctx)?)),

@@ -7,7 +7,12 @@ fn ctx() -> ParseContext {
 fn change(old: Document, u: impl Into<Value>) -> Result<Option<Document>> {
     change_with(old, u, None, &[])
 }
-fn change_with(old: Document, u: impl Into<Value>, position: Option<usize>, filters: &[Document]) -> Result<Option<Document>> {
+fn change_with(
+    old: Document,
+    u: impl Into<Value>,
+    position: Option<usize>,
+    filters: &[Document],
+) -> Result<Option<Document>> {
     match Update::parse(&u.into(), filters, &ctx())?.apply(old.to_doc_buf().doc(), position, false)? {
         Outcome::NoOp => Ok(None),
         Outcome::Changed(new) => Ok(Some(new.to_document())),
@@ -27,15 +32,26 @@ fn fields_are_set_in_place_and_new_ones_in_the_order_of_their_names() {
         doc! {"_id": 1, "b": 5, "z": 2, "a": 2, "y": 1}
     );
     assert_eq!(changed(doc! {"_id": 1}, doc! {"$set": {"a.b.c": 1}}), doc! {"_id": 1, "a": {"b": {"c": 1}}});
-    assert_eq!(changed(doc! {"a": [1]}, doc! {"$set": {"a.3": 4}}), doc! {"a": [1, Value::Null, Value::Null, 4]});
+    assert_eq!(
+        changed(doc! {"a": [1]}, doc! {"$set": {"a.3": 4}}),
+        doc! {"a": [1, Value::Null, Value::Null, 4]}
+    );
     assert_eq!(changed(doc! {"a": 1, "b": 2}, doc! {"$unset": {"a": ""}}), doc! {"b": 2});
     assert_eq!(changed(doc! {"a": [1, 2]}, doc! {"$unset": {"a.0": ""}}), doc! {"a": [Value::Null, 2]});
-    assert_eq!(changed(doc! {"a": {"b": 1}, "c": 2}, doc! {"$rename": {"a.b": "d.e"}}), doc! {"a": {}, "c": 2, "d": {"e": 1}});
+    assert_eq!(
+        changed(doc! {"a": {"b": 1}, "c": 2}, doc! {"$rename": {"a.b": "d.e"}}),
+        doc! {"a": {}, "c": 2, "d": {"e": 1}}
+    );
 }
 
 #[test]
 fn nothing_changes_is_no_op() {
-    for u in [doc! {"$set": {"a": 1}}, doc! {"$inc": {"a": 0}}, doc! {"$unset": {"x.y": 1}}, doc! {"$max": {"a": 0}}] {
+    for u in [
+        doc! {"$set": {"a": 1}},
+        doc! {"$inc": {"a": 0}},
+        doc! {"$unset": {"x.y": 1}},
+        doc! {"$max": {"a": 0}},
+    ] {
         assert_eq!(change(doc! {"_id": 1, "a": 1}, u).unwrap(), None);
     }
     assert_eq!(change(doc! {"_id": 1, "a": 1}, doc! {"a": 1}).unwrap(), None);
@@ -63,7 +79,10 @@ fn arrays_are_pushed_pulled_and_popped() {
     assert_eq!(changed(doc! {"a": [3, 4]}, each), doc! {"a": [5, 4, 3]});
     let at = doc! {"$push": {"a": {"$each": [9], "$position": -1}}};
     assert_eq!(changed(doc! {"a": [1, 2]}, at), doc! {"a": [1, 9, 2]});
-    assert_eq!(changed(doc! {"a": [1]}, doc! {"$addToSet": {"a": {"$each": [1.0, 2, 2]}}}), doc! {"a": [1, 2]});
+    assert_eq!(
+        changed(doc! {"a": [1]}, doc! {"$addToSet": {"a": {"$each": [1.0, 2, 2]}}}),
+        doc! {"a": [1, 2]}
+    );
     assert_eq!(changed(doc! {"a": [1, 5, 9]}, doc! {"$pull": {"a": {"$gt": 4}}}), doc! {"a": [1]});
     assert_eq!(
         changed(doc! {"a": [{"b": 1, "c": 2}, {"b": 2}]}, doc! {"$pull": {"a": {"b": 1}}}),
@@ -78,8 +97,13 @@ fn positions_are_the_matched_every_or_filtered_elements() {
     let old = || doc! {"_id": 1, "a": [{"x": 1}, {"x": 2}, {"x": 3}]};
     let got = change_with(old(), doc! {"$set": {"a.$.x": 9}}, Some(1), &[]).unwrap().unwrap();
     assert_eq!(got, doc! {"_id": 1, "a": [{"x": 1}, {"x": 9}, {"x": 3}]});
-    assert_eq!(changed(old(), doc! {"$inc": {"a.$[].x": 1}}), doc! {"_id": 1, "a": [{"x": 2}, {"x": 3}, {"x": 4}]});
-    let got = change_with(old(), doc! {"$set": {"a.$[e].x": 0}}, None, &[doc! {"e.x": {"$gte": 2}}]).unwrap().unwrap();
+    assert_eq!(
+        changed(old(), doc! {"$inc": {"a.$[].x": 1}}),
+        doc! {"_id": 1, "a": [{"x": 2}, {"x": 3}, {"x": 4}]}
+    );
+    let got = change_with(old(), doc! {"$set": {"a.$[e].x": 0}}, None, &[doc! {"e.x": {"$gte": 2}}])
+        .unwrap()
+        .unwrap();
     assert_eq!(got, doc! {"_id": 1, "a": [{"x": 1}, {"x": 0}, {"x": 0}]});
     assert_eq!(code(old(), doc! {"$set": {"a.$.x": 9}}), 2);
     assert_eq!(code(old(), doc! {"$set": {"a.$[e].x": 9}}), 2);
@@ -107,7 +131,10 @@ fn bad_updates_have_the_real_codes() {
 #[test]
 fn replacements_keep_the_id_in_front() {
     assert_eq!(change(doc! {"_id": 1, "a": 1}, doc! {"b": 2}).unwrap().unwrap(), doc! {"_id": 1, "b": 2});
-    assert_eq!(change(doc! {"_id": 1, "a": 1}, doc! {"b": 2, "_id": 1}).unwrap().unwrap(), doc! {"_id": 1, "b": 2});
+    assert_eq!(
+        change(doc! {"_id": 1, "a": 1}, doc! {"b": 2, "_id": 1}).unwrap().unwrap(),
+        doc! {"_id": 1, "b": 2}
+    );
 }
 
 #[test]
@@ -130,7 +157,10 @@ fn upserts_start_from_the_equalities_of_the_filter() {
     );
     assert_eq!(got.unwrap(), doc! {"_id": 9, "a": 2, "b": {"c": 2}, "x": 1, "y": 2});
     assert_eq!(upsert(doc! {"_id": 4, "a": 1}, doc! {"b": 1}.into()).unwrap(), doc! {"_id": 4, "b": 1});
-    assert_eq!(upsert(doc! {"$and": [{"a": 1}, {"a": 2}]}, doc! {"$set": {"b": 1}}.into()).unwrap_err().code, 54);
+    assert_eq!(
+        upsert(doc! {"$and": [{"a": 1}, {"a": 2}]}, doc! {"$set": {"b": 1}}.into()).unwrap_err().code,
+        54
+    );
     assert_eq!(upsert(doc! {"_id": 1}, doc! {"$set": {"_id": 2}}.into()).unwrap_err().code, 66);
 }
 
@@ -138,7 +168,10 @@ fn upserts_start_from_the_equalities_of_the_filter() {
 fn a_delta_leads_from_the_old_document_to_the_new() {
     let pairs = [
         (doc! {"_id": 1, "a": 1, "b": 2}, doc! {"_id": 1, "a": 5, "c": 3}),
-        (doc! {"_id": 1, "a": {"x": 1, "y": "0123456789012345678901234567890"}}, doc! {"_id": 1, "a": {"x": 2, "y": "0123456789012345678901234567890"}}),
+        (
+            doc! {"_id": 1, "a": {"x": 1, "y": "0123456789012345678901234567890"}},
+            doc! {"_id": 1, "a": {"x": 2, "y": "0123456789012345678901234567890"}},
+        ),
         (doc! {"_id": 1, "a": [1, 2, 3, 4, 5, 6, 7, 8]}, doc! {"_id": 1, "a": [1, 9, 3, 4, 5, 6, 7]}),
         (doc! {"_id": 1, "a": [1]}, doc! {"_id": 1, "a": [1, 2, 3]}),
         (doc! {"_id": 1, "a": 1, "b": 2}, doc! {"_id": 1, "b": 2, "a": 1}),
@@ -151,6 +184,7 @@ fn a_delta_leads_from_the_old_document_to_the_new() {
         assert_eq!(once.to_document(), new, "{delta:?}");
         assert_eq!(delta::apply(once.doc(), diff).unwrap().to_document(), new, "twice {delta:?}");
     }
-    let delta = delta::compute(doc! {"a": 1, "b": 2}.to_doc_buf().doc(), doc! {"a": 5, "c": 3}.to_doc_buf().doc());
+    let delta =
+        delta::compute(doc! {"a": 1, "b": 2}.to_doc_buf().doc(), doc! {"a": 5, "c": 3}.to_doc_buf().doc());
     assert_eq!(delta, doc! {"$v": 2, "diff": {"d": {"b": false}, "u": {"a": 5}, "i": {"c": 3}}});
 }

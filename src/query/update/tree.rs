@@ -134,7 +134,7 @@ impl Walk<'_> {
                     );
                 }
                 let Some(next) = self.resolve(&rest[0])? else { return Ok(false) };
-                if !self.modifier().creates(self.state.is_insert) {
+                if !self.modifier().needs_viable_path(self.state.is_insert) {
                     return Ok(false);
                 }
                 bail!(
@@ -177,9 +177,8 @@ impl Walk<'_> {
     }
 
     fn at_position(&self, name: &str, items: &mut Vec<Value>, next: &str, rest: &[Step]) -> Result<bool> {
-        let creates = self.modifier().creates(self.state.is_insert);
         let Some(at) = array_index(next) else {
-            if !creates {
+            if !self.modifier().needs_viable_path(self.state.is_insert) {
                 return Ok(false);
             }
             let whole = Value::Array(std::mem::take(items));

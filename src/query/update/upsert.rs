@@ -58,6 +58,7 @@ fn id_first(mut d: Document) -> Document {
 fn from_filter(filter: &Matcher) -> Result<Document> {
     let mut pairs = Vec::new();
     collect(filter.root(), &mut pairs);
+    pairs.sort_by(|a, b| a.0.text.cmp(&b.0.text));
     let mut out = Document::new();
     for (i, (path, value)) in pairs.iter().enumerate() {
         for (earlier, _) in &pairs[..i] {

@@ -92,6 +92,9 @@ pub fn size(input: &PathInput<'_>) -> Result<Condition> {
             document::extended_json::to_relaxed(&value)
         );
     };
+    if n > i32::MAX as i64 {
+        bail!(BAD_VALUE, "Failed to parse $size. Cannot represent as an integer: $size: {n}");
+    }
     if n < 0 {
         bail!(BAD_VALUE, "Failed to parse $size. Expected a non-negative number in: $size: {n}");
     }

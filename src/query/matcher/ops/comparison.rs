@@ -72,18 +72,21 @@ fn set(input: &PathInput<'_>, name: &str) -> Result<InSet> {
                 }
                 set.values.push(Operand::of(&item));
             }
-            v => {
-                set.has_null |= v == ValueRef::Null;
-                set.values.push(Operand::of(&item));
-            }
+            _ => set.values.push(Operand::of(&item)),
         }
     }
-    set.values.sort_by(|a, b| compare(a.value(), b.value()));
-    set.values.dedup_by(|a, b| compare(a.value(), b.value()) == Ordering::Equal);
-    Ok(set)
+    let patterns = set.patterns;
+    Ok(InSet { patterns, ..InSet::of(set.values) })
 }
 
 impl InSet {
+    /// The set of these values.
+    pub fn of(mut values: Vec<Operand>) -> InSet {
+        let has_null = values.iter().any(Operand::is_null);
+        values.sort_by(|a, b| compare(a.value(), b.value()));
+        values.dedup_by(|a, b| compare(a.value(), b.value()) == Ordering::Equal);
+        InSet { values, patterns: Vec::new(), has_null }
+    }
     pub fn matches(&self, e: &Element<'_>) -> bool {
         if self.patterns.iter().any(|p| p.matches(e)) {
             return true;

@@ -82,7 +82,11 @@ pub fn regex(input: &PathInput<'_>) -> Result<Condition> {
         ValueRef::String(source) => Pattern::compile(source, beside.unwrap_or(""))?,
         ValueRef::Regex(source, own) => {
             if beside.is_some() && !own.is_empty() {
-                bail!(51074, "options set in both $regex and $options");
+                let options_first = input.siblings.iter().next().is_some_and(|e| e.name() == "$options");
+                if options_first {
+                    bail!(51074, "options set in both $options and $regex");
+                }
+                bail!(51075, "options set in both $regex and $options");
             }
             Pattern::compile(source, beside.unwrap_or(own))?
         }

@@ -2,7 +2,7 @@
 
 use super::PathInput;
 use crate::ParseContext;
-use crate::matcher::ast::{Condition, Node, Test};
+use crate::matcher::ast::{Comparison, Condition, InSet, Leaf, Node, Test};
 use crate::matcher::parse;
 use crate::matcher::pattern::Pattern;
 use document::{Element, Result, ValueRef, bail};
@@ -31,8 +31,31 @@ pub fn or(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
     if branches.iter().any(|b| matches!(b, Node::True)) {
         return Ok(Node::True);
     }
+    if let Some(set) = as_in(&branches) {
+        return Ok(set);
+    }
+    branches.sort_by(Node::order);
     Ok(if branches.len() == 1 { branches.remove(0) } else { Node::Or(branches) })
 }
+/// Equalities of one path are one `$in`, which also keeps a positional `$` known.
+fn as_in(branches: &[Node]) -> Option<Node> {
+    let mut operands = Vec::with_capacity(branches.len());
+    let mut path = None;
+    for branch in branches {
+        match branch {
+            Node::Leaf(Leaf { path: own, test: Test::Compare(Comparison::Eq, operand) })
+                if path.is_none_or(|p| p == own) =>
+            {
+                path = Some(own);
+                operands.push(operand.clone());
+            }
+            _ => return None,
+        }
+    }
+    let path = path.filter(|_| operands.len() > 1)?.clone();
+    Some(Node::Leaf(Leaf { path, test: Test::In(InSet::of(operands)) }))
+}
+
 pub fn nor(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
     Ok(Node::Nor(list(e, ctx)?))
 }

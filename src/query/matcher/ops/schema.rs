@@ -71,7 +71,7 @@ fn array<'a>(e: &Element<'a>) -> Result<Doc<'a>> {
 fn count(e: &Element<'_>) -> Result<Option<usize>> {
     let v = e.value();
     if !v.is_number() {
-        bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be a number", e.name());
+        bail!(FAILED_TO_PARSE, "$jsonSchema keyword '{}' must be a number", e.name());
     }
     match number::to_i64_exact(&v.to_value()) {
         Some(n) if n >= 0 => Ok(Some(n as usize)),
@@ -83,6 +83,13 @@ fn numeric(e: &Element<'_>) -> Result<Value> {
         v if v.is_number() => Ok(v.to_value()),
         _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be a number", e.name()),
     }
+}
+fn positive(e: &Element<'_>) -> Result<Value> {
+    let v = numeric(e)?;
+    if number::as_f64(&v).is_none_or(|d| d.is_nan() || d <= 0.0) {
+        bail!(FAILED_TO_PARSE, "$jsonSchema keyword '{}' must have a positive value", e.name());
+    }
+    Ok(v)
 }
 fn boolean(e: &Element<'_>) -> Result<bool> {
     match e.value() {
@@ -126,6 +133,24 @@ fn additional(e: &Element<'_>) -> Result<Additional> {
         _ => bail!(TYPE_MISMATCH, "$jsonSchema keyword '{}' must be either an object or a boolean", e.name()),
     }
 }
+fn bson_types(e: &Element<'_>) -> Result<TypeSet> {
+    let is_text = |v: ValueRef<'_>| matches!(v, ValueRef::String(_));
+    let texts = match e.value() {
+        ValueRef::Array(list) => list.iter().all(|item| is_text(item.value())),
+        v => is_text(v),
+    };
+    if !texts {
+        bail!(TYPE_MISMATCH, "$jsonSchema keyword 'bsonType' must be either a string or an array of strings");
+    }
+    let integer = match e.value() {
+        ValueRef::Array(list) => list.iter().any(|item| item.value() == ValueRef::String("integer")),
+        v => v == ValueRef::String("integer"),
+    };
+    if integer {
+        bail!(FAILED_TO_PARSE, "$jsonSchema type 'integer' is not currently supported.");
+    }
+    element::type_set(e.value(), "$jsonSchema keyword 'bsonType'")
+}
 fn json_types(e: &Element<'_>) -> Result<TypeSet> {
     let mut set = TypeSet::default();
     let one = |set: &mut TypeSet, v: ValueRef<'_>| -> Result<()> {
@@ -159,7 +184,7 @@ impl Schema {
         let (mut exclusive_min, mut exclusive_max) = (false, false);
         for e in d {
             match e.name() {
-                "bsonType" => s.types = Some(element::type_set(e.value(), "$jsonSchema keyword 'bsonType'")?),
+                "bsonType" => s.types = Some(bson_types(&e)?),
                 "type" => s.types = Some(json_types(&e)?),
                 "required" => s.required = names(&e)?,
                 "properties" => {
@@ -179,7 +204,7 @@ impl Schema {
                 "maximum" => s.maximum = Some((numeric(&e)?, false)),
                 "exclusiveMinimum" => exclusive_min = boolean(&e)?,
                 "exclusiveMaximum" => exclusive_max = boolean(&e)?,
-                "multipleOf" => s.multiple_of = Some(numeric(&e)?),
+                "multipleOf" => s.multiple_of = Some(positive(&e)?),
                 "minLength" => s.length.0 = count(&e)?,
                 "maxLength" => s.length.1 = count(&e)?,
                 "pattern" => match e.value() {
@@ -256,15 +281,16 @@ impl Schema {
     fn accepts_number(&self, v: ValueRef<'_>) -> bool {
         let beyond = |bound: &Option<(Value, bool)>, wrong: Ordering| {
             bound.as_ref().is_some_and(|(b, exclusive)| {
+                if crate::matcher::ast::is_nan(v) {
+                    return !number::is_nan(b);
+                }
                 let order = compare(v, one(&b.to_holder()));
                 order == wrong || (*exclusive && order == Ordering::Equal)
             })
         };
         !beyond(&self.minimum, Ordering::Less)
             && !beyond(&self.maximum, Ordering::Greater)
-            && self.multiple_of.as_ref().is_none_or(|m| {
-                number::modulo(&v.to_value(), m).and_then(|r| number::as_f64(&r)).is_some_and(|r| r == 0.0)
-            })
+            && self.multiple_of.as_ref().is_none_or(|m| is_multiple(&v.to_value(), m))
     }
 
     fn accepts_document(&self, d: Doc<'_>) -> bool {
@@ -321,6 +347,13 @@ impl Dependency {
             Dependency::Schema(s) => s.accepts(ValueRef::Document(d)),
         }
     }
+}
+
+/// In decimal, where 0.3 is a multiple of 0.1.
+fn is_multiple(v: &Value, of: &Value) -> bool {
+    let decimal = |v: &Value| number::to_decimal(v).map(Value::Decimal128);
+    let rest = decimal(v).zip(decimal(of)).and_then(|(v, of)| number::modulo(&v, &of));
+    rest.and_then(|r| number::as_f64(&r)).is_some_and(|r| r == 0.0)
 }
 
 fn dependencies(d: Doc<'_>) -> Result<Vec<(String, Dependency)>> {

@@ -40,7 +40,8 @@ impl Modifier for Arithmetic {
                 place.document_id()
             );
         };
-        if new == *value {
+        // Equal numbers of one type are the same number: a negative zero stays.
+        if new.tag() == value.tag() && compare_values(&new, value) == Ordering::Equal {
             return Ok(Change::None);
         }
         *value = new;

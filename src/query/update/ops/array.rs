@@ -100,6 +100,9 @@ impl Modifier for Pop {
     fn creates(&self, _: bool) -> bool {
         false
     }
+    fn needs_viable_path(&self, _: bool) -> bool {
+        true
+    }
 }
 
 pub fn pop(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {

@@ -33,6 +33,10 @@ pub trait Modifier: fmt::Debug + Send + Sync {
         let _ = is_insert;
         true
     }
+    /// Whether a value that blocks the path (a scalar, or an array where a name is wanted) is an error.
+    fn needs_viable_path(&self, is_insert: bool) -> bool {
+        self.creates(is_insert)
+    }
 }
 
 pub type Parsed = Result<Arc<dyn Modifier>>;

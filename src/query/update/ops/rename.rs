@@ -22,9 +22,10 @@ impl Rename {
             );
         };
         if to.contains('\0') {
-            bail!(BAD_VALUE, "The 'to' field for $rename cannot contain an embedded null byte");
+            bail!(9867600, "The 'to' field for $rename cannot contain an embedded null byte");
         }
         let to = UpdatePath::parse(to)?;
+        to.check_storable()?;
         if from.text == to.text {
             bail!(
                 BAD_VALUE,
@@ -58,6 +59,12 @@ impl Rename {
     pub fn apply(&self, document: &mut Document, old: Doc<'_>) -> Result<bool> {
         let from: Vec<&str> = self.from.text.split('.').collect();
         let to: Vec<&str> = self.to.text.split('.').collect();
+        if self.to.text == "_id" && document.contains_key("_id") {
+            bail!(
+                IMMUTABLE_FIELD,
+                "Performing an update on the path '_id' would modify the immutable field '_id'"
+            );
+        }
         self.check_source(document, &from, old)?;
         if find(document, &from).is_none() {
             return Ok(false);
@@ -80,8 +87,12 @@ impl Rename {
                 )
             }
             Some((name, value, part)) if !matches!(value, Value::Array(_)) => {
-                let _ = (name, part);
-                Ok(())
+                bail!(
+                    PATH_NOT_VIABLE,
+                    "Cannot use the part ({part}) of ({}) to traverse the element ({})",
+                    self.from.text,
+                    text::element(name, value)
+                )
             }
             Some((name, ..)) => {
                 bail!(

@@ -106,7 +106,7 @@ fn error(code: i64, data: &Document) -> Error {
     let mut error = Error::new(code, message);
     let mut info = data.get_document("errorExtraInfo").cloned().unwrap_or_default();
     // Labels given replace those the server would choose, an empty list included. They may be any text.
-    if let Some(labels) = data.get_array("errorLabels").filter(|l| !l.is_empty()) {
+    if let Some(labels) = data.get_array("errorLabels") {
         info.push("errorLabels", Value::Array(labels.clone()));
     }
     if !info.is_empty() {
@@ -120,11 +120,14 @@ pub fn after(context: &Context, request: &Request<'_>, result: Result<()>, reply
     result?;
     let acts = |d: &Document| !acts_before(d) && applies(context, request, d);
     if let Some(data) = context.service.failpoints().should_with("failCommand", acts) {
-        if let Some(Value::Document(error)) = data.get("writeConcernError") {
-            reply.fields(&doc! { "writeConcernError": error.clone() });
-        }
+        let Some(Value::Document(error)) = data.get("writeConcernError") else { return Ok(()) };
+        reply.fields(&doc! { "writeConcernError": error.clone() });
+        let code = error.get_i64("code").and_then(|c| i32::try_from(c).ok()).unwrap_or(0);
+        let retriable = document::error::categories(code) & document::error::RETRIABLE != 0;
         if let Some(labels) = data.get_array("errorLabels") {
             reply.fields(&doc! { "errorLabels": Value::Array(labels.clone()) });
+        } else if retriable && context.operation.is_retryable_write() {
+            reply.fields(&doc! { "errorLabels": ["RetryableWriteError"] });
         }
     }
     Ok(())

@@ -65,7 +65,7 @@ pub async fn dispatch(
     drop(registered);
     let failed = result.is_err();
     if let Err(error) = result {
-        fail(service, &mut reply, &error);
+        fail(service, &mut reply, &labelled(&context, error));
     }
     if failed {
         service.counters.command_failed(index);
@@ -191,6 +191,18 @@ fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Res
 
 fn is_internal(context: &Context) -> bool {
     context.connection.client.internal.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Tells drivers that they may send a retryable write again. A router says so only of its own end: what a shard
+/// answered brings its labels along.
+fn labelled(context: &Context, error: Error) -> Error {
+    let given = error.info.as_ref().is_some_and(|i| i.contains_key("errorLabels"));
+    let ending = matches!(error.code, codes::INTERRUPTED_AT_SHUTDOWN | codes::SHUTDOWN_IN_PROGRESS);
+    let retriable = error.is(document::error::RETRIABLE) && (!context.service.is_router() || ending);
+    match retriable && !given && context.operation.is_retryable_write() {
+        true => error.with_label("RetryableWriteError"),
+        false => error,
+    }
 }
 
 /// Replaces whatever the handler wrote by the error.

@@ -284,3 +284,39 @@ async fn fsync_with_lock_is_undone_once_for_each_lock() {
     assert_eq!(run(&mut c, doc! {"fsync": 1}).await.unwrap().get_i64("numFiles"), Some(1));
     node.running.stop().await;
 }
+
+#[tokio::test]
+async fn a_retryable_write_that_may_be_sent_again_says_so() {
+    let node = Node::start(|o| o.repl_set = Some("rs0".to_string())).await;
+    node.running
+        .service
+        .topology
+        .publish(Membership::Member(Member { is_primary: true, ..Member::default() }));
+    let mut c = node.connect().await;
+    let session = doc! { "id": Value::uuid([7; 16]) };
+    let insert = |numbered: bool| {
+        let mut d = doc! {"insert": "c", "documents": [{"_id": 1}], "lsid": session.clone()};
+        if numbered {
+            d.push("txnNumber", 1i64);
+        }
+        d
+    };
+    let fail = |labels: Option<Value>| {
+        let mut data = doc! {"failCommands": ["insert"], "errorCode": 91};
+        if let Some(labels) = labels {
+            data.push("errorLabels", labels);
+        }
+        doc! {"configureFailPoint": "failCommand", "mode": {"times": 1}, "data": data}
+    };
+    for (labels, numbered, want) in [
+        (None, true, &["RetryableWriteError"][..]),
+        (None, false, &[][..]),
+        (Some(document::array![]), true, &[][..]),
+        (Some(document::array!["TransientTransactionError"]), true, &["TransientTransactionError"][..]),
+    ] {
+        run(&mut c, fail(labels)).await.unwrap();
+        let error = run(&mut c, insert(numbered)).await.unwrap_err();
+        assert_eq!((error.code, error.labels.as_slice()), (91, want));
+    }
+    node.running.stop().await;
+}

@@ -1,7 +1,7 @@
 //! Counters of one node, as serverStatus shows them. Each moves where the thing it counts happens.
 
 use crate::dispatch::{Command, Kind, Lookup};
-use document::{Document, Error, doc};
+use document::{Doc, Document, Error, ValueRef, doc};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -28,8 +28,7 @@ pub struct PerCommand {
     pub rejected: Counter,
 }
 
-/// The classic operation counters. The dispatcher counts `query`, `getmore` and `command`; the write commands add the
-/// number of statements to `insert`, `update` and `delete` through [`Counters::insert`] and its siblings.
+/// The classic operation counters: commands for `query`, `getmore` and `command`, statements for the others.
 #[derive(Default)]
 pub struct Operations {
     pub insert: Counter,
@@ -78,13 +77,14 @@ pub struct Asserts {
     pub user: Counter,
 }
 
-/// Documents touched; the read and write paths add to them.
+/// Documents touched.
 #[derive(Default)]
 pub struct Documents {
     pub deleted: Counter,
     pub inserted: Counter,
     pub returned: Counter,
     pub updated: Counter,
+    /// Index keys and documents looked at, where execution reports them.
     pub keys_scanned: Counter,
     pub scanned: Counter,
 }
@@ -126,7 +126,7 @@ impl Counters {
         match command.name {
             "find" => self.operations.query.increment(),
             "getMore" => self.operations.getmore.increment(),
-            // Counted by their statements, in the commands themselves.
+            // Counted by their statements, when they are done.
             "insert" | "update" | "delete" => {}
             _ => self.operations.command.increment(),
         }
@@ -149,14 +149,45 @@ impl Counters {
             _ => self.asserts.user.increment(),
         }
     }
-    pub fn inserts(&self, statements: usize) {
-        self.operations.insert.add(statements as i64);
+    /// Counts what a command that succeeded did: its statements, and the documents its reply tells of.
+    pub fn effects(&self, request: &node::request::Request<'_>, command: &Command, reply: Doc<'_>) {
+        let (op, documents) = (&self.operations, &self.documents);
+        let n = |name: &str| reply.get_i64(name).unwrap_or(0);
+        match command.name {
+            "insert" => {
+                op.insert.add(request.documents("documents").count() as i64);
+                documents.inserted.add(n("n"));
+            }
+            "update" => {
+                op.update.add(request.documents("updates").count() as i64);
+                documents.updated.add(n("nModified"));
+                documents.inserted.add(length(reply.get("upserted")));
+            }
+            "delete" => {
+                op.delete.add(request.documents("deletes").count() as i64);
+                documents.deleted.add(n("n"));
+            }
+            "bulkWrite" => {
+                documents.inserted.add(n("nInserted") + n("nUpserted"));
+                documents.updated.add(n("nModified"));
+                documents.deleted.add(n("nDeleted"));
+            }
+            "findAndModify" => self.find_and_modify(request, reply),
+            "find" | "getMore" | "aggregate" => {
+                let cursor = reply.get_document("cursor").unwrap_or(Doc::empty());
+                documents.returned.add(length(cursor.get("firstBatch").or(cursor.get("nextBatch"))));
+            }
+            _ => {}
+        }
     }
-    pub fn updates(&self, statements: usize) {
-        self.operations.update.add(statements as i64);
-    }
-    pub fn deletes(&self, statements: usize) {
-        self.operations.delete.add(statements as i64);
+    fn find_and_modify(&self, request: &node::request::Request<'_>, reply: Doc<'_>) {
+        let outcome = reply.get_document("lastErrorObject").unwrap_or(Doc::empty());
+        let n = outcome.get_i64("n").unwrap_or(0);
+        match (request.body.get("remove").is_some_and(|v| v.truthy()), outcome.get_bool("updatedExisting")) {
+            (true, _) => self.documents.deleted.add(n),
+            (false, Some(true)) => self.documents.updated.add(n),
+            (false, _) => self.documents.inserted.add(n),
+        }
     }
     pub fn per_command(&self, index: usize) -> &PerCommand {
         &self.per_command[index]
@@ -188,4 +219,9 @@ impl Counters {
         }
         out
     }
+}
+
+/// How many elements an array has.
+fn length(array: Option<ValueRef<'_>>) -> i64 {
+    array.and_then(|v| v.as_array()).map_or(0, |a| a.iter().count() as i64)
 }

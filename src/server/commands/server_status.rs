@@ -25,10 +25,15 @@ pub const CONSTANTS: &[&str] = &[
     "extra_info.input_blocks",
     "extra_info.output_blocks",
     "globalLock.currentQueue",
+    "metrics.cursor",
+    "metrics.operation",
+    "metrics.queryExecutor",
+    "metrics.ttl",
     "network.numSlowDNSOperations",
     "network.numSlowSSLOperations",
     "opcountersRepl",
     "opLatencies.transactions",
+    "transportSecurity",
     "wiredTiger.cache.tracked dirty bytes in the cache",
 ];
 

@@ -34,6 +34,7 @@ pub async fn dispatch(
     out: Vec<u8>,
 ) -> Outcome {
     let started = Instant::now();
+    let reply_at = out.len();
     let mut reply = Reply::open(out);
     let name = body.iter().next().map_or(&[][..], |e| e.name_bytes());
     let found = service.commands().find(name).filter(|(_, row)| service.answers(row));
@@ -76,7 +77,13 @@ pub async fn dispatch(
         service.counters.top.record(command, body, elapsed);
     }
     service.log_if_slow(&context, command, body, elapsed, failed, reply.len());
-    finish(service, reply, Some(&context))
+    let outcome = finish(service, reply, Some(&context));
+    if !failed && command.kind != Kind::Other && outcome.after != After::Vanish {
+        let request = node::request::Request { db: "", body, sequences };
+        let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
+        service.counters.effects(&request, command, reply);
+    }
+    outcome
 }
 
 /// Everything between the row and the handler's result.

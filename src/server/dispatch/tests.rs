@@ -320,3 +320,19 @@ async fn a_retryable_write_that_may_be_sent_again_says_so() {
     }
     node.running.stop().await;
 }
+
+#[tokio::test]
+async fn writes_count_by_statement_and_by_document() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    run(&mut c, doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}, {"_id": 3}]}).await.unwrap();
+    let update = doc! {"q": {"_id": 1}, "u": {"$set": {"x": 1}}};
+    run(&mut c, doc! {"update": "c", "updates": [update.clone(), update]}).await.unwrap();
+    run(&mut c, doc! {"delete": "c", "deletes": [{"q": {"_id": 3}, "limit": 1}]}).await.unwrap();
+    let status = run(&mut c, doc! {"serverStatus": 1}).await.unwrap();
+    let at = |path: &str| status.get_path(path).and_then(Value::as_i64).unwrap_or(-1);
+    assert_eq!([at("opcounters.insert"), at("opcounters.update"), at("opcounters.delete")], [3, 2, 1]);
+    let documents = ["inserted", "updated", "deleted"].map(|n| at(&format!("metrics.document.{n}")));
+    assert_eq!(documents, [3, 1, 1]);
+    node.running.stop().await;
+}

@@ -234,7 +234,7 @@ impl Condition {
     pub fn never() -> Condition {
         Condition::Test(Test::In(InSet::default()))
     }
-    pub fn not(self) -> Condition {
+    pub fn negated(self) -> Condition {
         Condition::Not(Box::new(self))
     }
 }

@@ -1,60 +1,73 @@
-//! Updates of top-level fields, in one pass over the bytes.
+//! Updates of top-level fields, by splicing bytes.
 //!
-//! Elements that no operator names are copied as they stand; only the values operators name are decoded. New fields follow in the order
-//! of the operators. `None` when the general way has to be taken.
+//! Only the values that operators name are decoded. What stands between them is copied in runs; new fields follow in the order of the
+//! operators. When nothing changes, nothing is copied. `None` when the general way has to be taken.
 
 use super::ops::Change;
 use super::tree::Place;
 use super::{Operators, Outcome};
-use document::{Doc, DocBuf, DocWriter, Result};
+use document::{Doc, DocBuf, DocWriter, Element, Result, Value};
 
 /// Beyond this many operators the general way is no slower.
 const OPERATIONS_MAX: usize = 16;
+
+/// A stretch of the old document and the field that takes its place.
+struct Edit<'a> {
+    start: usize,
+    end: usize,
+    field: Option<(&'a str, Value)>,
+}
 
 pub(super) fn apply(o: &Operators, old: Doc<'_>, is_insert: bool) -> Result<Option<Outcome>> {
     if o.operations.len() > OPERATIONS_MAX || o.operations.iter().any(|op| op.path.text == "_id") {
         return Ok(None);
     }
-    let mut seen = [false; OPERATIONS_MAX];
-    let mut changed = false;
-    let mut out = Vec::with_capacity(old.bytes().len() + 64);
-    let mut result = Ok(());
-    DocWriter::write(&mut out, |w| result = rewrite(o, old, is_insert, w, &mut seen, &mut changed));
-    result?;
-    Ok(Some(if changed { Outcome::Changed(DocBuf::from_validated(out)) } else { Outcome::NoOp }))
-}
-
-fn rewrite(
-    o: &Operators,
-    old: Doc<'_>,
-    is_insert: bool,
-    w: &mut DocWriter<'_>,
-    seen: &mut [bool; OPERATIONS_MAX],
-    changed: &mut bool,
-) -> Result<()> {
-    let place = |name| Place { path: name, name, document: old, is_insert };
-    for e in old {
-        let found = o.operations.iter().position(|op| op.path.text.as_bytes() == e.name_bytes());
-        let Some(i) = found.filter(|i| !seen[*i]) else {
-            w.element(&e);
+    let mut edits: Vec<Edit<'_>> = Vec::with_capacity(o.operations.len());
+    let mut appended: Vec<(&str, Value)> = Vec::new();
+    for op in &o.operations {
+        let name = op.path.text.as_str();
+        let place = Place { path: name, name, document: old, is_insert };
+        let Some(e) = old.element(name) else {
+            appended.extend(op.modifier.create(&place)?.map(|v| (name, v)));
             continue;
         };
-        seen[i] = true;
         let mut value = e.value().to_value();
-        match o.operations[i].modifier.change(&mut value, &place(e.name()))? {
-            Change::None => w.element(&e),
-            Change::Changed => {
-                value.write(w, e.name());
-                *changed = true;
+        let field = match op.modifier.change(&mut value, &place)? {
+            Change::None => continue,
+            Change::Changed => Some((name, value)),
+            Change::Remove => None,
+        };
+        let start = offset(old, &e);
+        edits.push(Edit { start, end: start + e.whole().len(), field });
+    }
+    if edits.is_empty() && appended.is_empty() {
+        return Ok(Some(Outcome::NoOp));
+    }
+    edits.sort_by_key(|e| e.start);
+    Ok(Some(Outcome::Changed(splice(old, &edits, &appended))))
+}
+
+/// Where the element stands in the document it was found in.
+fn offset(doc: Doc<'_>, e: &Element<'_>) -> usize {
+    (e.whole().as_ptr() as usize).saturating_sub(doc.bytes().as_ptr() as usize)
+}
+
+fn splice(old: Doc<'_>, edits: &[Edit<'_>], appended: &[(&str, Value)]) -> DocBuf {
+    let bytes = old.bytes();
+    let mut out = Vec::with_capacity(bytes.len() + 64);
+    DocWriter::write(&mut out, |w| {
+        let mut from = 4;
+        for edit in edits {
+            w.buffer().extend_from_slice(bytes.get(from..edit.start).unwrap_or(&[]));
+            if let Some((name, value)) = &edit.field {
+                value.write(w, name);
             }
-            Change::Remove => *changed = true,
+            from = edit.end;
         }
-    }
-    for (op, seen) in o.operations.iter().zip(seen.iter()) {
-        if !seen && let Some(value) = op.modifier.create(&place(&op.path.text))? {
-            value.write(w, &op.path.text);
-            *changed = true;
+        w.buffer().extend_from_slice(bytes.get(from..bytes.len().saturating_sub(1)).unwrap_or(&[]));
+        for (name, value) in appended {
+            value.write(w, name);
         }
-    }
-    Ok(())
+    });
+    DocBuf::from_validated(out)
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An update is parsed once. Applying it is a function of the old document (and, for `a.$`, of the position the filter matched): it gives
-//! the new document or says that nothing changed. An update of top-level fields only is done in one pass over the bytes ([`fast`]); any other goes through the tree ([`tree`]).
+//! the new document or says that nothing changed. An update of top-level fields only is done by splicing bytes ([`fast`]); any other goes through the tree ([`tree`]).
 //!
 //! Invariant: `_id` never changes, and a document never leaves here larger than 16 MiB.
 
@@ -130,7 +130,8 @@ impl Update {
                 new
             }
         };
-        if new.bytes() == old.bytes() {
+        // A replacement counts as a change even by the same document.
+        if !self.is_replacement() && new.bytes() == old.bytes() {
             return Ok(Outcome::NoOp);
         }
         checked(old, Outcome::Changed(new))

@@ -32,7 +32,7 @@ pub fn ne(input: &PathInput<'_>) -> Result<Condition> {
     if input.argument.tag() == REGEX {
         bail!(BAD_VALUE, "Can't have regex as arg to $ne.");
     }
-    Ok(comparison(Comparison::Eq, input)?.not())
+    Ok(comparison(Comparison::Eq, input)?.negated())
 }
 pub fn lt(input: &PathInput<'_>) -> Result<Condition> {
     comparison(Comparison::Lt, input)
@@ -51,7 +51,7 @@ pub fn in_list(input: &PathInput<'_>) -> Result<Condition> {
     Ok(Condition::Test(Test::In(set(input, "$in")?)))
 }
 pub fn not_in_list(input: &PathInput<'_>) -> Result<Condition> {
-    Ok(Condition::Test(Test::In(set(input, "$nin")?)).not())
+    Ok(Condition::Test(Test::In(set(input, "$nin")?)).negated())
 }
 
 fn set(input: &PathInput<'_>, name: &str) -> Result<InSet> {

@@ -6,7 +6,7 @@ use document::{Result, ValueRef, bail};
 
 pub fn exists(input: &PathInput<'_>) -> Result<Condition> {
     let e = Condition::Test(Test::Exists);
-    Ok(if input.argument.value().truthy() { e } else { e.not() })
+    Ok(if input.argument.value().truthy() { e } else { e.negated() })
 }
 
 pub fn of_type(input: &PathInput<'_>) -> Result<Condition> {

@@ -63,10 +63,10 @@ pub fn nor(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
 pub fn not(input: &PathInput<'_>) -> Result<Condition> {
     match input.argument.value() {
         ValueRef::Regex(source, options) => {
-            Ok(Condition::Test(Test::Regex(Arc::new(Pattern::compile(source, options)?))).not())
+            Ok(Condition::Test(Test::Regex(Arc::new(Pattern::compile(source, options)?))).negated())
         }
         ValueRef::Document(d) if d.is_empty() => bail!(BAD_VALUE, "$not cannot be empty"),
-        ValueRef::Document(d) => Ok(Condition::All(parse::conditions(input.path, d, input.ctx)?).not()),
+        ValueRef::Document(d) => Ok(Condition::All(parse::conditions(input.path, d, input.ctx)?).negated()),
         _ => bail!(BAD_VALUE, "$not needs a regex or a document"),
     }
 }

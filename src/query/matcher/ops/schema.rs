@@ -48,7 +48,7 @@ enum Additional {
 #[derive(Debug)]
 enum Dependency {
     Fields(Vec<String>),
-    Schema(Schema),
+    Schema(Box<Schema>),
 }
 
 pub fn json_schema(e: Element<'_>, _: &ParseContext) -> Result<Node> {
@@ -361,7 +361,7 @@ fn dependencies(d: Doc<'_>) -> Result<Vec<(String, Dependency)>> {
     for e in d {
         let rule = match e.value() {
             ValueRef::Array(_) => Dependency::Fields(names(&e)?),
-            _ => Dependency::Schema(Schema::parse(document(&e)?)?),
+            _ => Dependency::Schema(Box::new(Schema::parse(document(&e)?)?)),
         };
         out.push((e.name().to_string(), rule));
     }

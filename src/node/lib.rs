@@ -8,12 +8,14 @@
 
 pub mod batch;
 pub mod concern;
+pub mod cursor;
 pub mod ddl;
 pub mod exec;
 pub mod failpoints;
 pub mod local;
 pub mod namespace;
 pub mod observer;
+pub mod oplog_view;
 pub mod open;
 pub mod operation;
 pub mod parameters;
@@ -46,6 +48,10 @@ pub struct Node {
     pub sessions: session::SessionTable,
     pub observers: observer::Observers,
     pub failpoints: failpoints::FailPoints,
+    pub cursors: cursor::Cursors,
+    pub index_use: read::index_use::IndexUse,
+    /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
+    pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,
     pub object_ids: ObjectIdGenerator,
     next_operation: AtomicI64,
     pub(crate) directory: open::Directory,

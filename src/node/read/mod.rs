@@ -1,11 +1,33 @@
 //! Answering queries.
 
+pub mod aggregate;
 pub mod candidates;
+pub mod count;
+pub mod distinct;
+pub mod explain;
+pub mod fields;
+pub mod find;
+pub mod get_more;
+pub mod hooks;
+mod host;
+pub mod index_use;
+mod output;
+pub mod pseudo;
+pub mod rows;
+pub mod statistics;
 
 use crate::Node;
 use document::{Doc, Document, Result, Value, ValueRef, bail};
 use query::expression::{Expression, Variables, Vars};
 use query::planner::{Direction, Hint};
+
+/// The namespace a reading command names: a collection, or `UUID` of one.
+///
+/// # Errors
+/// InvalidNamespace (73), NamespaceNotFound (26) for an unknown UUID.
+pub fn target(request: &crate::Request<'_>) -> Result<String> {
+    request.namespace()
+}
 
 /// The `_id` a filter pins: `{_id: <value that is no operator document>}` among its top-level fields.
 pub fn pinned_id(filter: Doc<'_>) -> Option<Value> {

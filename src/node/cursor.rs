@@ -1,0 +1,335 @@
+//! Cursors between two batches.
+//!
+//! An entry is *idle* (it holds the rows) or *pinned* (a getMore has taken the rows out and holds a [`Pin`]). A pin that
+//! is dropped without [`Pin::park`] takes the cursor with it, so a getMore whose client went away leaves nothing.
+//! Killing an idle cursor drops its rows at once; killing a pinned one kills the operation that holds it.
+//!
+//! A cursor keeps what it began with: its snapshot and, on a shard, the filter of documents the shard owned then. So a
+//! chunk that moves away meanwhile neither adds nor hides a document.
+
+use crate::operation::{Operation, SessionId};
+use crate::read::rows::Rows;
+use document::{DocBuf, Error, Result, bail, codes, err};
+use parking_lot::Mutex;
+use rand::TryRngCore;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// An idle cursor lives this long unless it asked for no timeout: `cursorTimeoutMillis`.
+pub const IDLE_MS: i64 = 10 * 60 * 1000;
+/// Two looks for expired cursors are at least this far apart.
+const REAP_EVERY_MS: i64 = 1000;
+
+/// A query whose client has not seen its end.
+pub struct Cursor {
+    pub ns: String,
+    pub session: Option<SessionId>,
+    pub rows: Rows,
+    pub no_timeout: bool,
+    /// The command that opened it, for currentOp.
+    pub command: DocBuf,
+    pub created_ms: i64,
+    /// Documents and batches handed out.
+    pub returned: u64,
+    pub batches: u64,
+}
+
+struct Entry {
+    ns: String,
+    session: Option<SessionId>,
+    no_timeout: bool,
+    last_use_ms: i64,
+    state: State,
+}
+
+enum State {
+    Idle(Box<Cursor>),
+    Pinned(Arc<Operation>),
+}
+
+/// All cursors of a node.
+pub struct Cursors {
+    entries: Mutex<HashMap<i64, Entry>>,
+    timed_out: AtomicU64,
+    opened: AtomicU64,
+    more_than_one_batch: AtomicU64,
+    idle_ms: AtomicI64,
+    next_reap_ms: AtomicI64,
+}
+
+impl Default for Cursors {
+    fn default() -> Cursors {
+        Cursors {
+            entries: Mutex::default(),
+            timed_out: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+            more_than_one_batch: AtomicU64::new(0),
+            idle_ms: AtomicI64::new(IDLE_MS),
+            next_reap_ms: AtomicI64::new(0),
+        }
+    }
+}
+
+/// What `serverStatus.metrics.cursor` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CursorMetrics {
+    pub open: u64,
+    pub pinned: u64,
+    pub no_timeout: u64,
+    pub timed_out: u64,
+    pub total_opened: u64,
+    pub more_than_one_batch: u64,
+}
+
+/// What killing a cursor came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Killed {
+    Yes,
+    NotFound,
+}
+
+/// One open cursor as `$currentOp` with `idleCursors` shows it.
+pub struct CursorInfo {
+    pub id: i64,
+    pub ns: String,
+    pub session: Option<SessionId>,
+    pub created_ms: i64,
+    pub last_use_ms: i64,
+    pub returned: u64,
+    pub batches: u64,
+    pub no_timeout: bool,
+    pub command: DocBuf,
+}
+
+impl Cursors {
+    /// Registers a cursor and answers its id, a positive random number.
+    ///
+    /// # Errors
+    /// InternalError when the system has no random numbers to give.
+    pub fn open(&self, cursor: Cursor, now_ms: i64) -> Result<i64> {
+        self.reap_if_due(now_ms);
+        let mut entries = self.entries.lock();
+        let id = loop {
+            let id = random_id()?;
+            if !entries.contains_key(&id) {
+                break id;
+            }
+        };
+        entries.insert(
+            id,
+            Entry {
+                ns: cursor.ns.clone(),
+                session: cursor.session,
+                no_timeout: cursor.no_timeout,
+                last_use_ms: now_ms,
+                state: State::Idle(Box::new(cursor)),
+            },
+        );
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        Ok(id)
+    }
+
+    /// Takes the cursor for one getMore.
+    ///
+    /// # Errors
+    /// CursorNotFound (43), Unauthorized (13) for another namespace, 50736-50738 for another session, CursorInUse.
+    pub fn pin(&self, id: i64, ns: &str, op: &Arc<Operation>, now_ms: i64) -> Result<Pin<'_>> {
+        self.reap_if_due(now_ms);
+        let mut entries = self.entries.lock();
+        let entry = entries.get_mut(&id).ok_or_else(|| not_found(id))?;
+        if matches!(entry.state, State::Pinned(_)) {
+            return Err(Error::new(CURSOR_IN_USE, format!("cursor id {id} is already in use")));
+        }
+        if entry.ns != ns {
+            bail!(
+                UNAUTHORIZED,
+                "Requested getMore on namespace '{ns}', but cursor belongs to a different namespace {}",
+                entry.ns
+            );
+        }
+        check_session(id, entry.session, op.session.as_ref().map(|s| s.lsid))?;
+        entry.last_use_ms = now_ms;
+        match std::mem::replace(&mut entry.state, State::Pinned(op.clone())) {
+            State::Idle(cursor) => Ok(Pin { cursors: self, id, cursor: Some(cursor) }),
+            State::Pinned(_) => Err(not_found(id)),
+        }
+    }
+
+    /// Kills a cursor, as killCursors does; `ns` is the namespace the command named.
+    pub fn kill(&self, id: i64, ns: Option<&str>) -> Killed {
+        let mut entries = self.entries.lock();
+        match entries.get(&id) {
+            Some(e) if ns.is_none_or(|ns| e.ns == ns) => {}
+            _ => return Killed::NotFound,
+        }
+        let gone = entries.remove(&id);
+        drop(entries);
+        if let Some(Entry { state: State::Pinned(op), .. }) = gone {
+            op.kill(codes::CURSOR_KILLED);
+        }
+        Killed::Yes
+    }
+    /// Kills every cursor that `which` names by namespace and session; answers how many.
+    pub fn kill_where(&self, mut which: impl FnMut(&str, Option<SessionId>) -> bool) -> usize {
+        let ids: Vec<i64> = {
+            let entries = self.entries.lock();
+            entries.iter().filter(|(_, e)| which(&e.ns, e.session)).map(|(id, _)| *id).collect()
+        };
+        ids.into_iter().filter(|id| self.kill(*id, None) == Killed::Yes).count()
+    }
+    /// Kills the cursors of a session that ends.
+    pub fn kill_session(&self, id: SessionId) -> usize {
+        self.kill_where(|_, session| session == Some(id))
+    }
+
+    /// Ends cursors that were idle for too long. Cheap when called often; also asked on every open and getMore.
+    pub fn reap_if_due(&self, now_ms: i64) {
+        if now_ms < self.next_reap_ms.load(Ordering::Relaxed) {
+            return;
+        }
+        self.next_reap_ms.store(now_ms.saturating_add(REAP_EVERY_MS), Ordering::Relaxed);
+        self.reap(now_ms);
+    }
+    /// Ends cursors that were idle for too long; answers how many.
+    pub fn reap(&self, now_ms: i64) -> usize {
+        let limit = self.idle_ms.load(Ordering::Relaxed);
+        let mut dropped = Vec::new();
+        self.entries.lock().retain(|_, e| {
+            let expired = !e.no_timeout && now_ms.saturating_sub(e.last_use_ms) >= limit;
+            if !expired || matches!(e.state, State::Pinned(_)) {
+                return true;
+            }
+            dropped.push(std::mem::replace(&mut e.state, State::Pinned(Arc::new(Operation::internal()))));
+            false
+        });
+        // Snapshots are let go outside the lock.
+        self.timed_out.fetch_add(dropped.len() as u64, Ordering::Relaxed);
+        dropped.len()
+    }
+    /// Sets the idle timeout (`cursorTimeoutMillis`).
+    pub fn set_idle_ms(&self, ms: i64) {
+        self.idle_ms.store(ms.max(1), Ordering::Relaxed);
+        self.next_reap_ms.store(0, Ordering::Relaxed);
+    }
+
+    pub fn metrics(&self) -> CursorMetrics {
+        let entries = self.entries.lock();
+        let count = |f: &dyn Fn(&Entry) -> bool| entries.values().filter(|e| f(e)).count() as u64;
+        CursorMetrics {
+            open: entries.len() as u64,
+            pinned: count(&|e| matches!(e.state, State::Pinned(_))),
+            no_timeout: count(&|e| e.no_timeout),
+            timed_out: self.timed_out.load(Ordering::Relaxed),
+            total_opened: self.opened.load(Ordering::Relaxed),
+            more_than_one_batch: self.more_than_one_batch.load(Ordering::Relaxed),
+        }
+    }
+    /// The idle cursors.
+    pub fn idle(&self) -> Vec<CursorInfo> {
+        let entries = self.entries.lock();
+        entries
+            .iter()
+            .filter_map(|(id, e)| match &e.state {
+                State::Idle(c) => Some(CursorInfo {
+                    id: *id,
+                    ns: e.ns.clone(),
+                    session: e.session,
+                    created_ms: c.created_ms,
+                    last_use_ms: e.last_use_ms,
+                    returned: c.returned,
+                    batches: c.batches,
+                    no_timeout: e.no_timeout,
+                    command: c.command.clone(),
+                }),
+                State::Pinned(_) => None,
+            })
+            .collect()
+    }
+}
+
+/// A cursor taken out for one getMore.
+pub struct Pin<'a> {
+    cursors: &'a Cursors,
+    id: i64,
+    cursor: Option<Box<Cursor>>,
+}
+
+impl Pin<'_> {
+    pub fn cursor(&mut self) -> Result<&mut Cursor> {
+        self.cursor.as_deref_mut().ok_or_else(|| err!(INTERNAL_ERROR, "a cursor was used after it was parked"))
+    }
+    /// Puts the cursor back for the next getMore; false when it was killed meanwhile.
+    pub fn park(mut self, now_ms: i64) -> bool {
+        let Some(mut cursor) = self.cursor.take() else { return false };
+        cursor.batches += 1;
+        if cursor.batches == 2 {
+            self.cursors.more_than_one_batch.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut entries = self.cursors.entries.lock();
+        match entries.get_mut(&self.id) {
+            Some(entry) => {
+                entry.last_use_ms = now_ms;
+                entry.state = State::Idle(cursor);
+                true
+            }
+            None => {
+                drop(entries);
+                false
+            }
+        }
+    }
+}
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        if self.cursor.is_some() {
+            self.cursors.entries.lock().remove(&self.id);
+        }
+    }
+}
+
+/// The code of an error that names a cursor another getMore holds.
+const CURSOR_IN_USE: i32 = 12051;
+
+fn not_found(id: i64) -> Error {
+    err!(CURSOR_NOT_FOUND, "cursor id {id} not found")
+}
+
+fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
+    let text = |s: SessionId| {
+        format!("{} - {}", uuid::Uuid::from_bytes(s.id), crate::session::hex(&s.uid))
+    };
+    match (created, now) {
+        (None, Some(now)) => bail!(
+            50736,
+            "Cannot run getMore on cursor {id}, which was not created in a session, in session {}",
+            text(now)
+        ),
+        (Some(created), None) => bail!(
+            50737,
+            "Cannot run getMore on cursor {id}, which was created in session {}, without an lsid",
+            text(created)
+        ),
+        (Some(created), Some(now)) if created != now => bail!(
+            50738,
+            "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
+            text(created),
+            text(now)
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// A positive 63-bit number from the system's generator: ids must not be guessed.
+fn random_id() -> Result<i64> {
+    loop {
+        let word = rand::rngs::OsRng
+            .try_next_u64()
+            .map_err(|e| err!(INTERNAL_ERROR, "no random numbers: {e}"))?;
+        let id = (word >> 1) as i64;
+        if id > 0 {
+            return Ok(id);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! aggregate.
+//!
+//! What stands at the front of the pipeline (`$match`, `$sort`, `$limit`) is answered by a query on the collection, with
+//! its indexes and its own blocking sort; the rest runs over that query's rows.
+
+use super::command_variables;
+use super::fields::{Fields, check_collation};
+use super::find::FIRST_BATCH;
+use super::host::{LocalHost, Writing};
+use super::rows::Rows;
+use crate::cursor::Cursor;
+use crate::exec::batch::Documents;
+use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
+use crate::{Node, Operation, Request};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, err};
+use query::matcher::Matcher;
+use query::pipeline::{BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, optimize, parse};
+use query::planner::Hint;
+use query::sort::SortSpec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+const FIELDS: Fields = Fields { command: "aggregate" };
+/// How many views may stand on one another.
+const VIEW_DEPTH_MAX: usize = 20;
+
+/// An aggregation as it is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub ns: String,
+    pub pipeline: Vec<Value>,
+    pub hint: Option<Hint>,
+    /// The command's `let`, evaluated.
+    pub variables: Document,
+    /// It came from a router, which merges what shards answer.
+    pub from_router: bool,
+    pub allow_disk_use: bool,
+    pub batch_size: Option<u64>,
+    pub explain: bool,
+}
+
+impl Asked {
+    /// On `ns`, with the variables of a command.
+    pub fn on(node: &Node, ns: &str, body: Doc<'_>) -> Result<Asked> {
+        Ok(Asked {
+            ns: ns.to_string(),
+            variables: command_variables(node, body)?,
+            allow_disk_use: true,
+            ..Asked::default()
+        })
+    }
+    /// Reads an `aggregate` command that is to be explained: it needs no cursor.
+    pub fn parse_explained(node: &Node, request: &Request<'_>) -> Result<Asked> {
+        Asked::parse_fields(node, request).map(|(asked, _)| asked)
+    }
+    /// Reads an `aggregate` command.
+    ///
+    /// # Errors
+    /// 40414, 40415, 14, 9 as the real server; 238 for a collation.
+    pub fn parse(node: &Node, request: &Request<'_>) -> Result<Asked> {
+        let (out, cursor) = Asked::parse_fields(node, request)?;
+        if !cursor && !out.explain {
+            bail!(
+                FAILED_TO_PARSE,
+                "The 'cursor' option is required, except for aggregate with the explain argument"
+            );
+        }
+        Ok(out)
+    }
+    /// The fields, and whether there was a `cursor`.
+    fn parse_fields(node: &Node, request: &Request<'_>) -> Result<(Asked, bool)> {
+        let ns = match request.argument() {
+            Some(ValueRef::String(_)) => super::target(request)?,
+            Some(v) if v.as_i64() == Some(1) => format!("{}.$cmd.aggregate", request.db),
+            Some(v) if v.is_number() => {
+                bail!(FAILED_TO_PARSE, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+            }
+            _ => bail!(TYPE_MISMATCH, "collection name has invalid type"),
+        };
+        let mut out = Asked::on(node, &ns, request.body)?;
+        let (mut pipeline, mut cursor) = (None, false);
+        for e in request.body.iter().skip(1) {
+            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+                continue;
+            }
+            match e.name() {
+                "pipeline" => match e.value() {
+                    ValueRef::Array(a) => pipeline = Some(a.to_array()),
+                    _ => return Err(FIELDS.wrong_type(&e, "array")),
+                },
+                "cursor" => {
+                    cursor = true;
+                    for e in FIELDS.document(&e)? {
+                        match e.name() {
+                            "batchSize" => out.batch_size = Some(FIELDS.count(&e)?),
+                            name => bail!(
+                                IDL_UNKNOWN_FIELD,
+                                "BSON field 'aggregate.cursor.{name}' is an unknown field."
+                            ),
+                        }
+                    }
+                }
+                "allowDiskUse" => out.allow_disk_use = FIELDS.bool(&e)?,
+                "explain" => out.explain = FIELDS.bool(&e)?,
+                "hint" => {
+                    out.hint = match e.value() {
+                        ValueRef::Document(d) if d.is_empty() => None,
+                        v => Some(Hint::parse(v)?),
+                    }
+                }
+                "fromRouter" | "fromMongos" | "needsMerge" => out.from_router |= FIELDS.bool(&e)?,
+                "let" => {
+                    FIELDS.document(&e)?;
+                }
+                "collation" => check_collation(FIELDS.document(&e)?)?,
+                "bypassDocumentValidation" | "exchange" | "runtimeConstants" | "isMapReduceCommand"
+                | "collectionUUID" | "passthroughToShard" | "encryptionInformation" | "querySettings"
+                | "needsSortedMerge" | "isHybridSearch" | "includeQueryStatsMetrics" | "$_requestReshardingResumeToken" => {}
+                name => FIELDS.unknown(name)?,
+            }
+        }
+        out.pipeline = pipeline.ok_or_else(|| {
+            err!(IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
+        })?;
+        Ok((out, cursor))
+    }
+}
+
+/// A pipeline over rows.
+pub struct PipelineRows {
+    execution: Execution,
+    source: CollectionSource,
+    writing: Arc<Writing>,
+    pending: VecDeque<DocBuf>,
+    finished: bool,
+    uuid: Option<[u8; 16]>,
+    /// The collection read, behind any views.
+    pub ns: String,
+}
+
+impl PipelineRows {
+    pub fn ended(&self) -> bool {
+        self.finished && self.pending.is_empty()
+    }
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        self.uuid
+    }
+    pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
+        loop {
+            while let Some(front) = self.pending.front() {
+                if !out.put(front.doc()) {
+                    return Ok(());
+                }
+                self.pending.pop_front();
+            }
+            if out.is_full() || self.finished {
+                return Ok(());
+            }
+            op.check_interrupt()?;
+            self.source.op = op.clone();
+            let host = LocalHost { node: node.clone(), op: op.clone(), writing: self.writing.clone(), ns: self.ns.clone() };
+            match self.execution.next(&mut self.source, &host).await? {
+                Some(batch) => self.pending.extend(batch),
+                None => self.finished = true,
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// The rows of a collection as a pipeline takes them.
+pub struct CollectionSource {
+    /// Found while the query was opened.
+    first: Vec<DocBuf>,
+    rows: Rows,
+    node: Arc<Node>,
+    /// The command under way: a getMore replaces it.
+    op: Arc<Operation>,
+}
+
+impl Source for CollectionSource {
+    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        Box::pin(async move {
+            if !self.first.is_empty() {
+                return Ok(Some(std::mem::take(&mut self.first)));
+            }
+            if self.rows.ended() {
+                return Ok(None);
+            }
+            let mut out = Documents::default();
+            self.rows.fill(&self.node, &self.op, &mut out).await?;
+            Ok(if out.list.is_empty() && self.rows.ended() { None } else { Some(out.list) })
+        })
+    }
+}
+
+/// Resolves views: the collection behind them and the whole pipeline.
+async fn resolve(node: &Node, op: &Operation, ns: &str, pipeline: Vec<Value>) -> Result<(String, Vec<Value>)> {
+    let (mut ns, mut pipeline) = (ns.to_string(), pipeline);
+    for _ in 0..VIEW_DEPTH_MAX {
+        let view = node.namespaces.slot(&ns).read(op, |s| Ok(s.view.clone())).await?;
+        let Some(view) = view else { return Ok((ns, pipeline)) };
+        let db = ns.split('.').next().unwrap_or("");
+        let own = pipeline.first().and_then(Value::as_document).and_then(|d| d.first()).map(|(name, _)| name);
+        if matches!(own, Some("$collStats" | "$indexStats")) {
+            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "{} is not supported on a view", own.unwrap_or_default());
+        }
+        pipeline = view.pipeline.iter().cloned().chain(pipeline).collect();
+        ns = format!("{db}.{}", view.on);
+    }
+    bail!(VIEW_DEPTH_LIMIT_EXCEEDED, "View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}")
+}
+
+/// A pipeline divided into what the collection's query answers and what runs over its rows.
+pub struct Prepared {
+    pub ns: String,
+    pub filter: Matcher,
+    pub sort: Option<SortSpec>,
+    pub limit: Option<u64>,
+    pub rest: Pipeline,
+    pub run: Run,
+    pub source_only: bool,
+    pub hint: Option<Hint>,
+}
+
+/// Resolves views, parses and divides.
+pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepared> {
+    let (ns, stages) = resolve(node, op, &asked.ns, asked.pipeline).await?;
+    let mut namespace = Namespace::parse(&ns);
+    if namespace.collection == "$cmd.aggregate" {
+        namespace.collection.clear();
+    }
+    let mut context = Context::new(namespace, node.parse_context(asked.variables));
+    context.from_router = asked.from_router;
+    context.allow_disk_use = asked.allow_disk_use;
+    let pipeline = optimize(parse(&stages, &context)?, &context)?;
+    let run = Run::new(&context);
+    if pipeline.is_source_only() {
+        return Ok(Prepared {
+            ns,
+            filter: Matcher::always(),
+            sort: None,
+            limit: None,
+            rest: pipeline,
+            run,
+            source_only: true,
+            hint: None,
+        });
+    }
+    let filter = match pipeline.leading_match() {
+        Some(d) => Matcher::parse(d.to_doc_buf().doc(), &context.query)?,
+        None => Matcher::always(),
+    };
+    let mut rest = pipeline.without_leading_match();
+    // A sort that the query cannot do stays in the pipeline.
+    let sorted = rest.leading_sort().and_then(|(pattern, limit)| {
+        SortSpec::parse(pattern.to_doc_buf().doc()).ok().filter(|s| s.natural().is_none()).map(|s| (s, limit))
+    });
+    let (sort, limit) = match sorted {
+        Some((sort, limit)) => {
+            rest = rest.without_leading_sort();
+            (Some(sort), limit.or_else(|| rest.leading_limit()))
+        }
+        None => (None, rest.leading_limit()),
+    };
+    let limit = limit.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
+    Ok(Prepared { ns, filter, sort, limit, rest, run, source_only: false, hint: asked.hint })
+}
+
+impl Prepared {
+    pub fn wanted(&mut self) -> Wanted<'_> {
+        Wanted {
+            filter: std::mem::take(&mut self.filter),
+            sort: self.sort.as_ref(),
+            hint: self.hint.as_ref(),
+            shape: Shape { limit: self.limit, ..Shape::default() },
+            ..Wanted::default()
+        }
+    }
+}
+
+/// Starts an aggregation.
+pub async fn open(node: &Arc<Node>, op: &Arc<Operation>, asked: Asked) -> Result<Rows> {
+    let mut prepared = prepare(node, op, asked).await?;
+    let ns = prepared.ns.clone();
+    let mut first = Documents::default();
+    let rows = if prepared.source_only {
+        Rows::empty()
+    } else if super::pseudo::is_pseudo(&ns) {
+        pseudo(node, op, &mut prepared).await?
+    } else {
+        let slot = node.namespaces.slot(&ns);
+        match Query::open(op, &slot, prepared.wanted(), &mut first).await? {
+            Opened::Absent => Rows::empty(),
+            Opened::Query(query) => Rows::Query(query),
+            // It became one after the name was resolved.
+            Opened::View(_) => bail!(INTERRUPTED, "a view was created on {ns} while it was read"),
+        }
+    };
+    if prepared.rest.is_empty() && first.list.is_empty() {
+        return Ok(rows);
+    }
+    let uuid = rows.uuid();
+    Ok(Rows::Pipeline(Box::new(PipelineRows {
+        execution: Execution::new(&prepared.rest, prepared.run)?,
+        source: CollectionSource { first: first.list, rows, node: node.clone(), op: op.clone() },
+        writing: Arc::default(),
+        pending: VecDeque::new(),
+        finished: false,
+        uuid,
+        ns,
+    })))
+}
+
+/// The filtered rows of a namespace that is no collection, sorted where the pipeline begins with a sort.
+async fn pseudo(node: &Arc<Node>, op: &Arc<Operation>, prepared: &mut Prepared) -> Result<Rows> {
+    let filter = std::mem::take(&mut prepared.filter);
+    let Some(mut rows) = super::pseudo::source(node, &prepared.ns, filter)? else { return Ok(Rows::empty()) };
+    let Some(sort) = prepared.sort.take() else { return Ok(rows) };
+    let limit = prepared.limit.and_then(|n| usize::try_from(n).ok());
+    let mut sorter = query::sort::Sorter::new(sort, limit, query::sort::MEMORY_LIMIT_BYTES);
+    while !rows.ended() {
+        let mut out = Documents::default();
+        rows.fill(node, op, &mut out).await?;
+        for d in out.list {
+            sorter.push(d)?;
+        }
+    }
+    Ok(Rows::of(sorter.finish()))
+}
+
+/// Runs an `aggregate` command; writes the reply's `cursor`, or the explanation asked for.
+pub async fn aggregate(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    request: Request<'_>,
+    w: &mut DocWriter<'_>,
+) -> Result<()> {
+    let asked = Asked::parse(node, &request)?;
+    if asked.explain {
+        let reply = super::explain::pipeline(node, op, asked, super::explain::Verbosity::Planner, request).await?;
+        reply.write_fields(w);
+        return Ok(());
+    }
+    node.await_read_concern(op).await?;
+    let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
+    let mut rows = open(node, op, asked).await?;
+    let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
+    rows.fill(node, op, &mut batch).await?;
+    let id = match rows.ended() {
+        true => 0,
+        false => node.cursors.open(
+            Cursor {
+                ns: ns.clone(),
+                session: op.session.as_ref().map(|s| s.lsid),
+                rows,
+                no_timeout: false,
+                command: request.body.to_owned(),
+                created_ms: node.now_ms(),
+                returned: batch.count() as u64,
+                batches: 1,
+            },
+            node.now_ms(),
+        )?,
+    };
+    batch.write_cursor(w, "firstBatch", id, &ns);
+    Ok(())
+}
+
+/// Runs an aggregation to its end; for the node's own use and for sub-pipelines.
+pub async fn collect(node: &Arc<Node>, op: &Arc<Operation>, asked: Asked) -> Result<Vec<DocBuf>> {
+    let mut rows = open(node, op, asked).await?;
+    let mut all = Vec::new();
+    while !rows.ended() {
+        let mut out = Documents::default();
+        rows.fill(node, op, &mut out).await?;
+        all.append(&mut out.list);
+    }
+    Ok(all)
+}
+
+/// The rows of a sub-pipeline.
+pub struct SubSource {
+    rows: Rows,
+    node: Arc<Node>,
+    op: Arc<Operation>,
+}
+
+impl SubSource {
+    pub fn new(rows: Rows, node: Arc<Node>, op: Arc<Operation>) -> SubSource {
+        SubSource { rows, node, op }
+    }
+}
+
+impl Source for SubSource {
+    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        Box::pin(async move {
+            if self.rows.ended() {
+                return Ok(None);
+            }
+            let mut out = Documents::default();
+            self.rows.fill(&self.node, &self.op, &mut out).await?;
+            Ok(Some(out.list).filter(|l| !l.is_empty() || !self.rows.ended()))
+        })
+    }
+}

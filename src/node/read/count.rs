@@ -1,0 +1,161 @@
+//! count.
+
+use super::aggregate::{self, Asked};
+use super::fields::{Fields, check_collation};
+use super::{command_variables, find::FindCommand};
+use crate::exec::query::{Wanted, ownership};
+use crate::exec::walk::{Context, Counters};
+use crate::exec::{Budget, Progress, Shape, Walk};
+use crate::namespace::OwnershipFilter;
+use crate::{Node, Operation, Request};
+use document::{Doc, Document, Result, Value, ValueRef, doc};
+use query::matcher::Matcher;
+use query::planner::Hint;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::CollectionSnapshot;
+
+const FIELDS: Fields = Fields { command: "count" };
+
+/// A count's fields.
+pub struct CountCommand<'a> {
+    pub query: Doc<'a>,
+    pub skip: u64,
+    pub limit: u64,
+    pub hint: Option<Hint>,
+}
+
+impl<'a> CountCommand<'a> {
+    pub fn parse(body: Doc<'a>) -> Result<CountCommand<'a>> {
+        let mut out = CountCommand { query: Doc::empty(), skip: 0, limit: 0, hint: None };
+        for e in body.iter().skip(1) {
+            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+                continue;
+            }
+            match e.name() {
+                "query" => out.query = FIELDS.document(&e)?,
+                "skip" => out.skip = FIELDS.count(&e)?,
+                // A negative limit means the same as the positive one.
+                "limit" => out.limit = FIELDS.integer(&e)?.unsigned_abs(),
+                "hint" => {
+                    out.hint = match e.value() {
+                        ValueRef::Document(d) if d.is_empty() => None,
+                        v => Some(Hint::parse(v)?),
+                    }
+                }
+                "collation" => check_collation(FIELDS.document(&e)?)?,
+                "fields" | "queryOptions" | "collectionUUID" | "encryptionInformation" | "includeQueryStatsMetrics" => {}
+                name => FIELDS.unknown(name)?,
+            }
+        }
+        Ok(out)
+    }
+    /// What of `matched` documents is counted.
+    fn result(&self, matched: u64) -> u64 {
+        let counted = matched.saturating_sub(self.skip);
+        if self.limit > 0 { counted.min(self.limit) } else { counted }
+    }
+    /// Matches beyond which nothing changes.
+    fn most(&self) -> u64 {
+        if self.limit == 0 { u64::MAX } else { self.limit.saturating_add(self.skip) }
+    }
+}
+
+/// A count under way.
+struct Counting {
+    walk: Walk,
+    owner: Option<Arc<dyn OwnershipFilter>>,
+    counters: Counters,
+    count: u64,
+    most: u64,
+}
+
+impl Counting {
+    /// One slice; true at the end.
+    fn slice<V: storage::CollectionView>(&mut self, view: &V, budget: &mut Budget) -> Result<bool> {
+        let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters };
+        let progress = self.walk.count_only(view, &mut context, budget, &mut self.count, self.most)?;
+        Ok(progress != Progress::Slice)
+    }
+}
+
+enum Begun {
+    Done(u64),
+    View,
+    Walking(Box<(Counting, CollectionSnapshot)>),
+}
+
+/// Runs a `count` command.
+pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
+    let ns = super::target(&request)?;
+    let command = CountCommand::parse(request.body)?;
+    node.await_read_concern(op).await?;
+    let context = node.parse_context(command_variables(node, request.body)?);
+    let filter = Matcher::parse(command.query, &context)?;
+    if super::pseudo::is_pseudo(&ns) {
+        return by_pipeline(node, op, &ns, &command, request.body).await;
+    }
+    let slot = node.namespaces.slot(&ns);
+    let begun = slot
+        .read(op, |state| {
+            if state.view.is_some() {
+                return Ok(Begun::View);
+            }
+            let Some(collection) = &state.collection else { return Ok(Begun::Done(0)) };
+            let owner = ownership(state, op);
+            if filter.is_always_true() && owner.is_none() && command.hint.is_none() {
+                return Ok(Begun::Done(command.result(collection.len() as u64)));
+            }
+            let wanted =
+                Wanted { filter, hint: command.hint.as_ref(), shape: Shape::default(), ..Wanted::default() };
+            let walk = Walk::new(wanted.plan(collection)?, None, None);
+            let mut counting =
+                Counting { walk, owner, counters: Counters::default(), count: 0, most: command.most() };
+            if counting.slice(collection, &mut Budget::of(256, Duration::from_micros(200)))? {
+                return Ok(Begun::Done(command.result(counting.count)));
+            }
+            Ok(Begun::Walking(Box::new((counting, collection.snapshot()))))
+        })
+        .await?;
+    let n = match begun {
+        Begun::Done(n) => n,
+        Begun::View => return by_pipeline(node, op, &ns, &command, request.body).await,
+        Begun::Walking(walking) => {
+            let (mut counting, snapshot) = *walking;
+            loop {
+                op.check_interrupt()?;
+                if counting.slice(&snapshot, &mut Budget::slice())? {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            command.result(counting.count)
+        }
+    };
+    Ok(reply(n))
+}
+
+fn reply(n: u64) -> Document {
+    doc! { "n": document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX)) }
+}
+
+/// Counts what an aggregation over a view or a pseudo collection gives.
+async fn by_pipeline(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    ns: &str,
+    command: &CountCommand<'_>,
+    body: Doc<'_>,
+) -> Result<Document> {
+    let find = FindCommand {
+        filter: Some(command.query),
+        skip: command.skip,
+        limit: command.limit,
+        ..FindCommand::default()
+    };
+    let mut pipeline = super::find::view_pipeline(&find)?;
+    pipeline.push(Value::Document(doc! { "$count": "n" }));
+    let found = aggregate::collect(node, op, Asked { pipeline, ..Asked::on(node, ns, body)? }).await?;
+    let n = found.first().and_then(|d| d.doc().get_i64("n")).unwrap_or(0);
+    Ok(reply(n.unsigned_abs()))
+}

@@ -1,0 +1,197 @@
+//! distinct: the different values of a field, elements of arrays taken singly.
+//!
+//! Without a filter, an index that begins with the field and has met no array gives one value for each seek.
+
+use super::aggregate::{self, Asked};
+use super::command_variables;
+use super::fields::{Fields, check_collation};
+use crate::exec::query::ownership;
+use crate::exec::{Opened, Output, Query, Wanted};
+use crate::namespace::SlotState;
+use crate::{Node, Operation, Request};
+use document::{Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, key_string, path};
+use query::matcher::Matcher;
+use query::planner::Hint;
+use std::collections::HashSet;
+use std::sync::Arc;
+use storage::CollectionView;
+
+const FIELDS: Fields = Fields { command: "distinct" };
+/// Bytes of values that a reply may hold.
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Keys that are skipped through under the latch.
+const SEEKS_MAX: usize = 1024;
+
+/// A distinct's fields.
+pub struct DistinctCommand<'a> {
+    pub key: &'a str,
+    pub query: Doc<'a>,
+    pub hint: Option<Hint>,
+}
+
+impl<'a> DistinctCommand<'a> {
+    pub fn parse(body: Doc<'a>) -> Result<DistinctCommand<'a>> {
+        let (mut key, mut query, mut hint) = (None, Doc::empty(), None);
+        for e in body.iter().skip(1) {
+            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+                continue;
+            }
+            match e.name() {
+                "key" => key = Some(FIELDS.string(&e)?),
+                "query" => query = FIELDS.document(&e)?,
+                "hint" => hint = Some(Hint::parse(e.value())?),
+                "collation" => check_collation(FIELDS.document(&e)?)?,
+                "collectionUUID" | "querySettings" | "includeQueryStatsMetrics" => {}
+                name => FIELDS.unknown(name)?,
+            }
+        }
+        let key = key.ok_or_else(|| {
+            err!(IDL_FAILED_TO_PARSE, "BSON field 'distinct.key' is missing but a required field")
+        })?;
+        if key.contains('\0') {
+            bail!(31032, "Key field cannot contain an embedded null byte");
+        }
+        Ok(DistinctCommand { key, query, hint })
+    }
+}
+
+/// Values met so far, as the bytes of an array.
+struct Values<'k> {
+    key: &'k str,
+    seen: HashSet<Vec<u8>>,
+    array: Vec<u8>,
+    too_big: bool,
+}
+
+impl<'k> Values<'k> {
+    fn new(key: &'k str) -> Values<'k> {
+        Values { key, seen: HashSet::new(), array: vec![0; 4], too_big: false }
+    }
+    fn add(&mut self, v: ValueRef<'_>) {
+        let mut encoded = Vec::with_capacity(16);
+        key_string::append(&mut encoded, v, false);
+        if self.seen.contains(&encoded) {
+            return;
+        }
+        let n = self.seen.len();
+        self.seen.insert(encoded);
+        DocWriter::resume(&mut self.array).with_index(n, |w, name| w.value(name, v));
+        self.too_big |= self.array.len() > BYTES_MAX;
+    }
+    fn add_of(&mut self, d: Doc<'_>) {
+        let key = self.key;
+        path::for_each_leaf(d, key, &mut |v| {
+            match v {
+                Some(ValueRef::Array(items)) => items.iter().for_each(|e| self.add(e.value())),
+                Some(v) => self.add(v),
+                None => {}
+            }
+            false
+        });
+    }
+    fn finish(mut self) -> Result<Vec<u8>> {
+        if self.too_big {
+            bail!(17217, "distinct too big, 16mb cap");
+        }
+        self.array.push(0);
+        let length = self.array.len() as u32;
+        self.array[..4].copy_from_slice(&length.to_le_bytes());
+        Ok(self.array)
+    }
+}
+
+impl Output for Values<'_> {
+    fn is_full(&self) -> bool {
+        self.too_big
+    }
+    fn put(&mut self, doc: Doc<'_>) -> bool {
+        self.add_of(doc);
+        true
+    }
+    fn put_with(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
+        let mut out = Vec::new();
+        write(&mut out)?;
+        self.add_of(DocBuf::from_validated(out).doc());
+        Ok(true)
+    }
+}
+
+/// Runs a `distinct` command; writes the reply's `values`.
+pub async fn distinct(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    request: Request<'_>,
+    w: &mut DocWriter<'_>,
+) -> Result<()> {
+    let ns = super::target(&request)?;
+    let command = DistinctCommand::parse(request.body)?;
+    node.await_read_concern(op).await?;
+    let context = node.parse_context(command_variables(node, request.body)?);
+    let filter = Matcher::parse(command.query, &context)?;
+    let mut values = Values::new(command.key);
+    let slot = node.namespaces.slot(&ns);
+    if filter.is_always_true() && command.hint.is_none() && !super::pseudo::is_pseudo(&ns) {
+        let by_index = slot.read(op, |state| Ok(skip_through(state, op, &mut values))).await?;
+        if by_index {
+            return write(values, w);
+        }
+        values = Values::new(command.key);
+    }
+    let wanted = Wanted { filter, hint: command.hint.as_ref(), ..Wanted::default() };
+    let opened = match super::pseudo::is_pseudo(&ns) {
+        true => None,
+        false => Some(Query::open(op, &slot, wanted, &mut values).await?),
+    };
+    match opened {
+        Some(Opened::Absent) => {}
+        Some(Opened::Query(mut query)) => query.fill(op, &mut values).await?,
+        Some(Opened::View(_)) | None => {
+            let mut pipeline = Vec::new();
+            if !command.query.is_empty() {
+                pipeline.push(Value::Document(doc! { "$match": command.query }));
+            }
+            for d in aggregate::collect(node, op, Asked { pipeline, ..Asked::on(node, &ns, request.body)? }).await? {
+                values.add_of(d.doc());
+            }
+        }
+    }
+    write(values, w)
+}
+
+fn write(values: Values<'_>, w: &mut DocWriter<'_>) -> Result<()> {
+    let array = values.finish()?;
+    w.array("values", Doc::from_validated(&array));
+    Ok(())
+}
+
+/// Finds all values by seeking from one to the next in an index; false when that cannot be done cheaply.
+fn skip_through(state: &SlotState, op: &Operation, values: &mut Values<'_>) -> bool {
+    let Some(collection) = &state.collection else { return false };
+    if ownership(state, op).is_some() {
+        return false;
+    }
+    let usable = collection.indexes().iter().find(|i| {
+        let spec = i.spec();
+        let first = spec.fields().first().is_some_and(|f| f.path == values.key);
+        first
+            && !i.is_multikey()
+            && !spec.hashed()
+            && !spec.hidden()
+            && !spec.sparse()
+            && spec.partial_filter().is_none()
+    });
+    let Some(index) = usable else { return false };
+    let descending = index.spec().fields().first().is_some_and(|f| f.kind == storage::index::FieldKind::Descending);
+    let mut cursor = index.cursor();
+    let mut next = cursor.first();
+    for _ in 0..SEEKS_MAX {
+        let Some(entry) = next else { return true };
+        let Some(length) = key_string::component_length(entry.key, descending) else { return false };
+        if let Some(d) = CollectionView::get(collection, entry.record) {
+            values.add_of(d);
+        }
+        let Some(bound) = entry.key.get(..length).and_then(storage::index::prefix_end) else { return true };
+        next = cursor.seek(&bound);
+    }
+    false
+}

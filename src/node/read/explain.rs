@@ -1,0 +1,435 @@
+//! explain.
+
+use super::aggregate::{self, Asked};
+use super::count::CountCommand;
+use super::distinct::DistinctCommand;
+use super::fields::Fields;
+use super::find::{FindCommand, Parsed};
+use crate::exec::query::ownership;
+use crate::exec::walk::Counters;
+use crate::exec::{Opened, Output, Query, Shape, Wanted};
+use crate::request::check_collection_name;
+use crate::{Node, Operation, Request};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use query::explain::{Extras, parsed_query, winning_plan};
+use query::matcher::Matcher;
+use query::projection::Projection;
+use query::sort::SortSpec;
+use std::sync::Arc;
+use std::time::Instant;
+
+const FIELDS: Fields = Fields { command: "explain" };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    Planner,
+    Stats,
+    All,
+}
+
+/// Takes results and forgets them.
+#[derive(Default)]
+struct Discard;
+
+impl Output for Discard {
+    fn is_full(&self) -> bool {
+        false
+    }
+    fn put(&mut self, _: Doc<'_>) -> bool {
+        true
+    }
+    fn put_with(&mut self, write: &mut dyn FnMut(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
+        write(&mut Vec::new())?;
+        Ok(true)
+    }
+}
+
+/// Runs an `explain` command.
+pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
+    let inner = match request.argument() {
+        Some(ValueRef::Document(d)) => d,
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field 'explain.explain' is the wrong type '{}', expected type 'object'",
+            v.type_name()
+        ),
+        None => bail!(BAD_VALUE, "explain command requires a nested object"),
+    };
+    let mut verbosity = Verbosity::All;
+    for e in request.body.iter().skip(1) {
+        match e.name() {
+            "verbosity" => {
+                verbosity = match FIELDS.string(&e)? {
+                    "queryPlanner" => Verbosity::Planner,
+                    "executionStats" => Verbosity::Stats,
+                    "allPlansExecution" => Verbosity::All,
+                    other => bail!(
+                        BAD_VALUE,
+                        "Enumeration value '{other}' for field 'explain.verbosity' is not a valid value."
+                    ),
+                }
+            }
+            name => FIELDS.unknown(name)?,
+        }
+    }
+    let Some(first) = inner.iter().next() else {
+        bail!(BAD_VALUE, "explain command requires a nested object")
+    };
+    let asked = Request { db: request.db, body: inner, sequences: request.sequences };
+    if first.name() == "aggregate" {
+        let mut asked_for = Asked::parse_explained(node, &asked)?;
+        asked_for.explain = true;
+        return pipeline(node, op, asked_for, verbosity, asked).await;
+    }
+    let ns = match first.value() {
+        ValueRef::String(s) => {
+            check_collection_name(request.db, s)?;
+            format!("{}.{s}", request.db)
+        }
+        v => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
+    };
+    let subject = Subject::of(node, first.name(), inner, &asked)?;
+    let mut reply = match subject.run(node, op, &ns, verbosity).await? {
+        Some(explained) => explained,
+        None => {
+            let command = FindCommand::parse(inner)?;
+            let stages = super::find::view_pipeline(&command)?;
+            let asked_for = Asked { pipeline: stages, explain: true, ..Asked::on(node, &ns, inner)? };
+            return pipeline(node, op, asked_for, verbosity, asked).await;
+        }
+    };
+    finish(node, &mut reply, inner, request.db);
+    Ok(reply)
+}
+
+/// The command, the server and its parameters: what ends every explanation.
+fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
+    let mut shown = Document::new();
+    for e in command.iter().filter(|e| !e.name().starts_with('$') && e.name() != "lsid") {
+        shown.push(e.name(), e.value().to_value());
+    }
+    shown.push("$db", db);
+    reply.push("command", shown);
+    let (host, port) = node.options.host.rsplit_once(':').unwrap_or((node.options.host.as_str(), "27017"));
+    reply.push(
+        "serverInfo",
+        doc! {
+            "host": host, "port": port.parse::<i32>().unwrap_or(27017),
+            "version": crate::read::explain::SERVER_VERSION, "gitVersion": "unknown",
+        },
+    );
+    reply.push(
+        "serverParameters",
+        doc! {
+            "internalQueryFacetBufferSizeBytes": 104857600, "internalQueryFacetMaxOutputDocSizeBytes": 104857600,
+            "internalLookupStageIntermediateDocumentMaxSizeBytes": 104857600,
+            "internalDocumentSourceGroupMaxMemoryBytes": 104857600,
+            "internalQueryMaxBlockingSortMemoryUsageBytes": 104857600,
+            "internalQueryProhibitBlockingMergeOnMongoS": 0, "internalQueryMaxAddToSetBytes": 104857600,
+            "internalDocumentSourceSetWindowFieldsMaxMemoryBytes": 104857600,
+            "internalQueryFrameworkControl": "forceClassicEngine",
+        },
+    );
+}
+
+/// The version of the real server whose behaviour this one shows.
+pub const SERVER_VERSION: &str = "8.0.0";
+
+/// What an explained command reads, and what it would do with it.
+struct Subject {
+    filter: Matcher,
+    sort: Option<SortSpec>,
+    hint: Option<query::planner::Hint>,
+    min: Option<Document>,
+    max: Option<Document>,
+    projection: Option<Projection>,
+    skip: u64,
+    limit: Option<u64>,
+    /// `COUNT`, `UPDATE`, `DELETE`, ... around the plan.
+    around: Option<&'static str>,
+    find: bool,
+}
+
+impl Subject {
+    fn of(node: &Node, name: &str, body: Doc<'_>, request: &Request<'_>) -> Result<Subject> {
+        let context = node.parse_context(super::command_variables(node, body)?);
+        let plain = |filter: Doc<'_>| -> Result<Subject> {
+            Ok(Subject {
+                filter: Matcher::parse(filter, &context)?,
+                sort: None,
+                hint: None,
+                min: None,
+                max: None,
+                projection: None,
+                skip: 0,
+                limit: None,
+                around: None,
+                find: false,
+            })
+        };
+        let sort = |d: Option<Doc<'_>>| d.filter(|s| !s.is_empty()).map(SortSpec::parse).transpose();
+        match name {
+            "find" => {
+                let command = FindCommand::parse(body)?;
+                let parsed = Parsed::of(node, &command, body)?;
+                Ok(Subject {
+                    filter: parsed.filter,
+                    sort: parsed.sort,
+                    hint: parsed.hint,
+                    min: parsed.min,
+                    max: parsed.max,
+                    projection: parsed.projection,
+                    skip: command.skip,
+                    limit: Some(command.limit).filter(|n| *n > 0),
+                    around: None,
+                    find: true,
+                })
+            }
+            "count" => {
+                let c = CountCommand::parse(body)?;
+                let limit = Some(c.limit).filter(|n| *n > 0);
+                Ok(Subject { hint: c.hint, skip: c.skip, limit, around: Some("COUNT"), ..plain(c.query)? })
+            }
+            "distinct" => {
+                let c = DistinctCommand::parse(body)?;
+                Ok(Subject { hint: c.hint, ..plain(c.query)? })
+            }
+            "findAndModify" | "findandmodify" => {
+                let remove = body.get("remove").is_some_and(|v| v.truthy());
+                Ok(Subject {
+                    sort: sort(body.get_document("sort"))?,
+                    hint: super::parse_hint(body)?,
+                    limit: Some(1),
+                    around: Some(if remove { "DELETE" } else { "UPDATE" }),
+                    ..plain(body.get_document("query").unwrap_or(Doc::empty()))?
+                })
+            }
+            "update" | "delete" => {
+                let list = if name == "update" { "updates" } else { "deletes" };
+                let mut statements = match body.get(list) {
+                    Some(ValueRef::Array(a)) => a.iter().filter_map(|e| e.value().as_document()).collect(),
+                    _ => request.documents(list).collect::<Vec<_>>(),
+                };
+                if statements.len() != 1 {
+                    bail!(INVALID_LENGTH, "explained write batches must be of size 1");
+                }
+                let Some(s) = statements.pop() else { bail!(INVALID_LENGTH, "no statement") };
+                let multi = match name {
+                    "update" => s.get("multi").is_some_and(|v| v.truthy()),
+                    _ => s.get_i64("limit") != Some(1),
+                };
+                Ok(Subject {
+                    sort: sort(s.get_document("sort"))?,
+                    hint: super::parse_hint(s)?,
+                    limit: if multi { None } else { Some(1) },
+                    around: Some(if name == "update" { "UPDATE" } else { "DELETE" }),
+                    ..plain(s.get_document("q").unwrap_or(Doc::empty()))?
+                })
+            }
+            other => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {other}"),
+        }
+    }
+
+    /// Plans, and runs where statistics are asked for; `None` when the namespace is a view.
+    async fn run(
+        &self,
+        _node: &Node,
+        op: &Operation,
+        ns: &str,
+        verbosity: Verbosity,
+    ) -> Result<Option<Document>> {
+        let slot = _node.namespaces.slot(ns);
+        let limited = self.around.is_none_or(|a| a != "COUNT");
+        let wanted = || Wanted {
+            filter: self.filter.clone(),
+            sort: self.sort.as_ref(),
+            hint: self.hint.as_ref(),
+            min: self.min.as_ref(),
+            max: self.max.as_ref(),
+            shape: Shape {
+                skip: self.skip,
+                limit: self.limit,
+                projection: self.projection.clone(),
+                ..Shape::default()
+            },
+        };
+        let planned = slot
+            .read(op, |state| {
+                if state.view.is_some() {
+                    return Ok(None);
+                }
+                let plan = match &state.collection {
+                    Some(c) => wanted().plan(c)?,
+                    None => query::planner::Plan::Eof,
+                };
+                Ok(Some((plan, ownership(state, op).is_some())))
+            })
+            .await?;
+        let Some((plan, filtered)) = planned else { return Ok(None) };
+        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let extras = Extras {
+            projection: self.projection.as_ref(),
+            skip: Some(self.skip).filter(|n| *n > 0 && limited).map(whole),
+            limit: self.limit.filter(|_| limited && (self.find || self.around.is_none())).map(whole),
+        };
+        let mut winning = winning_plan(&plan, &extras);
+        if filtered {
+            winning = with_sharding_filter(winning);
+        }
+        if let Some(stage) = self.around {
+            winning = doc! { "stage": stage, "inputStage": winning };
+        }
+        let mut reply = doc! {
+            "explainVersion": "1", "queryPlanner": planner_section(ns, &self.filter, winning.clone()),
+        };
+        if verbosity > Verbosity::Planner {
+            let started = Instant::now();
+            let (mut returned, mut counters) = (0, Counters::default());
+            if let Opened::Query(mut query) = Query::open(op, &slot, wanted(), &mut Discard).await? {
+                query.fill(op, &mut Discard).await?;
+                (returned, counters) = (query.returned(), query.counters);
+            }
+            let shown = if self.around.is_some() { 0 } else { returned };
+            reply.push("executionStats", execution_section(winning, shown, returned, counters, started, verbosity));
+        }
+        Ok(Some(reply))
+    }
+}
+
+fn planner_section(ns: &str, filter: &Matcher, winning: Document) -> Document {
+    let mut plan = doc! { "isCached": false };
+    plan.0.extend(winning.0);
+    doc! {
+        "namespace": ns, "parsedQuery": parsed_query(filter), "indexFilterSet": false,
+        "optimizationTimeMillis": 0, "maxIndexedOrSolutionsReached": false, "maxIndexedAndSolutionsReached": false,
+        "maxScansToExplodeReached": false, "prunedSimilarIndexes": false, "winningPlan": plan,
+        "rejectedPlans": Vec::<Value>::new(),
+    }
+}
+
+fn execution_section(
+    winning: Document,
+    shown: u64,
+    returned: u64,
+    counters: Counters,
+    started: Instant,
+    verbosity: Verbosity,
+) -> Document {
+    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
+    let mut out = doc! {
+        "executionSuccess": true, "nReturned": number(shown),
+        "executionTimeMillis": number(started.elapsed().as_millis() as u64),
+        "totalKeysExamined": number(counters.keys), "totalDocsExamined": number(counters.docs),
+        "executionStages": with_counters(winning, returned, counters),
+    };
+    if verbosity == Verbosity::All {
+        out.push("allPlansExecution", Vec::<Value>::new());
+    }
+    out
+}
+
+/// Puts the filter of what the shard owns above the access to the collection.
+fn with_sharding_filter(stage: Document) -> Document {
+    let above = ["LIMIT", "SKIP", "SORT", "PROJECTION_SIMPLE", "PROJECTION_DEFAULT"];
+    if !stage.get_str("stage").is_some_and(|s| above.contains(&s)) {
+        return doc! { "stage": "SHARDING_FILTER", "inputStage": stage };
+    }
+    let mut out = stage;
+    if let Some(Value::Document(input)) = out.remove("inputStage") {
+        out.push("inputStage", with_sharding_filter(input));
+    }
+    out
+}
+
+/// The stages with what they did: exact for the whole and for the accesses, derived for what lies between.
+fn with_counters(stage: Document, returned: u64, counters: Counters) -> Document {
+    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
+    let name = stage.get_str("stage").unwrap_or_default().to_string();
+    let scans_keys = matches!(name.as_str(), "IXSCAN" | "EXPRESS_IXSCAN");
+    let own = if name == "IXSCAN" { counters.keys } else { returned };
+    let mut out = doc! {
+        "stage": name.as_str(), "nReturned": number(own), "executionTimeMillisEstimate": 0,
+        "works": number(own + 1), "advanced": number(own), "needTime": 0, "needYield": 0, "saveState": 0,
+        "restoreState": 0, "isEOF": 1,
+    };
+    for (field, value) in stage.0 {
+        match (field.as_str(), value) {
+            ("stage", _) => {}
+            ("inputStage", Value::Document(d)) => {
+                out.push("inputStage", with_counters(d, returned, counters));
+            }
+            ("inputStages", Value::Array(list)) => {
+                let inner: Vec<Value> = list
+                    .into_iter()
+                    .map(|v| match v {
+                        Value::Document(d) => Value::Document(with_counters(d, returned, counters)),
+                        v => v,
+                    })
+                    .collect();
+                out.push("inputStages", Value::Array(inner));
+            }
+            (_, value) => out.push(field, value),
+        }
+    }
+    if scans_keys {
+        out.push("keysExamined", number(counters.keys));
+    }
+    if matches!(name.as_str(), "FETCH" | "COLLSCAN" | "EXPRESS_IXSCAN") {
+        out.push("docsExamined", number(counters.docs));
+    }
+    match name.as_str() {
+        "COUNT" => out.push("nCounted", number(returned)),
+        "UPDATE" => {
+            out.push("nMatched", number(returned));
+            out.push("nWouldModify", number(returned));
+            out.push("nWouldUpsert", number(0));
+        }
+        "DELETE" => out.push("nWouldDelete", number(returned)),
+        _ => {}
+    }
+    out
+}
+
+/// Explains an aggregation.
+pub async fn pipeline(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    asked: Asked,
+    verbosity: Verbosity,
+    request: Request<'_>,
+) -> Result<Document> {
+    let prepared = aggregate::prepare(node, op, asked).await?;
+    let stages = prepared.rest.to_array();
+    if prepared.source_only {
+        let mut reply = doc! { "explainVersion": "1", "stages": Value::Array(stages) };
+        finish(node, &mut reply, request.body, request.db);
+        return Ok(reply);
+    }
+    let subject = Subject {
+        filter: prepared.filter,
+        sort: prepared.sort,
+        hint: prepared.hint,
+        min: None,
+        max: None,
+        projection: None,
+        skip: 0,
+        limit: prepared.limit,
+        around: None,
+        find: false,
+    };
+    let ns = prepared.ns.clone();
+    let Some(mut cursor) = subject.run(node, op, &ns, verbosity).await? else {
+        return Err(err!(INTERNAL_ERROR, "{ns} became a view while it was explained"));
+    };
+    let mut reply = match stages.is_empty() {
+        true => cursor,
+        false => {
+            cursor.remove("explainVersion");
+            let mut list = vec![Value::Document(doc! { "$cursor": cursor })];
+            list.extend(stages);
+            doc! { "explainVersion": "1", "stages": Value::Array(list) }
+        }
+    };
+    finish(node, &mut reply, request.body, request.db);
+    Ok(reply)
+}

@@ -1,0 +1,344 @@
+//! find.
+//!
+//! The commonest request of all, one document by `_id`, is answered under the latch: no plan, no snapshot, no cursor, the
+//! document's bytes copied once, from the record into the reply.
+
+use super::fields::{Fields, check_collation};
+use super::rows::Rows;
+use super::{aggregate, command_variables};
+use crate::cursor::Cursor;
+use crate::exec::{Batch, Opened, Query, Shape, Wanted};
+use crate::exec::query::ownership;
+use crate::namespace::Slot;
+use crate::{Node, Operation, Request};
+use document::{Doc, DocWriter, Document, Result, Value, ValueRef, bail};
+use query::matcher::Matcher;
+use query::planner::Hint;
+use query::projection::Projection;
+use query::sort::SortSpec;
+use std::sync::Arc;
+
+/// Documents in a first batch when the client does not say.
+pub const FIRST_BATCH: u64 = 101;
+
+const FIELDS: Fields = Fields { command: "find" };
+
+/// The fields of a find, still raw.
+#[derive(Clone, Copy, Default)]
+pub struct FindCommand<'a> {
+    pub filter: Option<Doc<'a>>,
+    pub sort: Option<Doc<'a>>,
+    pub projection: Option<Doc<'a>>,
+    pub hint: Option<ValueRef<'a>>,
+    pub skip: u64,
+    pub limit: u64,
+    pub batch_size: Option<u64>,
+    pub single_batch: bool,
+    pub min: Option<Doc<'a>>,
+    pub max: Option<Doc<'a>>,
+    pub return_key: bool,
+    pub show_record_id: bool,
+    pub no_timeout: bool,
+    pub tailable: bool,
+    /// Something beside filter, projection, limit and batch size was given.
+    pub(crate) rare: bool,
+}
+
+impl<'a> FindCommand<'a> {
+    /// Reads the command in one pass.
+    ///
+    /// # Errors
+    /// 40415 for unknown fields, 14 for wrong types, 51024 for negative numbers, 238 for a collation.
+    pub fn parse(body: Doc<'a>) -> Result<FindCommand<'a>> {
+        let mut out = FindCommand::default();
+        for e in body.iter().skip(1) {
+            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+                FIELDS.known_null(e.name())?;
+                continue;
+            }
+            match e.name() {
+                "filter" => out.filter = Some(FIELDS.document(&e)?),
+                "projection" => out.projection = Some(FIELDS.document(&e)?).filter(|d| !d.is_empty()),
+                "limit" => out.limit = FIELDS.count(&e)?,
+                "batchSize" => out.batch_size = Some(FIELDS.count(&e)?),
+                "singleBatch" => out.single_batch = FIELDS.bool(&e)?,
+                "allowDiskUse" | "allowPartialResults" | "oplogReplay" | "$_internalReadAtClusterTime"
+                | "ntoreturn" | "querySettings" | "includeQueryStatsMetrics" => {}
+                "sort" => out.set(|o| &mut o.sort, Some(FIELDS.document(&e)?).filter(|d| !d.is_empty())),
+                "skip" => {
+                    let skip = FIELDS.count(&e)?;
+                    out.set(|o| &mut o.skip, skip);
+                }
+                "hint" => out.set(|o| &mut o.hint, Some(e.value())),
+                "min" => out.set(|o| &mut o.min, Some(FIELDS.document(&e)?).filter(|d| !d.is_empty())),
+                "max" => out.set(|o| &mut o.max, Some(FIELDS.document(&e)?).filter(|d| !d.is_empty())),
+                "returnKey" => {
+                    let v = FIELDS.bool(&e)?;
+                    out.set(|o| &mut o.return_key, v);
+                }
+                "showRecordId" => {
+                    let v = FIELDS.bool(&e)?;
+                    out.set(|o| &mut o.show_record_id, v);
+                }
+                "noCursorTimeout" => out.no_timeout = FIELDS.bool(&e)?,
+                "tailable" => {
+                    let v = FIELDS.bool(&e)?;
+                    out.set(|o| &mut o.tailable, v);
+                }
+                "awaitData" => {
+                    FIELDS.bool(&e)?;
+                }
+                "let" => {
+                    FIELDS.document(&e)?;
+                    out.rare = true;
+                }
+                "collation" => check_collation(FIELDS.document(&e)?)?,
+                name => FIELDS.unknown(name)?,
+            }
+        }
+        Ok(out)
+    }
+    fn set<T>(&mut self, field: impl FnOnce(&mut Self) -> &mut T, value: T) {
+        *field(self) = value;
+        self.rare = true;
+    }
+    /// The single `_id` that is asked for, where nothing else is.
+    fn point(&self) -> Option<ValueRef<'a>> {
+        if self.rare || self.batch_size == Some(0) {
+            return None;
+        }
+        let mut fields = self.filter?.iter();
+        let first = fields.next().filter(|e| e.name_bytes() == b"_id")?;
+        if fields.next().is_some() {
+            return None;
+        }
+        match first.value() {
+            ValueRef::Document(d) if d.iter().next().is_some_and(|e| e.name().starts_with('$')) => None,
+            ValueRef::Regex(..) | ValueRef::Array(_) | ValueRef::Undefined => None,
+            v => Some(v),
+        }
+    }
+    /// Documents in the first batch.
+    pub fn first_batch(&self) -> usize {
+        let size = self.batch_size.unwrap_or(FIRST_BATCH);
+        // A single batch with a limit holds all that is asked for.
+        let size = if self.batch_size.is_none() && self.single_batch && self.limit > 0 { self.limit } else { size };
+        usize::try_from(size).unwrap_or(usize::MAX)
+    }
+}
+
+impl Fields {
+    /// A null field counts as absent, but its name must be known all the same.
+    fn known_null(&self, name: &str) -> Result<()> {
+        const KNOWN: &[&str] = &[
+            "filter", "projection", "limit", "batchSize", "singleBatch", "sort", "skip", "hint", "min", "max",
+            "returnKey", "showRecordId", "noCursorTimeout", "tailable", "awaitData", "let", "collation",
+            "allowDiskUse", "allowPartialResults", "oplogReplay", "ntoreturn",
+        ];
+        if KNOWN.contains(&name) { Ok(()) } else { self.unknown(name) }
+    }
+}
+
+/// A find's text, parsed.
+pub struct Parsed {
+    pub filter: Matcher,
+    pub sort: Option<SortSpec>,
+    pub projection: Option<Projection>,
+    pub hint: Option<Hint>,
+    pub min: Option<Document>,
+    pub max: Option<Document>,
+}
+
+impl Parsed {
+    pub fn of(node: &Node, command: &FindCommand<'_>, body: Doc<'_>) -> Result<Parsed> {
+        let context = node.parse_context(command_variables(node, body)?);
+        let filter = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
+        let projection = command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
+        let hint = match command.hint {
+            Some(ValueRef::Document(d)) if d.is_empty() => None,
+            Some(v) => Some(Hint::parse(v)?),
+            None => None,
+        };
+        Ok(Parsed {
+            sort: command.sort.map(SortSpec::parse).transpose()?,
+            min: command.min.map(|d| d.to_document()),
+            max: command.max.map(|d| d.to_document()),
+            filter,
+            projection,
+            hint,
+        })
+    }
+    /// What to ask of the collection; takes filter and projection out.
+    pub fn wanted(&mut self, command: &FindCommand<'_>) -> Wanted<'_> {
+        Wanted {
+            filter: std::mem::take(&mut self.filter),
+            sort: self.sort.as_ref(),
+            hint: self.hint.as_ref(),
+            min: self.min.as_ref(),
+            max: self.max.as_ref(),
+            shape: Shape {
+                skip: command.skip,
+                limit: Some(command.limit).filter(|n| *n > 0),
+                projection: self.projection.take(),
+                return_key: command.return_key,
+                show_record_id: command.show_record_id,
+            },
+        }
+    }
+}
+
+/// Runs a `find` command; writes the reply's `cursor`.
+pub async fn find(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    request: Request<'_>,
+    w: &mut DocWriter<'_>,
+) -> Result<()> {
+    let ns = super::target(&request)?;
+    let command = FindCommand::parse(request.body)?;
+    node.await_read_concern(op).await?;
+    let slot = node.namespaces.slot(&ns);
+    if let Some(id) = command.point()
+        && by_id(node, op, &slot, &command, id, &ns, w).await?
+    {
+        return Ok(());
+    }
+    let mut parsed = Parsed::of(node, &command, request.body)?;
+    if command.tailable {
+        refuse_tailable(op, &slot).await?;
+    }
+    let mut batch = Batch::new(command.first_batch());
+    let rows = match super::pseudo::rows(node, &ns, &command, &mut parsed)? {
+        Some(mut rows) => {
+            rows.fill(node, op, &mut batch).await?;
+            rows
+        }
+        None => match Query::open(op, &slot, parsed.wanted(&command), &mut batch).await? {
+            Opened::Absent => Rows::empty(),
+            Opened::Query(mut query) => {
+                query.fill(op, &mut batch).await?;
+                Rows::Query(query)
+            }
+            Opened::View(_) => {
+                let pipeline = view_pipeline(&command)?;
+                let asked = aggregate::Asked { pipeline, ..aggregate::Asked::on(node, &ns, request.body)? };
+                let mut rows = aggregate::open(node, op, asked).await?;
+                rows.fill(node, op, &mut batch).await?;
+                rows
+            }
+        },
+    };
+    let id = match rows.ended() || command.single_batch {
+        true => 0,
+        false => node.cursors.open(cursor(node, op, &ns, rows, &command, request.body, &batch), node.now_ms())?,
+    };
+    batch.write_cursor(w, "firstBatch", id, &ns);
+    Ok(())
+}
+
+fn cursor(
+    node: &Node,
+    op: &Operation,
+    ns: &str,
+    rows: Rows,
+    command: &FindCommand<'_>,
+    body: Doc<'_>,
+    batch: &Batch,
+) -> Cursor {
+    Cursor {
+        ns: ns.to_string(),
+        session: op.session.as_ref().map(|s| s.lsid),
+        rows,
+        no_timeout: command.no_timeout,
+        command: body.to_owned(),
+        created_ms: node.now_ms(),
+        returned: batch.count() as u64,
+        batches: 1,
+    }
+}
+
+/// Answers a find by `_id` alone; false when the namespace needs the long way.
+async fn by_id(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    command: &FindCommand<'_>,
+    id: ValueRef<'_>,
+    ns: &str,
+    w: &mut DocWriter<'_>,
+) -> Result<bool> {
+    let projection = match command.projection {
+        Some(p) => {
+            let context = node.parse_context(Document::new());
+            let matcher = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
+            Some(Projection::parse(p, &matcher, &context)?)
+        }
+        None => None,
+    };
+    slot.read(op, |state| {
+        if state.view.is_some() || super::pseudo::is_pseudo(ns) {
+            return Ok(false);
+        }
+        let found = state.collection.as_ref().and_then(|c| c.find_id(id)).map(|(_, d)| d);
+        let found = match found {
+            Some(d) if ownership(state, op).is_some_and(|o| !o.owns(d)) => None,
+            other => other,
+        };
+        let projected = match (found, &projection) {
+            (Some(d), Some(p)) => {
+                let mut bytes = Vec::with_capacity(d.bytes().len());
+                p.apply(d, &mut bytes)?;
+                Some(bytes)
+            }
+            _ => None,
+        };
+        w.document_with("cursor", |w| {
+            w.array_with("firstBatch", |w| {
+                if let Some(d) = projected.as_deref().map(Doc::from_validated).or(found) {
+                    w.document("0", d);
+                }
+            });
+            w.i64("id", 0);
+            w.string("ns", ns);
+        });
+        Ok(true)
+    })
+    .await
+}
+
+async fn refuse_tailable(op: &Operation, slot: &Slot) -> Result<()> {
+    let capped = slot.read(op, |state| Ok(state.capped.is_some())).await?;
+    if !capped {
+        bail!(
+            BAD_VALUE,
+            "error processing query: ns={} tailable cursor requested on non capped collection",
+            slot.ns
+        );
+    }
+    bail!(NOT_IMPLEMENTED, "tailable cursors are known but not implemented in this server")
+}
+
+/// The pipeline that answers a find on a view.
+pub fn view_pipeline(command: &FindCommand<'_>) -> Result<Vec<Value>> {
+    if command.min.is_some() || command.max.is_some() || command.return_key || command.show_record_id {
+        bail!(INVALID_PIPELINE_OPERATOR, "Option not supported on views.");
+    }
+    let mut out: Vec<Value> = Vec::new();
+    let mut stage = |name: &str, v: Value| out.push(Value::Document(Document(vec![(name.to_string(), v)])));
+    if let Some(filter) = command.filter.filter(|f| !f.is_empty()) {
+        stage("$match", Value::Document(filter.to_document()));
+    }
+    if let Some(sort) = command.sort {
+        stage("$sort", Value::Document(sort.to_document()));
+    }
+    if command.skip > 0 {
+        stage("$skip", Value::Int64(command.skip as i64));
+    }
+    if command.limit > 0 {
+        stage("$limit", Value::Int64(command.limit as i64));
+    }
+    if let Some(projection) = command.projection {
+        stage("$project", Value::Document(projection.to_document()));
+    }
+    Ok(out)
+}

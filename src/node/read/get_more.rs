@@ -1,0 +1,117 @@
+//! getMore and killCursors.
+
+use super::fields::Fields;
+use super::rows::dropped;
+use crate::cursor::Killed;
+use crate::exec::Batch;
+use crate::request::check_collection_name;
+use crate::{Node, Operation, Request};
+use document::{DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
+use std::sync::Arc;
+
+const MORE: Fields = Fields { command: "getMore" };
+const KILL: Fields = Fields { command: "killCursors" };
+
+/// Runs a `getMore` command; writes the reply's `cursor`.
+pub async fn get_more(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    request: Request<'_>,
+    w: &mut DocWriter<'_>,
+) -> Result<()> {
+    let id = match request.argument() {
+        Some(ValueRef::Int64(id)) => id,
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
+            v.type_name()
+        ),
+        None => 0,
+    };
+    let (mut collection, mut batch_size) = (None, 0);
+    for e in request.body.iter().skip(1) {
+        match e.name() {
+            "collection" => collection = Some(MORE.string(&e)?),
+            "batchSize" => batch_size = MORE.count(&e)?,
+            "term" | "lastKnownCommittedOpTime" | "includeQueryStatsMetrics" => {}
+            name => MORE.unknown(name)?,
+        }
+    }
+    let collection = collection.ok_or_else(|| {
+        err!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
+    })?;
+    if !collection.starts_with("$cmd") {
+        check_collection_name(request.db, collection)?;
+    }
+    let ns = format!("{}.{collection}", request.db);
+    let mut pin = node.cursors.pin(id, &ns, op, node.now_ms())?;
+    let cursor = pin.cursor()?;
+    if let Some(uuid) = cursor.rows.uuid() {
+        check_collection(node, cursor.rows.ns().unwrap_or(&ns), uuid)?;
+    }
+    let mut batch = Batch::new(match batch_size {
+        0 => usize::MAX,
+        n => usize::try_from(n).unwrap_or(usize::MAX),
+    });
+    cursor.rows.fill(node, op, &mut batch).await?;
+    cursor.returned += batch.count() as u64;
+    let id = match cursor.rows.ended() {
+        true => 0,
+        false => {
+            op.check_interrupt()?;
+            if !pin.park(node.now_ms()) {
+                bail!(CURSOR_KILLED, "cursor id {id} was killed");
+            }
+            id
+        }
+    };
+    batch.write_cursor(w, "nextBatch", id, &ns);
+    Ok(())
+}
+
+/// The collection must still be the one the cursor was opened on.
+fn check_collection(node: &Node, ns: &str, uuid: [u8; 16]) -> Result<()> {
+    let slot = node.namespaces.slot(ns);
+    let there = slot.read_unchecked().collection.as_ref().map(|c| c.uuid());
+    if there == Some(uuid) { Ok(()) } else { Err(dropped(uuid)) }
+}
+
+/// Runs a `killCursors` command.
+pub fn kill_cursors(node: &Node, request: Request<'_>) -> Result<Document> {
+    let ns = match request.argument() {
+        Some(ValueRef::String(s)) => format!("{}.{s}", request.db),
+        _ => request.namespace()?,
+    };
+    let mut ids = None;
+    for e in request.body.iter().skip(1) {
+        match e.name() {
+            "cursors" => match e.value() {
+                ValueRef::Array(a) => ids = Some(a),
+                _ => return Err(KILL.wrong_type(&e, "array")),
+            },
+            name => KILL.unknown(name)?,
+        }
+    }
+    let ids = ids.ok_or_else(|| {
+        err!(IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
+    })?;
+    let (mut killed, mut missing) = (Vec::new(), Vec::new());
+    for e in ids.iter() {
+        let ValueRef::Int64(id) = e.value() else {
+            bail!(
+                TYPE_MISMATCH,
+                "BSON field 'killCursors.cursors.{}' is the wrong type '{}', expected type 'long'",
+                e.name(),
+                e.value().type_name()
+            );
+        };
+        match node.cursors.kill(id, Some(&ns)) {
+            Killed::Yes => killed.push(Value::Int64(id)),
+            Killed::NotFound => missing.push(Value::Int64(id)),
+        }
+    }
+    Ok(doc! {
+        "cursorsKilled": killed, "cursorsNotFound": missing,
+        "cursorsAlive": Vec::<Value>::new(), "cursorsUnknown": Vec::<Value>::new(),
+    })
+}

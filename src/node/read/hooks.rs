@@ -1,0 +1,11 @@
+//! What reading asks of the process around the node.
+
+use document::Document;
+
+/// Implemented by the server; a node without one answers with what it knows itself.
+pub trait Hooks: Send + Sync + 'static {
+    /// The documents of `$currentOp` with this argument; also the idle cursors' when it asks for them.
+    fn current_op(&self, spec: &Document) -> Vec<Document>;
+    /// `latencyStats` of a namespace: `{reads: {latency, ops}, writes, commands, transactions}`.
+    fn latency_stats(&self, ns: &str, histograms: bool) -> Document;
+}

@@ -1,0 +1,233 @@
+//! What a pipeline on this node asks for: sources, other collections, and where `$out` and `$merge` write.
+
+use super::aggregate::{Asked, SubSource, open};
+use crate::ddl::statistics::{collection_statistics, no_statistics};
+use crate::{Node, Operation};
+use document::{DocBuf, Document, Result, Value, bail, doc, err};
+use parking_lot::Mutex;
+use query::pipeline::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Run, Source};
+use std::sync::Arc;
+
+/// What `$out` has written so far.
+#[derive(Default)]
+pub struct Writing {
+    /// The collection that will take the target's name.
+    pub(super) temporary: Mutex<Option<String>>,
+}
+
+/// The node as a pipeline sees it, for one command.
+pub struct LocalHost {
+    pub node: Arc<Node>,
+    pub op: Arc<Operation>,
+    pub writing: Arc<Writing>,
+    /// The namespace the pipeline runs on.
+    pub ns: String,
+}
+
+impl LocalHost {
+    /// An operation for other namespaces: the versions of the request say nothing of them.
+    pub(super) fn aside(&self) -> Arc<Operation> {
+        let mut op = Operation::internal();
+        op.id = self.op.id;
+        op.deadline = self.op.deadline;
+        op.client = self.op.client.clone();
+        op.write_concern = self.op.write_concern.clone();
+        Arc::new(op)
+    }
+
+    async fn open_source(&self, stage: &HostStage) -> Result<Vec<Document>> {
+        let node = &self.node;
+        let spec = match &stage.spec {
+            Value::Document(d) => d.clone(),
+            _ => Document::new(),
+        };
+        match stage.name {
+            "$collStats" => self.coll_stats(&spec).await.map(|d| vec![d]),
+            "$indexStats" => self.index_stats().await,
+            "$planCacheStats" | "$queryStats" | "$querySettings" | "$listSampledQueries" => Ok(Vec::new()),
+            "$currentOp" => match &*node.hooks.read() {
+                Some(hooks) => Ok(hooks.current_op(&spec)),
+                None => Ok(Vec::new()),
+            },
+            "$listLocalSessions" | "$listSessions" => Ok(node
+                .sessions
+                .list()
+                .into_iter()
+                .map(|(id, last)| doc! { "_id": id.to_document(), "lastUse": Value::DateTime(last) })
+                .collect()),
+            "$listCatalog" => Ok(self.list_catalog()),
+            "$changeStream" if !node.is_replica_set() => Err(document::Error::new(
+                40573,
+                "The $changeStream stage is only supported on replica sets",
+            )),
+            "$shardedDataDistribution" => Err(document::Error::new(
+                6789101,
+                "The $shardedDataDistribution stage can only be run on a router",
+            )),
+            name => bail!(NOT_IMPLEMENTED, "{name} is known but not implemented in this server"),
+        }
+    }
+
+    async fn coll_stats(&self, spec: &Document) -> Result<Document> {
+        let mut out = doc! {
+            "ns": self.ns.as_str(), "host": self.node.options.host.as_str(),
+            "localTime": Value::DateTime(self.node.now_ms()),
+        };
+        for (name, _) in spec.iter() {
+            if !["latencyStats", "storageStats", "count", "queryExecStats", "operationStats"].contains(&name) {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field '$collStats.{name}' is an unknown field.");
+            }
+        }
+        if let Some(latency) = spec.get("latencyStats") {
+            let histograms = latency.as_document().and_then(|d| d.get_bool("histograms")).unwrap_or(false);
+            let stats = match &*self.node.hooks.read() {
+                Some(hooks) => hooks.latency_stats(&self.ns, histograms),
+                None => Document::new(),
+            };
+            out.push("latencyStats", stats);
+        }
+        let scale = match spec.get("storageStats") {
+            Some(Value::Document(d)) => d.get("scale").and_then(Value::as_i64).unwrap_or(1).max(1),
+            _ => 1,
+        };
+        let slot = self.node.namespaces.slot(&self.ns);
+        let (stats, count) = slot
+            .read(&self.op, |s| {
+                Ok(match &s.collection {
+                    Some(c) => (collection_statistics(c, scale), Some(c.len() as i64)),
+                    None => (no_statistics(scale), None),
+                })
+            })
+            .await?;
+        if spec.contains_key("storageStats") {
+            out.push("storageStats", stats);
+        }
+        if spec.contains_key("count") {
+            let count = count.ok_or_else(|| {
+                err!(
+                    NAMESPACE_NOT_FOUND,
+                    "Unable to retrieve count in $collStats stage :: caused by :: Collection [{}] not found.",
+                    self.ns
+                )
+            })?;
+            out.push("count", document::number::int_or_long(count));
+        }
+        if let Some(query) = spec.get("queryExecStats") {
+            let _ = query;
+            out.push("queryExecStats", doc! { "collectionScans": { "total": 0i64, "nonTailable": 0i64 } });
+        }
+        Ok(out)
+    }
+
+    async fn index_stats(&self) -> Result<Vec<Document>> {
+        let slot = self.node.namespaces.slot(&self.ns);
+        let specs: Vec<Document> = slot
+            .read(&self.op, |s| {
+                Ok(s.collection
+                    .as_ref()
+                    .map_or(Vec::new(), |c| c.indexes().iter().map(|i| i.spec().document().clone()).collect()))
+            })
+            .await?;
+        Ok(specs
+            .into_iter()
+            .map(|spec| {
+                let name = spec.get_str("name").unwrap_or_default();
+                let (ops, since) = self.node.index_use.of(&self.ns, name, self.node.now_ms());
+                doc! {
+                    "name": name, "key": spec.get("key").cloned().unwrap_or(Value::Null),
+                    "host": self.node.options.host.as_str(),
+                    "accesses": { "ops": ops, "since": Value::DateTime(since) },
+                    "spec": spec.clone(),
+                }
+            })
+            .collect())
+    }
+
+    fn list_catalog(&self) -> Vec<Document> {
+        let mut out = Vec::new();
+        let whole = self.ns.ends_with(".$cmd.aggregate");
+        for slot in self.node.namespaces.all() {
+            if !whole && slot.ns != self.ns {
+                continue;
+            }
+            let state = slot.read_unchecked();
+            let (db, name) = storage::split_namespace(&slot.ns);
+            if let Some(view) = &state.view {
+                out.push(doc! {
+                    "db": db, "name": name, "ns": slot.ns.as_str(), "type": "view",
+                    "viewOn": view.on.as_str(), "pipeline": Value::Array(view.pipeline.clone()),
+                });
+            }
+            if let Some(c) = &state.collection {
+                let indexes: Vec<Value> = c
+                    .indexes()
+                    .iter()
+                    .map(|i| {
+                        Value::Document(doc! {
+                            "spec": i.spec().document().clone(), "ready": true, "multikey": i.is_multikey(),
+                        })
+                    })
+                    .collect();
+                let mut options = c.meta().options.clone();
+                options.push("uuid", Value::uuid(c.uuid()));
+                out.push(doc! {
+                    "db": db, "name": name, "ns": slot.ns.as_str(), "type": "collection",
+                    "md": { "ns": slot.ns.as_str(), "options": options, "indexes": indexes },
+                });
+            }
+        }
+        out
+    }
+}
+
+impl PipelineHost for LocalHost {
+    fn source<'a>(&'a self, stage: &'a HostStage, _run: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
+        Box::pin(async move {
+            let documents = self.open_source(stage).await?;
+            let documents: Vec<DocBuf> = documents.iter().map(|d| d.to_doc_buf()).collect();
+            Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        pipeline: Vec<Value>,
+        let_values: Vec<(String, Value)>,
+        run: &'a Run,
+    ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
+        Box::pin(async move {
+            self.op.check_interrupt()?;
+            let ns = match namespace.collection.is_empty() {
+                true => format!("{}.$cmd.aggregate", namespace.db),
+                false => namespace.to_string(),
+            };
+            let asked = Asked {
+                ns,
+                pipeline,
+                variables: Document(let_values),
+                allow_disk_use: run.allow_disk_use,
+                ..Asked::default()
+            };
+            let op = self.aside();
+            let rows = open(&self.node, &op, asked).await?;
+            Ok(Box::new(SubSource::new(rows, self.node.clone(), op)) as Box<dyn Source>)
+        })
+    }
+
+    fn write<'a>(
+        &'a self,
+        stage: &'a HostStage,
+        batch: Vec<DocBuf>,
+        end: bool,
+        run: &'a Run,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(target) = &stage.namespace else { bail!(INTERNAL_ERROR, "{} without a target", stage.name) };
+            match stage.name {
+                "$out" => self.out(&target.to_string(), batch, end).await,
+                _ => self.merge(&target.to_string(), &stage.spec, batch, run).await,
+            }
+        })
+    }
+}

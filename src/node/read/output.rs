@@ -1,0 +1,305 @@
+//! `$out` and `$merge` on this node.
+//!
+//! `$out` fills a collection beside the target and renames it over the target at the end, so that readers see either
+//! the old contents or all of the new. `$merge` changes the target document by document.
+
+use super::host::LocalHost;
+use crate::exec::walk::{Context, Counters};
+use crate::exec::{Budget, Taken, Walk};
+use crate::write::insert::{Flags, insert_documents, normalized};
+use crate::write::unit::{Origin, WriteUnit};
+use crate::{Operation, ddl};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err, path};
+use query::matcher::Matcher;
+use query::pipeline::Run;
+use query::planner::{Request, plan};
+use query::update::{Outcome as Applied, Update};
+use std::time::Duration;
+use storage::RecordId;
+
+/// Documents changed in one commit.
+const SLICE: usize = 128;
+
+impl LocalHost {
+    pub(super) async fn out(&self, target: &str, batch: Vec<DocBuf>, end: bool) -> Result<()> {
+        let op = self.aside();
+        let result = self.out_batch(&op, target, batch, end).await;
+        if result.is_err() {
+            let temporary = self.writing.temporary.lock().take();
+            if let Some(ns) = temporary {
+                ddl::collections::drop_collection(&self.node, &op, &ns, false).await?;
+            }
+        }
+        result
+    }
+
+    async fn out_batch(&self, op: &Operation, target: &str, batch: Vec<DocBuf>, end: bool) -> Result<()> {
+        let node = &self.node;
+        let begun = self.writing.temporary.lock().clone();
+        let temporary = match begun {
+            Some(ns) => ns,
+            None => {
+                let ns = self.begin_out(op, target).await?;
+                *self.writing.temporary.lock() = Some(ns.clone());
+                ns
+            }
+        };
+        if !batch.is_empty() {
+            let slot = node.namespaces.slot(&temporary);
+            let docs: Vec<Doc<'_>> = batch.iter().map(|d| d.doc()).collect();
+            let flags = Flags {
+                ordered: true,
+                keep_empty_timestamps: false,
+                bypass_validation: false,
+                from_migrate: false,
+            };
+            let outcome = insert_documents(node, op, &slot, &docs, flags).await?;
+            if let Some(e) = outcome.first_error {
+                return Err(e.context("PlanExecutor error during aggregation"));
+            }
+        }
+        if end {
+            ddl::rename::rename(node, op, &temporary, target, true).await?;
+            self.writing.temporary.lock().take();
+        }
+        Ok(())
+    }
+
+    /// An empty collection with the target's options and indexes.
+    async fn begin_out(&self, op: &Operation, target: &str) -> Result<String> {
+        let node = &self.node;
+        let (db, _) = storage::split_namespace(target);
+        let ns = format!("{db}.tmp.agg_out.{}", uuid::Uuid::from_bytes(node.new_uuid()));
+        let slot = node.namespaces.slot(target);
+        let like = slot
+            .read(op, |s| {
+                if s.view.is_some() {
+                    bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {target} is a view, not a collection");
+                }
+                if s.capped.is_some() {
+                    return Err(document::Error::new(
+                        17152,
+                        format!("namespace '{target}' is capped so it can't be used for $out"),
+                    ));
+                }
+                Ok(s.collection.as_ref().map(|c| {
+                    let indexes: Vec<Document> =
+                        c.indexes().iter().skip(1).map(|i| i.spec().document().clone()).collect();
+                    (c.meta().options.clone(), indexes)
+                }))
+            })
+            .await?;
+        let (options, indexes) = like.unwrap_or_default();
+        ddl::collections::create_collection(node, op, &ns, options, None).await?;
+        if !indexes.is_empty() {
+            ddl::indexes::build_indexes(node, op, &node.namespaces.slot(&ns), &indexes, false).await?;
+        }
+        Ok(ns)
+    }
+
+    pub(super) async fn merge(&self, target: &str, spec: &Value, batch: Vec<DocBuf>, run: &Run) -> Result<()> {
+        let op = self.aside();
+        let merge = Merge::parse(spec, run)?;
+        let slot = self.node.namespaces.slot(target);
+        for slice in batch.chunks(SLICE) {
+            self.op.check_interrupt()?;
+            self.node
+                .write(&op, &slot, |unit| {
+                    for d in slice {
+                        merge.one(unit, d.doc())?;
+                    }
+                    Ok(())
+                })
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+enum Matched {
+    Replace,
+    Merge,
+    Keep,
+    Fail,
+    Pipeline(Vec<Value>),
+}
+
+enum NotMatched {
+    Insert,
+    Discard,
+    Fail,
+}
+
+/// A `$merge` stage.
+struct Merge {
+    on: Vec<String>,
+    matched: Matched,
+    not_matched: NotMatched,
+    variables: Document,
+    /// The stage's `let`.
+    bound: Option<Document>,
+    now_ms: i64,
+}
+
+impl Merge {
+    fn parse(spec: &Value, run: &Run) -> Result<Merge> {
+        let empty = Document::new();
+        let d = spec.as_document().unwrap_or(&empty);
+        let on = match d.get("on") {
+            Some(Value::String(s)) => vec![s.clone()],
+            Some(Value::Array(a)) => a.iter().filter_map(|v| v.as_str().map(str::to_string)).collect(),
+            _ => vec!["_id".to_string()],
+        };
+        let matched = match d.get("whenMatched") {
+            Some(Value::Array(stages)) => Matched::Pipeline(stages.clone()),
+            Some(Value::String(s)) => match s.as_str() {
+                "replace" => Matched::Replace,
+                "keepExisting" => Matched::Keep,
+                "fail" => Matched::Fail,
+                _ => Matched::Merge,
+            },
+            _ => Matched::Merge,
+        };
+        let not_matched = match d.get_str("whenNotMatched") {
+            Some("discard") => NotMatched::Discard,
+            Some("fail") => NotMatched::Fail,
+            _ => NotMatched::Insert,
+        };
+        // Variables of the command are visible in an update pipeline.
+        let mut variables = Document::new();
+        for (name, value) in run.names.iter().zip(run.vars.values()) {
+            variables.push(name.as_str(), value.clone().unwrap_or(Value::Null));
+        }
+        let bound = d.get_document("let").cloned();
+        Ok(Merge { on, matched, not_matched, variables, bound, now_ms: run.vars.now_ms })
+    }
+
+    fn one(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>) -> Result<()> {
+        let stored = normalized(unit.node, doc, false)?;
+        let doc = stored.doc();
+        let mut filter = Document::new();
+        for field in &self.on {
+            match path::get(doc, field) {
+                None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_)) => bail!(
+                    51132,
+                    "$merge write error: 'on' field '{field}' cannot be missing, null, undefined or an array"
+                ),
+                Some(v) => filter.push(field.as_str(), doc! { "$eq": v.to_value() }),
+            }
+        }
+        match self.find(unit, &filter)? {
+            Some(record) => self.matched(unit, record, doc),
+            None => match self.not_matched {
+                NotMatched::Insert => {
+                    unit.ensure_exists();
+                    unit.check_validator(doc)?;
+                    unit.insert(doc, Origin::default()).map(|_| ())
+                }
+                NotMatched::Discard => Ok(()),
+                NotMatched::Fail => bail!(
+                    13113,
+                    "$merge could not find a matching document in the target collection for at least one document in the source collection"
+                ),
+            },
+        }
+    }
+
+    fn find(&self, unit: &WriteUnit<'_>, filter: &Document) -> Result<Option<RecordId>> {
+        let Some(collection) = unit.collection() else { return Ok(None) };
+        if self.on != ["_id"] {
+            let unique = collection.indexes().iter().any(|i| {
+                i.spec().unique()
+                    && i.spec().partial_filter().is_none()
+                    && i.spec().key().len() == self.on.len()
+                    && self.on.iter().all(|f| i.spec().key().contains_key(f))
+            });
+            if !unique {
+                bail!(51183, "Cannot find index to verify that join fields will be unique");
+            }
+        }
+        let matcher = Matcher::parse(filter.to_doc_buf().doc(), &Default::default())?;
+        let indexes = crate::exec::index_infos(collection);
+        let mut walk = Walk::new(plan(&Request::new(&matcher, &indexes))?, None, None);
+        let mut found = None;
+        let mut context = Context { owner: None, counters: &mut Counters::default() };
+        walk.run(collection, &mut context, &mut Budget::of(u32::MAX, Duration::from_secs(60)), &mut |f| {
+            found = Some(f.record);
+            Ok(Taken::Last)
+        })?;
+        Ok(found)
+    }
+
+    fn matched(&self, unit: &mut WriteUnit<'_>, record: RecordId, doc: Doc<'_>) -> Result<()> {
+        let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
+            return Ok(());
+        };
+        let new = match &self.matched {
+            Matched::Keep => return Ok(()),
+            Matched::Fail => {
+                let ns = unit.slot.ns.clone();
+                return Err(err!(DUPLICATE_KEY, "$merge found a matching document in {ns}: E11000 duplicate key error"));
+            }
+            Matched::Replace => with_id(old.doc(), doc),
+            Matched::Merge => merged(old.doc(), doc),
+            Matched::Pipeline(stages) => {
+                let mut context = unit.node.parse_context(Document::new());
+                context.now_ms = self.now_ms;
+                for (name, value) in self.variables.iter() {
+                    context.variables.push(name, value.clone());
+                }
+                self.bind(&mut context.variables, doc, self.now_ms)?;
+                match Update::parse(&Value::Array(stages.clone()), &[], &context)?.apply(old.doc(), None, false)? {
+                    Applied::NoOp => return Ok(()),
+                    Applied::Changed(new) => new,
+                }
+            }
+        };
+        if new.bytes() == old.bytes() {
+            return Ok(());
+        }
+        unit.check_validator(new.doc())?;
+        unit.update(record, new.doc(), Origin::default())
+    }
+
+    /// `let` evaluated on the new document; without one `$$new` is the document.
+    fn bind(&self, variables: &mut Document, doc: Doc<'_>, now_ms: i64) -> Result<()> {
+        use query::expression::{Expression, Variables, Vars};
+        match &self.bound {
+            Some(bound) => {
+                for (name, e) in bound.iter() {
+                    let e = Expression::parse(e, &Variables::new())?;
+                    variables.push(name, e.eval_or_null(doc, &mut Vars::new(now_ms))?);
+                }
+            }
+            None => variables.push("new", Value::Document(doc.to_document())),
+        }
+        Ok(())
+    }
+}
+
+/// The new document under the old one's `_id`.
+fn with_id(old: Doc<'_>, new: Doc<'_>) -> DocBuf {
+    DocWriter::build(|w| {
+        if let Some(id) = old.element("_id") {
+            w.element(&id);
+        }
+        for e in new.iter().filter(|e| e.name_bytes() != b"_id") {
+            w.element(&e);
+        }
+    })
+}
+
+/// The old document with the new one's top-level fields put in.
+fn merged(old: Doc<'_>, new: Doc<'_>) -> DocBuf {
+    DocWriter::build(|w| {
+        for e in old.iter() {
+            match new.element(e.name()).filter(|_| e.name_bytes() != b"_id") {
+                Some(replacement) => w.element(&replacement),
+                None => w.element(&e),
+            }
+        }
+        for e in new.iter().filter(|e| old.element(e.name()).is_none()) {
+            w.element(&e);
+        }
+    })
+}

@@ -1,0 +1,72 @@
+//! Where the rows of a cursor come from.
+
+use super::aggregate::PipelineRows;
+use crate::exec::{Output, Query};
+use crate::oplog_view::OplogRows;
+use crate::{Node, Operation};
+use document::{DocBuf, Error, Result, err};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Rows that are pulled in batches. Between two calls it needs nothing of the node.
+pub enum Rows {
+    Query(Box<Query>),
+    Pipeline(Box<PipelineRows>),
+    Oplog(Box<OplogRows>),
+    Documents(VecDeque<DocBuf>),
+}
+
+impl Rows {
+    pub fn empty() -> Rows {
+        Rows::Documents(VecDeque::new())
+    }
+    pub fn of(documents: impl IntoIterator<Item = DocBuf>) -> Rows {
+        Rows::Documents(documents.into_iter().collect())
+    }
+    /// Whether nothing more will come.
+    pub fn ended(&self) -> bool {
+        match self {
+            Rows::Query(q) => q.ended(),
+            Rows::Pipeline(p) => p.ended(),
+            Rows::Oplog(o) => o.ended(),
+            Rows::Documents(d) => d.is_empty(),
+        }
+    }
+    /// Puts rows into `out` until it is full or there are no more.
+    pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
+        match self {
+            Rows::Query(q) => q.fill(op, out).await,
+            Rows::Pipeline(p) => p.fill(node, op, out).await,
+            Rows::Oplog(o) => o.fill(op, out).await,
+            Rows::Documents(list) => {
+                while let Some(doc) = list.front() {
+                    if !out.put(doc.doc()) {
+                        break;
+                    }
+                    list.pop_front();
+                }
+                Ok(())
+            }
+        }
+    }
+    /// The namespace read, where it is not the cursor's own (a view's).
+    pub fn ns(&self) -> Option<&str> {
+        match self {
+            Rows::Pipeline(p) => Some(&p.ns),
+            _ => None,
+        }
+    }
+    /// The collection that must still be there for the next batch.
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        match self {
+            Rows::Query(q) => Some(q.uuid),
+            Rows::Pipeline(p) => p.uuid(),
+            Rows::Oplog(_) | Rows::Documents(_) => None,
+        }
+    }
+}
+
+/// The error of a cursor whose collection is gone.
+pub fn dropped(uuid: [u8; 16]) -> Error {
+    err!(QUERY_PLAN_KILLED, "collection dropped. UUID {}", uuid::Uuid::from_bytes(uuid))
+}

@@ -12,6 +12,7 @@ pub mod list_commands;
 pub mod log;
 pub mod missing;
 pub mod parameters;
+pub mod read;
 pub mod server_status;
 pub mod sessions;
 pub mod shutdown;
@@ -47,6 +48,7 @@ pub const TABLES: &[&[Command]] = &[
     log::ROWS,
     missing::ROWS,
     parameters::ROWS,
+    read::ROWS,
     server_status::ROWS,
     sessions::ROWS,
     shutdown::ROWS,

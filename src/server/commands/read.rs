@@ -1,0 +1,87 @@
+//! find, getMore, killCursors, count, distinct, aggregate, explain: rows over `node::read`.
+//!
+//! Results go into the reply as bytes: nothing here decodes a document.
+
+use super::crud::{acknowledge, node};
+use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use document::{Result, ValueRef};
+use node::read;
+
+pub const ROWS: &[Command] = &[
+    Command::future("find", Roles::MONGOD, |c, r, reply| Box::pin(find(c, r, reply)))
+        .read()
+        .in_transaction()
+        .stable_api()
+        .help("Finds documents."),
+    Command::future("getMore", Roles::MONGOD, |c, r, reply| Box::pin(get_more(c, r, reply)))
+        .read()
+        .in_transaction()
+        .stable_api()
+        .help("The next batch of a cursor."),
+    Command::future("killCursors", Roles::MONGOD, |c, r, reply| Box::pin(kill_cursors(c, r, reply)))
+        .in_transaction()
+        .stable_api()
+        .help("Ends cursors."),
+    Command::future("count", Roles::MONGOD, |c, r, reply| Box::pin(count(c, r, reply)))
+        .read()
+        .in_transaction()
+        .stable_api()
+        .help("Counts documents."),
+    Command::future("distinct", Roles::MONGOD, |c, r, reply| Box::pin(distinct(c, r, reply)))
+        .read()
+        .in_transaction()
+        .help("The different values of a field."),
+    Command::future("aggregate", Roles::MONGOD, |c, r, reply| Box::pin(aggregate(c, r, reply)))
+        .read()
+        .in_transaction()
+        .stable_api()
+        .help("Runs an aggregation pipeline."),
+    Command::future("explain", Roles::MONGOD, |c, r, reply| Box::pin(explain(c, r, reply)))
+        .read()
+        .stable_api()
+        .help("Shows how a command would be executed."),
+];
+
+async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    read::find::find(node(context)?, &context.operation, request.node, &mut reply.writer()).await
+}
+
+async fn get_more(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    read::get_more::get_more(node(context)?, &context.operation, request.node, &mut reply.writer()).await
+}
+
+async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    reply.fields(&read::get_more::kill_cursors(node(context)?, request.node)?);
+    Ok(())
+}
+
+async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    reply.fields(&read::count::count(node(context)?, &context.operation, request.node).await?);
+    Ok(())
+}
+
+async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    read::distinct::distinct(node(context)?, &context.operation, request.node, &mut reply.writer()).await
+}
+
+async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let node = node(context)?;
+    read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
+    if writes(request) {
+        acknowledge(context, reply).await?;
+    }
+    Ok(())
+}
+
+/// Whether the pipeline ends in a stage that writes.
+fn writes(request: &Request<'_>) -> bool {
+    let Some(ValueRef::Array(stages)) = request.body.get("pipeline") else { return false };
+    let last = stages.iter().last().and_then(|e| e.value().as_document());
+    let name = last.and_then(|d| d.iter().next()).map(|e| e.name());
+    matches!(name, Some("$out" | "$merge"))
+}
+
+async fn explain(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    reply.fields(&read::explain::explain(node(context)?, &context.operation, request.node).await?);
+    Ok(())
+}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 pub struct Computed {
     expression: Arc<Expression>,
     vars: Arc<Vars>,
+    source: Arc<Value>,
 }
 
 impl Computed {
@@ -17,10 +18,14 @@ impl Computed {
         let expression = Arc::new(Expression::parse(v, &names)?);
         let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter().map(|(_, v)| v.clone()));
         vars.cluster_time = (ctx.cluster_time != Default::default()).then_some(ctx.cluster_time);
-        Ok(Computed { expression, vars: Arc::new(vars) })
+        Ok(Computed { expression, vars: Arc::new(vars), source: Arc::new(v.clone()) })
     }
     pub fn expression(&self) -> &Expression {
         &self.expression
+    }
+    /// What it was parsed from.
+    pub fn source(&self) -> &Value {
+        &self.source
     }
     /// The value for `root`; `None` is missing.
     pub fn eval(&self, root: Doc<'_>) -> Result<Option<Value>> {

@@ -20,7 +20,7 @@ pub fn node(n: &Node) -> Document {
             other => doc! {"$nor": nodes(std::slice::from_ref(other))},
         },
         Node::Leaf(l) => leaf(l),
-        Node::Expr(e) => doc! {"$expr": format!("{:?}", e.expression())},
+        Node::Expr(e) => doc! {"$expr": e.source()},
         Node::Schema(_) => doc! {"$jsonSchema": Document::new()},
         Node::SampleRate { rate, .. } => doc! {"$sampleRate": *rate},
     }

@@ -202,6 +202,8 @@ fn of_conditions(list: &[Condition]) -> Option<Intervals> {
     let mut out: Option<Intervals> = None;
     for c in list {
         let next = match c {
+            // An array in the array is in the index as itself, not by its elements.
+            Condition::Test(Test::ElemMatchValue(_)) => None,
             Condition::Test(test) => of_test(test),
             Condition::All(inner) => of_conditions(inner),
             Condition::Not(_) => None,

@@ -34,6 +34,8 @@ struct Bound<'a> {
     intervals: Intervals,
     /// The conjunct's position in the filter, unless the bound is only a consequence of it.
     conjunct: Option<usize>,
+    /// Not where arrays are: the key null also stands for an empty array on the way, which is not equal to null.
+    only_without_arrays: bool,
     _leaf: &'a Leaf,
 }
 
@@ -47,10 +49,12 @@ fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
                 if let Node::Leaf(leaf) = &**inner
                     && let Some(intervals) = bounds::of_negation(&leaf.test)
                 {
+                    let only_without_arrays = !intervals.takes_missing;
                     out.push(Bound {
                         path: leaf.path.text.to_string(),
                         intervals,
                         conjunct: None,
+                        only_without_arrays,
                         _leaf: leaf,
                     });
                 }
@@ -76,7 +80,7 @@ fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: 
         if conjunct.is_none() {
             intervals.exact = false;
         }
-        out.push(Bound { path, intervals, conjunct, _leaf: leaf });
+        out.push(Bound { path, intervals, conjunct, only_without_arrays: false, _leaf: leaf });
     }
 }
 
@@ -101,7 +105,11 @@ fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool 
     }
     // A sparse index leaves out documents that have none of its fields.
     !index.sparse
-        || index.key.keys().any(|path| bounds.iter().any(|b| b.path == path && !b.intervals.takes_missing))
+        || index.key.keys().any(|path| {
+            bounds.iter().any(|b| {
+                b.path == path && !b.intervals.takes_missing && !(index.multikey && b.only_without_arrays)
+            })
+        })
 }
 
 /// The plan a hint asks for.
@@ -197,7 +205,7 @@ fn for_field(path: &str, bounds: &[Bound<'_>], multikey: bool) -> (Intervals, Ve
     let mut out = Intervals::everything();
     let mut conjuncts = Vec::new();
     let mut any = false;
-    for b in bounds.iter().filter(|b| b.path == path) {
+    for b in bounds.iter().filter(|b| b.path == path && !(multikey && b.only_without_arrays)) {
         if !any {
             (out, any) = (b.intervals.clone(), true);
             conjuncts.extend(b.conjunct);

@@ -175,3 +175,123 @@ fn a_hint_is_obeyed_or_refused() {
     let p = ask(Hint::Natural(Direction::Backward)).unwrap();
     assert!(matches!(p, Plan::CollScan { direction: Direction::Backward, .. }));
 }
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % sides
+    }
+    fn scalar(&mut self) -> Value {
+        match self.roll(8) {
+            0 => Value::Null,
+            1 => Value::from("x"),
+            2 => Value::Double(self.roll(4) as f64 + 0.5),
+            _ => Value::Int32(self.roll(4) as i32),
+        }
+    }
+    fn value(&mut self) -> Value {
+        match self.roll(6) {
+            0 => Value::Array((0..self.roll(3)).map(|_| self.scalar()).collect()),
+            1 => Value::Array(vec![Value::Array(vec![self.scalar()])]),
+            _ => self.scalar(),
+        }
+    }
+    fn document(&mut self) -> Document {
+        let mut d = Document::new();
+        if self.roll(5) > 0 {
+            d.push("a", self.value());
+        }
+        match self.roll(4) {
+            0 => {}
+            1 => d.push(
+                "b",
+                (0..self.roll(3)).map(|_| doc! {"c": self.value(), "d": self.scalar()}).collect::<Vec<_>>(),
+            ),
+            2 => d.push("b", doc! {"c": self.scalar(), "d": self.scalar()}),
+            _ => d.push("b", self.scalar()),
+        }
+        d
+    }
+    fn condition(&mut self) -> Value {
+        match self.roll(10) {
+            0 => doc! {"$gt": self.scalar()}.into(),
+            1 => doc! {"$lte": self.scalar()}.into(),
+            2 => doc! {"$in": [self.scalar(), self.scalar()]}.into(),
+            3 => doc! {"$ne": self.scalar()}.into(),
+            4 => doc! {"$exists": self.roll(2) == 0}.into(),
+            5 => doc! {"$gte": 1, "$lt": self.roll(5) as i32}.into(),
+            6 => doc! {"$elemMatch": {"$gte": 1, "$lt": 3}}.into(),
+            7 => doc! {"$not": {"$gt": 1}}.into(),
+            8 => doc! {"$elemMatch": {"$elemMatch": {"$gte": 0}}}.into(),
+            _ => self.value(),
+        }
+    }
+    fn filter(&mut self) -> Document {
+        let mut f = Document::new();
+        for path in ["a", "b.c", "b.d"] {
+            if self.roll(2) == 0 {
+                f.push(path, self.condition());
+            }
+        }
+        match self.roll(5) {
+            0 => doc! {"$or": [f, {"a": self.condition()}]},
+            1 => doc! {"$and": [f, {"a": self.condition()}]},
+            2 => doc! {"b": {"$elemMatch": {"c": self.condition(), "d": 1}}},
+            _ => f,
+        }
+    }
+}
+
+/// The contract of every plan: with the keys each document has in the index, ranges and remaining filter together find exactly the documents the
+/// filter matches.
+#[test]
+fn a_plan_finds_exactly_what_a_scan_finds() {
+    let mut dice = Dice(8);
+    let keys = [
+        doc! {"a": 1},
+        doc! {"b.c": -1},
+        doc! {"a": 1, "b.c": 1},
+        doc! {"b.c": 1, "b.d": -1},
+        doc! {"b.d": 1, "a": -1},
+    ];
+    for round in 0..8000 {
+        let key = keys[round % keys.len()].clone();
+        let docs: Vec<Document> = (0..6).map(|_| dice.document()).collect();
+        let paths: Vec<&str> = key.keys().collect();
+        let bytes: Vec<DocBuf> = docs.iter().map(|d| d.to_doc_buf()).collect();
+        let Ok(entries) =
+            bytes.iter().map(|d| document::path::index_keys(d.doc(), &paths)).collect::<Result<Vec<_>>>()
+        else {
+            continue;
+        };
+        let mut index = index("i", key.clone());
+        index.multikey = entries.iter().any(|k| k.is_multikey());
+        index.sparse = round % 7 == 0;
+        let text = dice.filter();
+        let Ok(whole) = Matcher::parse(text.to_doc_buf().doc(), &ParseContext::at(0)) else { continue };
+        let descending: Vec<bool> = key.iter().map(|(_, v)| v.as_i64() == Some(-1)).collect();
+        let plan = plan(&Request::new(&whole, std::slice::from_ref(&index))).unwrap();
+        for (d, k) in bytes.iter().zip(&entries) {
+            let stored = !(index.sparse && k.all_missing());
+            let encoded: Vec<Vec<u8>> =
+                k.keys.iter().filter(|_| stored).map(|k| key_string::encode(k, &descending)).collect();
+            let found = finds(&plan, d.doc(), &encoded);
+            let expected = whole.matches(d.doc()).unwrap();
+            assert_eq!(found, expected, "round {round}: {text:?} on {d:?} by {index:?}\n{plan:?}");
+        }
+    }
+}
+
+fn finds(plan: &Plan, d: document::Doc<'_>, keys: &[Vec<u8>]) -> bool {
+    match plan {
+        Plan::Index { scan, filter } => {
+            keys.iter().any(|k| scan.ranges.iter().any(|r| r.contains(k))) && filter.matches(d).unwrap()
+        }
+        Plan::CollScan { filter, .. } => filter.matches(d).unwrap(),
+        Plan::Or(branches) => branches.iter().any(|b| finds(b, d, keys)),
+        Plan::Eof => false,
+        other => panic!("{other:?}"),
+    }
+}

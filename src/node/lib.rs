@@ -20,6 +20,7 @@ pub mod open;
 pub mod operation;
 pub mod parameters;
 pub mod read;
+pub mod replication;
 pub mod request;
 pub mod session;
 pub mod view;
@@ -48,6 +49,7 @@ pub struct Node {
     pub sessions: session::SessionTable,
     pub observers: observer::Observers,
     pub failpoints: failpoints::FailPoints,
+    pub replication: replication::Replication,
     pub cursors: cursor::Cursors,
     pub index_use: read::index_use::IndexUse,
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.

@@ -118,6 +118,7 @@ impl Node {
             sessions,
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
+            replication: crate::replication::Replication::default(),
             cursors: crate::cursor::Cursors::default(),
             index_use: crate::read::index_use::IndexUse::default(),
             hooks: RwLock::new(None),

@@ -1,0 +1,171 @@
+//! A set of one from its birth through step-down, reconfiguration and restart; its documents field by field.
+
+use super::*;
+use crate::{NodeOptions, Opened};
+use document::Value;
+use std::path::PathBuf;
+use storage::files::MemoryFiles;
+use storage::log::{LogOptions, RealClock, SyncPolicy};
+
+fn open(set: Option<&str>, files: &MemoryFiles) -> Arc<Node> {
+    let options = NodeOptions {
+        files: Arc::new(files.clone()),
+        dir: PathBuf::from("/data"),
+        log: LogOptions { sync: SyncPolicy::Never, ..LogOptions::default() },
+        clock: Arc::new(RealClock),
+        replica_set: set.map(str::to_string),
+        host: "h:1".to_string(),
+    };
+    let Opened { node, .. } = Node::open(options).unwrap();
+    node
+}
+fn node(set: Option<&str>) -> Arc<Node> {
+    open(set, &MemoryFiles::default())
+}
+fn config() -> SetConfig {
+    SetConfig::parse(&SetConfig::default_for("rs", "h:1")).unwrap()
+}
+fn code<T>(r: Result<T>) -> i32 {
+    r.err().map_or(0, |e| e.code)
+}
+
+#[test]
+fn a_configuration_is_completed_with_the_defaults() {
+    let shown = config().document_in_term(3);
+    let names: Vec<_> = shown.keys().collect();
+    let expected = [
+        "_id",
+        "version",
+        "term",
+        "members",
+        "protocolVersion",
+        "writeConcernMajorityJournalDefault",
+        "settings",
+    ];
+    assert_eq!(names, expected);
+    let member = doc! {
+        "_id": 0, "host": "h:1", "arbiterOnly": false, "buildIndexes": true, "hidden": false, "priority": 1,
+        "tags": {}, "secondaryDelaySecs": 0i64, "votes": 1,
+    };
+    assert_eq!(shown.get("members"), Some(&Value::Array(vec![Value::from(member)])));
+    let bare = SetConfig::parse(&doc! {"_id": "rs", "members": [{"_id": 0, "host": "h"}]}).unwrap();
+    assert_eq!(bare.host(), "h:27017");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let members = |m: Value| code(SetConfig::parse(&doc! {"_id": "rs", "members": m}));
+    assert_eq!(members(document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}]), 238);
+    assert_eq!(members(document::array![]), 93);
+    assert_eq!(members(document::array![{"_id": 0, "host": "a:1", "priority": 0}]), 93);
+    assert_eq!(members(document::array![{"_id": 0, "host": "a:1", "arbiterOnly": true}]), 93);
+    assert_eq!(members(document::array![{"_id": 0, "host": "a:1", "x": 1}]), 93);
+    assert_eq!(members(document::array![{"host": "a:1"}]), 93);
+    assert_eq!(
+        code(SetConfig::parse(&doc! {"_id": "rs", "members": [{"_id": 0, "host": "a"}], "version": 0})),
+        93
+    );
+}
+
+#[tokio::test]
+async fn a_set_is_initiated_once_and_only_where_it_was_asked_for() {
+    let alone = node(None);
+    assert!(alone.is_writable());
+    assert_eq!(code(alone.initiate(config()).await), 76);
+    assert_eq!(code(alone.set_status(0)), 76);
+    let member = node(Some("rs"));
+    assert!(!member.is_writable());
+    assert_eq!(code(member.set_status(0)), 94);
+    let other = SetConfig::parse(&SetConfig::default_for("other", "h:1")).unwrap();
+    assert_eq!(code(member.initiate(other).await), 93);
+    member.initiate(config()).await.unwrap();
+    assert!(member.is_writable());
+    let again = member.initiate(config()).await.unwrap_err();
+    assert_eq!((again.code, again.message.as_str()), (23, "already initialized"));
+    let standing = member.replication.standing();
+    assert_eq!((standing.state, standing.term), (MemberState::Primary, 1));
+}
+
+#[tokio::test]
+async fn the_observer_hears_every_state_in_order() {
+    struct Heard(Mutex<Vec<&'static str>>);
+    impl StandingObserver for Heard {
+        fn changed(&self, _: &Standing, to: &Standing) {
+            self.0.lock().push(to.state.name());
+        }
+    }
+    let member = node(Some("rs"));
+    let heard = Arc::new(Heard(Mutex::default()));
+    member.replication.observe(heard.clone());
+    member.initiate(config()).await.unwrap();
+    assert_eq!(*heard.0.lock(), ["STARTUP2", "SECONDARY", "PRIMARY"]);
+}
+
+#[tokio::test]
+async fn a_step_down_ends_by_itself_in_a_higher_term() {
+    let member = node(Some("rs"));
+    assert_eq!(code(member.step_down(1).await), 10107);
+    member.initiate(config()).await.unwrap();
+    assert_eq!(code(member.freeze_elections(5).await), 95);
+    member.step_down(1).await.unwrap();
+    assert!(!member.is_writable());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!member.is_writable());
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert!(member.is_writable());
+    assert_eq!(member.replication.standing().term, 2);
+    assert_eq!(member.log.last_optime().term, 2);
+    // A timer of a step-down that was ended early must not hold another election.
+    member.step_down(1).await.unwrap();
+    member.freeze_elections(0).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    assert_eq!(member.replication.standing().term, 3);
+}
+
+#[tokio::test]
+async fn a_new_configuration_needs_a_higher_version() {
+    let member = node(Some("rs"));
+    assert_eq!(code(member.reconfigure(config(), false).await), 94);
+    member.initiate(config()).await.unwrap();
+    assert_eq!(code(member.reconfigure(config(), false).await), 103);
+    let mut newer = config();
+    newer.set_version(2);
+    member.reconfigure(newer, false).await.unwrap();
+    assert_eq!(member.set_config().unwrap().get_i64("version"), Some(2));
+    member.reconfigure(config(), true).await.unwrap();
+    assert_eq!(member.set_config().unwrap().get_i64("version"), Some(10_002));
+}
+
+#[tokio::test]
+async fn a_restarted_member_is_primary_again_in_a_higher_term() {
+    let files = MemoryFiles::default();
+    let member = open(Some("rs"), &files);
+    assert!(!member.resume_set().await.unwrap());
+    member.initiate(config()).await.unwrap();
+    member.shutdown();
+    drop(member);
+    let member = open(Some("rs"), &files);
+    assert!(member.resume_set().await.unwrap());
+    assert_eq!(member.replication.standing().term, 2);
+    member.shutdown();
+    drop(member);
+    assert_eq!(code(open(Some("other"), &files).resume_set().await), 93);
+}
+
+#[tokio::test]
+async fn status_has_the_fields_that_tools_read() {
+    let member = node(Some("rs"));
+    member.initiate(config()).await.unwrap();
+    let status = member.set_status(7).unwrap();
+    assert_eq!(status.get_i64("myState"), Some(1));
+    let text = |path: &str| status.get_path(path).and_then(|v| v.as_str().map(str::to_string));
+    assert_eq!(text("set").as_deref(), Some("rs"));
+    let Some(Value::Array(members)) = status.get("members") else { panic!("no members") };
+    let m = members[0].as_document().unwrap();
+    for field in
+        ["_id", "name", "health", "state", "stateStr", "uptime", "optime", "optimeDate", "electionTime"]
+    {
+        assert!(m.contains_key(field), "{field}");
+    }
+    assert_eq!((m.get_str("stateStr"), m.get_i64("uptime")), (Some("PRIMARY"), Some(7)));
+}

@@ -175,7 +175,7 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
     if let Some(direction) = natural {
         return Ok(scan(request, direction));
     }
-    if let Some(plan) = id_hack(request.filter) {
+    if let Some(plan) = by_id(request.filter) {
         return Ok(plan);
     }
     let found = candidates::all(request.filter, sort, request.indexes);
@@ -220,8 +220,9 @@ fn same_key(a: &Document, b: &Document) -> bool {
         && a.iter().zip(b.iter()).all(|((n, x), (m, y))| n == m && document::compare::values_equal(x, y))
 }
 
-/// A query for one `_id`. Sorting one document is no work.
-fn id_hack(filter: &Matcher) -> Option<Plan> {
+/// The plan of a query for one `_id`, which needs no list of indexes: a caller may ask this before making one. Sorting one document is
+/// no work. Only right without a hint.
+pub fn by_id(filter: &Matcher) -> Option<Plan> {
     let conjuncts = filter.root().conjuncts();
     for (i, node) in conjuncts.iter().enumerate() {
         let Node::Leaf(leaf) = node else { continue };
@@ -263,7 +264,7 @@ fn union(request: &Request<'_>) -> Option<Plan> {
         if filter.is_always_false() {
             continue;
         }
-        plans.push(match id_hack(&filter) {
+        plans.push(match by_id(&filter) {
             Some(plan) => plan,
             None => match rank::best(candidates::all(&filter, None, request.indexes)) {
                 Some(best) => Plan::Index { scan: best.scan, filter: best.filter },

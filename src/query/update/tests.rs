@@ -194,3 +194,69 @@ fn a_delta_leads_from_the_old_document_to_the_new() {
         delta::compute(doc! {"a": 1, "b": 2}.to_doc_buf().doc(), doc! {"a": 5, "c": 3}.to_doc_buf().doc());
     assert_eq!(delta, doc! {"$v": 2, "diff": {"d": {"b": false}, "u": {"a": 5}, "i": {"c": 3}}});
 }
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % sides
+    }
+    fn value(&mut self, depth: u32) -> Value {
+        match self.roll(if depth == 0 { 3 } else { 6 }) {
+            0 => Value::Int32(self.roll(3) as i32),
+            1 => Value::from("a string that is somewhat long"),
+            2 => Value::Int64(self.roll(3) as i64),
+            3 => Value::Array((0..self.roll(4)).map(|_| self.value(depth - 1)).collect()),
+            _ => Value::Document(self.document(depth - 1)),
+        }
+    }
+    fn document(&mut self, depth: u32) -> Document {
+        let mut d = Document::new();
+        for name in ["c", "a", "d", "b", "e"] {
+            if self.roll(2) == 0 {
+                d.push(name, self.value(depth));
+            }
+        }
+        if self.roll(6) == 0 {
+            d.0.reverse();
+        }
+        d
+    }
+}
+
+#[test]
+fn any_delta_leads_from_the_old_document_to_the_new() {
+    let mut dice = Dice(3);
+    for _ in 0..3000 {
+        let (old, new) = (dice.document(3), dice.document(3));
+        let delta = delta::compute(old.to_doc_buf().doc(), new.to_doc_buf().doc());
+        let once = delta::apply(old.to_doc_buf().doc(), delta.get_document("diff").unwrap()).unwrap();
+        assert_eq!(once.to_document(), new, "{old:?} {delta:?}");
+    }
+}
+
+#[test]
+fn splicing_and_the_tree_give_the_same_document() {
+    let mut dice = Dice(5);
+    for _ in 0..3000 {
+        let old = dice.document(1).to_doc_buf();
+        let mut u = Document::new();
+        let mut names = vec!["a", "b", "c", "d", "e", "f"];
+        for operator in ["$set", "$unset", "$inc", "$push", "$setOnInsert", "$max"] {
+            let name = names.remove(dice.roll(names.len() as u64) as usize);
+            let argument = if operator == "$inc" { Value::Int32(1) } else { dice.value(1) };
+            if dice.roll(2) == 0 {
+                u.push(operator, [(name.to_string(), argument)].into_iter().collect::<Document>());
+            }
+        }
+        if u.is_empty() {
+            continue;
+        }
+        let mut update = Update::parse(&Value::Document(u.clone()), &[], &ctx()).unwrap();
+        let fast = update.apply(old.doc(), None, false);
+        let Kind::Operators(o) = &mut update.kind else { panic!() };
+        o.flat = false;
+        assert_eq!(fast, update.apply(old.doc(), None, false), "{u:?} on {old:?}");
+    }
+}

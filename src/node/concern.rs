@@ -17,7 +17,11 @@ impl Node {
         if let Some(e) = self.refused_concern(op) {
             return Ok(Some(e));
         }
-        let durable = if wc.given { wc.needs_durable() } else { self.is_replica_set() };
+        let durable = match self.replication.default_write_concern() {
+            _ if wc.given => wc.needs_durable(),
+            Some(default) => default.needs_durable(),
+            None => self.is_replica_set(),
+        };
         if !durable {
             self.log.health().map_err(log_failed)?;
             return Ok(None);

@@ -13,6 +13,7 @@ pub mod log;
 pub mod missing;
 pub mod parameters;
 pub mod read;
+pub mod replica_set;
 pub mod server_status;
 pub mod sessions;
 pub mod shutdown;
@@ -27,12 +28,15 @@ use std::sync::Arc;
 pub type StartupStep = for<'a> fn(&'a Arc<Service>) -> BoxFuture<'a, document::Result<()>>;
 
 /// All start-up steps. A step that does not concern the node's role returns at once.
-pub const STARTUP: &[StartupStep] = &[|service| {
-    Box::pin(async move {
-        service.spawn(sessions::reap_regularly(service.clone()));
-        Ok(())
-    })
-}];
+pub const STARTUP: &[StartupStep] = &[
+    |service| {
+        Box::pin(async move {
+            service.spawn(sessions::reap_regularly(service.clone()));
+            Ok(())
+        })
+    },
+    |service| replica_set::start(service),
+];
 
 /// All tables. The order does not matter: a name stands in one of them only (a test says so).
 pub const TABLES: &[&[Command]] = &[
@@ -49,6 +53,7 @@ pub const TABLES: &[&[Command]] = &[
     missing::ROWS,
     parameters::ROWS,
     read::ROWS,
+    replica_set::ROWS,
     server_status::ROWS,
     sessions::ROWS,
     shutdown::ROWS,

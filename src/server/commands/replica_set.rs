@@ -1,0 +1,500 @@
+//! The commands of a replica set, over `node::replication`: initiate, configure, step down, report; and the defaults of
+//! read and write concern, which belong to the set.
+//!
+//! At start-up the node's standing is bound to what `hello` shows: each change is published and logged before the
+//! command that caused it answers.
+
+use super::crud::{acknowledge, node};
+use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use crate::options::FEATURE_COMPATIBILITY_VERSION;
+use crate::service::Service;
+use crate::topology::{Member, Membership, election_id};
+use document::{Document, Result, Value, ValueRef, bail, doc};
+use node::local::LocalClient;
+use node::operation::{WriteAck, WriteConcern};
+use node::replication::{MemberState, SetConfig, Standing, StandingObserver};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+pub const ROWS: &[Command] = &[
+    Command::future("replSetInitiate", Roles::MONGOD, |c, r, reply| Box::pin(initiate(c, r, reply)))
+        .admin_only()
+        .help("Makes a replica set of this node."),
+    Command::sync("replSetGetStatus", Roles::MONGOD, status).admin_only().help("The state of the set."),
+    Command::sync("replSetGetConfig", Roles::MONGOD, config)
+        .admin_only()
+        .help("The configuration of the set."),
+    Command::future("replSetReconfig", Roles::MONGOD, |c, r, reply| Box::pin(reconfig(c, r, reply)))
+        .admin_only()
+        .help("Replaces the configuration of the set."),
+    Command::future("replSetStepDown", Roles::MONGOD, |c, r, reply| Box::pin(step_down(c, r, reply)))
+        .admin_only()
+        .help("Makes the primary a secondary for a while."),
+    Command::future("replSetStepUp", Roles::MONGOD, |c, r, reply| Box::pin(step_up(c, r, reply)))
+        .admin_only()
+        .help("Makes this member primary."),
+    Command::future("replSetFreeze", Roles::MONGOD, |c, r, reply| Box::pin(freeze(c, r, reply)))
+        .admin_only()
+        .help("Holds off elections for a while."),
+    Command::sync("replSetMaintenance", Roles::MONGOD, maintenance)
+        .admin_only()
+        .help("Takes a secondary out of service."),
+    Command::sync("replSetSyncFrom", Roles::MONGOD, sync_from)
+        .admin_only()
+        .help("Chooses whom a secondary follows."),
+    Command::sync("replSetResizeOplog", Roles::MONGOD, resize_oplog)
+        .admin_only()
+        .help("Sets the size of the oplog."),
+    Command::sync("replSetGetRBID", Roles::MONGOD, rollback_id).admin_only().help("Counts rollbacks."),
+    Command::sync("replSetAbortPrimaryCatchUp", Roles::MONGOD, abort_catch_up)
+        .admin_only()
+        .help("Ends the catching up of a new primary."),
+    Command::future("replSetTest", Roles::MONGOD, |c, r, reply| Box::pin(wait_for_state(c, r, reply)))
+        .admin_only()
+        .test_only()
+        .help("Waits until this member is in a state."),
+    Command::missing("replSetHeartbeat", Roles::MONGOD),
+    Command::missing("replSetRequestVotes", Roles::MONGOD),
+    Command::missing("replSetUpdatePosition", Roles::MONGOD),
+    Command::missing("applyOps", Roles::MONGOD),
+    Command::future("appendOplogNote", Roles::MONGOD, |c, r, reply| Box::pin(append_note(c, r, reply)))
+        .write()
+        .admin_only()
+        .help("Writes a no-op entry into the oplog."),
+    Command::sync("getDefaultRWConcern", Roles::MONGOD, get_defaults)
+        .admin_only()
+        .help("The default read and write concern."),
+    Command::future("setDefaultRWConcern", Roles::MONGOD, |c, r, reply| Box::pin(set_defaults(c, r, reply)))
+        .write()
+        .admin_only()
+        .help("Sets the default read and write concern."),
+];
+
+/// Binds the node's standing to what clients see, and takes up an earlier configuration.
+pub fn start(service: &Arc<Service>) -> BoxFuture<'_, Result<()>> {
+    Box::pin(async move {
+        let Some(node) = service.node.clone() else { return Ok(()) };
+        node.replication.observe(Arc::new(Publisher(Arc::downgrade(service))));
+        if !node.is_replica_set() {
+            return node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await;
+        }
+        if node.resume_set().await? {
+            node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await?;
+            restore_defaults(&node)?;
+        }
+        service.spawn(write_noops(service.clone(), node));
+        Ok(())
+    })
+}
+
+/// Shows a new standing to clients and in the log.
+struct Publisher(Weak<Service>);
+
+impl StandingObserver for Publisher {
+    fn changed(&self, from: &Standing, to: &Standing) {
+        let Some(service) = self.0.upgrade() else { return };
+        service.topology.publish(membership(to));
+        if from.config != to.config {
+            let attr = doc! { "config": to.config.as_ref().map(|c| c.document_in_term(to.term)) };
+            service.log.info("REPL", 21392, "ReplCoord", "New replica set config in use", attr);
+        }
+        if from.state == to.state {
+            return;
+        }
+        let attr = doc! { "newState": to.state.name(), "oldState": from.state.name() };
+        service.log.info("REPL", 21358, "ReplCoord", "Replica set state transition", attr);
+        if to.state == MemberState::Primary {
+            let text = "Transition to primary complete; database writes are now permitted";
+            service.log.info("REPL", 21331, "OplogApplier-0", text, doc! { "term": to.term });
+        }
+    }
+}
+
+fn membership(standing: &Standing) -> Membership {
+    let Some(config) = &standing.config else { return Membership::Uninitiated };
+    let is_primary = standing.state == MemberState::Primary;
+    let host = config.host();
+    Membership::Member(Member {
+        set_name: config.name().to_string(),
+        set_version: config.version(),
+        hosts: vec![host.clone()],
+        me: host.clone(),
+        primary: is_primary.then_some(host),
+        is_primary,
+        is_secondary: standing.state == MemberState::Secondary,
+        tags: config.tags(),
+        term: standing.term,
+        election_id: is_primary.then(|| election_id(standing.term)),
+        ..Member::default()
+    })
+}
+
+/// While nothing else is written the cluster time must move on, or readers that wait for a later one wait forever.
+async fn write_noops(service: Arc<Service>, node: Arc<node::Node>) {
+    let seconds = service.parameters.int("periodicNoopIntervalSecs").max(1) as u64;
+    if !service.parameters.bool("writePeriodicNoops") {
+        return;
+    }
+    let mut last = node.log.last_optime();
+    loop {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let now = node.log.last_optime();
+        if now == last && node.replication.is_primary() && node.log.health().is_ok() {
+            node.append_noop(doc! { "msg": "periodic noop" });
+        }
+        last = node.log.last_optime();
+    }
+}
+
+async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    let (service, node) = (&context.service, node(context)?);
+    let Some(name) = node.options.replica_set.clone() else {
+        bail!(NO_REPLICATION_ENABLED, "This node was not started with replication enabled.")
+    };
+    if node.replication.standing().config.is_some() {
+        bail!(ALREADY_INITIALIZED, "already initialized");
+    }
+    let given = match request.target() {
+        ValueRef::Document(d) if !d.is_empty() => Some(d.to_document()),
+        ValueRef::Document(_) | ValueRef::Null | ValueRef::Undefined => None,
+        v if v.is_number() || v.as_bool().is_some() => None,
+        other => return Err(request.wrong_type("replSetInitiate", other, "object")),
+    };
+    let chosen = match &given {
+        Some(d) => d.clone(),
+        None => {
+            let me = own_address(service);
+            reply.fields(&doc! {
+                "info2": "no configuration specified. Using a default configuration for the set",
+                "me": me.as_str(),
+            });
+            SetConfig::default_for(&name, &me)
+        }
+    };
+    let mut config = SetConfig::parse(&chosen)?;
+    check_role(service, &mut config)?;
+    check_host(service, &config).await?;
+    if config.set_id().is_none() {
+        config.set_set_id(Value::ObjectId(node.new_object_id()));
+    }
+    node.initiate(config).await?;
+    node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await
+}
+
+/// The address under which a node without configuration names itself: the host's name if it listens to the network.
+fn own_address(service: &Service) -> String {
+    let loopback = |ip: &String| {
+        ip == "localhost"
+            || ip.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            || ip.starts_with('/')
+    };
+    if service.options.bind_ip.iter().all(loopback) {
+        format!("localhost:{}", service.port)
+    } else {
+        service.host.clone()
+    }
+}
+
+fn check_role(service: &Service, config: &mut SetConfig) -> Result<()> {
+    if service.role == Roles::CONFIG {
+        config.set_config_server();
+    } else if config.is_config_server() {
+        bail!(
+            INVALID_REPLICA_SET_CONFIG,
+            "Nodes being used for config servers must be started with the --configsvr flag"
+        );
+    }
+    Ok(())
+}
+
+/// The member must be this node: its port is ours and its name leads to an address of this machine.
+async fn check_host(service: &Service, config: &SetConfig) -> Result<()> {
+    let host = config.host();
+    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let ours = port == Some(service.port)
+        && (host == service.host
+            || tokio::net::lookup_host(host.as_str())
+                .await
+                .is_ok_and(|mut found| found.any(|a| std::net::UdpSocket::bind((a.ip(), 0)).is_ok())));
+    if ours {
+        return Ok(());
+    }
+    bail!(
+        INVALID_REPLICA_SET_CONFIG,
+        "No host described in new configuration with {{version: {}, term: 0}} for replica set {} maps to this node",
+        config.version(),
+        config.name()
+    )
+}
+
+fn status(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["initialSync"])?;
+    reply.fields(&node(context)?.set_status(context.service.uptime().as_secs() as i64)?);
+    Ok(())
+}
+
+fn config(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["commitmentStatus"])?;
+    let config = node(context)?.set_config()?;
+    reply.fields(&doc! { "config": config });
+    if request.bool("commitmentStatus")? == Some(true) {
+        reply.fields(&doc! { "commitmentStatus": true });
+    }
+    Ok(())
+}
+
+async fn reconfig(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&["force"])?;
+    let node = node(context)?;
+    // Asked first: a node without a set says so whatever it was given.
+    node.set_config()?;
+    let Some(given) = request.target().as_document() else {
+        bail!(BAD_VALUE, "no configuration specified");
+    };
+    let mut config = SetConfig::parse(&given.to_document())?;
+    if service_is_config(context) && !config.is_config_server() {
+        check_role(&context.service, &mut config)?;
+    }
+    check_host(&context.service, &config).await?;
+    node.reconfigure(config, request.bool("force")?.unwrap_or(false)).await
+}
+
+fn service_is_config(context: &Context) -> bool {
+    context.service.role == Roles::CONFIG
+}
+
+/// Refuses on a node that is no member of an initiated set.
+fn member(context: &Context) -> Result<Arc<Standing>> {
+    let node = node(context)?;
+    node.set_config()?;
+    Ok(node.replication.standing())
+}
+
+async fn step_down(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&["force", "secondaryCatchUpPeriodSecs"])?;
+    let standing = member(context)?;
+    let force = request.bool("force")?.unwrap_or(false);
+    let seconds = match request.target().as_f64().map_or(0, |f| f as i64) {
+        0 => 60,
+        n if n < 0 => bail!(BAD_VALUE, "stepdown period must be a positive integer"),
+        n => n,
+    };
+    let catch_up = request.integer("secondaryCatchUpPeriodSecs")?.unwrap_or(if force { 0 } else { 10 });
+    if catch_up < 0 {
+        bail!(BAD_VALUE, "secondaryCatchUpPeriodSecs period must be a positive or absent");
+    }
+    if seconds < catch_up {
+        bail!(BAD_VALUE, "stepdown period must be longer than secondaryCatchUpPeriodSecs");
+    }
+    if standing.state != MemberState::Primary {
+        bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
+    }
+    if !force {
+        // There is no other member that could take over.
+        bail!(
+            EXCEEDED_TIME_LIMIT,
+            "No electable secondaries caught up as of {}Please use the replSetStepDown command with the argument \
+             {{force: true}} to force node to step down.",
+            crate::log::iso_date(crate::log::now_millis())
+        );
+    }
+    node(context)?.step_down(seconds as u64).await
+}
+
+async fn step_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&["skipDryRun"])?;
+    member(context)?;
+    node(context)?.step_up().await
+}
+
+async fn freeze(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    member(context)?;
+    let seconds = request.target().as_f64().map_or(0, |f| f as i64);
+    node(context)?.freeze_elections(seconds.max(0) as u64).await
+}
+
+fn maintenance(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    match member(context)?.state {
+        MemberState::Primary => bail!(95, "primaries can't modify maintenance mode"),
+        _ => bail!(NOT_IMPLEMENTED, "maintenance mode is not implemented"),
+    }
+}
+
+fn sync_from(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    match member(context)?.state {
+        MemberState::Primary => bail!(95, "primaries don't sync"),
+        _ => bail!(BAD_VALUE, "there is no other member to sync from"),
+    }
+}
+
+/// The log keeps what its options say; a size given here is checked and noted by nobody.
+fn resize_oplog(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&["size", "minRetentionHours"])?;
+    if !node(context)?.is_replica_set() {
+        bail!(ILLEGAL_OPERATION, "replSetResizeOplog can only be run on replica sets");
+    }
+    match request.get("size").map(|v| v.as_f64()) {
+        Some(Some(n)) if n < 990.0 => {
+            bail!(BAD_VALUE, "BSON field 'size' value must be >= 990, actual value '{n}'")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn rollback_id(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    member(context)?;
+    reply.fields(&doc! { "rbid": 1 });
+    Ok(())
+}
+
+fn abort_catch_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
+    member(context)?;
+    bail!(ILLEGAL_OPERATION, "The node is not in catch-up mode.")
+}
+
+async fn wait_for_state(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let Some(wanted) = request.integer("waitForMemberState")? else { return Ok(()) };
+    let limit = request.integer("timeoutMillis")?.unwrap_or(0).clamp(0, 600_000) as u64;
+    let service = &context.service;
+    let node = node(context)?.clone();
+    let reached = async {
+        let mut changes = service.topology.subscribe();
+        while node.replication.standing().state as i64 != wanted {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    match context.operation.interruptible(tokio::time::timeout(Duration::from_millis(limit), reached)).await?
+    {
+        Ok(()) => Ok(()),
+        Err(_) => bail!(EXCEEDED_TIME_LIMIT, "operation exceeded time limit"),
+    }
+}
+
+async fn append_note(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["data", "maxClusterTime"])?;
+    let node = node(context)?;
+    if !node.is_replica_set() {
+        bail!(NO_REPLICATION_ENABLED, "Must have replication set up to run \"appendOplogNote\"");
+    }
+    let data = request.document("data")?.ok_or_else(|| request.missing("data"))?.to_document();
+    if let Some(limit) = request.get("maxClusterTime").and_then(|v| v.as_timestamp())
+        && node.cluster_time() >= limit
+    {
+        bail!(190, "Requested maxClusterTime {limit:?} is less or equal to the last primary OpTime");
+    }
+    node.append_note(&context.operation, data);
+    acknowledge(context, reply).await
+}
+
+/// Where the defaults are kept.
+const SETTINGS: &str = "config.settings";
+const DEFAULTS_ID: &str = "ReadWriteConcernDefaults";
+
+/// The defaults belong to a plain set or to the config server.
+fn check_defaults_role(context: &Context, request: &Request<'_>) -> Result<()> {
+    let name = request.command.name;
+    if context.service.role == Roles::STANDALONE {
+        bail!(51300, "'{name}' is not supported on standalone nodes.");
+    }
+    if context.service.role == Roles::SHARD {
+        bail!(51301, "'{name}' is not supported on shard nodes.");
+    }
+    Ok(())
+}
+
+fn stored_defaults(node: &Arc<node::Node>) -> Result<Document> {
+    let client = LocalClient::new(node.clone());
+    Ok(client.find_one(SETTINGS, &doc! { "_id": DEFAULTS_ID })?.unwrap_or_default())
+}
+
+fn restore_defaults(node: &Arc<node::Node>) -> Result<()> {
+    if let Some(given) = stored_defaults(node)?.get_document("defaultWriteConcern") {
+        let concern = WriteConcern::parse(given.to_doc_buf().doc())?;
+        node.replication.set_default_write_concern(Some(concern));
+    }
+    Ok(())
+}
+
+fn get_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["inMemory"])?;
+    check_defaults_role(context, request)?;
+    reply.fields(&shown_defaults(&stored_defaults(node(context)?)?));
+    Ok(())
+}
+
+fn shown_defaults(stored: &Document) -> Document {
+    let mut d = Document::new();
+    let (read, write) = (stored.get("defaultReadConcern"), stored.get("defaultWriteConcern"));
+    d.push("defaultReadConcern", read.cloned().unwrap_or(Value::Document(doc! { "level": "local" })));
+    let majority = Value::Document(doc! { "w": "majority", "wtimeout": 0 });
+    d.push("defaultWriteConcern", write.cloned().unwrap_or(majority));
+    for name in ["updateOpTime", "updateWallClockTime"] {
+        if let Some(v) = stored.get(name) {
+            d.push(name, v.clone());
+        }
+    }
+    let source = |v: Option<&Value>| if v.is_some() { "global" } else { "implicit" };
+    d.push("defaultWriteConcernSource", source(write));
+    d.push("defaultReadConcernSource", source(read));
+    d.push("localUpdateWallClockTime", Value::DateTime(crate::log::now_millis()));
+    d
+}
+
+async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["defaultReadConcern", "defaultWriteConcern"])?;
+    check_defaults_role(context, request)?;
+    let (read, write) = (request.document("defaultReadConcern")?, request.document("defaultWriteConcern")?);
+    if read.is_none() && write.is_none() {
+        bail!(
+            BAD_VALUE,
+            "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present"
+        );
+    }
+    let node = node(context)?;
+    let mut stored = stored_defaults(node)?;
+    stored.insert("_id", DEFAULTS_ID);
+    if let Some(given) = write {
+        let concern = WriteConcern::parse(given)?;
+        if given.get("w").is_none() && stored.contains_key("defaultWriteConcern") {
+            bail!(ILLEGAL_OPERATION, "The global default write concern cannot be unset once it is set.");
+        }
+        if concern.w == WriteAck::Nodes(0) {
+            bail!(BAD_VALUE, "Unacknowledged write concern is not suitable for the default write concern");
+        }
+        let mut shown = doc! { "w": given.get("w").map(|v| v.to_value()).unwrap_or(Value::Int32(1)) };
+        if concern.journal {
+            shown.push("j", true);
+        }
+        shown.push("wtimeout", concern.timeout.map_or(0, |t| t.as_millis() as i32));
+        stored.insert("defaultWriteConcern", shown);
+        node.replication.set_default_write_concern(Some(concern));
+    }
+    if let Some(given) = read {
+        match given.get_str("level") {
+            Some("local" | "available" | "majority") => {
+                stored.insert("defaultReadConcern", given.to_document());
+            }
+            None if given.is_empty() => {
+                stored.remove("defaultReadConcern");
+            }
+            level => bail!(
+                BAD_VALUE,
+                "level: '{}' is not suitable for the default read concern",
+                level.unwrap_or("")
+            ),
+        }
+    }
+    stored.insert("updateOpTime", document::Timestamp::from_u64(node.log.reserve_ts()));
+    stored.insert("updateWallClockTime", Value::DateTime(crate::log::now_millis()));
+    LocalClient::new(node.clone()).put(SETTINGS, &stored).await?;
+    reply.fields(&shown_defaults(&stored));
+    acknowledge(context, reply).await
+}

@@ -3,6 +3,8 @@
 //! Invariant: this crate has no clock, no randomness, no network, no files and no runtime. A driver in `node` or
 //! `sharding` performs the actions and feeds the outcomes back.
 
+pub mod balancer;
+pub mod ddl;
 pub mod migration;
 pub mod range_deletion;
 pub mod refresh;

@@ -7,7 +7,10 @@
 //! Invariant: every request between nodes carries a shard version or a database version, and the receiver checks it
 //! under the latch of the data it then reads or writes.
 
+pub mod balancer;
 pub mod chunk;
+pub mod config;
 pub mod key_pattern;
 pub mod remote;
+pub mod router;
 pub mod routing;

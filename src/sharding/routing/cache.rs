@@ -174,6 +174,11 @@ impl CatalogCache {
         self.database(db).await
     }
 
+    /// What is cached and good, without asking.
+    pub fn cached_database(&self, db: &str) -> Option<Arc<DatabaseEntry>> {
+        self.databases.read().get(db).and_then(|e| e.good()).flatten()
+    }
+
     /// The next use of this collection reads its placement anew.
     pub fn invalidate(&self, ns: &str) {
         slot(&self.collections, ns).invalidate();

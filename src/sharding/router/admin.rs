@@ -1,0 +1,344 @@
+//! Questions about the cluster: answered from what the router knows, from the config server, or by adding up the shards.
+
+use super::aggregate::all_documents;
+use super::body::{Versions, ok_reply, strip_times};
+use super::cluster::CONFIG;
+use super::ddl::{self, full_namespace};
+use super::task::Task;
+use crate::chunk::ShardId;
+use document::{DocBuf, Document, Result, Timestamp, Value, ValueRef, bail, doc};
+use futures::future::join_all;
+use std::collections::BTreeMap;
+
+/// The client's command on every shard, without versions.
+async fn on_all_shards(task: &Task<'_>) -> Result<Vec<(ShardId, DocBuf)>> {
+    let shards = task.all_shards().await?;
+    let body = task.forward(&[], &Versions::NONE, |_| {});
+    let body = &body;
+    let sent = shards.iter().map(|s| async move { task.read(s, body).await.map(|reply| (s.clone(), reply)) });
+    join_all(sent).await.into_iter().collect()
+}
+
+/// `listDatabases`: sizes added up over the shards; `admin` and `config` are the config server's.
+pub async fn list_databases(task: &Task<'_>) -> Result<DocBuf> {
+    let mut found: BTreeMap<String, (i64, Document)> = BTreeMap::new();
+    let mut replies = on_all_shards(task).await?;
+    let body = task.forward(&[], &Versions::NONE, |_| {});
+    replies.push((CONFIG.into(), task.read(CONFIG, &body).await?));
+    for (shard, reply) in &replies {
+        let databases = reply.doc().get("databases").and_then(|v| v.as_array());
+        for d in databases.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document()) {
+            let name = d.get_str("name").unwrap_or("");
+            let on_config = matches!(name, "admin" | "config");
+            if name == "local" || on_config != (&**shard == CONFIG) {
+                continue;
+            }
+            let size = d.get_i64("sizeOnDisk").unwrap_or(0);
+            let (total, shards) = found.entry(name.to_string()).or_default();
+            *total += size;
+            shards.push(&**shard, size);
+        }
+    }
+    let name_only = task.get("nameOnly").is_some_and(|v| v.truthy());
+    let total: i64 = found.values().map(|(size, _)| size).sum();
+    let databases: Vec<Document> = found
+        .into_iter()
+        .map(|(name, (size, shards))| match name_only {
+            true => doc! { "name": name },
+            false => doc! { "name": name, "sizeOnDisk": size, "empty": size == 0, "shards": shards },
+        })
+        .collect();
+    let mut reply = doc! { "databases": databases };
+    if !name_only {
+        reply.push("totalSize", total);
+        reply.push("totalSizeMb", total / (1024 * 1024));
+    }
+    Ok(ok_reply(reply))
+}
+
+/// Adds up the numbers of several replies; members of other types are the first reply's.
+fn summed(replies: &[(ShardId, DocBuf)], not_summed: &[&str]) -> Document {
+    let mut sum = Document::new();
+    for (_, reply) in replies {
+        for (name, value) in strip_times(reply.doc()).to_document() {
+            if name == "ok" || name == "writeConcernError" {
+                continue;
+            }
+            match sum.get_mut(&name) {
+                None => sum.push(name, value),
+                Some(slot) if !not_summed.contains(&name.as_str()) => add(slot, &value),
+                Some(_) => {}
+            }
+        }
+    }
+    sum
+}
+
+fn add(slot: &mut Value, more: &Value) {
+    let new = match (&*slot, more) {
+        (Value::Int32(a), Value::Int32(b)) => super::count::number(i64::from(*a) + i64::from(*b)),
+        (Value::Double(_), _) | (_, Value::Double(_)) => match (slot.as_f64(), more.as_f64()) {
+            (Some(a), Some(b)) => Value::Double(a + b),
+            _ => return,
+        },
+        (a, b) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => Value::Int64(a.saturating_add(b)),
+            _ => match (slot, more) {
+                (Value::Document(a), Value::Document(b)) => {
+                    for (name, value) in b.iter() {
+                        match a.get_mut(name) {
+                            Some(slot) => add(slot, value),
+                            None => a.push(name, value.clone()),
+                        }
+                    }
+                    return;
+                }
+                _ => return,
+            },
+        },
+    };
+    *slot = new;
+}
+
+async fn raw_of(task: &Task<'_>, replies: &[(ShardId, DocBuf)]) -> Result<Document> {
+    let hosts = task.router.cluster.shards().await?;
+    let host = |shard: &ShardId| {
+        hosts.iter().find(|(n, _)| n == shard).map_or_else(|| shard.to_string(), |(_, host)| host.clone())
+    };
+    Ok(replies.iter().map(|(s, r)| (host(s), Value::Document(strip_times(r.doc()).to_document()))).collect())
+}
+
+/// `dbStats`: added up over the shards.
+pub async fn db_stats(task: &Task<'_>) -> Result<DocBuf> {
+    let replies = match super::cluster::is_config(task.db()) {
+        true => return super::single::on_config(task).await,
+        false => on_all_shards(task).await?,
+    };
+    let mut sum =
+        summed(&replies, &["db", "scaleFactor", "fsUsedSize", "fsTotalSize", "avgObjSize", "collections"]);
+    let (size, objects) = (sum.get("dataSize").and_then(number), sum.get("objects").and_then(number));
+    if let (Some(size), Some(objects)) = (size, objects) {
+        let scale = sum.get("scaleFactor").and_then(number).unwrap_or(1.0);
+        sum.insert("avgObjSize", if objects > 0.0 { size * scale / objects } else { 0.0 });
+    }
+    let mut reply = doc! { "raw": (raw_of(task, &replies).await?) };
+    reply.0.extend(sum);
+    Ok(ok_reply(reply))
+}
+
+fn number(v: &Value) -> Option<f64> {
+    v.as_f64()
+}
+
+/// `collStats`: added up over the shards that own chunks, each also by itself.
+pub async fn coll_stats(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let Some(replies) = ddl::on_all_owners(task, &ns).await? else {
+        bail!(NAMESPACE_NOT_FOUND, "Database [{}] not found.", task.db());
+    };
+    let sharded = task.placement(&ns).await?.is_some_and(|p| p.table.is_some());
+    let mut sum =
+        summed(&replies, &["ns", "scaleFactor", "avgObjSize", "nindexes", "capped", "max", "maxSize"]);
+    let (size, count) = (sum.get("size").and_then(number), sum.get("count").and_then(number));
+    if let (Some(size), Some(count)) = (size, count)
+        && count > 0.0
+    {
+        sum.insert("avgObjSize", Value::Int64((size / count) as i64));
+    }
+    let mut shards = Document::new();
+    for (shard, reply) in &replies {
+        shards.push(&**shard, strip_times(reply.doc()).to_document());
+    }
+    let mut reply = doc! { "sharded": sharded };
+    if !sharded && let Some((shard, _)) = replies.first() {
+        reply.push("primary", &**shard);
+    }
+    reply.0.extend(sum);
+    if sharded {
+        reply.push("shards", shards);
+    }
+    Ok(ok_reply(reply))
+}
+
+/// `validate`: valid where every shard says so.
+pub async fn validate(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let Some(replies) = ddl::on_all_owners(task, &ns).await? else {
+        bail!(NAMESPACE_NOT_FOUND, "Collection '{ns}' does not exist to validate.");
+    };
+    if let [(_, only)] = replies.as_slice() {
+        return Ok(strip_times(only.doc()));
+    }
+    let valid = replies.iter().all(|(_, r)| r.doc().get_bool("valid").unwrap_or(false));
+    let mut reply = summed(&replies, &["ns", "nIndexes", "valid", "uuid"]);
+    reply.insert("valid", valid);
+    reply.push("raw", raw_of(task, &replies).await?);
+    Ok(ok_reply(reply))
+}
+
+/// `dataSize`: added up over the shards.
+pub async fn data_size(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    match ddl::on_all_owners(task, &ns).await? {
+        Some(replies) => Ok(ok_reply(summed(&replies, &["estimate", "millis"]))),
+        None => Ok(ok_reply(doc! { "size": 0i64, "numObjects": 0i64, "millis": 0i64, "estimate": false })),
+    }
+}
+
+/// `listShards`: the documents of `config.shards`.
+pub async fn list_shards(task: &Task<'_>) -> Result<DocBuf> {
+    let command = doc! { "find": "shards", "filter": {}, "sort": { "_id": 1 }, "$db": "config" };
+    let documents = all_documents(task, "config", command).await?;
+    let wanted = task.get("filter").and_then(|v| v.as_document()).and_then(|d| d.get_bool("draining"));
+    let chosen = documents
+        .iter()
+        .map(|d| d.to_document())
+        .filter(|d| wanted.is_none_or(|w| d.get_bool("draining").unwrap_or(false) == w));
+    Ok(ok_reply(doc! { "shards": (chosen.collect::<Vec<Document>>()) }))
+}
+
+/// `getShardMap`.
+pub async fn get_shard_map(task: &Task<'_>) -> Result<DocBuf> {
+    let (mut map, mut hosts, mut strings) = (Document::new(), Document::new(), Document::new());
+    let config = task.router.cluster.config_string();
+    let mut shards: Vec<(ShardId, String)> = task.router.cluster.shards().await?;
+    shards.push((CONFIG.into(), config));
+    for (name, connection) in shards {
+        map.push(&*name, connection.as_str());
+        strings.push(connection.as_str(), &*name);
+        for host in crate::remote::hosts(&connection) {
+            hosts.push(host, &*name);
+        }
+    }
+    Ok(ok_reply(doc! { "map": map, "hosts": hosts, "connStrings": strings }))
+}
+
+/// `getShardVersion` of a collection or a database, as the router knows it.
+pub async fn get_shard_version(task: &Task<'_>) -> Result<DocBuf> {
+    let name = match task.request.argument() {
+        Some(ValueRef::String(name)) => name.to_string(),
+        _ => bail!(INVALID_NAMESPACE, "getShardVersion needs a namespace"),
+    };
+    let Some((_, _)) = name.split_once('.') else { return database_version(task, &name, true).await };
+    let Some(table) = task.placement(&name).await?.and_then(|p| p.table) else {
+        bail!(NAMESPACE_NOT_SHARDED, "Collection {name} is not sharded");
+    };
+    let version = table.collection_version();
+    let mut reply = doc! {
+        "version": version.placement, "versionEpoch": version.epoch, "versionTimestamp": version.timestamp,
+    };
+    if task.get("fullMetadata").is_some_and(|v| v.truthy()) {
+        let chunks: Vec<Value> = table
+            .chunks()
+            .take(100_000)
+            .map(|c| Value::Array(vec![c.min.clone().into(), c.max.clone().into()]))
+            .collect();
+        reply.push("chunks", Value::Array(chunks));
+    }
+    Ok(ok_reply(reply))
+}
+
+/// `getDatabaseVersion`.
+pub async fn get_database_version(task: &Task<'_>) -> Result<DocBuf> {
+    let Some(ValueRef::String(db)) = task.request.argument() else {
+        bail!(INVALID_NAMESPACE, "getDatabaseVersion needs the name of a database");
+    };
+    database_version(task, db, false).await
+}
+
+async fn database_version(task: &Task<'_>, db: &str, with_primary: bool) -> Result<DocBuf> {
+    let Some(placement) = task.placement(&format!("{db}.")).await? else {
+        bail!(NAMESPACE_NOT_FOUND, "database {db} not found");
+    };
+    let version = placement.database.map(|v| v.to_document()).unwrap_or_default();
+    Ok(ok_reply(match with_primary {
+        true => doc! { "primaryShard": &*placement.primary, "shardingEnabled": true, "version": version },
+        false => doc! { "dbVersion": version },
+    }))
+}
+
+/// `flushRouterConfig`.
+pub async fn flush_router_config(task: &Task<'_>) -> Result<DocBuf> {
+    let name = task.request.argument().and_then(|v| v.as_str());
+    task.router.cluster.forget(name);
+    if name.is_none() {
+        task.router.cluster.reload_shards().await?;
+    }
+    Ok(ok_reply(doc! { "flushed": true }))
+}
+
+/// What a source stage of `aggregate: 1` produces on a router.
+pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Result<Vec<DocBuf>> {
+    match stage {
+        "$currentOp" => current_op(task, spec).await,
+        "$shardedDataDistribution" => data_distribution(task).await,
+        "$listLocalSessions" => Ok(Vec::new()),
+        _ => bail!(NOT_IMPLEMENTED, "{stage} on a router is known but not implemented"),
+    }
+}
+
+/// The operations of all shards, each with its shard's name.
+async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
+    let mut stage = Document::new();
+    stage.push("$currentOp", spec.clone());
+    let command = doc! { "aggregate": 1, "pipeline": [stage], "cursor": { "batchSize": 100000 } };
+    let mut out = Vec::new();
+    for shard in task.all_shards().await? {
+        let body = task.own(&command, "admin", &Versions::NONE);
+        let reply = task.read(&shard, &body).await?.to_document();
+        let batch = reply.get_path("cursor.firstBatch").and_then(Value::as_array).cloned();
+        for operation in batch.unwrap_or_default() {
+            let Value::Document(mut d) = operation else { continue };
+            if let Some(id) = d.get_i64("opid") {
+                d.insert("opid", format!("{shard}:{id}"));
+            }
+            d.0.insert(0, ("shard".to_string(), Value::from(&*shard)));
+            out.push(d.to_doc_buf());
+        }
+    }
+    Ok(out)
+}
+
+/// `$shardedDataDistribution`: for each sharded collection what each shard owns and what it merely holds.
+async fn data_distribution(task: &Task<'_>) -> Result<Vec<DocBuf>> {
+    let filter = doc! { "unsplittable": { "$ne": true } };
+    let command = doc! { "find": "collections", "filter": filter, "sort": { "_id": 1 }, "$db": "config" };
+    let collections = all_documents(task, "config", command).await?;
+    let mut out = Vec::new();
+    for collection in &collections {
+        let Some(ns) = collection.doc().get_str("_id") else { continue };
+        let Some((db, name)) = ns.split_once('.') else { continue };
+        let stage = doc! { "$collStats": { "storageStats": {} } };
+        let command = doc! { "aggregate": name, "pipeline": [stage], "cursor": {}, "$db": db };
+        let stats = all_documents(task, db, command).await?;
+        let shards: Vec<Document> = stats.iter().map(|s| share(&s.to_document())).collect();
+        out.push(doc! { "ns": ns, "shards": shards }.to_doc_buf());
+    }
+    Ok(out)
+}
+
+fn share(stats: &Document) -> Document {
+    let number = |name: &str| {
+        stats.get_path(&format!("storageStats.{name}")).and_then(Value::as_f64).unwrap_or(0.0) as i64
+    };
+    let (count, size, orphans) = (number("count"), number("size"), number("numOrphanDocs"));
+    let average = if count > 0 { size / count } else { 0 };
+    let owned = (count - orphans).max(0);
+    doc! {
+        "shardName": stats.get_str("shard").unwrap_or(""), "numOrphanedDocs": orphans, "numOwnedDocuments": owned,
+        "ownedSizeBytes": owned * average, "orphanedSizeBytes": orphans * average,
+    }
+}
+
+/// `config.mongos` entry of this router.
+pub fn ping_document(host: &str, up_seconds: i64, version: &str, now_ms: i64) -> Document {
+    doc! {
+        "_id": host, "advisoryHostFQDNs": [], "created": Value::DateTime(now_ms - up_seconds * 1000),
+        "mongoVersion": version, "ping": Value::DateTime(now_ms), "up": up_seconds, "waiting": true,
+    }
+}
+
+/// The zero timestamp, for replies that have none.
+pub fn no_time() -> Timestamp {
+    Timestamp::default()
+}

@@ -1,0 +1,452 @@
+//! `aggregate`: as it is where one shard can answer all of it, else divided between shards and router.
+//!
+//! ```text
+//! unsharded, nothing else named      the primary of the database, as it is
+//! one shard by the leading $match    that shard, as it is
+//! otherwise                          query::pipeline::split: the front on the shards, the rest here
+//! ```
+//! `$lookup`, `$graphLookup` and `$unionWith` run here when what they name may be elsewhere; the other collection is read
+//! through the router like any client's. `$out` and `$merge` run where everything named is unsharded with one primary.
+
+use super::body::{self, ArrayBuilder, Placement, cursor_reply, ok_reply, take};
+use super::cluster::database_of;
+use super::cursor::{BATCH_BYTES_MAX, Kind, first_batch, size};
+use super::merge::{Merge, Shape};
+use super::task::{Retry, Task};
+use super::{admin, cursor, scatter, single};
+use crate::chunk::ShardId;
+use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, doc, err};
+use futures::future::BoxFuture;
+use node::Request;
+use query::pipeline::{
+    Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
+    optimize, parse, split,
+};
+use std::collections::VecDeque;
+
+/// Documents pulled from the shards at a time by a pipeline that runs here.
+const PULL: usize = 500;
+
+/// `aggregate`. Boxed: a stage may run another.
+pub fn aggregate<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
+    Box::pin(async move {
+        if task.get("explain").is_some_and(|v| v.truthy()) {
+            return super::explain::aggregate(task).await;
+        }
+        match task.request.argument() {
+            Some(ValueRef::String(_)) => on_collection(task).await,
+            Some(v) if v.as_i64() == Some(1) => without_collection(task).await,
+            _ => bail!(
+                FAILED_TO_PARSE,
+                "Invalid command format: the 'aggregate' field must specify a collection name or 1"
+            ),
+        }
+    })
+}
+
+fn stages(task: &Task<'_>) -> Result<Vec<Value>> {
+    match task.get("pipeline") {
+        Some(ValueRef::Array(a)) => Ok(a.to_array()),
+        Some(v) => {
+            bail!(TYPE_MISMATCH, "'pipeline' option must be specified as an array, not {}", v.type_name())
+        }
+        None => bail!(IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field"),
+    }
+}
+
+fn batch_size(task: &Task<'_>) -> Result<Option<usize>> {
+    match task.get("cursor") {
+        None => bail!(
+            FAILED_TO_PARSE,
+            "The 'cursor' option is required, except for aggregate with the explain argument"
+        ),
+        Some(ValueRef::Document(d)) => match d.get_present("batchSize").map(|v| v.as_i64()) {
+            None => Ok(None),
+            Some(n) => usize::try_from(n.unwrap_or(-1))
+                .map(Some)
+                .map_err(|_| err!(51024, "BSON field 'batchSize' value must be >= 0")),
+        },
+        Some(v) => bail!(TYPE_MISMATCH, "cursor field must be missing or an object, not {}", v.type_name()),
+    }
+}
+
+async fn on_collection(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let size = batch_size(task)?;
+    let mut retry = Retry::default();
+    loop {
+        let Some(placement) = task.placement(&ns).await? else {
+            return Ok(cursor_reply("firstBatch", &ArrayBuilder::default(), 0, &ns));
+        };
+        match aggregate_at(task, &ns, &placement, size).await {
+            Ok(reply) => return Ok(reply),
+            Err(e) if super::find::is_view_of_sharded(&e) => return on_view(task, &e).await,
+            Err(e) => retry.absorb(task, &ns, e).await?,
+        }
+    }
+}
+
+async fn aggregate_at(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    size: Option<usize>,
+) -> Result<DocBuf> {
+    let raw = task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
+    let others = names_others(raw);
+    let shards = target_shards(task, placement, raw)?;
+    if let [shard] = shards.as_slice()
+        && !others
+    {
+        return single::read(task, ns, placement, shard).await;
+    }
+    let context = pipeline_context(task, ns)?;
+    let pipeline = optimize(parse(&stages(task)?, &context)?, &context)?;
+    if others && all_on_primary(task, ns, placement, &pipeline).await? {
+        return single::read(task, ns, placement, &placement.primary).await;
+    }
+    if let Some(stage) = pipeline.writes() {
+        bail!(NOT_IMPLEMENTED, "{} over sharded collections is known but not implemented", stage.name);
+    }
+    divided(task, ns, placement, &shards, &pipeline, &context, size).await
+}
+
+pub fn pipeline_context(task: &Task<'_>, ns: &str) -> Result<Context> {
+    let mut context = Context::new(Namespace::parse(ns), task.parse_context()?);
+    context.allow_disk_use = task.get("allowDiskUse").is_none_or(|v| v.truthy());
+    Ok(context)
+}
+
+/// Whether some stage may read or write another collection; asked without parsing.
+pub fn names_others(pipeline: Doc<'_>) -> bool {
+    pipeline.iter().filter_map(|e| e.value().as_document()).filter_map(|s| s.iter().next()).any(|e| {
+        matches!(
+            e.name_bytes(),
+            b"$lookup" | b"$graphLookup" | b"$unionWith" | b"$out" | b"$merge" | b"$facet"
+        )
+    })
+}
+
+/// The shards concerned, by the `$match` at the front.
+pub fn target_shards(task: &Task<'_>, placement: &Placement, pipeline: Doc<'_>) -> Result<Vec<ShardId>> {
+    let first = pipeline.iter().next().and_then(|e| e.value().as_document());
+    let filter = first.and_then(|s| s.get_document("$match")).unwrap_or(Doc::empty());
+    scatter::targets(task, placement, filter)
+}
+
+/// Whether the collection and everything the pipeline names is unsharded and on one shard.
+async fn all_on_primary(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    pipeline: &Pipeline,
+) -> Result<bool> {
+    if placement.table.is_some() {
+        return Ok(false);
+    }
+    for (other, _) in pipeline.involved_namespaces() {
+        let other = other.to_string();
+        let there = match task.placement(&other).await? {
+            Some(p) => p.table.is_none() && p.primary == placement.primary,
+            // A database that does not exist holds nothing; writes to it would have to create it.
+            None => database_of(&other) == database_of(ns),
+        };
+        if !there {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The front on the shards, the rest here.
+async fn divided(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    shards: &[ShardId],
+    pipeline: &Pipeline,
+    context: &Context,
+    size: Option<usize>,
+) -> Result<DocBuf> {
+    let parts = split(pipeline, context)?;
+    if parts.only_merge {
+        let cursor = PipelineCursor::new(None, &parts.merge, context)?;
+        return first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await;
+    }
+    let front = Value::Array(parts.shards.to_array());
+    let replies =
+        scatter::read_all(task, shards, |shard| shard_command(task, placement, shard, &front)).await?;
+    let by_key = matches!(parts.merge_kind, MergeKind::SortKey(_));
+    let merge =
+        Merge::new(ns, replies, Shape { sort_key_field: by_key, batch_size: None, ..Shape::default() })?;
+    if parts.merge.is_empty() {
+        return first_batch(task, ns, Kind::Merge(Box::new(merge)), size).await;
+    }
+    let cursor = PipelineCursor::new(Some(merge), &parts.merge, context)?;
+    first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await
+}
+
+fn shard_command(task: &Task<'_>, placement: &Placement, shard: &str, front: &Value) -> DocBuf {
+    let without = ["pipeline", "cursor", "writeConcern", "fromRouter", "needsMerge"];
+    task.forward(&without, &placement.versions(shard), |w| {
+        front.write(w, "pipeline");
+        w.document_with("cursor", |_| {});
+        w.bool("fromRouter", true);
+        w.bool("needsMerge", true);
+    })
+}
+
+/// A pipeline that runs here over what the shards send.
+pub struct PipelineCursor {
+    merge: Option<Merge>,
+    execution: Execution,
+    ready: VecDeque<DocBuf>,
+    ended: bool,
+}
+
+impl PipelineCursor {
+    fn new(merge: Option<Merge>, pipeline: &Pipeline, context: &Context) -> Result<PipelineCursor> {
+        let execution = Execution::new(pipeline, Run::new(context))?;
+        Ok(PipelineCursor { merge, execution, ready: VecDeque::new(), ended: false })
+    }
+    pub fn open_cursors(&self) -> Vec<(ShardId, i64)> {
+        self.merge.as_ref().map(Merge::open_cursors).unwrap_or_default()
+    }
+    /// Adds up to `documents_max` documents to the batch; whether there can be more.
+    pub async fn fill(
+        &mut self,
+        task: &Task<'_>,
+        batch: &mut ArrayBuilder,
+        documents_max: usize,
+    ) -> Result<bool> {
+        loop {
+            while let Some(next) = self.ready.front() {
+                let fits = batch.is_empty() || batch.byte_len() + next.bytes().len() <= BATCH_BYTES_MAX;
+                if batch.len() >= documents_max || !fits {
+                    return Ok(true);
+                }
+                batch.push(next.doc());
+                self.ready.pop_front();
+            }
+            if self.ended {
+                return Ok(false);
+            }
+            if batch.len() >= documents_max {
+                return Ok(true);
+            }
+            task.op.check_interrupt()?;
+            let mut source = Pulled { merge: self.merge.as_mut(), task };
+            match self.execution.next(&mut source, &RouterHost(task)).await? {
+                Some(documents) => self.ready.extend(documents),
+                None => {
+                    self.ended = true;
+                    if let Some(merge) = &mut self.merge {
+                        merge.close(task);
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct Pulled<'t, 'a> {
+    merge: Option<&'t mut Merge>,
+    task: &'t Task<'a>,
+}
+
+impl Source for Pulled<'_, '_> {
+    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        Box::pin(async move {
+            let Some(merge) = &mut self.merge else { return Ok(None) };
+            let documents = merge.next_documents(self.task, PULL).await?;
+            Ok((!documents.is_empty()).then_some(documents))
+        })
+    }
+}
+
+/// Reads other collections for stages that run here, as a client of the router would.
+struct RouterHost<'t, 'a>(&'t Task<'a>);
+
+impl PipelineHost for RouterHost<'_, '_> {
+    fn source<'a>(&'a self, stage: &'a HostStage, _: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
+        Box::pin(async move {
+            let documents = admin::source_documents(self.0, stage.name, &stage.spec).await?;
+            Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
+        })
+    }
+    fn run<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        pipeline: Vec<Value>,
+        let_values: Vec<(String, Value)>,
+        _: &'a Run,
+    ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
+        Box::pin(async move {
+            let documents = run_whole(self.0, namespace, pipeline, let_values).await?;
+            Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
+        })
+    }
+    fn write<'a>(
+        &'a self,
+        stage: &'a HostStage,
+        _: Vec<DocBuf>,
+        _: bool,
+        _: &'a Run,
+    ) -> BoxFuture<'a, Result<()>> {
+        let error = err!(NOT_IMPLEMENTED, "{} on a router is known but not implemented", stage.name);
+        Box::pin(async move { Err(error) })
+    }
+}
+
+/// Runs a pipeline on any namespace to its end.
+async fn run_whole(
+    task: &Task<'_>,
+    namespace: &Namespace,
+    pipeline: Vec<Value>,
+    let_values: Vec<(String, Value)>,
+) -> Result<Vec<DocBuf>> {
+    let literals: Document =
+        let_values.into_iter().map(|(name, v)| (name, Value::from(doc! { "$literal": v }))).collect();
+    let collection: Value = match namespace.collection.as_str() {
+        "" => Value::Int32(1),
+        name => Value::from(name),
+    };
+    let mut command = doc! { "aggregate": collection, "pipeline": Value::Array(pipeline), "cursor": {} };
+    if !literals.is_empty() {
+        command.push("let", literals);
+    }
+    command.0.extend(take(task.body(), &["lsid", "maxTimeMS", "readConcern", "collation"]));
+    command.push("$db", namespace.db.as_str());
+    all_documents(task, &namespace.db, command).await
+}
+
+/// Every document of a cursor command run through the router.
+pub fn all_documents<'a>(
+    task: &'a Task<'_>,
+    db: &'a str,
+    command: Document,
+) -> BoxFuture<'a, Result<Vec<DocBuf>>> {
+    Box::pin(async move {
+        let body = command.to_doc_buf();
+        let inner = Task::new(task.router, task.op, Request { db, body: body.doc(), sequences: &[] });
+        let mut reply = match inner.request.name() {
+            "find" => super::find::find(&inner).await?,
+            _ => aggregate(&inner).await?,
+        };
+        let mut documents = Vec::new();
+        loop {
+            let Some(c) = reply.doc().get_document("cursor") else { return Ok(documents) };
+            let batch = c.get("firstBatch").or_else(|| c.get("nextBatch")).and_then(|v| v.as_array());
+            let items = batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document());
+            documents.extend(items.map(|d| d.to_owned()));
+            let id = body::cursor_id(reply.doc());
+            if id == 0 {
+                return Ok(documents);
+            }
+            let collection = c.get_str("ns").and_then(|ns| ns.split_once('.')).map_or("", |(_, c)| c);
+            let mut more = doc! { "getMore": Value::Int64(id), "collection": collection };
+            more.0.extend(take(body.doc(), &["lsid"]));
+            more.push("$db", db);
+            let more = more.to_doc_buf();
+            let next = Task::new(task.router, task.op, Request { db, body: more.doc(), sequences: &[] });
+            reply = cursor::get_more(&next).await?;
+        }
+    })
+}
+
+/// `aggregate: 1`.
+async fn without_collection(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = format!("{}.$cmd.aggregate", task.db());
+    let size = batch_size(task)?;
+    let mut context = pipeline_context(task, &ns)?;
+    context.namespace.collection = String::new();
+    let pipeline = optimize(parse(&stages(task)?, &context)?, &context)?;
+    let cursor = PipelineCursor::new(None, &pipeline, &context)?;
+    first_batch(task, &ns, Kind::Pipeline(Box::new(cursor)), size).await
+}
+
+/// The namespace below a view and the pipeline that makes the view of it, as the shard resolved them.
+fn resolved(error: &Error) -> Result<(Namespace, Vec<Value>)> {
+    let view = error.info.as_ref().and_then(|i| i.get_document("resolvedView").cloned());
+    let Some(view) = view else { return Err(error.clone()) };
+    let ns = Namespace::parse(view.get_str("ns").unwrap_or(""));
+    Ok((ns, view.get_array("pipeline").cloned().unwrap_or_default()))
+}
+
+/// Runs the command made for a view as an aggregation on what is below it.
+async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: &[&str]) -> Result<DocBuf> {
+    let (ns, mut pipeline) = resolved(error)?;
+    pipeline.extend(more);
+    let mut cursor = Document::new();
+    if let Some(n) = size(task, "batchSize")? {
+        cursor.push("batchSize", n as i64);
+    }
+    let mut command =
+        doc! { "aggregate": ns.collection.as_str(), "pipeline": Value::Array(pipeline), "cursor": cursor };
+    command.0.extend(take(task.body(), generic));
+    let body = command.to_doc_buf();
+    let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
+    aggregate(&inner).await
+}
+
+async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
+    let (ns, mut pipeline) = resolved(error)?;
+    pipeline.extend(stages(task)?);
+    let mut command = task.body().to_document();
+    command.insert("aggregate", ns.collection.as_str());
+    command.insert("pipeline", Value::Array(pipeline));
+    let body = command.to_doc_buf();
+    let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
+    aggregate(&inner).await
+}
+
+/// The stages that do what a find's fields say.
+fn find_stages(task: &Task<'_>, filter: &str) -> Vec<Value> {
+    let mut out = Vec::new();
+    let mut stage = |name: &str, value: Option<ValueRef<'_>>| {
+        if let Some(v) = value {
+            out.push(Value::Document(Document(vec![(name.to_string(), v.to_value())])));
+        }
+    };
+    let non_empty = |name: &str| task.get(name).filter(|v| v.as_document().is_some_and(|d| !d.is_empty()));
+    let positive = |name: &str| task.get(name).filter(|v| v.as_i64().is_some_and(|n| n > 0));
+    stage("$match", non_empty(filter));
+    stage("$sort", non_empty("sort"));
+    stage("$skip", positive("skip"));
+    stage("$limit", positive("limit"));
+    stage("$project", non_empty("projection"));
+    out
+}
+
+const READ_FIELDS: &[&str] = &["lsid", "maxTimeMS", "readConcern", "comment", "let", "collation", "hint"];
+
+pub async fn find_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
+    on_resolved(task, error, find_stages(task, "filter"), READ_FIELDS).await
+}
+
+pub async fn count_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
+    let mut stages = find_stages(task, "query");
+    stages.push(Value::from(doc! { "$count": "n" }));
+    let reply = on_resolved(task, error, stages, READ_FIELDS).await?;
+    let n = first_document(&reply).and_then(|d| d.get_i64("n")).unwrap_or(0);
+    Ok(ok_reply(doc! { "n": super::count::number(n) }))
+}
+
+pub async fn distinct_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
+    let key = task.get("key").and_then(|v| v.as_str()).unwrap_or("").to_string();
+    let mut stages = find_stages(task, "query");
+    stages.push(Value::from(
+        doc! { "$unwind": { "path": (format!("${key}")), "preserveNullAndEmptyArrays": false } },
+    ));
+    stages.push(Value::from(
+        doc! { "$group": { "_id": Value::Null, "values": { "$addToSet": (format!("${key}")) } } },
+    ));
+    let reply = on_resolved(task, error, stages, READ_FIELDS).await?;
+    let values = first_document(&reply).and_then(|d| d.get("values").map(|v| v.to_value()));
+    Ok(ok_reply(doc! { "values": values.unwrap_or(Value::Array(Vec::new())) }))
+}
+
+fn first_document(reply: &DocBuf) -> Option<Doc<'_>> {
+    let batch = reply.doc().get_document("cursor")?.get("firstBatch")?.as_array()?;
+    batch.iter().next()?.value().as_document()
+}

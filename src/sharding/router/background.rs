@@ -1,0 +1,62 @@
+//! What a router does by itself: it shows that it is there, and forgets cursors that nobody asks for.
+
+use super::Router;
+use super::admin::ping_document;
+use super::body::{Versions, own};
+use super::cluster::{CONFIG, Call};
+use super::cursor::IDLE_MAX;
+use super::task::now_ms;
+use document::{Result, doc};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const PING_EVERY: Duration = Duration::from_secs(10);
+
+impl Router {
+    /// Starts the background work on the present runtime; it ends when the returned handle is aborted.
+    pub fn start(self: &Arc<Router>, version: &str) -> tokio::task::JoinHandle<()> {
+        let (router, version) = (self.clone(), version.to_string());
+        tokio::spawn(async move {
+            let mut tick = tokio::time::interval(PING_EVERY);
+            loop {
+                tick.tick().await;
+                // A config server that cannot be reached now is reached by a later ping.
+                let _ = router.ping(&version).await;
+                router.close_idle_cursors();
+            }
+        })
+    }
+
+    /// Writes this router's document of `config.mongos`.
+    pub async fn ping(&self, version: &str) -> Result<()> {
+        let now = now_ms();
+        let document = ping_document(&self.host, self.started.elapsed().as_secs() as i64, version, now);
+        let (mut set, mut insert) = (document.clone(), doc! {});
+        set.remove("_id");
+        if let Some(created) = set.remove("created") {
+            insert.push("created", created);
+        }
+        let statement = doc! {
+            "q": { "_id": (self.host.as_str()) }, "u": { "$set": set, "$setOnInsert": insert }, "upsert": true,
+        };
+        let command =
+            doc! { "update": "mongos", "updates": [statement], "writeConcern": { "w": "majority" } };
+        let body = own(&command, "config", self.cluster_time(), &Versions::NONE);
+        let call = Call { shard: CONFIG, body: body.doc(), sequence: None };
+        self.cluster.call(call).await.map(drop).map_err(|e| e.error)
+    }
+
+    fn close_idle_cursors(&self) {
+        let now = Instant::now();
+        let idle = |_, used: Instant, keep: bool| !keep && now.saturating_duration_since(used) > IDLE_MAX;
+        for cursor in self.cursors.remove_where(idle) {
+            cursor.close(&self.cluster);
+        }
+    }
+    /// Closes the cursors of sessions that ended.
+    pub fn close_cursors_of(&self, ended: impl Fn(&node::operation::SessionId) -> bool) {
+        for cursor in self.cursors.remove_where(|session, _, _| session.is_some_and(|s| ended(&s))) {
+            cursor.close(&self.cluster);
+        }
+    }
+}

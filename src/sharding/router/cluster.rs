@@ -1,0 +1,153 @@
+//! What a router stands on: where data is, and a way to the nodes that hold it.
+//!
+//! One trait, so that everything above it runs in tests against shards made of a few maps.
+
+use super::body::Placement;
+use crate::chunk::ShardId;
+use crate::remote::hosts;
+use crate::routing::{CatalogCache, DatabaseEntry, Routing};
+use document::{Doc, DocBuf, Document, Error, Result, codes, err};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use wire::client::{CallOptions, CallResult, Pool, RemoteError};
+
+/// The name under which the config server is called like a shard.
+pub const CONFIG: &str = "config";
+
+/// One command for one node.
+pub struct Call<'a> {
+    pub shard: &'a str,
+    /// The whole command, `$db` included.
+    pub body: Doc<'a>,
+    /// A document sequence: the array field it stands for, and its documents.
+    pub sequence: Option<(&'a str, &'a [Doc<'a>])>,
+}
+
+/// The cluster as a router sees it.
+pub trait Cluster: Send + Sync + 'static {
+    /// Where the namespace is, if that is known without asking anybody.
+    fn cached(&self, ns: &str) -> Option<Placement>;
+    /// Where the namespace is; `None` when its database does not exist.
+    fn placement<'a>(&'a self, ns: &'a str) -> BoxFuture<'a, Result<Option<Placement>>>;
+    /// Takes in a stale error of a request on `ns`: what it speaks of is read anew by the next [`Cluster::placement`].
+    fn note_stale(&self, ns: &str, error: &Error);
+    /// Forgets a collection (`db.c`), a database (`db`), or everything.
+    fn forget(&self, name: Option<&str>);
+    /// Reads the list of shards anew.
+    fn reload_shards<'a>(&'a self) -> BoxFuture<'a, Result<()>>;
+    /// All shards by name, with their connection strings.
+    fn shards<'a>(&'a self) -> BoxFuture<'a, Result<Vec<(ShardId, String)>>>;
+    /// Runs a command on the primary of a shard, or of [`CONFIG`]. The reply is given if it says ok.
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, CallResult<DocBuf>>;
+    /// The connection string of the config server.
+    fn config_string(&self) -> String;
+    /// `shardingStatistics.catalogCache`.
+    fn statistics(&self) -> Document;
+}
+
+/// The cluster over the network.
+pub struct LiveCluster {
+    pub cache: Arc<CatalogCache>,
+    pub pool: Pool,
+}
+
+impl LiveCluster {
+    fn assemble(
+        &self,
+        ns: &str,
+        database: Option<Arc<DatabaseEntry>>,
+        routing: Routing,
+    ) -> Option<Placement> {
+        let table = routing.table().cloned();
+        match database {
+            Some(d) => Some(Placement { primary: d.primary.clone(), database: Some(d.version), table }),
+            None if is_config(ns) => Some(Placement { primary: CONFIG.into(), database: None, table }),
+            None => None,
+        }
+    }
+}
+
+/// Whether the namespace lives on the config server unless it is sharded.
+pub fn is_config(ns: &str) -> bool {
+    matches!(database_of(ns), "config" | "admin")
+}
+
+pub fn database_of(ns: &str) -> &str {
+    ns.split_once('.').map_or(ns, |(db, _)| db)
+}
+
+impl Cluster for LiveCluster {
+    fn cached(&self, ns: &str) -> Option<Placement> {
+        let routing = self.cache.cached_collection(ns)?;
+        let database = match is_config(ns) {
+            true => None,
+            false => Some(self.cache.cached_database(database_of(ns))?),
+        };
+        self.assemble(ns, database, routing)
+    }
+    fn placement<'a>(&'a self, ns: &'a str) -> BoxFuture<'a, Result<Option<Placement>>> {
+        Box::pin(async move {
+            let database = self.cache.database(database_of(ns)).await?;
+            if database.is_none() && !is_config(ns) {
+                return Ok(None);
+            }
+            let routing = match is_config(ns) && !is_shardable_config(ns) {
+                true => Routing::Unsharded,
+                false => self.cache.collection(ns).await?,
+            };
+            Ok(self.assemble(ns, database, routing))
+        })
+    }
+    fn note_stale(&self, ns: &str, error: &Error) {
+        let names_it = error.info.as_ref().is_some_and(|i| i.contains_key("ns") || i.contains_key("db"));
+        if names_it && self.cache.note_stale(error) {
+            return;
+        }
+        self.cache.invalidate_database(database_of(ns));
+        self.cache.invalidate(ns);
+    }
+    fn forget(&self, name: Option<&str>) {
+        match name {
+            None => self.cache.clear(),
+            Some(ns) if ns.contains('.') => self.cache.clear_collection(ns),
+            Some(db) => self.cache.clear_database(db),
+        }
+    }
+    fn reload_shards<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.cache.remote.registry.reload(&self.cache.remote))
+    }
+    fn shards<'a>(&'a self) -> BoxFuture<'a, Result<Vec<(ShardId, String)>>> {
+        Box::pin(async move {
+            let shards = self.cache.remote.registry.load(&self.cache.remote).await?;
+            Ok(shards.into_iter().map(|s| (s.name.into(), s.host)).collect())
+        })
+    }
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, CallResult<DocBuf>> {
+        Box::pin(async move {
+            let unsent = |error| Box::new(RemoteError { error, reply: None, not_sent: true });
+            let connection = self.cache.remote.connection_string(call.shard).await.map_err(unsent)?;
+            let sequences: Vec<(&str, &[Doc<'_>])> = call.sequence.into_iter().collect();
+            let options = CallOptions::default();
+            let mut failure = unsent(err!(HOST_NOT_FOUND, "no host in '{connection}'"));
+            for host in hosts(&connection) {
+                let db = call.body.get_str("$db").unwrap_or("admin");
+                match self.pool.run_full(host, db, &options, &sequences, call.body).await {
+                    Err(e) if e.not_sent && e.error.code == codes::HOST_NOT_FOUND => failure = e,
+                    answer => return answer,
+                }
+            }
+            Err(failure)
+        })
+    }
+    fn config_string(&self) -> String {
+        self.cache.remote.registry.config().unwrap_or_default()
+    }
+    fn statistics(&self) -> Document {
+        self.cache.statistics()
+    }
+}
+
+/// Collections of `config` that are sharded like a user's.
+fn is_shardable_config(ns: &str) -> bool {
+    ns == "config.system.sessions"
+}

@@ -1,0 +1,367 @@
+//! Cursors of the router: a shard's cursor under another id, or several being merged.
+//!
+//! While a getMore runs it owns the cursor; the table keeps a mark, so that a second getMore is refused and a kill takes
+//! effect when the first returns.
+
+use super::body::{self, ArrayBuilder, Versions};
+use super::cluster::{Call, Cluster};
+use super::merge::Merge;
+use super::task::Task;
+use crate::chunk::ShardId;
+use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use node::operation::SessionId;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A cursor that nobody asked for this long is closed.
+pub const IDLE_MAX: Duration = Duration::from_secs(600);
+/// The most bytes of one batch.
+pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Documents of a first batch that says no size.
+pub const FIRST_BATCH: usize = 101;
+
+/// Where the documents come from.
+pub enum Kind {
+    /// One shard's cursor: its batches are passed on as they are.
+    Remote {
+        shard: ShardId,
+        id: i64,
+    },
+    Merge(Box<Merge>),
+    /// Computed documents that are all here.
+    Documents(std::collections::VecDeque<DocBuf>),
+    Pipeline(Box<super::aggregate::PipelineCursor>),
+}
+
+pub struct Cursor {
+    pub ns: String,
+    pub session: Option<SessionId>,
+    pub kind: Kind,
+    pub no_timeout: bool,
+}
+
+struct Entry {
+    /// `None` while a getMore has it.
+    cursor: Option<Cursor>,
+    ns: String,
+    session: Option<SessionId>,
+    killed: bool,
+    used: Instant,
+}
+
+#[derive(Default)]
+pub struct CursorTable {
+    entries: Mutex<BTreeMap<i64, Entry>>,
+}
+
+impl CursorTable {
+    /// Keeps the cursor under a new id: positive and not to be guessed.
+    pub fn add(&self, cursor: Cursor) -> i64 {
+        let mut entries = self.entries.lock();
+        loop {
+            let id = rand::random::<i64>() & i64::MAX;
+            if id != 0 && !entries.contains_key(&id) {
+                let (ns, session) = (cursor.ns.clone(), cursor.session);
+                let entry = Entry { cursor: Some(cursor), ns, session, killed: false, used: Instant::now() };
+                entries.insert(id, entry);
+                return id;
+            }
+        }
+    }
+    /// Takes the cursor out for a getMore.
+    ///
+    /// # Errors
+    /// CursorNotFound (43), Unauthorized (13) for another namespace, CursorInUse (12051).
+    fn take(&self, id: i64, ns: &str) -> Result<Cursor> {
+        let mut entries = self.entries.lock();
+        let Some(entry) = entries.get_mut(&id) else { bail!(CURSOR_NOT_FOUND, "cursor id {id} not found") };
+        if entry.ns != ns {
+            bail!(
+                UNAUTHORIZED,
+                "Requested getMore on namespace '{ns}', but cursor belongs to a different namespace {}",
+                entry.ns
+            );
+        }
+        entry.cursor.take().ok_or_else(|| err!(12051, "cursor id {id} is already in use"))
+    }
+    /// Puts a cursor back; gives it to the caller when it was killed meanwhile.
+    fn put_back(&self, id: i64, cursor: Cursor) -> Option<Cursor> {
+        let mut entries = self.entries.lock();
+        match entries.get_mut(&id) {
+            Some(entry) if !entry.killed => {
+                entry.used = Instant::now();
+                entry.cursor = Some(cursor);
+                None
+            }
+            _ => {
+                entries.remove(&id);
+                Some(cursor)
+            }
+        }
+    }
+    fn forget(&self, id: i64) {
+        self.entries.lock().remove(&id);
+    }
+    /// Marks a cursor as killed. `None`: there is none; `Some(None)`: a getMore has it.
+    fn kill(&self, id: i64, ns: &str) -> Option<Option<Cursor>> {
+        let mut entries = self.entries.lock();
+        let entry = entries.get_mut(&id).filter(|e| e.ns == ns && !e.killed)?;
+        entry.killed = true;
+        let cursor = entry.cursor.take();
+        if cursor.is_some() {
+            entries.remove(&id);
+        }
+        Some(cursor)
+    }
+    /// Removes the cursors that `which` chooses by session and time of last use, and gives them to be closed.
+    pub fn remove_where(&self, which: impl Fn(Option<SessionId>, Instant, bool) -> bool) -> Vec<Cursor> {
+        let mut entries = self.entries.lock();
+        let chosen: Vec<i64> = entries
+            .iter()
+            .filter(|(_, e)| which(e.session, e.used, e.cursor.as_ref().is_some_and(|c| c.no_timeout)))
+            .map(|(id, _)| *id)
+            .collect();
+        let mut out = Vec::new();
+        for id in chosen {
+            if let Some(entry) = entries.get_mut(&id) {
+                entry.killed = true;
+                if let Some(cursor) = entry.cursor.take() {
+                    entries.remove(&id);
+                    out.push(cursor);
+                }
+            }
+        }
+        out
+    }
+    pub fn len(&self) -> usize {
+        self.entries.lock().len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Cursor {
+    pub fn new(task: &Task<'_>, ns: &str, kind: Kind) -> Cursor {
+        let session = task.op.session.as_ref().map(|s| s.lsid);
+        let no_timeout = task.body().get_bool("noCursorTimeout").unwrap_or(false);
+        Cursor { ns: ns.to_string(), session, kind, no_timeout }
+    }
+    /// Closes what is open on shards, in the background.
+    pub fn close(self, cluster: &Arc<dyn Cluster>) {
+        let open = match self.kind {
+            Kind::Remote { shard, id } => vec![(shard, id)],
+            Kind::Merge(merge) => merge.open_cursors(),
+            Kind::Pipeline(pipeline) => pipeline.open_cursors(),
+            Kind::Documents(_) => Vec::new(),
+        };
+        kill_on_shards(cluster, &self.ns, open);
+    }
+}
+
+/// Closes shard cursors in the background; a shard that cannot be reached forgets them in time by itself.
+pub fn kill_on_shards(cluster: &Arc<dyn Cluster>, ns: &str, open: Vec<(ShardId, i64)>) {
+    let Some((db, collection)) = ns.split_once('.') else { return };
+    for (shard, id) in open.into_iter().filter(|(_, id)| *id != 0) {
+        let ids = Value::Array(vec![Value::Int64(id)]);
+        let body = doc! { "killCursors": collection, "cursors": ids, "$db": db }.to_doc_buf();
+        let cluster = cluster.clone();
+        tokio::spawn(async move {
+            let _ = cluster.call(Call { shard: &shard, body: body.doc(), sequence: None }).await;
+        });
+    }
+}
+
+/// Passes a shard's first or next batch on, its cursor kept under an id of the router's.
+pub fn adopt(task: &Task<'_>, ns: &str, shard: &ShardId, reply: DocBuf) -> DocBuf {
+    let id = body::cursor_id(reply.doc());
+    if id == 0 {
+        return reply;
+    }
+    let ours = task.router.cursors.add(Cursor::new(task, ns, Kind::Remote { shard: shard.clone(), id }));
+    let mut bytes = reply.into_bytes();
+    body::patch_cursor_id(&mut bytes, ours);
+    DocBuf::from_validated(bytes)
+}
+
+/// The reply with the first batch of a cursor made here; keeps the cursor if it has more.
+pub async fn first_batch(task: &Task<'_>, ns: &str, kind: Kind, batch_size: Option<usize>) -> Result<DocBuf> {
+    let mut cursor = Cursor::new(task, ns, kind);
+    let mut batch = ArrayBuilder::default();
+    let more = match cursor.fill(task, &mut batch, batch_size.unwrap_or(FIRST_BATCH)).await {
+        Ok(more) => more,
+        Err(e) => {
+            cursor.close(&task.router.cluster);
+            return Err(e);
+        }
+    };
+    let single_batch = task.body().get_bool("singleBatch").unwrap_or(false);
+    let id = match more {
+        true if single_batch => {
+            cursor.close(&task.router.cluster);
+            0
+        }
+        true => task.router.cursors.add(cursor),
+        false => 0,
+    };
+    Ok(body::cursor_reply("firstBatch", &batch, id, ns))
+}
+
+impl Cursor {
+    /// Adds up to `documents_max` documents; whether there can be more.
+    async fn fill(
+        &mut self,
+        task: &Task<'_>,
+        batch: &mut ArrayBuilder,
+        documents_max: usize,
+    ) -> Result<bool> {
+        match &mut self.kind {
+            Kind::Merge(merge) => merge.fill(task, batch, documents_max).await,
+            Kind::Pipeline(pipeline) => pipeline.fill(task, batch, documents_max).await,
+            Kind::Documents(documents) => {
+                while batch.len() < documents_max && batch.byte_len() < BATCH_BYTES_MAX {
+                    match documents.pop_front() {
+                        Some(d) => batch.push(d.doc()),
+                        None => break,
+                    }
+                }
+                Ok(!documents.is_empty())
+            }
+            Kind::Remote { .. } => Ok(false),
+        }
+    }
+}
+
+/// `getMore`.
+pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
+    let id = match task.request.argument() {
+        Some(ValueRef::Int64(id)) => id,
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
+            v.type_name()
+        ),
+        None => bail!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.getMore' is missing but a required field"),
+    };
+    let collection = match task.get("collection") {
+        Some(ValueRef::String(name)) => name,
+        _ => bail!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field"),
+    };
+    let ns = format!("{}.{collection}", task.db());
+    let batch_size = size(task, "batchSize")?.filter(|n| *n > 0);
+    let mut cursor = task.router.cursors.take(id, &ns)?;
+    if let Kind::Remote { shard, id: theirs } = &cursor.kind {
+        let (shard, theirs) = (shard.clone(), *theirs);
+        return pass_on(task, id, &shard, theirs, cursor).await;
+    }
+    let mut batch = ArrayBuilder::default();
+    match cursor.fill(task, &mut batch, batch_size.unwrap_or(usize::MAX)).await {
+        Ok(true) => {
+            if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+                killed.close(&task.router.cluster);
+                bail!(CURSOR_KILLED, "cursor id {id} was killed");
+            }
+            Ok(body::cursor_reply("nextBatch", &batch, id, &ns))
+        }
+        Ok(false) => {
+            task.router.cursors.forget(id);
+            Ok(body::cursor_reply("nextBatch", &batch, 0, &ns))
+        }
+        Err(e) => {
+            task.router.cursors.forget(id);
+            cursor.close(&task.router.cluster);
+            Err(e)
+        }
+    }
+}
+
+async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor: Cursor) -> Result<DocBuf> {
+    let body = document::DocWriter::build(|w| {
+        w.i64("getMore", theirs);
+        let rest = task.forward(&["getMore"], &Versions::NONE, |_| {});
+        w.fields_of(rest.doc());
+    });
+    // A lost reply takes its batch with it, so this is never sent twice.
+    match task.call(Call { shard, body: body.doc(), sequence: None }).await {
+        Ok(reply) if body::cursor_id(reply.doc()) == 0 => {
+            task.router.cursors.forget(id);
+            Ok(reply)
+        }
+        Ok(reply) => {
+            if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+                killed.close(&task.router.cluster);
+                bail!(CURSOR_KILLED, "cursor id {id} was killed");
+            }
+            let mut bytes = reply.into_bytes();
+            body::patch_cursor_id(&mut bytes, id);
+            Ok(DocBuf::from_validated(bytes))
+        }
+        Err(e) if e.error.code == codes::CURSOR_NOT_FOUND => {
+            task.router.cursors.forget(id);
+            bail!(CURSOR_NOT_FOUND, "cursor id {id} not found")
+        }
+        Err(e) => {
+            task.router.cursors.forget(id);
+            cursor.close(&task.router.cluster);
+            Err(e.error)
+        }
+    }
+}
+
+/// A size field: absent, or an integer from 0.
+///
+/// # Errors
+/// TypeMismatch (14), BadValue (51024) for a negative one.
+pub fn size(task: &Task<'_>, name: &str) -> Result<Option<usize>> {
+    let command = task.request.name();
+    match task.get(name) {
+        None => Ok(None),
+        Some(v) if v.is_number() => {
+            let n = v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)).unwrap_or(0);
+            usize::try_from(n)
+                .map(Some)
+                .map_err(|_| err!(51024, "BSON field '{name}' value must be >= 0, actual value '{n}'"))
+        }
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '{command}.{name}' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+            v.type_name()
+        ),
+    }
+}
+
+/// `killCursors`.
+pub async fn kill_cursors(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let Some(ids) = task.get("cursors").and_then(|v| v.as_array()) else {
+        bail!(IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field");
+    };
+    let (mut killed, mut not_found) = (Vec::new(), Vec::new());
+    for e in ids.iter() {
+        let ValueRef::Int64(id) = e.value() else {
+            bail!(
+                TYPE_MISMATCH,
+                "BSON field 'killCursors.cursors.{}' is the wrong type '{}', expected type 'long'",
+                e.name(),
+                e.value().type_name()
+            );
+        };
+        match task.router.cursors.kill(id, &ns) {
+            Some(cursor) => {
+                if let Some(cursor) = cursor {
+                    cursor.close(&task.router.cluster);
+                }
+                killed.push(Value::Int64(id));
+            }
+            None => not_found.push(Value::Int64(id)),
+        }
+    }
+    let mut reply = Document::new();
+    reply.push("cursorsKilled", Value::Array(killed));
+    reply.push("cursorsNotFound", Value::Array(not_found));
+    reply.push("cursorsAlive", Value::Array(Vec::new()));
+    reply.push("cursorsUnknown", Value::Array(Vec::new()));
+    Ok(body::ok_reply(reply))
+}

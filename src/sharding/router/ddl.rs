@@ -1,0 +1,703 @@
+//! Commands that change what exists: to the primary of the database, whose coordinator does the work, or to the config
+//! server.
+//!
+//! A command that concerns metadata of the whole cluster has an internal form (`_shardsvr..`, `_configsvr..`), sent with
+//! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
+
+use super::body::{Placement, ok_reply, take};
+use super::cluster::database_of;
+use super::scatter;
+use super::single;
+use super::target;
+use super::task::{Retry, Task};
+use crate::chunk::{Chunk, ShardId};
+use crate::key_pattern::ShardKeyPattern;
+use crate::routing::RoutingTable;
+use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use futures::future::join_all;
+use query::ParseContext;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Fields that no internal form takes over from the client's command.
+const GENERIC: &[&str] = &[
+    "$clusterTime",
+    "$db",
+    "lsid",
+    "txnNumber",
+    "writeConcern",
+    "readConcern",
+    "$readPreference",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+    "maxTimeMS",
+];
+
+/// The client's own fields, without the command's name and without generic ones.
+fn own_fields(task: &Task<'_>) -> Document {
+    task.body()
+        .iter()
+        .skip(1)
+        .filter(|e| !GENERIC.contains(&e.name()) && e.tag() != 0x0A)
+        .map(|e| (e.name().to_string(), e.value().to_value()))
+        .collect()
+}
+
+/// An internal command named `name` with this argument and the client's own fields.
+fn internal(task: &Task<'_>, name: &str, argument: impl Into<Value>) -> Document {
+    let mut command = Document::new();
+    command.push(name, argument);
+    command.0.extend(own_fields(task));
+    command
+}
+
+/// Runs an internal command on the primary of database `db`, addressed to database `on`. `None`: there is no such database.
+async fn on_primary(task: &Task<'_>, db: &str, on: &str, command: Document) -> Result<Option<DocBuf>> {
+    let mut command = command;
+    command.insert("writeConcern", doc! { "w": "majority" });
+    let mut retry = Retry::default();
+    loop {
+        let Some(placement) = task.placement(&format!("{db}.")).await? else { return Ok(None) };
+        let body = task.own(&command, on, &placement.database_versions());
+        match task.write(&placement.primary, &body).await {
+            Ok(reply) => return Ok(Some(reply)),
+            Err(e) => retry.absorb(task, db, e).await?,
+        }
+    }
+}
+
+/// The namespace in a command's first field, given in full (`"db.c"`).
+///
+/// # Errors
+/// InvalidNamespace (73).
+pub fn full_namespace(task: &Task<'_>) -> Result<String> {
+    match task.request.argument() {
+        Some(ValueRef::String(ns)) => match ns.split_once('.') {
+            Some((db, collection)) => {
+                node::request::check_collection_name(db, collection)?;
+                Ok(ns.to_string())
+            }
+            None => bail!(INVALID_NAMESPACE, "Invalid namespace specified '{ns}'"),
+        },
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '{0}.{0}' is the wrong type '{1}', expected type 'string'",
+            task.request.name(),
+            v.type_name()
+        ),
+        None => bail!(INVALID_NAMESPACE, "a namespace is required"),
+    }
+}
+
+fn database_argument(task: &Task<'_>) -> Result<String> {
+    match task.request.argument() {
+        Some(ValueRef::String(db)) => {
+            node::request::check_database_name(db)?;
+            Ok(db.to_string())
+        }
+        _ => bail!(INVALID_NAMESPACE, "{} must be given the name of a database", task.request.name()),
+    }
+}
+
+fn string<'a>(task: &Task<'a>, name: &str) -> Result<&'a str> {
+    match task.get(name) {
+        Some(ValueRef::String(s)) => Ok(s),
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '{}.{name}' is the wrong type '{}', expected type 'string'",
+            task.request.name(),
+            v.type_name()
+        ),
+        None => bail!(
+            IDL_FAILED_TO_PARSE,
+            "BSON field '{}.{name}' is missing but a required field",
+            task.request.name()
+        ),
+    }
+}
+
+fn bound(task: &Task<'_>, name: &str) -> Option<Document> {
+    task.get(name).and_then(|v| v.as_document()).map(|d| d.to_document())
+}
+
+/// `create`: an unsharded collection or a view on the primary.
+pub async fn create(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let placement = task.placement_for_write(&ns).await?;
+    if placement.table.is_some() {
+        bail!(NAMESPACE_EXISTS, "namespace {ns} already exists, but is sharded");
+    }
+    as_it_is(task, &ns).await
+}
+
+/// The client's command, as it is, to the primary of an unsharded namespace, creating the database if need be.
+async fn as_it_is(task: &Task<'_>, ns: &str) -> Result<DocBuf> {
+    let mut retry = Retry::default();
+    loop {
+        let placement = task.placement_for_write(ns).await?;
+        let shard = placement.primary.clone();
+        let body = task.forward(&[], &placement.versions(&shard), |_| {});
+        match task.write(&shard, &body).await {
+            Ok(reply) => return Ok(reply),
+            Err(e) => retry.absorb(task, ns, e).await?,
+        }
+    }
+}
+
+/// `createIndexes`: on every shard that owns a chunk.
+pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let mut retry = Retry::default();
+    loop {
+        let placement = task.placement_for_write(&ns).await?;
+        if let Some(table) = &placement.table {
+            check_unique(task, &table.key)?;
+        }
+        match on_owners(task, &placement).await {
+            Ok(replies) => return raw_reply(task, replies).await,
+            Err(e) => retry.absorb(task, &ns, e).await?,
+        }
+    }
+}
+
+/// A unique index holds for the whole collection only if all documents it compares are on one shard.
+fn check_unique(task: &Task<'_>, key: &ShardKeyPattern) -> Result<()> {
+    let specs = task.get("indexes").and_then(|v| v.as_array());
+    for spec in specs.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document()) {
+        let unique = spec.get("unique").is_some_and(|v| v.truthy());
+        let pattern = spec.get_document("key").map(|k| k.to_document()).unwrap_or_default();
+        let prefixed = pattern.len() >= key.fields().len()
+            && key.fields().iter().zip(pattern.keys()).all(|(f, name)| f.path == name);
+        if unique && !prefixed && !pattern.keys().eq(["_id"]) {
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "cannot create unique index over {} with shard key pattern {}",
+                text(&pattern),
+                text(key.document())
+            );
+        }
+    }
+    Ok(())
+}
+
+fn text(d: &Document) -> String {
+    document::extended_json::to_relaxed(&Value::Document(d.clone()))
+}
+
+/// The client's command on every shard that owns a chunk; each is asked though another fails.
+async fn on_owners(task: &Task<'_>, placement: &Placement) -> Result<Vec<(ShardId, DocBuf)>> {
+    let shards = placement.shards();
+    let sent = shards.iter().map(|shard| async move {
+        let body = task.forward(&[], &placement.versions(shard), |_| {});
+        task.write(shard, &body).await.map(|reply| (shard.clone(), reply))
+    });
+    join_all(sent).await.into_iter().collect()
+}
+
+/// The first shard's reply, with everybody's under `raw`.
+async fn raw_reply(task: &Task<'_>, replies: Vec<(ShardId, DocBuf)>) -> Result<DocBuf> {
+    if replies.len() == 1 {
+        return Ok(replies.into_iter().next().map(|(_, r)| r).unwrap_or_default());
+    }
+    let hosts = task.router.cluster.shards().await?;
+    let mut reply = Document::new();
+    let mut raw = Document::new();
+    for (shard, r) in &replies {
+        let members: Document = super::body::strip_times(r.doc()).to_document();
+        if reply.is_empty() {
+            reply
+                .0
+                .extend(members.iter().filter(|(n, _)| *n != "ok").map(|(n, v)| (n.to_string(), v.clone())));
+        }
+        let host = hosts.iter().find(|(name, _)| name == shard).map_or(&**shard, |(_, host)| host.as_str());
+        raw.push(host, members);
+    }
+    reply.0.insert(0, ("raw".to_string(), Value::Document(raw)));
+    Ok(ok_reply(reply))
+}
+
+/// `dropIndexes`, `collMod`: by the coordinator where the collection is sharded.
+async fn changed_everywhere(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let mut retry = Retry::default();
+    loop {
+        let Some(placement) = task.placement(&ns).await? else {
+            bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}");
+        };
+        if placement.table.is_none() {
+            return as_it_is(task, &ns).await;
+        }
+        let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+        match on_primary(task, db, db, internal(task, internal_name, collection)).await {
+            Ok(reply) => return Ok(reply.unwrap_or_default()),
+            Err(e) if e.code == codes::COMMAND_NOT_FOUND => {}
+            Err(e) => return Err(e),
+        }
+        match on_owners(task, &placement).await {
+            Ok(replies) => return raw_reply(task, replies).await,
+            Err(e) => retry.absorb(task, &ns, e).await?,
+        }
+    }
+}
+
+pub async fn drop_indexes(task: &Task<'_>) -> Result<DocBuf> {
+    changed_everywhere(task, "_shardsvrDropIndexes").await
+}
+pub async fn coll_mod(task: &Task<'_>) -> Result<DocBuf> {
+    changed_everywhere(task, "_shardsvrCollMod").await
+}
+
+/// `drop`.
+pub async fn drop_collection(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    if super::cluster::is_config(&ns) {
+        return as_it_is(task, &ns).await;
+    }
+    let reply = on_primary(task, db, db, internal(task, "_shardsvrDropCollection", collection)).await;
+    task.router.cluster.forget(Some(&ns));
+    Ok(reply?.map_or_else(|| ok_reply(Document::new()), |r| super::body::strip_times(r.doc())))
+}
+
+/// `dropDatabase`.
+pub async fn drop_database(task: &Task<'_>) -> Result<DocBuf> {
+    let db = task.db();
+    if matches!(db, "admin" | "config" | "local") {
+        bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database");
+    }
+    let reply = on_primary(task, db, db, internal(task, "_shardsvrDropDatabase", 1)).await;
+    task.router.cluster.forget(Some(db));
+    let dropped = reply?.is_some();
+    Ok(ok_reply(if dropped {
+        doc! { "dropped": db }
+    } else {
+        Document::new()
+    }))
+}
+
+/// `renameCollection`.
+pub async fn rename_collection(task: &Task<'_>) -> Result<DocBuf> {
+    let from = full_namespace(task)?;
+    let to = string(task, "to")?;
+    let (db, collection) = from.split_once('.').unwrap_or((&from, ""));
+    let (to_db, to_collection) = to.split_once('.').unwrap_or((to, ""));
+    node::request::check_collection_name(to_db, to_collection)?;
+    let reply = on_primary(task, db, db, internal(task, "_shardsvrRenameCollection", collection)).await;
+    task.router.cluster.forget(Some(&from));
+    task.router.cluster.forget(Some(to));
+    match reply? {
+        Some(_) => Ok(ok_reply(Document::new())),
+        None => bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist"),
+    }
+}
+
+/// `enableSharding`: makes the database exist.
+pub async fn enable_sharding(task: &Task<'_>) -> Result<DocBuf> {
+    let db = database_argument(task)?;
+    let mut command = doc! { "_configsvrCreateDatabase": db.as_str() };
+    if let Some(shard) = task.get("primaryShard") {
+        command.push("primaryShardId", shard);
+    }
+    task.config(command).await?;
+    task.router.cluster.forget(Some(&db));
+    Ok(ok_reply(Document::new()))
+}
+
+/// `shardCollection`.
+pub async fn shard_collection(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    let Some(key) = bound(task, "key") else {
+        bail!(IDL_FAILED_TO_PARSE, "BSON field 'shardCollection.key' is missing but a required field");
+    };
+    task.placement_for_write(&ns).await?;
+    let mut command = doc! { "_shardsvrCreateCollection": collection, "shardKey": key };
+    command.0.extend(own_fields(task).into_iter().filter(|(name, _)| name != "key"));
+    let reply = on_primary(task, db, db, command).await;
+    task.router.cluster.forget(Some(&ns));
+    reply?;
+    Ok(ok_reply(doc! { "collectionsharded": ns }))
+}
+
+/// `movePrimary`.
+pub async fn move_primary(task: &Task<'_>) -> Result<DocBuf> {
+    let db = database_argument(task)?;
+    if matches!(db.as_str(), "admin" | "config" | "local") {
+        bail!(INVALID_OPTIONS, "Can't move primary for {db} database");
+    }
+    if task.get("to").and_then(|v| v.as_str()).is_none_or(str::is_empty) {
+        bail!(INVALID_OPTIONS, "you have to specify where you want to move it");
+    }
+    let reply = on_primary(task, &db, "admin", internal(task, "_shardsvrMovePrimary", db.as_str())).await;
+    task.router.cluster.forget(Some(&db));
+    match reply? {
+        Some(_) => Ok(ok_reply(Document::new())),
+        None => bail!(NAMESPACE_NOT_FOUND, "database {db} not found"),
+    }
+}
+
+/// Commands `{name: ns, ...}` that the db primary runs as `_shardsvr<Name>: collection` on the user's database.
+async fn by_coordinator(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    let reply = on_primary(task, db, db, internal(task, internal_name, collection)).await;
+    task.router.cluster.forget(Some(&ns));
+    match reply? {
+        Some(reply) => Ok(reply),
+        None => bail!(NAMESPACE_NOT_FOUND, "database {db} not found"),
+    }
+}
+pub async fn refine_shard_key(task: &Task<'_>) -> Result<DocBuf> {
+    by_coordinator(task, "_shardsvrRefineCollectionShardKey").await
+}
+pub async fn set_allow_migrations(task: &Task<'_>) -> Result<DocBuf> {
+    by_coordinator(task, "_shardsvrSetAllowMigrations").await
+}
+
+/// `checkMetadataConsistency` on a collection, a database, or (on `admin`) the cluster.
+pub async fn check_metadata(task: &Task<'_>) -> Result<DocBuf> {
+    if task.db() == "admin" {
+        let command = internal(task, "_configsvrCheckClusterMetadataConsistency", 1);
+        let reply = task.config(command).await?;
+        let ns = "admin.$cmd.aggregate";
+        return Ok(super::cursor::adopt(task, ns, &super::cluster::CONFIG.into(), reply));
+    }
+    let argument = task.request.argument().map_or(Value::Int32(1), |v| v.to_value());
+    let db = task.db();
+    let reply =
+        on_primary(task, db, db, internal(task, "_shardsvrCheckMetadataConsistency", argument)).await?;
+    let ns = format!("{db}.$cmd.aggregate");
+    match (reply, task.placement(&format!("{db}.")).await?) {
+        (Some(reply), Some(placement)) => {
+            let ns =
+                reply.doc().get_document("cursor").and_then(|c| c.get_str("ns")).unwrap_or(&ns).to_string();
+            Ok(super::cursor::adopt(task, &ns, &placement.primary, reply))
+        }
+        _ => Ok(super::body::cursor_reply("firstBatch", &Default::default(), 0, &ns)),
+    }
+}
+
+/// The routing table of a sharded collection, read anew.
+///
+/// # Errors
+/// NamespaceNotSharded (118).
+pub async fn fresh_table(task: &Task<'_>, ns: &str) -> Result<Arc<RoutingTable>> {
+    task.router.cluster.forget(Some(ns));
+    let placement = task.placement(ns).await?;
+    placement
+        .and_then(|p| p.table)
+        .ok_or_else(|| err!(NAMESPACE_NOT_SHARDED, "Collection {ns} is not sharded"))
+}
+
+/// The chunk that `find` or `bounds` names.
+fn chunk_of(task: &Task<'_>, table: &RoutingTable) -> Result<Arc<Chunk>> {
+    match (task.get("find"), task.get("bounds")) {
+        (Some(ValueRef::Document(find)), None) => {
+            let found = target::filter(table, find, &ParseContext::default(), true);
+            let Some(key) = found.key else {
+                bail!(OPERATION_FAILED, "no shard key found in chunk query {}", text(&find.to_document()));
+            };
+            Ok(table.find(&key).clone())
+        }
+        (None, Some(ValueRef::Array(bounds))) => {
+            let bounds: Vec<Document> =
+                bounds.iter().filter_map(|e| e.value().as_document()).map(|d| d.to_document()).collect();
+            let [min, max] = bounds.as_slice() else {
+                bail!(OPERATION_FAILED, "bounds must be a pair of shard keys");
+            };
+            let (min_key, max_key) = (table.key.encode_bound(min)?, table.key.encode_bound(max)?);
+            table.exact(&min_key, &max_key).cloned().ok_or_else(|| {
+                err!(
+                    OPERATION_FAILED,
+                    "no chunk found with the shard key bounds [{},{})",
+                    text(min),
+                    text(max)
+                )
+            })
+        }
+        (None, None) => bail!(OPERATION_FAILED, "must specify either find or bounds"),
+        _ => bail!(OPERATION_FAILED, "cannot specify both find and bounds"),
+    }
+}
+
+/// `moveChunk`.
+pub async fn move_chunk(task: &Task<'_>) -> Result<DocBuf> {
+    let started = Instant::now();
+    let ns = full_namespace(task)?;
+    let to = string(task, "to")?;
+    let table = fresh_table(task, &ns).await?;
+    let chunk = chunk_of(task, &table)?;
+    let flag = |names: &[&str]| names.iter().any(|n| task.get(n).is_some_and(|v| v.truthy()));
+    let mut command = doc! {
+        "_configsvrMoveRange": ns.as_str(), "toShard": to, "min": chunk.min.clone(), "max": chunk.max.clone(),
+        "waitForDelete": flag(&["waitForDelete", "_waitForDelete"]),
+        "forceJumbo": (if flag(&["forceJumbo"]) { 1 } else { 0 }),
+    };
+    command.0.extend(take(task.body(), &["maxChunkSizeBytes"]));
+    move_range_by_config(task, &ns, command).await?;
+    Ok(ok_reply(doc! { "millis": started.elapsed().as_millis() as i32 }))
+}
+
+/// `moveRange`.
+pub async fn move_range(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    let to = string(task, "toShard")?;
+    let (min, max) = (bound(task, "min"), bound(task, "max"));
+    if min.is_none() && max.is_none() {
+        bail!(INVALID_OPTIONS, "At least one of min or max must be provided");
+    }
+    let table = fresh_table(task, &ns).await?;
+    for b in [&min, &max].into_iter().flatten() {
+        if !table.key.is_full_key(b) {
+            bail!(
+                INVALID_OPTIONS,
+                "The bound {} is not a full shard key of {}",
+                text(b),
+                text(table.key.document())
+            );
+        }
+    }
+    let flag = |name: &str| task.get(name).is_some_and(|v| v.truthy());
+    let mut command = doc! { "_configsvrMoveRange": ns.as_str(), "toShard": to };
+    for (name, b) in [("min", min), ("max", max)] {
+        if let Some(b) = b {
+            command.push(name, b);
+        }
+    }
+    command.push("waitForDelete", flag("waitForDelete"));
+    command.push("forceJumbo", if flag("forceJumbo") { 1 } else { 0 });
+    move_range_by_config(task, &ns, command).await?;
+    Ok(ok_reply(Document::new()))
+}
+
+async fn move_range_by_config(task: &Task<'_>, ns: &str, command: Document) -> Result<()> {
+    let moved = task.config(command).await;
+    task.router
+        .cluster
+        .note_stale(ns, &err!(STALE_CONFIG, "placement of {ns} was changed through this router"));
+    moved.map(drop)
+}
+
+/// `split`: at `middle`, or at the median of the chunk that `find` or `bounds` names.
+pub async fn split(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    let table = fresh_table(task, &ns).await?;
+    let given = ["find", "bounds", "middle"].iter().filter(|n| task.get(n).is_some()).count();
+    if given == 0 {
+        bail!(OPERATION_FAILED, "need to specify find/bounds or middle");
+    }
+    if given > 1 {
+        bail!(OPERATION_FAILED, "cannot specify several of find, bounds and middle together");
+    }
+    let (chunk, point) = match bound(task, "middle") {
+        Some(middle) => at_middle(&table, middle)?,
+        None => {
+            let chunk = chunk_of(task, &table)?;
+            let point = median(task, &ns, &table, &chunk).await?;
+            (chunk, point)
+        }
+    };
+    let command = doc! {
+        "splitChunk": ns.as_str(), "from": &*chunk.shard, "keyPattern": table.key.document().clone(),
+        "epoch": table.epoch, "timestamp": table.timestamp, "min": chunk.min.clone(), "max": chunk.max.clone(),
+        "splitKeys": [point], "shardVersion": table.collection_version().to_document(),
+    };
+    let body = task.own(&without_generic(command, "shardVersion"), "admin", &super::body::Versions::NONE);
+    let done = task.write(&chunk.shard, &body).await;
+    task.router.cluster.note_stale(&ns, &err!(STALE_CONFIG, "{ns} was split through this router"));
+    done?;
+    Ok(ok_reply(Document::new()))
+}
+
+/// A member of this name would be read as the version of the request itself.
+fn without_generic(mut command: Document, name: &str) -> Document {
+    command.remove(name);
+    command
+}
+
+fn at_middle(table: &RoutingTable, middle: Document) -> Result<(Arc<Chunk>, Document)> {
+    let key = table.key.encode_bound(&middle)?;
+    let chunk = table.find(&key).clone();
+    if chunk.min_key == key {
+        bail!(OPERATION_FAILED, "new split key {} is a boundary key of existing chunk", text(&middle));
+    }
+    Ok((chunk, middle))
+}
+
+async fn median(task: &Task<'_>, ns: &str, table: &RoutingTable, chunk: &Chunk) -> Result<Document> {
+    let command = doc! {
+        "splitVector": ns, "keyPattern": table.key.document().clone(), "min": chunk.min.clone(),
+        "max": chunk.max.clone(), "force": true,
+    };
+    let body = task.own(&command, "admin", &super::body::Versions::NONE);
+    let reply = task.read(&chunk.shard, &body).await?.to_document();
+    let point = reply.get_array("splitKeys").and_then(|keys| keys.first()?.as_document().cloned());
+    point.ok_or_else(|| err!(CANNOT_SPLIT, "chunk not full enough to trigger auto-split"))
+}
+
+/// `mergeChunks`: on the shard that owns the range.
+pub async fn merge_chunks(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    let table = fresh_table(task, &ns).await?;
+    let bounds: Vec<Document> = match task.get("bounds") {
+        Some(ValueRef::Array(a)) => {
+            a.iter().filter_map(|e| e.value().as_document()).map(|d| d.to_document()).collect()
+        }
+        _ => Vec::new(),
+    };
+    let [min, max] = bounds.as_slice() else {
+        bail!(OPERATION_FAILED, "bounds must be exactly 2 shard keys")
+    };
+    let (min_key, max_key) = (table.key.encode_bound(min)?, table.key.encode_bound(max)?);
+    if min_key >= max_key {
+        bail!(OPERATION_FAILED, "min bound must be less than max bound");
+    }
+    let shard = table.find(&min_key).shard.clone();
+    let command = doc! {
+        "_shardsvrMergeChunks": ns.as_str(), "bounds": [min.clone(), max.clone()], "epoch": table.epoch,
+        "timestamp": table.timestamp,
+    };
+    let body = task.own(&command, "admin", &super::body::Versions::NONE);
+    let done = task.write(&shard, &body).await;
+    task.router
+        .cluster
+        .note_stale(&ns, &err!(STALE_CONFIG, "chunks of {ns} were merged through this router"));
+    done?;
+    Ok(ok_reply(Document::new()))
+}
+
+/// `mergeAllChunksOnShard`.
+pub async fn merge_all_chunks(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    string(task, "shard")?;
+    let done = task.config(internal(task, "_configsvrCommitMergeAllChunksOnShard", ns.as_str())).await;
+    task.router
+        .cluster
+        .note_stale(&ns, &err!(STALE_CONFIG, "chunks of {ns} were merged through this router"));
+    done?;
+    Ok(ok_reply(Document::new()))
+}
+
+/// `clearJumboFlag`.
+pub async fn clear_jumbo_flag(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    let table = fresh_table(task, &ns).await?;
+    let chunk = chunk_of(task, &table)?;
+    let command = doc! {
+        "_configsvrClearJumboFlag": ns.as_str(), "epoch": table.epoch, "minKey": chunk.min.clone(),
+        "maxKey": chunk.max.clone(),
+    };
+    task.config(command).await?;
+    task.router.cluster.forget(Some(&ns));
+    Ok(ok_reply(Document::new()))
+}
+
+/// The client's command under its config-server name, with its own argument and fields.
+pub async fn to_config(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
+    let argument = task.request.argument().map_or(Value::Int32(1), |v| v.to_value());
+    task.config(internal(task, internal_name, argument)).await
+}
+
+macro_rules! forwarded {
+    ($($function:ident $name:literal;)*) => {
+        $(#[doc = concat!("To the config server as `", $name, "`.")]
+        pub async fn $function(task: &Task<'_>) -> Result<DocBuf> {
+            to_config(task, $name).await
+        })*
+    };
+}
+forwarded! {
+    balancer_start "_configsvrBalancerStart";
+    balancer_stop "_configsvrBalancerStop";
+    balancer_status "_configsvrBalancerStatus";
+    balancer_collection_status "_configsvrBalancerCollectionStatus";
+    configure_collection_balancing "_configsvrConfigureCollectionBalancing";
+    add_shard_to_zone "_configsvrAddShardToZone";
+    remove_shard_from_zone "_configsvrRemoveShardFromZone";
+    update_zone_key_range "_configsvrUpdateZoneKeyRange";
+    start_shard_draining "_configsvrStartShardDraining";
+    stop_shard_draining "_configsvrStopShardDraining";
+    shard_draining_status "_configsvrShardDrainingStatus";
+    commit_shard_removal "_configsvrCommitShardRemoval";
+}
+
+/// `addShard`, `removeShard`: they change who is there, so the list of shards is read anew.
+pub async fn add_shard(task: &Task<'_>) -> Result<DocBuf> {
+    changing_shards(task, "_configsvrAddShard").await
+}
+pub async fn remove_shard(task: &Task<'_>) -> Result<DocBuf> {
+    changing_shards(task, "_configsvrRemoveShard").await
+}
+async fn changing_shards(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
+    let reply = to_config(task, internal_name).await?;
+    task.router.cluster.reload_shards().await?;
+    Ok(reply)
+}
+
+/// Commands on one collection that run where it is; refused for sharded ones.
+pub async fn on_unsharded(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    match task.placement(&ns).await? {
+        Some(p) if p.table.is_some() => {
+            bail!(ILLEGAL_OPERATION, "can't do command: {} on sharded collection: {ns}", task.request.name())
+        }
+        _ => as_it_is(task, &ns).await,
+    }
+}
+
+/// Commands on a database as such.
+pub async fn on_database(task: &Task<'_>) -> Result<DocBuf> {
+    match single::on_primary(task, &[]).await? {
+        Some(reply) => Ok(reply),
+        None => bail!(NAMESPACE_NOT_FOUND, "database {} not found", task.db()),
+    }
+}
+
+/// `listIndexes`: of a shard that owns a chunk.
+pub async fn list_indexes(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let mut retry = Retry::default();
+    loop {
+        let Some(placement) = task.placement(&ns).await? else {
+            bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}");
+        };
+        let shards = placement.shards();
+        let primary_owns = shards.contains(&placement.primary);
+        let shard = if primary_owns { placement.primary.clone() } else { shards[0].clone() };
+        match single::read(task, &ns, &placement, &shard).await {
+            Ok(reply) => return Ok(reply),
+            Err(e) => retry.absorb(task, &ns, e).await?,
+        }
+    }
+}
+
+/// `listCollections`: of the primary.
+pub async fn list_collections(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = format!("{}.$cmd.listCollections", task.db());
+    match single::on_primary(task, &[]).await? {
+        Some(reply) => Ok(reply),
+        None => Ok(super::body::cursor_reply("firstBatch", &Default::default(), 0, &ns)),
+    }
+}
+
+/// The client's command, as it is, on every shard with the collection's versions.
+pub async fn on_all_owners(task: &Task<'_>, ns: &str) -> Result<Option<Vec<(ShardId, DocBuf)>>> {
+    let mut retry = Retry::default();
+    loop {
+        let Some(placement) = task.placement(ns).await? else { return Ok(None) };
+        let shards = placement.shards();
+        let sent =
+            scatter::read_all(task, &shards, |shard| task.forward(&[], &placement.versions(shard), |_| {}))
+                .await;
+        match sent {
+            Ok(replies) => return Ok(Some(replies)),
+            Err(e) => retry.absorb(task, ns, e).await?,
+        }
+    }
+}
+
+/// The database of a namespace that may not exist.
+pub fn database(ns: &str) -> &str {
+    database_of(ns)
+}

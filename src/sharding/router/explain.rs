@@ -1,0 +1,177 @@
+//! `explain`: the shards' explanations under the stage that puts their results together.
+
+use super::aggregate::{names_others, pipeline_context, target_shards};
+use super::body::{Placement, ok_reply, strip_times};
+use super::scatter;
+use super::task::{Retry, Task};
+use crate::chunk::ShardId;
+use document::{Doc, DocBuf, Document, Result, Value, bail, doc};
+use query::pipeline::{optimize, parse, split};
+
+/// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
+pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
+    let Some(inner) = task.request.argument().and_then(|v| v.as_document()) else {
+        bail!(FAILED_TO_PARSE, "explain needs a command to explain");
+    };
+    let Some(first) = inner.iter().next() else {
+        bail!(FAILED_TO_PARSE, "explain needs a command to explain")
+    };
+    let Some(collection) = first.value().as_str() else {
+        bail!(INVALID_NAMESPACE, "explain needs a command on a collection");
+    };
+    let ns = format!("{}.{collection}", task.db());
+    explained(task, &ns, first.name(), inner).await
+}
+
+/// `aggregate` with `explain: true`.
+pub async fn aggregate(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    explained(task, &ns, "aggregate", task.body()).await
+}
+
+async fn explained(task: &Task<'_>, ns: &str, name: &str, inner: Doc<'_>) -> Result<DocBuf> {
+    let mut retry = Retry::default();
+    loop {
+        let Some(placement) = task.placement(ns).await? else {
+            bail!(NAMESPACE_NOT_FOUND, "database {} does not exist", task.db());
+        };
+        let shards = shards_of(task, &placement, name, inner)?;
+        let replies =
+            scatter::read_all(task, &shards, |shard| task.forward(&[], &placement.versions(shard), |_| {}))
+                .await;
+        let replies = match replies {
+            Ok(replies) => replies,
+            Err(e) => {
+                retry.absorb(task, ns, e).await?;
+                continue;
+            }
+        };
+        return match name {
+            "aggregate" => of_pipeline(task, ns, inner, replies).await,
+            _ => of_query(task, name, replies).await,
+        };
+    }
+}
+
+fn shards_of(task: &Task<'_>, placement: &Placement, name: &str, inner: Doc<'_>) -> Result<Vec<ShardId>> {
+    let list = |field: &str| inner.get(field).and_then(|v| v.as_array()).unwrap_or(Doc::empty());
+    if name == "aggregate" {
+        return target_shards(task, placement, list("pipeline"));
+    }
+    let filter = match name {
+        "find" => inner.get_document("filter"),
+        "update" | "delete" => {
+            let first = list(if name == "update" { "updates" } else { "deletes" }).iter().next();
+            first.and_then(|e| e.value().as_document()).and_then(|s| s.get_document("q"))
+        }
+        _ => inner.get_document("query"),
+    };
+    scatter::targets(task, placement, filter.unwrap_or(Doc::empty()))
+}
+
+async fn of_query(task: &Task<'_>, name: &str, replies: Vec<(ShardId, DocBuf)>) -> Result<DocBuf> {
+    let hosts = task.router.cluster.shards().await?;
+    let stage = match (replies.len(), name) {
+        (_, "update" | "delete" | "findAndModify") => "SHARD_WRITE",
+        (1, _) => "SINGLE_SHARD",
+        _ => "SHARD_MERGE",
+    };
+    let (mut plans, mut executions) = (Vec::new(), Vec::new());
+    let mut planner = Document::new();
+    let (mut totals, mut slowest) = (Totals::default(), 0);
+    for (shard, reply) in &replies {
+        let reply = strip_times(reply.doc()).to_document();
+        let mut plan = doc! { "shardName": &**shard };
+        if let Some((_, host)) = hosts.iter().find(|(n, _)| n == shard) {
+            plan.push("connectionString", host.as_str());
+        }
+        plan.0.extend(reply.get("serverInfo").map(|v| ("serverInfo".to_string(), v.clone())));
+        if let Some(p) = reply.get_document("queryPlanner") {
+            plan.0.extend(p.clone());
+            for member in ["mongosPlannerVersion", "namespace", "parsedQuery"] {
+                if let (Some(v), false) = (p.get(member), planner.contains_key(member)) {
+                    planner.push(member, v.clone());
+                }
+            }
+        }
+        plans.push(plan);
+        if let Some(stats) = reply.get_document("executionStats") {
+            totals.add(stats);
+            slowest = slowest.max(stats.get_i64("executionTimeMillis").unwrap_or(0));
+            let mut execution = doc! { "shardName": &**shard };
+            execution.0.extend(stats.clone());
+            executions.push(execution);
+        }
+    }
+    planner.push("winningPlan", doc! { "stage": stage, "shards": plans });
+    let mut reply = doc! { "queryPlanner": planner };
+    if !executions.is_empty() {
+        reply.push(
+            "executionStats",
+            doc! {
+                "nReturned": totals.returned, "executionTimeMillis": slowest, "totalKeysExamined": totals.keys,
+                "totalDocsExamined": totals.documents,
+                "executionStages": {
+                    "stage": stage, "nReturned": (totals.returned), "executionTimeMillis": slowest,
+                    "totalKeysExamined": (totals.keys), "totalDocsExamined": (totals.documents), "shards": executions,
+                },
+            },
+        );
+    }
+    finish(task, reply)
+}
+
+#[derive(Default)]
+struct Totals {
+    returned: i64,
+    keys: i64,
+    documents: i64,
+}
+
+impl Totals {
+    fn add(&mut self, stats: &Document) {
+        self.returned += stats.get_i64("nReturned").unwrap_or(0);
+        self.keys += stats.get_i64("totalKeysExamined").unwrap_or(0);
+        self.documents += stats.get_i64("totalDocsExamined").unwrap_or(0);
+    }
+}
+
+async fn of_pipeline(
+    task: &Task<'_>,
+    ns: &str,
+    inner: Doc<'_>,
+    replies: Vec<(ShardId, DocBuf)>,
+) -> Result<DocBuf> {
+    let raw = inner.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
+    let divides = replies.len() > 1 || names_others(raw);
+    let parts = match divides {
+        false => Value::Null,
+        true => {
+            let context = pipeline_context(task, ns)?;
+            let pipeline = optimize(parse(&raw.to_array(), &context)?, &context)?;
+            let parts = split(&pipeline, &context)?;
+            Value::from(doc! {
+                "shardsPart": (Value::Array(parts.shards.to_array())), "mergerPart": (Value::Array(parts.merge.to_array())),
+            })
+        }
+    };
+    let mut shards = Document::new();
+    for (shard, reply) in &replies {
+        let mut d = strip_times(reply.doc()).to_document();
+        d.remove("ok");
+        shards.push(&**shard, d);
+    }
+    let mut reply = Document::new();
+    if divides {
+        reply.push("mergeType", "mongos");
+    }
+    reply.push("splitPipeline", parts);
+    reply.push("shards", shards);
+    finish(task, reply)
+}
+
+fn finish(task: &Task<'_>, mut reply: Document) -> Result<DocBuf> {
+    let (host, port) = task.router.host.rsplit_once(':').unwrap_or((&task.router.host, "0"));
+    reply.push("serverInfo", doc! { "host": host, "port": (port.parse::<i32>().unwrap_or(0)) });
+    Ok(ok_reply(reply))
+}

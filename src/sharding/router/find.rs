@@ -1,0 +1,87 @@
+//! `find`: to the shards its filter concerns.
+//!
+//! ```text
+//! one shard      the command as it is; batches are passed on
+//! several        each shard sorts and limits (skip + limit); the router merges, skips, limits and, after a sort, projects
+//! ```
+
+use super::body::{Placement, cursor_reply};
+use super::cursor::{Kind, first_batch, size};
+use super::merge::{Merge, Shape};
+use super::task::{Retry, Task};
+use super::{body, scatter, single};
+use document::{DocBuf, Result, bail};
+use query::matcher::Matcher;
+use query::projection::Projection;
+use query::sort::SortSpec;
+
+pub async fn find(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let mut retry = Retry::default();
+    loop {
+        let Some(placement) = task.placement(&ns).await? else {
+            return Ok(cursor_reply("firstBatch", &body::ArrayBuilder::default(), 0, &ns));
+        };
+        match find_at(task, &ns, &placement).await {
+            Ok(reply) => return Ok(reply),
+            Err(e) if is_view_of_sharded(&e) => return super::aggregate::find_on_view(task, &e).await,
+            Err(e) => retry.absorb(task, &ns, e).await?,
+        }
+    }
+}
+
+/// A view can be resolved by the shard, but what is below it is sharded.
+pub fn is_view_of_sharded(e: &document::Error) -> bool {
+    e.code == document::codes::COMMAND_ON_SHARDED_VIEW_NOT_SUPPORTED_ON_MONGOD
+}
+
+async fn find_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<DocBuf> {
+    let shards = scatter::targets(task, placement, task.document_or_empty("filter"))?;
+    if let [shard] = shards.as_slice() {
+        return single::read(task, ns, placement, shard).await;
+    }
+    if task.get("tailable").is_some_and(|v| v.truthy()) {
+        bail!(BAD_VALUE, "tailable cursors are not supported on sharded collections: {ns}");
+    }
+    let shape = shape(task)?;
+    let batch_size = shape.batch_size;
+    let replies =
+        scatter::read_all(task, &shards, |shard| shard_command(task, placement, shard, &shape)).await?;
+    let merge = Merge::new(ns, replies, shape)?;
+    first_batch(task, ns, Kind::Merge(Box::new(merge)), batch_size).await
+}
+
+fn shape(task: &Task<'_>) -> Result<Shape> {
+    let sort = SortSpec::parse(task.document_or_empty("sort"))?;
+    let sort = Some(sort).filter(|s| !s.is_empty());
+    let projection = match task.get("projection").and_then(|v| v.as_document()) {
+        Some(spec) if sort.is_some() && !spec.is_empty() => {
+            let context = task.parse_context()?;
+            let filter = Matcher::parse(task.document_or_empty("filter"), &context)?;
+            Some(Projection::parse(spec, &filter, &context)?)
+        }
+        _ => None,
+    };
+    let limit = size(task, "limit")?.filter(|n| *n > 0).map(|n| n as u64);
+    Ok(Shape {
+        sort,
+        sort_key_field: false,
+        projection,
+        skip: size(task, "skip")?.unwrap_or(0) as u64,
+        limit,
+        batch_size: size(task, "batchSize")?,
+    })
+}
+
+/// What one of several shards is asked.
+fn shard_command(task: &Task<'_>, placement: &Placement, shard: &str, shape: &Shape) -> DocBuf {
+    let mut without = vec!["skip", "limit", "singleBatch"];
+    if shape.projection.is_some() {
+        without.push("projection");
+    }
+    task.forward(&without, &placement.versions(shard), |w| {
+        if let Some(limit) = shape.limit {
+            w.i64("limit", i64::try_from(limit.saturating_add(shape.skip)).unwrap_or(i64::MAX));
+        }
+    })
+}

@@ -1,0 +1,98 @@
+//! The router (`mongos`): one server in front of many, without data of its own.
+//!
+//! ```text
+//! client command ── target ──> shards ──> requests with versions ──> replies ──> one reply
+//!                      ^                        │ stale version
+//!                      └────── refresh <────────┘
+//! ```
+//!
+//! Every request to a shard says by which version of the placement it was targeted; a shard that knows better refuses,
+//! and [`task::Retry`] makes the router read the placement anew and target what was not executed again. A command that
+//! concerns one shard is copied to it field by field and its reply copied back; nothing is decoded on that path.
+//!
+//! Invariant: the router never decides where data is; it only remembers what the config server said, and a shard checks
+//! that under the latch of the data.
+
+pub mod admin;
+pub mod aggregate;
+pub mod background;
+pub mod body;
+pub mod cluster;
+pub mod count;
+pub mod cursor;
+pub mod ddl;
+pub mod explain;
+pub mod find;
+pub mod find_and_modify;
+pub mod merge;
+pub mod scatter;
+pub mod single;
+pub mod target;
+pub mod task;
+pub mod two_phase;
+pub mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use cluster::{Cluster, LiveCluster};
+pub use task::Task;
+
+use crate::routing::CatalogCache;
+use document::oid::ObjectIdGenerator;
+use document::{DocBuf, ObjectId, Timestamp};
+use node::{Operation, Request};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use wire::client::Pool;
+
+/// The state of one router.
+pub struct Router {
+    pub cluster: Arc<dyn Cluster>,
+    pub cursors: cursor::CursorTable,
+    /// The newest cluster time heard of.
+    clock: AtomicU64,
+    /// `host:port`, under which the router shows itself in `config.mongos`.
+    pub host: String,
+    object_ids: ObjectIdGenerator,
+    started: std::time::Instant,
+}
+
+/// A reply with its `ok`, and the time of the newest operation behind it.
+#[derive(Debug)]
+pub struct Answer {
+    pub body: DocBuf,
+    pub operation_time: Option<Timestamp>,
+}
+
+impl Router {
+    pub fn new(cache: Arc<CatalogCache>, pool: Pool, host: &str) -> Arc<Router> {
+        Router::over(Arc::new(LiveCluster { cache, pool }), host)
+    }
+    /// A router over any cluster.
+    pub fn over(cluster: Arc<dyn Cluster>, host: &str) -> Arc<Router> {
+        Arc::new(Router {
+            cluster,
+            cursors: cursor::CursorTable::default(),
+            clock: AtomicU64::new(0),
+            host: host.to_string(),
+            object_ids: ObjectIdGenerator::new(rand::random()),
+            started: std::time::Instant::now(),
+        })
+    }
+
+    /// The newest cluster time that a client or a node has brought.
+    pub fn cluster_time(&self) -> Timestamp {
+        Timestamp::from_u64(self.clock.load(Ordering::Relaxed))
+    }
+    pub fn advance(&self, time: Timestamp) {
+        self.clock.fetch_max(time.as_u64(), Ordering::Relaxed);
+    }
+    pub fn new_object_id(&self) -> ObjectId {
+        ObjectId::generate(&self.object_ids, (task::now_ms() / 1000) as u32)
+    }
+    /// Begins a client's command. The functions of this module's children run it; [`Task::finish`] ends it.
+    pub fn task<'a>(&'a self, op: &'a Operation, request: Request<'a>) -> Task<'a> {
+        Task::new(self, op, request)
+    }
+}

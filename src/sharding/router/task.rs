@@ -1,0 +1,250 @@
+//! One client command under way on the router, and what it does when the router turns out to know old placements.
+
+use super::body::{Placement, Versions, forward, is_time, own};
+use super::cluster::{CONFIG, Call, database_of};
+use super::{Answer, Router};
+use crate::chunk::ShardId;
+use document::error::{NETWORK, NOT_PRIMARY, STALE_DB_VERSION, STALE_SHARD_VERSION};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, codes, doc, err};
+use node::{Operation, Request};
+use query::ParseContext;
+use query::expression::{Expression, Variables, Vars};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use wire::client::{CallResult, RemoteError};
+
+/// How often a command is targeted anew before its stale error goes to the client.
+pub const ATTEMPTS_MAX: usize = 10;
+/// How often a command that may be repeated is sent when its connection breaks.
+const NETWORK_ATTEMPTS_MAX: usize = 3;
+
+/// A client's command: what it asked, and what was heard for it.
+pub struct Task<'a> {
+    pub router: &'a Router,
+    pub op: &'a Operation,
+    pub request: Request<'a>,
+    operation_time: AtomicU64,
+}
+
+impl<'a> Task<'a> {
+    pub fn new(router: &'a Router, op: &'a Operation, request: Request<'a>) -> Task<'a> {
+        if let Some(time) = op.cluster_time {
+            router.advance(time);
+        }
+        Task { router, op, request, operation_time: AtomicU64::new(0) }
+    }
+    /// The reply with the time of what stands behind it.
+    pub fn finish(&self, body: DocBuf) -> Answer {
+        Answer { body, operation_time: self.operation_time() }
+    }
+    /// `operationTime` of the reply, once a shard has said one.
+    pub fn operation_time(&self) -> Option<Timestamp> {
+        Some(self.operation_time.load(Ordering::Relaxed)).filter(|t| *t != 0).map(Timestamp::from_u64)
+    }
+    pub fn body(&self) -> Doc<'a> {
+        self.request.body
+    }
+    pub fn db(&self) -> &'a str {
+        self.request.db
+    }
+
+    /// The client's command for a shard: see [`forward`].
+    pub fn forward(
+        &self,
+        without: &[&str],
+        versions: &Versions,
+        more: impl FnOnce(&mut DocWriter<'_>),
+    ) -> DocBuf {
+        forward(self.body(), self.db(), without, self.router.cluster_time(), versions, more)
+    }
+    /// A command of the router's own making.
+    pub fn own(&self, command: &Document, db: &str, versions: &Versions) -> DocBuf {
+        own(command, db, self.router.cluster_time(), versions)
+    }
+
+    /// Sends one command once. Refusals are errors that keep the whole reply.
+    pub async fn call(&self, call: Call<'_>) -> CallResult<DocBuf> {
+        let unsent = |error| Box::new(RemoteError { error, reply: None, not_sent: true });
+        let answer = self.op.interruptible(self.router.cluster.call(call)).await.map_err(unsent)?;
+        match &answer {
+            Ok(reply) => self.hear(reply.doc()),
+            Err(e) => {
+                if let Some(reply) = &e.reply {
+                    self.hear(reply.doc());
+                }
+            }
+        }
+        answer
+    }
+    /// Sends a command that may be sent again when its connection breaks.
+    pub async fn read(&self, shard: &str, body: &DocBuf) -> Result<DocBuf> {
+        let mut attempt = 1;
+        loop {
+            let call = Call { shard, body: body.doc(), sequence: None };
+            match self.call(call).await {
+                Err(e) if e.error.is(NETWORK | NOT_PRIMARY) && attempt < NETWORK_ATTEMPTS_MAX => {
+                    self.op.check_interrupt()?;
+                    tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
+                    attempt += 1;
+                }
+                Err(e) => return Err(e.error),
+                Ok(reply) => return Ok(reply),
+            }
+        }
+    }
+    /// Sends a command that changes something; again only where that cannot execute it twice.
+    pub async fn write(&self, shard: &str, body: &DocBuf) -> Result<DocBuf> {
+        self.write_call(Call { shard, body: body.doc(), sequence: None }).await.map_err(|e| e.error)
+    }
+    /// As [`Task::write`], with all that is known of a failure. What certainly was not received is sent again, and what the
+    /// shard recognises as a repetition: a retryable write.
+    pub async fn write_call(&self, call: Call<'_>) -> CallResult<DocBuf> {
+        let recognised = self.op.is_retryable_write();
+        let mut attempt = 1;
+        loop {
+            match self.call(Call { ..call }).await {
+                Err(e)
+                    if attempt < NETWORK_ATTEMPTS_MAX
+                        && may_resend(&e, recognised)
+                        && self.op.check_interrupt().is_ok() =>
+                {
+                    tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+    /// A command of the router's own on the config server, majority-committed, on `admin`.
+    pub async fn config(&self, mut command: Document) -> Result<DocBuf> {
+        if !command.contains_key("writeConcern") {
+            command.push("writeConcern", doc! { "w": "majority" });
+        }
+        let body = self.own(&command, "admin", &Versions::NONE);
+        self.write(CONFIG, &body).await
+    }
+
+    /// Takes the times out of a reply.
+    fn hear(&self, reply: Doc<'_>) {
+        for e in reply.iter().filter(|e| is_time(e.name_bytes())) {
+            match e.name_bytes() {
+                b"operationTime" => {
+                    if let Some(t) = e.value().as_timestamp() {
+                        self.operation_time.fetch_max(t.as_u64(), Ordering::Relaxed);
+                        self.router.advance(t);
+                    }
+                }
+                b"$clusterTime" => {
+                    let time = e.value().as_document().and_then(|d| d.get("clusterTime")?.as_timestamp());
+                    if let Some(t) = time {
+                        self.router.advance(t);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Where the namespace is; `None` when its database does not exist.
+    pub async fn placement(&self, ns: &str) -> Result<Option<Placement>> {
+        if let Some(known) = self.router.cluster.cached(ns) {
+            return Ok(Some(known));
+        }
+        self.op.interruptible(self.router.cluster.placement(ns)).await?
+    }
+    /// Where the namespace is; creates its database if need be.
+    pub async fn placement_for_write(&self, ns: &str) -> Result<Placement> {
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(placement) = self.placement(ns).await? {
+                return Ok(placement);
+            }
+            self.create_database(database_of(ns)).await?;
+        }
+        Err(err!(NAMESPACE_NOT_FOUND, "database {} vanishes as often as it is created", database_of(ns)))
+    }
+    /// Makes the database exist.
+    pub async fn create_database(&self, db: &str) -> Result<()> {
+        if db == "local" {
+            return Err(err!(ILLEGAL_OPERATION, "Can't write to the 'local' database through a router"));
+        }
+        self.config(doc! { "_configsvrCreateDatabase": db }).await?;
+        self.router.cluster.forget(Some(db));
+        Ok(())
+    }
+
+    /// What a parser of the command's queries may see of the outside.
+    pub fn parse_context(&self) -> Result<ParseContext> {
+        let now_ms = now_ms();
+        let mut variables = Document::new();
+        if let Some(d) = self.body().get_document("let") {
+            for e in d.iter() {
+                let expression = Expression::parse(&e.value().to_value(), &Variables::new())?;
+                variables.push(e.name(), expression.eval_or_null(Doc::empty(), &mut Vars::new(now_ms))?);
+            }
+        }
+        let cluster_time = self.router.cluster_time();
+        Ok(ParseContext { variables, now_ms, cluster_time, seed: rand::random() })
+    }
+    /// A field that is present and not null.
+    pub fn get(&self, name: &str) -> Option<document::ValueRef<'a>> {
+        self.body().get_present(name)
+    }
+    /// A document field; absent is empty.
+    pub fn document_or_empty(&self, name: &str) -> Doc<'a> {
+        self.get(name).and_then(|v| v.as_document()).unwrap_or(Doc::empty())
+    }
+    /// All shards by name.
+    pub async fn all_shards(&self) -> Result<Vec<ShardId>> {
+        Ok(self.router.cluster.shards().await?.into_iter().map(|(name, _)| name).collect())
+    }
+}
+
+fn may_resend(e: &RemoteError, recognised: bool) -> bool {
+    (e.not_sent && e.error.is(NETWORK)) || (recognised && e.error.is(NETWORK | NOT_PRIMARY))
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |d| d.as_millis() as i64)
+}
+
+/// Counts the attempts of one command at targeting.
+#[derive(Default)]
+pub struct Retry {
+    attempts: usize,
+}
+
+impl Retry {
+    /// Returns when the command can be targeted anew after this error; gives it back when it is final.
+    pub async fn absorb(&mut self, task: &Task<'_>, ns: &str, error: Error) -> Result<()> {
+        if !is_stale(&error) || self.attempts + 1 >= ATTEMPTS_MAX {
+            return Err(error);
+        }
+        self.attempts += 1;
+        task.router.cluster.note_stale(ns, &error);
+        if error.code == codes::SHARD_NOT_FOUND {
+            task.router.cluster.reload_shards().await?;
+        }
+        if self.attempts > 2 {
+            let pause = Duration::from_millis(1 << self.attempts.min(8));
+            task.op.interruptible(tokio::time::sleep(pause)).await?;
+        }
+        task.op.check_interrupt()
+    }
+    /// Progress was made: the attempts begin anew.
+    pub fn reset(&mut self) {
+        self.attempts = 0;
+    }
+}
+
+/// Whether the error says that the request went to the wrong place.
+pub fn is_stale(error: &Error) -> bool {
+    error.is(STALE_SHARD_VERSION | STALE_DB_VERSION)
+        || matches!(
+            error.code,
+            codes::SHARD_NOT_FOUND
+                | codes::SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD
+                | codes::CANNOT_IMPLICITLY_CREATE_COLLECTION
+        )
+}

@@ -1,0 +1,576 @@
+//! `insert`, `update` and `delete`: statements to the shards that own what they touch.
+//!
+//! ```text
+//! ordered     the longest run of statements for one shard, then the next; the first error ends the command
+//! unordered   what is for one shard goes there in one batch, all batches at once
+//! ```
+//! A statement concerns one shard, several (multi), or nobody knows which ([`two_phase`]). What a shard refuses as stale
+//! was not executed: an ordered batch was executed before the refused statement, an unordered one but for those refused.
+//! Those statements, and only those, are targeted anew. Every statement keeps the index the client gave it, as the
+//! index of its error and as its statement id, by which a shard knows a repetition.
+
+use super::body::{Placement, Versions, is_simple_collation};
+use super::cluster::Call;
+use super::target::{self, Target};
+use super::task::{Retry, Task, is_stale};
+use super::two_phase;
+use crate::chunk::ShardId;
+use crate::routing::RoutingTable;
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
+use futures::future::join_all;
+use std::borrow::Cow;
+use wire::client::RemoteError;
+
+/// The most statements of one command.
+const BATCH_MAX: usize = 100_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Kind {
+    /// The command's list of statements.
+    pub fn list(self) -> &'static str {
+        match self {
+            Kind::Insert => "documents",
+            Kind::Update => "updates",
+            Kind::Delete => "deletes",
+        }
+    }
+}
+
+pub async fn insert(task: &Task<'_>) -> Result<DocBuf> {
+    run(task, Kind::Insert).await
+}
+pub async fn update(task: &Task<'_>) -> Result<DocBuf> {
+    run(task, Kind::Update).await
+}
+pub async fn delete(task: &Task<'_>) -> Result<DocBuf> {
+    run(task, Kind::Delete).await
+}
+
+/// Where a statement goes.
+#[derive(Clone, Debug, PartialEq)]
+enum Aim {
+    One(ShardId),
+    Many(Vec<ShardId>),
+    /// One document, of which the statement does not say where it is.
+    Somewhere,
+}
+
+/// A statement: as it came, or with the `_id` the router gave it.
+pub enum Statement<'a> {
+    Borrowed(Doc<'a>),
+    Owned(DocBuf),
+}
+
+impl Statement<'_> {
+    pub fn doc(&self) -> Doc<'_> {
+        match self {
+            Statement::Borrowed(d) => *d,
+            Statement::Owned(d) => d.doc(),
+        }
+    }
+}
+
+async fn run(task: &Task<'_>, kind: Kind) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let mut write = Write::new(task, &ns, kind)?;
+    let placement = task.placement_for_write(&ns).await?;
+    write.give_ids(&placement);
+    if let Some(reply) = write.in_one_batch(&placement).await? {
+        return Ok(reply);
+    }
+    while !write.is_finished() {
+        let placement = task.placement_for_write(&ns).await?;
+        write.give_ids(&placement);
+        if write.ordered {
+            write.next_run(&placement).await?;
+        } else {
+            write.all_batches(&placement).await?;
+        }
+    }
+    Ok(write.outcome.reply(kind))
+}
+
+/// A write command under way.
+pub struct Write<'t, 'a> {
+    pub task: &'t Task<'a>,
+    pub ns: &'t str,
+    pub kind: Kind,
+    pub statements: Vec<Statement<'a>>,
+    pub outcome: Outcome,
+    ordered: bool,
+    /// Not executed yet, in order.
+    pending: Vec<usize>,
+    retry: Retry,
+    stopped: bool,
+    ids_given: bool,
+}
+
+/// What a batch came to.
+enum Sent {
+    Executed(DocBuf),
+    Failed(Box<RemoteError>),
+}
+
+impl<'t, 'a> Write<'t, 'a> {
+    fn new(task: &'t Task<'a>, ns: &'t str, kind: Kind) -> Result<Write<'t, 'a>> {
+        let statements: Vec<Statement<'a>> =
+            task.request.documents(kind.list()).map(Statement::Borrowed).collect();
+        let n = statements.len();
+        if !task.request.has_documents(kind.list()) {
+            let name = task.request.name();
+            bail!(IDL_FAILED_TO_PARSE, "BSON field '{name}.{}' is missing but a required field", kind.list());
+        }
+        if !(1..=BATCH_MAX).contains(&n) {
+            bail!(INVALID_LENGTH, "Write batch sizes must be between 1 and {BATCH_MAX}. Got {n} operations.");
+        }
+        Ok(Write {
+            task,
+            ns,
+            kind,
+            statements,
+            outcome: Outcome::default(),
+            ordered: !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false))),
+            pending: (0..n).collect(),
+            retry: Retry::default(),
+            stopped: false,
+            ids_given: false,
+        })
+    }
+    fn is_finished(&self) -> bool {
+        self.stopped || self.pending.is_empty()
+    }
+
+    /// Gives documents for a sharded collection their `_id` here, so that a repetition has the same.
+    fn give_ids(&mut self, placement: &Placement) {
+        if self.kind != Kind::Insert || placement.table.is_none() || self.ids_given {
+            return;
+        }
+        self.ids_given = true;
+        for statement in &mut self.statements {
+            if statement.doc().element("_id").is_none() {
+                let id = self.task.router.new_object_id();
+                let owned = DocWriter::build(|w| {
+                    w.object_id("_id", id);
+                    w.fields_of(statement.doc());
+                });
+                *statement = Statement::Owned(owned);
+            }
+        }
+    }
+
+    /// Where statement `i` goes.
+    fn aim(&self, placement: &Placement, i: usize) -> Result<Aim> {
+        let Some(table) = &placement.table else { return Ok(Aim::One(placement.primary.clone())) };
+        let statement = self.statements[i].doc();
+        match self.kind {
+            Kind::Insert => Ok(Aim::One(target::document(table, statement)?)),
+            Kind::Update => self.aim_update(table, statement),
+            Kind::Delete => {
+                let target = self.filter_target(table, statement)?;
+                Ok(aim_of(target, statement.get_i64("limit") == Some(0)))
+            }
+        }
+    }
+    fn aim_update(&self, table: &RoutingTable, statement: Doc<'_>) -> Result<Aim> {
+        let flag = |name: &str| statement.get(name).is_some_and(|v| v.truthy());
+        let target = self.filter_target(table, statement)?;
+        if flag("upsert") && target.key.is_none() {
+            if flag("multi") {
+                bail!(
+                    SHARD_KEY_NOT_FOUND,
+                    "An {{upsert:true}} update on a sharded collection must target a single shard"
+                );
+            }
+            return Ok(Aim::Somewhere);
+        }
+        Ok(aim_of(target, flag("multi")))
+    }
+    fn filter_target(&self, table: &RoutingTable, statement: Doc<'_>) -> Result<Target> {
+        let filter = statement.get_document("q").unwrap_or(Doc::empty());
+        let simple = is_simple_collation(statement)
+            && (table.default_collation.is_none() || statement.get_present("collation").is_some());
+        if let Some(key) = target::equality_key(&table.key, filter, simple) {
+            return Ok(Target { shards: vec![table.find(&key).shard.clone()], key: Some(key) });
+        }
+        Ok(target::filter(table, filter, &self.task.parse_context()?, simple))
+    }
+
+    /// The common case: everything is for one shard, whose reply is the client's. `None` when there is more to do.
+    async fn in_one_batch(&mut self, placement: &Placement) -> Result<Option<DocBuf>> {
+        let Ok(Aim::One(shard)) = self.aim(placement, 0) else { return Ok(None) };
+        let same = |i: usize| matches!(self.aim(placement, i), Ok(Aim::One(s)) if s == shard);
+        if placement.table.is_some() && !(1..self.statements.len()).all(same) {
+            return Ok(None);
+        }
+        let indexes = std::mem::take(&mut self.pending);
+        match self.send(&shard, &placement.versions(&shard), &indexes).await {
+            Sent::Executed(reply) if stale_in(reply.doc()).is_none() => return Ok(Some(reply)),
+            Sent::Executed(reply) => self.take_in(&indexes, reply.doc()),
+            Sent::Failed(e) if is_stale(&e.error) => {
+                self.pending = indexes;
+                self.retarget(e.error).await?;
+                return Ok(None);
+            }
+            Sent::Failed(e) => return Err(e.error),
+        }
+        self.after_stale().await?;
+        Ok(None)
+    }
+
+    /// Ordered: the longest run of pending statements for one shard.
+    async fn next_run(&mut self, placement: &Placement) -> Result<()> {
+        let first = self.pending[0];
+        let shard = match self.aim(placement, first) {
+            Ok(Aim::One(shard)) => shard,
+            Ok(Aim::Many(shards)) => return self.on_many(placement, first, shards).await,
+            Ok(Aim::Somewhere) => return self.somewhere(first).await,
+            Err(e) => {
+                self.fail(&[first], &e);
+                return Ok(());
+            }
+        };
+        let same = |i: &&usize| matches!(self.aim(placement, **i), Ok(Aim::One(s)) if s == shard);
+        let run = 1 + self.pending[1..].iter().take_while(same).count();
+        let indexes: Vec<usize> = self.pending.drain(..run).collect();
+        let sent = self.send(&shard, &placement.versions(&shard), &indexes).await;
+        self.settle(&indexes, sent);
+        self.after_stale().await
+    }
+
+    /// Unordered: a batch for each shard, all at once; then what concerns several shards, one by one.
+    async fn all_batches(&mut self, placement: &Placement) -> Result<()> {
+        let mut batches: Vec<(ShardId, Vec<usize>)> = Vec::new();
+        let mut others = Vec::new();
+        for i in std::mem::take(&mut self.pending) {
+            match self.aim(placement, i) {
+                Ok(Aim::One(shard)) => match batches.iter_mut().find(|(s, _)| *s == shard) {
+                    Some((_, indexes)) => indexes.push(i),
+                    None => batches.push((shard, vec![i])),
+                },
+                Ok(aim) => others.push((i, aim)),
+                Err(e) => self.outcome.fail(i, &e),
+            }
+        }
+        let this = &*self;
+        let sent = batches.iter().map(|(shard, indexes)| async move {
+            this.send(shard, &placement.versions(shard), indexes).await
+        });
+        let sent = join_all(sent).await;
+        for ((_, indexes), sent) in batches.into_iter().zip(sent) {
+            self.settle(&indexes, sent);
+        }
+        for (i, aim) in others {
+            match aim {
+                Aim::Many(shards) => self.on_many(placement, i, shards).await?,
+                _ => self.somewhere(i).await?,
+            }
+        }
+        self.after_stale().await
+    }
+
+    /// Takes in what became of a batch.
+    fn settle(&mut self, indexes: &[usize], sent: Sent) {
+        match sent {
+            Sent::Executed(reply) => self.take_in(indexes, reply.doc()),
+            Sent::Failed(e) if is_stale(&e.error) => {
+                self.put_back(indexes);
+                self.outcome.stale = Some(e.error);
+            }
+            Sent::Failed(e) => {
+                let failed = if self.ordered { &indexes[..1] } else { indexes };
+                self.fail(failed, &e.error);
+            }
+        }
+    }
+    /// After statements were refused as stale: prepares for targeting them anew, or fails them.
+    async fn after_stale(&mut self) -> Result<()> {
+        match self.outcome.stale.take() {
+            Some(e) => self.retarget(e).await,
+            None => Ok(()),
+        }
+    }
+    async fn retarget(&mut self, error: Error) -> Result<()> {
+        if self.outcome.progressed {
+            self.outcome.progressed = false;
+            self.retry.reset();
+        }
+        if let Err(e) = self.retry.absorb(self.task, self.ns, error).await {
+            let pending = std::mem::take(&mut self.pending);
+            let failed = if self.ordered { &pending[..pending.len().min(1)] } else { &pending[..] };
+            self.fail(failed, &e);
+        }
+        Ok(())
+    }
+    fn put_back(&mut self, indexes: &[usize]) {
+        self.pending.extend_from_slice(indexes);
+        self.pending.sort_unstable();
+    }
+    fn fail(&mut self, indexes: &[usize], error: &Error) {
+        for i in indexes {
+            self.outcome.fail(*i, error);
+        }
+        self.pending.retain(|i| !indexes.contains(i));
+        self.stopped |= self.ordered;
+    }
+
+    /// A batch's reply: counts, errors under the client's indexes, and which statements were not executed.
+    fn take_in(&mut self, indexes: &[usize], reply: Doc<'_>) {
+        let mut refused = Vec::new();
+        self.outcome.add_counts(indexes, reply);
+        for e in array(reply, "writeErrors") {
+            let Some(at) =
+                e.get_i64("index").and_then(|i| usize::try_from(i).ok()).filter(|i| *i < indexes.len())
+            else {
+                continue;
+            };
+            let error = error_of(e);
+            if is_stale(&error) {
+                if self.ordered {
+                    refused.extend_from_slice(&indexes[at..]);
+                } else {
+                    refused.push(indexes[at]);
+                }
+                self.outcome.stale = Some(error);
+            } else {
+                self.outcome.add_error(indexes[at], e);
+                self.stopped |= self.ordered;
+            }
+        }
+        self.outcome.progressed |= refused.len() < indexes.len();
+        if !self.stopped {
+            self.put_back(&refused);
+        }
+    }
+
+    /// Sends statements to one shard. Where the shard can recognise a repetition it is sent again when the connection breaks.
+    async fn send(&self, shard: &str, versions: &Versions, indexes: &[usize]) -> Sent {
+        let docs: Vec<Doc<'_>> = indexes.iter().map(|i| self.statements[*i].doc()).collect();
+        self.send_docs(shard, versions, indexes, &docs).await
+    }
+    async fn send_docs(&self, shard: &str, versions: &Versions, indexes: &[usize], docs: &[Doc<'_>]) -> Sent {
+        let list = self.kind.list();
+        let body = self.task.forward(&[list, "stmtIds", "stmtId"], versions, |w| self.write_ids(w, indexes));
+        let call = Call { shard, body: body.doc(), sequence: Some((list, docs)) };
+        match self.task.write_call(call).await {
+            Ok(reply) => Sent::Executed(reply),
+            Err(e) => Sent::Failed(e),
+        }
+    }
+    fn write_ids(&self, w: &mut DocWriter<'_>, indexes: &[usize]) {
+        if self.task.op.is_retryable_write() {
+            w.array_with("stmtIds", |w| {
+                for (at, i) in indexes.iter().enumerate() {
+                    let id = self.statement_id(*i);
+                    w.with_index(at, |w, name| w.i32(name, id));
+                }
+            });
+        }
+    }
+    /// The statement id the client gave, or its index.
+    pub fn statement_id(&self, i: usize) -> i32 {
+        match self.task.op.session.as_ref().map(|s| s.stmt_ids.as_slice()) {
+            Some([first]) => first.saturating_add(i as i32),
+            Some(ids) if !ids.is_empty() => ids.get(i).copied().unwrap_or(-1),
+            _ => i as i32,
+        }
+    }
+
+    /// A multi statement on several shards. Shards that executed it are not asked again: those that refused it are.
+    async fn on_many(&mut self, placement: &Placement, i: usize, shards: Vec<ShardId>) -> Result<()> {
+        self.pending.retain(|p| *p != i);
+        let (mut placement, mut remaining) = (Cow::Borrowed(placement), shards);
+        let mut retry = Retry::default();
+        loop {
+            let this = &*self;
+            let at = &placement;
+            let sent = remaining.iter().map(|shard| async move {
+                (shard.clone(), this.send(shard, &at.versions(shard), &[i]).await)
+            });
+            let (mut refused, mut stale, mut failed) = (Vec::new(), None, None);
+            for (shard, sent) in join_all(sent).await {
+                match sent {
+                    Sent::Failed(e) if is_stale(&e.error) => {
+                        refused.push(shard);
+                        stale = Some(e.error);
+                    }
+                    Sent::Failed(e) => failed = Some(e.error),
+                    Sent::Executed(reply) => match stale_in(reply.doc()) {
+                        Some(e) => {
+                            self.outcome.add_counts(&[i], reply.doc());
+                            refused.push(shard);
+                            stale = Some(e);
+                        }
+                        None => self.take_in_one(i, reply.doc()),
+                    },
+                }
+            }
+            if let Some(e) = failed {
+                self.fail(&[i], &e);
+                return Ok(());
+            }
+            let Some(e) = stale else { return Ok(()) };
+            if let Err(e) = retry.absorb(self.task, self.ns, e).await {
+                self.fail(&[i], &e);
+                return Ok(());
+            }
+            let nobody_did = refused.len() == remaining.len();
+            placement = Cow::Owned(self.task.placement_for_write(self.ns).await?);
+            remaining = match self.aim(&placement, i) {
+                Ok(Aim::Many(shards)) if nobody_did => shards,
+                Ok(Aim::One(shard)) if nobody_did => vec![shard],
+                _ => refused,
+            };
+        }
+    }
+    fn take_in_one(&mut self, i: usize, reply: Doc<'_>) {
+        self.outcome.add_counts(&[i], reply);
+        for e in array(reply, "writeErrors") {
+            self.outcome.add_error(i, e);
+            self.stopped |= self.ordered;
+        }
+    }
+
+    /// A single-document statement that does not say where its document is.
+    async fn somewhere(&mut self, i: usize) -> Result<()> {
+        self.pending.retain(|p| *p != i);
+        match two_phase::run(self, i).await {
+            Ok(two_phase::Done { reply }) => {
+                self.take_in_one(i, reply.doc());
+                Ok(())
+            }
+            Err(e) if e.is(document::error::INTERRUPTION) => Err(e),
+            Err(e) => {
+                self.fail(&[i], &e);
+                Ok(())
+            }
+        }
+    }
+    /// Sends a changed form of statement `i` to one shard.
+    pub async fn send_changed(
+        &self,
+        placement: &Placement,
+        shard: &str,
+        i: usize,
+        changed: &DocBuf,
+    ) -> Result<DocBuf> {
+        match self.send_docs(shard, &placement.versions(shard), &[i], &[changed.doc()]).await {
+            Sent::Executed(reply) => match stale_in(reply.doc()) {
+                Some(e) => Err(e),
+                None => Ok(reply),
+            },
+            Sent::Failed(e) => Err(e.error),
+        }
+    }
+}
+
+fn aim_of(target: Target, multi: bool) -> Aim {
+    match (target.shards.as_slice(), multi) {
+        ([one], _) => Aim::One(one.clone()),
+        (_, true) => Aim::Many(target.shards),
+        (_, false) => Aim::Somewhere,
+    }
+}
+
+/// The documents of an array member.
+fn array<'d>(reply: Doc<'d>, name: &str) -> impl Iterator<Item = Doc<'d>> + use<'d> {
+    let array = reply.get(name).and_then(|v| v.as_array());
+    array.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document())
+}
+
+/// The first stale error among a reply's write errors.
+pub fn stale_in(reply: Doc<'_>) -> Option<Error> {
+    array(reply, "writeErrors").map(error_of).find(is_stale)
+}
+
+/// A member of `writeErrors` as an error.
+pub fn error_of(e: Doc<'_>) -> Error {
+    let code =
+        e.get_i64("code").and_then(|c| i32::try_from(c).ok()).unwrap_or(document::codes::UNKNOWN_ERROR);
+    let error = Error::new(code, e.get_str("errmsg").unwrap_or(""));
+    match e.get_document("errInfo") {
+        Some(info) => error.with_info(info.to_document()),
+        None => error,
+    }
+}
+
+/// What the command did so far, under the client's indexes.
+#[derive(Default)]
+pub struct Outcome {
+    n: i64,
+    modified: i64,
+    upserted: Vec<(usize, Value)>,
+    errors: Vec<(usize, Document)>,
+    concern_errors: Vec<Document>,
+    retried: Vec<i32>,
+    /// A stale error that has not been dealt with.
+    stale: Option<Error>,
+    /// Some statement was executed since the last time the placement was read anew.
+    progressed: bool,
+}
+
+impl Outcome {
+    fn fail(&mut self, i: usize, error: &Error) {
+        let mut e = Document::new();
+        e.push("index", i as i32);
+        e.push("code", error.code);
+        if let Some(info) = &error.info {
+            e.push("errInfo", (**info).clone());
+        }
+        e.push("errmsg", error.message.as_str());
+        self.errors.push((i, e));
+    }
+    fn add_error(&mut self, i: usize, e: Doc<'_>) {
+        let mut e = e.to_document();
+        e.insert("index", i as i32);
+        self.errors.push((i, e));
+    }
+    fn add_counts(&mut self, indexes: &[usize], reply: Doc<'_>) {
+        self.n += reply.get_i64("n").unwrap_or(0);
+        self.modified += reply.get_i64("nModified").unwrap_or(0);
+        for u in array(reply, "upserted") {
+            let at = u.get_i64("index").and_then(|i| usize::try_from(i).ok()).and_then(|i| indexes.get(i));
+            if let (Some(i), Some(id)) = (at, u.get("_id")) {
+                self.upserted.push((*i, id.to_value()));
+            }
+        }
+        self.concern_errors.extend(reply.get_document("writeConcernError").map(|d| d.to_document()));
+        let retried = reply.get("retriedStmtIds").and_then(|v| v.as_array());
+        self.retried.extend(
+            retried
+                .into_iter()
+                .flat_map(|a| a.iter())
+                .filter_map(|e| e.value().as_i64().and_then(|n| i32::try_from(n).ok())),
+        );
+    }
+    fn reply(mut self, kind: Kind) -> DocBuf {
+        let mut reply = Document::new();
+        reply.push("n", super::count::number(self.n));
+        if kind == Kind::Update {
+            reply.push("nModified", super::count::number(self.modified));
+        }
+        if !self.upserted.is_empty() {
+            self.upserted.sort_by_key(|(i, _)| *i);
+            let list =
+                self.upserted.into_iter().map(|(i, id)| document::doc! { "index": i as i32, "_id": id });
+            reply.push("upserted", list.collect::<Vec<Document>>());
+        }
+        if !self.errors.is_empty() {
+            self.errors.sort_by_key(|(i, _)| *i);
+            reply.push("writeErrors", self.errors.into_iter().map(|(_, e)| e).collect::<Vec<Document>>());
+        }
+        if let Some(e) = self.concern_errors.into_iter().next() {
+            reply.push("writeConcernError", e);
+        }
+        if !self.retried.is_empty() {
+            let list = self.retried.into_iter().map(Value::Int32).collect();
+            reply.push("retriedStmtIds", Value::Array(list));
+        }
+        super::body::ok_reply(reply)
+    }
+}

@@ -4,7 +4,7 @@
 
 use super::number::{Sum, exact_i32};
 use super::{Arg, Eval, is_nullish, type_name};
-use document::{Error, Result, Value, bail, err, number};
+use document::{Decimal128, Error, Result, Value, bail, err, number};
 
 fn null() -> Eval {
     Ok(Some(Value::Null))
@@ -150,20 +150,20 @@ pub(super) fn unary(name: &str, a: &mut Arg, f: impl FnOnce(Value) -> Result<Val
     }
 }
 
-/// Applies a function of doubles; a decimal stays a decimal.
-pub(super) fn through_f64(v: &Value, f: impl FnOnce(f64) -> f64) -> Result<Value> {
-    let x = f(number::as_f64(v).unwrap_or(f64::NAN));
-    if !is_decimal(v) {
-        return Ok(Value::Double(x));
+/// Applies a function in the number's own kind: of decimals to a decimal, of doubles to the rest.
+pub(super) fn by_kind(v: &Value, f: fn(f64) -> f64, g: fn(Decimal128) -> Decimal128) -> Result<Value> {
+    Ok(match v {
+        Value::Decimal128(d) => Value::Decimal128(g(*d)),
+        v => Value::Double(f(number::as_f64(v).unwrap_or(f64::NAN))),
+    })
+}
+
+/// Whether the number is below (or, with `or_equal`, at) zero; exact for decimals too small for a double.
+fn below_zero(v: &Value, or_equal: bool) -> bool {
+    match v {
+        Value::Decimal128(d) => !d.is_nan() && (d.is_negative() && !d.is_zero() || or_equal && d.is_zero()),
+        v => number::as_f64(v).is_some_and(|x| x < 0.0 || or_equal && x == 0.0),
     }
-    let text = if x.is_nan() {
-        "NaN".to_string()
-    } else if x.is_infinite() {
-        if x > 0.0 { "Infinity".into() } else { "-Infinity".into() }
-    } else {
-        format!("{x:e}").replace('e', "E")
-    };
-    Ok(number::decimal_from_str(&text).map_or(Value::Double(x), Value::Decimal128))
 }
 
 pub fn abs(args: &mut [Arg]) -> Eval {
@@ -177,7 +177,7 @@ pub fn abs(args: &mut [Arg]) -> Eval {
 pub fn ceil(args: &mut [Arg]) -> Eval {
     unary("$ceil", &mut args[0], |v| match v {
         Value::Double(d) => Ok(Value::Double(d.ceil())),
-        Value::Decimal128(_) => Ok(round_decimal(&v, 0, Rounding::Ceiling)),
+        Value::Decimal128(_) => Ok(round_decimal(&v, 0, Rounding::Ceiling, true)),
         v => Ok(v),
     })
 }
@@ -185,39 +185,39 @@ pub fn ceil(args: &mut [Arg]) -> Eval {
 pub fn floor(args: &mut [Arg]) -> Eval {
     unary("$floor", &mut args[0], |v| match v {
         Value::Double(d) => Ok(Value::Double(d.floor())),
-        Value::Decimal128(_) => Ok(round_decimal(&v, 0, Rounding::Floor)),
+        Value::Decimal128(_) => Ok(round_decimal(&v, 0, Rounding::Floor, true)),
         v => Ok(v),
     })
 }
 
 pub fn exp(args: &mut [Arg]) -> Eval {
-    unary("$exp", &mut args[0], |v| through_f64(&v, f64::exp))
+    unary("$exp", &mut args[0], |v| by_kind(&v, f64::exp, Decimal128::exp))
 }
 
 pub fn sqrt(args: &mut [Arg]) -> Eval {
     unary("$sqrt", &mut args[0], |v| {
-        if number::as_f64(&v).unwrap_or(0.0) < 0.0 {
+        if below_zero(&v, false) {
             bail!(28714, "$sqrt's argument must be greater than or equal to 0");
         }
-        through_f64(&v, f64::sqrt)
+        by_kind(&v, f64::sqrt, Decimal128::square_root)
     })
 }
 
 pub fn ln(args: &mut [Arg]) -> Eval {
     unary("$ln", &mut args[0], |v| {
-        if number::as_f64(&v).unwrap_or(0.0) <= 0.0 {
+        if below_zero(&v, true) {
             bail!(28766, "$ln's argument must be a positive number, but is {}", text(&v));
         }
-        through_f64(&v, f64::ln)
+        by_kind(&v, f64::ln, Decimal128::ln)
     })
 }
 
 pub fn log10(args: &mut [Arg]) -> Eval {
     unary("$log10", &mut args[0], |v| {
-        if number::as_f64(&v).unwrap_or(0.0) <= 0.0 {
+        if below_zero(&v, true) {
             bail!(28761, "$log10's argument must be a positive number, but is {}", text(&v));
         }
-        through_f64(&v, f64::log10)
+        by_kind(&v, f64::log10, Decimal128::log10)
     })
 }
 
@@ -237,14 +237,18 @@ pub fn log(args: &mut [Arg]) -> Eval {
         bail!(28757, "$log's base must be numeric, not {}", b.type_name());
     }
     let (x, base) = (number::as_f64(a).unwrap_or(0.0), number::as_f64(b).unwrap_or(0.0));
-    if x <= 0.0 {
+    if below_zero(a, true) {
         bail!(28758, "$log's argument must be a positive number, but is {}", text(a));
     }
-    if base <= 0.0 || base == 1.0 {
+    if below_zero(b, true) || base == 1.0 {
         bail!(28759, "$log's base must be a positive number not equal to 1, but is {}", text(b));
     }
-    let carrier = if is_decimal(b) { b } else { a };
-    through_f64(carrier, |_| x.ln() / base.ln()).map(Some)
+    if (is_decimal(a) || is_decimal(b))
+        && let (Some(a), Some(b)) = (number::to_decimal(a), number::to_decimal(b))
+    {
+        return done(Value::Decimal128(a.ln().over(b.ln())));
+    }
+    done(Value::Double(x.ln() / base.ln()))
 }
 
 pub fn pow(args: &mut [Arg]) -> Eval {
@@ -263,26 +267,14 @@ pub fn pow(args: &mut [Arg]) -> Eval {
         bail!(28764, "$pow cannot take a base of 0 and a negative exponent");
     }
     if is_decimal(a) || is_decimal(b) {
-        return decimal_pow(a, b, x, y).map(Some);
+        let (Some(a), Some(b)) = (number::to_decimal(a), number::to_decimal(b)) else { return null() };
+        return done(Value::Decimal128(a.power(b)));
     }
     if let (Some(base), Some(exponent)) = (integer(a), integer(b)) {
         let narrow = matches!((a, b), (Value::Int32(_), Value::Int32(_)));
         return done(integer_pow(base, exponent, narrow).unwrap_or(Value::Double(x.powf(y))));
     }
     done(Value::Double(x.powf(y)))
-}
-
-fn decimal_pow(a: &Value, b: &Value, x: f64, y: f64) -> Result<Value> {
-    let carrier = number::to_decimal(a).map(Value::Decimal128).unwrap_or_else(|| a.clone());
-    // Small whole exponents are exact by repeated multiplication.
-    if let Some(n @ 0..=64) = number::to_i64_exact(b) {
-        let mut product = number::to_decimal(&Value::Int32(1)).map_or(Value::Int32(1), Value::Decimal128);
-        for _ in 0..n {
-            product = number::multiply(&product, &carrier).unwrap_or(Value::Null);
-        }
-        return Ok(product);
-    }
-    through_f64(&carrier, |_| x.powf(y))
 }
 
 fn integer(v: &Value) -> Option<i64> {
@@ -298,6 +290,7 @@ fn integer_pow(base: i64, exponent: i64, narrow: bool) -> Option<Value> {
     let wrap = |v: i64| if narrow { number::int_or_long(v) } else { Value::Int64(v) };
     match (base, exponent) {
         (1, _) => return Some(wrap(1)),
+        (0, 1..) => return Some(wrap(0)),
         (-1, n) => return Some(wrap(if n % 2 == 0 { 1 } else { -1 })),
         _ => {}
     }
@@ -312,14 +305,22 @@ pub(super) enum Rounding {
     Floor,
 }
 
-/// Rounds a decimal at `place` digits after the point (negative: before it), on its digits.
-pub(super) fn round_decimal(v: &Value, place: i64, mode: Rounding) -> Value {
+/// Rounds a decimal at `place` digits after the point (negative: before it). With fewer digits zeros are added; where
+/// they do not fit in 34 digits the result is NaN. `strict` also makes NaN of the infinities.
+pub(super) fn round_decimal(v: &Value, place: i64, mode: Rounding, strict: bool) -> Value {
     let Value::Decimal128(d) = v else { return v.clone() };
     let text = number::decimal_to_string(*d);
-    let Some((negative, digits, exponent)) = split_decimal(&text) else { return v.clone() };
+    let Some((negative, digits, exponent)) = split_decimal(&text) else {
+        return if strict { Value::Decimal128(Decimal128::NAN) } else { v.clone() };
+    };
     let drop = -(exponent + place);
     if drop <= 0 {
-        return v.clone();
+        let digits = digits.trim_start_matches('0').len() as i64 - drop;
+        let unit = number::decimal_from_str(&format!("1E{}", -place));
+        return match unit {
+            Some(unit) if digits <= 34 || d.is_zero() => Value::Decimal128(d.quantize(unit)),
+            _ => Value::Decimal128(Decimal128::NAN),
+        };
     }
     let rounded = round_digits(digits, drop as usize, negative, mode);
     let out = format!("{}{}E{}", if negative { "-" } else { "" }, rounded, -place);
@@ -390,7 +391,7 @@ fn round_or_trunc(name: &str, args: &mut [Arg], mode: Rounding) -> Eval {
     }
     match v {
         Value::Double(d) => done(Value::Double(round_double(d, place, mode))),
-        Value::Decimal128(_) => done(round_decimal(&v, place, mode)),
+        Value::Decimal128(_) => done(round_decimal(&v, place, mode, false)),
         Value::Int32(i) => done(number::int_or_long(round_integer(name, i as i64, place, mode)?)),
         Value::Int64(i) => done(Value::Int64(round_integer(name, i, place, mode)?)),
         v => done(v),
@@ -405,7 +406,7 @@ fn place_of(name: &str, p: &Value) -> Result<i64> {
     if d.is_finite() && d.trunc() != d {
         bail!(51082, "precision argument to  {name} must be a integral value");
     }
-    if d.is_finite() && !is_decimal(p) {
+    if is_decimal(p) && d.is_nan() || d.is_finite() && !is_decimal(p) {
         bail!(51082, "precision argument to  {name} must be a integral value");
     }
     bail!(31109, "Can't coerce out of range value {} to long", text(p))
@@ -418,8 +419,8 @@ fn round_double(d: f64, place: i64, mode: Rounding) -> f64 {
     if place == 0 {
         return if mode == Rounding::HalfEven { d.round_ties_even() } else { d.trunc() };
     }
-    // The shortest decimal text of the double is what people mean by it; its digits are rounded exactly.
-    let Some((negative, digits, exponent)) = split_decimal(&format!("{d:e}")) else { return d };
+    // The exact value of the double to 34 digits is what is rounded, not its shortest text.
+    let Some((negative, digits, exponent)) = split_decimal(&format!("{d:.33e}")) else { return d };
     let drop = -(exponent + place);
     if drop <= 0 {
         return d;
@@ -450,8 +451,13 @@ pub fn sigmoid(args: &mut [Arg]) -> Eval {
     if is_nullish(&args[0]) {
         return null();
     }
+    let one = number::to_decimal(&Value::Int32(1)).unwrap_or(Decimal128::ZERO);
     match args[0].take() {
-        Some(v) if v.is_number() => through_f64(&v, |x| 1.0 / (1.0 + (-x).exp())).map(Some),
+        Some(Value::Decimal128(d)) => done(Value::Decimal128(one.over(one.plus(d.negate().exp())))),
+        Some(v) if v.is_number() => {
+            let x = number::as_f64(&v).unwrap_or(f64::NAN);
+            done(Value::Double(1.0 / (1.0 + (-x).exp())))
+        }
         v => bail!(TYPE_MISMATCH, "$multiply only supports numeric types, not {}", type_name(&v)),
     }
 }

@@ -1,9 +1,9 @@
 //! Arrays.
 
+use super::comparison::order;
 use super::number::exact_i32;
-use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, parse, type_name};
-use crate::sort::SortSpec;
-use document::{Doc, DocBuf, Document, Error, Result, Value, bail, compare::compare_values};
+use super::{Arg, Eval, Expression, FieldPath, Node, Variables, Vars, is_nullish, parse, type_name};
+use document::{Doc, Document, Error, Result, Value, bail, compare::compare_values};
 use std::sync::Arc;
 
 fn null() -> Eval {
@@ -292,8 +292,11 @@ pub fn zip(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
 
 #[derive(Clone, Debug)]
 enum SortBy {
-    Whole { descending: bool },
-    Fields(SortSpec),
+    Whole {
+        descending: bool,
+    },
+    /// Paths and whether they descend.
+    Fields(Vec<(FieldPath, bool)>),
 }
 
 #[derive(Debug)]
@@ -318,19 +321,7 @@ impl Node for SortArray {
                 let o = compare_values(a, b);
                 if *descending { o.reverse() } else { o }
             }),
-            SortBy::Fields(spec) => {
-                let empty = DocBuf::new();
-                let mut keyed = Vec::with_capacity(items.len());
-                for v in items {
-                    let key = match &v {
-                        Value::Document(d) => spec.key(d.to_doc_buf().doc())?,
-                        _ => spec.key(empty.doc())?,
-                    };
-                    keyed.push((key, v));
-                }
-                keyed.sort_by(|a, b| a.0.cmp(&b.0));
-                items = keyed.into_iter().map(|(_, v)| v).collect();
-            }
+            SortBy::Fields(paths) => items.sort_by(|a, b| compare_by(paths, a, b)),
         }
         array(items)
     }
@@ -357,12 +348,7 @@ pub fn sort_array(_: &'static str, v: &Value, vars: &Variables) -> Result<Expres
 
 fn sort_by(v: &Value) -> Result<SortBy> {
     match v {
-        Value::Document(d) => match sort_pattern(d) {
-            Ok(spec) => Ok(SortBy::Fields(spec)),
-            Err(e) => {
-                Err(Error::new(2942505, format!("The sort pattern in $sortArray is invalid: {}", e.message)))
-            }
-        },
+        Value::Document(d) => sort_pattern(d).map(SortBy::Fields),
         v if v.is_number() => match exact_i32(v) {
             Some(1) => Ok(SortBy::Whole { descending: false }),
             Some(-1) => Ok(SortBy::Whole { descending: true }),
@@ -372,11 +358,26 @@ fn sort_by(v: &Value) -> Result<SortBy> {
     }
 }
 
-fn sort_pattern(d: &Document) -> Result<SortSpec> {
+fn sort_pattern(d: &Document) -> Result<Vec<(FieldPath, bool)>> {
     if d.is_empty() {
-        bail!(BAD_VALUE, "empty sort pattern");
+        bail!(2942505, "The sort pattern in $sortArray must have at least one field");
     }
-    SortSpec::parse(d.to_doc_buf().doc())
+    let one = |(path, v): (&str, &Value)| match exact_i32(v) {
+        Some(direction @ (1 | -1)) => Ok((FieldPath::parse_lenient(path), direction < 0)),
+        _ => bail!(2942505, "The sort direction in $sortArray must be either 1 or -1"),
+    };
+    d.iter().map(one).collect()
+}
+
+/// Arrays are compared as arrays here, unlike in `$sort`.
+fn compare_by(paths: &[(FieldPath, bool)], a: &Value, b: &Value) -> std::cmp::Ordering {
+    for (path, descending) in paths {
+        let order = order(&path.get_in_value(a), &path.get_in_value(b));
+        if order.is_ne() {
+            return if *descending { order.reverse() } else { order };
+        }
+    }
+    std::cmp::Ordering::Equal
 }
 
 /// `$firstN`, `$lastN`, `$minN`, `$maxN` of one array.

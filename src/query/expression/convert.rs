@@ -53,6 +53,7 @@ impl Convert {
                 }
                 let tag = type_tag(&v)?;
                 let subtype = match sub {
+                    _ if tag != 0x05 => 0,
                     s if is_nullish(&s) => 0,
                     Some(s) => check_subtype(&s)?,
                     None => 0,
@@ -149,7 +150,6 @@ impl Node for Convert {
             base: self.option(&self.base, root, vars)?,
             byte_order: self.option(&self.byte_order, root, vars)?,
         };
-        options.check()?;
         if is_nullish(&input) {
             return match &self.on_null {
                 Some(e) => e.eval(root, vars),
@@ -345,7 +345,8 @@ fn truncated(v: &Value) -> Result<i64> {
         }
         Value::Double(_) => None,
         v => number::to_i64_exact(v).or_else(|| {
-            let whole = super::arithmetic::round_decimal(v, 0, super::arithmetic::Rounding::TowardZero);
+            let whole =
+                super::arithmetic::round_decimal(v, 0, super::arithmetic::Rounding::TowardZero, false);
             number::to_i64_exact(&whole)
         }),
     };
@@ -479,7 +480,10 @@ fn to_string(v: Value, options: &Options) -> Result<Value> {
         Value::Decimal128(d) => decimal_text(*d),
         Value::ObjectId(o) => o.hex(),
         Value::DateTime(ms) => date_format::iso(*ms),
-        Value::Binary(b) => return binary_to_string(b, options),
+        Value::Binary(b) => {
+            options.check()?;
+            return binary_to_string(b, options);
+        }
         _ => return Err(unsupported(&v, 0x02)),
     }))
 }
@@ -494,7 +498,7 @@ fn integer_text(v: &Value, options: &Options) -> String {
     }
 }
 
-/// A double as `%.17g` shortens it: the fewest digits that read back the same, with an exponent outside 1e-5..1e16.
+/// A double as `%.17g` shortens it: the fewest digits that read back the same, with an exponent outside 1e-4..1e16.
 pub fn double_text(d: f64) -> String {
     if d.is_nan() {
         return "NaN".into();
@@ -505,7 +509,7 @@ pub fn double_text(d: f64) -> String {
     let text = format!("{d:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let e: i32 = exponent.parse().unwrap_or(0);
-    if (-5..16).contains(&e) {
+    if (-4..16).contains(&e) {
         return d.to_string();
     }
     format!("{mantissa}e{}{:02}", if e < 0 { '-' } else { '+' }, e.abs())
@@ -577,6 +581,9 @@ fn binary_to_string(b: &Binary, options: &Options) -> Result<Value> {
 
 fn to_binary(v: Value, subtype: u8, options: &Options, uuid: bool) -> Result<Value> {
     let binary = |bytes: Vec<u8>| Ok(Value::Binary(Binary { subtype, bytes }));
+    if matches!(v, Value::String(_) | Value::Int32(_) | Value::Int64(_) | Value::Double(_)) {
+        options.check()?;
+    }
     match &v {
         Value::Binary(b) if b.subtype == subtype => Ok(v),
         Value::Binary(_) => Err(failure(
@@ -644,9 +651,6 @@ pub fn convert(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
 }
 
 fn named_goal(d: &Document, vars: &Variables) -> Result<Goal> {
-    if let Some(bad) = d.keys().find(|k| !["type", "subtype"].contains(k)) {
-        bail!(FAILED_TO_PARSE, "$convert found an unknown argument in 'to': {bad}");
-    }
     let Some(kind) = d.get("type") else { bail!(FAILED_TO_PARSE, "Missing 'type' parameter to $convert") };
     let subtype = d.get("subtype").map(|v| parse::expression(v, vars)).transpose()?;
     Ok(Goal::Computed(parse::expression(kind, vars)?, subtype))

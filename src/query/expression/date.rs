@@ -706,6 +706,12 @@ impl Node for Trunc {
             return null();
         }
         let Some(unit) = unit("$dateTrunc", &self.unit, root, vars)? else { return null() };
+        if unit != Unit::Week
+            && let Some(e) = &self.week
+            && is_nullish(&e.eval(root, vars)?)
+        {
+            return null();
+        }
         let week = match unit {
             Unit::Week => match start_of_week("$dateTrunc", &self.week, root, vars)? {
                 None => return null(),
@@ -715,7 +721,7 @@ impl Node for Trunc {
         };
         let Some(zone) = zone(&self.timezone, root, vars)? else { return null() };
         let Some(ms) = date.as_ref().and_then(moment) else {
-            bail!(5439012, "$dateTrunc requires 'date' to be a date, but got {}", type_name(&date));
+            bail!(5166307, "$dateTrunc requires 'date' to be a date, but got {}", type_name(&date));
         };
         let Some(size) = bin.as_ref().and_then(document::number::to_i64_exact) else {
             bail!(

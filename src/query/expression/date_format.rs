@@ -112,13 +112,13 @@ pub const UTC: Zone = Zone::Fixed(0);
 impl Zone {
     /// `UTC`, `GMT`, `+hh`, `+hhmm`, `+hh:mm`, or a name of the time zone database.
     pub fn parse(text: &str) -> Result<Zone> {
-        if matches!(text, "UTC" | "GMT" | "Z" | "utc" | "gmt") {
+        if matches!(text, "UTC" | "GMT" | "Z") {
             return Ok(UTC);
         }
         if let Some(offset) = parse_offset(text) {
             return Ok(Zone::Fixed(offset));
         }
-        match chrono_tz::Tz::from_str_insensitive(text) {
+        match text.parse::<chrono_tz::Tz>() {
             Ok(tz) => Ok(Zone::Named(tz)),
             Err(_) => bail!(40485, "unrecognized time zone identifier: \"{text}\""),
         }
@@ -196,6 +196,11 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
+
+/// The English name of a month, 1 to 12.
+pub fn month_name(month: i64) -> &'static str {
+    MONTHS[(month - 1).clamp(0, 11) as usize]
+}
 
 /// Checks the specifiers of a format for writing (`$dateToString`) or reading (`$dateFromString`).
 pub fn check_format(format: &str, reading: bool) -> Result<()> {
@@ -300,7 +305,7 @@ impl<'a> Cursor<'a> {
         found
     }
     fn spaces(&mut self) {
-        while self.eat(' ') {}
+        while self.eat(' ') || self.eat('\t') {}
     }
     fn word(&mut self) -> &'a str {
         let n = self.rest().bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -368,7 +373,7 @@ impl Read {
         }
         let days = match (self.iso, self.year, self.day_of_year) {
             ((Some(y), w, d), ..) => days_from_iso(y, w.unwrap_or(1), d.unwrap_or(1)),
-            (_, Some(y), Some(n)) => days_from_civil(y, 1, 1) + n - 1,
+            (_, Some(y), Some(n)) => days_from_civil(y, 1, 1) + n,
             (_, Some(y), None) => {
                 let (m, d) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
                 if !(1..=12).contains(&m) || !(1..=days_in_month(y, m)).contains(&d) {
@@ -402,11 +407,11 @@ pub fn parse(text: &str, zone: Option<Zone>) -> Result<i64> {
 }
 
 fn read_free(text: &str) -> Option<Read> {
-    let text = text.trim();
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     let mut c = Cursor { text, at: 0 };
     let mut read = Read::default();
     read_date(&mut c, &mut read)?;
-    if c.eat('T') || c.eat('t') || c.rest().starts_with(' ') {
+    if c.eat('T') || c.eat('t') || c.rest().starts_with([' ', '\t']) {
         c.spaces();
         if c.rest().starts_with(|x: char| x.is_ascii_digit()) {
             read_time(&mut c, &mut read)?;
@@ -585,12 +590,12 @@ fn read_with(format: &str, text: &str) -> Option<Read> {
     c.rest().is_empty().then_some(read)
 }
 
-/// A date of a date, a timestamp or an ObjectId.
+/// A date of a date, a timestamp or an ObjectId (whose seconds are signed).
 pub fn moment(v: &Value) -> Option<i64> {
     match v {
         Value::DateTime(ms) => Some(*ms),
         Value::Timestamp(t) => Some(t.secs as i64 * SECOND),
-        Value::ObjectId(o) => Some(o.seconds() as i64 * SECOND),
+        Value::ObjectId(o) => Some(o.seconds() as i32 as i64 * SECOND),
         _ => None,
     }
 }

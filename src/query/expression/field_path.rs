@@ -31,6 +31,10 @@ impl FieldPath {
         }
         Ok(FieldPath(parts))
     }
+    /// Splits at dots and refuses nothing, for the places where any name may be asked for.
+    pub fn parse_lenient(path: &str) -> FieldPath {
+        FieldPath(path.split('.').map(Into::into).collect())
+    }
     pub fn empty() -> FieldPath {
         FieldPath(Vec::new())
     }
@@ -85,10 +89,10 @@ fn in_doc(doc: Doc<'_>, name: &str, rest: &[Box<str>]) -> Option<Value> {
     }
 }
 
+/// Only documents of an array are gone into, not arrays in it.
 fn in_array(items: Doc<'_>, name: &str, rest: &[Box<str>]) -> Value {
     let found = items.iter().filter_map(|e| match e.value() {
         ValueRef::Document(inner) => in_doc(inner, name, rest),
-        ValueRef::Array(inner) => Some(in_array(inner, name, rest)),
         _ => None,
     });
     Value::Array(found.collect())
@@ -105,7 +109,7 @@ fn in_value(v: &Value, path: &[Box<str>]) -> Option<Value> {
 
 fn nested(v: &Value, path: &[Box<str>]) -> Option<Value> {
     match v {
-        Value::Document(_) | Value::Array(_) => in_value(v, path),
+        Value::Document(_) => in_value(v, path),
         _ => None,
     }
 }

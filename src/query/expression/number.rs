@@ -7,6 +7,25 @@ pub fn decimal_text(d: Decimal128) -> String {
     number::decimal_to_string(d)
 }
 
+/// A double as a decimal of up to 34 digits: its exact value, as far as that goes.
+pub fn exact_decimal(d: f64) -> Option<Decimal128> {
+    if !d.is_finite() {
+        return number::to_decimal(&Value::Double(d));
+    }
+    let text = format!("{d:.33e}");
+    let (mantissa, exponent) = text.split_once('e')?;
+    let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
+    number::decimal_from_str(&format!("{mantissa}E{exponent}")).map(shorten)
+}
+
+/// `5E0` and `1.5E2` rather written with exponent zero, as far as no zeros are added after the point.
+fn shorten(d: Decimal128) -> Decimal128 {
+    let one = number::to_decimal(&Value::Int32(1)).unwrap_or(d);
+    let whole = d.quantize(one);
+    let same = number::compare(document::ValueRef::Decimal128(whole), document::ValueRef::Decimal128(d));
+    if same.is_some_and(|o| o.is_eq()) && !whole.is_nan() { whole } else { d }
+}
+
 /// The number as an int32 when its value is exactly one, whatever its type.
 pub fn exact_i32(v: &Value) -> Option<i32> {
     number::to_i64_exact(v).and_then(|i| i32::try_from(i).ok())
@@ -115,7 +134,11 @@ impl Sum {
         }
     }
     fn decimal(&self) -> Value {
-        let rest = number::to_decimal(&self.non_decimal()).map(Value::Decimal128);
+        let rest = match self.non_decimal() {
+            Value::Double(d) => exact_decimal(d),
+            v => number::to_decimal(&v),
+        };
+        let rest = rest.map(Value::Decimal128);
         match (&self.decimals, rest) {
             (Some(a), Some(b)) => number::add(a, &b).unwrap_or(Value::Null),
             (None, Some(b)) => b,

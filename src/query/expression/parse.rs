@@ -32,6 +32,17 @@ fn fold_array(items: Vec<Expression>) -> Expression {
     Expression::Array(items)
 }
 
+fn fold_object(fields: Vec<(String, Expression)>) -> Expression {
+    if fields.iter().any(|(_, e)| e.as_constant().is_none()) {
+        return Expression::Object(fields);
+    }
+    let constant = |(name, e): (String, Expression)| match e {
+        Expression::Constant(v) => (name, v),
+        _ => (name, Value::Null),
+    };
+    Expression::Constant(Value::Document(fields.into_iter().map(constant).collect()))
+}
+
 fn path_or_variable(s: &str, vars: &Variables) -> Result<Expression> {
     let path = &s[1..];
     let Some(variable) = path.strip_prefix('$') else {
@@ -69,10 +80,7 @@ fn path_or_variable(s: &str, vars: &Variables) -> Result<Expression> {
 /// user start with a lower-case letter; only `CURRENT` may be rebound among the built-in ones.
 pub fn check_variable_name(name: &str, binding: bool) -> Result<()> {
     let Some(first) = name.bytes().next() else {
-        if binding {
-            bail!(16866, "empty variable names are not allowed");
-        }
-        bail!(16869, "empty variable names are not allowed");
+        bail!(FAILED_TO_PARSE, "empty variable names are not allowed");
     };
     if binding && name == "CURRENT" {
         return Ok(());
@@ -124,7 +132,7 @@ pub fn object(d: &Document, vars: &Variables) -> Result<Expression> {
         }
         fields.push((name.to_string(), expression(v, vars)?));
     }
-    Ok(Expression::Object(fields))
+    Ok(fold_object(fields))
 }
 
 /// `{<name>: <argument>}` with a name that starts with `$`.

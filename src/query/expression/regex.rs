@@ -149,40 +149,6 @@ fn find_all(name: &str, regex: &Regex, text: &str) -> Eval {
     Ok(Some(Value::Array(out)))
 }
 
-/// The parts of `s` between matches.
-pub fn split(s: &str, pattern: &str, options: &str) -> Eval {
-    let regex = compile("$split", pattern, options)?;
-    let (mut out, mut at) = (Vec::new(), 0);
-    for found in regex.find_iter(s.as_bytes()) {
-        let m = matched("$split", found)?;
-        if m.end() == m.start() {
-            continue;
-        }
-        out.push(Value::from(s.get(at..m.start()).unwrap_or("")));
-        at = m.end();
-    }
-    out.push(Value::from(s.get(at..).unwrap_or("")));
-    Ok(Some(Value::Array(out)))
-}
-
-/// Replaces the first match or all of them with literal text.
-pub fn replace(s: &str, pattern: &str, options: &str, by: &str, all: bool) -> Eval {
-    let name = if all { "$replaceAll" } else { "$replaceOne" };
-    let regex = compile(name, pattern, options)?;
-    let (mut out, mut at) = (String::new(), 0);
-    for found in regex.find_iter(s.as_bytes()) {
-        let m = matched(name, found)?;
-        out.push_str(s.get(at..m.start()).unwrap_or(""));
-        out.push_str(by);
-        at = m.end();
-        if !all {
-            break;
-        }
-    }
-    out.push_str(s.get(at..).unwrap_or(""));
-    Ok(Some(Value::String(out)))
-}
-
 pub fn search(name: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
     let Value::Document(d) = v else {
         bail!(51103, "{name} expects an object of named arguments but found: {}", v.type_name());

@@ -43,12 +43,56 @@ pub fn coerce(v: &Arg) -> Result<String> {
         Some(Value::String(s) | Value::Symbol(s) | Value::JavaScript(s)) => s.clone(),
         Some(Value::Int32(i)) => i.to_string(),
         Some(Value::Int64(i)) => i.to_string(),
-        Some(Value::Double(d)) => super::convert::double_text(*d),
+        Some(Value::Double(d)) => six_digits(*d),
         Some(Value::Decimal128(d)) => number::decimal_text(*d),
         Some(Value::DateTime(ms)) => super::date_format::iso(*ms),
-        Some(Value::Timestamp(t)) => format!("Timestamp({}, {})", t.secs, t.inc),
+        Some(Value::Timestamp(t)) => timestamp_text(t.secs, t.inc),
         v => bail!(16007, "can't convert from BSON type {} to String", type_name(v)),
     })
+}
+
+/// A double as `%g` prints it: six significant digits.
+fn six_digits(d: f64) -> String {
+    if d.is_nan() {
+        return "nan".into();
+    }
+    if d.is_infinite() {
+        return if d > 0.0 { "inf".into() } else { "-inf".into() };
+    }
+    if d == 0.0 {
+        return if d.is_sign_negative() { "-0".into() } else { "0".into() };
+    }
+    let text = format!("{d:.5e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let e: i32 = exponent.parse().unwrap_or(0);
+    let trimmed = |s: &str| match s.contains('.') {
+        true => s.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => s.to_string(),
+    };
+    if (-4..6).contains(&e) {
+        return trimmed(&format!("{d:.*}", (5 - e).max(0) as usize));
+    }
+    format!("{}e{}{:02}", trimmed(mantissa), if e < 0 { '-' } else { '+' }, e.abs())
+}
+
+/// `Jan  1 00:00:00:1`: month, day, time and increment.
+fn timestamp_text(secs: u32, inc: u32) -> String {
+    let c = super::date_format::Civil::from_ms(secs as i64 * 1000);
+    let month = super::date_format::month_name(c.month);
+    format!("{} {:>2} {:02}:{:02}:{:02}:{inc}", &month[..3], c.day, c.hour, c.minute, c.second)
+}
+
+/// A number as a long: doubles truncated, decimals rounded half to even and saturated at the least.
+fn coerce_long(v: &Value) -> Result<i64> {
+    match v {
+        Value::Double(d) if !(-9.223372036854775808e18..9.223372036854775808e18).contains(d) => {
+            bail!(31109, "Can't coerce out of range value {} to long", parse::show(v))
+        }
+        Value::Decimal128(d) => {
+            Ok(document::number::to_i64_exact(&Value::Decimal128(d.round())).unwrap_or(i64::MIN))
+        }
+        v => Ok(document::number::to_i64_saturating(v).unwrap_or(0)),
+    }
 }
 
 pub fn to_lower(args: &mut [Arg]) -> Eval {
@@ -77,15 +121,15 @@ pub fn str_len_cp(args: &mut [Arg]) -> Eval {
 
 pub fn substr_bytes(args: &mut [Arg]) -> Eval {
     let s = coerce(&args[0])?;
-    let number = |v: &Arg| v.as_ref().filter(|v| v.is_number()).and_then(document::number::to_i64_saturating);
-    let Some(start) = number(&args[1]) else {
+    let number = |v: &Arg| v.as_ref().filter(|v| v.is_number()).map(coerce_long).transpose();
+    let Some(start) = number(&args[1])? else {
         bail!(
             16034,
             "$substrBytes:  starting index must be a numeric type (is BSON type {})",
             type_name(&args[1])
         );
     };
-    let Some(length) = number(&args[2]) else {
+    let Some(length) = number(&args[2])? else {
         bail!(16035, "$substrBytes:  length must be a numeric type (is BSON type {})", type_name(&args[2]));
     };
     if start < 0 {
@@ -143,9 +187,6 @@ pub fn split(args: &mut [Arg]) -> Eval {
             type_name(&args[0])
         );
     };
-    if let Some(Value::Regex(r)) = &args[1] {
-        return super::regex::split(s, &r.pattern, &r.options);
-    }
     let Some(Value::String(separator)) = &args[1] else {
         bail!(
             10503900,
@@ -306,7 +347,7 @@ impl Node for Replace {
         if !is_string(&input) && !is_nullish(&input) {
             bail!(10503904, "{} requires that 'input' be a string, found: {}", self.name, show(&input));
         }
-        if !is_string(&find) && !is_nullish(&find) && !matches!(find, Some(Value::Regex(_))) {
+        if !is_string(&find) && !is_nullish(&find) {
             bail!(10503901, "{} requires that 'find' be a string, found: {}", self.name, show(&find));
         }
         if !is_string(&replacement) && !is_nullish(&replacement) {
@@ -325,9 +366,6 @@ impl Node for Replace {
                     bail!(16493, "Tried to create string longer than 16MB");
                 }
                 string(out)
-            }
-            (Some(Value::String(s)), Some(Value::Regex(f)), Some(Value::String(r))) => {
-                super::regex::replace(s, &f.pattern, &f.options, r, all)
             }
             _ => null(),
         }

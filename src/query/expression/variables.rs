@@ -27,6 +27,8 @@ pub struct Variables {
     names: Vec<String>,
     /// A `$let` may rebind `CURRENT`; then this is the position of the newest binding.
     pub(super) in_redact: bool,
+    /// The node keeps no cluster time: `$$CLUSTER_TIME` is refused when parsing.
+    no_cluster_time: bool,
 }
 
 impl Variables {
@@ -36,7 +38,7 @@ impl Variables {
     }
     /// Names given by the command's `let`, in the order their values are given to [`Vars::with_values`].
     pub fn with_names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Variables {
-        Variables { names: names.into_iter().map(Into::into).collect(), in_redact: false }
+        Variables { names: names.into_iter().map(Into::into).collect(), ..Variables::default() }
     }
     /// This scope with `name` added on top.
     pub fn bind(&self, name: &str) -> Variables {
@@ -46,7 +48,7 @@ impl Variables {
     }
     /// The scope of a `$redact` expression, which knows `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
     pub fn for_redact(&self) -> Variables {
-        Variables { names: self.names.clone(), in_redact: true }
+        Variables { in_redact: true, ..self.clone() }
     }
     pub fn len(&self) -> usize {
         self.names.len()
@@ -63,6 +65,9 @@ impl Variables {
         }
         Ok(match name {
             "NOW" => Slot::Now,
+            "CLUSTER_TIME" if self.no_cluster_time => {
+                bail!(10071200, "Builtin variable '$$CLUSTER_TIME' is not available")
+            }
             "CLUSTER_TIME" => Slot::ClusterTime,
             "REMOVE" => Slot::Remove,
             "KEEP" if self.in_redact => Slot::Keep,
@@ -147,14 +152,15 @@ impl Vars {
 
 impl From<&crate::ParseContext> for Variables {
     fn from(ctx: &crate::ParseContext) -> Variables {
-        Variables::with_names(ctx.variables.keys())
+        let no_cluster_time = ctx.cluster_time == Timestamp::default();
+        Variables { no_cluster_time, ..Variables::with_names(ctx.variables.keys()) }
     }
 }
 impl From<&crate::ParseContext> for Vars {
     fn from(ctx: &crate::ParseContext) -> Vars {
         let values = ctx.variables.iter().map(|(_, v)| v.clone());
         let mut vars = Vars::with_values(ctx.now_ms, values);
-        vars.cluster_time = Some(ctx.cluster_time);
+        vars.cluster_time = Some(ctx.cluster_time).filter(|t| *t != Timestamp::default());
         vars.seed = ctx.seed;
         vars
     }

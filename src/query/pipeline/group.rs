@@ -105,12 +105,22 @@ impl Running {
                     state.merge(partial.to_value())?;
                 }
             } else {
-                state.add(parsed.eval(d, &mut self.vars)?)?;
+                state.add(parsed.eval(d, &mut self.vars).map_err(as_grouping)?)?;
             }
             self.bytes = (self.bytes + state.memory()).saturating_sub(before);
         }
         Ok(())
     }
+}
+
+/// The server evaluates the arguments of accumulators in another engine, whose errors have other codes.
+fn as_grouping(mut e: document::Error) -> document::Error {
+    e.code = match (e.code, e.message.as_str()) {
+        (2, "can't $divide by zero") => 4848401,
+        (16610, "can't $mod by zero") => 4848403,
+        (code, _) => code,
+    };
+    e
 }
 
 impl Stage for Running {

@@ -1,0 +1,148 @@
+//! Raising versions without moving anything: so that whoever acts on an older one is refused.
+
+use super::next_major;
+use crate::chunk::Chunk;
+use crate::config::catalog::Sharded;
+use crate::config::{COLLECTIONS, ConfigServer, argument, put, require_majority, required, required_doc};
+use document::{Document, Result, Timestamp, Value, bail, doc, err};
+use node::{BatchWrite, Operation, Request};
+use protocol::version::ShardVersion;
+
+impl ConfigServer {
+    /// `{_configsvrEnsureChunkVersionIsGreaterThan: 1, minKey, maxKey, version, nss?, collectionUUID?}`: afterwards no
+    /// chunk with these bounds has that version or an older one, so a commit still under way for it fails.
+    ///
+    /// # Errors
+    /// A request without version or bounds. A chunk or collection that is gone needs nothing.
+    pub async fn ensure_chunk_version(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrEnsureChunkVersionIsGreaterThan")?;
+        self.ensure().await?;
+        let body = request.body.to_document();
+        let version = ShardVersion::from_document(required_doc(&body, "version")?)
+            .ok_or_else(|| err!(FAILED_TO_PARSE, "'version' is no chunk version"))?;
+        let (min, max) = (required_doc(&body, "minKey")?, required_doc(&body, "maxKey")?);
+        let uuid = body.get("collectionUUID").and_then(Value::as_uuid);
+        let ns = body.get_str("nss").map(str::to_string).or_else(|| {
+            let mut all = self.catalog().collections().into_iter();
+            all.find(|c| c.info.epoch == version.epoch || Some(c.info.uuid) == uuid).map(|c| c.info.ns)
+        });
+        let Some(ns) = ns else { return Ok(Document::new()) };
+        let _lock = self.lock_chunks(&ns).await;
+        let Some(collection) = self.catalog().find_collection(&ns)? else { return Ok(Document::new()) };
+        if collection.info.epoch != version.epoch || uuid.is_some_and(|u| u != collection.info.uuid) {
+            return Ok(Document::new());
+        }
+        let (Ok(min_key), Ok(max_key)) = (collection.key.encode_bound(min), collection.key.encode_bound(max))
+        else {
+            bail!(BAD_VALUE, "minKey and maxKey must be full shard keys of {ns}")
+        };
+        // A range within a chunk counts as that chunk: the commit would have split it.
+        let found = self.catalog().chunk_at(&collection, min)?;
+        let Some(chunk) = found.filter(|c| c.min_key <= min_key && max_key <= c.max_key) else {
+            return Ok(Document::new());
+        };
+        if chunk.version <= version.placement {
+            let next = next_major(self.catalog().collection_placement(collection.info.uuid))?;
+            self.commit(&[self.put_chunk(&collection, &Chunk { version: next, ..chunk })]).await?;
+        }
+        Ok(Document::new())
+    }
+
+    /// `{_configsvrClearJumboFlag: ns, epoch, minKey, maxKey}`.
+    ///
+    /// # Errors
+    /// StaleEpoch (150), IncompatibleShardingMetadata (105) when there is no such chunk.
+    pub async fn clear_jumbo_flag(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrClearJumboFlag")?;
+        self.ensure().await?;
+        let body = request.body.to_document();
+        let ns = argument(&request)?;
+        let epoch = required(&body, "epoch", Value::as_object_id)?;
+        let (min, max) = (required_doc(&body, "minKey")?, required_doc(&body, "maxKey")?);
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.of_generation(ns, Some(epoch), None)?;
+        let (min_key, max_key) = (collection.key.encode_bound(min)?, collection.key.encode_bound(max)?);
+        let found = self.catalog().chunk_at(&collection, min)?;
+        let Some(chunk) = found.filter(|c| c.min_key == min_key && c.max_key == max_key) else {
+            bail!(INCOMPATIBLE_SHARDING_METADATA, "Unable to find chunk with the given bounds in {ns}")
+        };
+        if chunk.jumbo {
+            let version = next_major(self.catalog().collection_placement(collection.info.uuid))?;
+            self.commit(&[self.put_chunk(&collection, &Chunk { version, jumbo: false, ..chunk })]).await?;
+        }
+        Ok(Document::new())
+    }
+
+    /// `clearJumboFlag` of a user: `find` or `bounds` name the chunk.
+    pub async fn clear_jumbo_flag_of(&self, ns: &str, chunk: &Chunk) -> Result<()> {
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.catalog().sharded(ns)?;
+        let found = self.catalog().chunk_at(&collection, &chunk.min)?;
+        if let Some(found) = found.filter(|c| c.jumbo && c.min_key == chunk.min_key) {
+            let version = next_major(self.catalog().collection_placement(collection.info.uuid))?;
+            self.commit(&[self.put_chunk(&collection, &Chunk { version, jumbo: false, ..found })]).await?;
+        }
+        Ok(())
+    }
+
+    /// Marks a chunk that cannot be moved, so that the balancer passes it by. The version stays: routing is the same.
+    pub async fn mark_jumbo(&self, ns: &str, min: &Document) -> Result<()> {
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.catalog().sharded(ns)?;
+        let min_key = collection.key.encode_bound(min)?;
+        let found = self.catalog().chunk_at(&collection, min)?;
+        match found.filter(|c| !c.jumbo && c.min_key == min_key) {
+            Some(chunk) => self.commit(&[self.put_chunk(&collection, &Chunk { jumbo: true, ..chunk })]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// `{_configsvrSetAllowMigrations: ns, allowMigrations, collectionUUID?}`: the flag, and a raised version for one chunk
+    /// of each shard so that shards refresh.
+    ///
+    /// # Errors
+    /// NamespaceNotSharded (118), ConflictingOperationInProgress (117) for another incarnation.
+    pub async fn set_allow_migrations(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrSetAllowMigrations")?;
+        self.ensure().await?;
+        let body = request.body.to_document();
+        let ns = argument(&request)?;
+        let allow = required(&body, "allowMigrations", Value::as_bool)?;
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.catalog().sharded(ns)?;
+        if body.get("collectionUUID").and_then(Value::as_uuid).is_some_and(|u| u != collection.info.uuid) {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "Collection {ns} was dropped and created anew");
+        }
+        if collection.info.allow_migrations == allow {
+            return Ok(Document::new());
+        }
+        let mut entry = collection.document.clone();
+        entry.remove("allowMigrations");
+        if !allow {
+            entry.push("allowMigrations", false);
+        }
+        let mut writes = vec![put(COLLECTIONS, entry)];
+        writes.extend(self.bump_every_owner(&collection)?);
+        self.commit(&writes).await?;
+        Ok(Document::new())
+    }
+
+    /// One chunk of each owner with a new major version.
+    pub(crate) fn bump_every_owner(&self, collection: &Sharded) -> Result<Vec<BatchWrite>> {
+        let uuid = collection.info.uuid;
+        let mut version: Timestamp = self.catalog().collection_placement(uuid);
+        let mut writes = Vec::new();
+        for shard in self.catalog().shards() {
+            if let Some(chunk) = self.catalog().newest_chunk_of(collection, &shard.name)? {
+                version = next_major(version)?;
+                writes.push(self.put_chunk(collection, &Chunk { version, ..chunk }));
+            }
+        }
+        Ok(writes)
+    }
+
+    /// What a shard's version is in the catalog, for answers of DDL commands.
+    pub fn collection_version_document(&self, collection: &Sharded) -> Document {
+        doc! { "collectionVersion": collection.version(self.catalog().collection_placement(collection.info.uuid)).to_document() }
+    }
+}

@@ -1,0 +1,190 @@
+//! `_configsvrCommitChunksMerge` and `_configsvrCommitMergeAllChunksOnShard`: adjacent chunks of one shard become one.
+
+use super::next_minor;
+use crate::chunk::{Chunk, ShardId};
+use crate::config::catalog::Sharded;
+use crate::config::{
+    CHUNKS, ConfigServer, argument, delete, require_majority, required_doc, required_str, shown,
+};
+use document::{Document, Result, Timestamp, Value, bail, doc};
+use node::{Operation, Request};
+
+/// How long a chunk must have been on its shard before it is merged without being named, in seconds: its history
+/// would be lost to reads in the past.
+const SETTLED_SECS: u32 = 300;
+
+impl ConfigServer {
+    /// `{_configsvrCommitChunksMerge: ns, shard, collUUID: {uuid}, chunkRange: {min, max}, epoch?, timestamp?}` answers
+    /// `{shardVersion}`.
+    ///
+    /// # Errors
+    /// StaleEpoch (150), InvalidUUID (207), IllegalOperation (20) when the range is not made of several whole chunks of
+    /// this shard.
+    pub async fn commit_chunks_merge(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrCommitChunksMerge")?;
+        self.ensure().await?;
+        let body = request.body.to_document();
+        let ns = argument(&request)?;
+        let shard = required_str(&body, "shard")?;
+        let range = required_doc(&body, "chunkRange")?;
+        let (min, max) = (required_doc(range, "min")?, required_doc(range, "max")?);
+        let _lock = self.lock_chunks(ns).await;
+        let epoch = body.get("epoch").and_then(Value::as_object_id);
+        let collection =
+            self.of_generation(ns, epoch, body.get("timestamp").and_then(Value::as_timestamp))?;
+        let uuid = body.get_document("collUUID").and_then(|d| d.get("uuid")).and_then(Value::as_uuid);
+        if uuid.is_some_and(|u| u != collection.info.uuid) {
+            bail!(INVALID_UUID, "UUID of collection {ns} does not match the one of the merge request");
+        }
+        let found = self.chunks_between(&collection, shard, min, max)?;
+        if let [_, _, ..] = found.as_slice() {
+            self.merge(ns, &collection, &found).await?;
+        }
+        Ok(
+            doc! { "shardVersion": collection.version(self.catalog().shard_placement(collection.info.uuid, shard)).to_document() },
+        )
+    }
+
+    /// The chunks that fill `min..max`, all of `shard`. A single chunk with exactly these bounds is the outcome of a
+    /// merge whose answer was lost.
+    fn chunks_between(
+        &self,
+        collection: &Sharded,
+        shard: &str,
+        min: &Document,
+        max: &Document,
+    ) -> Result<Vec<Chunk>> {
+        let ns = &collection.info.ns;
+        let max_key = collection.key.encode_bound(max)?;
+        let mut found: Vec<Chunk> = Vec::new();
+        let mut lower = min.clone();
+        let mut lower_key = collection.key.encode_bound(min)?;
+        while lower_key < max_key {
+            let chunk = self.catalog().chunk_at(collection, &lower)?.filter(|c| c.min_key == lower_key);
+            let Some(chunk) = chunk.filter(|c| c.max_key <= max_key) else {
+                bail!(
+                    ILLEGAL_OPERATION,
+                    "could not merge chunks, collection {ns} range starting at {} and ending at {} does not consist of whole chunks",
+                    shown(min),
+                    shown(max)
+                )
+            };
+            if *chunk.shard != *shard {
+                bail!(
+                    ILLEGAL_OPERATION,
+                    "could not merge chunks, collection {ns} range starting at {} and ending at {} is not all on shard {shard}",
+                    shown(min),
+                    shown(max)
+                );
+            }
+            (lower, lower_key) = (chunk.max.clone(), chunk.max_key.clone());
+            found.push(chunk);
+        }
+        Ok(found)
+    }
+
+    async fn merge(&self, ns: &str, collection: &Sharded, chunks: &[Chunk]) -> Result<()> {
+        let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(()) };
+        let before = self.catalog().collection_placement(collection.info.uuid);
+        // Reads in the past are answered by owners since the youngest of the merged chunks came.
+        let since = chunks.iter().filter_map(|c| c.history.first()).map(|(t, _)| *t).max();
+        let history: Vec<(Timestamp, ShardId)> =
+            since.map(|t| (t, first.shard.clone())).into_iter().collect();
+        let merged = Chunk {
+            max: last.max.clone(),
+            max_key: last.max_key.clone(),
+            version: next_minor(before)?,
+            jumbo: false,
+            history,
+            ..first.clone()
+        };
+        let mut writes: Vec<_> = chunks[1..].iter().map(|c| delete(CHUNKS, Value::ObjectId(c.id))).collect();
+        writes.push(self.put_chunk(collection, &merged));
+        self.commit(&writes).await?;
+        let shown: Vec<Document> = chunks
+            .iter()
+            .map(|c| doc! { "min": c.min.clone(), "max": c.max.clone(), "lastmod": c.version })
+            .collect();
+        let details = doc! {
+            "merged": shown, "prevShardVersion": before, "mergedVersion": merged.version, "owningShard": &*merged.shard,
+        };
+        self.log_change("merge", ns, details).await;
+        Ok(())
+    }
+
+    /// `{_configsvrCommitMergeAllChunksOnShard: ns, shard, maxNumberOfChunksToMerge?}` answers `{shardVersion,
+    /// numMergedChunks}`. Chunks marked jumbo, and those that came within the last minutes, stay as they are.
+    ///
+    /// # Errors
+    /// NamespaceNotSharded (118), ShardNotFound (70).
+    pub async fn commit_merge_all_chunks(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrCommitMergeAllChunksOnShard")?;
+        self.ensure().await?;
+        let body = request.body.to_document();
+        let ns = argument(&request)?;
+        let shard = required_str(&body, "shard")?;
+        self.catalog().shard(shard)?;
+        let limit = body.get_i64("maxNumberOfChunksToMerge").unwrap_or(i64::from(i32::MAX));
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.catalog().sharded(ns)?;
+        let zones = self.catalog().zone_ranges(ns);
+        let settled = (self.node.now_ms() / 1000) as u32;
+        let mut merged = 0;
+        for run in runs(&self.catalog().chunks(&collection)?, shard, &zones, settled) {
+            let room = usize::try_from(limit - merged).unwrap_or(0).min(run.len());
+            if room >= 2 {
+                self.merge(ns, &collection, &run[..room]).await?;
+                merged += room as i64;
+            }
+        }
+        let version = collection.version(self.catalog().shard_placement(collection.info.uuid, shard));
+        Ok(doc! { "shardVersion": version.to_document(), "numMergedChunks": merged as i32 })
+    }
+}
+
+/// Runs of adjacent chunks of `shard` that may become one: none jumbo, all settled before `now`, none across the edge
+/// of a zone.
+fn runs<'c>(
+    chunks: &'c [Chunk],
+    shard: &'c str,
+    zones: &[crate::config::catalog::ZoneRange],
+    now: u32,
+) -> Vec<&'c [Chunk]> {
+    let edge = |bound: &Document| zones.iter().any(|z| z.min == *bound || z.max == *bound);
+    let may = |c: &Chunk| {
+        let since = c.history.first().map_or(0, |(t, _)| t.secs);
+        *c.shard == *shard && !c.jumbo && since.saturating_add(SETTLED_SECS) <= now
+    };
+    chunks
+        .chunk_by(|a, b| may(a) && may(b) && a.max_key == b.min_key && !edge(&b.min))
+        .filter(|run| run.len() > 1)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key_pattern::ShardKeyPattern;
+
+    #[test]
+    fn chunks_that_came_lately_or_are_jumbo_are_not_merged() {
+        let key = ShardKeyPattern::parse(&doc! { "x": 1 }).unwrap();
+        let chunk = |min: i32, jumbo: bool, since: u32| {
+            let d = doc! {
+                "min": doc! { "x": min }, "max": doc! { "x": min + 1 }, "shard": "a", "lastmod": Timestamp::new(1, 0),
+                "jumbo": jumbo, "history": [{ "validAfter": Timestamp::new(since, 0), "shard": "a" }],
+            };
+            Chunk::from_document(&d, &key).unwrap()
+        };
+        let chunks = [
+            chunk(0, false, 1),
+            chunk(1, false, 1),
+            chunk(2, true, 1),
+            chunk(3, false, 1),
+            chunk(4, false, 900),
+        ];
+        let found = runs(&chunks, "a", &[], 1000);
+        assert_eq!(found.iter().map(|r| r.len()).collect::<Vec<_>>(), [2]);
+        assert!(runs(&chunks, "b", &[], 1000).is_empty());
+    }
+}

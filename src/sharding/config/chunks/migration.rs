@@ -1,0 +1,215 @@
+//! `_configsvrCommitChunkMigration`: a range changes its owner. The one moment at which a migration happens.
+
+use super::{history_with, next_major, next_minor};
+use crate::chunk::Chunk;
+use crate::config::catalog::Sharded;
+use crate::config::{
+    ConfigServer, PLACEMENT_HISTORY, argument, insert, require_majority, required_doc, required_str, shown,
+};
+use document::{Document, Result, Timestamp, Value, bail, doc, err};
+use node::{BatchWrite, Operation, Request};
+use protocol::version::ShardVersion;
+
+/// What the donor asks to commit.
+struct Commit<'a> {
+    ns: &'a str,
+    from: &'a str,
+    to: &'a str,
+    min: &'a Document,
+    max: &'a Document,
+    /// The version of the chunk as the donor knew it.
+    known: Option<ShardVersion>,
+}
+
+impl ConfigServer {
+    /// `{_configsvrCommitChunkMigration: ns, fromShard, toShard, migratedChunk: {min, max, lastmod}, fromShardCollectionVersion}`
+    /// answers `{shardVersion}`, the donor's version afterwards.
+    ///
+    /// # Errors
+    /// StaleEpoch (150), ConflictingOperationInProgress (117), ShardNotFound (70), 40165 when no chunk of the donor holds
+    /// the range, IncompatibleShardingMetadata (105).
+    pub async fn commit_chunk_migration(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrCommitChunkMigration")?;
+        self.ensure().await?;
+        let body = request.body.to_document();
+        let chunk = required_doc(&body, "migratedChunk")?;
+        let version = ShardVersion::from_document(required_doc(&body, "fromShardCollectionVersion")?)
+            .ok_or_else(|| err!(FAILED_TO_PARSE, "fromShardCollectionVersion is no version"))?;
+        let commit = Commit {
+            ns: argument(&request)?,
+            from: required_str(&body, "fromShard")?,
+            to: required_str(&body, "toShard")?,
+            min: required_doc(chunk, "min")?,
+            max: required_doc(chunk, "max")?,
+            known: chunk.get_document("lastmod").and_then(ShardVersion::from_document),
+        };
+        let _lock = self.lock_chunks(commit.ns).await;
+        let collection = self.of_generation(commit.ns, Some(version.epoch), Some(version.timestamp))?;
+        let current = self.chunk_to_move(&commit, &collection)?;
+        if *current.shard != *commit.to {
+            let writes = self.migration_writes(&commit, &collection, &current)?;
+            self.commit(&writes).await?;
+        }
+        let placement = self.catalog().shard_placement(collection.info.uuid, commit.from);
+        Ok(doc! { "shardVersion": collection.version(placement).to_document() })
+    }
+
+    /// The chunk that holds the range: the donor's, or the recipient's when the commit has happened already.
+    fn chunk_to_move(&self, commit: &Commit<'_>, collection: &Sharded) -> Result<Chunk> {
+        let not_found = || {
+            err!(
+                40165,
+                "Tried to find the chunk for '{} -> {}' of {} on shard {}, but found no chunk",
+                shown(commit.min),
+                shown(commit.max),
+                commit.ns,
+                commit.from
+            )
+        };
+        let (min, max) = (collection.key.encode_bound(commit.min)?, collection.key.encode_bound(commit.max)?);
+        let found = self.catalog().chunk_at(collection, commit.min)?.ok_or_else(not_found)?;
+        if min >= max || found.max_key < max {
+            return Err(not_found());
+        }
+        if *found.shard == *commit.to && found.min_key == min && found.max_key == max {
+            return Ok(found);
+        }
+        if *found.shard != *commit.from {
+            return Err(not_found());
+        }
+        if !collection.may_migrate() {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Migrations for collection {} are not allowed",
+                commit.ns
+            );
+        }
+        if let Some(known) = &commit.known
+            && found.version > known.placement
+        {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Rejecting the commit of the migration: the chunk [{}, {}) has version {}|{}, newer than {}|{} of the request",
+                shown(&found.min),
+                shown(&found.max),
+                found.version.secs,
+                found.version.inc,
+                known.major(),
+                known.minor()
+            );
+        }
+        if self.catalog().shard(commit.to)?.draining {
+            bail!(SHARD_NOT_FOUND, "Shard {} is currently draining and may not receive chunks", commit.to);
+        }
+        Ok(found)
+    }
+
+    fn migration_writes(
+        &self,
+        commit: &Commit<'_>,
+        collection: &Sharded,
+        current: &Chunk,
+    ) -> Result<Vec<BatchWrite>> {
+        let uuid = collection.info.uuid;
+        let at = self.tick();
+        let version = next_major(self.catalog().collection_placement(uuid))?;
+        let moved = Chunk {
+            min: commit.min.clone(),
+            max: commit.max.clone(),
+            min_key: collection.key.encode_bound(commit.min)?,
+            max_key: collection.key.encode_bound(commit.max)?,
+            shard: commit.to.into(),
+            version,
+            jumbo: false,
+            history: history_with(&current.history, at, commit.to)?,
+            ..current.clone()
+        };
+        let stayed = self.stays_on_donor(collection, current, &moved, version)?;
+        let mut writes = vec![self.put_chunk(collection, &moved)];
+        writes.extend(stayed.iter().map(|c| self.put_chunk(collection, c)));
+        self.note_placement(&mut writes, commit, collection, &stayed, at);
+        Ok(writes)
+    }
+
+    /// What changes on the donor: the leftovers of a chunk that is moved in part, or else one other chunk, whose raised
+    /// version makes requests for the donor stale; nothing when the donor is left without chunks.
+    fn stays_on_donor(
+        &self,
+        collection: &Sharded,
+        old: &Chunk,
+        moved: &Chunk,
+        major: Timestamp,
+    ) -> Result<Vec<Chunk>> {
+        let mut version = major;
+        let mut piece = |min: (&Document, &[u8]), max: (&Document, &[u8])| -> Result<Chunk> {
+            version = next_minor(version)?;
+            Ok(Chunk {
+                id: self.node.new_object_id(),
+                min: min.0.clone(),
+                max: max.0.clone(),
+                min_key: min.1.to_vec(),
+                max_key: max.1.to_vec(),
+                version,
+                jumbo: false,
+                ..old.clone()
+            })
+        };
+        let mut stayed = Vec::new();
+        if old.min_key < moved.min_key {
+            stayed.push(piece((&old.min, &old.min_key), (&moved.min, &moved.min_key))?);
+        }
+        if moved.max_key < old.max_key {
+            stayed.push(piece((&moved.max, &moved.max_key), (&old.max, &old.max_key))?);
+        }
+        if stayed.is_empty()
+            && let Some(control) = self.catalog().another_chunk_of(collection, &old.shard, &old.min_key)?
+        {
+            stayed.push(Chunk { version: next_minor(major)?, ..control });
+        }
+        Ok(stayed)
+    }
+
+    /// Adds the entry of `config.placementHistory` when the set of owners changes.
+    fn note_placement(
+        &self,
+        writes: &mut Vec<BatchWrite>,
+        commit: &Commit<'_>,
+        collection: &Sharded,
+        stayed: &[Chunk],
+        at: Timestamp,
+    ) {
+        let uuid = collection.info.uuid;
+        let catalog = self.catalog();
+        let newcomer = catalog.shard_placement(uuid, commit.to) == Timestamp::default();
+        if !newcomer && !stayed.is_empty() {
+            return;
+        }
+        let mut owners: Vec<String> = catalog.shards().into_iter().map(|s| s.name).collect();
+        owners.retain(|s| {
+            *s == commit.to
+                || (*s == commit.from && !stayed.is_empty())
+                || (*s != commit.from && catalog.shard_placement(uuid, s) != Timestamp::default())
+        });
+        writes.push(insert(
+            PLACEMENT_HISTORY,
+            placement_entry(self.node.new_object_id(), commit.ns, Some(uuid), at, owners),
+        ));
+    }
+}
+
+/// A document of `config.placementHistory`.
+pub(crate) fn placement_entry(
+    id: document::ObjectId,
+    ns: &str,
+    uuid: Option<[u8; 16]>,
+    at: Timestamp,
+    shards: Vec<String>,
+) -> Document {
+    let mut d = doc! { "_id": id, "nss": ns };
+    if let Some(uuid) = uuid {
+        d.push("uuid", Value::uuid(uuid));
+    }
+    d.push("timestamp", at);
+    d.push("shards", shards);
+    d
+}

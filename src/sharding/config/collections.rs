@@ -1,0 +1,310 @@
+//! `config.collections`: sharded collections come, go, change their name and their balancing.
+//!
+//! The coordinators on the database's primary shard do the work on the shards; what they commit here is one batch.
+
+use super::catalog::Sharded;
+use super::chunks::migration::placement_entry;
+use super::{
+    CHUNKS, COLLECTIONS, ConfigServer, PLACEMENT_HISTORY, TAGS, argument, delete, insert, put, shown,
+};
+use super::{require_majority, required, required_doc, required_str};
+use crate::chunk::Chunk;
+use crate::key_pattern::ShardKeyPattern;
+use document::{Document, Result, Timestamp, Value, bail, codes, doc, err};
+use node::{BatchWrite, Operation, Request};
+use std::collections::BTreeSet;
+
+/// Chunk documents removed by one batch.
+const REMOVED_AT_ONCE: usize = 2000;
+const MIB: i64 = 1024 * 1024;
+
+impl ConfigServer {
+    /// `{_configsvrCommitCreateCollection: ns, collectionUUID, key, unique, defaultCollation?, chunks: [{min, max, shard}]}`
+    /// answers `{collectionUUID, collectionVersion}`: a new incarnation with its own epoch and timestamp, chunk versions
+    /// 1|0, 1|1, ... A repeat with the same UUID answers what is there.
+    ///
+    /// # Errors
+    /// AlreadyInitialized (23) when another incarnation exists, ShardNotFound (70), 117 when chunks leave a gap.
+    pub async fn commit_create_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrCommitCreateCollection")?;
+        self.ensure().await?;
+        let ns = argument(&request)?;
+        let body = request.body.to_document();
+        let uuid = required(&body, "collectionUUID", Value::as_uuid)?;
+        let key = required_doc(&body, "key")?;
+        let _topology = self.topology.lock().await;
+        let _lock = self.lock_chunks(ns).await;
+        if let Some(existing) = self.catalog().find_collection(ns)? {
+            if existing.info.uuid != uuid {
+                bail!(ALREADY_INITIALIZED, "sharding already enabled for collection {ns}");
+            }
+            return Ok(self.created_reply(&existing));
+        }
+        let (document, chunks) = self.new_collection(ns, uuid, key, &body)?;
+        let collection = Sharded::parse(document.clone())?;
+        let owners: BTreeSet<String> = chunks.iter().map(|c| c.shard.to_string()).collect();
+        for shard in &owners {
+            self.catalog().shard(shard)?;
+        }
+        let at = collection.info.timestamp;
+        let placement =
+            placement_entry(self.node.new_object_id(), ns, Some(uuid), at, owners.into_iter().collect());
+        let mut writes = vec![put(COLLECTIONS, document), insert(PLACEMENT_HISTORY, placement)];
+        writes.extend(chunks.iter().map(|c| insert(CHUNKS, c.to_document(uuid))));
+        crate::routing::RoutingTable::build(&collection.info, chunks)?;
+        self.remove_chunks(uuid).await?;
+        self.commit(&writes).await?;
+        Ok(self.created_reply(&collection))
+    }
+
+    fn created_reply(&self, collection: &Sharded) -> Document {
+        let mut reply = doc! { "collectionUUID": Value::uuid(collection.info.uuid) };
+        for (name, value) in self.collection_version_document(collection) {
+            reply.push(name, value);
+        }
+        reply
+    }
+
+    fn new_collection(
+        &self,
+        ns: &str,
+        uuid: [u8; 16],
+        key: &Document,
+        body: &Document,
+    ) -> Result<(Document, Vec<Chunk>)> {
+        let pattern = ShardKeyPattern::parse(key)?;
+        let timestamp = self.tick();
+        let mut document = doc! {
+            "_id": ns, "lastmodEpoch": self.node.new_object_id(), "lastmod": Value::DateTime(self.node.now_ms()),
+            "timestamp": timestamp, "uuid": Value::uuid(uuid), "key": key.clone(),
+            "unique": body.get_bool("unique").unwrap_or(false),
+        };
+        if let Some(collation) = body.get_document("defaultCollation") {
+            document.push("defaultCollation", collation.clone());
+        }
+        document.push("noBalance", false);
+        let mut chunks = Vec::new();
+        for (i, range) in required(body, "chunks", Value::as_array)?.iter().enumerate() {
+            let Some(range) = range.as_document() else { bail!(TYPE_MISMATCH, "chunks must be documents") };
+            let (min, max) = (required_doc(range, "min")?, required_doc(range, "max")?);
+            let shard: std::sync::Arc<str> = required_str(range, "shard")?.into();
+            chunks.push(Chunk {
+                id: self.node.new_object_id(),
+                min_key: pattern.encode_bound(min)?,
+                max_key: pattern.encode_bound(max)?,
+                min: min.clone(),
+                max: max.clone(),
+                shard: shard.clone(),
+                version: Timestamp::new(1, i as u32),
+                jumbo: false,
+                history: vec![(timestamp, shard)],
+            });
+        }
+        Ok((document, chunks))
+    }
+
+    /// `{_configsvrCommitDropCollection: ns, collectionUUID?}`: the collection is no longer sharded; its chunks and zone
+    /// ranges go. What is gone already stays gone, and a namesake with another UUID is left alone.
+    ///
+    /// # Errors
+    /// A failed log.
+    pub async fn commit_drop_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrCommitDropCollection")?;
+        self.ensure().await?;
+        let ns = argument(&request)?;
+        let body = request.body.to_document();
+        let uuid = body.get("collectionUUID").and_then(Value::as_uuid);
+        let _lock = self.lock_chunks(ns).await;
+        if let Some(found) =
+            self.catalog().find_collection(ns)?.filter(|c| uuid.is_none_or(|u| u == c.info.uuid))
+        {
+            let mut writes = vec![delete(COLLECTIONS, Value::from(ns))];
+            writes.extend(self.catalog().zone_ranges(ns).into_iter().map(|z| delete(TAGS, z.id)));
+            let entry = placement_entry(
+                self.node.new_object_id(),
+                ns,
+                Some(found.info.uuid),
+                self.tick(),
+                Vec::new(),
+            );
+            writes.push(insert(PLACEMENT_HISTORY, entry));
+            self.commit(&writes).await?;
+            self.remove_chunks(found.info.uuid).await?;
+            self.log_change("dropCollection", ns, Document::new()).await;
+        } else if let Some(uuid) = uuid {
+            // The first try may have ended between the two steps.
+            self.remove_chunks(uuid).await?;
+        }
+        Ok(Document::new())
+    }
+
+    async fn remove_chunks(&self, uuid: [u8; 16]) -> Result<()> {
+        let ids: Vec<Value> =
+            self.catalog().chunk_documents(uuid).iter().filter_map(|d| d.get("_id").cloned()).collect();
+        for some in ids.chunks(REMOVED_AT_ONCE) {
+            let writes: Vec<BatchWrite> = some.iter().map(|id| delete(CHUNKS, id.clone())).collect();
+            self.commit(&writes).await?;
+        }
+        Ok(())
+    }
+
+    /// `{_configsvrCommitRenameCollection: from, to, sourceUUID}`: a sharded collection goes on under another name, as a
+    /// new incarnation with the same UUID and chunks; a sharded target is dropped with it.
+    ///
+    /// # Errors
+    /// A failed log. A repeat finds the target in place.
+    pub async fn commit_rename_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrCommitRenameCollection")?;
+        self.ensure().await?;
+        let from = argument(&request)?;
+        let body = request.body.to_document();
+        let to = required_str(&body, "to")?;
+        let source = body.get("sourceUUID").and_then(Value::as_uuid);
+        if from == to {
+            bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
+        }
+        let _first = self.lock_chunks(from.min(to)).await;
+        let _second = self.lock_chunks(from.max(to)).await;
+        let catalog = self.catalog();
+        let target = catalog.find_collection(to)?;
+        if target.as_ref().is_some_and(|t| Some(t.info.uuid) == source) {
+            return Ok(Document::new());
+        }
+        let moving = catalog.find_collection(from)?.filter(|c| source.is_none_or(|u| u == c.info.uuid));
+        let mut writes = Vec::new();
+        let at = self.tick();
+        if let Some(target) = &target {
+            writes.push(delete(COLLECTIONS, Value::from(to)));
+            writes.extend(catalog.zone_ranges(to).into_iter().map(|z| delete(TAGS, z.id)));
+            let gone = placement_entry(self.node.new_object_id(), to, Some(target.info.uuid), at, Vec::new());
+            writes.push(insert(PLACEMENT_HISTORY, gone));
+        }
+        if let Some(moving) = &moving {
+            self.rename_writes(&mut writes, moving, to);
+        }
+        self.commit(&writes).await?;
+        if let Some(target) = target {
+            self.remove_chunks(target.info.uuid).await?;
+        }
+        Ok(Document::new())
+    }
+
+    fn rename_writes(&self, writes: &mut Vec<BatchWrite>, moving: &Sharded, to: &str) {
+        let from = moving.info.ns.as_str();
+        let catalog = self.catalog();
+        let mut entry = moving.document.clone();
+        let (epoch, timestamp) = (self.node.new_object_id(), self.tick());
+        entry.insert("_id", to);
+        entry.insert("lastmodEpoch", epoch);
+        entry.insert("timestamp", timestamp);
+        entry.insert("lastmod", Value::DateTime(self.node.now_ms()));
+        writes.push(delete(COLLECTIONS, Value::from(from)));
+        writes.push(put(COLLECTIONS, entry));
+        for zone in catalog.zone_ranges(from) {
+            writes.push(delete(TAGS, zone.id));
+            let id = self.node.new_object_id();
+            writes.push(insert(
+                TAGS,
+                doc! { "_id": id, "ns": to, "tag": zone.zone, "min": zone.min, "max": zone.max },
+            ));
+        }
+        let uuid = moving.info.uuid;
+        let owners: Vec<String> = catalog.chunk_counts(uuid).into_keys().collect();
+        let mut entry = |ns: &str, shards: Vec<String>| {
+            writes.push(insert(
+                PLACEMENT_HISTORY,
+                placement_entry(self.node.new_object_id(), ns, Some(uuid), timestamp, shards),
+            ));
+        };
+        entry(from, Vec::new());
+        entry(to, owners);
+    }
+
+    /// `{_configsvrConfigureCollectionBalancing: ns, chunkSize?, defragmentCollection?, enableAutoMerger?}`.
+    ///
+    /// # Errors
+    /// NamespaceNotSharded (118), InvalidOptions (72).
+    pub async fn configure_collection_balancing(
+        &self,
+        op: &Operation,
+        request: Request<'_>,
+    ) -> Result<Document> {
+        require_majority(op, "_configsvrConfigureCollectionBalancing")?;
+        self.ensure().await?;
+        let ns = argument(&request)?;
+        let body = request.body.to_document();
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.catalog().sharded(ns)?;
+        let mut entry = collection.document;
+        match body.get_present("chunkSize").map(|v| (v.as_i64(), v)) {
+            None => {}
+            Some((Some(0), _)) => {
+                entry.remove("maxChunkSizeBytes");
+            }
+            Some((Some(mib), _)) if (1..=1024).contains(&mib) => entry.insert("maxChunkSizeBytes", mib * MIB),
+            Some((_, v)) => bail!(INVALID_OPTIONS, "Chunk size '{v:?}' out of range [1MB, 1GB]"),
+        }
+        if let Some(enable) = body.get_bool("enableAutoMerger") {
+            entry.insert("enableAutoMerge", enable);
+        }
+        if body.get_bool("defragmentCollection") == Some(true) {
+            bail!(NOT_IMPLEMENTED, "defragmentation of collections is not implemented");
+        }
+        self.commit(&[put(COLLECTIONS, entry)]).await?;
+        Ok(Document::new())
+    }
+
+    /// The size a chunk may reach before it is split off or counts as imbalance, in bytes: the collection's, or that of
+    /// `config.settings`, or 128 MiB.
+    pub fn max_chunk_bytes(&self, collection: &Sharded) -> i64 {
+        if let Some(own) = collection.document.get_i64("maxChunkSizeBytes") {
+            return own;
+        }
+        let setting = self.setting("chunksize");
+        // Tests write fractions of a MiB.
+        let mib = setting.as_ref().and_then(|s| s.get("value")).and_then(Value::as_f64);
+        mib.filter(|m| *m > 0.0 && *m <= 1024.0).map_or(128 * MIB, |m| (m * MIB as f64) as i64)
+    }
+    /// A document of `config.settings`.
+    pub fn setting(&self, id: &str) -> Option<Document> {
+        self.local.find_one(super::SETTINGS, &doc! { "_id": id }).unwrap_or(None)
+    }
+
+    /// The chunk a user names by `find` (a document with the shard key) or `bounds` (its exact bounds).
+    ///
+    /// # Errors
+    /// NamespaceNotSharded (118), UnknownError (8) with the real server's texts for wrong arguments.
+    pub fn chunk_named(&self, ns: &str, body: &Document) -> Result<Chunk> {
+        let collection = self.catalog().sharded(ns)?;
+        let none = || err!(codes::UNKNOWN_ERROR, "no chunk found with the shard key bounds");
+        match (body.get_document("find"), body.get_array("bounds")) {
+            (Some(find), None) => {
+                let bound = collection.key.key_document_of(find.to_doc_buf().doc())?;
+                let missing = collection.key.fields().iter().any(|f| find.get_path(&f.path).is_none());
+                if missing {
+                    bail!(UNKNOWN_ERROR, "no shard key found in chunk query {}", shown(find));
+                }
+                self.catalog().chunk_at(&collection, &bound)?.ok_or_else(none)
+            }
+            (None, Some(bounds)) => {
+                let [Value::Document(min), Value::Document(max)] = bounds.as_slice() else {
+                    bail!(UNKNOWN_ERROR, "bounds must be an array of two documents")
+                };
+                let (min_key, max_key) = (collection.key.encode_bound(min), collection.key.encode_bound(max));
+                let (Ok(min_key), Ok(max_key)) = (min_key, max_key) else {
+                    bail!(
+                        UNKNOWN_ERROR,
+                        "shard key bounds [{},{}) are not valid for shard key pattern {}",
+                        shown(min),
+                        shown(max),
+                        shown(collection.key.document())
+                    )
+                };
+                let found = self.catalog().chunk_at(&collection, min)?;
+                found.filter(|c| c.min_key == min_key && c.max_key == max_key).ok_or_else(none)
+            }
+            (None, None) => bail!(UNKNOWN_ERROR, "need to specify find or bounds"),
+            (Some(_), Some(_)) => bail!(UNKNOWN_ERROR, "cannot specify both find and bounds"),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The config server: the authoritative catalog of shards, databases, collections and chunks.
+//!
+//! Every command is one function of [`ConfigServer`]. A command that changes several documents commits them as one
+//! `applyOps` entry ([`ConfigServer::commit`]), durable before the answer: a reader sees all of a change or nothing.
+//!
+//! Serialisation: `topology` guards what depends on the set of shards and databases (addShard against createDatabase);
+//! a lock for each collection's chunks makes read-check-write of versions atomic. Both are held across durable writes
+//! and never across a call to another node, except `topology` by addShard, which must not miss a new database.
+//!
+//! Versions: a migration raises the collection's major version; a split or merge its minor; a new incarnation gets a
+//! new epoch and timestamp. All are chosen here and nowhere else.
+
+pub mod catalog;
+mod changelog;
+pub mod chunks;
+pub mod collections;
+pub mod consistency;
+pub mod databases;
+pub mod move_range;
+pub mod shards;
+#[cfg(test)]
+mod tests;
+pub mod zones;
+
+use crate::balancer::Balancer;
+use crate::remote::Remote;
+use catalog::Catalog;
+use document::{Document, ObjectId, Result, Timestamp, Value, bail, doc, err};
+use node::local::LocalClient;
+use node::operation::{WriteAck, WriteConcern};
+use node::parameters::Parameters;
+use node::{BatchWrite, Node, Operation, log_failed};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+pub const SHARDS: &str = "config.shards";
+pub const DATABASES: &str = "config.databases";
+pub const COLLECTIONS: &str = "config.collections";
+pub const CHUNKS: &str = "config.chunks";
+pub const TAGS: &str = "config.tags";
+pub const SETTINGS: &str = "config.settings";
+pub const CHANGELOG: &str = "config.changelog";
+pub const ACTIONLOG: &str = "config.actionlog";
+pub const VERSION: &str = "config.version";
+pub const PLACEMENT_HISTORY: &str = "config.placementHistory";
+
+/// Catalog and commands of one config server node.
+pub struct ConfigServer {
+    pub node: Arc<Node>,
+    pub local: LocalClient,
+    pub remote: Arc<Remote>,
+    pub parameters: Arc<Parameters>,
+    pub balancer: Balancer,
+    ready: tokio::sync::OnceCell<ObjectId>,
+    topology: tokio::sync::Mutex<()>,
+    chunk_locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl ConfigServer {
+    pub fn new(node: Arc<Node>, remote: Arc<Remote>, parameters: Arc<Parameters>) -> Arc<ConfigServer> {
+        Arc::new(ConfigServer {
+            local: LocalClient::new(node.clone()),
+            balancer: Balancer::new(&node),
+            node,
+            remote,
+            parameters,
+            ready: tokio::sync::OnceCell::new(),
+            topology: tokio::sync::Mutex::default(),
+            chunk_locks: Mutex::default(),
+        })
+    }
+
+    /// The catalog, read directly.
+    pub fn catalog(&self) -> Catalog<'_> {
+        Catalog::new(&self.node)
+    }
+
+    /// Makes the catalog's collections and indexes and the cluster's identity, once; answers the cluster id. Every
+    /// command asks for it first, so a node that has just become primary needs no other preparation.
+    ///
+    /// # Errors
+    /// A failed log.
+    pub async fn ensure(&self) -> Result<ObjectId> {
+        self.ready.get_or_try_init(|| self.initialize()).await.copied()
+    }
+
+    async fn initialize(&self) -> Result<ObjectId> {
+        let unique = || doc! { "unique": true };
+        let none = Document::new;
+        let plain: &[(&str, Vec<(Document, Document)>)] = &[
+            (SHARDS, vec![(doc! { "host": 1 }, unique())]),
+            (DATABASES, vec![]),
+            (COLLECTIONS, vec![]),
+            (
+                CHUNKS,
+                vec![
+                    (doc! { "uuid": 1, "min": 1 }, unique()),
+                    (doc! { "uuid": 1, "shard": 1, "min": 1 }, unique()),
+                    (doc! { "uuid": 1, "lastmod": 1 }, unique()),
+                    (doc! { "uuid": 1, "shard": 1, "onCurrentShardSince": 1 }, none()),
+                ],
+            ),
+            (TAGS, vec![(doc! { "ns": 1, "min": 1 }, unique()), (doc! { "ns": 1, "tag": 1 }, none())]),
+            (SETTINGS, vec![]),
+            (VERSION, vec![]),
+            ("config.mongos", vec![]),
+            ("config.locks", vec![]),
+            (PLACEMENT_HISTORY, vec![(doc! { "nss": 1, "timestamp": -1 }, unique())]),
+        ];
+        for (ns, indexes) in plain {
+            self.local.ensure_collection(ns, indexes).await?;
+        }
+        changelog::ensure(self).await?;
+        self.cluster_id().await
+    }
+
+    async fn cluster_id(&self) -> Result<ObjectId> {
+        if let Some(version) = self.local.find_one(VERSION, &doc! { "_id": 1 })? {
+            let id = version.get("clusterId").and_then(Value::as_object_id);
+            return id.ok_or_else(|| {
+                err!(INCOMPATIBLE_SHARDING_CONFIG_VERSION, "config.version has no clusterId")
+            });
+        }
+        let id = self.node.new_object_id();
+        self.local.put(VERSION, &doc! { "_id": 1, "clusterId": id }).await?;
+        Ok(id)
+    }
+
+    /// The connection string under which the cluster reaches this config server: `set/host:port,...`.
+    pub fn connection_string(&self) -> Result<String> {
+        let set = self.local.find("local.system.replset", &Document::new())?.into_iter().next();
+        let name = set.as_ref().and_then(|s| s.get_str("_id")).map(str::to_string);
+        let Some(name) = name.or_else(|| self.node.options.replica_set.clone()) else {
+            return Ok(self.node.options.host.clone());
+        };
+        let members = set.as_ref().and_then(|s| s.get_array("members"));
+        let hosts: Vec<&str> =
+            members.into_iter().flatten().filter_map(|m| m.as_document()?.get_str("host")).collect();
+        let hosts = if hosts.is_empty() { self.node.options.host.clone() } else { hosts.join(",") };
+        Ok(format!("{name}/{hosts}"))
+    }
+
+    /// A cluster time above all handed out before.
+    pub fn tick(&self) -> Timestamp {
+        Timestamp::from_u64(self.node.log.reserve_ts())
+    }
+
+    /// Commits all of `writes` or none, and returns when they are durable.
+    ///
+    /// # Errors
+    /// DuplicateKey (11000) and the like, with nothing changed; a failed log.
+    pub async fn commit(&self, writes: &[BatchWrite]) -> Result<()> {
+        let op = Operation::internal();
+        self.node.commit_batch(&op, writes).await?;
+        match op.committed_position() {
+            Some(position) => self.node.log.wait_durable(position).await.map_err(log_failed),
+            None => Ok(()),
+        }
+    }
+
+    /// The lock of a collection's chunks.
+    pub(crate) async fn lock_chunks(&self, ns: &str) -> tokio::sync::OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.chunk_locks.lock();
+            locks.retain(|_, lock| lock.strong_count() > 0);
+            match locks.get(ns).and_then(Weak::upgrade) {
+                Some(lock) => lock,
+                None => {
+                    let lock = Arc::new(tokio::sync::Mutex::new(()));
+                    locks.insert(ns.to_string(), Arc::downgrade(&lock));
+                    lock
+                }
+            }
+        };
+        lock.lock_owned().await
+    }
+}
+
+/// Refuses a command that came with a write concern other than majority. One without any is a majority write here.
+///
+/// # Errors
+/// InvalidOptions (72).
+pub fn require_majority(op: &Operation, command: &str) -> Result<()> {
+    let WriteConcern { w, given, .. } = &op.write_concern;
+    if *given && *w != WriteAck::Majority {
+        bail!(
+            INVALID_OPTIONS,
+            "{command} must be called with majority writeConcern, got {}",
+            document::extended_json::to_relaxed(&Value::Document(op.write_concern.to_document()))
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn put(ns: &str, doc: Document) -> BatchWrite {
+    BatchWrite::Put { ns: ns.to_string(), doc }
+}
+pub(crate) fn insert(ns: &str, doc: Document) -> BatchWrite {
+    BatchWrite::Insert { ns: ns.to_string(), doc }
+}
+pub(crate) fn delete(ns: &str, id: Value) -> BatchWrite {
+    BatchWrite::Delete { ns: ns.to_string(), id }
+}
+/// The string a command has as its argument.
+///
+/// # Errors
+/// InvalidNamespace (73).
+pub(crate) fn argument<'a>(request: &node::Request<'a>) -> Result<&'a str> {
+    request.argument().and_then(|v| v.as_str()).filter(|s| !s.is_empty()).ok_or_else(|| {
+        err!(INVALID_NAMESPACE, "the argument of {} must be a non-empty string", request.name())
+    })
+}
+/// A member that must be there and of the type `read` accepts.
+///
+/// # Errors
+/// IDLFailedToParse (40414), TypeMismatch (14).
+pub(crate) fn required<'v, T>(
+    body: &'v Document,
+    name: &str,
+    read: impl FnOnce(&'v Value) -> Option<T>,
+) -> Result<T> {
+    let command = body.first().map_or("", |(n, _)| n);
+    let Some(value) = body.get_present(name) else {
+        bail!(IDL_FAILED_TO_PARSE, "BSON field '{command}.{name}' is missing but a required field")
+    };
+    read(value).ok_or_else(|| {
+        err!(TYPE_MISMATCH, "BSON field '{command}.{name}' is the wrong type '{}'", value.type_name())
+    })
+}
+pub(crate) fn required_str<'v>(body: &'v Document, name: &str) -> Result<&'v str> {
+    required(body, name, Value::as_str)
+}
+pub(crate) fn required_doc<'v>(body: &'v Document, name: &str) -> Result<&'v Document> {
+    required(body, name, Value::as_document)
+}
+/// A value as messages show it.
+pub(crate) fn shown(d: &Document) -> String {
+    document::extended_json::to_relaxed(&Value::Document(d.clone()))
+}

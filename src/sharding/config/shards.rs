@@ -1,0 +1,425 @@
+//! `config.shards`: shards come, are drained and go; and the commands that list them.
+//!
+//! ```text
+//! addShard:  hello on the target -> its databases -> _addShard (identity) on it -> topology lock: check again, commit
+//! removeShard, repeated: started -> ongoing (the balancer drains) -> completed
+//! ```
+//! The databases are read before the identity is given and compared under the lock, so a database that a router
+//! creates meanwhile is a conflict that addShard sees.
+
+use super::catalog::{Database, Sharded};
+use super::chunks::migration::placement_entry;
+use super::{
+    ConfigServer, DATABASES, PLACEMENT_HISTORY, SHARDS, argument, delete, insert, put, require_majority,
+};
+use crate::remote::{Target, hosts, majority};
+use crate::routing::registry::Shard;
+use document::{Document, Result, Value, bail, codes, doc, err};
+use node::{Operation, Request};
+use protocol::version::DatabaseVersion;
+
+/// What is known of a node that is to become a shard.
+struct Candidate {
+    set: String,
+    /// `set/host:port,...` with every member.
+    connection: String,
+    databases: Vec<String>,
+}
+
+impl ConfigServer {
+    /// `{_configsvrAddShard: connection string, name?}` answers `{shardAdded}`. A shard that is there already under the
+    /// same set and name is answered again.
+    ///
+    /// # Errors
+    /// BadValue (2), IllegalOperation (20), OperationFailed (96), NotWritablePrimary (10107), IncompatibleServerVersion (188).
+    pub async fn add_shard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrAddShard")?;
+        let cluster = self.ensure().await?;
+        let offered = argument(&request)?;
+        let wanted = request.body.get_present("name").map(|v| v.as_str().unwrap_or("").to_string());
+        if wanted.as_deref() == Some("") {
+            bail!(BAD_VALUE, "shard name cannot be empty");
+        }
+        if let Some(existing) = self.already_a_shard(offered, wanted.as_deref())? {
+            return Ok(doc! { "shardAdded": existing });
+        }
+        let candidate = self.examine(offered).await?;
+        let name = wanted.unwrap_or_else(|| candidate.set.clone());
+        if name == "config" {
+            bail!(BAD_VALUE, "use of shard replica set with name 'config' is not allowed");
+        }
+        self.check_databases(&candidate, &name)?;
+        let identity = doc! {
+            "_id": "shardIdentity", "shardName": name.as_str(), "clusterId": cluster,
+            "configsvrConnectionString": self.connection_string()?,
+        };
+        let command = doc! { "_addShard": 1, "shardIdentity": identity, "writeConcern": majority() };
+        self.remote.admin(Target::Host(&candidate.connection), command).await.map_err(|e| failed(&e))?;
+        let _lock = self.topology.lock().await;
+        if let Some(existing) = self.already_a_shard(&candidate.connection, Some(&name))? {
+            return Ok(doc! { "shardAdded": existing });
+        }
+        self.check_databases(&candidate, &name)?;
+        self.register(&candidate, &name).await?;
+        Ok(doc! { "shardAdded": name })
+    }
+
+    /// The name of the shard that these hosts already are.
+    fn already_a_shard(&self, offered: &str, wanted: Option<&str>) -> Result<Option<String>> {
+        let set = offered.split_once('/').map(|(set, _)| set);
+        for shard in self.catalog().shards() {
+            let same_set = set.is_some_and(|s| shard.host.split_once('/').is_some_and(|(own, _)| own == s));
+            let shared = hosts(offered).any(|h| hosts(&shard.host).any(|own| own == h));
+            if same_set || shared {
+                if shared && wanted.is_none_or(|w| w == shard.name) && (set.is_none() || same_set) {
+                    return Ok(Some(shard.name));
+                }
+                bail!(
+                    ILLEGAL_OPERATION,
+                    "'{offered}' is already a member of the existing shard '{}' ({}).",
+                    shard.host,
+                    shard.name
+                );
+            }
+            if wanted == Some(shard.name.as_str()) {
+                bail!(
+                    ILLEGAL_OPERATION,
+                    "A shard named '{}' containing the replica set '{}' already exists",
+                    shard.name,
+                    shard.host
+                );
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks the node what it is.
+    async fn examine(&self, offered: &str) -> Result<Candidate> {
+        if hosts(offered).next().is_none() {
+            bail!(BAD_VALUE, "'{offered}' is no connection string");
+        }
+        let target = Target::Host(offered);
+        let hello = self.remote.admin(target, doc! { "hello": 1 }).await.map_err(|e| failed(&e))?;
+        if hello.get_str("msg") == Some("isdbgrid") {
+            bail!(ILLEGAL_OPERATION, "Cannot add {offered} as a shard since it is a mongos");
+        }
+        if hello.get_i64("maxWireVersion").is_some_and(|v| v < 21) {
+            bail!(
+                INCOMPATIBLE_SERVER_VERSION,
+                "Cannot add {offered} as a shard because it is of an older version"
+            );
+        }
+        let is = |name: &str| hello.get(name).is_some_and(Value::truthy);
+        if !is("isWritablePrimary") && !is("ismaster") {
+            bail!(
+                NOT_WRITABLE_PRIMARY,
+                "{offered} does not have a master. If this is a replica set, ensure that it has a healthy primary and that the set has been properly initiated."
+            );
+        }
+        let provided = offered.split_once('/').map(|(set, _)| set);
+        let set = match (provided, hello.get_str("setName")) {
+            (None, Some(found)) => bail!(
+                OPERATION_FAILED,
+                "host is part of set {found}; use replica set url format <setname>/<server1>,<server2>, ...."
+            ),
+            (_, None) => bail!(
+                OPERATION_FAILED,
+                "host did not return a set name; is the replica set still initializing? {}",
+                super::shown(&hello)
+            ),
+            (Some(given), Some(found)) if given != found => bail!(
+                OPERATION_FAILED,
+                "the provided connection string ({offered}) does not match the actual set name {found}"
+            ),
+            (Some(_), Some(found)) => found.to_string(),
+        };
+        if hello.contains_key("configsvr") {
+            bail!(OPERATION_FAILED, "Cannot add {offered} as a shard since it is a config server");
+        }
+        let mut members: Vec<&str> = Vec::new();
+        for list in ["hosts", "passives"] {
+            members.extend(hello.get_array(list).into_iter().flatten().filter_map(Value::as_str));
+        }
+        if let Some(stranger) = hosts(offered).find(|h| !members.contains(h)) {
+            bail!(
+                OPERATION_FAILED,
+                "in seed list {offered}, host {stranger} does not belong to replica set {set}; found {members:?}"
+            );
+        }
+        let connection = format!("{set}/{}", members.join(","));
+        let list = doc! { "listDatabases": 1, "nameOnly": true };
+        let reply = self.remote.admin(target, list).await.map_err(|e| failed(&e))?;
+        let names = reply.get_array("databases").into_iter().flatten();
+        let names = names.filter_map(|d| d.as_document()?.get_str("name"));
+        let databases =
+            names.filter(|n| !matches!(*n, "admin" | "config" | "local")).map(str::to_string).collect();
+        Ok(Candidate { set, connection, databases })
+    }
+
+    fn check_databases(&self, candidate: &Candidate, name: &str) -> Result<()> {
+        let known = self.catalog().databases();
+        for database in &candidate.databases {
+            if let Some(other) = known.iter().find(|d| d.name == *database && d.primary != name) {
+                bail!(
+                    OPERATION_FAILED,
+                    "can't add shard '{}' because a local database '{database}' exists in another {}",
+                    candidate.connection,
+                    other.primary
+                );
+            }
+        }
+        Ok(())
+    }
+
+    async fn register(&self, candidate: &Candidate, name: &str) -> Result<()> {
+        let topology_time = self.tick();
+        let shard = doc! {
+            "_id": name, "host": candidate.connection.as_str(), "state": 1, "topologyTime": topology_time,
+            "replSetConfigVersion": Value::Int64(-1),
+        };
+        let mut writes = vec![insert(SHARDS, shard)];
+        for database in &candidate.databases {
+            if self.catalog().database(database).is_some() {
+                continue;
+            }
+            let timestamp = self.tick();
+            let version = DatabaseVersion { uuid: self.node.new_uuid(), timestamp, last_mod: 1 };
+            let entry = Database { name: database.clone(), primary: name.to_string(), version };
+            writes.push(insert(DATABASES, entry.to_document()));
+            let placement =
+                placement_entry(self.node.new_object_id(), database, None, timestamp, vec![name.to_string()]);
+            writes.push(insert(PLACEMENT_HISTORY, placement));
+        }
+        self.commit(&writes).await?;
+        let details = doc! { "name": name, "host": candidate.connection.as_str() };
+        self.log_change("addShard", "", details).await;
+        Ok(())
+    }
+
+    /// `{_configsvrRemoveShard: name}`, repeated until it answers `state: "completed"`.
+    ///
+    /// # Errors
+    /// ShardNotFound (70), IllegalOperation (20) for the last shard, ZoneStillInUse (163).
+    pub async fn remove_shard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "_configsvrRemoveShard")?;
+        self.ensure().await?;
+        let _lock = self.topology.lock().await;
+        let shard = self.shard_of_argument(&request)?;
+        if !shard.draining {
+            self.start_draining(&shard).await?;
+            let left = self.holdings(&shard.name)?;
+            let mut reply = doc! {
+                "msg": "draining started successfully", "state": "started", "shard": shard.name.as_str(),
+            };
+            left.describe_databases(&mut reply);
+            return Ok(reply);
+        }
+        let left = self.holdings(&shard.name)?;
+        if !left.is_empty() {
+            let mut reply =
+                doc! { "msg": "draining ongoing", "state": "ongoing", "remaining": left.remaining() };
+            left.describe_databases(&mut reply);
+            return Ok(reply);
+        }
+        self.forget_shard(&shard).await?;
+        Ok(doc! { "msg": "removeshard completed successfully", "state": "completed", "shard": shard.name })
+    }
+
+    /// `{_configsvrStartShardDraining: name}`.
+    ///
+    /// # Errors
+    /// As [`ConfigServer::remove_shard`].
+    pub async fn start_shard_draining(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "startShardDraining")?;
+        self.ensure().await?;
+        let _lock = self.topology.lock().await;
+        let shard = self.shard_of_argument(&request)?;
+        if !shard.draining {
+            self.start_draining(&shard).await?;
+        }
+        Ok(Document::new())
+    }
+
+    /// `{_configsvrStopShardDraining: name}`.
+    ///
+    /// # Errors
+    /// ShardNotFound (70).
+    pub async fn stop_shard_draining(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "stopShardDraining")?;
+        self.ensure().await?;
+        let _lock = self.topology.lock().await;
+        let shard = self.shard_of_argument(&request)?;
+        let mut document = self.catalog().shard_document(&shard.name).unwrap_or_default();
+        if document.remove("draining").is_some() {
+            self.commit(&[put(SHARDS, document)]).await?;
+        }
+        Ok(Document::new())
+    }
+
+    /// `{_configsvrShardDrainingStatus: name}`.
+    ///
+    /// # Errors
+    /// ShardNotFound (70), IllegalOperation (20) when the shard is not draining.
+    pub async fn shard_draining_status(&self, request: Request<'_>) -> Result<Document> {
+        self.ensure().await?;
+        let shard = self.shard_of_argument(&request)?;
+        if !shard.draining {
+            bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
+        }
+        let left = self.holdings(&shard.name)?;
+        if left.is_empty() {
+            return Ok(doc! { "state": "drainingComplete", "shard": shard.name });
+        }
+        let mut reply = doc! { "msg": "draining ongoing", "state": "ongoing", "remaining": left.remaining() };
+        left.describe_databases(&mut reply);
+        Ok(reply)
+    }
+
+    /// `{_configsvrCommitShardRemoval: name}`.
+    ///
+    /// # Errors
+    /// ShardNotFound (70), RemoveShardDrainingInProgress (1003141) with the progress, IllegalOperation (20).
+    pub async fn commit_shard_removal(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        require_majority(op, "commitShardRemoval")?;
+        self.ensure().await?;
+        let _lock = self.topology.lock().await;
+        let shard = self.shard_of_argument(&request)?;
+        if !shard.draining {
+            bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
+        }
+        let left = self.holdings(&shard.name)?;
+        if !left.is_empty() {
+            let e = err!(REMOVE_SHARD_DRAINING_IN_PROGRESS, "Shard {} is not yet drained", shard.name);
+            return Err(e.with_info(doc! { "remaining": left.remaining() }));
+        }
+        self.forget_shard(&shard).await?;
+        Ok(Document::new())
+    }
+
+    fn shard_of_argument(&self, request: &Request<'_>) -> Result<Shard> {
+        let name = argument(request)?;
+        self.shard_named(name)
+            .map_err(|_| err!(SHARD_NOT_FOUND, "Drop of shard {name} failed because it does not exist"))
+    }
+
+    async fn start_draining(&self, shard: &Shard) -> Result<()> {
+        let others: Vec<Shard> =
+            self.catalog().shards().into_iter().filter(|s| s.name != shard.name && !s.draining).collect();
+        if others.is_empty() {
+            bail!(ILLEGAL_OPERATION, "Operation not allowed because it would remove the last shard");
+        }
+        for zone in &shard.zones {
+            if self.catalog().zone_has_ranges(zone) && !others.iter().any(|s| s.zones.contains(zone)) {
+                bail!(
+                    ZONE_STILL_IN_USE,
+                    "Shard {} is the only shard of zone {zone}, which still has ranges",
+                    shard.name
+                );
+            }
+        }
+        let mut document = self.catalog().shard_document(&shard.name).unwrap_or_default();
+        document.insert("draining", true);
+        self.commit(&[put(SHARDS, document)]).await?;
+        self.log_change("removeShard.start", "", doc! { "shard": shard.name.as_str() }).await;
+        Ok(())
+    }
+
+    /// Removes the shard's document; another shard's gets a new topology time, which tells every node to look again.
+    async fn forget_shard(&self, shard: &Shard) -> Result<()> {
+        let others = self.catalog().shards();
+        let Some(control) = others.iter().find(|s| s.name != shard.name) else {
+            bail!(ILLEGAL_OPERATION, "Operation not allowed because it would remove the last shard")
+        };
+        let mut document = self.catalog().shard_document(&control.name).unwrap_or_default();
+        document.insert("topologyTime", self.tick());
+        self.commit(&[delete(SHARDS, Value::from(shard.name.as_str())), put(SHARDS, document)]).await?;
+        self.log_change("removeShard", "", doc! { "shard": shard.name.as_str() }).await;
+        Ok(())
+    }
+
+    fn holdings(&self, shard: &str) -> Result<Holdings> {
+        let databases = self.catalog().databases().into_iter().filter(|d| d.primary == shard).map(|d| d.name);
+        let mut left = Holdings { databases: databases.collect(), ..Holdings::default() };
+        for Sharded { info, .. } in self.catalog().collections() {
+            for chunk in self.catalog().chunk_documents(info.uuid) {
+                if chunk.get_str("shard") == Some(shard) {
+                    left.chunks += 1;
+                    left.jumbo += chunk.get_bool("jumbo").unwrap_or(false) as i64;
+                }
+            }
+        }
+        Ok(left)
+    }
+
+    /// `{listShards: 1, filter?: {draining}}` answers `{shards}`.
+    pub async fn list_shards(&self, request: Request<'_>) -> Result<Document> {
+        self.ensure().await?;
+        let draining =
+            request.body.get_document("filter").and_then(|f| f.get("draining")).map(|v| v.truthy());
+        let all = self.catalog().shards();
+        let shown = all.iter().filter(|s| draining.is_none_or(|d| d == s.draining));
+        let shards: Vec<Document> = shown.filter_map(|s| self.catalog().shard_document(&s.name)).collect();
+        Ok(doc! { "shards": shards })
+    }
+
+    /// `{getShardMap: 1}` answers `{map, hosts, connStrings}`.
+    pub async fn shard_map(&self) -> Result<Document> {
+        self.ensure().await?;
+        let mut named: Vec<(String, String)> =
+            self.catalog().shards().into_iter().map(|s| (s.name, s.host)).collect();
+        named.push(("config".to_string(), self.connection_string()?));
+        Ok(shard_map(&named))
+    }
+}
+
+/// The reply of getShardMap for `(name, connection string)` pairs.
+pub fn shard_map(named: &[(String, String)]) -> Document {
+    let (mut map, mut by_host, mut strings) = (Document::new(), Document::new(), Document::new());
+    for (name, connection) in named {
+        map.push(name.as_str(), connection.as_str());
+        strings.push(connection.as_str(), name.as_str());
+        for host in hosts(connection) {
+            by_host.push(host, name.as_str());
+        }
+    }
+    doc! { "map": map, "hosts": by_host, "connStrings": strings }
+}
+
+/// What a draining shard still holds.
+#[derive(Default)]
+struct Holdings {
+    chunks: i64,
+    jumbo: i64,
+    databases: Vec<String>,
+}
+
+impl Holdings {
+    fn is_empty(&self) -> bool {
+        self.chunks == 0 && self.databases.is_empty()
+    }
+    fn remaining(&self) -> Document {
+        doc! {
+            "chunks": self.chunks, "dbs": self.databases.len() as i64, "jumboChunks": self.jumbo,
+            "collectionsToMove": 0i64,
+        }
+    }
+    fn describe_databases(&self, reply: &mut Document) {
+        if !self.databases.is_empty() {
+            reply.push("note", "you need to call moveCollection for collectionsToMove and afterwards movePrimary for the dbsToMove");
+        }
+        reply.push("dbsToMove", self.databases.clone());
+        reply.push("collectionsToMove", Vec::<String>::new());
+    }
+}
+
+/// A command that failed on the candidate: its own code where that says something to the caller.
+fn failed(e: &document::Error) -> document::Error {
+    let code = match e.code {
+        codes::ILLEGAL_OPERATION | codes::INCOMPATIBLE_SERVER_VERSION | codes::NOT_WRITABLE_PRIMARY => e.code,
+        _ => codes::OPERATION_FAILED,
+    };
+    document::Error::new(
+        code,
+        format!("failed to run command on the new shard :: caused by :: {}", e.message),
+    )
+}

@@ -257,7 +257,9 @@ pub struct Pin<'a> {
 
 impl Pin<'_> {
     pub fn cursor(&mut self) -> Result<&mut Cursor> {
-        self.cursor.as_deref_mut().ok_or_else(|| err!(INTERNAL_ERROR, "a cursor was used after it was parked"))
+        self.cursor
+            .as_deref_mut()
+            .ok_or_else(|| err!(INTERNAL_ERROR, "a cursor was used after it was parked"))
     }
     /// Puts the cursor back for the next getMore; false when it was killed meanwhile.
     pub fn park(mut self, now_ms: i64) -> bool {
@@ -297,9 +299,7 @@ fn not_found(id: i64) -> Error {
 }
 
 fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
-    let text = |s: SessionId| {
-        format!("{} - {}", uuid::Uuid::from_bytes(s.id), crate::session::hex(&s.uid))
-    };
+    let text = |s: SessionId| format!("{} - {}", uuid::Uuid::from_bytes(s.id), crate::session::hex(&s.uid));
     match (created, now) {
         (None, Some(now)) => bail!(
             50736,
@@ -324,9 +324,8 @@ fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) ->
 /// A positive 63-bit number from the system's generator: ids must not be guessed.
 fn random_id() -> Result<i64> {
     loop {
-        let word = rand::rngs::OsRng
-            .try_next_u64()
-            .map_err(|e| err!(INTERNAL_ERROR, "no random numbers: {e}"))?;
+        let word =
+            rand::rngs::OsRng.try_next_u64().map_err(|e| err!(INTERNAL_ERROR, "no random numbers: {e}"))?;
         let id = (word >> 1) as i64;
         if id > 0 {
             return Ok(id);

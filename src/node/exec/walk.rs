@@ -30,11 +30,7 @@ impl Budget {
     }
     /// So many records at most.
     pub fn of(records: u32, time: Duration) -> Budget {
-        Budget {
-            records,
-            until: Instant::now() + time,
-            next_look: records.saturating_sub(CLOCK_EVERY),
-        }
+        Budget { records, until: Instant::now() + time, next_look: records.saturating_sub(CLOCK_EVERY) }
     }
     /// Uses one record up; false when there is nothing left.
     #[inline]
@@ -220,7 +216,14 @@ impl Walk {
     }
 
     /// Counts all that matches within the budget without fetching documents where the index alone decides.
-    pub fn count_only<V: CollectionView>(&mut self, view: &V, context: &mut Context<'_>, budget: &mut Budget, count: &mut u64, most: u64) -> Result<Progress> {
+    pub fn count_only<V: CollectionView>(
+        &mut self,
+        view: &V,
+        context: &mut Context<'_>,
+        budget: &mut Budget,
+        count: &mut u64,
+        most: u64,
+    ) -> Result<Progress> {
         if let Walk::Index(walk) = self
             && walk.filter.is_always_true()
             && context.owner.is_none()

@@ -73,7 +73,10 @@ impl Asked {
             Some(ValueRef::String(_)) => super::target(request)?,
             Some(v) if v.as_i64() == Some(1) => format!("{}.$cmd.aggregate", request.db),
             Some(v) if v.is_number() => {
-                bail!(FAILED_TO_PARSE, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+                bail!(
+                    FAILED_TO_PARSE,
+                    "Invalid command format: the 'aggregate' field must specify a collection name or 1"
+                )
             }
             _ => bail!(TYPE_MISMATCH, "collection name has invalid type"),
         };
@@ -113,9 +116,18 @@ impl Asked {
                     FIELDS.document(&e)?;
                 }
                 "collation" => check_collation(FIELDS.document(&e)?)?,
-                "bypassDocumentValidation" | "exchange" | "runtimeConstants" | "isMapReduceCommand"
-                | "collectionUUID" | "passthroughToShard" | "encryptionInformation" | "querySettings"
-                | "needsSortedMerge" | "isHybridSearch" | "includeQueryStatsMetrics" | "$_requestReshardingResumeToken" => {}
+                "bypassDocumentValidation"
+                | "exchange"
+                | "runtimeConstants"
+                | "isMapReduceCommand"
+                | "collectionUUID"
+                | "passthroughToShard"
+                | "encryptionInformation"
+                | "querySettings"
+                | "needsSortedMerge"
+                | "isHybridSearch"
+                | "includeQueryStatsMetrics"
+                | "$_requestReshardingResumeToken" => {}
                 name => FIELDS.unknown(name)?,
             }
         }
@@ -158,7 +170,12 @@ impl PipelineRows {
             }
             op.check_interrupt()?;
             self.source.op = op.clone();
-            let host = LocalHost { node: node.clone(), op: op.clone(), writing: self.writing.clone(), ns: self.ns.clone() };
+            let host = LocalHost {
+                node: node.clone(),
+                op: op.clone(),
+                writing: self.writing.clone(),
+                ns: self.ns.clone(),
+            };
             match self.execution.next(&mut self.source, &host).await? {
                 Some(batch) => self.pending.extend(batch),
                 None => self.finished = true,
@@ -195,7 +212,12 @@ impl Source for CollectionSource {
 }
 
 /// Resolves views: the collection behind them and the whole pipeline.
-async fn resolve(node: &Node, op: &Operation, ns: &str, pipeline: Vec<Value>) -> Result<(String, Vec<Value>)> {
+async fn resolve(
+    node: &Node,
+    op: &Operation,
+    ns: &str,
+    pipeline: Vec<Value>,
+) -> Result<(String, Vec<Value>)> {
     let (mut ns, mut pipeline) = (ns.to_string(), pipeline);
     for _ in 0..VIEW_DEPTH_MAX {
         let view = node.namespaces.slot(&ns).read(op, |s| Ok(s.view.clone())).await?;
@@ -208,7 +230,10 @@ async fn resolve(node: &Node, op: &Operation, ns: &str, pipeline: Vec<Value>) ->
         pipeline = view.pipeline.iter().cloned().chain(pipeline).collect();
         ns = format!("{db}.{}", view.on);
     }
-    bail!(VIEW_DEPTH_LIMIT_EXCEEDED, "View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}")
+    bail!(
+        VIEW_DEPTH_LIMIT_EXCEEDED,
+        "View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}"
+    )
 }
 
 /// A pipeline divided into what the collection's query answers and what runs over its rows.
@@ -338,7 +363,8 @@ pub async fn aggregate(
 ) -> Result<()> {
     let asked = Asked::parse(node, &request)?;
     if asked.explain {
-        let reply = super::explain::pipeline(node, op, asked, super::explain::Verbosity::Planner, request).await?;
+        let reply =
+            super::explain::pipeline(node, op, asked, super::explain::Verbosity::Planner, request).await?;
         reply.write_fields(w);
         return Ok(());
     }

@@ -44,7 +44,11 @@ impl<'a> CountCommand<'a> {
                     }
                 }
                 "collation" => check_collation(FIELDS.document(&e)?)?,
-                "fields" | "queryOptions" | "collectionUUID" | "encryptionInformation" | "includeQueryStatsMetrics" => {}
+                "fields"
+                | "queryOptions"
+                | "collectionUUID"
+                | "encryptionInformation"
+                | "includeQueryStatsMetrics" => {}
                 name => FIELDS.unknown(name)?,
             }
         }

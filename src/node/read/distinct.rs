@@ -150,7 +150,9 @@ pub async fn distinct(
             if !command.query.is_empty() {
                 pipeline.push(Value::Document(doc! { "$match": command.query }));
             }
-            for d in aggregate::collect(node, op, Asked { pipeline, ..Asked::on(node, &ns, request.body)? }).await? {
+            for d in aggregate::collect(node, op, Asked { pipeline, ..Asked::on(node, &ns, request.body)? })
+                .await?
+            {
                 values.add_of(d.doc());
             }
         }
@@ -181,15 +183,20 @@ fn skip_through(state: &SlotState, op: &Operation, values: &mut Values<'_>) -> b
             && spec.partial_filter().is_none()
     });
     let Some(index) = usable else { return false };
-    let descending = index.spec().fields().first().is_some_and(|f| f.kind == storage::index::FieldKind::Descending);
+    let descending =
+        index.spec().fields().first().is_some_and(|f| f.kind == storage::index::FieldKind::Descending);
     let mut cursor = index.cursor();
     let mut next = cursor.first();
     for _ in 0..SEEKS_MAX {
         let Some(entry) = next else { return true };
         let Some(length) = key_string::component_length(entry.key, descending) else { return false };
-        if let Some(d) = CollectionView::get(collection, entry.record) {
-            values.add_of(d);
+        let Some(d) = CollectionView::get(collection, entry.record) else { return false };
+        if path::get(d, values.key).is_none() {
+            // A missing value stands under the key of null, where an explicit null may follow.
+            next = cursor.next();
+            continue;
         }
+        values.add_of(d);
         let Some(bound) = entry.key.get(..length).and_then(storage::index::prefix_end) else { return true };
         next = cursor.seek(&bound);
     }

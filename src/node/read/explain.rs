@@ -290,7 +290,10 @@ impl Subject {
                 (returned, counters) = (query.returned(), query.counters);
             }
             let shown = if self.around.is_some() { 0 } else { returned };
-            reply.push("executionStats", execution_section(winning, shown, returned, counters, started, verbosity));
+            reply.push(
+                "executionStats",
+                execution_section(winning, shown, returned, counters, started, verbosity),
+            );
         }
         Ok(Some(reply))
     }

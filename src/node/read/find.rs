@@ -7,8 +7,8 @@ use super::fields::{Fields, check_collation};
 use super::rows::Rows;
 use super::{aggregate, command_variables};
 use crate::cursor::Cursor;
-use crate::exec::{Batch, Opened, Query, Shape, Wanted};
 use crate::exec::query::ownership;
+use crate::exec::{Batch, Opened, Query, Shape, Wanted};
 use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
 use document::{Doc, DocWriter, Document, Result, Value, ValueRef, bail};
@@ -62,8 +62,13 @@ impl<'a> FindCommand<'a> {
                 "limit" => out.limit = FIELDS.count(&e)?,
                 "batchSize" => out.batch_size = Some(FIELDS.count(&e)?),
                 "singleBatch" => out.single_batch = FIELDS.bool(&e)?,
-                "allowDiskUse" | "allowPartialResults" | "oplogReplay" | "$_internalReadAtClusterTime"
-                | "ntoreturn" | "querySettings" | "includeQueryStatsMetrics" => {}
+                "allowDiskUse"
+                | "allowPartialResults"
+                | "oplogReplay"
+                | "$_internalReadAtClusterTime"
+                | "ntoreturn"
+                | "querySettings"
+                | "includeQueryStatsMetrics" => {}
                 "sort" => out.set(|o| &mut o.sort, Some(FIELDS.document(&e)?).filter(|d| !d.is_empty())),
                 "skip" => {
                     let skip = FIELDS.count(&e)?;
@@ -122,7 +127,8 @@ impl<'a> FindCommand<'a> {
     pub fn first_batch(&self) -> usize {
         let size = self.batch_size.unwrap_or(FIRST_BATCH);
         // A single batch with a limit holds all that is asked for.
-        let size = if self.batch_size.is_none() && self.single_batch && self.limit > 0 { self.limit } else { size };
+        let size =
+            if self.batch_size.is_none() && self.single_batch && self.limit > 0 { self.limit } else { size };
         usize::try_from(size).unwrap_or(usize::MAX)
     }
 }
@@ -131,9 +137,27 @@ impl Fields {
     /// A null field counts as absent, but its name must be known all the same.
     fn known_null(&self, name: &str) -> Result<()> {
         const KNOWN: &[&str] = &[
-            "filter", "projection", "limit", "batchSize", "singleBatch", "sort", "skip", "hint", "min", "max",
-            "returnKey", "showRecordId", "noCursorTimeout", "tailable", "awaitData", "let", "collation",
-            "allowDiskUse", "allowPartialResults", "oplogReplay", "ntoreturn",
+            "filter",
+            "projection",
+            "limit",
+            "batchSize",
+            "singleBatch",
+            "sort",
+            "skip",
+            "hint",
+            "min",
+            "max",
+            "returnKey",
+            "showRecordId",
+            "noCursorTimeout",
+            "tailable",
+            "awaitData",
+            "let",
+            "collation",
+            "allowDiskUse",
+            "allowPartialResults",
+            "oplogReplay",
+            "ntoreturn",
         ];
         if KNOWN.contains(&name) { Ok(()) } else { self.unknown(name) }
     }
@@ -230,7 +254,9 @@ pub async fn find(
     };
     let id = match rows.ended() || command.single_batch {
         true => 0,
-        false => node.cursors.open(cursor(node, op, &ns, rows, &command, request.body, &batch), node.now_ms())?,
+        false => {
+            node.cursors.open(cursor(node, op, &ns, rows, &command, request.body, &batch), node.now_ms())?
+        }
     };
     batch.write_cursor(w, "firstBatch", id, &ns);
     Ok(())

@@ -56,10 +56,9 @@ impl LocalHost {
                 .map(|(id, last)| doc! { "_id": id.to_document(), "lastUse": Value::DateTime(last) })
                 .collect()),
             "$listCatalog" => Ok(self.list_catalog()),
-            "$changeStream" if !node.is_replica_set() => Err(document::Error::new(
-                40573,
-                "The $changeStream stage is only supported on replica sets",
-            )),
+            "$changeStream" if !node.is_replica_set() => {
+                Err(document::Error::new(40573, "The $changeStream stage is only supported on replica sets"))
+            }
             "$shardedDataDistribution" => Err(document::Error::new(
                 6789101,
                 "The $shardedDataDistribution stage can only be run on a router",
@@ -74,7 +73,8 @@ impl LocalHost {
             "localTime": Value::DateTime(self.node.now_ms()),
         };
         for (name, _) in spec.iter() {
-            if !["latencyStats", "storageStats", "count", "queryExecStats", "operationStats"].contains(&name) {
+            if !["latencyStats", "storageStats", "count", "queryExecStats", "operationStats"].contains(&name)
+            {
                 bail!(IDL_UNKNOWN_FIELD, "BSON field '$collStats.{name}' is an unknown field.");
             }
         }
@@ -123,9 +123,9 @@ impl LocalHost {
         let slot = self.node.namespaces.slot(&self.ns);
         let specs: Vec<Document> = slot
             .read(&self.op, |s| {
-                Ok(s.collection
-                    .as_ref()
-                    .map_or(Vec::new(), |c| c.indexes().iter().map(|i| i.spec().document().clone()).collect()))
+                Ok(s.collection.as_ref().map_or(Vec::new(), |c| {
+                    c.indexes().iter().map(|i| i.spec().document().clone()).collect()
+                }))
             })
             .await?;
         Ok(specs
@@ -223,7 +223,9 @@ impl PipelineHost for LocalHost {
         run: &'a Run,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let Some(target) = &stage.namespace else { bail!(INTERNAL_ERROR, "{} without a target", stage.name) };
+            let Some(target) = &stage.namespace else {
+                bail!(INTERNAL_ERROR, "{} without a target", stage.name)
+            };
             match stage.name {
                 "$out" => self.out(&target.to_string(), batch, end).await,
                 _ => self.merge(&target.to_string(), &stage.spec, batch, run).await,

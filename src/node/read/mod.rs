@@ -15,6 +15,8 @@ mod output;
 pub mod pseudo;
 pub mod rows;
 pub mod statistics;
+#[cfg(test)]
+mod tests;
 
 use crate::Node;
 use document::{Doc, Document, Result, Value, ValueRef, bail};

@@ -97,7 +97,13 @@ impl LocalHost {
         Ok(ns)
     }
 
-    pub(super) async fn merge(&self, target: &str, spec: &Value, batch: Vec<DocBuf>, run: &Run) -> Result<()> {
+    pub(super) async fn merge(
+        &self,
+        target: &str,
+        spec: &Value,
+        batch: Vec<DocBuf>,
+        run: &Run,
+    ) -> Result<()> {
         let op = self.aside();
         let merge = Merge::parse(spec, run)?;
         let slot = self.node.namespaces.slot(target);
@@ -237,7 +243,10 @@ impl Merge {
             Matched::Keep => return Ok(()),
             Matched::Fail => {
                 let ns = unit.slot.ns.clone();
-                return Err(err!(DUPLICATE_KEY, "$merge found a matching document in {ns}: E11000 duplicate key error"));
+                return Err(err!(
+                    DUPLICATE_KEY,
+                    "$merge found a matching document in {ns}: E11000 duplicate key error"
+                ));
             }
             Matched::Replace => with_id(old.doc(), doc),
             Matched::Merge => merged(old.doc(), doc),
@@ -248,7 +257,11 @@ impl Merge {
                     context.variables.push(name, value.clone());
                 }
                 self.bind(&mut context.variables, doc, self.now_ms)?;
-                match Update::parse(&Value::Array(stages.clone()), &[], &context)?.apply(old.doc(), None, false)? {
+                match Update::parse(&Value::Array(stages.clone()), &[], &context)?.apply(
+                    old.doc(),
+                    None,
+                    false,
+                )? {
                     Applied::NoOp => return Ok(()),
                     Applied::Changed(new) => new,
                 }

@@ -13,6 +13,7 @@ pub mod ddl;
 pub mod exec;
 pub mod failpoints;
 pub mod local;
+pub mod maintenance;
 pub mod namespace;
 pub mod observer;
 pub mod oplog_view;
@@ -23,6 +24,7 @@ pub mod read;
 pub mod replication;
 pub mod request;
 pub mod session;
+pub mod ttl;
 pub mod view;
 pub mod write;
 
@@ -50,6 +52,7 @@ pub struct Node {
     pub observers: observer::Observers,
     pub failpoints: failpoints::FailPoints,
     pub replication: replication::Replication,
+    pub log_holds: maintenance::LogHolds,
     pub cursors: cursor::Cursors,
     pub index_use: read::index_use::IndexUse,
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.

@@ -119,6 +119,7 @@ impl Node {
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
             replication: crate::replication::Replication::default(),
+            log_holds: crate::maintenance::LogHolds::default(),
             cursors: crate::cursor::Cursors::default(),
             index_use: crate::read::index_use::IndexUse::default(),
             hooks: RwLock::new(None),

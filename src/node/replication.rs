@@ -14,6 +14,8 @@
 mod config;
 mod status;
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use config::SetConfig;

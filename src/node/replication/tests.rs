@@ -1,26 +1,12 @@
 //! A set of one from its birth through step-down, reconfiguration and restart; its documents field by field.
 
+use super::testing::node;
 use super::*;
-use crate::{NodeOptions, Opened};
 use document::Value;
-use std::path::PathBuf;
 use storage::files::MemoryFiles;
-use storage::log::{LogOptions, RealClock, SyncPolicy};
 
 fn open(set: Option<&str>, files: &MemoryFiles) -> Arc<Node> {
-    let options = NodeOptions {
-        files: Arc::new(files.clone()),
-        dir: PathBuf::from("/data"),
-        log: LogOptions { sync: SyncPolicy::Never, ..LogOptions::default() },
-        clock: Arc::new(RealClock),
-        replica_set: set.map(str::to_string),
-        host: "h:1".to_string(),
-    };
-    let Opened { node, .. } = Node::open(options).unwrap();
-    node
-}
-fn node(set: Option<&str>) -> Arc<Node> {
-    open(set, &MemoryFiles::default())
+    testing::open(set, files, |_| {})
 }
 fn config() -> SetConfig {
     SetConfig::parse(&SetConfig::default_for("rs", "h:1")).unwrap()

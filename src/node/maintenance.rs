@@ -1,0 +1,158 @@
+//! What a node does by itself while it runs: checkpoints, and letting old log go.
+//!
+//! A checkpoint is due after some time with writes, or after many bytes of log, since both decide how long the next
+//! start takes. The log is then cut before the checkpoint, but never so far that less is kept than its options say:
+//! the oplog's readers, change streams and retries live on that part. Tasks that need more name a position to hold.
+
+use crate::Node;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use storage::StorageError;
+use storage::log::Position;
+
+/// Positions from which on the log must be kept, each held by somebody.
+#[derive(Default)]
+pub struct LogHolds {
+    held: Mutex<(u64, BTreeMap<u64, Position>)>,
+}
+
+/// Keeps the log from a position on while it lives.
+pub struct LogHold {
+    id: u64,
+    node: Arc<Node>,
+}
+
+impl Drop for LogHold {
+    fn drop(&mut self) {
+        self.node.log_holds.held.lock().1.remove(&self.id);
+    }
+}
+
+impl LogHolds {
+    fn oldest(&self) -> Option<Position> {
+        self.held.lock().1.values().min().copied()
+    }
+}
+
+/// When checkpoints are written.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// The longest time between two, while something is written.
+    pub interval: Duration,
+    /// The most log between two, in bytes.
+    pub log_bytes: u64,
+}
+
+/// How often it is looked whether one is due.
+const TICK: Duration = Duration::from_millis(500);
+
+impl Node {
+    /// Keeps the log from the oldest frame kept now; whoever reads from there does so while the hold lives.
+    pub fn hold_log(self: &Arc<Node>) -> (LogHold, Position) {
+        let mut held = self.log_holds.held.lock();
+        held.0 += 1;
+        let (id, position) = (held.0, self.log.first_position());
+        held.1.insert(id, position);
+        drop(held);
+        (LogHold { id, node: self.clone() }, position)
+    }
+
+    /// Writes a checkpoint, if this node has a directory, and lets log go. Blocks its thread.
+    ///
+    /// # Errors
+    /// I/O; the older checkpoint stays in force and the log as it is.
+    pub fn checkpoint_and_trim(&self) -> Result<(), StorageError> {
+        let checkpointed = self.checkpoint()?.map_or_else(|| self.log.appended(), |report| report.position);
+        let keep_from = self.log.retention_position().min(checkpointed);
+        let keep_from = self.log_holds.oldest().map_or(keep_from, |held| held.min(keep_from));
+        self.log.truncate_before(keep_from)?;
+        Ok(())
+    }
+}
+
+/// Writes checkpoints until it is dropped. `failed` hears of every one that could not be written.
+pub async fn checkpoints(node: Arc<Node>, schedule: Schedule, failed: impl Fn(String) + Send + 'static) {
+    let (mut last, mut at) = (node.log.appended(), Instant::now());
+    loop {
+        tokio::time::sleep(TICK.min(schedule.interval)).await;
+        let written = node.log.appended().saturating_sub(last);
+        let due = written >= schedule.log_bytes || (written > 0 && at.elapsed() >= schedule.interval);
+        if !due {
+            continue;
+        }
+        (last, at) = (node.log.appended(), Instant::now());
+        let blocking = node.clone();
+        match tokio::task::spawn_blocking(move || blocking.checkpoint_and_trim()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failed(error.to_string()),
+            Err(error) => failed(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::LocalClient;
+    use crate::replication::testing;
+    use document::doc;
+    use storage::log::{LogOptions, SyncPolicy};
+
+    fn small(options: &mut LogOptions) {
+        options.segment_bytes = 4096;
+        options.retain_bytes = 8192;
+        // Each write is then written out, and segments end.
+        options.sync = SyncPolicy::Group { interval: Duration::from_millis(1) };
+    }
+
+    async fn fill(node: &Arc<Node>, n: i64) {
+        let client = LocalClient::new(node.clone());
+        for i in 0..n {
+            client.put("t.c", &doc! { "_id": i, "pad": "x".repeat(200) }).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn log_before_a_checkpoint_goes_as_far_as_retention_allows_and_nothing_is_lost() {
+        let files = storage::files::MemoryFiles::default();
+        let node = testing::open(None, &files, small);
+        fill(&node, 200).await;
+        let before = node.log.bytes();
+        node.checkpoint_and_trim().unwrap();
+        assert!(node.log.bytes() < before / 2, "{} of {before}", node.log.bytes());
+        assert!(node.log.bytes() >= 8192);
+        fill(&node, 210).await;
+        node.shutdown();
+        drop(node);
+        let node = testing::open(None, &files, small);
+        assert_eq!(LocalClient::new(node).find("t.c", &doc! {}).unwrap().len(), 210);
+    }
+
+    #[tokio::test]
+    async fn a_hold_keeps_the_log_while_it_lives() {
+        let files = storage::files::MemoryFiles::default();
+        let node = testing::open(None, &files, small);
+        let (hold, position) = node.hold_log();
+        fill(&node, 200).await;
+        node.checkpoint_and_trim().unwrap();
+        assert_eq!(node.log.first_position(), position);
+        drop(hold);
+        node.checkpoint_and_trim().unwrap();
+        assert!(node.log.first_position() > position);
+    }
+
+    #[tokio::test]
+    async fn a_log_in_memory_is_cut_too() {
+        let files = storage::files::MemoryFiles::default();
+        let node = testing::open(None, &files, |o| {
+            small(o);
+            o.in_memory = true;
+        });
+        fill(&node, 200).await;
+        let before = node.log.bytes();
+        node.checkpoint_and_trim().unwrap();
+        assert!(node.log.bytes() < before / 2);
+    }
+}

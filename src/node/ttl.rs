@@ -1,0 +1,185 @@
+//! Documents that expire: the monitor of indexes with `expireAfterSeconds`.
+//!
+//! A pass walks the part of each such index that holds dates up to the moment of expiry, in batches. A batch is read
+//! under the shared latch; then, as one commit, each of its documents is looked at again and deleted if it is still
+//! expired. Deletions are ordinary log entries.
+
+use crate::namespace::Slot;
+use crate::parameters::Parameters;
+use crate::write::unit::Origin;
+use crate::{Node, Operation};
+use document::{Doc, Result, ValueRef, key_string, path};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use storage::index::FieldKind;
+use storage::{Collection, IndexSpec, RecordId};
+
+/// Documents deleted in one commit.
+const BATCH: usize = 200;
+/// How often the monitor looks whether its next pass is due: its period may be changed at any time.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Runs passes until it is dropped.
+pub async fn monitor(node: Arc<Node>, parameters: Arc<Parameters>) {
+    let mut last = Instant::now();
+    loop {
+        tokio::time::sleep(TICK).await;
+        let period = parameters.int("ttlMonitorSleepSecs").max(1) as u64;
+        if last.elapsed() < Duration::from_secs(period) {
+            continue;
+        }
+        last = Instant::now();
+        if parameters.bool("ttlMonitorEnabled") && node.is_writable() && node.log.health().is_ok() {
+            pass(&node).await;
+        }
+    }
+}
+
+/// An index that says when documents expire.
+struct Expiry {
+    index: String,
+    path: String,
+    descending: bool,
+    /// Dates up to this one have expired, in milliseconds.
+    until: i64,
+}
+
+/// Deletes what has expired by now; answers how many documents. A collection that fails is left to the next pass.
+pub async fn pass(node: &Node) -> u64 {
+    let mut deleted = 0;
+    for slot in node.namespaces.all() {
+        let expiries: Vec<Expiry> = match &slot.read_unchecked().collection {
+            Some(c) => c.indexes().iter().filter_map(|i| expiry(i.spec(), node.now_ms())).collect(),
+            None => continue,
+        };
+        for expiry in expiries {
+            deleted += expire(node, &slot, &expiry).await.unwrap_or(0);
+        }
+    }
+    deleted
+}
+
+fn expiry(spec: &IndexSpec, now_ms: i64) -> Option<Expiry> {
+    let seconds = spec.expire_after_seconds().filter(|s| *s >= 0)?;
+    let [field] = spec.fields() else { return None };
+    if !matches!(field.kind, FieldKind::Ascending | FieldKind::Descending) {
+        return None;
+    }
+    let until = now_ms.checked_sub(seconds.checked_mul(1000)?)?;
+    let descending = field.kind == FieldKind::Descending;
+    Some(Expiry { index: spec.name().to_string(), path: field.path.clone(), descending, until })
+}
+
+async fn expire(node: &Node, slot: &Slot, expiry: &Expiry) -> Result<u64> {
+    let op = Operation::internal();
+    let mut deleted = 0;
+    let mut after: Option<(Vec<u8>, RecordId)> = None;
+    loop {
+        let batch =
+            slot.read(&op, |s| Ok(s.collection.as_ref().map(|c| expired_in(c, expiry, &after)))).await?;
+        let Some((records, last)) = batch else { return Ok(deleted) };
+        let Some(last) = last else { return Ok(deleted) };
+        after = Some(last);
+        node.write(&op, slot, |unit| {
+            for record in records {
+                let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
+                    continue;
+                };
+                let still = unit.collection().and_then(|c| c.index(&expiry.index)).is_some_and(|i| {
+                    i.spec().covers(old.doc()) && is_expired(old.doc(), &expiry.path, expiry.until)
+                });
+                if still && unit.owns(old.doc()) {
+                    deleted += u64::from(unit.delete(record, Origin::default())?);
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The next records after a position whose key is an expired date, and the position behind them; no position at the end.
+fn expired_in(
+    c: &Collection,
+    expiry: &Expiry,
+    after: &Option<(Vec<u8>, RecordId)>,
+) -> (Vec<RecordId>, Option<(Vec<u8>, RecordId)>) {
+    let Some(index) = c.index(&expiry.index) else { return (Vec::new(), None) };
+    let key = |millis| key_string::encode(&[ValueRef::DateTime(millis)], &[expiry.descending]);
+    let (mut from, mut to) = (key(i64::MIN), key(expiry.until));
+    if expiry.descending {
+        std::mem::swap(&mut from, &mut to);
+    }
+    let mut cursor = index.cursor();
+    let mut next = match after {
+        Some((key, record)) => cursor.seek_after(key, *record),
+        None => cursor.seek(&from),
+    };
+    let (mut records, mut last) = (Vec::new(), None);
+    while let Some(entry) = next {
+        if entry.key > to.as_slice() {
+            break;
+        }
+        records.push(entry.record);
+        last = Some((entry.key, entry.record));
+        if records.len() == BATCH {
+            break;
+        }
+        next = cursor.next();
+    }
+    (records, last.map(|(key, record)| (key.to_vec(), record)))
+}
+
+/// Whether some date at `path`, in arrays too, is at or before `until`.
+fn is_expired(doc: Doc<'_>, path: &str, until: i64) -> bool {
+    path::for_each_value(doc, path, &mut |v| matches!(v, Some(ValueRef::DateTime(at)) if at <= until))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::LocalClient;
+    use crate::replication::testing;
+    use document::{Value, doc};
+
+    async fn left_after_pass(key: document::Document) -> Vec<i64> {
+        let node = testing::node(None);
+        let client = LocalClient::new(node.clone());
+        client
+            .ensure_collection("t.c", &[(key, doc! { "name": "a", "expireAfterSeconds": 10 })])
+            .await
+            .unwrap();
+        let now = node.now_ms();
+        let dates = |ages: &[i64]| {
+            Value::Array(ages.iter().map(|age| Value::DateTime(now - age * 1000)).collect::<Vec<_>>())
+        };
+        let mut docs = vec![
+            doc! { "_id": 0, "a": Value::DateTime(now - 11_000) },
+            doc! { "_id": 1, "a": Value::DateTime(now - 5_000) },
+            doc! { "_id": 2, "a": 5 },
+            doc! { "_id": 3 },
+            doc! { "_id": 4, "a": dates(&[1, 20]) },
+            doc! { "_id": 5, "a": dates(&[1, 2]) },
+            doc! { "_id": 6, "a": Value::DateTime(i64::MIN) },
+        ];
+        docs.extend((100..100 + 2 * BATCH as i64 + 7).map(|i| doc! { "_id": i, "a": Value::DateTime(i) }));
+        for d in &docs {
+            client.insert("t.c", d).await.unwrap();
+        }
+        let deleted = pass(&node).await;
+        let left = client.find("t.c", &doc! {}).unwrap();
+        assert_eq!(deleted as usize, docs.len() - left.len());
+        left.iter().filter_map(|d| d.get_i64("_id")).collect()
+    }
+
+    #[tokio::test]
+    async fn only_expired_dates_go_and_an_array_goes_with_its_oldest() {
+        assert_eq!(left_after_pass(doc! { "a": 1 }).await, [1, 2, 3, 5]);
+    }
+
+    #[tokio::test]
+    async fn a_descending_index_expires_the_same() {
+        assert_eq!(left_after_pass(doc! { "a": -1 }).await, [1, 2, 3, 5]);
+    }
+}

@@ -16,10 +16,12 @@ pub mod counters;
 pub mod dispatch;
 pub mod listener;
 pub mod log;
+pub mod members;
 pub mod operations;
 pub mod options;
 pub mod process;
 pub mod service;
+
 pub mod topology;
 pub mod up;
 

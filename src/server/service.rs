@@ -28,8 +28,16 @@ use storage::files::{FileLock, Files, LockError, RealFiles};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
 use tokio::sync::watch;
 
-/// The command table of the program, immutable.
-static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| Lookup::new(crate::commands::TABLES));
+/// The command tables of the two programs, immutable.
+static MONGOD: LazyLock<Lookup> = LazyLock::new(|| Lookup::new(crate::commands::TABLES, Roles::MONGOD));
+static MONGOS: LazyLock<Lookup> = LazyLock::new(|| Lookup::new(crate::commands::TABLES, Roles::ROUTER));
+
+fn lookup(program: Program) -> &'static Lookup {
+    match program {
+        Program::Mongod => &MONGOD,
+        Program::Mongos => &MONGOS,
+    }
+}
 
 /// The times that replies carry; set by what keeps a clock (a set member, a router).
 pub trait Times: Send + Sync + 'static {
@@ -71,6 +79,8 @@ pub struct Service {
     pub counters: Counters,
     /// The data-bearing half; a router has none.
     pub node: Option<Arc<Node>>,
+    /// Router, shard role, config server: whichever the node has.
+    pub members: crate::members::Members,
     own_failpoints: FailPoints,
     pub operations: Operations,
     pub topology: Topology,
@@ -162,8 +172,9 @@ impl Service {
             role: role(&options),
             parameters: Arc::new(parameters),
             log,
-            counters: Counters::new(&LOOKUP),
+            counters: Counters::new(lookup(options.program)),
             node,
+            members: crate::members::Members::default(),
             own_failpoints: FailPoints::new(),
             operations: Operations::default(),
             topology: Topology::new(random_object_id(), membership),
@@ -186,7 +197,7 @@ impl Service {
         self.node.as_ref().map_or(&self.own_failpoints, |node| &node.failpoints)
     }
     pub fn commands(&self) -> &'static Lookup {
-        &LOOKUP
+        lookup(self.program)
     }
     /// Whether this node has the command at all.
     pub fn answers(&self, row: &Command) -> bool {

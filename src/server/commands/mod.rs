@@ -14,6 +14,7 @@ pub mod missing;
 pub mod parameters;
 pub mod read;
 pub mod replica_set;
+pub mod router;
 pub mod server_status;
 pub mod sessions;
 pub mod shutdown;
@@ -36,9 +37,10 @@ pub const STARTUP: &[StartupStep] = &[
         })
     },
     |service| replica_set::start(service),
+    |service| Box::pin(crate::members::start(service)),
 ];
 
-/// All tables. The order does not matter: a name stands in one of them only (a test says so).
+/// All tables. The order does not matter: a name stands once among a program's rows (a test says so).
 pub const TABLES: &[&[Command]] = &[
     connection_status::ROWS,
     crud::ROWS,
@@ -54,6 +56,7 @@ pub const TABLES: &[&[Command]] = &[
     parameters::ROWS,
     read::ROWS,
     replica_set::ROWS,
+    router::ROWS,
     server_status::ROWS,
     sessions::ROWS,
     shutdown::ROWS,

@@ -35,6 +35,10 @@ impl Roles {
     pub const fn contains(self, other: Roles) -> bool {
         self.0 & other.0 == other.0 && other.0 != 0
     }
+    /// Whether some role is in both.
+    pub const fn meets(self, other: Roles) -> bool {
+        self.0 & other.0 != 0
+    }
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -175,9 +179,11 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Builds the lookup. A later table may not repeat a name: [`Lookup::duplicates`] is empty (a test says so).
-    pub fn new(tables: &[&'static [Command]]) -> Lookup {
-        let rows: Vec<&'static Command> = tables.iter().flat_map(|table| table.iter()).collect();
+    /// Builds the lookup of the rows that some of `roles` answer. A name may stand in one of them only:
+    /// [`Lookup::duplicates`] is empty (a test says so). A router's row may have the name of a data-bearing node's.
+    pub fn new(tables: &[&'static [Command]], roles: Roles) -> Lookup {
+        let rows = tables.iter().flat_map(|table| table.iter()).filter(|row| row.roles.meets(roles));
+        let rows: Vec<&'static Command> = rows.collect();
         let names: usize = rows.iter().map(|row| 1 + row.aliases.len()).sum();
         let mut lookup = Lookup { rows: Vec::new(), slots: vec![None; (names * 4).next_power_of_two()] };
         for (index, row) in rows.iter().enumerate() {

@@ -12,7 +12,13 @@ use wire::client::Connection;
 
 #[test]
 fn every_name_stands_once_and_is_found() {
-    let lookup = Lookup::new(crate::commands::TABLES);
+    for roles in [Roles::MONGOD, Roles::ROUTER] {
+        check_lookup(roles);
+    }
+}
+
+fn check_lookup(roles: Roles) {
+    let lookup = Lookup::new(crate::commands::TABLES, roles);
     assert_eq!(lookup.duplicates(), Vec::<&str>::new());
     for (index, row) in lookup.rows().iter().enumerate() {
         for name in std::iter::once(&row.name).chain(row.aliases) {

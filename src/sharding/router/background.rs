@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 const PING_EVERY: Duration = Duration::from_secs(10);
 
 impl Router {
-    /// Starts the background work on the present runtime; it ends when the returned handle is aborted.
-    pub fn start(self: &Arc<Router>, version: &str) -> tokio::task::JoinHandle<()> {
+    /// The background work, which never ends by itself.
+    pub fn run_background(self: &Arc<Router>, version: &str) -> impl Future<Output = ()> + Send + use<> {
         let (router, version) = (self.clone(), version.to_string());
-        tokio::spawn(async move {
+        async move {
             let mut tick = tokio::time::interval(PING_EVERY);
             loop {
                 tick.tick().await;
@@ -24,7 +24,12 @@ impl Router {
                 let _ = router.ping(&version).await;
                 router.close_idle_cursors();
             }
-        })
+        }
+    }
+
+    /// Starts the background work on the present runtime.
+    pub fn start(self: &Arc<Router>, version: &str) -> tokio::task::JoinHandle<()> {
+        tokio::spawn(self.run_background(version))
     }
 
     /// Writes this router's document of `config.mongos`.

@@ -1,0 +1,80 @@
+//! What sharding adds to a node of the process: the router of a mongos, the shard role and the config server of a mongod.
+//!
+//! Made by the start-up step [`start`], before clients are served. A member that a node does not have is absent, and a
+//! command that needs it is refused by its row's roles or, on a shard that no cluster has taken in yet, with
+//! ShardingStateNotInitialized (203).
+
+use crate::dispatch::Roles;
+use crate::service::{Service, Times};
+use crate::topology::LastWrite;
+use document::{Result, Timestamp, err};
+use node::Operation;
+use sharding::remote::Remote;
+use sharding::router::Router;
+use sharding::routing::CatalogCache;
+use std::sync::{Arc, OnceLock};
+use wire::client::{Pool, PoolOptions};
+
+/// The members, each set at most once.
+#[derive(Default)]
+pub struct Members {
+    router: OnceLock<Arc<Router>>,
+}
+
+impl Members {
+    /// The router of a mongos.
+    ///
+    /// # Errors
+    /// CommandNotFound-like refusal (59) on a node that is none.
+    pub fn router(&self) -> Result<&Arc<Router>> {
+        self.router.get().ok_or_else(|| err!(COMMAND_NOT_FOUND, "this node is no router"))
+    }
+}
+
+/// Makes what the node's role asks for.
+pub async fn start(service: &Arc<Service>) -> Result<()> {
+    if service.role == Roles::ROUTER {
+        start_router(service);
+    }
+    Ok(())
+}
+
+fn start_router(service: &Arc<Service>) {
+    let pool = Pool::new(PoolOptions::default());
+    let remote = Remote::new(Arc::new(pool.clone()), service.options.config_db.as_deref());
+    let router = Router::new(CatalogCache::new(remote), pool, &service.host);
+    service.set_times(Arc::new(RouterTimes(router.clone())));
+    let ping = AbortOnDrop(router.start(crate::options::VERSION));
+    // The service aborts its tasks when it stops, and with this one the ping ends.
+    service.spawn(async move {
+        let _ping = ping;
+        std::future::pending::<()>().await;
+    });
+    let _ = service.members.router.set(router);
+}
+
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A router's clock: what its clients and shards have told it.
+struct RouterTimes(Arc<Router>);
+
+impl Times for RouterTimes {
+    fn cluster_time(&self) -> Option<Timestamp> {
+        Some(self.0.cluster_time()).filter(|t| t.as_u64() != 0)
+    }
+    fn advance(&self, time: Timestamp) {
+        self.0.advance(time);
+    }
+    /// A routed command brings the time its shards answered with it.
+    fn operation_time(&self, _operation: &Operation) -> Option<Timestamp> {
+        None
+    }
+    fn last_write(&self) -> Option<LastWrite> {
+        None
+    }
+}

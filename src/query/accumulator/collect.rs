@@ -37,7 +37,6 @@ impl Accumulator for List {
         match v {
             None => {}
             Some(v) if !self.spread => self.take(v),
-            Some(Value::Null | Value::Undefined) => {}
             Some(Value::Array(items)) => items.into_iter().for_each(|v| self.take(v)),
             Some(v) => {
                 bail!(

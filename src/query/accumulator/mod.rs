@@ -97,6 +97,9 @@ pub fn parse(field: &str, v: &Value, vars: &Variables) -> Result<Parsed> {
     if !name.starts_with('$') {
         bail!(40234, "The field '{field}' must be an accumulator object");
     }
+    if matches!(argument, Value::Array(_)) {
+        bail!(40237, "The {name} accumulator is a unary operator");
+    }
     let Some(row) = table::find(name) else { bail!(15952, "unknown group operator '{name}'") };
     match row.parse {
         Some(parse) => parse(row.name, argument, vars),
@@ -104,15 +107,9 @@ pub fn parse(field: &str, v: &Value, vars: &Variables) -> Result<Parsed> {
     }
 }
 
-/// The one expression most accumulators take; an array must have exactly one item.
-pub(crate) fn single(name: &str, v: &Value, vars: &Variables) -> Result<Expression> {
-    match v {
-        Value::Array(items) => match items.as_slice() {
-            [one] => parse::expression(one, vars),
-            _ => bail!(40237, "The {name} accumulator is a unary operator"),
-        },
-        one => parse::expression(one, vars),
-    }
+/// The one expression most accumulators take; arrays are refused before.
+pub(crate) fn single(_: &str, v: &Value, vars: &Variables) -> Result<Expression> {
+    parse::expression(v, vars)
 }
 
 /// The bytes a value holds, roughly.

@@ -90,7 +90,7 @@ pub fn parse(name: &'static str, v: &Value, vars: &Variables) -> Result<(Spec, E
 
 fn points(p: &Expression) -> Result<Vec<f64>> {
     let Some(Value::Array(items)) = p.as_constant() else {
-        bail!(7750300, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]");
+        bail!(7750301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]");
     };
     if items.is_empty() {
         bail!(7750301, "The $percentile 'p' field must be a non-empty array of numbers from [0.0, 1.0]");

@@ -105,13 +105,13 @@ pub fn positive(name: &str, v: &Arg) -> Result<usize> {
     let _ = name;
     let shown = || v.as_ref().map_or("missing".to_string(), parse::show);
     if !v.as_ref().is_some_and(Value::is_number) {
-        bail!(5787902, "Value for 'n' must be of integral type, but found {}", shown());
+        bail!(7548606, "Value for 'n' must be of integral type, but found {}", shown());
     }
     let Some(n) = v.as_ref().and_then(number::to_i64_exact) else {
-        bail!(5787903, "Value for 'n' must be of integral type, but found {}", shown());
+        bail!(7548606, "Value for 'n' must be of integral type, but found {}", shown());
     };
     if n <= 0 {
-        bail!(5787908, "'n' must be greater than 0, found {n}");
+        bail!(7548606, "'n' must be greater than 0, found {n}");
     }
     Ok(n as usize)
 }

@@ -24,7 +24,7 @@ impl FieldPath {
         }
         let parts: Vec<Box<str>> = path.split('.').map(Into::into).collect();
         if parts.len() > DEPTH_MAX {
-            bail!(5984700, "FieldPath is too long");
+            bail!(OVERFLOW, "FieldPath is too long");
         }
         for part in &parts {
             check_field_name(part)?;

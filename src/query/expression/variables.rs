@@ -102,9 +102,13 @@ impl Vars {
     pub fn new(now_ms: i64) -> Vars {
         Vars { now_ms, ..Vars::default() }
     }
-    /// Values of the command's `let`, in the order of [`Variables::with_names`].
+    /// Values of the command's `let`, in the order of [`Variables::with_names`]; undefined stands for missing.
     pub fn with_values(now_ms: i64, values: impl IntoIterator<Item = Value>) -> Vars {
-        Vars { now_ms, stack: values.into_iter().map(Some).collect(), ..Vars::default() }
+        Vars {
+            now_ms,
+            stack: values.into_iter().map(|v| Some(v).filter(|v| *v != Value::Undefined)).collect(),
+            ..Vars::default()
+        }
     }
     /// Binds the next variable of the scope.
     pub fn push(&mut self, v: Option<Value>) {

@@ -146,14 +146,7 @@ impl Stage for Running {
                     v.write(w, field);
                 }
             });
-            if d.bytes().len() > DOCUMENT_BYTES_MAX {
-                bail!(
-                    BSON_OBJECT_TOO_LARGE,
-                    "BSONObj size: {} is invalid. Size must be between 0 and 16793600(16MB)",
-                    d.bytes().len()
-                );
-            }
-            out.push(d);
+            out.push(checked_size(d)?);
         }
         Ok(())
     }
@@ -161,6 +154,18 @@ impl Stage for Running {
 
 /// The largest document a command may give, with the room the server leaves for itself.
 const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
+
+/// Refuses a document that no command may give.
+pub fn checked_size(d: DocBuf) -> Result<DocBuf> {
+    let size = d.bytes().len();
+    if size > DOCUMENT_BYTES_MAX {
+        bail!(
+            BSON_OBJECT_TOO_LARGE,
+            "BSONObj size: {size} is invalid. Size must be between 0 and 16793600(16MB)"
+        );
+    }
+    Ok(d)
+}
 
 /// Names of output fields: no dot, no leading dollar.
 pub fn check_output_name(field: &str) -> Result<()> {

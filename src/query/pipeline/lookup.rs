@@ -53,25 +53,34 @@ pub struct Lookup {
     into: FieldPath,
 }
 
-fn wrong_type(field: &str, v: &Value, wanted: &str) -> document::Error {
-    document::err!(
-        FAILED_TO_PARSE,
-        "$lookup argument '{field}' must be {wanted}, found {}: {}",
-        v.type_name(),
-        crate::expression::parse::show(v)
-    )
-}
-
 fn namespace_of(stage: &str, v: &Value, ctx: &Context) -> Result<Namespace> {
     match v {
-        Value::String(s) if s.is_empty() => {
-            bail!(INVALID_NAMESPACE, "Invalid namespace specified '{}.'", ctx.namespace.db)
+        Value::String(s) if s.is_empty() || s.starts_with('.') || s.contains('\0') => {
+            bail!(INVALID_NAMESPACE, "Invalid namespace specified '{}.{s}'", ctx.namespace.db)
         }
         Value::String(s) => Ok(Namespace::new(&*ctx.namespace.db, s)),
-        Value::Document(d) => match (d.get_str("db"), d.get_str("coll")) {
-            (Some(db), Some(coll)) => Ok(Namespace::new(db, coll)),
-            _ => bail!(FAILED_TO_PARSE, "{stage} 'from' object must have string fields db and coll"),
-        },
+        Value::Document(d) => {
+            if let Some(bad) = d.keys().find(|k| !["db", "coll"].contains(k)) {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field 'from.{bad}' is an unknown field.");
+            }
+            if let Some((name, v)) = d.iter().find(|(_, v)| !matches!(v, Value::String(_))) {
+                bail!(
+                    TYPE_MISMATCH,
+                    "BSON field 'from.{name}' is the wrong type '{}', expected type 'string'",
+                    v.type_name()
+                );
+            }
+            // Only these collections of other databases may be joined.
+            match (d.get_str("db"), d.get_str("coll")) {
+                (Some(db), Some(coll)) if db == ctx.namespace.db => Ok(Namespace::new(db, coll)),
+                (Some(db @ "config"), Some(coll)) => Ok(Namespace::new(db, coll)),
+                (Some(db @ "local"), Some(coll @ "oplog.rs")) => Ok(Namespace::new(db, coll)),
+                _ => bail!(
+                    FAILED_TO_PARSE,
+                    "{stage} with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for this db and coll combination"
+                ),
+            }
+        }
         v => bail!(
             FAILED_TO_PARSE,
             "{stage} argument 'from: {}' must be a string, is type {}",
@@ -91,16 +100,27 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
     };
     let known = ["from", "localField", "foreignField", "as", "let", "pipeline", "_internalUnwind"];
     if let Some(bad) = d.keys().find(|k| !known.contains(k)) {
-        bail!(FAILED_TO_PARSE, "unknown argument to $lookup: {bad}");
+        bail!(IDL_UNKNOWN_FIELD, "BSON field '$lookup.{bad}' is an unknown field.");
     }
-    let text = |field: &str| match d.get(field) {
+    if let Some(twice) = d.keys().enumerate().find(|(i, k)| d.keys().take(*i).any(|other| other == *k)) {
+        bail!(IDL_DUPLICATE_FIELD, "BSON field '$lookup.{}' is a duplicate field", twice.1);
+    }
+    let text = |field: &str| match d.get_present(field) {
         None => Ok(None),
         Some(Value::String(s)) => Ok(Some(s.as_str())),
-        Some(v) => Err(wrong_type(field, v, "a string")),
+        Some(v) => Err(document::err!(
+            TYPE_MISMATCH,
+            "BSON field '$lookup.{field}' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        )),
     };
-    let Some(into) = text("as")? else { bail!(FAILED_TO_PARSE, "must specify 'as' field for a $lookup") };
-    let (local, foreign) = (text("localField")?, text("foreignField")?);
-    let pipeline = match d.get("pipeline") {
+    let Some(into) = text("as")? else {
+        bail!(IDL_FAILED_TO_PARSE, "BSON field '$lookup.as' is missing but a required field");
+    };
+    // An empty path counts as absent.
+    let (local, foreign) =
+        (text("localField")?.filter(|s| !s.is_empty()), text("foreignField")?.filter(|s| !s.is_empty()));
+    let pipeline = match d.get_present("pipeline") {
         None => None,
         Some(Value::Array(stages)) => Some(stages.clone()),
         Some(_) => bail!(TYPE_MISMATCH, "A pipeline stage's 'pipeline' must be an array"),
@@ -132,7 +152,8 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
     let mut bindings = Vec::new();
     let mut inner = ctx.clone();
     inner.namespace = namespace.clone();
-    match d.get("let") {
+    inner.in_join = true;
+    match d.get_present("let") {
         None => {}
         Some(Value::Document(_)) if pipeline.is_none() => {
             bail!(FAILED_TO_PARSE, "$lookup with a 'let' argument must also specify 'pipeline'")
@@ -141,13 +162,12 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
             for (name, v) in bound.iter() {
                 crate::expression::parse::check_variable_name(name, true)?;
                 bindings.push((name.to_string(), Expression::parse(v, &scope)?));
-                inner.query.variables.insert(name, Value::Null);
+                inner.query.variables.insert(name, Value::Undefined);
             }
         }
         Some(v) => bail!(
-            FAILED_TO_PARSE,
-            "$lookup argument 'let: {}' must be an object, is type {}",
-            crate::expression::parse::show(v),
+            TYPE_MISMATCH,
+            "BSON field '$lookup.let' is the wrong type '{}', expected type 'object'",
             v.type_name()
         ),
     }
@@ -178,13 +198,21 @@ fn key(v: &Value) -> Vec<u8> {
     out
 }
 
-/// The values of a local path that take part in an equality: elements of arrays, null for missing.
+/// The values of a local path that take part in an equality: elements of arrays; null when there is none.
 fn local_values(d: Doc<'_>, local: &FieldPath) -> Vec<Value> {
-    match local.get(d) {
-        None => vec![Value::Null],
-        Some(Value::Array(items)) => items,
-        Some(v) => vec![v],
+    let mut out = Vec::new();
+    path::for_each_leaf(d, &local.to_string(), &mut |v: Option<document::ValueRef<'_>>| {
+        match v {
+            None => {}
+            Some(document::ValueRef::Array(items)) => out.extend(items.to_array()),
+            Some(v) => out.push(v.to_value()),
+        }
+        false
+    });
+    if out.is_empty() {
+        out.push(Value::Null);
     }
+    out
 }
 
 /// A filter for documents whose `foreign` equals one of the values. Regular expressions are compared, not matched.
@@ -213,7 +241,7 @@ async fn all(mut source: Box<dyn super::Source>) -> Result<Vec<DocBuf>> {
 
 /// Variables in scope, for a sub-pipeline.
 fn outer(run: &Run) -> Vec<(String, Value)> {
-    let values = run.vars.values().iter().map(|v| v.clone().unwrap_or(Value::Null));
+    let values = run.vars.values().iter().map(|v| v.clone().unwrap_or(Value::Undefined));
     run.names.iter().cloned().zip(values).collect()
 }
 
@@ -304,7 +332,8 @@ impl RunningLookup {
                     stages.extend(plan.pipeline.iter().flatten().cloned());
                     let mut values = outer(run);
                     for (name, e) in &plan.bindings {
-                        let v = e.eval_or_null(d.doc(), &mut self.vars)?;
+                        // Undefined stands for missing.
+                        let v = e.eval(d.doc(), &mut self.vars)?.unwrap_or(Value::Undefined);
                         values.retain(|(n, _)| n != name);
                         values.push((name.clone(), v));
                     }
@@ -550,6 +579,7 @@ pub fn parse_union(name: &'static str, v: &Value, ctx: &Context) -> Result<HostS
     };
     let mut inner = ctx.clone();
     inner.namespace = namespace.clone();
+    inner.in_join = true;
     let parsed = Arc::new(parse::parse_nested(name, &pipeline, &inner, 31441)?);
     let join = Join::Union { namespace: namespace.clone(), pipeline, parsed };
     Ok(HostStage { name, spec: v.clone(), namespace: Some(namespace), role: Role::Join, join: Some(join) })

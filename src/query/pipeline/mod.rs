@@ -81,11 +81,13 @@ pub struct Context {
     /// The command came from a router (`fromRouter` or `needsMerge`): internal stage forms are accepted.
     pub from_router: bool,
     pub allow_disk_use: bool,
+    /// The pipeline belongs to a `$lookup` or `$unionWith`, where `$documents` may start it.
+    pub in_join: bool,
 }
 
 impl Context {
     pub fn new(namespace: Namespace, query: ParseContext) -> Context {
-        Context { query, namespace, from_router: false, allow_disk_use: true }
+        Context { query, namespace, from_router: false, allow_disk_use: true, in_join: false }
     }
     /// The scope that expressions are parsed in.
     pub fn scope(&self) -> Variables {

@@ -86,20 +86,52 @@ fn check_collection(p: &Pipeline, ctx: &Context) -> Result<()> {
 
 /// Parses a pipeline inside a stage. `owner` names the stage; writing stages are refused with `refusal`.
 pub fn parse_nested(owner: &str, stages: &[Value], ctx: &Context, refusal: i32) -> Result<Pipeline> {
-    if nesting(stages) > NESTING_MAX {
+    if nesting(stages) >= NESTING_MAX {
         bail!(232, "Maximum number of nested sub-pipelines exceeded. Limit is {NESTING_MAX}");
+    }
+    if owner == "$facet" {
+        check_facet(stages)?;
     }
     let p = parse_stages(stages, ctx)?;
     for s in &p.stages {
-        let facet = owner == "$facet" && table::find(s.name).is_some_and(|r| !r.in_facet);
-        let writes = matches!(&s.kind, ParsedKind::Host(h) if h.role == super::host::Role::Write);
-        if facet || writes || s.name == "$changeStream" {
+        let refused = |code| {
             let text = format!("{} is not allowed to be used within a {owner} stage", s.name);
-            return Err(document::Error::new(refusal, text));
+            Err(document::Error::new(code, text))
+        };
+        if s.name == "$changeStream" {
+            return refused(40573);
+        }
+        if matches!(&s.kind, ParsedKind::Host(h) if h.role == super::host::Role::Write) {
+            return refused(refusal);
+        }
+        let alone = table::find(s.name).is_some_and(|r| r.without_collection);
+        if alone && s.name != "$documents" && !ctx.namespace.collection.is_empty() {
+            bail!(
+                INVALID_NAMESPACE,
+                "{} must be run against a database with {{aggregate: 1}}, not a collection",
+                s.name
+            );
         }
     }
     check_positions(&p)?;
     Ok(p)
+}
+
+/// Names that a `$facet` refuses, in its own pipelines and in those of the joins in them.
+fn check_facet(stages: &[Value]) -> Result<()> {
+    for (name, spec) in stages.iter().filter_map(Value::as_document).filter_map(Document::first) {
+        if table::find(name).is_some_and(|r| !r.in_facet) {
+            bail!(40600, "{name} is not allowed to be used within a $facet stage");
+        }
+        if matches!(name, "$lookup" | "$unionWith")
+            && let Some(Value::Array(inner)) = spec.as_document().and_then(|d| d.get("pipeline"))
+        {
+            let documents =
+                inner.first().and_then(Value::as_document).is_some_and(|d| d.contains_key("$documents"));
+            check_facet(if documents { &inner[1..] } else { inner })?;
+        }
+    }
+    Ok(())
 }
 
 fn nesting(stages: &[Value]) -> usize {

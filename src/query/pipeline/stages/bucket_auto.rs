@@ -183,37 +183,35 @@ fn round(v: &Value, name: &str, up: bool) -> Value {
     if name == "POWERSOF2" {
         let e = x.log2();
         let e = if up { e.floor() + 1.0 } else { e.ceil() - 1.0 };
-        return Value::Double(2f64.powf(e)).into_integer_like(v);
+        return like(2f64.powf(e), v);
     }
     let Some(series) = series(name) else { return v.clone() };
-    let mut unit = 1.0;
-    while x >= series[0] * unit * 10.0 {
-        unit *= 10.0;
+    // The decade is kept as a power of ten, so that small bounds come out of a division and print short.
+    let mut power = 0i32;
+    let scaled = |s: f64, power: i32| if power < 0 { s / 10f64.powi(-power) } else { s * 10f64.powi(power) };
+    while x >= scaled(series[0] * 10.0, power) {
+        power += 1;
     }
-    while x < series[0] * unit {
-        unit /= 10.0;
+    while x < scaled(series[0], power) {
+        power -= 1;
     }
     let found = if up {
-        series.iter().map(|s| s * unit).find(|s| *s > x).unwrap_or(series[0] * unit * 10.0)
+        let above = series.iter().map(|s| scaled(*s, power)).find(|s| *s > x);
+        above.unwrap_or_else(|| scaled(series[0], power + 1))
     } else {
-        let below = series.iter().rev().map(|s| s * unit).find(|s| *s < x);
-        below.unwrap_or(series[series.len() - 1] * unit / 10.0)
+        let below = series.iter().rev().map(|s| scaled(*s, power)).find(|s| *s < x);
+        below.unwrap_or_else(|| scaled(series[series.len() - 1], power - 1))
     };
-    Value::Double(found).into_integer_like(v)
+    like(found, v)
 }
 
-trait IntegerLike {
-    fn into_integer_like(self, model: &Value) -> Value;
-}
-impl IntegerLike for Value {
-    /// A rounded bound has the type of the value when it is whole and that was an integer.
-    fn into_integer_like(self, model: &Value) -> Value {
-        match (number::to_i64_exact(&self), model) {
-            (Some(i), Value::Int32(_)) => number::int_or_long(i),
-            (Some(i), Value::Int64(_)) => Value::Int64(i),
-            (_, Value::Decimal128(_)) => number::to_decimal(&self).map_or(self, Value::Decimal128),
-            _ => self,
+/// A rounded bound is a double, or a decimal when the value is one.
+fn like(bound: f64, model: &Value) -> Value {
+    match model {
+        Value::Decimal128(_) => {
+            number::to_decimal(&Value::Double(bound)).map_or(Value::Double(bound), Value::Decimal128)
         }
+        _ => Value::Double(bound),
     }
 }
 
@@ -259,8 +257,8 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
         bail!(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified.");
     };
     let output = match output {
-        Some(o) => o,
-        None => parse_output(&doc! {"count": {"$sum": 1}}, ctx)?,
+        Some(o) if !o.is_empty() => o,
+        _ => parse_output(&doc! {"count": {"$sum": 1}}, ctx)?,
     };
     one(name, v, BucketAuto { by, buckets, output, granularity })
 }

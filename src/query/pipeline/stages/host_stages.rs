@@ -35,7 +35,7 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
 /// `$documents`: an expression that gives an array of documents; run by [`documents_of`].
 pub fn documents(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
     Expression::parse(v, &ctx.scope())?;
-    if !ctx.namespace.collection.is_empty() && !ctx.namespace.collection.starts_with("$cmd") {
+    if !ctx.in_join && !ctx.namespace.collection.is_empty() && !ctx.namespace.collection.starts_with("$cmd") {
         bail!(INVALID_NAMESPACE, "'$documents' can only be run with {{aggregate: 1}}");
     }
     Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })

@@ -356,6 +356,7 @@ impl Parser<'_> {
             && let Some((name, _)) = d.first()
             && d.len() == 1
             && crate::expression::table::find(name).is_none()
+            && name != "$elemMatch"
         {
             bail!(31325, "Unknown expression {name}");
         }
@@ -375,9 +376,6 @@ pub fn add_fields(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Pa
 }
 
 pub fn parse_add(d: &Document, vars: &Variables) -> Result<Shape> {
-    if d.is_empty() {
-        bail!(40177, "specification must have at least one field");
-    }
     let mut tree = Tree::default();
     for (path, v) in d.iter() {
         add_one(&mut tree, path, v, vars, true)?;
@@ -388,10 +386,7 @@ pub fn parse_add(d: &Document, vars: &Variables) -> Result<Shape> {
 fn add_one(tree: &mut Tree, path: &str, v: &Value, vars: &Variables, top: bool) -> Result<()> {
     let parts = FieldPath::parse(path)?;
     match v {
-        Value::Document(d) if d.is_empty() => {
-            bail!(40180, "an empty object is not a valid value. Found empty object at path {path}")
-        }
-        Value::Document(d) if !d.first().is_some_and(|(k, _)| k.starts_with('$')) => {
+        Value::Document(d) if d.first().is_some_and(|(k, _)| !k.starts_with('$')) => {
             for (name, inner) in d.iter() {
                 if name.contains('.') {
                     bail!(

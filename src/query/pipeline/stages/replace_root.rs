@@ -1,6 +1,7 @@
 //! `$replaceRoot` and `$replaceWith`.
 
 use crate::expression::{Expression, Vars, parse::show};
+use crate::pipeline::group::checked_size;
 use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Result, Value, bail};
 
@@ -27,7 +28,7 @@ impl Stage for Running {
     fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
         for d in batch {
             match self.root.eval(d.doc(), &mut self.vars)? {
-                Some(Value::Document(root)) => out.push(root.to_doc_buf()),
+                Some(Value::Document(root)) => out.push(checked_size(root.to_doc_buf())?),
                 v => bail!(
                     40228,
                     "'newRoot' expression  must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input document: {}",

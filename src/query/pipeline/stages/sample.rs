@@ -49,12 +49,20 @@ impl Stage for Running {
     }
 }
 
+/// Decimals are rounded half to even, doubles truncated.
+fn rounded(v: &Value) -> Option<i64> {
+    match v {
+        Value::Decimal128(d) => number::to_i64_saturating(&Value::Decimal128(d.round())),
+        v => number::to_i64_saturating(v),
+    }
+}
+
 pub fn parse(name: &'static str, v: &Value, _: &Context) -> Result<Vec<Parsed>> {
     let Value::Document(d) = v else { bail!(28745, "the $sample stage specification must be an object") };
     let mut size = None;
     for (option, v) in d.iter() {
         match option {
-            "size" if v.is_number() => size = number::to_i64_saturating(v),
+            "size" if v.is_number() => size = rounded(v),
             "size" => bail!(28746, "size argument to $sample must be a number"),
             other => bail!(28748, "unrecognized option to $sample: {other}"),
         }

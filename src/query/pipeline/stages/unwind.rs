@@ -163,6 +163,9 @@ pub fn parse(name: &'static str, v: &Value, _: &Context) -> Result<Vec<Parsed>> 
     let Some(path) = path.strip_prefix('$') else {
         bail!(28818, "path option to $unwind stage should be prefixed with a '$': {path}");
     };
+    if path.contains('\0') {
+        bail!(16419, "FieldPath field names may not contain '\\0'");
+    }
     if index.is_some_and(|i| i.starts_with('$')) {
         bail!(
             28822,

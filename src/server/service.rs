@@ -16,6 +16,7 @@ use crate::options::{self, ClusterRole, Options, Program};
 use crate::topology::{LastWrite, Membership, Topology};
 use document::{Doc, DocWriter, Error, ObjectId, Result, Timestamp, doc, err};
 use node::failpoints::FailPoints;
+use node::maintenance::Schedule;
 use node::open::NodeOptions;
 use node::parameters::Parameters;
 use node::{Node, Operation};
@@ -38,6 +39,9 @@ fn lookup(program: Program) -> &'static Lookup {
         Program::Mongos => &MONGOS,
     }
 }
+
+/// Log after which a checkpoint is written before its time has come.
+const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
 
 /// The times that replies carry; set by what keeps a clock (a set member, a router).
 pub trait Times: Send + Sync + 'static {
@@ -153,7 +157,7 @@ impl Service {
                 exit_code: 100,
             })?;
         }
-        service.spawn(checkpoint_regularly(service.clone()));
+        maintain(&service);
         let listeners = bound.serve(&service);
         Ok(Running { service, listeners, directory, ephemeral })
     }
@@ -446,32 +450,21 @@ async fn close_node(service: &Service, node: Arc<Node>, ephemeral: bool) {
     }
 }
 
-/// A checkpoint every `--syncdelay` seconds, while something was written since the last one.
-async fn checkpoint_regularly(service: Arc<Service>) {
+/// What a data-bearing node does by itself while it runs: checkpoints, the expiry of documents.
+fn maintain(service: &Arc<Service>) {
     let Some(node) = service.node.clone() else { return };
+    service.spawn(node::ttl::monitor(node.clone(), service.parameters.clone()));
     let seconds = service.options.sync_delay;
     if !(seconds.is_finite() && seconds > 0.0) {
         return;
     }
-    let mut last = node.log.appended();
-    loop {
-        tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
-        let now = node.log.appended();
-        if now == last {
-            continue;
-        }
-        last = now;
-        let node = node.clone();
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || node.checkpoint().map(drop)).await {
-            service.log.error(
-                "STORAGE",
-                22331,
-                "WTCheckpoint",
-                "Checkpoint failed",
-                doc! { "error": error.to_string() },
-            );
-        }
-    }
+    let interval = Duration::from_secs_f64(seconds.min(86_400.0));
+    let schedule = Schedule { interval, log_bytes: CHECKPOINT_LOG_BYTES };
+    let log = service.log.clone();
+    let failed = move |error: String| {
+        log.error("STORAGE", 22331, "WTCheckpoint", "Checkpoint failed", doc! { "error": error });
+    };
+    service.spawn(node::maintenance::checkpoints(node, schedule, failed));
 }
 
 /// The clock of a data-bearing node.

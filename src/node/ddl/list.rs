@@ -54,8 +54,9 @@ pub fn list_collections(node: &Node, request: Request<'_>) -> Result<Vec<Documen
     let names_only = request.body.get("nameOnly").is_some_and(|v| v.truthy());
     let matcher = filter(node, request)?;
     let mut out = Vec::new();
-    for slot in node.namespaces.of_database(request.db) {
-        let Some(full) = collection_document(&slot) else { continue };
+    let slots = node.namespaces.of_database(request.db);
+    let oplog = (request.db == "local" && node.replication.standing().config.is_some()).then(|| oplog(node));
+    for full in oplog.into_iter().chain(slots.iter().filter_map(|slot| collection_document(slot))) {
         if !matcher.matches(full.to_doc_buf().doc())? {
             continue;
         }
@@ -67,6 +68,16 @@ pub fn list_collections(node: &Node, request: Request<'_>) -> Result<Vec<Documen
         }
     }
     Ok(out)
+}
+
+/// The oplog, which is a view of the log and no collection; its size is what the log keeps at most.
+fn oplog(node: &Node) -> Document {
+    let size = node.options.log.retain_bytes.min(i64::MAX as u64) as i64;
+    doc! {
+        "name": "oplog.rs", "type": "collection",
+        "options": { "capped": true, "size": size, "autoIndexId": false },
+        "info": { "readOnly": false },
+    }
 }
 
 fn collection_document(slot: &Slot) -> Option<Document> {

@@ -5,8 +5,12 @@
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::topology::Membership;
-use document::{Document, Error, Result, bail, doc, err};
+use document::{DocBuf, Document, Error, Result, Value, bail, doc, err};
 use node::Node;
+use node::cursor::Cursor;
+use node::exec::Batch;
+use node::operation::ReadLevel;
+use node::read::rows::Rows;
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
@@ -57,13 +61,17 @@ fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
     if numbered && !node(context)?.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos");
     }
-    if operation.read_concern.given && request.body.get_document("readConcern").is_some_and(|d| !d.is_empty())
-    {
+    if operation.read_concern.level != ReadLevel::Local {
         bail!(
             INVALID_OPTIONS,
             "Command {} does not support this readConcern :: caused by :: read concern not supported",
             request.command.name
         );
+    }
+    // A causally consistent session sends the time after which the write shall come.
+    if let (Some(after), true) = (operation.read_concern.after_cluster_time, node(context)?.is_replica_set())
+    {
+        node(context)?.log.advance_clock(after.as_u64());
     }
     Ok(())
 }
@@ -203,7 +211,63 @@ async fn bulk_write(context: &Context, request: &Request<'_>, reply: &mut Reply)
     require(request, "nsInfo")?;
     admit(context, request)?;
     let done = node::write::bulk_write::bulk_write(node(context)?, &context.operation, request.node).await;
-    finish(context, reply, done).await
+    let mut done = match done {
+        Ok(done) => done,
+        Err(error) => return finish(context, reply, Err(error)).await,
+    };
+    // The documents about the operations come in batches, as those of a query do.
+    if let Some(Value::Document(mut cursor)) = done.remove("cursor") {
+        let items = match cursor.remove("firstBatch") {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        let items = items.iter().filter_map(Value::as_document).map(Document::to_doc_buf);
+        write_cursor(context, request, reply, "admin.$cmd.bulkWrite", items.collect()).await?;
+    }
+    finish(context, reply, Ok(done)).await
+}
+
+/// Writes the reply's `cursor` over documents that are all there already; `cursor.batchSize` bounds the first batch.
+pub async fn write_cursor(
+    context: &Context,
+    request: &Request<'_>,
+    reply: &mut Reply,
+    ns: &str,
+    items: Vec<DocBuf>,
+) -> Result<()> {
+    let node = node(context)?;
+    let asked = match request.document("cursor")?.and_then(|c| c.get_present("batchSize")) {
+        None => None,
+        Some(v) => match v.as_f64() {
+            Some(n) if n < 0.0 => {
+                bail!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0, actual value '{n}'")
+            }
+            Some(n) => Some(n as usize),
+            None => return Err(request.wrong_type("cursor.batchSize", v, "[long, int, decimal, double]")),
+        },
+    };
+    let mut batch = Batch::new(asked.unwrap_or(usize::MAX));
+    let mut rows = Rows::of(items);
+    rows.fill(node, &context.operation, &mut batch).await?;
+    let id = match rows.ended() {
+        true => 0,
+        false => {
+            let now = node.now_ms();
+            let cursor = Cursor {
+                ns: ns.to_string(),
+                session: context.operation.session.as_ref().map(|s| s.lsid),
+                rows,
+                no_timeout: false,
+                command: request.body.to_owned(),
+                created_ms: now,
+                returned: batch.count() as u64,
+                batches: 1,
+            };
+            node.cursors.open(cursor, now)?
+        }
+    };
+    batch.write_cursor(&mut reply.writer(), "firstBatch", id, ns);
+    Ok(())
 }
 
 /// Refuses a command without its list of statements.

@@ -1,9 +1,10 @@
 //! The catalog commands: rows over `node::ddl`.
 
-use super::crud::{acknowledge, node};
+use super::crud::{acknowledge, node, write_cursor};
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
-use document::{Document, Result, Value, bail, doc};
-use node::ddl;
+use document::{Document, Result, bail, doc};
+use node::{Node, ddl};
+use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::future("create", Roles::MONGOD, |c, r, reply| Box::pin(create(c, r, reply)))
@@ -88,14 +89,21 @@ async fn finish(context: &Context, reply: &mut Reply, fields: Document) -> Resul
     acknowledge(context, reply).await
 }
 
+/// The node, if it can meet the command's write concern at all.
+fn writable<'a>(context: &'a Context) -> Result<&'a Arc<Node>> {
+    let node = node(context)?;
+    node.check_write_concern(&context.operation)?;
+    Ok(node)
+}
+
 async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let done = ddl::collections::create(node(context)?, &context.operation, request.node).await?;
+    let done = ddl::collections::create(writable(context)?, &context.operation, request.node).await?;
     finish(context, reply, done).await
 }
 
 async fn drop_collection(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["collectionUUID"])?;
-    let done = ddl::collections::drop(node(context)?, &context.operation, request.node).await?;
+    let done = ddl::collections::drop(writable(context)?, &context.operation, request.node).await?;
     finish(context, reply, done).await
 }
 
@@ -104,18 +112,18 @@ async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Rep
     if request.target().as_i64() != Some(1) && request.target().as_f64() != Some(1.0) {
         bail!(5255100, "Have to pass 1 as 'dropDatabase' parameter");
     }
-    let done = ddl::collections::drop_database(node(context)?, &context.operation, request.node).await?;
+    let done = ddl::collections::drop_database(writable(context)?, &context.operation, request.node).await?;
     finish(context, reply, done).await
 }
 
 async fn rename(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["to", "dropTarget", "stayTemp", "collectionUUID"])?;
-    let done = ddl::rename::rename_collection(node(context)?, &context.operation, request.node).await?;
+    let done = ddl::rename::rename_collection(writable(context)?, &context.operation, request.node).await?;
     finish(context, reply, done).await
 }
 
 async fn coll_mod(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let done = ddl::collections::coll_mod(node(context)?, &context.operation, request.node).await?;
+    let done = ddl::collections::coll_mod(writable(context)?, &context.operation, request.node).await?;
     finish(context, reply, done).await
 }
 
@@ -127,13 +135,13 @@ async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Re
     if request.get("commitQuorum").is_some() && !node(context)?.is_replica_set() {
         bail!(BAD_VALUE, "Standalones can't specify commitQuorum");
     }
-    let done = ddl::indexes::create_indexes(node(context)?, &context.operation, request.node).await?;
+    let done = ddl::indexes::create_indexes(writable(context)?, &context.operation, request.node).await?;
     finish(context, reply, done).await
 }
 
 async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["index", "collectionUUID"])?;
-    let done = ddl::indexes::drop_indexes(node(context)?, &context.operation, request.node).await?;
+    let done = ddl::indexes::drop_indexes(writable(context)?, &context.operation, request.node).await?;
     finish(context, reply, done).await
 }
 
@@ -141,7 +149,7 @@ async fn convert_to_capped(context: &Context, request: &Request<'_>, reply: &mut
     request.strict(&["size"])?;
     let size = request.integer("size")?.unwrap_or(0);
     let ns = request.namespace()?;
-    ddl::capped::convert(node(context)?, &context.operation, &ns, size).await?;
+    ddl::capped::convert(writable(context)?, &context.operation, &ns, size).await?;
     finish(context, reply, Document::new()).await
 }
 
@@ -151,13 +159,13 @@ async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut R
     let Some(to) = request.string("toCollection")? else { return Err(request.missing("toCollection")) };
     node::request::check_collection_name(request.db, to)?;
     let (from, to) = (request.namespace()?, format!("{}.{to}", request.db));
-    ddl::capped::clone_as(node(context)?, &context.operation, &from, &to, size).await?;
+    ddl::capped::clone_as(writable(context)?, &context.operation, &from, &to, size).await?;
     finish(context, reply, Document::new()).await
 }
 
 async fn empty_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    ddl::capped::empty(node(context)?, &context.operation, &request.namespace()?).await?;
+    ddl::capped::empty(writable(context)?, &context.operation, &request.namespace()?).await?;
     finish(context, reply, Document::new()).await
 }
 
@@ -180,12 +188,6 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     Ok(())
 }
 
-/// A reply that is a cursor with everything in its first batch.
-fn whole_cursor(ns: &str, items: Vec<Document>) -> Document {
-    let items: Vec<Value> = items.into_iter().map(Value::from).collect();
-    doc! { "cursor": { "id": 0i64, "ns": ns, "firstBatch": Value::Array(items) } }
-}
-
 async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[
         "filter",
@@ -195,10 +197,9 @@ async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut 
         "includePendingDrops",
         "bucketUuid",
     ])?;
-    request.document("cursor")?;
     let items = ddl::list::list_collections(node(context)?, request.node)?;
-    reply.fields(&whole_cursor(&format!("{}.$cmd.listCollections", request.db), items));
-    Ok(())
+    let ns = format!("{}.$cmd.listCollections", request.db);
+    write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
 
 async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -209,12 +210,10 @@ async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Re
 
 async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["cursor", "includeBuildUUIDs", "includeIndexBuildInfo", "isTimeseriesNamespace"])?;
-    request.document("cursor")?;
     let ns = request.namespace()?;
     let slot = node(context)?.namespaces.slot(&ns);
     let items = ddl::list::list_indexes(&context.operation, &slot).await?;
-    reply.fields(&whole_cursor(&ns, items));
-    Ok(())
+    write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
 
 async fn db_stats(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

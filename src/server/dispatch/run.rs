@@ -105,6 +105,9 @@ async fn run(
     if command.kind == Kind::Write && context.service.is_locked() {
         crate::commands::fsync::wait_unlocked(context).await?;
     }
+    if context.operation.deadline.is_some() && context.service.failpoints().should("maxTimeAlwaysTimeOut") {
+        bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit");
+    }
     crate::commands::fail_point::before(context, &request, reply).await?;
     if reply.after == After::Vanish {
         return Ok(());

@@ -1,0 +1,234 @@
+"""The binaries as launchers use them: flags, log lines, exit codes, files; and a cluster of separate processes."""
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import bson
+import pymongo
+import pytest
+from conftest import BIN, ROOT, Process, free_ports
+
+
+def mongod(workdir, processes, *options, name="node", port=0):
+    """A mongod with a data directory of its own; answers the process and the port it listens on."""
+    data = workdir / name
+    data.mkdir(exist_ok=True)
+    process = Process([BIN / "mongod", "--dbpath", data, "--port", port, "--bind_ip", "127.0.0.1", *options], workdir / f"{name}.log")
+    processes.append(process)
+    return process, listening_port(process)
+
+
+def listening_port(process):
+    line = json.loads(process.wait_for("Waiting for connections"))
+    assert (line["id"], line["c"]) == (23016, "NETWORK") and line["ctx"] in ("listener", "initandlisten", "mongosMain")
+    return line["attr"]["port"]
+
+
+def run(*argv, seconds=20):
+    return subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("program", ["mongod", "mongos"])
+def test_version_has_the_form_launchers_read(program):
+    done = run(BIN / program, "--version")
+    first = done.stdout.splitlines()[0]
+    assert done.returncode == 0
+    assert re.fullmatch(r"db version v8\.0\.\d+" if program == "mongod" else r"mongos version v8\.0\.\d+", first)
+    json.loads(done.stdout.split("Build Info: ", 1)[1])
+
+
+def test_unknown_option_ends_with_2():
+    done = run(BIN / "mongod", "--no-such-option")
+    assert done.returncode == 2
+    assert "unrecognised option '--no-such-option'" in done.stdout + done.stderr
+
+
+def test_port_in_use_ends_with_48(workdir, processes):
+    _, port = mongod(workdir, processes)
+    (workdir / "second").mkdir()
+    done = run(BIN / "mongod", "--dbpath", workdir / "second", "--port", port, "--bind_ip", "127.0.0.1")
+    assert done.returncode == 48
+    assert '"id":20568' in done.stdout and "Address already in use" in done.stdout
+
+
+def test_directory_in_use_ends_with_100(workdir, processes):
+    mongod(workdir, processes)
+    done = run(BIN / "mongod", "--dbpath", workdir / "node", "--port", 0)
+    assert done.returncode == 100
+    assert "DBPathInUse" in done.stdout and "Another mongod instance is already running" in done.stdout
+
+
+def test_missing_directory_ends_with_100(workdir):
+    done = run(BIN / "mongod", "--dbpath", workdir / "nowhere", "--port", 0)
+    assert done.returncode == 100 and "NonExistentPath" in done.stdout
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_cleanly(workdir, processes, sig):
+    process, port = mongod(workdir, processes)
+    pymongo.MongoClient("127.0.0.1", port).d.c.insert_one({"_id": 1})
+    started = time.monotonic()
+    assert process.stop(sig) == 0
+    assert time.monotonic() - started < 5
+    assert (workdir / "node" / "mongod.lock").read_bytes() == b""
+    again, port = mongod(workdir, processes)
+    assert pymongo.MongoClient("127.0.0.1", port).d.c.find_one() == {"_id": 1}
+
+
+def test_fork_and_shutdown(workdir):
+    data, log = workdir / "forked", workdir / "forked.log"
+    data.mkdir()
+    port = free_ports(1)
+    done = run(BIN / "mongod", "--dbpath", data, "--logpath", log, "--port", port, "--fork")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "child process started successfully, parent exiting" in done.stdout
+    pid = int(re.search(r"forked process: (\d+)", done.stdout).group(1))
+    assert int((data / "mongod.lock").read_text()) == pid
+    assert pymongo.MongoClient("127.0.0.1", port).admin.command("ping")["ok"] == 1.0
+    done = run(BIN / "mongod", "--dbpath", data, "--shutdown")
+    assert done.returncode == 0 and f"killing process with pid: {pid}" in done.stdout
+    with pytest.raises(ProcessLookupError):
+        for _ in range(200):
+            os.kill(pid, 0)
+            time.sleep(0.05)
+
+
+def test_configuration_files_of_both_forms(workdir, processes):
+    for form, text in {
+        "yaml": "storage:\n  dbPath: {data}\nnet:\n  port: {port}\n  bindIp: 127.0.0.1\nreplication:\n  replSetName: rs0\n",
+        "ini": "dbpath = {data}\nport = {port}\nbind_ip = 127.0.0.1\nreplSet = rs0\nsetParameter = enableTestCommands=1\n",
+    }.items():
+        data, port = workdir / form, free_ports(1)
+        data.mkdir()
+        (workdir / f"{form}.conf").write_text(text.format(data=data, port=port))
+        process = Process([BIN / "mongod", "--config", workdir / f"{form}.conf"], workdir / f"{form}.log")
+        processes.append(process)
+        assert listening_port(process) == port
+        client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
+        assert client.admin.command("getCmdLineOpts")["parsed"]["replication"]["replSet" if form == "ini" else "replSetName"] == "rs0"
+
+
+def initiate(port, **config):
+    client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
+    client.admin.command("replSetInitiate", config)
+    for _ in range(200):
+        if client.admin.command("hello")["isWritablePrimary"]:
+            return client
+        time.sleep(0.05)
+    raise AssertionError("it never became primary")
+
+
+def test_replica_set_says_that_it_is_primary(workdir, processes):
+    process, port = mongod(workdir, processes, "--replSet", "rs0")
+    client = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
+    with pytest.raises(pymongo.errors.OperationFailure) as failure:
+        client.admin.command("replSetGetStatus")
+    assert failure.value.code == 94
+    with pytest.raises(pymongo.errors.OperationFailure) as failure:
+        client.admin.command("replSetInitiate", {"_id": "rs0", "members": [{"_id": i, "host": f"127.0.0.1:{port + i}"} for i in range(3)]})
+    assert failure.value.code == 238
+    initiate(port, _id="rs0", members=[{"_id": 0, "host": f"127.0.0.1:{port}"}])
+    assert json.loads(process.wait_for("Transition to primary complete"))["id"] == 21331
+    routed = pymongo.MongoClient(f"mongodb://127.0.0.1:{port}/?replicaSet=rs0")
+    assert routed.d.c.insert_one({"_id": 1}).acknowledged
+    assert routed.local["oplog.rs"].count_documents({"op": "i", "ns": "d.c"}) == 1
+    with pytest.raises(pymongo.errors.OperationFailure) as failure:
+        client.admin.command("replSetInitiate")
+    assert failure.value.code == 23 and failure.value.details["errmsg"] == "already initialized"
+
+
+def test_cluster_of_separate_processes_survives_restarts(workdir, processes):
+    config, config_port = mongod(workdir, processes, "--configsvr", "--replSet", "cfg", name="cfg")
+    initiate(config_port)
+    shards = []
+    for i in range(2):
+        process, port = mongod(workdir, processes, "--shardsvr", "--replSet", f"s{i}", name=f"s{i}")
+        initiate(port)
+        shards.append((process, port))
+    router = Process([BIN / "mongos", "--configdb", f"cfg/127.0.0.1:{config_port}", "--port", 0, "--bind_ip", "127.0.0.1"], workdir / "mongos.log")
+    processes.append(router)
+    client = pymongo.MongoClient("127.0.0.1", listening_port(router))
+    for i, (_, port) in enumerate(shards):
+        assert client.admin.command("addShard", f"s{i}/127.0.0.1:{port}")["shardAdded"] == f"s{i}"
+    client.admin.command("shardCollection", "d.c", key={"_id": "hashed"})
+    client.d.c.insert_many([{"_id": i} for i in range(500)])
+    counts = [pymongo.MongoClient("127.0.0.1", port, directConnection=True).d.c.count_documents({}) for _, port in shards]
+    assert sum(counts) == 500 and all(counts), counts
+    process, port = shards[1]
+    process.stop(signal.SIGKILL)
+    mongod(workdir, processes, "--shardsvr", "--replSet", "s1", name="s1", port=port)
+    assert client.d.c.count_documents({}) == 500
+    assert client.admin.command("checkMetadataConsistency", 1)["cursor"]["firstBatch"] == []
+
+
+def test_second_node_of_one_cluster_refuses_more_replicas():
+    done = run(BIN / "tessera", "up", "--replicas", "3", "--port", "0")
+    assert done.returncode == 2 and "replica" in done.stdout + done.stderr
+
+
+def test_up_prints_a_table_and_stops_on_ctrl_c(workdir, processes):
+    process = Process([BIN / "tessera", "up", "--port", 0], workdir / "up.log")
+    processes.append(process)
+    line = process.wait_for("ready: mongodb://")
+    assert re.fullmatch(r"ready: mongodb://127\.0\.0\.1:\d+/", line)
+    for kind in ("shard", "config", "router"):
+        assert kind in process.text()
+    assert process.stop(signal.SIGINT) == 0
+
+
+def message(body, op_code=2013, claimed=None, flags=0):
+    payload = struct.pack("<I", flags) + b"\0" + body
+    return struct.pack("<iiii", claimed if claimed is not None else 16 + len(payload), 7, 0, op_code) + payload
+
+
+@pytest.mark.parametrize("bytes_", [
+    struct.pack("<iiii", 5, 1, 0, 2013),
+    struct.pack("<iiii", -1, 1, 0, 2013),
+    struct.pack("<iiii", 2**31 - 1, 1, 0, 2013),
+    struct.pack("<iiii", 21, 1, 0, 9999) + b"\0" * 5,
+    message(b"\x05\0\0\0\0", flags=1 << 5),
+    message(struct.pack("<i", 500) + b"\x10a\0"),
+    message(bson.encode({"ping": 1})[:-1] + b"\x01"),
+], ids=["too short", "negative", "too large", "unknown opcode", "unknown flag", "length lies", "no terminator"])
+def test_malformed_message_closes_that_connection_and_touches_nothing_else(workdir, processes, bytes_):
+    process, port = mongod(workdir, processes)
+    other = pymongo.MongoClient("127.0.0.1", port)
+    other.d.c.insert_one({"_id": 1})
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+        s.sendall(bytes_)
+        s.settimeout(5)
+        while s.recv(65536):
+            pass
+    assert other.d.c.count_documents({}) == 1
+    assert process.child.poll() is None
+
+
+def test_memory_server_starts_and_stops_our_binary(workdir):
+    script = """
+      const { MongoMemoryServer, MongoMemoryReplSet } = require('mongodb-memory-server-core');
+      const { MongoClient } = require('mongodb');
+      (async () => {
+        const one = await MongoMemoryServer.create();
+        const a = await MongoClient.connect(one.getUri());
+        await a.db('t').collection('c').insertOne({_id: 1});
+        console.log('one', await a.db('t').collection('c').countDocuments());
+        await a.close(); await one.stop();
+        const set = await MongoMemoryReplSet.create({ replSet: { count: 1 } });
+        const b = await MongoClient.connect(set.getUri());
+        await b.db('t').collection('c').insertMany([{_id: 1}, {_id: 2}]);
+        console.log('set', await b.db('t').collection('c').countDocuments());
+        await b.close(); await set.stop();
+      })().catch((e) => { console.error(e); process.exit(1); });
+    """
+    done = subprocess.run(
+        ["node", "-e", script], cwd=ROOT / "tests" / "mongosh", capture_output=True, text=True, timeout=90, stdin=subprocess.DEVNULL,
+        env={**os.environ, "MONGOMS_SYSTEM_BINARY": str(BIN / "mongod"), "MONGOMS_VERSION": "8.0.4"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "one 1" in done.stdout and "set 2" in done.stdout

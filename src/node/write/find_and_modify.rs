@@ -188,8 +188,7 @@ async fn run_update(
                 });
             }
             Err(e)
-                if e.code == codes::DUPLICATE_KEY
-                    && (pinned.is_some() || upsert_may_retry(&s.filter, &e)) => {}
+                if e.code == codes::DUPLICATE_KEY && upsert_may_retry(&s.filter, &e) => {}
             Err(e) => return Err(e),
         }
     }

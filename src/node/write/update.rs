@@ -398,9 +398,16 @@ pub fn upsert(
 }
 
 /// Whether a duplicate key met by an upsert is another's upsert of the same thing: the unique index's fields are
-/// exactly what the filter asks equality for. Then the search is worth repeating.
+/// exactly what the filter asks equality for, and the key is what it asks. Then the search is worth repeating.
 pub fn upsert_may_retry(filter: &Matcher, error: &document::Error) -> bool {
-    let Some(pattern) = error.info.as_ref().and_then(|i| i.get_document("keyPattern")) else { return false };
+    let Some(info) = &error.info else { return false };
+    let (Some(pattern), Some(key)) = (info.get_document("keyPattern"), info.get_document("keyValue")) else {
+        return false;
+    };
     let equalities = filter.equalities();
-    pattern.len() == equalities.len() && pattern.keys().all(|k| equalities.iter().any(|(path, _)| *path == k))
+    pattern.len() == equalities.len()
+        && equalities.iter().all(|(path, wanted)| {
+            pattern.contains_key(path)
+                && key.get(path).is_some_and(|v| document::compare::values_equal(v, &wanted.to_value()))
+        })
 }

@@ -5,7 +5,7 @@
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::topology::Membership;
-use document::{DocBuf, Document, Error, Result, Value, bail, doc, err};
+use document::{DocBuf, Document, Result, Value, bail, doc, err};
 use node::Node;
 use node::cursor::Cursor;
 use node::exec::Batch;
@@ -78,11 +78,7 @@ fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
 
 /// Ends a write command: its members, the acknowledgement, and the position that a set's member shows.
 async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) -> Result<()> {
-    let fields = match done {
-        Ok(fields) => fields,
-        Err(error) => return Err(labelled(context, error)),
-    };
-    reply.fields(&fields);
+    reply.fields(&done?);
     acknowledge(context, reply).await?;
     if let Membership::Member(member) = &*context.service.topology.membership() {
         let last = node(context)?.log.last_optime();
@@ -95,17 +91,6 @@ async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) ->
         reply.fields(&times);
     }
     Ok(())
-}
-
-/// A retryable write that failed for a passing reason tells the driver that it may be sent again.
-fn labelled(context: &Context, mut error: Error) -> Error {
-    const LABEL: &str = "RetryableWriteError";
-    let may_repeat = error.is(document::error::NOT_PRIMARY | document::error::RETRIABLE)
-        || error.code == document::codes::INTERRUPTED_AT_SHUTDOWN;
-    if context.operation.is_retryable_write() && may_repeat && !error.labels.contains(&LABEL) {
-        error.labels.push(LABEL);
-    }
-    error
 }
 
 async fn insert(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -211,10 +196,7 @@ async fn bulk_write(context: &Context, request: &Request<'_>, reply: &mut Reply)
     require(request, "nsInfo")?;
     admit(context, request)?;
     let done = node::write::bulk_write::bulk_write(node(context)?, &context.operation, request.node).await;
-    let mut done = match done {
-        Ok(done) => done,
-        Err(error) => return finish(context, reply, Err(error)).await,
-    };
+    let mut done = done?;
     // The documents about the operations come in batches, as those of a query do.
     if let Some(Value::Document(mut cursor)) = done.remove("cursor") {
         let items = match cursor.remove("firstBatch") {

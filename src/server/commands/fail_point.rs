@@ -59,6 +59,7 @@ fn applies(context: &Context, request: &Request<'_>, data: &Document) -> bool {
     }
     if let Some(app) = data.get_str("appName")
         && context.connection.client.app_name.lock().as_deref() != Some(app)
+        && app_of_handshake(request) != Some(app)
     {
         return false;
     }
@@ -70,6 +71,11 @@ fn applies(context: &Context, request: &Request<'_>, data: &Document) -> bool {
         Some(ns) => request.namespace().is_ok_and(|n| n == ns),
         None => true,
     }
+}
+
+/// The application that a handshake names: the connection does not know it before the handshake is done.
+fn app_of_handshake<'a>(request: &Request<'a>) -> Option<&'a str> {
+    request.body.get_document("client")?.get_document("application")?.get_str("name")
 }
 
 /// `failCommand` before the handler: block, close the connection, or answer an error.

@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// An idle cursor lives this long unless it asked for no timeout: `cursorTimeoutMillis`.
 pub const IDLE_MS: i64 = 10 * 60 * 1000;
+/// A cursor idle for this long gives its snapshot back, and goes on from its position in the collection as it then is.
+pub const SNAPSHOT_IDLE_MS: i64 = 60 * 1000;
 /// Two looks for expired cursors are at least this far apart.
 const REAP_EVERY_MS: i64 = 1000;
 
@@ -27,6 +29,8 @@ pub struct Cursor {
     pub session: Option<SessionId>,
     pub rows: Rows,
     pub no_timeout: bool,
+    /// It reads at one moment to its end, however long its client waits.
+    pub keeps_snapshot: bool,
     /// The command that opened it, for currentOp.
     pub command: DocBuf,
     pub created_ms: i64,
@@ -191,12 +195,18 @@ impl Cursors {
         self.next_reap_ms.store(now_ms.saturating_add(REAP_EVERY_MS), Ordering::Relaxed);
         self.reap(now_ms);
     }
-    /// Ends cursors that were idle for too long; answers how many.
+    /// Ends cursors that were idle for too long; answers how many. Those idle for less give their snapshots back.
     pub fn reap(&self, now_ms: i64) -> usize {
         let limit = self.idle_ms.load(Ordering::Relaxed);
         let mut dropped = Vec::new();
         self.entries.lock().retain(|_, e| {
             let expired = !e.no_timeout && now_ms.saturating_sub(e.last_use_ms) >= limit;
+            if let State::Idle(cursor) = &mut e.state
+                && !cursor.keeps_snapshot
+                && now_ms.saturating_sub(e.last_use_ms) >= SNAPSHOT_IDLE_MS
+            {
+                cursor.rows.release();
+            }
             if !expired || matches!(e.state, State::Pinned(_)) {
                 return true;
             }

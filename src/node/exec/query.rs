@@ -2,13 +2,13 @@
 
 use super::batch::Output;
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
-use crate::Operation;
+use crate::{Node, Operation};
 use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
 use crate::view::View;
 use document::{Doc, DocWriter, Document, Result, path};
 use query::matcher::Matcher;
-use query::planner::{Hint, Plan, Request, plan};
+use query::planner::{Hint, Plan, Request, by_id, plan};
 use query::projection::Projection;
 use query::sort::SortSpec;
 use std::sync::Arc;
@@ -62,8 +62,11 @@ pub struct Query {
     /// Present while the query has not ended.
     snapshot: Option<CollectionSnapshot>,
     ended: bool,
+    /// Its snapshot was given back while it was idle.
+    released: bool,
     pub uuid: [u8; 16],
-    pub plan: Plan,
+    /// Already counted in the node's totals.
+    noted: Counters,
 }
 
 /// The filter that hides what this shard does not own, for a request that came with a version.
@@ -74,6 +77,11 @@ pub fn ownership(state: &SlotState, op: &Operation) -> Option<Arc<dyn OwnershipF
 
 impl Wanted<'_> {
     pub fn plan(&self, collection: &Collection) -> Result<Plan> {
+        let free = self.hint.is_none() && self.min.is_none() && self.max.is_none();
+        let has_id_index = collection.indexes().first().is_some_and(|i| i.spec().is_id());
+        if free && has_id_index && let Some(plan) = by_id(&self.filter) {
+            return Ok(plan);
+        }
         let indexes = super::index_infos(collection);
         plan(&Request {
             filter: &self.filter,
@@ -94,6 +102,7 @@ impl Query {
     /// Plans and runs the first slice under the latch, where the versions are checked; takes a snapshot there if the
     /// query goes on.
     pub async fn open(
+        node: &Node,
         op: &Operation,
         slot: &Slot,
         wanted: Wanted<'_>,
@@ -105,9 +114,11 @@ impl Query {
             }
             let Some(collection) = &state.collection else { return Ok(Opened::Absent) };
             let plan = wanted.plan(collection)?;
+            note_use(node, &slot.ns, &plan);
             let mut query = Query::begin(collection, plan, wanted, ownership(state, op));
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             query.advance(collection, &mut budget, out)?;
+            query.note(node);
             if !query.ended {
                 query.snapshot = Some(collection.snapshot());
             }
@@ -130,7 +141,7 @@ impl Query {
             _ => None,
         };
         Query {
-            walk: Walk::new(plan.clone(), wanted.sort, kept),
+            walk: Walk::new(plan, wanted.sort, kept),
             shape: wanted.shape,
             key,
             skipped: 0,
@@ -139,8 +150,9 @@ impl Query {
             counters: Counters::default(),
             snapshot: None,
             ended: false,
+            released: false,
             uuid: collection.uuid(),
-            plan,
+            noted: Counters::default(),
         }
     }
 
@@ -150,9 +162,32 @@ impl Query {
     pub fn returned(&self) -> u64 {
         self.returned
     }
-    /// Gives the query the snapshot it goes on with.
-    pub fn keep(&mut self, snapshot: CollectionSnapshot) {
-        self.snapshot = Some(snapshot);
+    /// Gives the snapshot back while nobody asks for more. The position and the filter of owned documents stay; a
+    /// query whose sort is under way keeps its snapshot, for it holds record ids of that moment.
+    pub fn release(&mut self) {
+        if self.snapshot.is_some() && self.walk.is_resumable() {
+            self.snapshot = None;
+            self.released = true;
+        }
+    }
+    /// Takes a new snapshot of the collection after [`Query::release`].
+    pub fn resume(&mut self, collection: &Collection) {
+        if std::mem::take(&mut self.released) {
+            self.snapshot = Some(collection.snapshot());
+            self.walk.resumed();
+        }
+    }
+    pub fn is_released(&self) -> bool {
+        self.released
+    }
+    /// Adds what was examined since the last call to the node's totals.
+    fn note(&mut self, node: &Node) {
+        let new = Counters {
+            keys: self.counters.keys - self.noted.keys,
+            docs: self.counters.docs - self.noted.docs,
+        };
+        node.index_use.totals.note(new);
+        self.noted = self.counters;
     }
 
     /// One slice over `view`.
@@ -202,7 +237,7 @@ impl Query {
     }
 
     /// Goes on over the query's snapshot until `out` is full or the query has ended.
-    pub async fn fill(&mut self, op: &Operation, out: &mut dyn Output) -> Result<()> {
+    pub async fn fill(&mut self, node: &Node, op: &Operation, out: &mut dyn Output) -> Result<()> {
         while !self.ended && !out.is_full() {
             op.check_interrupt()?;
             let Some(snapshot) = self.snapshot.take() else {
@@ -210,6 +245,7 @@ impl Query {
                 return Ok(());
             };
             let progress = self.advance(&snapshot, &mut Budget::slice(), out)?;
+            self.note(node);
             if !self.ended {
                 self.snapshot = Some(snapshot);
             }
@@ -219,6 +255,20 @@ impl Query {
             }
         }
         Ok(())
+    }
+}
+
+/// Counts the indexes that a plan uses.
+fn note_use(node: &Node, ns: &str, plan: &Plan) {
+    match plan {
+        Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
+        Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
+        Plan::Or(branches) => branches.iter().for_each(|b| note_use(node, ns, b)),
+        Plan::Sort { input, .. } => {
+            node.index_use.totals.sorts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            note_use(node, ns, input);
+        }
+        Plan::Eof | Plan::CollScan { .. } => {}
     }
 }
 

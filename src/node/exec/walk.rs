@@ -180,7 +180,26 @@ impl Walk {
         Walk::Id { id: id.to_holder(), filter, done: false }
     }
 
-    /// Goes on over `view`, which must be the collection at the moment at which the walk began.
+    /// Whether the position stays good on a later state of the collection.
+    pub fn is_resumable(&self) -> bool {
+        match self {
+            Walk::Eof | Walk::Scan(_) | Walk::Id { .. } | Walk::Index(_) => true,
+            Walk::Or(or) => or.branches.iter().all(Walk::is_resumable),
+            Walk::Sort(_) => false,
+        }
+    }
+    /// The collection goes on changing between slices: from now on a record may be met again under another key.
+    pub fn resumed(&mut self) {
+        match self {
+            Walk::Index(walk) => {
+                walk.seen.get_or_insert_with(HashSet::new);
+            }
+            Walk::Or(or) => or.branches.iter_mut().for_each(Walk::resumed),
+            _ => {}
+        }
+    }
+
+    /// Goes on over `view`, which must be the collection at the moment at which the walk began or was resumed.
     pub fn run<V: CollectionView>(
         &mut self,
         view: &V,

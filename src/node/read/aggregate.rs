@@ -9,6 +9,7 @@ use super::find::FIRST_BATCH;
 use super::host::{LocalHost, Writing};
 use super::rows::Rows;
 use crate::cursor::Cursor;
+use crate::operation::ReadLevel;
 use crate::exec::batch::Documents;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
 use crate::{Node, Operation, Request};
@@ -19,6 +20,7 @@ use query::planner::Hint;
 use query::sort::SortSpec;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 const FIELDS: Fields = Fields { command: "aggregate" };
 /// How many views may stand on one another.
@@ -156,6 +158,12 @@ impl PipelineRows {
     }
     pub fn uuid(&self) -> Option<[u8; 16]> {
         self.uuid
+    }
+    pub fn release(&mut self) {
+        self.source.rows.release();
+    }
+    pub fn resume(&mut self, collection: &storage::Collection) {
+        self.source.rows.resume(collection);
     }
     pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
         loop {
@@ -315,7 +323,7 @@ pub async fn open(node: &Arc<Node>, op: &Arc<Operation>, asked: Asked) -> Result
         pseudo(node, op, &mut prepared).await?
     } else {
         let slot = node.namespaces.slot(&ns);
-        match Query::open(op, &slot, prepared.wanted(), &mut first).await? {
+        match Query::open(node, op, &slot, prepared.wanted(), &mut first).await? {
             Opened::Absent => Rows::empty(),
             Opened::Query(query) => Rows::Query(query),
             // It became one after the name was resolved.
@@ -373,6 +381,7 @@ pub async fn aggregate(
     let mut rows = open(node, op, asked).await?;
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
     rows.fill(node, op, &mut batch).await?;
+    node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let id = match rows.ended() {
         true => 0,
         false => node.cursors.open(
@@ -381,6 +390,7 @@ pub async fn aggregate(
                 session: op.session.as_ref().map(|s| s.lsid),
                 rows,
                 no_timeout: false,
+                keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot,
                 command: request.body.to_owned(),
                 created_ms: node.now_ms(),
                 returned: batch.count() as u64,

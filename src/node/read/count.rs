@@ -116,6 +116,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             let mut counting =
                 Counting { walk, owner, counters: Counters::default(), count: 0, most: command.most() };
             if counting.slice(collection, &mut Budget::of(256, Duration::from_micros(200)))? {
+                node.index_use.totals.note(counting.counters);
                 return Ok(Begun::Done(command.result(counting.count)));
             }
             Ok(Begun::Walking(Box::new((counting, collection.snapshot()))))
@@ -133,6 +134,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
                 }
                 tokio::task::yield_now().await;
             }
+            node.index_use.totals.note(counting.counters);
             command.result(counting.count)
         }
     };

@@ -131,7 +131,7 @@ pub async fn distinct(
     let mut values = Values::new(command.key);
     let slot = node.namespaces.slot(&ns);
     if filter.is_always_true() && command.hint.is_none() && !super::pseudo::is_pseudo(&ns) {
-        let by_index = slot.read(op, |state| Ok(skip_through(state, op, &mut values))).await?;
+        let by_index = slot.read(op, |state| Ok(skip_through(node, &ns, state, op, &mut values))).await?;
         if by_index {
             return write(values, w);
         }
@@ -140,11 +140,11 @@ pub async fn distinct(
     let wanted = Wanted { filter, hint: command.hint.as_ref(), ..Wanted::default() };
     let opened = match super::pseudo::is_pseudo(&ns) {
         true => None,
-        false => Some(Query::open(op, &slot, wanted, &mut values).await?),
+        false => Some(Query::open(node, op, &slot, wanted, &mut values).await?),
     };
     match opened {
         Some(Opened::Absent) => {}
-        Some(Opened::Query(mut query)) => query.fill(op, &mut values).await?,
+        Some(Opened::Query(mut query)) => query.fill(node, op, &mut values).await?,
         Some(Opened::View(_)) | None => {
             let mut pipeline = Vec::new();
             if !command.query.is_empty() {
@@ -167,7 +167,7 @@ fn write(values: Values<'_>, w: &mut DocWriter<'_>) -> Result<()> {
 }
 
 /// Finds all values by seeking from one to the next in an index; false when that cannot be done cheaply.
-fn skip_through(state: &SlotState, op: &Operation, values: &mut Values<'_>) -> bool {
+fn skip_through(node: &Node, ns: &str, state: &SlotState, op: &Operation, values: &mut Values<'_>) -> bool {
     let Some(collection) = &state.collection else { return false };
     if ownership(state, op).is_some() {
         return false;
@@ -185,6 +185,7 @@ fn skip_through(state: &SlotState, op: &Operation, values: &mut Values<'_>) -> b
     let Some(index) = usable else { return false };
     let descending =
         index.spec().fields().first().is_some_and(|f| f.kind == storage::index::FieldKind::Descending);
+    node.index_use.note(ns, index.spec().name());
     let mut cursor = index.cursor();
     let mut next = cursor.first();
     for _ in 0..SEEKS_MAX {

@@ -233,12 +233,12 @@ impl Subject {
     /// Plans, and runs where statistics are asked for; `None` when the namespace is a view.
     async fn run(
         &self,
-        _node: &Node,
+        node: &Node,
         op: &Operation,
         ns: &str,
         verbosity: Verbosity,
     ) -> Result<Option<Document>> {
-        let slot = _node.namespaces.slot(ns);
+        let slot = node.namespaces.slot(ns);
         let limited = self.around.is_none_or(|a| a != "COUNT");
         let wanted = || Wanted {
             filter: self.filter.clone(),
@@ -285,8 +285,8 @@ impl Subject {
         if verbosity > Verbosity::Planner {
             let started = Instant::now();
             let (mut returned, mut counters) = (0, Counters::default());
-            if let Opened::Query(mut query) = Query::open(op, &slot, wanted(), &mut Discard).await? {
-                query.fill(op, &mut Discard).await?;
+            if let Opened::Query(mut query) = Query::open(node, op, &slot, wanted(), &mut Discard).await? {
+                query.fill(node, op, &mut Discard).await?;
                 (returned, counters) = (query.returned(), query.counters);
             }
             let shown = if self.around.is_some() { 0 } else { returned };

@@ -10,6 +10,7 @@ use crate::cursor::Cursor;
 use crate::exec::query::ownership;
 use crate::exec::{Batch, Opened, Query, Shape, Wanted};
 use crate::namespace::Slot;
+use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
 use document::{Doc, DocWriter, Document, Result, Value, ValueRef, bail};
 use query::matcher::Matcher;
@@ -17,6 +18,7 @@ use query::planner::Hint;
 use query::projection::Projection;
 use query::sort::SortSpec;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Documents in a first batch when the client does not say.
 pub const FIRST_BATCH: u64 = 101;
@@ -237,10 +239,10 @@ pub async fn find(
             rows.fill(node, op, &mut batch).await?;
             rows
         }
-        None => match Query::open(op, &slot, parsed.wanted(&command), &mut batch).await? {
+        None => match Query::open(node, op, &slot, parsed.wanted(&command), &mut batch).await? {
             Opened::Absent => Rows::empty(),
             Opened::Query(mut query) => {
-                query.fill(op, &mut batch).await?;
+                query.fill(node, op, &mut batch).await?;
                 Rows::Query(query)
             }
             Opened::View(_) => {
@@ -252,6 +254,7 @@ pub async fn find(
             }
         },
     };
+    node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let id = match rows.ended() || command.single_batch {
         true => 0,
         false => {
@@ -276,6 +279,7 @@ fn cursor(
         session: op.session.as_ref().map(|s| s.lsid),
         rows,
         no_timeout: command.no_timeout,
+        keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot,
         command: body.to_owned(),
         created_ms: node.now_ms(),
         returned: batch.count() as u64,
@@ -318,6 +322,7 @@ async fn by_id(
             }
             _ => None,
         };
+        node.index_use.totals.note_point(found.is_some());
         w.document_with("cursor", |w| {
             w.array_with("firstBatch", |w| {
                 if let Some(d) = projected.as_deref().map(Doc::from_validated).or(found) {

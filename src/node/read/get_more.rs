@@ -1,13 +1,14 @@
 //! getMore and killCursors.
 
 use super::fields::Fields;
-use super::rows::dropped;
+use super::rows::{Rows, dropped};
 use crate::cursor::Killed;
 use crate::exec::Batch;
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
 use document::{DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 const MORE: Fields = Fields { command: "getMore" };
 const KILL: Fields = Fields { command: "killCursors" };
@@ -47,7 +48,8 @@ pub async fn get_more(
     let mut pin = node.cursors.pin(id, &ns, op, node.now_ms())?;
     let cursor = pin.cursor()?;
     if let Some(uuid) = cursor.rows.uuid() {
-        check_collection(node, cursor.rows.ns().unwrap_or(&ns), uuid)?;
+        let source = cursor.rows.ns().unwrap_or(&ns).to_string();
+        resume(node, &source, uuid, &mut cursor.rows)?;
     }
     let mut batch = Batch::new(match batch_size {
         0 => usize::MAX,
@@ -55,6 +57,7 @@ pub async fn get_more(
     });
     cursor.rows.fill(node, op, &mut batch).await?;
     cursor.returned += batch.count() as u64;
+    node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let id = match cursor.rows.ended() {
         true => 0,
         false => {
@@ -69,11 +72,17 @@ pub async fn get_more(
     Ok(())
 }
 
-/// The collection must still be the one the cursor was opened on.
-fn check_collection(node: &Node, ns: &str, uuid: [u8; 16]) -> Result<()> {
+/// The collection must still be the one the cursor was opened on; a snapshot given back is taken again.
+fn resume(node: &Node, ns: &str, uuid: [u8; 16], rows: &mut Rows) -> Result<()> {
     let slot = node.namespaces.slot(ns);
-    let there = slot.read_unchecked().collection.as_ref().map(|c| c.uuid());
-    if there == Some(uuid) { Ok(()) } else { Err(dropped(uuid)) }
+    let state = slot.read_unchecked();
+    match &state.collection {
+        Some(c) if c.uuid() == uuid => {
+            rows.resume(c);
+            Ok(())
+        }
+        _ => Err(dropped(uuid)),
+    }
 }
 
 /// Runs a `killCursors` command.

@@ -7,6 +7,7 @@ use crate::{Node, Operation};
 use document::{DocBuf, Error, Result, err};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use storage::Collection;
 
 /// Rows that are pulled in batches. Between two calls it needs nothing of the node.
 pub enum Rows {
@@ -35,7 +36,7 @@ impl Rows {
     /// Puts rows into `out` until it is full or there are no more.
     pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
         match self {
-            Rows::Query(q) => q.fill(op, out).await,
+            Rows::Query(q) => q.fill(node, op, out).await,
             Rows::Pipeline(p) => p.fill(node, op, out).await,
             Rows::Oplog(o) => o.fill(op, out).await,
             Rows::Documents(list) => {
@@ -47,6 +48,22 @@ impl Rows {
                 }
                 Ok(())
             }
+        }
+    }
+    /// Gives back what an idle cursor need not hold.
+    pub fn release(&mut self) {
+        match self {
+            Rows::Query(q) => q.release(),
+            Rows::Pipeline(p) => p.release(),
+            Rows::Oplog(_) | Rows::Documents(_) => {}
+        }
+    }
+    /// Takes it again from the collection as it is now.
+    pub fn resume(&mut self, collection: &Collection) {
+        match self {
+            Rows::Query(q) => q.resume(collection),
+            Rows::Pipeline(p) => p.resume(collection),
+            Rows::Oplog(_) | Rows::Documents(_) => {}
         }
     }
     /// The namespace read, where it is not the cursor's own (a view's).

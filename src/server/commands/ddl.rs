@@ -235,16 +235,6 @@ async fn data_size(context: &Context, request: &Request<'_>, reply: &mut Reply) 
 }
 
 async fn validate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&[
-        "full",
-        "repair",
-        "metadata",
-        "checkBSONConformance",
-        "background",
-        "fixMultikey",
-        "enforceFastCount",
-        "collHash",
-    ])?;
     reply.fields(&ddl::validate::validate(node(context)?, &context.operation, request.node).await?);
     Ok(())
 }

@@ -221,7 +221,9 @@ fn fail(service: &Service, reply: &mut Reply, error: &Error) {
     reply.clear();
     reply.fields(&error.to_reply());
     reply.closed();
+    // Where nothing changed (a fail point's error) a version would tell drivers that the error is old news.
     if error.is(document::error::NOT_PRIMARY)
+        && (!service.is_writable() || service.is_ending())
         && error.info.as_ref().is_none_or(|i| !i.contains_key("topologyVersion"))
     {
         reply

@@ -240,6 +240,8 @@ pub async fn write_cursor(
                 session: context.operation.session.as_ref().map(|s| s.lsid),
                 rows,
                 no_timeout: false,
+                keeps_snapshot: false,
+                keeps_snapshot: false,
                 command: request.body.to_owned(),
                 created_ms: now,
                 returned: batch.count() as u64,

@@ -241,7 +241,6 @@ pub async fn write_cursor(
                 rows,
                 no_timeout: false,
                 keeps_snapshot: false,
-                keeps_snapshot: false,
                 command: request.body.to_owned(),
                 created_ms: now,
                 returned: batch.count() as u64,

@@ -36,6 +36,7 @@ pub const STARTUP: &[StartupStep] = &[
             Ok(())
         })
     },
+    |service| Box::pin(read::start(service)),
     |service| replica_set::start(service),
     |service| Box::pin(crate::members::start(service)),
 ];

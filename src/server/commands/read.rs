@@ -3,9 +3,13 @@
 //! Results go into the reply as bytes: nothing here decodes a document.
 
 use super::crud::{acknowledge, node};
+use super::current_op::{Shown, documents};
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
-use document::{Result, ValueRef};
+use crate::service::Service;
+use document::{Document, Result, Value, ValueRef, doc};
 use node::read;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::future("find", Roles::MONGOD, |c, r, reply| Box::pin(find(c, r, reply)))
@@ -83,5 +87,61 @@ fn writes(request: &Request<'_>) -> bool {
 
 async fn explain(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     reply.fields(&read::explain::explain(node(context)?, &context.operation, request.node).await?);
+    Ok(())
+}
+
+/// What the node asks of its process.
+struct ServerHooks(Weak<Service>);
+
+impl read::hooks::Hooks for ServerHooks {
+    fn current_op(&self, spec: &Document) -> Vec<Document> {
+        let Some(service) = self.0.upgrade() else { return Vec::new() };
+        let flag = |name: &str| spec.get_bool(name).unwrap_or(false);
+        let mut rows = documents(&service, &Shown { idle_connections: flag("idleConnections") });
+        if flag("idleCursors") {
+            rows.extend(idle_cursors(&service));
+        }
+        rows
+    }
+    fn latency_stats(&self, ns: &str, _histograms: bool) -> Document {
+        let Some(service) = self.0.upgrade() else { return Document::new() };
+        let _ = ns;
+        service.counters.latencies()
+    }
+}
+
+fn idle_cursors(service: &Service) -> Vec<Document> {
+    let Some(node) = &service.node else { return Vec::new() };
+    let cursors = node.cursors.idle().into_iter();
+    cursors
+        .map(|c| {
+            let mut d = doc! { "type": "idleCursor", "host": service.host.as_str(), "ns": c.ns.as_str() };
+            if let Some(session) = c.session {
+                d.push("lsid", session.to_document());
+            }
+            d.push(
+                "cursor",
+                doc! {
+                    "cursorId": c.id, "createdDate": Value::DateTime(c.created_ms),
+                    "lastAccessDate": Value::DateTime(c.last_use_ms), "nDocsReturned": c.returned as i64,
+                    "nBatchesReturned": c.batches as i64, "noCursorTimeout": c.no_timeout, "tailable": false,
+                    "awaitData": false, "originatingCommand": c.command.to_document(),
+                },
+            );
+            d
+        })
+        .collect()
+}
+
+/// Lets the node ask what only the process knows, and ends cursors that nobody asks for any more.
+pub async fn start(service: &Arc<Service>) -> Result<()> {
+    let Some(node) = service.node.clone() else { return Ok(()) };
+    *node.hooks.write() = Some(Arc::new(ServerHooks(Arc::downgrade(service))));
+    service.spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            node.cursors.reap_if_due(node.now_ms());
+        }
+    });
     Ok(())
 }

@@ -25,9 +25,7 @@ pub const CONSTANTS: &[&str] = &[
     "extra_info.input_blocks",
     "extra_info.output_blocks",
     "globalLock.currentQueue",
-    "metrics.cursor",
     "metrics.operation",
-    "metrics.queryExecutor",
     "metrics.ttl",
     "network.numSlowDNSOperations",
     "network.numSlowSSLOperations",
@@ -188,18 +186,31 @@ fn memory(_: &Context) -> Value {
 fn metrics(context: &Context) -> Value {
     let service = &context.service;
     let c = &service.counters;
+    let node = service.node.as_deref();
+    let cursors = node.map(|n| n.cursors.metrics()).unwrap_or_default();
+    let read = |f: fn(&node::read::index_use::Totals) -> &std::sync::atomic::AtomicU64| {
+        node.map_or(0, |n| f(&n.index_use.totals).load(std::sync::atomic::Ordering::Relaxed) as i64)
+    };
     doc! {
         "commands": c.commands_document(service.commands(), |row| service.answers(row)),
         "document": {
             "deleted": c.documents.deleted.get(), "inserted": c.documents.inserted.get(),
-            "returned": c.documents.returned.get(), "updated": c.documents.updated.get(),
+            "returned": c.documents.returned.get() + read(|t| &t.returned), "updated": c.documents.updated.get(),
         },
         "queryExecutor": {
-            "scanned": c.documents.keys_scanned.get(), "scannedObjects": c.documents.scanned.get(),
+            "scanned": c.documents.keys_scanned.get() + read(|t| &t.keys),
+            "scannedObjects": c.documents.scanned.get() + read(|t| &t.docs),
         },
-        "cursor": { "timedOut": 0i64, "open": { "noTimeout": 0i64, "pinned": 0i64, "total": 0i64 } },
+        "cursor": {
+            "timedOut": cursors.timed_out as i64, "totalOpened": cursors.total_opened as i64,
+            "moreThanOneBatch": cursors.more_than_one_batch as i64,
+            "open": {
+                "noTimeout": cursors.no_timeout as i64, "pinned": cursors.pinned as i64,
+                "total": cursors.open as i64,
+            },
+        },
         "ttl": { "deletedDocuments": 0i64, "passes": 0i64 },
-        "operation": { "scanAndOrder": 0i64, "writeConflicts": 0i64 },
+        "operation": { "scanAndOrder": read(|t| &t.sorts), "writeConflicts": 0i64 },
     }
     .into()
 }

@@ -59,7 +59,10 @@ fn touch(context: &Context, ids: &[SessionId]) {
 fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let ids = ids(request)?;
     if let Some(node) = &context.service.node {
-        ids.iter().for_each(|id| node.sessions.end(id));
+        for id in &ids {
+            node.sessions.end(id);
+            node.cursors.kill_session(*id);
+        }
     }
     Ok(())
 }
@@ -112,5 +115,8 @@ fn kill_where(context: &Context, chosen: impl Fn(&SessionId) -> bool) {
         {
             operation.kill(codes::INTERRUPTED);
         }
+    }
+    if let Some(node) = &context.service.node {
+        node.cursors.kill_where(|_, session| session.is_some_and(|id| chosen(&id)));
     }
 }

@@ -1,0 +1,144 @@
+//! Reads over several shards give what one node gives, in batches of the size asked for.
+
+use super::fake::{Fake, find_all, run, table};
+use document::{Document, Value, doc};
+use proptest::prelude::*;
+use query::ParseContext;
+use query::matcher::Matcher;
+use query::projection::Projection;
+use query::sort::SortSpec;
+use std::sync::Arc;
+
+const SHARDS: &[&str] = &["a", "b", "c"];
+
+fn cluster(n: i32) -> Arc<Fake> {
+    let fake = Fake::new(table(doc! { "x": 1 }, &[0, 10, 20], SHARDS), SHARDS);
+    for i in 0..n {
+        fake.put(doc! { "_id": i, "x": (i * 7 % 31) - 3, "y": i % 5 });
+    }
+    fake
+}
+
+#[tokio::test]
+async fn a_point_query_asks_one_shard_and_passes_its_cursor_on() {
+    let fake = cluster(0);
+    for i in 0..10 {
+        fake.put(doc! { "_id": i, "x": 5 });
+    }
+    let (found, batches) = find_all(&fake.router(), doc! { "find": "c", "filter": { "x": 5 } }, 3).await;
+    assert_eq!((found.len(), batches), (10, 4));
+    assert!(fake.state.lock().log.iter().all(|l| l.ends_with(" b")));
+}
+
+#[tokio::test]
+async fn a_read_of_a_stale_placement_is_repeated() {
+    let fake = cluster(40);
+    let router = fake.router();
+    find_all(&router, doc! { "find": "c", "filter": {} }, 100).await;
+    fake.state.lock().move_chunk(5, "a");
+    fake.state.lock().move_chunk(25, "c");
+    let (found, _) = find_all(&router, doc! { "find": "c", "filter": {} }, 100).await;
+    assert_eq!(found.len(), 40);
+    let n = run(&router, doc! { "count": "c", "query": { "x": { "$gte": 3 } } }).await.unwrap();
+    let wanted = fake.all().iter().filter(|d| d.get_i64("x").unwrap() >= 3).count();
+    assert_eq!(n.get_i64("n"), Some(wanted as i64));
+}
+
+#[tokio::test]
+async fn count_skips_and_limits_over_the_whole() {
+    let router = cluster(40).router();
+    let n = |command: Document| {
+        let router = router.clone();
+        async move { run(&router, command).await.unwrap().get_i64("n").unwrap() }
+    };
+    assert_eq!(n(doc! { "count": "c" }).await, 40);
+    assert_eq!(n(doc! { "count": "c", "limit": 7 }).await, 7);
+    assert_eq!(n(doc! { "count": "c", "skip": 35, "limit": 7 }).await, 5);
+    assert_eq!(n(doc! { "count": "c", "skip": 50 }).await, 0);
+}
+
+#[tokio::test]
+async fn a_killed_cursor_is_gone_and_one_of_another_collection_is_not_shown() {
+    let fake = cluster(40);
+    let router = fake.router();
+    let reply = run(&router, doc! { "find": "c", "filter": {}, "batchSize": 2 }).await.unwrap();
+    let id = reply.get_path("cursor.id").unwrap().clone();
+    let other = doc! { "getMore": id.clone(), "collection": "other" };
+    assert_eq!(run(&router, other).await.unwrap_err().code, 13);
+    let killed = doc! { "killCursors": "c", "cursors": (Value::Array(vec![id.clone(), Value::Int64(5)])) };
+    let reply = run(&router, killed).await.unwrap();
+    assert_eq!(reply.get("cursorsKilled"), Some(&Value::Array(vec![id.clone()])));
+    assert_eq!(reply.get("cursorsNotFound"), Some(&Value::Array(vec![Value::Int64(5)])));
+    let more = doc! { "getMore": id, "collection": "c" };
+    assert_eq!(run(&router, more).await.unwrap_err().code, 43);
+    assert!(router.cursors.is_empty());
+}
+
+#[tokio::test]
+async fn a_batch_of_zero_opens_the_cursor_only() {
+    let fake = cluster(10);
+    let router = fake.router();
+    let reply = run(&router, doc! { "find": "c", "filter": {}, "batchSize": 0 }).await.unwrap();
+    assert_eq!(reply.get_path("cursor.firstBatch"), Some(&Value::Array(vec![])));
+    let id = reply.get_path("cursor.id").unwrap().clone();
+    let reply = run(&router, doc! { "getMore": id, "collection": "c" }).await.unwrap();
+    assert!(!reply.get_path("cursor.nextBatch").unwrap().as_array().unwrap().is_empty());
+}
+
+fn sort() -> impl Strategy<Value = Document> {
+    let field = prop_oneof![Just("x"), Just("y"), Just("_id"), Just("z")];
+    proptest::collection::btree_map(field, prop_oneof![Just(1), Just(-1)], 1..3)
+        .prop_map(|m| m.into_iter().map(|(k, v)| (k.to_string(), Value::Int32(v))).collect())
+}
+
+fn mixed() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (-5..30).prop_map(Value::Int32),
+        (-50..300).prop_map(|n| Value::Double(f64::from(n) / 10.0)),
+        "[a-c]{0,2}".prop_map(Value::String),
+        Just(Value::Null),
+        proptest::collection::vec((-3..3).prop_map(Value::Int32), 0..3).prop_map(Value::Array),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    /// Sorted, skipped, limited and projected over three shards as over one list.
+    #[test]
+    fn a_merged_read_equals_one_nodes_read(
+        values in proptest::collection::vec((-5..30i32, mixed()), 0..40), mut sort in sort(), skip in 0..10i32,
+        limit in 0..20i32, batch in 1..9i32, project in any::<bool>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            sort.insert("_id", 1);
+            let fake = cluster(0);
+            for (i, (x, y)) in values.iter().enumerate() {
+                fake.put(doc! { "_id": i as i32, "x": *x, "y": y.clone() });
+            }
+            let spec = SortSpec::parse(sort.to_doc_buf().doc()).unwrap();
+            let mut wanted: Vec<Document> = fake.all();
+            wanted.sort_by_key(|d| spec.key(d.to_doc_buf().doc()).unwrap());
+            wanted.drain(..(skip as usize).min(wanted.len()));
+            if limit > 0 {
+                wanted.truncate(limit as usize);
+            }
+            let mut command = doc! { "find": "c", "filter": {}, "sort": sort, "skip": skip };
+            if limit > 0 {
+                command.push("limit", limit);
+            }
+            if project {
+                command.push("projection", doc! { "x": 1, "_id": 0 });
+                let p = doc! { "x": 1, "_id": 0 }.to_doc_buf();
+                let p = Projection::parse(p.doc(), &Matcher::always(), &ParseContext::default()).unwrap();
+                for d in &mut wanted {
+                    let mut out = Vec::new();
+                    p.apply(d.to_doc_buf().doc(), &mut out).unwrap();
+                    *d = document::DocBuf::from_validated(out).to_document();
+                }
+            }
+            let (found, _) = find_all(&fake.router(), command, batch).await;
+            assert_eq!(found, wanted);
+        });
+    }
+}

@@ -1,0 +1,163 @@
+//! Which shards a filter reaches: goldens, and a property against documents.
+
+use super::fake::table;
+use crate::key_pattern::ShardKeyPattern;
+use crate::router::target;
+use document::{Document, Value, array, doc};
+use proptest::prelude::*;
+use query::ParseContext;
+use query::matcher::Matcher;
+
+const SHARDS: &[&str] = &["a", "b", "c", "d"];
+
+fn shards(key: Document, filter: Document) -> String {
+    let t = table(key, &[0, 10, 20], SHARDS);
+    let target = target::filter(&t, filter.to_doc_buf().doc(), &ParseContext::default(), true);
+    let names: Vec<String> = target.shards.iter().map(|s| s.to_string()).collect();
+    format!("{}{}", names.join(""), if target.key.is_some() { "!" } else { "" })
+}
+
+#[test]
+fn a_filter_reaches_the_shards_of_the_ranges_it_allows() {
+    let x = || doc! { "x": 1 };
+    // '!' says that the filter holds the whole key to one value.
+    let golden: &[(Document, &str)] = &[
+        (doc! {}, "abcd"),
+        (doc! { "y": 3 }, "abcd"),
+        (doc! { "_id": 3 }, "abcd"),
+        (doc! { "x": 5 }, "b!"),
+        (doc! { "x": 10 }, "c!"),
+        (doc! { "x": 10.0, "_id": 7 }, "c!"),
+        (doc! { "x": { "$eq": 15 } }, "c!"),
+        (doc! { "x": Value::Null }, "a!"),
+        (doc! { "x": "text" }, "d!"),
+        (doc! { "x": { "$gte": 10 } }, "cd"),
+        (doc! { "x": { "$gt": 3, "$lt": 10 } }, "b"),
+        (doc! { "x": { "$gt": 3, "$lte": 10 } }, "bc"),
+        (doc! { "x": { "$in": [1, 25] } }, "bd"),
+        (doc! { "x": { "$in": [] } }, "a"),
+        (doc! { "$or": [{ "x": 1 }, { "x": { "$gte": 20 } }] }, "bd"),
+        (doc! { "$or": [{ "x": 1 }, { "y": 1 }] }, "abcd"),
+        (doc! { "$or": [{ "x": 1 }, { "x": 12 }], "y": 4 }, "bc"),
+        (doc! { "$and": [{ "x": { "$gte": 0 } }, { "x": { "$lt": 20 } }] }, "bc"),
+        (doc! { "x": { "$ne": 5 } }, "abcd"),
+        (doc! { "x": 5, "$or": [{ "y": 1 }, { "y": 2 }] }, "b!"),
+        (doc! { "nosuch": { "$nosuch": 1 } }, "abcd"),
+    ];
+    for (filter, wanted) in golden {
+        assert_eq!(shards(x(), filter.clone()), *wanted, "{filter:?}");
+    }
+}
+
+#[test]
+fn a_compound_key_is_reached_by_its_prefix() {
+    let key = || doc! { "x": 1, "y": 1 };
+    assert_eq!(shards(key(), doc! { "x": 5 }), "b");
+    assert_eq!(shards(key(), doc! { "x": 5, "y": 1 }), "b!");
+    assert_eq!(shards(key(), doc! { "y": 1 }), "abcd");
+    assert_eq!(shards(key(), doc! { "x": { "$gte": 5, "$lt": 15 }, "y": 2 }), "bc");
+}
+
+#[test]
+fn a_hashed_key_is_reached_by_equality_alone() {
+    let t = table(doc! { "x": "hashed" }, &[0], &["a", "b"]);
+    let reach = |filter: Document| {
+        target::filter(&t, filter.to_doc_buf().doc(), &ParseContext::default(), true).shards.len()
+    };
+    assert_eq!(reach(doc! { "x": 5 }), 1);
+    assert_eq!(reach(doc! { "x": { "$gt": 5 } }), 2);
+    for x in 0..50 {
+        let d = doc! { "x": x }.to_doc_buf();
+        let owner = target::document(&t, d.doc()).unwrap();
+        let by_filter = target::filter(&t, d.doc(), &ParseContext::default(), true).shards;
+        assert_eq!(by_filter, vec![owner]);
+    }
+}
+
+#[test]
+fn with_a_collation_only_values_without_strings_are_reached_directly() {
+    let t = table(doc! { "x": 1 }, &[0, 10, 20], SHARDS);
+    let reach = |filter: Document| {
+        target::filter(&t, filter.to_doc_buf().doc(), &ParseContext::default(), false).shards.len()
+    };
+    assert_eq!(reach(doc! { "x": 5 }), 1);
+    assert_eq!(reach(doc! { "x": "a" }), 4);
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        (-5..30).prop_map(Value::Int32),
+        (-50..300).prop_map(|n| Value::Double(f64::from(n) / 10.0)),
+        Just(Value::Null),
+        Just(Value::Double(f64::NAN)),
+        Just(Value::Double(-0.0)),
+        "[a-c]{0,2}".prop_map(Value::String),
+        any::<bool>().prop_map(Value::Boolean),
+        (0..3).prop_map(|n| Value::from(doc! { "k": n })),
+    ]
+}
+
+fn condition() -> impl Strategy<Value = Value> {
+    let op = prop_oneof![Just("$eq"), Just("$gt"), Just("$gte"), Just("$lt"), Just("$lte"), Just("$ne")];
+    prop_oneof![
+        value(),
+        (op, value()).prop_map(|(op, v)| {
+            let mut d = Document::new();
+            d.push(op, v);
+            Value::Document(d)
+        }),
+        proptest::collection::vec(value(), 0..3).prop_map(|v| Value::from(doc! { "$in": Value::Array(v) })),
+        Just(Value::from(doc! { "$exists": false })),
+        Just(Value::from(doc! { "$type": "number" })),
+    ]
+}
+
+fn filter() -> impl Strategy<Value = Document> {
+    let leaf = (prop_oneof![Just("x"), Just("y")], condition()).prop_map(|(name, c)| {
+        let mut d = Document::new();
+        d.push(name, c);
+        d
+    });
+    leaf.prop_recursive(2, 6, 3, |inner| {
+        (prop_oneof![Just("$or"), Just("$and")], proptest::collection::vec(inner, 1..3)).prop_map(
+            |(op, list)| {
+                let mut d = Document::new();
+                d.push(op, list);
+                d
+            },
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    /// What matches is on a shard that is asked, whatever the types.
+    #[test]
+    fn no_match_is_left_out(f in filter(), x in value(), y in value(), compound in any::<bool>()) {
+        let key = if compound { doc! { "x": 1, "y": 1 } } else { doc! { "x": 1 } };
+        let t = table(key, &[0, 10, 20], SHARDS);
+        let d = doc! { "x": x, "y": y }.to_doc_buf();
+        let f = f.to_doc_buf();
+        let matcher = Matcher::parse(f.doc(), &ParseContext::default()).unwrap();
+        if matcher.matches(d.doc()).unwrap() {
+            let owner = target::document(&t, d.doc()).unwrap();
+            let target = target::filter(&t, f.doc(), &ParseContext::default(), true);
+            prop_assert!(target.shards.contains(&owner), "{f:?} {d:?} {:?}", target.shards);
+            if let Some(key) = target.key {
+                prop_assert_eq!(key, t.key.key_of(d.doc()).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_document_is_found_again_by_its_identity() {
+    let key = ShardKeyPattern::parse(&doc! { "a.b": 1 }).unwrap();
+    let d = doc! { "_id": { "$x": 1 }, "a": { "b": { "c": 1 } } }.to_doc_buf();
+    let identity = target::identity(&key, d.doc()).unwrap();
+    let matcher = Matcher::parse(identity.to_doc_buf().doc(), &ParseContext::default()).unwrap();
+    assert!(matcher.matches(d.doc()).unwrap());
+    let other = doc! { "_id": 1, "a": { "b": { "c": 1 } } }.to_doc_buf();
+    assert!(!matcher.matches(other.doc()).unwrap());
+    assert_ne!(array![1], array![2]);
+}

@@ -1,0 +1,197 @@
+//! Batches whose chunks move away in the middle: every statement is executed exactly once, errors keep their indexes.
+
+use super::fake::{Fake, run, table};
+use document::{Document, Value, doc};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const SHARDS: &[&str] = &["a", "b", "c"];
+
+fn cluster() -> Arc<Fake> {
+    Fake::new(table(doc! { "x": 1 }, &[0, 10, 20], SHARDS), SHARDS)
+}
+
+fn documents(xs: impl IntoIterator<Item = i32>) -> Vec<Document> {
+    xs.into_iter().enumerate().map(|(i, x)| doc! { "_id": i as i32, "x": x }).collect()
+}
+
+fn errors(reply: &Document) -> Vec<(i64, i64)> {
+    let list = reply.get_array("writeErrors").cloned().unwrap_or_default();
+    list.iter()
+        .map(|e| e.as_document().unwrap())
+        .map(|e| (e.get_i64("index").unwrap(), e.get_i64("code").unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_batch_for_one_shard_is_one_request() {
+    let fake = cluster();
+    let reply = run(&fake.router(), doc! { "insert": "c", "documents": documents([1, 2, 3]) }).await.unwrap();
+    assert_eq!(reply.get_i64("n"), Some(3));
+    assert_eq!(fake.state.lock().log, ["insert b"]);
+}
+
+#[tokio::test]
+async fn an_ordered_batch_goes_in_runs_and_an_unordered_one_in_one_batch_a_shard() {
+    let xs = [1, 2, 11, 3];
+    let fake = cluster();
+    run(&fake.router(), doc! { "insert": "c", "documents": documents(xs) }).await.unwrap();
+    assert_eq!(fake.state.lock().log, ["insert b", "insert c", "insert b"]);
+    let fake = cluster();
+    run(&fake.router(), doc! { "insert": "c", "documents": documents(xs), "ordered": false }).await.unwrap();
+    assert_eq!(fake.state.lock().log, ["insert b", "insert c"]);
+}
+
+#[tokio::test]
+async fn an_error_keeps_the_clients_index_and_ends_an_ordered_command() {
+    for ordered in [true, false] {
+        let fake = cluster();
+        fake.put(doc! { "_id": 2, "x": 12 });
+        let command = doc! { "insert": "c", "documents": documents([1, 11, 12, 2, 21]), "ordered": ordered };
+        let reply = run(&fake.router(), command).await.unwrap();
+        assert_eq!(errors(&reply), [(2, 11000)]);
+        assert_eq!(reply.get_i64("n"), Some(if ordered { 2 } else { 4 }));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_an_array_fails_its_statement_alone() {
+    let fake = cluster();
+    let list = vec![doc! { "_id": 0, "x": 1 }, doc! { "_id": 1, "x": [1] }, doc! { "_id": 2, "x": 2 }];
+    let command = doc! { "insert": "c", "documents": list, "ordered": false };
+    let reply = run(&fake.router(), command).await.unwrap();
+    assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(2), vec![(1, 61)]));
+}
+
+#[tokio::test]
+async fn a_document_without_id_gets_one_here() {
+    let fake = cluster();
+    run(&fake.router(), doc! { "insert": "c", "documents": [{ "x": 1 }] }).await.unwrap();
+    assert!(matches!(fake.all()[0].first(), Some(("_id", Value::ObjectId(_)))));
+}
+
+#[tokio::test]
+async fn an_update_of_one_document_that_names_no_shard_changes_one() {
+    let fake = cluster();
+    for d in documents([1, 11, 21, -1]) {
+        fake.put(d);
+    }
+    let router = fake.router();
+    let u = doc! { "q": { "_id": { "$gte": 0 } }, "u": { "$set": { "y": 1 } } };
+    let reply = run(&router, doc! { "update": "c", "updates": [u] }).await.unwrap();
+    assert_eq!((reply.get_i64("n"), reply.get_i64("nModified")), (Some(1), Some(1)));
+    assert_eq!(fake.all().iter().filter(|d| d.contains_key("y")).count(), 1);
+    let u = doc! { "q": { "_id": { "$gte": 0 } }, "u": { "$set": { "z": 1 } }, "multi": true };
+    let reply = run(&router, doc! { "update": "c", "updates": [u] }).await.unwrap();
+    assert_eq!((reply.get_i64("n"), reply.get_i64("nModified")), (Some(4), Some(4)));
+    let reply =
+        run(&router, doc! { "delete": "c", "deletes": [{ "q": { "z": 1 }, "limit": 1 }] }).await.unwrap();
+    assert_eq!((reply.get_i64("n"), fake.all().len()), (Some(1), 3));
+    let reply = run(&router, doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] }).await.unwrap();
+    assert_eq!((reply.get_i64("n"), fake.all().len()), (Some(3), 0));
+}
+
+#[tokio::test]
+async fn an_upsert_that_names_no_shard_inserts_where_the_document_belongs() {
+    let fake = cluster();
+    let u = doc! { "q": { "_id": 7 }, "u": { "$set": { "x": 15 } }, "upsert": true };
+    let reply = run(&fake.router(), doc! { "update": "c", "updates": [u] }).await.unwrap();
+    let upserted = reply.get_array("upserted").unwrap()[0].as_document().unwrap().clone();
+    assert_eq!(upserted, doc! { "index": 0, "_id": 7 });
+    assert_eq!(fake.state.lock().shards["c"].len(), 1);
+}
+
+#[tokio::test]
+async fn find_and_modify_without_the_key_changes_one_document() {
+    let fake = cluster();
+    for d in documents([1, 11]) {
+        fake.put(d);
+    }
+    let command = doc! { "findAndModify": "c", "query": { "_id": 1 }, "update": { "$set": { "y": 1 } } };
+    let reply = run(&fake.router(), command).await.unwrap();
+    assert_eq!(reply.get_path("value._id"), Some(&Value::Int32(1)));
+    assert_eq!(fake.all()[1].get_i64("y"), Some(1));
+}
+
+/// A retryable write whose reply is lost is sent again and not executed again; so is one in two phases.
+#[tokio::test]
+async fn a_lost_reply_is_asked_for_again_under_the_same_statement_ids() {
+    let session = || doc! { "lsid": { "id": (Value::uuid([7; 16])) }, "txnNumber": Value::Int64(1) };
+    let fake = cluster();
+    fake.state.lock().lost_replies = 1;
+    let mut command = doc! { "insert": "c", "documents": documents([1, 11, 2]) };
+    command.0.extend(session());
+    let reply = run(&fake.router(), command).await.unwrap();
+    assert_eq!((reply.get_i64("n"), errors(&reply), fake.all().len()), (Some(3), vec![], 3));
+
+    // The client repeats an update that went through, although its document matches no more.
+    let u = doc! { "q": { "n": { "$exists": false } }, "u": { "$inc": { "n": 1 } } };
+    for _ in 0..3 {
+        let mut command = doc! { "update": "c", "updates": [u.clone()], "stmtIds": [9] };
+        command.0.extend(session());
+        let reply = run(&fake.router(), command).await.unwrap();
+        assert_eq!(reply.get_i64("n"), Some(1));
+    }
+    assert_eq!(fake.all().iter().filter(|d| d.contains_key("n")).count(), 1);
+}
+
+#[tokio::test]
+async fn a_placement_that_never_settles_ends_in_the_stale_error() {
+    let fake = cluster();
+    fake.state.lock().moves = (0..100).map(|i| Some((1, ["b", "a"][i % 2]))).collect();
+    let reply = run(&fake.router(), doc! { "insert": "c", "documents": documents([1]) }).await;
+    let reply = reply.unwrap();
+    assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(0), vec![(0, 13388)]));
+}
+
+fn moves() -> impl Strategy<Value = Vec<Option<(i32, &'static str)>>> {
+    let one =
+        (prop_oneof![Just(-1), Just(1), Just(11), Just(21)], 0..3usize).prop_map(|(x, s)| (x, SHARDS[s]));
+    proptest::collection::vec(proptest::option::weighted(0.25, one), 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    /// Whatever moves between two statements: nothing is lost, nothing happens twice, counts are true.
+    #[test]
+    fn each_statement_is_executed_once(
+        xs in proptest::collection::vec(-5..30i32, 1..25), moves in moves(), ordered in any::<bool>(),
+        duplicate in proptest::option::of(0..25usize),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let fake = cluster();
+            let router = fake.router();
+            let mut list = documents(xs.clone());
+            let duplicate = duplicate.filter(|i| *i > 0 && *i < list.len());
+            if let Some(i) = duplicate {
+                list[i] = list[i - 1].clone();
+            }
+            run(&router, doc! { "count": "c" }).await.unwrap();
+            fake.state.lock().moves = moves.clone();
+            let command = doc! { "insert": "c", "documents": list, "ordered": ordered };
+            let reply = run(&router, command).await.unwrap();
+            fake.state.lock().moves.clear();
+            let wanted = match duplicate {
+                Some(i) if ordered => i,
+                Some(_) => xs.len() - 1,
+                None => xs.len(),
+            };
+            assert_eq!(reply.get_i64("n"), Some(wanted as i64), "{reply:?}");
+            assert_eq!(fake.all().len(), wanted);
+            assert_eq!(errors(&reply).len(), duplicate.is_some() as usize);
+
+            // Every document counted up once, each by an update of its own, while chunks move on.
+            fake.state.lock().moves = moves;
+            let stored = fake.all();
+            let updates: Vec<Document> = stored
+                .iter()
+                .map(|d| doc! { "q": { "_id": (d.get("_id").unwrap()), "x": (d.get("x").unwrap()) }, "u": { "$inc": { "n": 1 } } })
+                .collect();
+            let command = doc! { "update": "c", "updates": updates, "ordered": ordered };
+            let reply = run(&router, command).await.unwrap();
+            assert_eq!(reply.get_i64("n"), Some(wanted as i64), "{reply:?}");
+            assert!(fake.all().iter().all(|d| d.get_i64("n") == Some(1)));
+        });
+    }
+}

@@ -110,6 +110,10 @@ impl DatabaseSlot {
     pub fn set_placement(&self, placement: Option<Arc<dyn DatabasePlacement>>) {
         *self.latch.write() = placement;
     }
+    /// Changes the placement under the exclusive latch.
+    pub fn edit_placement<T>(&self, f: impl FnOnce(&mut Option<Arc<dyn DatabasePlacement>>) -> T) -> T {
+        f(&mut self.latch.write())
+    }
 }
 
 impl Slot {
@@ -211,7 +215,11 @@ pub struct Namespaces {
     databases: RwLock<BTreeMap<String, Arc<DatabaseSlot>>>,
     /// Gives every new slot its placement: set on a shard, where an unknown placement refuses versioned requests.
     default_placement: RwLock<Option<PlacementFactory>>,
+    default_database_placement: RwLock<Option<DatabasePlacementFactory>>,
 }
+
+/// Makes the placement that a new database starts with.
+pub type DatabasePlacementFactory = Arc<dyn Fn(&str) -> Option<Arc<dyn DatabasePlacement>> + Send + Sync>;
 
 /// Makes the placement that a new slot starts with.
 pub type PlacementFactory = Arc<dyn Fn(&str) -> Option<Arc<dyn Placement>> + Send + Sync>;
@@ -244,8 +252,22 @@ impl Namespaces {
         let mut databases = self.databases.write();
         databases
             .entry(db.to_string())
-            .or_insert_with(|| Arc::new(DatabaseSlot { name: db.to_string(), latch: RwLock::new(None) }))
+            .or_insert_with(|| {
+                let placement = self.default_database_placement.read().as_ref().and_then(|f| f(db));
+                Arc::new(DatabaseSlot { name: db.to_string(), latch: RwLock::new(placement) })
+            })
             .clone()
+    }
+    /// From now on new databases start with this placement, and those there are get it too.
+    pub fn set_default_database_placement(&self, factory: Option<DatabasePlacementFactory>) {
+        let databases: Vec<Arc<DatabaseSlot>> = {
+            let databases = self.databases.write();
+            *self.default_database_placement.write() = factory.clone();
+            databases.values().cloned().collect()
+        };
+        for slot in databases {
+            slot.set_placement(factory.as_ref().and_then(|f| f(&slot.name)));
+        }
     }
     /// Every slot, in namespace order.
     pub fn all(&self) -> Vec<Arc<Slot>> {

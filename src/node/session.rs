@@ -72,6 +72,26 @@ impl SessionTable {
         self.touch(id, wall_ms).state.lock().apply(txn_number, stmts, at, wall_ms);
     }
 
+    /// What every session has executed under its newest number: `(session, number, statement, entry)`.
+    pub fn executed(&self) -> Vec<(SessionId, i64, i32, EntryTime)> {
+        let slots: Vec<Arc<SessionSlot>> = self.slots.lock().values().cloned().collect();
+        let mut all = Vec::new();
+        for slot in slots {
+            let state = slot.state.lock();
+            all.extend(state.executed.iter().map(|(stmt, at)| (slot.id, state.txn_number, *stmt, *at)));
+        }
+        all
+    }
+    /// Whether the statement needs no entry here: it is known, or its number is history.
+    pub fn knows(&self, id: &SessionId, txn_number: i64, stmt: i32) -> bool {
+        let slot = self.slots.lock().get(id).cloned();
+        slot.is_some_and(|s| {
+            let state = s.state.lock();
+            state.txn_number > txn_number
+                || (state.txn_number == txn_number && state.executed.contains_key(&stmt))
+        })
+    }
+
     pub fn len(&self) -> usize {
         self.slots.lock().len()
     }

@@ -14,3 +14,4 @@ pub mod key_pattern;
 pub mod remote;
 pub mod router;
 pub mod routing;
+pub mod shard;

@@ -1,0 +1,183 @@
+//! The commands of a shard: from the config server, from other shards, from operators.
+
+use super::identity::{Identity, is_placed};
+use super::migration::{MoveRange, donor, recipient};
+use super::placement::State;
+use super::{ShardRole, range_deleter, refresh};
+use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
+use node::{Operation, Request};
+use std::sync::Arc;
+
+/// A reply without `ok`.
+pub enum Reply {
+    Tree(Document),
+    /// Large and raw.
+    Raw(DocBuf),
+}
+
+impl From<Document> for Reply {
+    fn from(d: Document) -> Reply {
+        Reply::Tree(d)
+    }
+}
+
+/// What [`run`] answers, with the other names of each.
+pub const COMMANDS: &[(&str, &[&str])] = &[
+    ("_shardsvrMoveRange", &["moveChunk"]),
+    ("_recvChunkStart", &[]),
+    ("_recvChunkStatus", &[]),
+    ("_recvChunkCommit", &[]),
+    ("_recvChunkAbort", &[]),
+    ("_recvChunkReleaseCritSec", &[]),
+    ("_migrateClone", &[]),
+    ("_transferMods", &[]),
+    ("_getNextSessionMods", &[]),
+    ("_shardsvrJoinMigrations", &[]),
+    ("_shardsvrAddShard", &["_addShard"]),
+    ("_flushRoutingTableCacheUpdates", &["_flushRoutingTableCacheUpdatesWithWriteConcern"]),
+    ("_flushDatabaseCacheUpdates", &["_flushDatabaseCacheUpdatesWithWriteConcern"]),
+    ("getShardVersion", &[]),
+    ("getDatabaseVersion", &[]),
+    ("shardingState", &[]),
+    ("cleanupOrphaned", &[]),
+];
+
+/// Runs a command of [`COMMANDS`] by one of its names.
+///
+/// # Errors
+/// CommandNotFound (59) for any other name; ShardingStateNotInitialized (203) on a node that is no shard.
+pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) -> Result<Reply> {
+    let (name, body) = (request.name(), request.body);
+    Ok(match name {
+        "_shardsvrMoveRange" | "moveChunk" => {
+            donor::move_range(role, op, MoveRange::parse(body)?).await?;
+            Document::new().into()
+        }
+        "_recvChunkStart" => recipient::start(role, body).await?.into(),
+        "_recvChunkStatus" => recipient::status(role, op, body).await?.into(),
+        "_recvChunkCommit" => recipient::commit(role, op, body).await?.into(),
+        "_recvChunkAbort" => recipient::abort(role, op, body).await?.into(),
+        "_recvChunkReleaseCritSec" => recipient::release(role, op, body).await?.into(),
+        "_migrateClone" | "_transferMods" | "_getNextSessionMods" => {
+            Reply::Raw(donor::hand_out(role, name, body).await?)
+        }
+        "_shardsvrJoinMigrations" => {
+            op.interruptible(role.migrations.join()).await?;
+            Document::new().into()
+        }
+        "_shardsvrAddShard" | "_addShard" => add_shard(role, body).await?.into(),
+        "_flushRoutingTableCacheUpdates" | "_flushRoutingTableCacheUpdatesWithWriteConcern" => {
+            role.require_identity()?;
+            let ns = argument(request)?;
+            if body.get_bool("syncFromConfig") != Some(false) && is_placed(ns) {
+                role.refresh_collection(ns).await?;
+            }
+            Document::new().into()
+        }
+        "_flushDatabaseCacheUpdates" | "_flushDatabaseCacheUpdatesWithWriteConcern" => {
+            role.require_identity()?;
+            let db = argument(request)?;
+            if body.get_bool("syncFromConfig") != Some(false) {
+                role.refresh_database(db).await?;
+            }
+            Document::new().into()
+        }
+        "getShardVersion" => shard_version(role, argument(request)?, body).into(),
+        "getDatabaseVersion" => database_version(role, argument(request)?).into(),
+        "shardingState" => sharding_state(role).into(),
+        "cleanupOrphaned" => range_deleter::cleanup_orphaned(role, op, body).await?.into(),
+        other => bail!(COMMAND_NOT_FOUND, "no such command: '{other}'"),
+    })
+}
+
+fn argument<'a>(request: Request<'a>) -> Result<&'a str> {
+    let text = request.argument().and_then(|v| v.as_str()).filter(|s| !s.is_empty());
+    text.ok_or_else(|| err!(INVALID_NAMESPACE, "{} needs a namespace", request.name()))
+}
+
+async fn add_shard(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<Document> {
+    // Older config servers send the identity's members at the top.
+    let identity = body.get_document("shardIdentity").unwrap_or(body).to_document();
+    role.add_shard(Identity::from_document(&identity)?).await?;
+    Ok(Document::new())
+}
+
+fn shard_version(role: &ShardRole, ns: &str, body: Doc<'_>) -> Document {
+    let config = role.remote.registry.config().unwrap_or_default();
+    let mut reply = doc! { "configServer": config, "inShardedMode": role.identity().is_some(), "mine": Timestamp::default() };
+    let Some(placement) = role.placement(ns) else {
+        reply.push("global", Timestamp::default());
+        return reply;
+    };
+    match &placement.state {
+        State::Unknown => reply.push("global", "UNKNOWN"),
+        State::Unsharded => reply.push("global", Timestamp::default()),
+        State::Sharded { filter, version } => {
+            reply.insert("mine", version.placement);
+            reply.push("global", filter.table.collection_version().placement);
+            reply.push("globalEpoch", filter.table.epoch);
+            reply.push("globalTimestamp", filter.table.timestamp);
+            if body.get_bool("fullMetadata") == Some(true) {
+                reply.push("metadata", metadata(filter, *version));
+            }
+        }
+    }
+    if placement.section.is_some() {
+        reply.push("inCriticalSection", true);
+    }
+    reply
+}
+
+fn metadata(filter: &super::ShardFilter, version: protocol::version::ShardVersion) -> Document {
+    let chunks: Vec<Value> = filter
+        .table
+        .chunks()
+        .filter(|c| c.shard == filter.shard)
+        .take(1000)
+        .map(|c| Value::Array(vec![c.min.clone().into(), c.max.clone().into()]))
+        .collect();
+    doc! {
+        "collVersion": filter.table.collection_version().placement, "collVersionEpoch": filter.table.epoch,
+        "collVersionTimestamp": filter.table.timestamp, "shardVersion": version.placement,
+        "shardVersionEpoch": version.epoch, "shardVersionTimestamp": version.timestamp,
+        "keyPattern": filter.table.key.document().clone(), "chunks": Value::Array(chunks),
+    }
+}
+
+fn database_version(role: &ShardRole, db: &str) -> Document {
+    match role.database(db) {
+        Some(entry) => doc! { "dbVersion": entry.version.to_document() },
+        None => doc! { "dbVersion": Document::new() },
+    }
+}
+
+/// `shardingState`: whether this node is a shard, of which cluster, and what it knows of each collection.
+pub fn sharding_state(role: &ShardRole) -> Document {
+    let Some(identity) = role.identity() else { return doc! { "enabled": false } };
+    let mut versions = Document::new();
+    for slot in role.node.namespaces.all() {
+        let state = slot.read_unchecked();
+        match refresh::placement_of(&state).map(|p| &p.state) {
+            Some(State::Sharded { version, .. }) => versions.push(
+                slot.ns.as_str(),
+                doc! { "placementVersion": version.placement, "timestamp": version.timestamp, "epoch": version.epoch },
+            ),
+            Some(State::Unsharded) => versions.push(slot.ns.as_str(), Document::new()),
+            _ => {}
+        }
+    }
+    doc! {
+        "enabled": true, "configServer": identity.config.as_str(), "shardName": &*identity.name,
+        "clusterId": identity.cluster_id, "versions": versions,
+    }
+}
+
+/// `serverStatus.shardingStatistics` of a shard.
+pub fn sharding_statistics(role: &ShardRole) -> Document {
+    let mut d = role.statistics.to_document();
+    let tasks = range_deleter::tasks(role, None);
+    d.push("rangeDeleterTasks", tasks.len() as i64);
+    d.push("numOrphanDocs", tasks.iter().filter(|t| !t.pending).map(|t| t.orphans).sum::<i64>());
+    d.push("catalogCache", role.cache.statistics());
+    d
+}

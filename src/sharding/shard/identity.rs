@@ -1,0 +1,136 @@
+//! Who this shard is: the document `shardIdentity` of `admin.system.version`, written once when the shard is added.
+
+use super::ShardRole;
+use super::placement::{CollectionPlacement, DatabaseState};
+use super::{migration, range_deleter};
+use crate::chunk::ShardId;
+use document::{Doc, Document, ObjectId, Result, bail, doc, err};
+use node::namespace::{DatabasePlacement, Placement};
+use node::observer::WriteObserver;
+use std::sync::{Arc, Weak};
+
+pub const VERSION_COLLECTION: &str = "admin.system.version";
+const ID: &str = "shardIdentity";
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    pub name: ShardId,
+    pub cluster_id: ObjectId,
+    pub config: String,
+}
+
+impl Identity {
+    pub fn from_document(d: &Document) -> Result<Identity> {
+        let missing = |what: &str| err!(IDL_FAILED_TO_PARSE, "BSON field 'shardIdentity.{what}' is missing but a required field");
+        Ok(Identity {
+            name: d.get_str("shardName").ok_or_else(|| missing("shardName"))?.into(),
+            cluster_id: d.get("clusterId").and_then(|v| v.as_object_id()).ok_or_else(|| missing("clusterId"))?,
+            config: d
+                .get_str("configsvrConnectionString")
+                .ok_or_else(|| missing("configsvrConnectionString"))?
+                .to_string(),
+        })
+    }
+    pub fn to_document(&self) -> Document {
+        doc! {
+            "_id": ID, "shardName": &*self.name, "clusterId": self.cluster_id,
+            "configsvrConnectionString": self.config.as_str(),
+        }
+    }
+}
+
+/// Notices an identity that the config server writes as a plain document.
+struct Noticed(Weak<ShardRole>);
+impl Noticed {
+    fn look(&self, d: Doc<'_>) {
+        let (Some(role), Some(ID)) = (self.0.upgrade(), d.get_str("_id")) else { return };
+        let Ok(identity) = Identity::from_document(&d.to_document()) else { return };
+        // Told under the latch of the collection: what follows takes others.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = role.assume(identity).await;
+            });
+        }
+    }
+}
+impl WriteObserver for Noticed {
+    fn inserted(&self, _ns: &str, doc: Doc<'_>) {
+        self.look(doc);
+    }
+    fn updated(&self, _ns: &str, new: Doc<'_>) {
+        self.look(new);
+    }
+}
+
+/// Whether the collections of a database are placed by the config server.
+pub fn is_placed(ns: &str) -> bool {
+    let db = ns.split('.').next().unwrap_or(ns);
+    !matches!(db, "admin" | "local" | "config") || ns == "config.system.sessions"
+}
+
+impl ShardRole {
+    /// Reads the identity, if there is one, and takes up interrupted migrations and range deletions. Returns when
+    /// requests may be served: namespaces whose migration is undecided are blocked by then.
+    ///
+    /// # Errors
+    /// A damaged identity; a failed log.
+    pub async fn start(&self) -> Result<()> {
+        self.node.observers.add(VERSION_COLLECTION, Arc::new(Noticed(self.me.clone())));
+        match self.local.find_one(VERSION_COLLECTION, &doc! { "_id": ID })? {
+            Some(d) => self.assume(Identity::from_document(&d)?).await,
+            None => Ok(()),
+        }
+    }
+
+    /// `_shardsvrAddShard`: this node is a shard from now on.
+    ///
+    /// # Errors
+    /// InconsistentShardIdentity-like IllegalOperation (20) when it already is another.
+    pub async fn add_shard(&self, identity: Identity) -> Result<()> {
+        if let Some(own) = self.identity()
+            && (own.name != identity.name || own.cluster_id != identity.cluster_id)
+        {
+            bail!(
+                ILLEGAL_OPERATION,
+                "this node is already shard {} of cluster {}",
+                own.name,
+                own.cluster_id.hex()
+            );
+        }
+        self.local.put(VERSION_COLLECTION, &identity.to_document()).await?;
+        self.assume(identity).await
+    }
+
+    async fn assume(&self, identity: Identity) -> Result<()> {
+        {
+            let mut own = self.identity.write();
+            if own.as_ref().is_some_and(|own| own.name == identity.name && own.cluster_id == identity.cluster_id) {
+                // The config server's members may have changed.
+                self.remote.registry.set_config(&identity.config);
+                *own = Some(Arc::new(identity));
+                return Ok(());
+            }
+            if own.is_some() {
+                bail!(ILLEGAL_OPERATION, "the identity of a shard cannot change");
+            }
+            *own = Some(Arc::new(identity.clone()));
+        }
+        self.remote.registry.set_config(&identity.config);
+        let name = identity.name.clone();
+        self.node.namespaces.set_default_placement(Some(Arc::new(move |ns: &str| {
+            is_placed(ns).then(|| Arc::new(CollectionPlacement::unknown(ns, &name)) as Arc<dyn Placement>)
+        })));
+        let name = identity.name.clone();
+        self.node.namespaces.set_default_database_placement(Some(Arc::new(move |db: &str| {
+            let placed = !matches!(db, "admin" | "local" | "config");
+            placed.then(|| Arc::new(DatabaseState::unknown(db, &name)) as Arc<dyn DatabasePlacement>)
+        })));
+        for ns in [migration::COORDINATORS, migration::RECIPIENTS, range_deleter::TASKS] {
+            self.local.ensure_collection(ns, &[]).await?;
+        }
+        let Some(role) = self.strong() else { return Ok(()) };
+        migration::recovery::recover(&role).await?;
+        range_deleter::start(&role);
+        Ok(())
+    }
+}

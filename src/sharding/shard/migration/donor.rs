@@ -1,0 +1,656 @@
+//! The donor's driver: performs the actions of `protocol::migration::donor` and says what came of them.
+
+use super::range::{KeyRange, Position, require_shard_key_index, walk_slice};
+use super::request::{Coordinator, MoveRange, RecvStart};
+use super::sessions::SessionSource;
+use super::source::Source;
+use super::{COORDINATORS, uuid_of};
+use crate::chunk::Chunk;
+use crate::remote::{Target, majority};
+use crate::routing::{Routing, RoutingTable};
+use crate::shard::ShardRole;
+use crate::shard::range_deleter::{self, TASKS};
+use crate::shard::statistics::add;
+use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, doc, err};
+use node::{BatchWrite, Operation, log_failed};
+use parking_lot::Mutex;
+use protocol::migration::Decision;
+use protocol::migration::donor::{Action, Donor, Event};
+use protocol::version::ShardVersion;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+use storage::{CollectionSnapshot, CollectionView};
+use tokio::sync::watch;
+
+/// Pauses between attempts at what must succeed in the end.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// What is handed out under a session.
+struct Handout {
+    session_id: String,
+    source: tokio::sync::Mutex<Source>,
+    sessions: tokio::sync::Mutex<SessionSource>,
+}
+
+/// A migration away from this shard, while it runs.
+pub struct Donation {
+    pub request: MoveRange,
+    handout: Mutex<Option<Arc<Handout>>>,
+    outcome: watch::Sender<Option<Result<()>>>,
+    step: AtomicI32,
+    cancelled: AtomicBool,
+    /// Known once the coordinator is made; also that of the range deletion task.
+    id: Mutex<Option<[u8; 16]>>,
+}
+
+impl Donation {
+    pub(super) fn new(request: MoveRange) -> Donation {
+        Donation {
+            request,
+            handout: Mutex::new(None),
+            outcome: watch::Sender::new(None),
+            step: AtomicI32::new(0),
+            cancelled: AtomicBool::new(false),
+            id: Mutex::new(None),
+        }
+    }
+    pub fn step(&self) -> i32 {
+        self.step.load(Ordering::Relaxed)
+    }
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+    }
+    async fn ended(&self) -> Result<()> {
+        let mut outcome = self.outcome.subscribe();
+        match outcome.wait_for(Option::is_some).await {
+            Ok(outcome) => outcome.clone().unwrap_or(Ok(())),
+            Err(_) => bail!(INTERRUPTED_AT_SHUTDOWN, "the migration was interrupted"),
+        }
+    }
+}
+
+/// What a request comes to, once the placement is known.
+pub struct Plan {
+    pub table: Arc<RoutingTable>,
+    pub min: Document,
+    pub max: Document,
+    pub chunk: Arc<Chunk>,
+    pub chunk_version: ShardVersion,
+    pub range: KeyRange,
+    pub index: usize,
+    pub snapshot: CollectionSnapshot,
+}
+
+/// `_shardsvrMoveRange`: moves the range, or joins the migration that does. Goes on when the caller goes away.
+///
+/// # Errors
+/// See facts 6; the error of the step that failed.
+pub async fn move_range(role: &Arc<ShardRole>, op: &Operation, request: MoveRange) -> Result<()> {
+    let own = role.require_identity()?.name.clone();
+    if *own != *request.from {
+        bail!(ILLEGAL_OPERATION, "shard {own} was asked to move a range away from shard {}", request.from);
+    }
+    let (donation, first) = role.migrations.donate(request)?;
+    if first {
+        let (role, donation) = (role.clone(), donation.clone());
+        role.clone().spawn(async move {
+            let result = run(&role, &donation).await;
+            *donation.handout.lock() = None;
+            role.migrations.donation_ended();
+            donation.outcome.send_replace(Some(result));
+        });
+    }
+    op.interruptible(donation.ended()).await??;
+    let id = *donation.id.lock();
+    if let Some(id) = id.filter(|_| donation.request.wait_for_delete) {
+        op.interruptible(range_deleter::gone(role, id)).await??;
+    }
+    Ok(())
+}
+
+async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
+    let request = &donation.request;
+    add(&role.statistics.donor_started, 1);
+    step(role, donation, 1).await;
+    let plan = plan(role, request).await?;
+    let coordinator = Coordinator::new(&role.node, request, &plan);
+    *donation.id.lock() = Some(coordinator.id);
+    step(role, donation, 2).await;
+    let source = Source::new(plan.range.clone(), plan.index, plan.snapshot.clone());
+    let sessions = SessionSource::new(&role.node, &request.ns, coordinator.uuid, plan.range.clone());
+    *donation.handout.lock() = Some(Arc::new(Handout {
+        session_id: coordinator.session_id.clone(),
+        source: tokio::sync::Mutex::new(source),
+        sessions: tokio::sync::Mutex::new(sessions),
+    }));
+    let mut bounds = coordinator.range();
+    bounds.push("from", request.from.as_str());
+    bounds.push("to", request.to.as_str());
+    role.log_change("moveChunk.start", &request.ns, bounds.clone()).await;
+    let mut driver = Driver::new(role.clone(), coordinator, Some((donation.clone(), plan)));
+    let (decision, failure) = driver.drive(Donor::start()).await;
+    match decision {
+        Decision::Committed => {
+            add(&role.statistics.donor_committed, 1);
+            role.log_change("moveChunk.commit", &request.ns, bounds.clone()).await;
+            bounds.push("note", "success");
+            role.log_change("moveChunk.from", &request.ns, bounds).await;
+            Ok(())
+        }
+        Decision::Aborted => {
+            add(&role.statistics.donor_aborted, 1);
+            let failure = failure
+                .unwrap_or_else(|| err!(OPERATION_INCOMPLETE, "the migration was aborted by the config server"));
+            bounds.push("note", "aborted");
+            bounds.push("errmsg", failure.message.as_str());
+            role.log_change("moveChunk.error", &request.ns, bounds.clone()).await;
+            role.log_change("moveChunk.from", &request.ns, bounds).await;
+            Err(failure)
+        }
+    }
+}
+
+async fn step(role: &ShardRole, donation: &Donation, n: i32) {
+    donation.step.store(n, Ordering::Relaxed);
+    role.node.failpoints.pause_while_set(&format!("moveChunkHangAtStep{n}")).await;
+}
+
+/// Checks a request against the placement in force and the data.
+async fn plan(role: &Arc<ShardRole>, request: &MoveRange) -> Result<Plan> {
+    let ns = &request.ns;
+    let table = match role.refresh_collection(ns).await? {
+        Routing::Sharded(table) => table,
+        Routing::Unsharded => {
+            bail!(INCOMPATIBLE_SHARDING_METADATA, "Cannot move chunks for a collection that isn't sharded: {ns}")
+        }
+    };
+    if request.epoch.is_some_and(|e| e != table.epoch) {
+        bail!(STALE_EPOCH, "The epoch of collection {ns} has changed since the migration began");
+    }
+    if !table.allow_migrations {
+        bail!(
+            CONFLICTING_OPERATION_IN_PROGRESS,
+            "Collection is undergoing changes so moveChunk is not allowed: {ns}"
+        );
+    }
+    if table.chunks_owned_by(&request.from) == 0 {
+        bail!(INCOMPATIBLE_SHARDING_METADATA, "Cannot move chunks of {ns}: this shard owns none");
+    }
+    let snapshot = snapshot(role, ns)?;
+    if snapshot.meta().uuid != table.uuid {
+        bail!(INVALID_UUID, "the collection {ns} here is not the one that the config server knows");
+    }
+    let key = table.key.clone();
+    let index = require_shard_key_index(&snapshot, &key)?;
+    let (min, max) = bounds(request, &table, &snapshot, index).await?;
+    let range = KeyRange::new(key, &min, &max)?;
+    if range.min >= range.max {
+        bail!(INVALID_OPTIONS, "min {min:?} is not below max {max:?}");
+    }
+    let chunk = table.find(&range.min).clone();
+    if *chunk.shard != *request.from || chunk.max_key < range.max {
+        bail!(
+            CONFLICTING_OPERATION_IN_PROGRESS,
+            "Unable to move range with bounds {{ min: {min:?}, max: {max:?} }} of {ns}: it does not lie in one chunk of shard {}",
+            request.from
+        );
+    }
+    if request.force_jumbo == 0 {
+        refuse_too_big(request, &snapshot, index, &range).await?;
+    }
+    let chunk_version = table.collection_version().at(chunk.version);
+    Ok(Plan { table, min, max, chunk, chunk_version, range, index, snapshot })
+}
+
+fn snapshot(role: &ShardRole, ns: &str) -> Result<CollectionSnapshot> {
+    let slot = role.node.namespaces.slot(ns);
+    let state = slot.read_unchecked();
+    state
+        .collection
+        .as_ref()
+        .map(|c| c.snapshot())
+        .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "cannot move chunks for a collection that doesn't exist: {ns}"))
+}
+
+/// The full bounds: a bound that is missing is found so that the range is about as large as a chunk may be.
+async fn bounds(
+    request: &MoveRange,
+    table: &RoutingTable,
+    view: &CollectionSnapshot,
+    index: usize,
+) -> Result<(Document, Document)> {
+    let min = match (&request.min, &request.max) {
+        (Some(min), Some(max)) => return Ok((min.clone(), max.clone())),
+        (Some(min), None) => min.clone(),
+        (None, Some(max)) => {
+            let max_key = table.key.encode_bound(max)?;
+            // The chunk that ends there, or that the bound lies in.
+            let chunk = table.chunks().take_while(|c| c.min_key < max_key).last();
+            let chunk = chunk.ok_or_else(|| err!(INVALID_OPTIONS, "no chunk below max {max:?}"))?;
+            return Ok((chunk.min.clone(), max.clone()));
+        }
+        (None, None) => bail!(INVALID_OPTIONS, "need to specify at least one of 'min' and 'max'"),
+    };
+    let chunk = table.find(&table.key.encode_bound(&min)?).clone();
+    let range = KeyRange::new(table.key.clone(), &min, &chunk.max)?;
+    let (mut position, mut bytes) = (Position::default(), 0i64);
+    let mut first: Option<Vec<u8>> = None;
+    let mut end: Option<Document> = None;
+    loop {
+        let done = walk_slice(view, index, &range, &mut position, |record| {
+            let Some(doc) = view.get(record) else { return true };
+            let Ok(key) = table.key.key_of(doc) else { return true };
+            if bytes >= request.max_bytes && first.as_ref().is_some_and(|f| *f != key) {
+                end = table.key.key_document_of(doc).ok();
+                return false;
+            }
+            if first.as_ref() != Some(&key) {
+                first = Some(key);
+            }
+            bytes += doc.bytes().len() as i64;
+            true
+        });
+        if done || end.is_some() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok((min, end.unwrap_or_else(|| chunk.max.clone())))
+}
+
+/// # Errors
+/// ChunkTooBig (153).
+async fn refuse_too_big(
+    request: &MoveRange,
+    view: &CollectionSnapshot,
+    index: usize,
+    range: &KeyRange,
+) -> Result<()> {
+    if view.is_empty() || view.data_bytes() <= request.max_bytes as u64 {
+        return Ok(());
+    }
+    let average = (view.data_bytes() / view.len() as u64).max(1);
+    let limit = (request.max_bytes as u64 / average).saturating_mul(130) / 100;
+    let (mut position, mut n) = (Position::default(), 0u64);
+    loop {
+        let done = walk_slice(view, index, range, &mut position, |_| {
+            n += 1;
+            n <= limit
+        });
+        if n > limit {
+            bail!(
+                CHUNK_TOO_BIG,
+                "Cannot move range: the maximum number of documents for a chunk is {limit}, the maximum chunk size is {}, average document size is {average}. Found more than {limit} documents in range of {}",
+                request.max_bytes,
+                request.ns
+            );
+        }
+        if done {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Performs the machine's actions for one coordinator; also after a restart, then without a donation.
+pub(super) struct Driver {
+    role: Arc<ShardRole>,
+    coordinator: Coordinator,
+    running: Option<(Arc<Donation>, Plan)>,
+    entered: Option<Instant>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        role: Arc<ShardRole>,
+        coordinator: Coordinator,
+        running: Option<(Arc<Donation>, Plan)>,
+    ) -> Driver {
+        Driver { role, coordinator, running, entered: None }
+    }
+
+    /// Drives to the end; answers the outcome and the first failure.
+    pub(super) async fn drive(&mut self, mut machine: Donor) -> (Decision, Option<Error>) {
+        let mut failure: Option<Error> = None;
+        let mut pause = PAUSE_MIN;
+        loop {
+            let action = machine.action();
+            if let Action::Finish(decision) = action {
+                return (decision, failure);
+            }
+            let event = match self.perform(action).await {
+                Ok(event) => {
+                    pause = PAUSE_MIN;
+                    event
+                }
+                Err(e) => {
+                    failure.get_or_insert(e);
+                    if machine.repeats() {
+                        tokio::time::sleep(pause).await;
+                        pause = (pause * 2).min(PAUSE_MAX);
+                    }
+                    Event::Failed
+                }
+            };
+            machine.on(event);
+        }
+    }
+
+    async fn perform(&mut self, action: Action) -> Result<Event> {
+        match action {
+            Action::WriteCoordinator => self.write_coordinator().await?,
+            Action::StartRecipient => self.start_recipient().await?,
+            Action::AwaitSteady => self.await_steady().await?,
+            Action::EnterCriticalSection => self.enter().await?,
+            Action::CommitOnRecipient => self.commit_on_recipient().await?,
+            Action::BlockReads => self.role.block_reads(&self.coordinator.ns),
+            Action::CommitOnConfig => self.commit_on_config().await?,
+            Action::ResolveOutcome => return self.resolve().await.map(Event::Outcome),
+            Action::PersistDecision(decision) => self.persist(decision).await?,
+            Action::Refresh(_) => self.refresh().await,
+            Action::LeaveCriticalSection(decision) => self.leave(decision).await,
+            Action::AbortRecipient => self.tell_recipient("_recvChunkAbort").await?,
+            Action::SettleRecipientTask(decision) => self.settle_recipient_task(decision).await?,
+            Action::ReleaseRecipient => self.tell_recipient("_recvChunkReleaseCritSec").await?,
+            Action::SettleOwnTask(decision) => self.settle_own_task(decision).await?,
+            Action::ForgetCoordinator(_) => {
+                let id = doc! { "_id": Value::uuid(self.coordinator.id) };
+                self.role.local.delete(COORDINATORS, &id).await?;
+            }
+            Action::Finish(_) => {}
+        }
+        Ok(Event::Done)
+    }
+
+    async fn step(&self, n: i32) {
+        if let Some((donation, _)) = &self.running {
+            step(&self.role, donation, n).await;
+        }
+    }
+    fn recipient(&self) -> Target<'_> {
+        Target::Shard(&self.coordinator.recipient)
+    }
+
+    async fn write_coordinator(&self) -> Result<()> {
+        let c = &self.coordinator;
+        let when = match &self.running {
+            Some((d, _)) if d.request.wait_for_delete => "now",
+            _ => "delayed",
+        };
+        let task = range_deleter::task_document(c, when);
+        let writes = [
+            BatchWrite::Insert { ns: COORDINATORS.to_string(), doc: c.to_document() },
+            BatchWrite::Insert { ns: TASKS.to_string(), doc: task },
+        ];
+        let op = Operation::internal();
+        if let Some(appended) = self.role.node.commit_batch(&op, &writes).await? {
+            self.role.node.log.wait_durable(appended.position).await.map_err(log_failed)?;
+        }
+        Ok(())
+    }
+
+    async fn start_recipient(&self) -> Result<()> {
+        let c = &self.coordinator;
+        let Some((_, plan)) = &self.running else { bail!(INTERNAL_ERROR, "nothing runs") };
+        let start = RecvStart {
+            id: c.id,
+            session_id: c.session_id.clone(),
+            ns: c.ns.clone(),
+            uuid: c.uuid,
+            from: c.donor.clone(),
+            from_host: self.role.node.options.host.clone(),
+            to: c.recipient.clone(),
+            min: c.min.clone(),
+            max: c.max.clone(),
+            key: c.key.clone(),
+            options: plan.snapshot.meta().options.clone(),
+            indexes: plan.snapshot.indexes().iter().map(|i| i.info().spec.document().clone()).collect(),
+            lsid: c.lsid.to_document(),
+            txn_number: c.txn_number,
+        };
+        self.role.remote.admin(self.recipient(), start.to_document()).await?;
+        self.step(3).await;
+        Ok(())
+    }
+
+    async fn await_steady(&self) -> Result<()> {
+        let c = &self.coordinator;
+        let started = Instant::now();
+        loop {
+            if self.running.as_ref().is_some_and(|(d, _)| d.cancelled.load(Ordering::SeqCst)) {
+                bail!(INTERRUPTED, "the migration of {} was interrupted by a change of the collection", c.ns);
+            }
+            let ask = doc! { "_recvChunkStatus": c.ns.as_str(), "sessionId": c.session_id.as_str(), "waitForSteadyOrDone": true };
+            let status = self.role.remote.admin(self.recipient(), ask).await?;
+            if status.get_str("sessionId").is_some_and(|s| s != c.session_id) {
+                bail!(OPERATION_INCOMPLETE, "The recipient shard is in another migration: {status:?}");
+            }
+            match status.get_str("state") {
+                Some("steady") => break,
+                Some("ready" | "clone" | "catchup") => {}
+                _ => {
+                    let why = status.get_str("errmsg").unwrap_or("no reason given");
+                    let code = status.get_i64("errcode").unwrap_or(codes::OPERATION_FAILED as i64) as i32;
+                    return Err(Error::new(code, format!("Data transfer error: {why}")));
+                }
+            }
+            // The recipient waits for its state to change, up to a second; this only spares a node that does not.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        add(&self.role.statistics.donor_clone_millis, started.elapsed().as_millis() as i64);
+        self.step(4).await;
+        Ok(())
+    }
+
+    async fn enter(&mut self) -> Result<()> {
+        let ns = self.coordinator.ns.clone();
+        if self.running.is_none() {
+            // Blocked since before anything was served.
+            return Ok(());
+        }
+        if self.running.as_ref().is_some_and(|(d, _)| d.cancelled.load(Ordering::SeqCst)) {
+            bail!(INTERRUPTED, "the migration of {ns} was interrupted by a change of the collection");
+        }
+        let wait = Duration::from_millis(self.role.parameters.int("migrationLockAcquisitionMaxWaitMS").max(0) as u64);
+        match self.role.enter_critical_section(&ns, "moveChunk", wait).await {
+            Ok(()) => self.entered = Some(Instant::now()),
+            Err(e) => {
+                if e.code == codes::LOCK_TIMEOUT {
+                    add(&self.role.statistics.donor_lock_timeouts, 1);
+                }
+                return Err(e);
+            }
+        }
+        // What was planned must still hold: the section began under the latch, so nothing changes from here.
+        if let Some((_, plan)) = &self.running {
+            let placement = self.role.placement(&ns);
+            let same = placement.as_ref().and_then(|p| p.table()).is_some_and(|t| {
+                t.timestamp == plan.table.timestamp && t.owns(&self.coordinator.donor, &plan.range.min)
+            });
+            if !same || snapshot(&self.role, &ns)?.meta().uuid != self.coordinator.uuid {
+                self.role.leave_critical_section(&ns);
+                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} changed during its migration");
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit_on_recipient(&self) -> Result<()> {
+        let c = &self.coordinator;
+        let command = doc! { "_recvChunkCommit": c.ns.as_str(), "sessionId": c.session_id.as_str(), "acquireCSOnRecipient": true };
+        self.role.remote.admin(self.recipient(), command).await.map_err(|e| e.context("_recvChunkCommit failed"))?;
+        self.step(5).await;
+        Ok(())
+    }
+
+    async fn commit_on_config(&self) -> Result<()> {
+        let c = &self.coordinator;
+        let Some((_, plan)) = &self.running else { bail!(INTERNAL_ERROR, "nothing runs") };
+        if self.role.node.failpoints.should("failMigrationCommit") {
+            bail!(INTERNAL_ERROR, "Failing migration commit as requested by a fail point");
+        }
+        let begun = Instant::now();
+        let command = doc! {
+            "_configsvrCommitChunkMigration": c.ns.as_str(), "fromShard": c.donor.as_str(),
+            "toShard": c.recipient.as_str(),
+            "migratedChunk": {
+                "min": c.min.clone(), "max": c.max.clone(), "lastmod": plan.chunk_version.to_document(),
+            },
+            "fromShardCollectionVersion": plan.table.collection_version().to_document(),
+            "fromShardCollectionTimestamp": plan.table.timestamp,
+            "validAfter": self.role.node.cluster_time(), "writeConcern": majority(),
+        };
+        let answer = self.role.remote.admin(Target::Config, command).await;
+        add(&self.role.statistics.critical_section_commit_millis, begun.elapsed().as_millis() as i64);
+        if self.role.node.failpoints.should("migrationCommitNetworkError") {
+            bail!(HOST_UNREACHABLE, "migrationCommitNetworkError");
+        }
+        answer.map(|_| ()).map_err(|e| e.context("migration commit failed"))
+    }
+
+    /// Makes a commit that is still under way impossible, then reads the owner.
+    async fn resolve(&self) -> Result<Decision> {
+        let c = &self.coordinator;
+        let bump = doc! {
+            "_configsvrEnsureChunkVersionIsGreaterThan": 1, "minKey": c.min.clone(), "maxKey": c.max.clone(),
+            "version": c.version.to_document(), "nss": c.ns.as_str(), "collectionUUID": Value::uuid(c.uuid),
+            "writeConcern": majority(),
+        };
+        self.role.remote.admin(Target::Config, bump).await?;
+        let found = self.role.remote.find_config("collections", doc! { "_id": c.ns.as_str() }, None).await?;
+        if found.first().and_then(|d| uuid_of(d, "uuid")) != Some(c.uuid) {
+            // Dropped: nobody owns the range, and both sides' tasks will find no collection.
+            return Ok(Decision::Aborted);
+        }
+        let table = match self.role.cache.refresh_collection(&c.ns).await? {
+            Routing::Sharded(table) if table.uuid == c.uuid => table,
+            _ => return Ok(Decision::Aborted),
+        };
+        let key = table.key.encode_bound(&c.min)?;
+        // The donor's own task keeps the range from coming back, so any other owner means that it was committed.
+        let owned = table.owns(&c.donor, &key);
+        Ok(if owned { Decision::Aborted } else { Decision::Committed })
+    }
+
+    async fn persist(&mut self, decision: Decision) -> Result<()> {
+        self.role.node.failpoints.pause_while_set("hangBeforeWritingDecision").await;
+        let id = Value::uuid(self.coordinator.id);
+        self.role.local.modify(COORDINATORS, &id, |d| d.insert("decision", decision.name())).await?;
+        self.coordinator.decision = Some(decision);
+        Ok(())
+    }
+
+    /// The filter changes here, under the latch; the section still holds everybody back.
+    async fn refresh(&self) {
+        if self.role.refresh_collection(&self.coordinator.ns).await.is_err() {
+            self.role.clear_placement(&self.coordinator.ns);
+        }
+    }
+
+    async fn leave(&mut self, decision: Decision) {
+        self.role.leave_critical_section(&self.coordinator.ns);
+        if let Some(entered) = self.entered.take() {
+            add(&self.role.statistics.critical_section_millis, entered.elapsed().as_millis() as i64);
+        }
+        if decision == Decision::Committed {
+            self.step(6).await;
+        }
+    }
+
+    /// Abort or release; a recipient that knows nothing of the session has nothing to end.
+    async fn tell_recipient(&self, command: &str) -> Result<()> {
+        let c = &self.coordinator;
+        let message = doc! { command: c.ns.as_str(), "sessionId": c.session_id.as_str(), "writeConcern": majority() };
+        match self.role.remote.admin(self.recipient(), message).await {
+            Ok(_) => Ok(()),
+            Err(e) if matches!(e.code, codes::COMMAND_FAILED | codes::SHARD_NOT_FOUND) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    async fn settle_recipient_task(&self, decision: Decision) -> Result<()> {
+        let id = doc! { "_id": Value::uuid(self.coordinator.id) };
+        let command = match decision {
+            Decision::Committed => doc! {
+                "delete": "rangeDeletions", "deletes": vec![doc! { "q": id, "limit": 1 }], "writeConcern": majority(),
+            },
+            Decision::Aborted => doc! {
+                "update": "rangeDeletions",
+                "updates": vec![doc! {
+                    "q": id, "u": { "$unset": { "pending": "" }, "$set": { "whenToClean": "now" } },
+                }],
+                "writeConcern": majority(),
+            },
+        };
+        match self.role.remote.run(self.recipient(), "config", command.to_doc_buf()).await {
+            Ok(reply) => match reply.to_document().get_array("writeErrors").and_then(|a| a.first().cloned()) {
+                Some(e) => bail!(OPERATION_FAILED, "the recipient's range deletion task was not settled: {e:?}"),
+                None => Ok(()),
+            },
+            Err(e) if e.code == codes::SHARD_NOT_FOUND => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    async fn settle_own_task(&self, decision: Decision) -> Result<()> {
+        let id = Value::uuid(self.coordinator.id);
+        if decision == Decision::Aborted {
+            self.role.local.delete(TASKS, &doc! { "_id": id }).await?;
+            return Ok(());
+        }
+        let handout = self.running.as_ref().and_then(|(d, _)| d.handout.lock().clone());
+        let documents = match handout {
+            Some(h) => h.source.lock().await.documents.max(0),
+            None => 0,
+        };
+        let now = self.role.node.cluster_time();
+        let ready_at = self.role.node.now_ms();
+        self.role.local
+            .modify(TASKS, &id, |d| {
+                if d.remove("pending").is_some() {
+                    d.insert("numOrphanDocs", documents);
+                    d.insert("timestamp", now);
+                    d.insert("readyAt", Value::DateTime(ready_at));
+                }
+            })
+            .await?;
+        Ok(())
+    }
+}
+
+/// `_migrateClone`, `_transferMods`, `_getNextSessionMods`.
+///
+/// # Errors
+/// NotYetInitialized (94) without a migration, IllegalOperation (20) for another session.
+pub async fn hand_out(role: &Arc<ShardRole>, command: &str, body: Doc<'_>) -> Result<DocBuf> {
+    let Some(donation) = role.migrations.donation() else {
+        bail!(NOT_YET_INITIALIZED, "No active migrations were found for collection {}", body.get_str(command).unwrap_or(""))
+    };
+    let handout = donation.handout.lock().clone();
+    let Some(handout) = handout else { bail!(NOT_YET_INITIALIZED, "the migration has not begun") };
+    let session = body.get_str("sessionId").unwrap_or("");
+    if session != handout.session_id {
+        bail!(
+            ILLEGAL_OPERATION,
+            "Requested migration session id {session} does not match active session id {}",
+            handout.session_id
+        );
+    }
+    match command {
+        "_migrateClone" => {
+            let mut source = handout.source.lock().await;
+            let (docs, bytes) = (source.cloned, source.cloned_bytes);
+            let batch = source.clone_batch().await?;
+            add(&role.statistics.cloned_on_donor, source.cloned - docs);
+            add(&role.statistics.bytes_cloned_on_donor, source.cloned_bytes - bytes);
+            Ok(batch)
+        }
+        "_transferMods" => {
+            let ns = &donation.request.ns;
+            handout.source.lock().await.changes(|| snapshot(role, ns)).await
+        }
+        _ => handout.sessions.lock().await.next(&role.node).await,
+    }
+}

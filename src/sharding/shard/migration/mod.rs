@@ -1,0 +1,206 @@
+//! Migrations of this shard: what runs, and the drivers of the machines in `protocol::migration`.
+//!
+//! A shard takes part in one migration at a time, as donor or as recipient. A request for the migration that already
+//! runs joins it; any other is refused.
+
+pub mod changelog;
+pub mod donor;
+pub mod range;
+pub mod recipient;
+pub mod recovery;
+pub mod request;
+pub mod sessions;
+pub mod source;
+
+pub use donor::Donation;
+pub use recipient::Reception;
+pub use request::{Coordinator, MoveRange};
+
+use document::{Document, Result, Value, bail, doc};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+pub const COORDINATORS: &str = "config.migrationCoordinators";
+pub const RECIPIENTS: &str = "config.migrationRecipients";
+
+#[derive(Default)]
+struct Active {
+    donation: Option<Arc<Donation>>,
+    reception: Option<Arc<Reception>>,
+    /// The newest reception that ended: a donor may still ask why.
+    last_reception: Option<Arc<Reception>>,
+    recovering: usize,
+}
+
+/// What runs now.
+pub struct Migrations {
+    active: Mutex<Active>,
+    changed: watch::Sender<u64>,
+}
+
+impl Default for Migrations {
+    fn default() -> Self {
+        Migrations { active: Mutex::default(), changed: watch::Sender::new(0) }
+    }
+}
+
+impl Migrations {
+    /// Registers a donation, or joins the one that runs with the same arguments (`false`).
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117).
+    pub(crate) fn donate(&self, request: MoveRange) -> Result<(Arc<Donation>, bool)> {
+        let mut active = self.active.lock();
+        if let Some(running) = &active.donation {
+            if running.request == request {
+                return Ok((running.clone(), false));
+            }
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Unable to start new balancer operation because this shard is currently donating range of {} to {}",
+                running.request.ns,
+                running.request.to
+            );
+        }
+        active.refuse_while_receiving()?;
+        let donation = Arc::new(Donation::new(request));
+        active.donation = Some(donation.clone());
+        Ok((donation, true))
+    }
+    /// # Errors
+    /// ConflictingOperationInProgress (117).
+    pub(crate) fn receive(&self, reception: Arc<Reception>) -> Result<()> {
+        let mut active = self.active.lock();
+        active.refuse_while_receiving()?;
+        if let Some(running) = &active.donation {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Unable to start new balancer operation because this shard is currently donating range of {} to {}",
+                running.request.ns,
+                running.request.to
+            );
+        }
+        active.reception = Some(reception);
+        Ok(())
+    }
+    pub(crate) fn donation_ended(&self) {
+        self.active.lock().donation = None;
+        self.note_change();
+    }
+    pub(crate) fn reception_ended(&self) {
+        {
+            let mut active = self.active.lock();
+            active.last_reception = active.reception.take();
+        }
+        self.note_change();
+    }
+    pub(crate) fn recovery(&self, begins: bool) {
+        {
+            let mut active = self.active.lock();
+            active.recovering = if begins { active.recovering + 1 } else { active.recovering.saturating_sub(1) };
+        }
+        self.note_change();
+    }
+    fn note_change(&self) {
+        self.changed.send_modify(|n| *n += 1);
+    }
+    pub fn donation(&self) -> Option<Arc<Donation>> {
+        self.active.lock().donation.clone()
+    }
+    pub fn reception(&self) -> Option<Arc<Reception>> {
+        self.active.lock().reception.clone()
+    }
+    /// The reception of this session, running or just ended.
+    pub(crate) fn reception_of(&self, session: &str) -> Option<Arc<Reception>> {
+        let active = self.active.lock();
+        let known = [&active.reception, &active.last_reception];
+        known.into_iter().flatten().find(|r| r.start.session_id == session).cloned()
+    }
+    /// Waits until nothing runs, recoveries included.
+    pub async fn join(&self) {
+        let mut changes = self.changed.subscribe();
+        loop {
+            {
+                let active = self.active.lock();
+                if active.donation.is_none() && active.reception.is_none() && active.recovering == 0 {
+                    return;
+                }
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+    /// Ends a donation of this namespace that has not begun to commit: its indexes or options change.
+    pub fn abort_donation(&self, ns: &str) {
+        if let Some(donation) = self.donation().filter(|d| d.request.ns == ns) {
+            donation.cancel();
+        }
+    }
+
+    /// `serverStatus.sharding.migrations` and `shardingState`: what runs, or empty.
+    pub fn status(&self) -> Document {
+        if let Some(d) = self.donation() {
+            return doc! {
+                "source": d.request.from.as_str(), "destination": d.request.to.as_str(), "isDonorShard": true,
+                "chunk": { "min": d.request.min.clone().unwrap_or_default(), "max": d.request.max.clone().unwrap_or_default() },
+                "collection": d.request.ns.as_str(), "step": d.step(),
+            };
+        }
+        match self.reception() {
+            Some(r) => doc! {
+                "source": r.start.from.as_str(), "destination": r.start.to.as_str(), "isDonorShard": false,
+                "chunk": { "min": r.start.min.clone(), "max": r.start.max.clone() },
+                "collection": r.start.ns.as_str(), "state": r.state().name(),
+            },
+            None => Document::new(),
+        }
+    }
+    /// Entries for `currentOp`.
+    pub fn current_operations(&self) -> Vec<Document> {
+        let mut all = Vec::new();
+        if let Some(d) = self.donation() {
+            all.push(doc! {
+                "type": "op", "desc": "MoveChunk", "active": true, "ns": d.request.ns.as_str(), "op": "command",
+                "msg": format!("step {} of 6", d.step()),
+            });
+        }
+        if let Some(r) = self.reception() {
+            all.push(doc! {
+                "type": "op", "desc": "migrateThread", "active": true, "ns": r.start.ns.as_str(), "op": "none",
+                "msg": format!("step {} of 7", r.state() as i32),
+            });
+        }
+        all
+    }
+}
+
+impl Active {
+    fn refuse_while_receiving(&self) -> Result<()> {
+        if let Some(running) = &self.reception {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Unable to start new balancer operation because this shard is currently receiving range of {} from {}",
+                running.start.ns,
+                running.start.from
+            );
+        }
+        if self.recovering > 0 {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Unable to start new balancer operation because this shard is recovering an earlier migration"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Member of a request as text.
+pub(crate) fn text(d: &Document, name: &str) -> String {
+    d.get_str(name).unwrap_or_default().to_string()
+}
+/// A UUID member.
+pub(crate) fn uuid_of(d: &Document, name: &str) -> Option<[u8; 16]> {
+    d.get(name).and_then(Value::as_uuid)
+}

@@ -1,0 +1,108 @@
+//! What a shard adds to a node: identity, placement with its checks, migrations, range deletion.
+//!
+//! Entry points: [`ShardRole::start`] reads the identity and takes up what a crash interrupted; [`commands::run`]
+//! answers the commands of `facts` 4.2; [`ShardRole::on_stale`] is called by the dispatcher before a stale error goes
+//! back; [`ShardRole::enter_critical_section`] and its companions serve migrations and DDL alike.
+
+pub mod commands;
+pub mod critical_section;
+pub mod identity;
+pub mod migration;
+pub mod ownership_filter;
+pub mod placement;
+pub mod range_deleter;
+pub mod refresh;
+pub mod statistics;
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use identity::Identity;
+pub use ownership_filter::ShardFilter;
+pub use placement::{CollectionPlacement, DatabaseState, State};
+
+use crate::remote::Remote;
+use crate::routing::CatalogCache;
+use document::{Result, err};
+use node::Node;
+use node::local::LocalClient;
+use node::parameters::Parameters;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+/// The shard half of a node. Made for every member of a set; does nothing until it has an identity.
+pub struct ShardRole {
+    pub node: Arc<Node>,
+    pub local: LocalClient,
+    pub remote: Arc<Remote>,
+    pub cache: Arc<CatalogCache>,
+    pub parameters: Arc<Parameters>,
+    pub statistics: statistics::Statistics,
+    pub migrations: migration::Migrations,
+    pub deleter: range_deleter::RangeDeleter,
+    identity: RwLock<Option<Arc<Identity>>>,
+    /// One refresh of a namespace or database at a time.
+    flights: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// Every filter given out that may still be alive.
+    filters: Mutex<BTreeMap<String, Vec<Weak<ShardFilter>>>>,
+    tasks: Mutex<Vec<tokio::task::AbortHandle>>,
+    me: Weak<ShardRole>,
+}
+
+impl ShardRole {
+    pub fn new(
+        node: Arc<Node>,
+        remote: Arc<Remote>,
+        cache: Arc<CatalogCache>,
+        parameters: Arc<Parameters>,
+    ) -> Arc<ShardRole> {
+        Arc::new_cyclic(|me| ShardRole {
+            local: LocalClient::new(node.clone()),
+            node,
+            remote,
+            cache,
+            parameters,
+            statistics: statistics::Statistics::default(),
+            migrations: migration::Migrations::default(),
+            deleter: range_deleter::RangeDeleter::default(),
+            identity: RwLock::new(None),
+            flights: Mutex::default(),
+            filters: Mutex::default(),
+            tasks: Mutex::default(),
+            me: me.clone(),
+        })
+    }
+
+    /// This node as a shard; `None` before it was added to a cluster.
+    pub fn identity(&self) -> Option<Arc<Identity>> {
+        self.identity.read().clone()
+    }
+    /// # Errors
+    /// ShardingStateNotInitialized (203).
+    pub fn require_identity(&self) -> Result<Arc<Identity>> {
+        self.identity().ok_or_else(|| {
+            err!(
+                SHARDING_STATE_NOT_INITIALIZED,
+                "Cannot accept sharding commands if sharding state has not been initialized with a shardIdentity document"
+            )
+        })
+    }
+    pub(crate) fn strong(&self) -> Option<Arc<ShardRole>> {
+        self.me.upgrade()
+    }
+
+    /// Runs a task of this shard's own until it ends or the shard stops.
+    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, task: F) {
+        let handle = tokio::spawn(task).abort_handle();
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|t| !t.is_finished());
+        tasks.push(handle);
+    }
+    /// Ends the shard's own tasks; what they were at is taken up at the next start.
+    pub fn stop(&self) {
+        for task in self.tasks.lock().drain(..) {
+            task.abort();
+        }
+    }
+}

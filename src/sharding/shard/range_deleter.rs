@@ -1,0 +1,412 @@
+//! The range deleter: removes documents that this shard holds and does not own, task by task.
+//!
+//! Tasks are documents of `config.rangeDeletions`. Each is *pending* from before there is anything to delete until its
+//! migration is decided, then *ready*. Whether a ready task may run is decided by `protocol::range_deletion`; that a
+//! document may go is decided once more for each, under the latch that every other writer takes.
+//!
+//! Where it can get stuck: while a cursor from before the migration lives, and while the config server cannot say
+//! whether this shard owns the range. Both only keep orphans a little longer.
+
+use super::ShardRole;
+use super::migration::range::{KeyRange, Position, SLICE_TIME_MAX, shard_key_index, walk_slice};
+use super::migration::request::{Coordinator, RecvStart};
+use super::migration::{text, uuid_of};
+use super::placement::State;
+use super::refresh::placement_of;
+use super::statistics::add;
+use crate::key_pattern::ShardKeyPattern;
+use crate::remote::Target;
+use document::{Doc, Document, Result, Value, bail, doc, err};
+use node::observer::WriteObserver;
+use node::{Operation, Origin, WriteUnit};
+use protocol::range_deletion::{Facts, Next, Ownership, next};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use storage::{CollectionView, RecordId};
+use tokio::sync::watch;
+
+pub const TASKS: &str = "config.rangeDeletions";
+/// How often a task that waits for readers is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How often the donor of an undecided task is asked whether it still knows of the migration.
+const ASK_DONOR: Duration = Duration::from_secs(10);
+
+/// A document of `config.rangeDeletions`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    pub id: [u8; 16],
+    pub ns: String,
+    pub uuid: [u8; 16],
+    pub donor: String,
+    pub min: Document,
+    pub max: Document,
+    pub key: Document,
+    pub pending: bool,
+    pub delayed: bool,
+    pub ready_at_ms: i64,
+    pub orphans: i64,
+}
+
+impl Task {
+    pub fn from_document(d: &Document) -> Option<Task> {
+        let range = d.get_document("range")?;
+        Some(Task {
+            id: uuid_of(d, "_id")?,
+            ns: d.get_str("nss")?.to_string(),
+            uuid: uuid_of(d, "collectionUuid")?,
+            donor: text(d, "donorShardId"),
+            min: range.get_document("min")?.clone(),
+            max: range.get_document("max")?.clone(),
+            key: d.get_document("keyPattern")?.clone(),
+            pending: d.get_bool("pending") == Some(true),
+            delayed: d.get_str("whenToClean") != Some("now"),
+            ready_at_ms: match d.get("readyAt") {
+                Some(Value::DateTime(ms)) => *ms,
+                _ => d.get("timestamp").and_then(Value::as_timestamp).map_or(0, |t| i64::from(t.secs) * 1000),
+            },
+            orphans: d.get_i64("numOrphanDocs").unwrap_or(0),
+        })
+    }
+    pub fn range(&self) -> Result<KeyRange> {
+        KeyRange::new(Arc::new(ShardKeyPattern::parse(&self.key)?), &self.min, &self.max)
+    }
+}
+
+/// The donor's own task, pending.
+pub fn task_document(c: &Coordinator, when: &str) -> Document {
+    doc! {
+        "_id": Value::uuid(c.id), "nss": c.ns.as_str(), "collectionUuid": Value::uuid(c.uuid),
+        "donorShardId": c.donor.as_str(), "range": c.range(), "pending": true, "whenToClean": when,
+        "numOrphanDocs": 0i64, "keyPattern": c.key.clone(),
+    }
+}
+/// The recipient's task, pending.
+pub fn received_task_document(s: &RecvStart) -> Document {
+    doc! {
+        "_id": Value::uuid(s.id), "nss": s.ns.as_str(), "collectionUuid": Value::uuid(s.uuid),
+        "donorShardId": s.from.as_str(), "range": { "min": s.min.clone(), "max": s.max.clone() }, "pending": true,
+        "whenToClean": "now", "numOrphanDocs": 0i64, "keyPattern": s.key.clone(),
+    }
+}
+
+/// Wakes the deleter, and those who wait for tasks to end.
+pub struct RangeDeleter {
+    changes: Arc<watch::Sender<u64>>,
+}
+
+impl Default for RangeDeleter {
+    fn default() -> Self {
+        RangeDeleter { changes: Arc::new(watch::Sender::new(0)) }
+    }
+}
+
+struct Noticed(Arc<watch::Sender<u64>>);
+impl WriteObserver for Noticed {
+    fn inserted(&self, _ns: &str, _doc: Doc<'_>) {
+        self.0.send_modify(|n| *n += 1);
+    }
+    fn updated(&self, _ns: &str, _new: Doc<'_>) {
+        self.0.send_modify(|n| *n += 1);
+    }
+    fn deleted(&self, _ns: &str, _old: Doc<'_>) {
+        self.0.send_modify(|n| *n += 1);
+    }
+}
+
+/// Starts the deleter of a shard; it ends with the shard.
+pub fn start(role: &Arc<ShardRole>) {
+    role.node.observers.add(TASKS, Arc::new(Noticed(role.deleter.changes.clone())));
+    let worker = role.clone();
+    role.spawn(async move { work(&worker).await });
+}
+
+/// All tasks; those of one namespace where given.
+pub fn tasks(role: &ShardRole, ns: Option<&str>) -> Vec<Task> {
+    let filter = ns.map_or_else(Document::new, |ns| doc! { "nss": ns });
+    let found = role.local.find(TASKS, &filter).unwrap_or_default();
+    found.iter().filter_map(Task::from_document).collect()
+}
+
+async fn work(role: &Arc<ShardRole>) {
+    let mut changes = role.deleter.changes.subscribe();
+    let mut asked = Instant::now();
+    loop {
+        changes.mark_unchanged();
+        let mut wake: Option<Duration> = None;
+        let ask_donors = asked.elapsed() >= ASK_DONOR;
+        for task in tasks(role, None) {
+            let again = match attend(role, &task, ask_donors).await {
+                Ok(again) => again,
+                // The config server or the log; looked at again.
+                Err(_) => Some(Duration::from_secs(1)),
+            };
+            wake = [wake, again].into_iter().flatten().min();
+        }
+        if ask_donors {
+            asked = Instant::now();
+        }
+        match wake {
+            Some(pause) => {
+                let _ = tokio::time::timeout(pause, changes.changed()).await;
+            }
+            None => {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Does what is to be done about a task now; answers when to look again (`None`: when the tasks change).
+async fn attend(role: &Arc<ShardRole>, task: &Task, ask_donor: bool) -> Result<Option<Duration>> {
+    let range = task.range()?;
+    let now_ms = role.node.now_ms();
+    match next(facts(role, task, &range, now_ms)) {
+        Next::WaitForOutcome => {
+            if ask_donor {
+                settle_if_forgotten(role, task).await?;
+            }
+            Ok(Some(ASK_DONOR))
+        }
+        // Not longer than a second: the delay is a parameter that may be lowered meanwhile.
+        Next::WaitUntil(ms) => Ok(Some(Duration::from_millis((ms - now_ms).clamp(1, 1000) as u64))),
+        Next::WaitForReaders => Ok(Some(LOOK_AGAIN)),
+        Next::Refresh => {
+            role.refresh_collection(&task.ns).await?;
+            Ok(Some(Duration::ZERO))
+        }
+        Next::Drop => forget(role, task).await.map(|_| None),
+        Next::Delete => {
+            if delete_range(role, task, &range).await? {
+                forget(role, task).await?;
+                return Ok(None);
+            }
+            Ok(Some(LOOK_AGAIN))
+        }
+    }
+}
+
+async fn forget(role: &ShardRole, task: &Task) -> Result<()> {
+    role.local.delete(TASKS, &doc! { "_id": Value::uuid(task.id) }).await.map(|_| ())
+}
+
+fn facts(role: &ShardRole, task: &Task, range: &KeyRange, now_ms: i64) -> Facts {
+    let slot = role.node.namespaces.slot(&task.ns);
+    let state = slot.read_unchecked();
+    let exists = state.collection.as_ref().is_some_and(|c| c.uuid() == task.uuid);
+    let ownership = placement_of(&state).map_or(Ownership::Unknown, |p| ownership(&p.state, task, range));
+    drop(state);
+    let delay = if task.delayed { role.parameters.int("orphanCleanupDelaySecs").max(0) * 1000 } else { 0 };
+    Facts {
+        pending: task.pending,
+        collection_exists: exists,
+        ownership,
+        due_ms: task.ready_at_ms.saturating_add(delay),
+        now_ms,
+        read_by_somebody: role.is_read(&task.ns, &range.min, &range.max),
+        suspended: role.node.failpoints.is_set("suspendRangeDeletion")
+            || role.parameters.bool("disableResumableRangeDeleter"),
+    }
+}
+
+fn ownership(state: &State, task: &Task, range: &KeyRange) -> Ownership {
+    match state {
+        State::Unknown => Ownership::Unknown,
+        State::Unsharded => Ownership::NotSharded,
+        State::Sharded { filter, .. } if filter.table.uuid != task.uuid => Ownership::NotSharded,
+        // A refined key: the task's bounds are prefixes of the table's, and order as they do.
+        State::Sharded { filter, .. } if filter.owns_part_of(&range.min, &range.max) => Ownership::Owned,
+        State::Sharded { .. } => Ownership::NotOwned,
+    }
+}
+
+/// Deletes the range; false when it may not go on (somebody owns or reads it again, or it was suspended).
+async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> Result<bool> {
+    let slot = role.node.namespaces.slot(&task.ns);
+    let op = Operation::internal();
+    let batch_max = role.parameters.int("rangeDeleterBatchSize").max(0);
+    let batch_max = if batch_max == 0 { i64::from(i32::MAX) } else { batch_max };
+    let pause = Duration::from_millis(role.parameters.int("rangeDeleterBatchDelayMS").max(0) as u64);
+    let mut in_batch = 0;
+    let mut records = RecordId::MIN;
+    loop {
+        if role.node.failpoints.is_set("suspendRangeDeletion") {
+            return Ok(false);
+        }
+        let (slice, _) = role.node
+            .write(&op, &slot, |unit| delete_slice(unit, task, range, &mut records))
+            .await?;
+        let (removed, bytes, end) = match slice {
+            Slice::Gone => return Ok(true),
+            Slice::NotOurs => return Ok(false),
+            Slice::Removed { n, bytes, end } => (n, bytes, end),
+        };
+        add(&role.statistics.deleted_by_range_deleter, removed);
+        add(&role.statistics.bytes_deleted_by_range_deleter, bytes);
+        if end {
+            let log = &role.node.log;
+            log.wait_durable(log.appended()).await.map_err(node::log_failed)?;
+            return Ok(true);
+        }
+        in_batch += removed;
+        if in_batch >= batch_max {
+            in_batch = 0;
+            tokio::time::sleep(pause).await;
+        } else {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+enum Slice {
+    /// The collection of the task's UUID is no more.
+    Gone,
+    /// Not to be deleted now.
+    NotOurs,
+    Removed { n: i64, bytes: i64, end: bool },
+}
+
+/// One latch: what it finds in the range and this shard does not own goes.
+fn delete_slice(
+    unit: &mut WriteUnit<'_>,
+    task: &Task,
+    range: &KeyRange,
+    scanned: &mut RecordId,
+) -> Result<Slice> {
+    let Some(collection) = unit.collection().filter(|c| c.uuid() == task.uuid) else { return Ok(Slice::Gone) };
+    let filter = match placement_of(unit.state).map(|p| &p.state) {
+        Some(State::Sharded { filter, .. }) if filter.table.uuid == task.uuid => filter.clone(),
+        _ => return Ok(Slice::NotOurs),
+    };
+    if filter.owns_part_of(&range.min, &range.max) {
+        return Ok(Slice::NotOurs);
+    }
+    let mut found: Vec<RecordId> = Vec::new();
+    let end = match shard_key_index(collection, &range.key) {
+        // What was found is deleted, so every slice begins at the start of the range.
+        Some(index) => walk_slice(collection, index, range, &mut Position::default(), |record| {
+            found.push(record);
+            found.len() < 256
+        }),
+        None => scan_slice(collection, range, scanned, &mut found),
+    };
+    let started = Instant::now();
+    let (mut n, mut bytes, total) = (0, 0, found.len());
+    for record in found {
+        let Some(doc) = unit.existing()?.get(record) else { continue };
+        // The last word on whether a document may go, under the latch.
+        if !range.contains(doc) || node::namespace::OwnershipFilter::owns(filter.as_ref(), doc) {
+            continue;
+        }
+        bytes += doc.bytes().len() as i64;
+        unit.delete(record, Origin::MIGRATION)?;
+        n += 1;
+        if started.elapsed() > SLICE_TIME_MAX {
+            return Ok(Slice::Removed { n, bytes, end: false });
+        }
+    }
+    // Documents in the range that may not go would be found for ever.
+    Ok(Slice::Removed { n, bytes, end: end || (n == 0 && total > 0) })
+}
+
+/// Without an index on the shard key: by records.
+fn scan_slice(
+    view: &impl CollectionView,
+    range: &KeyRange,
+    from: &mut RecordId,
+    found: &mut Vec<RecordId>,
+) -> bool {
+    let started = Instant::now();
+    let mut cursor = view.records();
+    let mut entry = cursor.seek(*from);
+    while let Some((record, doc)) = entry {
+        if found.len() >= 256 || started.elapsed() > SLICE_TIME_MAX {
+            *from = found.first().copied().unwrap_or(record);
+            return false;
+        }
+        if range.contains(doc) {
+            found.push(record);
+        }
+        entry = cursor.next();
+    }
+    true
+}
+
+/// A pending task of a migration that its donor no longer knows: the donor settles before it forgets, so this one was
+/// never committed (it arrived after its own abort).
+async fn settle_if_forgotten(role: &Arc<ShardRole>, task: &Task) -> Result<()> {
+    let own = role.require_identity()?.name.clone();
+    let running = role.migrations.reception().is_some_and(|r| r.start.id == task.id);
+    if *own == *task.donor || running {
+        return Ok(());
+    }
+    let filter = doc! { "_id": Value::uuid(task.id) };
+    let more = doc! { "readConcern": doc! { "level": "majority" } };
+    let known = role.remote.find(Target::Shard(&task.donor), "config", "migrationCoordinators", filter, more).await?;
+    if known.is_empty() {
+        let id = Value::uuid(task.id);
+        role.local.modify(TASKS, &id, |d| drop(d.remove("pending"))).await?;
+    }
+    Ok(())
+}
+
+/// Waits until no task of this collection overlaps the range.
+pub async fn no_overlap(role: &ShardRole, uuid: [u8; 16], range: &KeyRange) -> Result<()> {
+    let mut changes = role.deleter.changes.subscribe();
+    loop {
+        changes.mark_unchanged();
+        let overlaps = tasks(role, None)
+            .iter()
+            .any(|t| t.uuid == uuid && t.range().map_or(true, |r| r.overlaps(range)));
+        if !overlaps {
+            return Ok(());
+        }
+        if changes.changed().await.is_err() {
+            bail!(INTERRUPTED_AT_SHUTDOWN, "the range deleter has stopped");
+        }
+    }
+}
+
+/// Waits until this task is gone.
+pub async fn gone(role: &ShardRole, id: [u8; 16]) -> Result<()> {
+    let mut changes = role.deleter.changes.subscribe();
+    loop {
+        changes.mark_unchanged();
+        if role.local.find_one(TASKS, &doc! { "_id": Value::uuid(id) })?.is_none() {
+            return Ok(());
+        }
+        if changes.changed().await.is_err() {
+            bail!(ORPHANED_RANGE_CLEAN_UP_FAILED, "the range deleter has stopped");
+        }
+    }
+}
+
+/// Waits until the collection has no decided task left.
+pub async fn drained(role: &ShardRole, ns: &str) -> Result<()> {
+    let mut changes = role.deleter.changes.subscribe();
+    loop {
+        changes.mark_unchanged();
+        if tasks(role, Some(ns)).iter().all(|t| t.pending) {
+            return Ok(());
+        }
+        if changes.changed().await.is_err() {
+            bail!(ORPHANED_RANGE_CLEAN_UP_FAILED, "the range deleter has stopped");
+        }
+    }
+}
+
+/// `cleanupOrphaned`: waits until this shard's orphans of a collection are gone.
+///
+/// # Errors
+/// NamespaceNotSharded-like texts of the real server; interrupts.
+pub async fn cleanup_orphaned(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Result<Document> {
+    role.require_identity()?;
+    let ns = body
+        .get_str("cleanupOrphaned")
+        .filter(|ns| ns.contains('.'))
+        .ok_or_else(|| err!(INVALID_NAMESPACE, "cleanupOrphaned needs a namespace"))?;
+    role.refresh_collection(ns).await?;
+    op.interruptible(drained(role, ns)).await??;
+    Ok(Document::new())
+}

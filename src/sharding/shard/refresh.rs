@@ -1,0 +1,231 @@
+//! Bringing placement from the config server into the latched state, and the critical sections around it.
+//!
+//! Readings of one namespace are made and installed one after another, so an older reading never replaces a newer.
+
+use super::ShardRole;
+use super::critical_section::{Phase, Section};
+use super::identity::is_placed;
+use super::placement::{CollectionPlacement, DatabaseState, State};
+use super::statistics::add;
+use crate::routing::{DatabaseEntry, Routing};
+use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
+use document::{Document, Error, Result, Value, bail};
+use node::namespace::SlotState;
+use protocol::refresh::{Known, is_news, replaces};
+use protocol::version::{DatabaseVersion, ShardVersion};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The placement in a slot, if it is a shard's.
+pub fn placement_of(state: &SlotState) -> Option<&CollectionPlacement> {
+    state.placement.as_ref().and_then(|p| p.as_any().downcast_ref::<CollectionPlacement>())
+}
+
+impl ShardRole {
+    /// What is installed for a collection; `None` where nothing is placed.
+    pub fn placement(&self, ns: &str) -> Option<CollectionPlacement> {
+        placement_of(&self.node.namespaces.slot(ns).read_unchecked()).cloned()
+    }
+    /// Edits the placement under the latch.
+    fn edit<T>(&self, ns: &str, f: impl FnOnce(&mut CollectionPlacement) -> T) -> Option<T> {
+        let slot = self.node.namespaces.slot(ns);
+        let mut state = slot.write_unchecked();
+        let mut placement = placement_of(&state)?.clone();
+        let out = f(&mut placement);
+        state.placement = Some(Arc::new(placement));
+        Some(out)
+    }
+    fn flight(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        self.flights.lock().entry(name.to_string()).or_default().clone()
+    }
+
+    /// Takes in a stale error before it goes back to the router: this shard learns what it may have missed. Failures to
+    /// learn are left for the next request.
+    pub async fn on_stale(&self, error: &Error) {
+        let Some(info) = error.info.as_deref() else { return };
+        if self.identity().is_none() {
+            return;
+        }
+        if error.is(STALE_SHARD_VERSION) {
+            add(&self.statistics.stale_config_errors, 1);
+            let Some(ns) = info.get_str("ns").filter(|ns| is_placed(ns)) else { return };
+            let received = info.get_document("vReceived").and_then(ShardVersion::from_document);
+            let flight = self.flight(ns);
+            let _one = flight.lock().await;
+            let installed = self.placement(ns).map_or(Known::Unknown, |p| p.known());
+            if is_news(installed, received) {
+                let _ = self.refresh_in_flight(ns).await;
+            }
+        } else if error.is(STALE_DB_VERSION) {
+            let Some(db) = info.get_str("db") else { return };
+            let received = info.get_document("vReceived").and_then(DatabaseVersion::from_document);
+            let known = self.database(db);
+            let news = match (&known, received) {
+                (Some(known), Some(received)) => known.version.order(&received).is_lt(),
+                _ => true,
+            };
+            if news {
+                let _ = self.refresh_database(db).await;
+            }
+        }
+    }
+
+    /// [`ShardRole::on_stale`] for a write's reply, which carries the stale error among its `writeErrors`.
+    pub async fn on_reply(&self, reply: &Document) {
+        for e in reply.get_array("writeErrors").into_iter().flatten().filter_map(Value::as_document) {
+            let code = e.get_i64("code").unwrap_or(0) as i32;
+            let error = Error::new(code, "");
+            if !error.is(STALE_SHARD_VERSION | STALE_DB_VERSION) {
+                continue;
+            }
+            if let Some(info) = e.get_document("errInfo") {
+                // One is enough: the others of the reply were refused for the same reason.
+                return self.on_stale(&error.with_info(info.clone())).await;
+            }
+        }
+    }
+
+    /// Reads a collection's placement and installs it.
+    ///
+    /// # Errors
+    /// Those of asking the config server; what was installed stays.
+    pub async fn refresh_collection(&self, ns: &str) -> Result<Routing> {
+        let flight = self.flight(ns);
+        let _one = flight.lock().await;
+        self.refresh_in_flight(ns).await
+    }
+    async fn refresh_in_flight(&self, ns: &str) -> Result<Routing> {
+        let routing = self.cache.refresh_collection(ns).await?;
+        self.install(ns, &routing);
+        Ok(routing)
+    }
+    /// Installs what was read if it is newer. The section, if one is entered, stays.
+    fn install(&self, ns: &str, routing: &Routing) {
+        let read = match routing {
+            Routing::Unsharded => Known::Unsharded,
+            Routing::Sharded(table) => Known::Sharded(table.collection_version()),
+        };
+        let installed = self.edit(ns, |placement| {
+            if !replaces(placement.known(), read) {
+                return None;
+            }
+            *placement = placement.with(routing);
+            match &placement.state {
+                State::Sharded { filter, .. } => Some(filter.clone()),
+                _ => None,
+            }
+        });
+        if let Some(Some(filter)) = installed {
+            let mut filters = self.filters.lock();
+            let list = filters.entry(ns.to_string()).or_default();
+            list.retain(|f| f.strong_count() > 0);
+            list.push(Arc::downgrade(&filter));
+        }
+    }
+    /// Forgets what is known of a collection: the next versioned request makes the shard ask.
+    pub fn clear_placement(&self, ns: &str) {
+        self.edit(ns, |p| p.state = State::Unknown);
+        self.cache.invalidate(ns);
+    }
+    /// Whether somebody still reads `min..max` of this namespace through a filter that owns a part of it.
+    pub(crate) fn is_read(&self, ns: &str, min: &[u8], max: &[u8]) -> bool {
+        let mut filters = self.filters.lock();
+        let Some(list) = filters.get_mut(ns) else { return false };
+        list.retain(|f| f.strong_count() > 0);
+        list.iter().filter_map(|f| f.upgrade()).any(|f| f.owns_part_of(min, max))
+    }
+
+    /// The database's entry as installed.
+    pub fn database(&self, db: &str) -> Option<Arc<DatabaseEntry>> {
+        self.database_state(db)?.entry
+    }
+    fn database_state(&self, db: &str) -> Option<DatabaseState> {
+        let placement = self.node.namespaces.database(db).placement()?;
+        placement.as_any().downcast_ref::<DatabaseState>().cloned()
+    }
+    fn edit_database<T>(&self, db: &str, f: impl FnOnce(&mut DatabaseState) -> T) -> Option<T> {
+        self.node.namespaces.database(db).edit_placement(|placement| {
+            let mut state = placement.as_ref()?.as_any().downcast_ref::<DatabaseState>()?.clone();
+            let out = f(&mut state);
+            *placement = Some(Arc::new(state));
+            Some(out)
+        })
+    }
+    /// Reads a database's primary and version and installs them.
+    pub async fn refresh_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
+        let flight = self.flight(db);
+        let _one = flight.lock().await;
+        let entry = self.cache.refresh_database(db).await?;
+        self.edit_database(db, |state| state.entry = entry.clone());
+        Ok(entry)
+    }
+    pub fn clear_database(&self, db: &str) {
+        self.edit_database(db, |s| s.entry = None);
+        self.cache.invalidate_database(db);
+    }
+
+    /// Enters a critical section on a collection: from the return on, versioned writes wait. Waits first for the
+    /// transactions that have touched it.
+    ///
+    /// # Errors
+    /// LockTimeout (24); ConflictingOperationInProgress (117) when a section is entered already.
+    pub async fn enter_critical_section(&self, ns: &str, reason: &str, timeout: Duration) -> Result<()> {
+        let slot = self.node.namespaces.slot(ns);
+        let _exclusive = slot.intent_exclusive(timeout).await?;
+        self.block(ns, Phase::CatchUp, reason)
+    }
+    /// Enters a section at once, in the given phase: for what is found at start.
+    pub fn block(&self, ns: &str, phase: Phase, reason: &str) -> Result<()> {
+        let entered = self.edit(ns, |p| match &p.section {
+            Some(section) => Err(section.reason.clone()),
+            None => {
+                p.section = Some(Section::new(phase, reason));
+                Ok(())
+            }
+        });
+        match entered {
+            None | Some(Ok(())) => Ok(()),
+            Some(Err(other)) => {
+                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "{ns} is already in a critical section: {other}")
+            }
+        }
+    }
+    /// Reads wait as well from here.
+    pub fn block_reads(&self, ns: &str) {
+        self.edit(ns, |p| p.section = p.section.as_ref().map(|s| s.at(Phase::Commit)));
+    }
+    /// Leaves the section and wakes those who waited. Without one nothing happens.
+    pub fn leave_critical_section(&self, ns: &str) {
+        if let Some(Some(section)) = self.edit(ns, |p| p.section.take()) {
+            section.end();
+        }
+    }
+    pub fn in_critical_section(&self, ns: &str) -> bool {
+        self.placement(ns).is_some_and(|p| p.section.is_some())
+    }
+
+    /// As for collections: versioned requests of a database wait.
+    pub fn enter_database_section(&self, db: &str, phase: Phase, reason: &str) -> Result<()> {
+        let entered = self.edit_database(db, |s| match &s.section {
+            Some(other) => Err(other.reason.clone()),
+            None => {
+                s.section = Some(Section::new(phase, reason));
+                Ok(())
+            }
+        });
+        match entered {
+            None | Some(Ok(())) => Ok(()),
+            Some(Err(other)) => {
+                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "{db} is already in a critical section: {other}")
+            }
+        }
+    }
+    pub fn block_database_reads(&self, db: &str) {
+        self.edit_database(db, |s| s.section = s.section.as_ref().map(|s| s.at(Phase::Commit)));
+    }
+    pub fn leave_database_section(&self, db: &str) {
+        if let Some(Some(section)) = self.edit_database(db, |s| s.section.take()) {
+            section.end();
+        }
+    }
+}

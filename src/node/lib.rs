@@ -24,6 +24,7 @@ pub mod read;
 pub mod replication;
 pub mod request;
 pub mod session;
+pub mod shape;
 pub mod ttl;
 pub mod view;
 pub mod write;

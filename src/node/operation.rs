@@ -73,6 +73,40 @@ pub struct WriteConcern {
     pub given: bool,
 }
 
+/// Where a concern came from, as routers note it.
+fn check_provenance(concern: &str, v: ValueRef<'_>) -> Result<()> {
+    const KNOWN: &[&str] =
+        &["clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults", "internalWriteDefault"];
+    match v {
+        ValueRef::Null | ValueRef::Undefined => Ok(()),
+        ValueRef::String(s) if KNOWN.contains(&s) => Ok(()),
+        ValueRef::String(s) => bail!(
+            BAD_VALUE,
+            "Enumeration value '{s}' for field '{concern}.provenance' is not a valid value."
+        ),
+        v => bail!(
+            TYPE_MISMATCH,
+            "BSON field '{concern}.provenance' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        ),
+    }
+}
+
+/// Tags name how many nodes of each kind must have a write.
+fn check_tags(tags: Doc<'_>) -> Result<()> {
+    if tags.is_empty() {
+        bail!(FAILED_TO_PARSE, "tagged write concern requires tags");
+    }
+    match tags.iter().find(|e| !e.value().is_number()) {
+        Some(e) => bail!(
+            FAILED_TO_PARSE,
+            "tags must be a single level document with only number values; found: {}",
+            e.value().type_name()
+        ),
+        None => Ok(()),
+    }
+}
+
 impl WriteConcern {
     pub fn majority() -> WriteConcern {
         WriteConcern { w: WriteAck::Majority, journal: false, timeout: None, given: false }
@@ -86,7 +120,10 @@ impl WriteConcern {
             match (e.name(), e.value()) {
                 ("w", ValueRef::String("majority")) => wc.w = WriteAck::Majority,
                 ("w", ValueRef::String(tag)) => wc.w = WriteAck::Tag(tag.to_string()),
-                ("w", ValueRef::Document(_)) => wc.w = WriteAck::Tag("tags".to_string()),
+                ("w", ValueRef::Document(tags)) => {
+                    check_tags(tags)?;
+                    wc.w = WriteAck::Tag("tags".to_string());
+                }
                 ("w", v) if v.is_number() => {
                     let n = v.as_f64().unwrap_or(-1.0);
                     if !(0.0..=50.0).contains(&n) {
@@ -116,9 +153,17 @@ impl WriteConcern {
                 ),
                 ("fsync", v) => wc.journal |= v.truthy(),
                 ("wtimeout" | "wtimeoutMS", v) => {
-                    wc.timeout = v.as_i64().filter(|ms| *ms > 0).map(|ms| Duration::from_millis(ms as u64));
+                    let ms = if v.is_number() { v.as_f64().unwrap_or(0.0) } else { 0.0 };
+                    if ms > f64::from(i32::MAX) {
+                        bail!(FAILED_TO_PARSE, "wtimeout must be a 32-bit integer, but found {ms}");
+                    }
+                    wc.timeout = Some(ms).filter(|ms| *ms >= 1.0).map(|ms| Duration::from_millis(ms as u64));
                 }
-                _ => {}
+                ("provenance", v) => check_provenance("writeConcern", v)?,
+                ("getLastError" | "wOpTime" | "wElectionId", _) => {}
+                (name, _) => {
+                    bail!(IDL_UNKNOWN_FIELD, "BSON field 'writeConcern.{name}' is an unknown field.")
+                }
             }
         }
         Ok(wc)
@@ -190,9 +235,15 @@ impl ReadConcern {
                     "BSON field 'readConcern.level' is the wrong type '{}', expected type 'string'",
                     v.type_name()
                 ),
-                ("afterClusterTime", v) => rc.after_cluster_time = v.as_timestamp(),
-                ("atClusterTime", v) => rc.at_cluster_time = v.as_timestamp(),
-                ("afterOpTime" | "provenance" | "$gleStats", _) => {}
+                ("afterClusterTime", ValueRef::Timestamp(t)) => rc.after_cluster_time = Some(t),
+                ("atClusterTime", ValueRef::Timestamp(t)) => rc.at_cluster_time = Some(t),
+                (name @ ("afterClusterTime" | "atClusterTime"), v) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field 'readConcern.{name}' is the wrong type '{}', expected type 'timestamp'",
+                    v.type_name()
+                ),
+                ("provenance", v) => check_provenance("readConcern", v)?,
+                ("afterOpTime" | "$gleStats", _) => {}
                 (name, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field 'readConcern.{name}' is an unknown field."),
             }
         }
@@ -297,6 +348,12 @@ impl Operation {
                 ),
                 (b"writeConcern", ValueRef::Document(d)) => op.write_concern = WriteConcern::parse(d)?,
                 (b"readConcern", ValueRef::Document(d)) => op.read_concern = ReadConcern::parse(d)?,
+                (b"writeConcern" | b"readConcern", v) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field '{}' is the wrong type '{}', expected type 'object'",
+                    e.name(),
+                    v.type_name()
+                ),
                 (b"shardVersion", ValueRef::Document(d)) => {
                     op.received.shard = Some(
                         ShardVersion::parse(d)
@@ -332,7 +389,7 @@ impl Operation {
                 v.type_name()
             );
         }
-        let ms = match v.as_i64() {
+        let ms = match document::number::to_i64_exact(&v.to_value()) {
             Some(ms) => ms,
             None => bail!(FAILED_TO_PARSE, "maxTimeMS has non-integral value"),
         };

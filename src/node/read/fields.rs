@@ -96,11 +96,9 @@ impl Fields {
         let v = e.value();
         match v.as_i64() {
             Some(n) => Ok(n),
-            // Doubles are cut, as the real server's safeInt64 does.
-            None => match v.as_f64().filter(|_| v.is_number()) {
-                Some(f) => Ok(f as i64),
-                None => Err(self.wrong_type(e, "[long, int, decimal, double]")),
-            },
+            // Doubles and decimals are cut, as the real server's safeInt64 does.
+            None => document::number::to_i64_saturating(&v.to_value())
+                .ok_or_else(|| self.wrong_type(e, "[long, int, decimal, double]")),
         }
     }
     /// A number that may not be negative.

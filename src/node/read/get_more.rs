@@ -22,6 +22,10 @@ pub async fn get_more(
 ) -> Result<()> {
     let id = match request.argument() {
         Some(ValueRef::Int64(id)) => id,
+        Some(ValueRef::Null) => bail!(
+            IDL_FAILED_TO_PARSE,
+            "BSON field 'getMore.getMore' is missing but a required field"
+        ),
         Some(v) => bail!(
             TYPE_MISMATCH,
             "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
@@ -32,8 +36,12 @@ pub async fn get_more(
     let (mut collection, mut batch_size) = (None, 0);
     for e in request.body.iter().skip(1) {
         match e.name() {
+            "collection" | "batchSize" if e.value() == ValueRef::Null => {}
             "collection" => collection = Some(MORE.string(&e)?),
             "batchSize" => batch_size = MORE.count(&e)?,
+            "term" if !matches!(e.value(), ValueRef::Null | ValueRef::Int64(_)) => {
+                return Err(MORE.wrong_type(&e, "long"));
+            }
             "term" | "lastKnownCommittedOpTime" | "includeQueryStatsMetrics" => {}
             name => MORE.unknown(name)?,
         }

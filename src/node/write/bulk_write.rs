@@ -9,6 +9,7 @@
 
 use super::delete::{self, DeleteStatement};
 use super::insert::{Flags, insert_numbered};
+use super::shapes;
 use super::statement::*;
 use super::update::{self, UpdateStatement};
 use crate::namespace::Slot;
@@ -23,11 +24,12 @@ use std::sync::Arc;
 /// Those that end the whole command; an operation's own error stands in its document.
 pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     node.check_write_concern(op)?;
+    shapes::BULK_WRITE.check_command(request.body, request.sequences)?;
     let namespaces = namespaces(node, request)?;
     let operations: Vec<Doc<'_>> = request.documents("ops").collect();
     check_batch(operations.len())?;
-    for (index, raw) in operations.iter().enumerate() {
-        check_operation(*raw, index, namespaces.len())?;
+    for raw in &operations {
+        check_operation(*raw, namespaces.len())?;
     }
     let bulk = Bulk {
         node,
@@ -101,15 +103,8 @@ impl Sums {
 fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Arc<Slot>>> {
     let mut slots = Vec::new();
     for info in request.documents("nsInfo") {
-        for e in info.iter() {
-            let known = ["ns", "collectionUUID", "encryptionInformation", "shardVersion", "databaseVersion"];
-            if !known.contains(&e.name()) && e.name() != "isTimeseriesNamespace" {
-                bail!(IDL_UNKNOWN_FIELD, "BSON field 'bulkWrite.nsInfo.{}' is an unknown field.", e.name());
-            }
-        }
-        let Some(ns) = info.get_str("ns") else {
-            bail!(IDL_FAILED_TO_PARSE, "BSON field 'bulkWrite.nsInfo.ns' is missing but a required field")
-        };
+        shapes::BULK_NAMESPACE.check(info)?;
+        let ns = info.get_str("ns").unwrap_or_default();
         let (db, collection) = storage::split_namespace(ns);
         crate::request::check_collection_name(db, collection)?;
         check_writable(ns)?;
@@ -120,17 +115,29 @@ fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Arc<Slot>>> {
     Ok(slots)
 }
 
-/// Refuses an operation of an unknown kind or on a namespace that is not in `nsInfo`.
-fn check_operation(raw: Doc<'_>, index: usize, namespaces: usize) -> Result<()> {
+/// Refuses an operation of an unknown kind or shape, or on a namespace that is not in `nsInfo`.
+fn check_operation(raw: Doc<'_>, namespaces: usize) -> Result<()> {
     let first = raw.iter().next();
     let kind = first.as_ref().map_or("", |e| e.name());
-    if !matches!(kind, "insert" | "update" | "delete") {
-        bail!(FAILED_TO_PARSE, "BSON field 'bulkWrite.ops.{index}' must begin with insert, update or delete");
-    }
-    match first.and_then(|e| e.value().as_i64()) {
-        Some(n) if usize::try_from(n).is_ok_and(|n| n < namespaces) => Ok(()),
+    let shape = match kind {
+        "insert" => &shapes::BULK_INSERT,
+        "update" => &shapes::BULK_UPDATE,
+        "delete" => &shapes::BULK_DELETE,
+        "" => bail!(FAILED_TO_PARSE, "BulkWriteOperation must have at least one field"),
+        other => bail!(FAILED_TO_PARSE, "Unrecognized BulkWriteOperation kind: {other}"),
+    };
+    shape.check(raw)?;
+    shapes::check_collation(raw)?;
+    match first.and_then(|e| namespace_index(e.value())) {
+        Some(n) if n < namespaces => Ok(()),
         _ => bail!(BAD_VALUE, "BulkWrite ops entry {raw:?} has an invalid nsInfo index."),
     }
+}
+
+/// The place in `nsInfo` that an operation names; a fraction is cut.
+fn namespace_index(v: ValueRef<'_>) -> Option<usize> {
+    let n = v.as_i64().or_else(|| v.as_f64().filter(|f| f.abs() < 1e9).map(|f| f as i64))?;
+    usize::try_from(n).ok()
 }
 
 fn failed(index: usize, error: &Error) -> Document {
@@ -152,7 +159,7 @@ impl Bulk<'_> {
     ) -> Result<Document> {
         let Some(first) = raw.iter().next() else { bail!(FAILED_TO_PARSE, "an empty operation") };
         // Both were checked before the first operation ran.
-        let slot = first.value().as_i64().and_then(|n| namespaces.get(usize::try_from(n).ok()?));
+        let slot = namespace_index(first.value()).and_then(|n| namespaces.get(n));
         let slot = slot.ok_or_else(|| err!(BAD_VALUE, "no such nsInfo"))?;
         let stmt = statement_id(self.op, index);
         match first.name() {
@@ -171,7 +178,6 @@ impl Bulk<'_> {
         checkout: Option<&Checkout>,
         sums: &mut Sums,
     ) -> Result<Document> {
-        known(raw, "insert", &["insert", "document"])?;
         let Some(document) = raw.get_document("document") else {
             bail!(IDL_FAILED_TO_PARSE, "BSON field 'bulkWrite.ops.document' is missing but a required field")
         };
@@ -267,9 +273,6 @@ const DELETE_NAMES: &[(&str, &str)] =
 
 /// The statement of `update` or `delete` that an operation means.
 fn as_statement(raw: Doc<'_>, kind: &str, names: &[(&str, &str)]) -> Result<DocBuf> {
-    let mut allowed: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-    allowed.push(kind);
-    known(raw, kind, &allowed)?;
     Ok(DocWriter::build(|w| {
         for e in raw.iter().skip(1) {
             if let Some((_, name)) = names.iter().find(|(n, _)| *n == e.name())
@@ -283,13 +286,4 @@ fn as_statement(raw: Doc<'_>, kind: &str, names: &[(&str, &str)]) -> Result<DocB
             w.i32("limit", if raw.get("multi").is_some_and(|v| v.truthy()) { 0 } else { 1 });
         }
     }))
-}
-
-fn known(raw: Doc<'_>, kind: &str, names: &[&str]) -> Result<()> {
-    match raw.iter().find(|e| !names.contains(&e.name())) {
-        Some(e) => {
-            bail!(IDL_UNKNOWN_FIELD, "BSON field 'bulkWrite.ops.{kind}.{}' is an unknown field.", e.name())
-        }
-        None => Ok(()),
-    }
 }

@@ -1,5 +1,6 @@
 //! delete: statements `{q, limit, collation, hint}` with limit 0 (all) or 1.
 
+use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
@@ -28,6 +29,7 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let ns = request.namespace()?;
     check_writable(&ns)?;
     node.check_write_concern(op)?;
+    check_statements(request, &shapes::DELETE, "deletes", &shapes::DELETE_STATEMENT)?;
     let statements: Vec<Doc<'_>> = request.documents("deletes").collect();
     check_batch(statements.len())?;
     let slot = node.namespaces.slot(&ns);
@@ -66,25 +68,12 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
 
 impl DeleteStatement {
     pub fn parse(node: &Node, raw: Doc<'_>, variables: &Document) -> Result<DeleteStatement> {
-        for e in raw.iter() {
-            if !["q", "limit", "collation", "hint", "sampleId"].contains(&e.name()) {
-                bail!(IDL_UNKNOWN_FIELD, "BSON field 'delete.deletes.{}' is an unknown field.", e.name());
-            }
-        }
         let missing = |f: &str| {
             err!(IDL_FAILED_TO_PARSE, "BSON field 'delete.deletes.{f}' is missing but a required field")
         };
-        let q = raw.get("q").and_then(|v| v.as_document()).ok_or_else(|| missing("q"))?;
+        let q = raw.get_document("q").ok_or_else(|| missing("q"))?;
         let limit = raw.get("limit").ok_or_else(|| missing("limit"))?;
-        let one = match limit.as_i64() {
-            Some(0) => false,
-            Some(1) => true,
-            _ => bail!(
-                FAILED_TO_PARSE,
-                "The limit field in delete objects must be 0 or 1. Got {}",
-                limit.to_value().as_i64().unwrap_or(-1)
-            ),
-        };
+        let one = limit.truthy();
         Ok(DeleteStatement {
             id: crate::read::pinned_id(q),
             filter: Matcher::parse(q, &node.parse_context(variables.clone()))?,

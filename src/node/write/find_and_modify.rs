@@ -3,6 +3,7 @@
 //! The image shown is kept in the log entry (`preImage` or `postImage`), so that a retry is answered with the same.
 
 use super::delete::{self, DeleteStatement};
+use super::shapes;
 use super::statement::*;
 use super::update::{UpdateStatement, change_record, upsert, upsert_may_retry};
 use crate::read::candidates::{Candidates, Search};
@@ -63,6 +64,8 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
 impl Command {
     fn parse(node: &Node, request: Request<'_>) -> Result<Command> {
         let body = request.body;
+        shapes::FIND_AND_MODIFY.check_command(body, request.sequences)?;
+        shapes::check_collation(body)?;
         let flag = |name: &str| body.get(name).is_some_and(|v| v.truthy());
         let filter = body.get_document("query").unwrap_or(Doc::empty());
         let context = node.parse_context(crate::read::command_variables(node, body)?);

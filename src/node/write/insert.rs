@@ -1,5 +1,6 @@
 //! insert: documents in, in slices under one latch each.
 
+use super::shapes;
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::session::Checkout;
@@ -20,6 +21,7 @@ pub async fn insert(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let ns = request.namespace()?;
     check_writable(&ns)?;
     node.check_write_concern(op)?;
+    shapes::INSERT.check_command(request.body, request.sequences)?;
     let documents: Vec<Doc<'_>> = request.documents("documents").collect();
     check_batch(documents.len())?;
     let slot = node.namespaces.slot(&ns);

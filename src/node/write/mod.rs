@@ -6,6 +6,7 @@ pub mod extras;
 pub mod find_and_modify;
 pub mod insert;
 pub mod retry;
+pub mod shapes;
 pub mod statement;
 pub mod unit;
 pub mod update;

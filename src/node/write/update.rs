@@ -6,6 +6,7 @@
 //! throughout.
 
 use super::insert::normalized;
+use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
@@ -47,6 +48,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let ns = request.namespace()?;
     check_writable(&ns)?;
     node.check_write_concern(op)?;
+    check_statements(request, &shapes::UPDATE, "updates", &shapes::UPDATE_STATEMENT)?;
     let statements: Vec<Doc<'_>> = request.documents("updates").collect();
     check_batch(statements.len())?;
     let slot = node.namespaces.slot(&ns);
@@ -95,29 +97,10 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
 
 impl UpdateStatement {
     pub fn parse(node: &Node, raw: Doc<'_>, variables: &Document) -> Result<UpdateStatement> {
-        for e in raw.iter() {
-            let known = [
-                "q",
-                "u",
-                "c",
-                "upsert",
-                "multi",
-                "collation",
-                "arrayFilters",
-                "hint",
-                "sort",
-                "upsertSupplied",
-                "sampleId",
-                "allowShardKeyUpdatesWithoutFullShardKeyInQuery",
-            ];
-            if !known.contains(&e.name()) {
-                bail!(IDL_UNKNOWN_FIELD, "BSON field 'update.updates.{}' is an unknown field.", e.name());
-            }
-        }
         let missing = |f: &str| {
             err!(IDL_FAILED_TO_PARSE, "BSON field 'update.updates.{f}' is missing but a required field")
         };
-        let q = raw.get("q").and_then(|v| v.as_document()).ok_or_else(|| missing("q"))?;
+        let q = raw.get_document("q").ok_or_else(|| missing("q"))?;
         let u = raw.get("u").ok_or_else(|| missing("u"))?;
         let mut variables = variables.clone();
         for e in raw.get_document("c").into_iter().flatten() {

@@ -78,9 +78,11 @@ impl<'a> Request<'a> {
             None => Ok(None),
             Some(v) => match v.as_i64() {
                 Some(i) => Ok(Some(i)),
-                // Doubles are cut, as the real server's safeInt64 does.
-                None if v.as_f64().is_some() => Ok(v.as_f64().map(|f| f as i64)),
-                None => Err(self.wrong_type(name, v, "[long, int, decimal, double]")),
+                // Doubles and decimals are cut, as the real server's safeInt64 does.
+                None => match document::number::to_i64_saturating(&v.to_value()) {
+                    Some(i) => Ok(Some(i)),
+                    None => Err(self.wrong_type(name, v, "[long, int, decimal, double]")),
+                },
             },
         }
     }

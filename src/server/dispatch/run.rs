@@ -159,6 +159,7 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
             command.name
         );
     }
+    check_read_concern(context, command)?;
     if command.primary_only && request.db != "local" && !context.service.is_writable() {
         return Err(context.service.not_primary());
     }
@@ -166,6 +167,28 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
         bail!(NOT_PRIMARY_OR_SECONDARY, "node is not in primary or recovering state");
     }
     context.service.authorize(context, request)
+}
+
+/// Only reads take a read concern above local; a transaction's first statement gives that of the transaction.
+fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
+    use node::operation::ReadLevel;
+    let rc = &context.operation.read_concern;
+    if !rc.given || is_internal(context) {
+        return Ok(());
+    }
+    let starts = context.operation.session.as_ref().is_some_and(|s| s.start_transaction);
+    if rc.level != ReadLevel::Local && command.kind != Kind::Read && !starts {
+        bail!(
+            INVALID_OPTIONS,
+            "Command {} does not support this readConcern :: caused by :: read concern not supported",
+            command.name
+        );
+    }
+    let alone = context.service.node.as_ref().is_some_and(|node| !node.is_replica_set());
+    if rc.after_cluster_time.is_some() && alone {
+        bail!(ILLEGAL_OPERATION, "Cannot specify afterClusterTime readConcern without replica set");
+    }
+    Ok(())
 }
 
 fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {

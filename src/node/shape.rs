@@ -1,0 +1,239 @@
+//! The shapes of commands: which fields one has, of which types, and the real server's errors where a client's differs.
+//!
+//! A shape is a table, so that a field reads alone. What a shape refuses fails the whole command, before any of its
+//! statements runs:
+//! ```text
+//! 40415  BSON field 'update.x' is an unknown field.
+//! 40413  BSON field 'update.ordered' is a duplicate field
+//! 40414  BSON field 'update.updates.q' is missing but a required field
+//!    14  BSON field 'update.ordered' is the wrong type 'int', expected type 'bool'
+//! ```
+//! A null counts as absent, and so as missing where the field is required.
+
+use crate::read::fields::GENERIC;
+use document::{Doc, Element, Result, ValueRef, bail};
+
+/// What a field takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Any,
+    Bool,
+    /// A boolean or a number.
+    SafeBool,
+    Number,
+    String,
+    Object,
+    Array,
+    /// An array whose items are all documents.
+    Objects,
+    Uuid,
+    /// An index by name or by key pattern. Null is refused too.
+    Hint,
+    /// An update: a document or a pipeline. Null is refused too.
+    Update,
+    /// How many documents a delete takes: 0 (all) or 1.
+    Limit,
+}
+
+#[derive(Clone, Copy)]
+pub struct Field {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub required: bool,
+}
+
+/// A field that may be left out.
+pub const fn field(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, required: false }
+}
+pub const fn required(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, required: true }
+}
+
+/// A command or a document within it. At most 64 fields.
+pub struct Shape {
+    /// How errors name it: `update`, `update.updates`.
+    pub name: &'static str,
+    pub fields: &'static [Field],
+    /// Whether the fields that any command may carry are allowed: on commands, not on documents within them.
+    pub generic: bool,
+}
+
+impl Shape {
+    /// Checks a command's body, whose first field is the command itself. `elsewhere` names a required list that came
+    /// as a document sequence.
+    ///
+    /// # Errors
+    /// Those of the head of this file.
+    pub fn check_command(&self, body: Doc<'_>, elsewhere: &[(&str, &[u8])]) -> Result<()> {
+        let mut seen = 0u64;
+        for e in body.iter().skip(1) {
+            self.field(&e, &mut seen)?;
+        }
+        for (i, f) in self.fields.iter().enumerate() {
+            if elsewhere.iter().any(|(name, _)| *name == f.name) {
+                seen |= 1 << i;
+            }
+        }
+        self.missing(seen)
+    }
+    /// Checks a document within a command.
+    ///
+    /// # Errors
+    /// Those of the head of this file.
+    pub fn check(&self, document: Doc<'_>) -> Result<()> {
+        let mut seen = 0u64;
+        for e in document.iter() {
+            self.field(&e, &mut seen)?;
+        }
+        self.missing(seen)
+    }
+    fn field(&self, e: &Element<'_>, seen: &mut u64) -> Result<()> {
+        let name = e.name();
+        let Some(index) = self.fields.iter().position(|f| f.name == name) else {
+            if self.generic && GENERIC.contains(&name) {
+                return Ok(());
+            }
+            bail!(IDL_UNKNOWN_FIELD, "BSON field '{}.{name}' is an unknown field.", self.name);
+        };
+        let bit = 1u64 << index;
+        if *seen & bit != 0 {
+            bail!(IDL_DUPLICATE_FIELD, "BSON field '{}.{name}' is a duplicate field", self.name);
+        }
+        let kind = self.fields[index].kind;
+        if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) && !matches!(kind, Kind::Hint | Kind::Update) {
+            return Ok(());
+        }
+        *seen |= bit;
+        self.check_type(name, e.value(), kind)
+    }
+    fn check_type(&self, name: &str, v: ValueRef<'_>, kind: Kind) -> Result<()> {
+        let expected = match (kind, v) {
+            (Kind::Any, _) => return Ok(()),
+            (Kind::Bool | Kind::SafeBool, ValueRef::Boolean(_)) => return Ok(()),
+            (Kind::SafeBool | Kind::Number, v) if v.is_number() => return Ok(()),
+            (Kind::String, ValueRef::String(_)) => return Ok(()),
+            (Kind::Object, ValueRef::Document(_)) => return Ok(()),
+            (Kind::Array, ValueRef::Array(_)) => return Ok(()),
+            (Kind::Objects, ValueRef::Array(items)) => return self.check_items(name, items),
+            (Kind::Uuid, v) if v.as_uuid().is_some() => return Ok(()),
+            (Kind::Hint, ValueRef::String(_) | ValueRef::Document(_)) => return Ok(()),
+            (Kind::Hint, _) => bail!(FAILED_TO_PARSE, "Hint must be a string or an object"),
+            (Kind::Update, ValueRef::Document(_) | ValueRef::Array(_)) => return Ok(()),
+            (Kind::Update, _) => bail!(FAILED_TO_PARSE, "Update argument must be either an object or an array"),
+            (Kind::Limit, v) => return check_limit(v),
+            (Kind::Bool, _) => "type 'bool'",
+            (Kind::SafeBool, _) => "types '[bool, long, int, decimal, double]'",
+            (Kind::Number, _) => "types '[long, int, decimal, double]'",
+            (Kind::String, _) => "type 'string'",
+            (Kind::Object, _) => "type 'object'",
+            (Kind::Array | Kind::Objects, _) => "type 'array'",
+            (Kind::Uuid, _) => "type 'binData'",
+        };
+        bail!(
+            TYPE_MISMATCH,
+            "BSON field '{}.{name}' is the wrong type '{}', expected {expected}",
+            self.name,
+            v.type_name()
+        )
+    }
+    fn check_items(&self, name: &str, items: Doc<'_>) -> Result<()> {
+        for item in items.iter() {
+            if item.value().as_document().is_none() {
+                bail!(
+                    TYPE_MISMATCH,
+                    "BSON field '{}.{name}.{}' is the wrong type '{}', expected type 'object'",
+                    self.name,
+                    item.name(),
+                    item.value().type_name()
+                );
+            }
+        }
+        Ok(())
+    }
+    fn missing(&self, seen: u64) -> Result<()> {
+        let absent = self.fields.iter().enumerate().find(|(i, f)| f.required && seen & (1 << i) == 0);
+        match absent {
+            Some((_, f)) => bail!(
+                IDL_FAILED_TO_PARSE,
+                "BSON field '{}.{}' is missing but a required field",
+                self.name,
+                f.name
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_limit(v: ValueRef<'_>) -> Result<()> {
+    match v.as_f64() {
+        Some(0.0 | 1.0) => Ok(()),
+        _ => bail!(
+            FAILED_TO_PARSE,
+            "The limit field in delete objects must be 0 or 1. Got {}",
+            v.as_f64().map_or(0, |f| f as i64)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{codes, doc};
+
+    const SHAPE: Shape = Shape {
+        name: "do",
+        generic: true,
+        fields: &[
+            required("list", Kind::Objects),
+            field("ordered", Kind::Bool),
+            field("new", Kind::SafeBool),
+            field("hint", Kind::Hint),
+        ],
+    };
+
+    fn error(body: document::Document) -> (i32, String) {
+        let e = SHAPE.check_command(body.to_doc_buf().doc(), &[]).expect_err("refused");
+        (e.code, e.message)
+    }
+
+    #[test]
+    fn a_body_of_the_shape_passes_with_generic_fields_and_nulls() {
+        let body = doc! { "do": 1, "list": [doc! {}], "ordered": Value::Null, "new": 1.5, "comment": "c" };
+        SHAPE.check_command(body.to_doc_buf().doc(), &[]).expect("passes");
+        let bare = doc! { "do": 1 };
+        SHAPE.check_command(bare.to_doc_buf().doc(), &[("list", &[])]).expect("the list came as a sequence");
+    }
+
+    #[test]
+    fn each_deviation_has_its_error() {
+        assert_eq!(error(doc! { "do": 1, "x": 1 }), (40415, "BSON field 'do.x' is an unknown field.".into()));
+        assert_eq!(
+            error(doc! { "do": 1, "ordered": true }),
+            (40414, "BSON field 'do.list' is missing but a required field".into())
+        );
+        assert_eq!(
+            error(doc! { "do": 1, "list": Value::Null }).0,
+            40414,
+            "a null counts as absent, and so as missing"
+        );
+        assert_eq!(
+            error(doc! { "do": 1, "ordered": 1 }),
+            (14, "BSON field 'do.ordered' is the wrong type 'int', expected type 'bool'".into())
+        );
+        assert_eq!(
+            error(doc! { "do": 1, "list": [doc! {}, Value::Int32(3)] }),
+            (14, "BSON field 'do.list.1' is the wrong type 'int', expected type 'object'".into())
+        );
+        assert_eq!(error(doc! { "do": 1, "hint": Value::Null }).0, codes::FAILED_TO_PARSE);
+    }
+
+    #[test]
+    fn a_field_given_twice_is_refused() {
+        let mut body = doc! { "do": 1, "new": true };
+        body.push("new", false);
+        assert_eq!(error(body), (40413, "BSON field 'do.new' is a duplicate field".into()));
+    }
+
+    use document::Value;
+}

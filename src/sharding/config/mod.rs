@@ -14,6 +14,7 @@ pub mod catalog;
 mod changelog;
 pub mod chunks;
 pub mod collections;
+pub mod commands;
 pub mod consistency;
 pub mod databases;
 pub mod move_range;

@@ -1,0 +1,80 @@
+//! The commands of the config server, by name.
+
+use super::ConfigServer;
+use document::{Document, Result, bail};
+use node::{Operation, Request};
+use std::sync::Arc;
+
+/// What [`run`] answers.
+pub const COMMANDS: &[&str] = &[
+    "_configsvrAddShard",
+    "_configsvrAddShardToZone",
+    "_configsvrBalancerCollectionStatus",
+    "_configsvrBalancerStart",
+    "_configsvrBalancerStatus",
+    "_configsvrBalancerStop",
+    "_configsvrCheckClusterMetadataConsistency",
+    "_configsvrCheckMetadataConsistency",
+    "_configsvrClearJumboFlag",
+    "_configsvrCommitChunkMigration",
+    "_configsvrCommitChunkSplit",
+    "_configsvrCommitChunksMerge",
+    "_configsvrCommitCreateCollection",
+    "_configsvrCommitDropCollection",
+    "_configsvrCommitDropDatabase",
+    "_configsvrCommitMergeAllChunksOnShard",
+    "_configsvrCommitMovePrimary",
+    "_configsvrCommitRenameCollection",
+    "_configsvrCommitShardRemoval",
+    "_configsvrConfigureCollectionBalancing",
+    "_configsvrCreateDatabase",
+    "_configsvrEnsureChunkVersionIsGreaterThan",
+    "_configsvrMoveRange",
+    "_configsvrRemoveShard",
+    "_configsvrRemoveShardFromZone",
+    "_configsvrSetAllowMigrations",
+    "_configsvrShardDrainingStatus",
+    "_configsvrStartShardDraining",
+    "_configsvrStopShardDraining",
+    "_configsvrUpdateZoneKeyRange",
+];
+
+/// Runs a command of [`COMMANDS`]; answers its reply without `ok`.
+///
+/// # Errors
+/// CommandNotFound (59) for any other name.
+pub async fn run(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
+    match request.name() {
+        "_configsvrAddShard" => config.add_shard(op, request).await,
+        "_configsvrAddShardToZone" => config.add_shard_to_zone(op, request).await,
+        "_configsvrBalancerCollectionStatus" => config.balancer_collection_status(request).await,
+        "_configsvrBalancerStart" => config.balancer_start(op).await,
+        "_configsvrBalancerStatus" => config.balancer_status().await,
+        "_configsvrBalancerStop" => config.balancer_stop(op).await,
+        "_configsvrCheckClusterMetadataConsistency" => config.check_cluster(request).await,
+        "_configsvrCheckMetadataConsistency" => config.check_database(request).await,
+        "_configsvrClearJumboFlag" => config.clear_jumbo_flag(op, request).await,
+        "_configsvrCommitChunkMigration" => config.commit_chunk_migration(op, request).await,
+        "_configsvrCommitChunkSplit" => config.commit_chunk_split(op, request).await,
+        "_configsvrCommitChunksMerge" => config.commit_chunks_merge(op, request).await,
+        "_configsvrCommitCreateCollection" => config.commit_create_collection(op, request).await,
+        "_configsvrCommitDropCollection" => config.commit_drop_collection(op, request).await,
+        "_configsvrCommitDropDatabase" => config.commit_drop_database(op, request).await,
+        "_configsvrCommitMergeAllChunksOnShard" => config.commit_merge_all_chunks(op, request).await,
+        "_configsvrCommitMovePrimary" => config.commit_move_primary(op, request).await,
+        "_configsvrCommitRenameCollection" => config.commit_rename_collection(op, request).await,
+        "_configsvrCommitShardRemoval" => config.commit_shard_removal(op, request).await,
+        "_configsvrConfigureCollectionBalancing" => config.configure_collection_balancing(op, request).await,
+        "_configsvrCreateDatabase" => config.create_database(op, request).await,
+        "_configsvrEnsureChunkVersionIsGreaterThan" => config.ensure_chunk_version(op, request).await,
+        "_configsvrMoveRange" => config.move_range(op, request).await,
+        "_configsvrRemoveShard" => config.remove_shard(op, request).await,
+        "_configsvrRemoveShardFromZone" => config.remove_shard_from_zone(op, request).await,
+        "_configsvrSetAllowMigrations" => config.set_allow_migrations(op, request).await,
+        "_configsvrShardDrainingStatus" => config.shard_draining_status(request).await,
+        "_configsvrStartShardDraining" => config.start_shard_draining(op, request).await,
+        "_configsvrStopShardDraining" => config.stop_shard_draining(op, request).await,
+        "_configsvrUpdateZoneKeyRange" => config.update_zone_key_range(op, request).await,
+        name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
+    }
+}

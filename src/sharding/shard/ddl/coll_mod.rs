@@ -1,0 +1,177 @@
+//! `_shardsvrCollMod` and `_shardsvrDropIndexes`: the same change on every shard that may hold the collection.
+//!
+//! A shard that was not asked yet when the coordinator stops is asked after the restart; the change is written so that
+//! asking twice changes nothing more.
+
+use super::coordinator::{Coordinator, namespace};
+use super::{Ddl, split};
+use crate::key_pattern::ShardKeyPattern;
+use document::{Document, Result, Value, bail, codes, doc};
+use futures::future::BoxFuture;
+use node::{Operation, Request};
+use protocol::ddl::{Protocol, protocols};
+use std::collections::BTreeSet;
+
+pub(super) struct CollMod;
+pub(super) struct DropIndexes;
+
+impl Coordinator for CollMod {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::COLL_MOD
+    }
+    fn run<'a>(
+        &'a self,
+        ddl: &'a Ddl,
+        _phase: &'a str,
+        state: &'a mut Document,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(ddl.on_holders(state))
+    }
+}
+impl Coordinator for DropIndexes {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::DROP_INDEXES
+    }
+    fn run<'a>(
+        &'a self,
+        ddl: &'a Ddl,
+        _phase: &'a str,
+        state: &'a mut Document,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(ddl.on_holders(state))
+    }
+}
+
+impl Ddl {
+    /// Runs `_shardsvrCollMod`.
+    pub(super) async fn coll_mod(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let command = renamed(request, "_shardsvrCollModParticipant");
+        let state = self.coordinate(op, &CollMod, &ns, doc! { "participant": command }).await?;
+        Ok(state.get_document("reply").cloned().unwrap_or_default())
+    }
+
+    /// Runs `_shardsvrDropIndexes`. An index that the shard key needs stays.
+    ///
+    /// # Errors
+    /// CannotDropShardKeyIndex (370), IndexNotFound (27).
+    pub(super) async fn drop_indexes(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let mut command = renamed(request, "_shardsvrDropIndexesParticipant");
+        if let Some(key) = self.tracked(&ns).await?.and_then(|d| d.get_document("key").cloned()) {
+            self.keep_shard_key_index(&ns, &ShardKeyPattern::parse(&key)?, &mut command)?;
+        }
+        let state = self.coordinate(op, &DropIndexes, &ns, doc! { "participant": command }).await?;
+        Ok(state.get_document("reply").cloned().unwrap_or_default())
+    }
+
+    fn keep_shard_key_index(&self, ns: &str, key: &ShardKeyPattern, command: &mut Document) -> Result<()> {
+        let Ok((_, specs)) = self.definition_of(ns) else { return Ok(()) };
+        let named = |s: &Document| s.get_str("name").unwrap_or("").to_string();
+        let serves = |s: &&Document| s.get_document("key").is_some_and(|k| key.is_prefix_of(k));
+        let serving: BTreeSet<String> = specs.iter().filter(serves).map(named).collect();
+        let dropped: BTreeSet<String> = match command.get("index") {
+            Some(Value::String(s)) if s == "*" => {
+                let others = specs.iter().map(named).filter(|n| n != "_id_" && !serving.contains(n));
+                command.insert("index", others.collect::<Vec<_>>());
+                return Ok(());
+            }
+            Some(Value::String(s)) => [s.clone()].into(),
+            Some(Value::Array(a)) => a.iter().filter_map(|v| v.as_str().map(str::to_string)).collect(),
+            Some(Value::Document(d)) => {
+                specs.iter().filter(|s| s.get_document("key") == Some(d)).map(named).collect()
+            }
+            _ => BTreeSet::new(),
+        };
+        if !serving.is_empty() && serving.is_subset(&dropped) {
+            bail!(
+                CANNOT_DROP_SHARD_KEY_INDEX,
+                "Cannot drop the only compatible index for the shard key of {ns}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Runs the participant's command on this shard and on every other that owns a chunk; the reply is this shard's.
+    async fn on_holders(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        let command = state.get_document("participant").cloned().unwrap_or_default();
+        let own = self.shard()?;
+        let mut shards = vec![own.clone()];
+        if self.tracked(&ns).await?.is_some() {
+            shards = self.all_shards().await?;
+        }
+        let mut replies = Vec::new();
+        let mut failed = None;
+        for (shard, reply) in self.on_each(&shards, split(&ns).0, &command).await {
+            match reply {
+                Ok(reply) => replies.push((shard, reply)),
+                // A shard without a chunk may not have the collection, and a repeat finds its indexes gone.
+                Err(e) if e.code == codes::NAMESPACE_NOT_FOUND && shards.len() > 1 && shard != own => {}
+                Err(e)
+                    if e.code == codes::INDEX_NOT_FOUND
+                        && state.get_bool("recoveredFromDisk") == Some(true) => {}
+                Err(e) => failed = Some(e),
+            }
+        }
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        let (mut reply, mut raw) = (Document::new(), Document::new());
+        for (shard, one) in &replies {
+            if *shard == own || reply.is_empty() {
+                reply = one.clone();
+            }
+            let host = self.role.remote.connection_string(shard).await.unwrap_or_else(|_| shard.clone());
+            raw.push(host, one.clone());
+        }
+        for name in ["ok", "$clusterTime", "operationTime"] {
+            reply.remove(name);
+        }
+        if replies.len() > 1 {
+            reply.insert("raw", raw);
+        }
+        state.insert("reply", reply);
+        Ok(())
+    }
+
+    async fn on_each(
+        &self,
+        shards: &[String],
+        db: &str,
+        command: &Document,
+    ) -> Vec<(String, Result<Document>)> {
+        let asks = shards.iter().map(|s| async { (s.clone(), self.on_shard(s, db, command.clone()).await) });
+        futures::future::join_all(asks).await
+    }
+
+    /// Runs `_shardsvrCollModParticipant` or `_shardsvrDropIndexesParticipant` as the node's own command.
+    pub(super) async fn change_here(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let (coll_mod, drop_indexes) = ("_shardsvrCollModParticipant", "_shardsvrDropIndexesParticipant");
+        let own = match request.name() {
+            name if name == coll_mod => "collMod",
+            name if name == drop_indexes => "dropIndexes",
+            name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
+        };
+        let command = renamed(request, own).to_doc_buf();
+        let request = Request { db: request.db, body: command.doc(), sequences: &[] };
+        match own {
+            "collMod" => node::ddl::collections::coll_mod(&self.role.node, op, request).await,
+            _ => node::ddl::indexes::drop_indexes(&self.role.node, op, request).await,
+        }
+    }
+}
+
+/// The same command under another name, without generic arguments.
+fn renamed(request: Request<'_>, name: &str) -> Document {
+    let mut command = Document::new();
+    command.push(name, request.argument().map_or(Value::Null, |v| v.to_value()));
+    for e in request.body.iter().skip(1) {
+        if !e.name().starts_with('$') && !node::ddl::collections::is_generic(e.name()) {
+            command.push(e.name(), e.value().to_value());
+        }
+    }
+    command
+}

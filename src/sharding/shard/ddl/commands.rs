@@ -1,0 +1,151 @@
+//! The commands of coordinators and participants, by name.
+
+use super::Ddl;
+use super::block::BlockType;
+use crate::config::{required, required_doc, required_str};
+use document::{Document, Result, Value, bail, doc, err};
+use node::operation::{WriteAck, WriteConcern};
+use node::{Operation, Request};
+
+/// What [`run`] answers.
+pub const COMMANDS: &[&str] = &[
+    "_shardsvrCheckMetadataConsistency",
+    "_shardsvrCheckMetadataConsistencyParticipant",
+    "_shardsvrCloneCatalogData",
+    "_shardsvrCollMod",
+    "_shardsvrCollModParticipant",
+    "_shardsvrCreateCollection",
+    "_shardsvrCreateCollectionParticipant",
+    "_shardsvrDropCollection",
+    "_shardsvrDropCollectionParticipant",
+    "_shardsvrDropDatabase",
+    "_shardsvrDropDatabaseParticipant",
+    "_shardsvrDropIndexes",
+    "_shardsvrDropIndexesParticipant",
+    "_shardsvrGetStatsForBalancing",
+    "_shardsvrJoinDDLCoordinators",
+    "_shardsvrMergeAllChunksOnShard",
+    "_shardsvrMergeChunks",
+    "_shardsvrMovePrimary",
+    "_shardsvrParticipantBlock",
+    "_shardsvrRenameCollection",
+    "_shardsvrRenameCollectionParticipant",
+    "_shardsvrSetAllowMigrations",
+    "splitChunk",
+    "splitVector",
+];
+
+/// Runs a command of [`COMMANDS`]; answers its reply without `ok`. Replies are made when all is durable.
+///
+/// # Errors
+/// CommandNotFound (59) for any other name; ShardingStateNotInitialized (203) on a node that is no shard.
+pub async fn run(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
+    // splitVector only looks at data.
+    if request.name() != "splitVector" {
+        ddl.role.require_identity()?;
+    }
+    require_majority(op, request.name())?;
+    match request.name() {
+        "_shardsvrCheckMetadataConsistency" => ddl.check_database(op, request).await,
+        "_shardsvrCollMod" => ddl.coll_mod(op, request).await,
+        "_shardsvrCreateCollection" => ddl.create_collection(op, request).await,
+        "_shardsvrDropCollection" => ddl.drop_collection(op, request).await,
+        "_shardsvrDropDatabase" => ddl.drop_database(op, request).await,
+        "_shardsvrDropIndexes" => ddl.drop_indexes(op, request).await,
+        "_shardsvrMovePrimary" => ddl.move_primary(op, request).await,
+        "_shardsvrRenameCollection" => ddl.rename_collection(op, request).await,
+        "_shardsvrSetAllowMigrations" => ddl.set_allow_migrations(op, request).await,
+        "_shardsvrJoinDDLCoordinators" => op.interruptible(ddl.join()).await?.map(|()| Document::new()),
+        "_shardsvrMergeAllChunksOnShard" => ddl.merge_all_chunks(op, request).await,
+        "_shardsvrMergeChunks" => ddl.merge_chunks(op, request).await,
+        "splitChunk" => ddl.split_chunk(op, request).await,
+        "splitVector" => super::split::split_vector(&ddl.role.node, op, request).await,
+        _ => run_participant(ddl, op, request).await,
+    }
+}
+
+/// Runs a command that coordinators send to shards.
+pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
+    match request.name() {
+        "_shardsvrCheckMetadataConsistencyParticipant" => ddl.check_here(request).await,
+        "_shardsvrCloneCatalogData" => ddl.clone_catalog_data(request).await,
+        "_shardsvrCollModParticipant" | "_shardsvrDropIndexesParticipant" => {
+            // The versions of a routed request were checked by the coordinator.
+            let mut own = Operation::internal();
+            own.write_concern = WriteConcern::majority();
+            let reply = ddl.change_here(&own, request).await?;
+            ddl.durable(&own).await?;
+            Ok(reply)
+        }
+        "_shardsvrCreateCollectionParticipant" => ddl.create_participant(request).await,
+        "_shardsvrDropCollectionParticipant" => ddl.drop_participant(request).await,
+        "_shardsvrDropDatabaseParticipant" => ddl.drop_database_participant(request).await,
+        "_shardsvrGetStatsForBalancing" => ddl.stats_for_balancing(op, request).await,
+        "_shardsvrParticipantBlock" => participant_block(ddl, request).await,
+        "_shardsvrRenameCollectionParticipant" => ddl.rename_participant(request).await,
+        name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
+    }
+}
+
+fn require_majority(op: &Operation, command: &str) -> Result<()> {
+    let coordinator = matches!(
+        command,
+        "_shardsvrCreateCollection"
+            | "_shardsvrDropCollection"
+            | "_shardsvrDropDatabase"
+            | "_shardsvrRenameCollection"
+            | "_shardsvrMovePrimary"
+    );
+    if coordinator && op.write_concern.given && op.write_concern.w != WriteAck::Majority {
+        bail!(
+            INVALID_OPTIONS,
+            "{command} must be called with majority writeConcern, got {}",
+            document::extended_json::to_relaxed(&Value::Document(op.write_concern.to_document()))
+        );
+    }
+    Ok(())
+}
+
+/// `{_shardsvrParticipantBlock: collection, blockType, reason}`.
+async fn participant_block(ddl: &Ddl, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    let body = request.body.to_document();
+    let name = required_str(&body, "blockType")?;
+    let block = BlockType::parse(name).ok_or_else(|| {
+        err!(BAD_VALUE, "Enumeration value '{name}' for field 'blockType' is not a valid value.")
+    })?;
+    ddl.set_block(&ns, block, required_doc(&body, "reason")?).await?;
+    Ok(Document::new())
+}
+
+impl Ddl {
+    /// Waits until no coordinator is under way.
+    async fn join(&self) -> Result<()> {
+        while !self.role.local.find(super::COORDINATORS, &Document::new())?.is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    /// `{_shardsvrSetAllowMigrations: collection, allowMigrations}`.
+    async fn set_allow_migrations(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let body = request.body.to_document();
+        let allow = required(&body, "allowMigrations", Value::as_bool)?;
+        let _held = self.locks.take(&[&ns]).await?;
+        self.config(doc! { "_configsvrSetAllowMigrations": ns.as_str(), "allowMigrations": allow }).await?;
+        let shards = self.all_shards().await?;
+        let own = self.shard()?;
+        for shard in &shards {
+            // Best effort: a shard that does not hear of it is told by the next commit it tries.
+            let refresh = doc! { "_flushRoutingTableCacheUpdates": ns.as_str(), "syncFromConfig": true };
+            if *shard == own {
+                drop(self.role.refresh_collection(&ns).await);
+            } else {
+                drop(self.role.remote.admin(crate::remote::Target::Shard(shard), refresh).await);
+            }
+        }
+        Ok(Document::new())
+    }
+}

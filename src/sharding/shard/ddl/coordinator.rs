@@ -1,0 +1,179 @@
+//! The driver: performs the actions of a [`Machine`] and feeds their outcomes back.
+
+use super::locks::Held;
+use super::{COORDINATORS, Ddl, coll_mod, create, drop, drop_database, move_primary, rename};
+use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
+use document::{Document, Error, Result, Value, bail, codes, doc, err};
+use futures::future::BoxFuture;
+use node::Operation;
+use protocol::ddl::{Action, Event, Machine, Protocol};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One kind of coordinator. `state` is its document: members a phase adds are persisted with the next phase.
+pub(super) trait Coordinator: Send + Sync {
+    fn protocol(&self) -> &'static Protocol;
+    /// Runs a phase from its beginning; it may have run before.
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>>;
+    /// Takes back what the phases before the commit did, whichever of them ran.
+    fn undo<'a>(&'a self, _ddl: &'a Ddl, _state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+    /// More namespaces to lock than its own.
+    fn also_locks(&self, _state: &Document) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Every kind there is, found by `operationType`.
+const KINDS: &[&'static dyn Coordinator] = &[
+    &create::Create,
+    &drop::Drop,
+    &drop_database::DropDatabase,
+    &rename::Rename,
+    &move_primary::MovePrimary,
+    &coll_mod::CollMod,
+    &coll_mod::DropIndexes,
+];
+
+const BACKOFF: Duration = Duration::from_millis(100);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// `_id.namespace` of a coordinator's document.
+pub(super) fn namespace(state: &Document) -> &str {
+    state.get_document("_id").and_then(|id| id.get_str("namespace")).unwrap_or("")
+}
+
+/// Whether an error says that nothing was done and that another try would end the same.
+pub(super) fn is_definite(e: &Error) -> bool {
+    const UNKNOWN: &[i32] = &[codes::LOCK_TIMEOUT, codes::LOCK_BUSY, codes::WRITE_CONCERN_FAILED];
+    !e.is(NETWORK | RETRIABLE | NOT_PRIMARY | INTERRUPTION) && !UNKNOWN.contains(&e.code)
+}
+
+impl Ddl {
+    /// Runs a coordinator of `kind` on `ns` to its end, and answers its document, with what the phases added.
+    ///
+    /// # Errors
+    /// That of the phase that made it fail; what it did is undone then. Interrupts leave it running.
+    pub(super) async fn coordinate(
+        &self,
+        op: &Operation,
+        kind: &'static dyn Coordinator,
+        ns: &str,
+        fields: Document,
+    ) -> Result<Document> {
+        let mut state = doc! {
+            "_id": { "namespace": ns, "operationType": kind.protocol().operation }, "recoveredFromDisk": false,
+            "forwardableOpMetadata": Document::new(),
+        };
+        if let Some(version) = &op.received.database {
+            state.push("databaseVersion", version.to_document());
+        }
+        for (name, value) in fields {
+            state.push(name, value);
+        }
+        let held = op.interruptible(self.lock(kind, &state)).await??;
+        let received = op.received.database;
+        let ddl = self.strong()?;
+        let task = tokio::spawn(async move { ddl.drive(kind, state, received, Event::Started, held).await });
+        match op.interruptible(task).await? {
+            Ok(outcome) => outcome,
+            Err(ended) => Err(err!(INTERRUPTED_AT_SHUTDOWN, "the coordinator ended: {ended}")),
+        }
+    }
+
+    async fn lock(&self, kind: &'static dyn Coordinator, state: &Document) -> Result<Held> {
+        let more = kind.also_locks(state);
+        let mut names = vec![namespace(state)];
+        names.extend(more.iter().map(String::as_str));
+        self.locks.take(&names).await
+    }
+
+    /// Takes up a coordinator whose document was found at start.
+    pub(super) async fn take_up(&self, mut state: Document) -> Result<()> {
+        let operation = state.get_document("_id").and_then(|id| id.get_str("operationType")).unwrap_or("");
+        let Some(kind) = KINDS.iter().find(|k| k.protocol().operation == operation) else {
+            bail!(UNSUPPORTED_FORMAT, "unknown DDL coordinator {operation}")
+        };
+        state.insert("recoveredFromDisk", true);
+        let held = self.lock(*kind, &state).await?;
+        let phase = state.get_str("phase").unwrap_or("").to_string();
+        let ddl = self.strong()?;
+        self.role.spawn(async move {
+            // A coordinator that fails now has undone what it did; the client that asked is gone.
+            let _ = ddl.drive(*kind, state, None, Event::Recovered { phase: &phase }, held).await;
+        });
+        Ok(())
+    }
+
+    async fn drive(
+        self: Arc<Ddl>,
+        kind: &'static dyn Coordinator,
+        mut state: Document,
+        received: Option<protocol::version::DatabaseVersion>,
+        first: Event<'_>,
+        _held: Held,
+    ) -> Result<Document> {
+        let mut machine = Machine::new(kind.protocol());
+        let mut action = machine.step(first);
+        let mut failure: Option<Error> = None;
+        let mut backoff = BACKOFF;
+        // The version was checked when the request came; the lock may have been waited for since.
+        if let Some(version) = received {
+            self.check_version(namespace(&state), version).await?;
+        }
+        loop {
+            let outcome = match action {
+                Action::Persist { phase } => {
+                    state.insert("phase", phase);
+                    self.role.local.put(COORDINATORS, &state).await
+                }
+                Action::Run { phase } => {
+                    self.pause(phase).await;
+                    kind.run(&self, phase, &mut state).await
+                }
+                Action::Undo => kind.undo(&self, &state).await,
+                Action::Wait => {
+                    tokio::time::sleep(backoff).await;
+                    backoff = (backoff * 2).min(BACKOFF_MAX);
+                    Ok(())
+                }
+                Action::Forget => self.forget(&state).await,
+                Action::Finish { succeeded: true } => return Ok(state),
+                Action::Finish { succeeded: false } => {
+                    return Err(failure.unwrap_or_else(|| err!(INTERNAL_ERROR, "the coordinator failed")));
+                }
+            };
+            let event = match outcome {
+                Ok(()) => Event::Done,
+                Err(e) => {
+                    let definite = is_definite(&e);
+                    if matches!(action, Action::Run { .. } | Action::Persist { .. }) {
+                        failure = Some(e);
+                    }
+                    Event::Failed { definite }
+                }
+            };
+            action = machine.step(event);
+        }
+    }
+
+    async fn check_version(&self, ns: &str, version: protocol::version::DatabaseVersion) -> Result<()> {
+        let mut op = Operation::internal();
+        op.received.database = Some(version);
+        let db = ns.split('.').next().unwrap_or(ns);
+        self.role.node.namespaces.slot(&format!("{db}.$cmd")).read(&op, |_| Ok(())).await
+    }
+
+    async fn forget(&self, state: &Document) -> Result<()> {
+        let id = state.get("_id").cloned().unwrap_or(Value::Null);
+        self.role.local.delete(COORDINATORS, &doc! { "_id": { "$eq": id } }).await.map(|_| ())
+    }
+
+    /// The fail point `hangDdlCoordinatorBefore_<phase>`: for tests that interrupt a coordinator there.
+    async fn pause(&self, phase: &str) {
+        let points = &self.role.node.failpoints;
+        let name = format!("hangDdlCoordinatorBefore_{phase}");
+        points.pause_while_set(&name).await;
+    }
+}

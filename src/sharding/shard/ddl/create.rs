@@ -1,0 +1,515 @@
+//! `_shardsvrCreateCollection`: shardCollection.
+//!
+//! ```text
+//! checkPreconditions              key, options, indexes; already sharded the same way: done
+//! enterCriticalSection            nobody writes to or reads the collection on the primary; UUID and chunks are chosen
+//! createCollectionOnParticipants  collection and indexes here, and on every shard that gets a chunk
+//! commitOnShardingCatalog         the config server's documents, at once
+//! setPostCommitMetadata           the owners look at their placement
+//! exitCriticalSection             placement forgotten here; the next request makes this shard ask
+//! ```
+
+use super::block::BlockType;
+use super::coordinator::{Coordinator, namespace};
+use super::distribution::{Wanted, first_chunks};
+use super::{Ddl, split};
+use crate::config::{argument, required};
+use crate::key_pattern::ShardKeyPattern;
+use crate::remote::Target;
+use document::{Document, Result, Value, bail, doc, err};
+use futures::future::BoxFuture;
+use node::{Node, Operation, Request};
+use protocol::ddl::{Protocol, protocols};
+use std::collections::BTreeSet;
+use storage::{Collection, IndexSpec};
+
+pub(super) struct Create;
+
+/// Members of the request that are no options of the collection.
+const OWN: &[&str] = &[
+    "_shardsvrCreateCollection",
+    "shardKey",
+    "unique",
+    "numInitialChunks",
+    "presplitHashedZones",
+    "collectionUUID",
+    "implicitlyCreateIndex",
+    "enforceUniquenessCheck",
+    "skipHashedShardKeyIndexCreation",
+    "unsplittable",
+    "dataShard",
+    "registerExistingCollectionInGlobalCatalog",
+    "collation",
+    "idIndex",
+    "$db",
+];
+
+impl Coordinator for Create {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::CREATE_COLLECTION
+    }
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match phase {
+                "checkPreconditions" => ddl.check_shard_collection(state).await,
+                "enterCriticalSection" => ddl.prepare_shard_collection(state).await,
+                "createCollectionOnParticipants" => ddl.create_everywhere(state).await,
+                "commitOnShardingCatalog" => ddl.commit_shard_collection(state).await,
+                "setPostCommitMetadata" => ddl.tell_owners(state).await,
+                _ => ddl.set_block(namespace(state), BlockType::Unblock, &reason(state)).await,
+            }
+        })
+    }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            ddl.drop_what_was_created(state).await?;
+            ddl.set_block(namespace(state), BlockType::Unblock, &reason(state)).await
+        })
+    }
+}
+
+fn reason(state: &Document) -> Document {
+    doc! { "command": "shardCollection", "ns": namespace(state) }
+}
+fn request(state: &Document) -> &Document {
+    static EMPTY: Document = Document(Vec::new());
+    state.get_document("request").unwrap_or(&EMPTY)
+}
+fn key(state: &Document) -> Result<ShardKeyPattern> {
+    ShardKeyPattern::parse(required(request(state), "shardKey", Value::as_document)?)
+}
+fn flag(d: &Document, name: &str, default: bool) -> bool {
+    d.get_present(name).map_or(default, Value::truthy)
+}
+fn uuid_of(state: &Document) -> Result<[u8; 16]> {
+    required(state, "collectionUUID", Value::as_uuid)
+}
+
+impl Ddl {
+    /// Runs `_shardsvrCreateCollection`; answers `{collectionUUID, collectionVersion}`. Without a shard key it makes an
+    /// unsharded collection here.
+    pub(super) async fn create_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let body = request.body.to_document();
+        if body.get_present("shardKey").is_none() {
+            return self.create_unsharded(op, &ns, &body).await;
+        }
+        check_arguments(&ns, &body)?;
+        argument(&request)?;
+        let kept = body
+            .into_iter()
+            .filter(|(name, _)| !node::ddl::collections::is_generic(name) || name == "collation");
+        let state = self.coordinate(op, &Create, &ns, doc! { "request": kept.collect::<Document>() }).await?;
+        Ok(state.get_document("reply").cloned().unwrap_or_default())
+    }
+
+    async fn create_unsharded(&self, op: &Operation, ns: &str, body: &Document) -> Result<Document> {
+        let _held = self.locks.take(&[ns]).await?;
+        if self.tracked(ns).await?.is_some() {
+            bail!(NAMESPACE_EXISTS, "namespace {ns} already exists, but is sharded");
+        }
+        node::ddl::collections::create_collection(&self.role.node, op, ns, collection_options(body), None)
+            .await?;
+        let uuid = self.local_uuid(ns);
+        Ok(uuid.map_or_else(Document::new, |u| doc! { "collectionUUID": Value::uuid(u) }))
+    }
+
+    fn local_uuid(&self, ns: &str) -> Option<[u8; 16]> {
+        self.role.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(Collection::uuid)
+    }
+
+    /// The first phase: refuses what cannot be sharded, and finds what is sharded the same way already.
+    async fn check_shard_collection(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        let pattern = key(state)?;
+        let body = &request(state).clone();
+        if let Some(existing) = self.tracked(&ns).await? {
+            let same = existing.get_document("key") == Some(pattern.document())
+                && existing.get_bool("unique").unwrap_or(false) == flag(body, "unique", false);
+            if !same {
+                bail!(
+                    ALREADY_INITIALIZED,
+                    "sharding already enabled for collection {ns} with options {}",
+                    document::extended_json::to_relaxed(&Value::Document(existing))
+                );
+            }
+            state.insert("alreadySharded", true);
+        }
+        let wanted = body.get("collectionUUID").and_then(Value::as_uuid);
+        if let (Some(wanted), found) = (wanted, self.local_uuid(&ns))
+            && found != Some(wanted)
+        {
+            bail!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
+        }
+        if self.all_shards().await?.is_empty() {
+            bail!(SHARD_NOT_FOUND, "No shards found");
+        }
+        check_indexes(&self.role.node, &ns, &pattern, body)?;
+        self.log_change("shardCollection.start", &ns, doc! { "shardKey": pattern.document().clone() }).await;
+        Ok(())
+    }
+
+    /// Blocks the collection, then looks at it again and decides what will be made.
+    async fn prepare_shard_collection(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        if flag(state, "alreadySharded", false) {
+            return Ok(());
+        }
+        self.set_block(&ns, BlockType::ReadsAndWrites, &reason(state)).await?;
+        let pattern = key(state)?;
+        check_indexes(&self.role.node, &ns, &pattern, request(state))?;
+        if state.contains_key("collectionUUID") {
+            return Ok(());
+        }
+        let (existing, empty) = {
+            let slot = self.role.node.namespaces.slot(&ns);
+            let latched = slot.read_unchecked();
+            let c = latched.collection.as_ref();
+            (c.map(Collection::uuid), c.is_none_or(Collection::is_empty))
+        };
+        let shards = self.role.remote.find_config("shards", Document::new(), Some(doc! { "_id": 1 })).await?;
+        let usable: Vec<String> = shards
+            .iter()
+            .filter(|s| !s.get_bool("draining").unwrap_or(false))
+            .filter_map(|s| s.get_str("_id").map(str::to_string))
+            .collect();
+        let zones = self.zones_of(&ns, &pattern, &shards).await?;
+        let primary = self.shard()?;
+        let chunks = first_chunks(&Wanted {
+            key: &pattern,
+            empty,
+            chunks: request(state).get_i64("numInitialChunks").unwrap_or(0),
+            primary: &primary,
+            shards: &usable,
+            zones: &zones,
+        })?;
+        state.push("createdHere", existing.is_none());
+        state.push("collectionUUID", Value::uuid(existing.unwrap_or_else(|| self.role.node.new_uuid())));
+        state.push("chunks", chunks.iter().map(|c| c.to_document()).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// Zone ranges with the shards of each, extended to full keys.
+    async fn zones_of(
+        &self,
+        ns: &str,
+        key: &ShardKeyPattern,
+        shards: &[Document],
+    ) -> Result<Vec<(Document, Document, Vec<String>)>> {
+        let tags = self.role.remote.find_config("tags", doc! { "ns": ns }, Some(doc! { "min": 1 })).await?;
+        let mut zones = Vec::new();
+        for tag in &tags {
+            let bound = |name: &str| tag.get_document(name).and_then(|b| key.extend_bound(b, Value::MinKey));
+            let (Some(min), Some(max)) = (bound("min"), bound("max")) else {
+                bail!(
+                    INVALID_OPTIONS,
+                    "the proposed shard key {:?} does not fit the zones of {ns}",
+                    key.document()
+                )
+            };
+            let zone = tag.get("tag");
+            let has = |s: &&Document| s.get_array("tags").is_some_and(|t| t.iter().any(|v| Some(v) == zone));
+            let owners =
+                shards.iter().filter(has).filter_map(|s| s.get_str("_id").map(str::to_string)).collect();
+            zones.push((min, max, owners));
+        }
+        Ok(zones)
+    }
+
+    async fn create_everywhere(&self, state: &Document) -> Result<()> {
+        if flag(state, "alreadySharded", false) {
+            return Ok(());
+        }
+        let ns = namespace(state);
+        let (uuid, pattern, body) = (uuid_of(state)?, key(state)?, request(state));
+        self.create_here(ns, uuid, collection_options(body)).await?;
+        self.index_here(ns, &pattern, body).await?;
+        let (options, indexes) = self.definition_of(ns)?;
+        let (db, name) = split(ns);
+        let command = doc! {
+            "_shardsvrCreateCollectionParticipant": name, "options": options, "indexes": indexes,
+            "collectionUUID": Value::uuid(uuid), "idIndex": { "v": 2, "key": { "_id": 1 }, "name": "_id_" },
+        };
+        let others: Vec<String> = self.owners(state)?.into_iter().collect();
+        self.on_shards(&others, db, command).await.map(drop)
+    }
+
+    /// Owners of the first chunks other than this shard.
+    fn owners(&self, state: &Document) -> Result<BTreeSet<String>> {
+        let own = self.shard()?;
+        let chunks = state.get_array("chunks").into_iter().flatten();
+        let names = chunks.filter_map(|c| c.as_document()?.get_str("shard").map(str::to_string));
+        Ok(names.filter(|s| *s != own).collect())
+    }
+
+    /// Makes the collection on this shard with this UUID; an empty one with another UUID gives way.
+    ///
+    /// # Errors
+    /// InvalidUUID (207) when a filled collection of this name has another UUID.
+    pub(super) async fn create_here(&self, ns: &str, uuid: [u8; 16], options: Document) -> Result<()> {
+        let (node, op) = (&self.role.node, Operation::internal());
+        let existing = {
+            let slot = node.namespaces.slot(ns);
+            let state = slot.read_unchecked();
+            state.collection.as_ref().map(|c| (c.uuid(), c.is_empty()))
+        };
+        match existing {
+            Some((found, _)) if found == uuid => return Ok(()),
+            Some((_, true)) => {
+                node::ddl::collections::drop_collection(node, &op, ns, true).await?;
+            }
+            Some(_) => bail!(INVALID_UUID, "collection {ns} exists with another UUID and holds documents"),
+            None => {}
+        }
+        node::ddl::collections::create_collection(node, &op, ns, options, Some(uuid)).await?;
+        self.durable(&op).await
+    }
+
+    async fn index_here(&self, ns: &str, pattern: &ShardKeyPattern, body: &Document) -> Result<()> {
+        if find_index(&self.role.node, ns, pattern, flag(body, "unique", false)).is_some()
+            || !flag(body, "implicitlyCreateIndex", true)
+            || (pattern.is_hashed() && flag(body, "skipHashedShardKeyIndexCreation", false))
+        {
+            return Ok(());
+        }
+        let slot = self.role.node.namespaces.slot(ns);
+        let mut spec =
+            doc! { "v": 2, "key": pattern.document().clone(), "name": index_name(pattern.document()) };
+        if flag(body, "unique", false) {
+            spec.push("unique", true);
+        }
+        let op = Operation::internal();
+        node::ddl::indexes::build_indexes(&self.role.node, &op, &slot, &[spec], false).await?;
+        self.durable(&op).await
+    }
+
+    /// Options and index definitions of the collection as it is here.
+    ///
+    /// # Errors
+    /// NamespaceNotFound (26).
+    pub(super) fn definition_of(&self, ns: &str) -> Result<(Document, Vec<Document>)> {
+        let slot = self.role.node.namespaces.slot(ns);
+        let state = slot.read_unchecked();
+        let c =
+            state.collection.as_ref().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
+        let indexes = c.indexes().iter().map(|i| i.spec().document().clone()).collect();
+        Ok((c.meta().options.clone(), indexes))
+    }
+
+    async fn commit_shard_collection(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        if flag(state, "alreadySharded", false) {
+            let reply = self.tracked(&ns).await?.map(|d| {
+                let member = |name: &str| d.get(name).cloned().unwrap_or(Value::Null);
+                doc! { "collectionUUID": member("uuid") }
+            });
+            state.insert("reply", reply.unwrap_or_default());
+            return Ok(());
+        }
+        let body = request(state);
+        let command = doc! {
+            "_configsvrCommitCreateCollection": ns.as_str(), "collectionUUID": Value::uuid(uuid_of(state)?),
+            "key": key(state)?.document().clone(), "unique": flag(body, "unique", false),
+            "chunks": state.get("chunks").cloned().unwrap_or(Value::Null),
+        };
+        let reply = self.config(command).await?;
+        let member = |name: &str| reply.get(name).cloned().unwrap_or(Value::Null);
+        let version = member("collectionVersion");
+        state.insert(
+            "reply",
+            doc! { "collectionUUID": member("collectionUUID"), "collectionVersion": version.clone() },
+        );
+        self.log_change("shardCollection.end", &ns, doc! { "version": version }).await;
+        Ok(())
+    }
+
+    /// Best effort: a shard that does not hear of it asks when it meets the new version.
+    async fn tell_owners(&self, state: &Document) -> Result<()> {
+        let command = doc! { "_flushRoutingTableCacheUpdates": namespace(state), "syncFromConfig": true };
+        let owners = self.owners(state)?;
+        let asks = owners.iter().map(|s| self.role.remote.admin(Target::Shard(s), command.clone()));
+        drop(futures::future::join_all(asks).await);
+        Ok(())
+    }
+
+    /// Removes empty collections that this coordinator made.
+    async fn drop_what_was_created(&self, state: &Document) -> Result<()> {
+        let Some(uuid) = state.get("collectionUUID").and_then(Value::as_uuid) else { return Ok(()) };
+        let (db, name) = split(namespace(state));
+        let mut shards = self.owners(state)?;
+        if flag(state, "createdHere", false) {
+            shards.insert(self.shard()?);
+        }
+        let command = doc! {
+            "_shardsvrDropCollectionParticipant": name, "collectionUUID": Value::uuid(uuid), "requireCollectionEmpty": true,
+            "fromMigrate": true,
+        };
+        let shards: Vec<String> = shards.into_iter().collect();
+        self.on_shards(&shards, db, command).await.map(drop)
+    }
+
+    /// Runs `_shardsvrCreateCollectionParticipant`.
+    pub(super) async fn create_participant(&self, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        let body = request.body.to_document();
+        let uuid = required(&body, "collectionUUID", Value::as_uuid)?;
+        let options = body.get_document("options").cloned().unwrap_or_default();
+        self.create_here(&ns, uuid, options).await?;
+        let specs: Vec<Document> = body
+            .get_array("indexes")
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v.as_document().cloned())
+            .filter(|s| s.get_str("name") != Some("_id_"))
+            .collect();
+        if !specs.is_empty() {
+            let (slot, op) = (self.role.node.namespaces.slot(&ns), Operation::internal());
+            node::ddl::indexes::build_indexes(&self.role.node, &op, &slot, &specs, true).await?;
+            self.durable(&op).await?;
+        }
+        self.role.clear_placement(&ns);
+        Ok(Document::new())
+    }
+}
+
+fn collection_options(body: &Document) -> Document {
+    let is_option = |name: &str| {
+        !OWN.contains(&name) && !name.starts_with('$') && !node::ddl::collections::is_generic(name)
+    };
+    body.iter()
+        .skip(1)
+        .filter(|(name, value)| is_option(name) && !value.is_null())
+        .filter(|(_, value)| !matches!(value, Value::Boolean(false)))
+        .map(|(name, value)| (name.to_string(), value.clone()))
+        .collect()
+}
+
+/// `a_1_b_hashed`.
+fn index_name(key: &Document) -> String {
+    let part = |(name, value): (&str, &Value)| match value {
+        Value::String(kind) => format!("{name}_{kind}"),
+        _ => format!("{name}_1"),
+    };
+    key.iter().map(part).collect::<Vec<_>>().join("_")
+}
+
+fn check_arguments(ns: &str, body: &Document) -> Result<()> {
+    let (db, name) = split(ns);
+    if matches!(db, "admin" | "local") || (db == "config" && name != "system.sessions") {
+        bail!(ILLEGAL_OPERATION, "can't shard collections of the database {db}");
+    }
+    if name.starts_with("system.") && db != "config" {
+        bail!(ILLEGAL_OPERATION, "can't shard system namespaces");
+    }
+    let pattern = required(body, "shardKey", Value::as_document)?;
+    if pattern.is_empty() {
+        bail!(INVALID_OPTIONS, "Shard key cannot be empty");
+    }
+    let pattern = ShardKeyPattern::parse(pattern)?;
+    if pattern.is_hashed() && flag(body, "unique", false) {
+        bail!(
+            INVALID_OPTIONS,
+            "Hashed shard keys cannot be declared unique. It's possible to ensure uniqueness on the hashed field by declaring an additional (non-hashed) unique index on the field."
+        );
+    }
+    if let Some(collation) = body.get_present("collation")
+        && collation.as_document().and_then(|c| c.get_str("locale")) != Some("simple")
+    {
+        bail!(
+            BAD_VALUE,
+            "The collation for shardCollection must be {{locale: 'simple'}}, but found: {collation:?}"
+        );
+    }
+    if flag(body, "presplitHashedZones", false) {
+        bail!(NOT_IMPLEMENTED, "presplitHashedZones is not implemented");
+    }
+    if body.get_i64("numInitialChunks").unwrap_or(0) > 0 && !pattern.is_hashed_prefix() {
+        bail!(
+            INVALID_OPTIONS,
+            "numInitialChunks is only supported for collections with a hashed prefix of the shard key"
+        );
+    }
+    if body.get_present("timeseries").is_some() {
+        bail!(NOT_IMPLEMENTED, "time-series collections are not implemented");
+    }
+    Ok(())
+}
+
+/// Refuses a view, a capped collection, and indexes that do not go with the key.
+fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, body: &Document) -> Result<()> {
+    let unique = flag(body, "unique", false);
+    let slot = node.namespaces.slot(ns);
+    let state = slot.read_unchecked();
+    if state.view.is_some() {
+        bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
+    }
+    let Some(c) = &state.collection else { return Ok(()) };
+    if c.meta().capped() {
+        bail!(INVALID_OPTIONS, "can't shard a capped collection: {ns}");
+    }
+    for index in c.indexes().iter().filter(|i| i.spec().unique() && !i.spec().is_id()) {
+        if !begins_with(index.spec().key(), pattern) {
+            bail!(
+                INVALID_OPTIONS,
+                "can't shard collection '{ns}' with unique index on {} and proposed shard key {}. Uniqueness can't be maintained unless shard key is a prefix",
+                shown(index.spec().key()),
+                shown(pattern.document())
+            );
+        }
+    }
+    if usable_index(c, pattern, unique).is_some() {
+        return Ok(());
+    }
+    let multikey = c.indexes().iter().any(|i| pattern.is_prefix_of(i.spec().key()) && i.is_multikey());
+    if multikey {
+        bail!(
+            INVALID_OPTIONS,
+            "couldn't find valid index for shard key: the index on {} is multikey",
+            shown(pattern.document())
+        );
+    }
+    if !c.is_empty() || !flag(body, "implicitlyCreateIndex", true) {
+        bail!(
+            INVALID_OPTIONS,
+            "Please create an index that starts with the proposed shard key before sharding the collection."
+        );
+    }
+    Ok(())
+}
+
+/// Whether the index's key begins with the shard key's fields, whatever their kind.
+fn begins_with(index: &Document, pattern: &ShardKeyPattern) -> bool {
+    index.len() >= pattern.fields().len()
+        && pattern.fields().iter().zip(index.keys()).all(|(f, name)| f.path == name)
+}
+
+/// The definition of an index of the collection that serves the shard key.
+pub(super) fn find_index(
+    node: &Node,
+    ns: &str,
+    pattern: &ShardKeyPattern,
+    unique: bool,
+) -> Option<IndexSpec> {
+    let slot = node.namespaces.slot(ns);
+    let state = slot.read_unchecked();
+    usable_index(state.collection.as_ref()?, pattern, unique)
+}
+
+fn usable_index(c: &Collection, pattern: &ShardKeyPattern, unique: bool) -> Option<IndexSpec> {
+    let whole = |spec: &IndexSpec| {
+        let d = spec.document();
+        !d.contains_key("partialFilterExpression") && !d.get("sparse").is_some_and(Value::truthy)
+    };
+    let exact = |spec: &IndexSpec| spec.key().len() == pattern.fields().len();
+    c.indexes()
+        .iter()
+        .filter(|i| pattern.is_prefix_of(i.spec().key()) && !i.is_multikey() && whole(i.spec()))
+        .map(|i| i.spec())
+        .find(|s| !unique || (exact(s) && (s.unique() || s.is_id())))
+        .cloned()
+}
+
+fn shown(d: &Document) -> String {
+    document::extended_json::to_relaxed(&Value::Document(d.clone()))
+}

@@ -1,0 +1,142 @@
+//! `_shardsvrDropCollection`: a collection goes from the catalog first, then from every shard.
+
+use super::block::BlockType;
+use super::coordinator::{Coordinator, namespace};
+use super::{Ddl, split};
+use document::{Document, Result, Value, bail, doc};
+use futures::future::BoxFuture;
+use node::{Operation, Request};
+use protocol::ddl::{Protocol, protocols};
+use storage::Collection;
+
+pub(super) struct Drop;
+
+impl Coordinator for Drop {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::DROP_COLLECTION
+    }
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let ns = namespace(state);
+            match phase {
+                "enterCriticalSection" => {
+                    ddl.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await
+                }
+                "dropCollection" => ddl.drop_everywhere(ns, state.get("collectionUUID").cloned()).await,
+                _ => ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await,
+            }
+        })
+    }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(ddl.block_everywhere_owned(namespace(state), BlockType::Unblock, reason(state)))
+    }
+}
+
+fn reason(state: &Document) -> Document {
+    doc! { "command": "dropCollection", "ns": namespace(state) }
+}
+
+impl Ddl {
+    /// Runs `_shardsvrDropCollection`. Dropping what is not there succeeds.
+    pub(super) async fn drop_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let wanted = request.body.get_present("collectionUUID").and_then(|v| v.as_uuid());
+        let (found, system) = (self.uuid_here(&ns), split(&ns).1.starts_with("system."));
+        if system && !matches!(split(&ns).1, "system.js" | "system.profile" | "system.views") {
+            bail!(ILLEGAL_OPERATION, "can't drop system collection {ns}");
+        }
+        let sharded = self.tracked(&ns).await?;
+        let tracked = sharded.as_ref().and_then(|d| d.get("uuid")).and_then(Value::as_uuid);
+        if let Some(wanted) = wanted
+            && tracked.or(found) != Some(wanted)
+        {
+            let info = doc! {
+                "db": request.db, "collectionUUID": Value::uuid(wanted), "expectedCollection": split(&ns).1,
+                "actualCollection": Value::Null,
+            };
+            let e = document::err!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
+            return Err(e.with_info(info));
+        }
+        if tracked.is_none() {
+            return self.drop_unsharded(op, &ns).await;
+        }
+        let fields = doc! { "collectionUUID": tracked.map(Value::uuid) };
+        self.coordinate(op, &Drop, &ns, fields).await?;
+        Ok(doc! { "ns": ns })
+    }
+
+    async fn drop_unsharded(&self, op: &Operation, ns: &str) -> Result<Document> {
+        let _held = self.locks.take(&[ns]).await?;
+        if self.tracked(ns).await?.is_some() {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {ns} was sharded meanwhile");
+        }
+        let dropped = node::ddl::collections::drop_collection(&self.role.node, op, ns, false).await?;
+        Ok(match dropped {
+            Some(indexes) => doc! { "nIndexesWas": indexes as i32, "ns": ns },
+            None => Document::new(),
+        })
+    }
+
+    pub(super) fn uuid_here(&self, ns: &str) -> Option<[u8; 16]> {
+        self.role.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(Collection::uuid)
+    }
+
+    /// Sets what is blocked on a namespace on every shard.
+    pub(super) async fn block_everywhere(&self, ns: &str, block: BlockType, reason: &Document) -> Result<()> {
+        let (db, name) = split(ns);
+        let command = doc! {
+            "_shardsvrParticipantBlock": name, "blockType": block.name(), "reason": reason.clone(),
+        };
+        let shards = self.all_shards().await?;
+        self.on_shards(&shards, db, command).await.map(drop)
+    }
+    pub(super) async fn block_everywhere_owned(
+        &self,
+        ns: &str,
+        block: BlockType,
+        reason: Document,
+    ) -> Result<()> {
+        self.block_everywhere(ns, block, &reason).await
+    }
+
+    /// Removes a sharded collection from the catalog and from every shard.
+    pub(super) async fn drop_everywhere(&self, ns: &str, uuid: Option<Value>) -> Result<()> {
+        let (db, name) = split(ns);
+        self.config(doc! { "_configsvrCommitDropCollection": ns, "collectionUUID": uuid.clone() }).await?;
+        let command =
+            doc! { "_shardsvrDropCollectionParticipant": name, "collectionUUID": uuid, "fromMigrate": false };
+        let shards = self.all_shards().await?;
+        self.on_shards(&shards, db, command).await.map(drop)
+    }
+
+    /// Runs `_shardsvrDropCollectionParticipant`: only a collection with this UUID is dropped, and only an empty one if so
+    /// asked.
+    pub(super) async fn drop_participant(&self, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        let body = request.body;
+        let wanted = body.get_present("collectionUUID").and_then(|v| v.as_uuid());
+        let flag = |name: &str| body.get(name).is_some_and(|v| v.truthy());
+        let found = {
+            let slot = self.role.node.namespaces.slot(&ns);
+            let state = slot.read_unchecked();
+            state.collection.as_ref().map(|c| (c.uuid(), c.is_empty()))
+        };
+        self.role.clear_placement(&ns);
+        let Some((uuid, empty)) = found else { return Ok(Document::new()) };
+        if wanted.is_some_and(|w| w != uuid) || (flag("requireCollectionEmpty") && !empty) {
+            return Ok(Document::new());
+        }
+        let op = Operation::internal();
+        let from_migrate = flag("fromMigrate") || Some(self.shard()?) != self.primary_of(&ns).await;
+        node::ddl::collections::drop_collection(&self.role.node, &op, &ns, from_migrate).await?;
+        self.durable(&op).await?;
+        Ok(Document::new())
+    }
+
+    /// The primary of the namespace's database as far as known; change streams see a drop once, from there.
+    async fn primary_of(&self, ns: &str) -> Option<String> {
+        let known = self.role.database(split(ns).0);
+        known.map(|entry| entry.primary.to_string()).or_else(|| self.shard().ok())
+    }
+}

@@ -1,0 +1,127 @@
+//! `_shardsvrDropDatabase`: first every sharded collection, then what is left on every shard, then the database's entry.
+//!
+//! Nothing is undone: a database that is being dropped is dropped to its end, also after a restart.
+
+use super::Ddl;
+use super::block::BlockType;
+use super::coordinator::{Coordinator, namespace};
+use document::{Document, Result, Value, bail, doc};
+use futures::future::BoxFuture;
+use node::{Operation, Request};
+use protocol::ddl::{Protocol, protocols};
+
+pub(super) struct DropDatabase;
+
+impl Coordinator for DropDatabase {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::DROP_DATABASE
+    }
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let db = namespace(state);
+            match phase {
+                "dropCollections" => ddl.drop_sharded_of(db).await,
+                "enterCriticalSection" => ddl.set_block(db, BlockType::ReadsAndWrites, &reason(state)).await,
+                "dropDatabase" => ddl.drop_rest_of(db, state).await,
+                _ => ddl.set_block(db, BlockType::Unblock, &reason(state)).await,
+            }
+        })
+    }
+}
+
+fn reason(state: &Document) -> Document {
+    doc! { "command": "dropDatabase", "db": namespace(state) }
+}
+
+impl Ddl {
+    /// Runs `_shardsvrDropDatabase`.
+    ///
+    /// # Errors
+    /// IllegalOperation (20) for admin, config and local.
+    pub(super) async fn drop_database(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let db = request.db;
+        if matches!(db, "admin" | "config" | "local") {
+            bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database");
+        }
+        self.check_primary(op, db).await?;
+        let Ok(entry) = self.database_entry(db).await else { return Ok(Document::new()) };
+        if entry.primary != self.shard()? {
+            return Ok(Document::new());
+        }
+        let fields = doc! { "dropped": entry.version.to_document() };
+        self.coordinate(op, &DropDatabase, db, fields).await?;
+        Ok(doc! { "dropped": db })
+    }
+
+    async fn drop_sharded_of(&self, db: &str) -> Result<()> {
+        // Every name of the database lies between these.
+        let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
+        for found in self.role.remote.find_config("collections", of_database, None).await? {
+            let Some(ns) = found.get_str("_id") else { continue };
+            let reason = doc! { "command": "dropDatabase", "ns": ns };
+            self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason).await?;
+            self.drop_everywhere(ns, found.get("uuid").cloned()).await?;
+            self.block_everywhere(ns, BlockType::Unblock, &reason).await?;
+        }
+        // A restart may have come after the catalog forgot a collection and before its section was left.
+        self.leave_sections_of(db).await
+    }
+
+    async fn leave_sections_of(&self, db: &str) -> Result<()> {
+        let command = doc! { "_shardsvrDropDatabaseParticipant": 1, "onlySections": true };
+        let shards = self.all_shards().await?;
+        self.on_shards(&shards, db, command).await.map(drop)
+    }
+
+    async fn drop_rest_of(&self, db: &str, state: &Document) -> Result<()> {
+        let shards = self.all_shards().await?;
+        let own = self.shard()?;
+        let others: Vec<String> = shards.iter().filter(|s| **s != own).cloned().collect();
+        // A change stream hears of the drop from the primary alone.
+        let command =
+            |from_migrate: bool| doc! { "_shardsvrDropDatabaseParticipant": 1, "fromMigrate": from_migrate };
+        self.on_shard(&own, db, command(false)).await?;
+        self.on_shards(&others, db, command(true)).await?;
+        let version = state.get("dropped").cloned().unwrap_or(Value::Null);
+        self.config(doc! { "_configsvrCommitDropDatabase": db, "databaseVersion": version }).await?;
+        for shard in &others {
+            // Best effort: a shard that does not hear of it meets a newer version later.
+            let command = doc! { "_flushDatabaseCacheUpdates": db, "syncFromConfig": true };
+            drop(self.role.remote.admin(crate::remote::Target::Shard(shard), command).await);
+        }
+        Ok(())
+    }
+
+    /// Runs `_shardsvrDropDatabaseParticipant`.
+    pub(super) async fn drop_database_participant(&self, request: Request<'_>) -> Result<Document> {
+        let (db, body) = (request.db, request.body);
+        if body.get("onlySections").is_some_and(|v| v.truthy()) {
+            self.leave_dropped_sections(db).await?;
+            return Ok(Document::new());
+        }
+        let op = Operation::internal();
+        let from_migrate = body.get("fromMigrate").is_some_and(|v| v.truthy());
+        node::ddl::collections::drop_database_named(&self.role.node, &op, db, from_migrate).await?;
+        self.durable(&op).await?;
+        for slot in self.role.node.namespaces.of_database(db) {
+            self.role.clear_placement(&slot.ns);
+        }
+        self.role.clear_database(db);
+        Ok(Document::new())
+    }
+
+    async fn leave_dropped_sections(&self, db: &str) -> Result<()> {
+        for section in self.role.local.find(super::block::SECTIONS, &Document::new())? {
+            let (Some(ns), Some(reason)) = (section.get_str("_id"), section.get_document("reason")) else {
+                continue;
+            };
+            if super::split(ns).0 == db
+                && ns.contains('.')
+                && reason.get_str("command") == Some("dropDatabase")
+            {
+                self.set_block(ns, BlockType::Unblock, reason).await?;
+            }
+        }
+        Ok(())
+    }
+}

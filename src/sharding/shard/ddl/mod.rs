@@ -1,0 +1,172 @@
+//! Changes of the catalog that concern several shards: coordinators on the database's primary shard.
+//!
+//! A coordinator is a [`protocol::ddl`] machine with a document in `config.system.sharding_ddl_coordinators`. It holds a
+//! lock on its namespace (and its database, shared; exclusively where it concerns all of it), so changes of one
+//! namespace run one after another; a repeat finds the outcome of the first and succeeds. It runs as a task of its own:
+//! a client that goes away does not end it, and [`Ddl::resume`] takes it up after a restart.
+//!
+//! ```text
+//! Ddl::coordinate -> locks -> task: persist phase, run phase, ... -> forget -> reply
+//! participants:  _shardsvr..Participant on every shard concerned; _shardsvrParticipantBlock is their critical section
+//! ```
+//! Participants' commands are idempotent. A critical section entered for DDL is written to
+//! `config.collection_critical_sections` first, and entered again at start.
+
+pub mod block;
+mod coll_mod;
+pub mod commands;
+mod consistency;
+mod coordinator;
+mod create;
+mod distribution;
+mod drop;
+mod drop_database;
+mod locks;
+mod move_primary;
+mod rename;
+pub mod split;
+#[cfg(test)]
+mod tests;
+
+use super::ShardRole;
+use crate::config::catalog::Database;
+use crate::remote::{Target, majority};
+use document::{Document, Result, Value, bail, doc, err};
+use locks::Locks;
+use node::operation::WriteConcern;
+use node::{Operation, Request};
+use std::sync::Arc;
+
+/// Where coordinators keep their documents.
+pub const COORDINATORS: &str = "config.system.sharding_ddl_coordinators";
+
+/// The coordinators of one shard.
+pub struct Ddl {
+    pub role: Arc<ShardRole>,
+    locks: Locks,
+    me: std::sync::Weak<Ddl>,
+}
+
+impl Ddl {
+    pub fn new(role: Arc<ShardRole>) -> Arc<Ddl> {
+        Arc::new_cyclic(|me| Ddl { role, locks: Locks::default(), me: me.clone() })
+    }
+    fn strong(&self) -> Result<Arc<Ddl>> {
+        self.me.upgrade().ok_or_else(|| err!(SHUTDOWN_IN_PROGRESS, "the shard is stopping"))
+    }
+
+    /// Enters again the critical sections that were in force and takes up the coordinators that were under way. Called
+    /// once, when the node has become primary and before it answers requests of routers.
+    ///
+    /// # Errors
+    /// Unreadable documents.
+    pub async fn resume(&self) -> Result<()> {
+        if self.role.identity().is_none() {
+            return Ok(());
+        }
+        self.reenter_sections()?;
+        for document in self.role.local.find(COORDINATORS, &Document::new())? {
+            self.take_up(document).await?;
+        }
+        Ok(())
+    }
+
+    /// This shard's name.
+    fn shard(&self) -> Result<String> {
+        Ok(self.role.require_identity()?.name.to_string())
+    }
+    /// Names of all shards, this one included.
+    async fn all_shards(&self) -> Result<Vec<String>> {
+        self.role.remote.registry.reload(&self.role.remote).await?;
+        Ok(self.role.remote.registry.names())
+    }
+    /// The document of `config.collections`, as the config server has it now.
+    async fn tracked(&self, ns: &str) -> Result<Option<Document>> {
+        Ok(self.role.remote.find_config("collections", doc! { "_id": ns }, None).await?.into_iter().next())
+    }
+    async fn database_entry(&self, db: &str) -> Result<Database> {
+        let found = self.role.remote.find_config("databases", doc! { "_id": db }, None).await?;
+        let found = found.first().and_then(Database::from_document);
+        found.ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "database {db} not found"))
+    }
+    /// Runs a command on the config server, with majority write concern.
+    async fn config(&self, command: Document) -> Result<Document> {
+        self.role.remote.admin(Target::Config, with_majority(command)).await
+    }
+    /// Runs a participant's command on one shard, this one or another, with majority write concern.
+    async fn on_shard(&self, shard: &str, db: &str, command: Document) -> Result<Document> {
+        let command = with_majority(command).to_doc_buf();
+        if shard == self.shard()? {
+            let request = Request { db, body: command.doc(), sequences: &[] };
+            let mut op = Operation::internal();
+            op.write_concern = WriteConcern::majority();
+            let reply = Box::pin(commands::run_participant(self, &op, request)).await?;
+            self.durable(&op).await?;
+            return Ok(reply);
+        }
+        Ok(self.role.remote.run(Target::Shard(shard), db, command).await?.to_document())
+    }
+    /// Runs the same command on several shards at once; the first error is the answer, after all have answered.
+    async fn on_shards(
+        &self,
+        shards: &[String],
+        db: &str,
+        command: Document,
+    ) -> Result<Vec<(String, Document)>> {
+        let asks = shards.iter().map(|s| {
+            let command = command.clone();
+            async move { Ok((s.clone(), self.on_shard(s, db, command).await?)) }
+        });
+        futures::future::join_all(asks).await.into_iter().collect()
+    }
+    /// Waits until what `op` wrote is durable.
+    async fn durable(&self, op: &Operation) -> Result<()> {
+        match op.committed_position() {
+            Some(position) => self.role.node.log.wait_durable(position).await.map_err(node::log_failed),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a request that was sent for another version of the database, or for one whose primary is elsewhere.
+    ///
+    /// # Errors
+    /// StaleDbVersion (249), IllegalOperation (20) when the request carries no version and this is not the primary.
+    async fn check_primary(&self, op: &Operation, db: &str) -> Result<()> {
+        // The versions are checked under the latch of any namespace of the database.
+        let mut versions = Operation::internal();
+        versions.received.database = op.received.database;
+        self.role.node.namespaces.slot(&format!("{db}.$cmd")).read(&versions, |_| Ok(())).await?;
+        if op.received.database.is_none() {
+            let entry = self.database_entry(db).await?;
+            if entry.primary != self.shard()? {
+                bail!(ILLEGAL_OPERATION, "this shard is not the primary of database {db}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends to the cluster's `config.changelog`. Best effort.
+    pub(crate) async fn log_change(&self, what: &str, ns: &str, details: Document) {
+        let Ok(shard) = self.shard() else { return };
+        let node = &self.role.node;
+        let now = node.now_ms();
+        let when = document::extended_json::format_date(now).unwrap_or_default();
+        let host = node.options.host.as_str();
+        let event = doc! {
+            "_id": format!("{host}-{when}-{}", node.new_object_id().hex()), "server": host, "shard": shard, "clientAddr": "",
+            "time": Value::DateTime(now), "what": what, "ns": ns, "details": details,
+        };
+        let command = with_majority(doc! { "insert": "changelog", "documents": vec![event] });
+        drop(self.role.remote.run(Target::Config, "config", command.to_doc_buf()).await);
+    }
+}
+
+fn with_majority(mut command: Document) -> Document {
+    command.insert("writeConcern", majority());
+    command
+}
+
+/// `db` and collection of a namespace.
+fn split(ns: &str) -> (&str, &str) {
+    storage::split_namespace(ns)
+}

@@ -1,0 +1,273 @@
+//! `_shardsvrMovePrimary`: the unsharded collections of a database move to another shard.
+//!
+//! ```text
+//! blockWrites            requests of the database that write wait here; reads go on
+//! clone                  the recipient copies collections, indexes and documents from this shard, with their UUIDs
+//! enterCriticalSection   reads wait too
+//! commit                 the config server's entry gets the new primary and version
+//! clean                  the copies here go
+//! exitCriticalSection    whoever waited meets the new version and goes where the data is
+//! ```
+
+use super::block::BlockType;
+use super::coordinator::{Coordinator, namespace};
+use super::{Ddl, split};
+use crate::config::{argument, required, required_str};
+use crate::remote::Target;
+use document::{Document, Result, Value, bail, doc, err};
+use futures::future::BoxFuture;
+use node::write::unit::Origin;
+use node::{Operation, Request};
+use protocol::ddl::{Protocol, protocols};
+
+pub(super) struct MovePrimary;
+
+impl Coordinator for MovePrimary {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::MOVE_PRIMARY
+    }
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let db = namespace(state).to_string();
+            match phase {
+                "checkPreconditions" => ddl.check_move(state).await,
+                "blockWrites" => {
+                    ddl.set_block(&db, BlockType::Writes, &reason(state)).await?;
+                    ddl.list_what_moves(&db, state).await
+                }
+                "clone" => ddl.clone_to_recipient(&db, state).await,
+                "enterCriticalSection" => ddl.set_block(&db, BlockType::ReadsAndWrites, &reason(state)).await,
+                "commit" => ddl.commit_move(&db, state).await,
+                "clean" => ddl.drop_moved(state).await,
+                _ => ddl.set_block(&db, BlockType::Unblock, &reason(state)).await,
+            }
+        })
+    }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            ddl.drop_clones(state).await?;
+            ddl.set_block(namespace(state), BlockType::Unblock, &reason(state)).await
+        })
+    }
+}
+
+fn reason(state: &Document) -> Document {
+    doc! { "command": "movePrimary", "db": namespace(state), "to": to(state) }
+}
+fn to(state: &Document) -> &str {
+    state.get_str("to").unwrap_or("")
+}
+/// `[{ns, uuid, ..}]` as the phase that blocks writes found them.
+fn moving(state: &Document) -> impl Iterator<Item = (&str, [u8; 16])> {
+    let list = state.get_array("collections").into_iter().flatten();
+    list.filter_map(|c| {
+        let c = c.as_document()?;
+        Some((c.get_str("ns")?, c.get("uuid")?.as_uuid()?))
+    })
+}
+
+impl Ddl {
+    /// Runs `_shardsvrMovePrimary`.
+    ///
+    /// # Errors
+    /// InvalidOptions (72), ShardNotFound (70), NamespaceExists (48) when the recipient holds a collection of the same
+    /// name.
+    pub(super) async fn move_primary(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let db = argument(&request)?;
+        if matches!(db, "admin" | "config" | "local") {
+            bail!(INVALID_OPTIONS, "Can't move primary for {db} database");
+        }
+        self.check_primary(op, db).await?;
+        let body = request.body.to_document();
+        let to = required_str(&body, "to")?;
+        if to == self.shard()? {
+            return Ok(Document::new());
+        }
+        self.coordinate(op, &MovePrimary, db, doc! { "to": to }).await?;
+        Ok(Document::new())
+    }
+
+    async fn check_move(&self, state: &mut Document) -> Result<()> {
+        let shards = self.role.remote.find_config("shards", Document::new(), None).await?;
+        let wanted = to(state).to_string();
+        let found =
+            shards.iter().find(|s| s.get_str("_id") == Some(&wanted) || s.get_str("host") == Some(&wanted));
+        let Some(found) = found else {
+            bail!(SHARD_NOT_FOUND, "Requested primary shard {wanted} does not exist")
+        };
+        if found.get_bool("draining").unwrap_or(false) {
+            bail!(SHARD_NOT_FOUND, "Requested primary shard {wanted} is draining");
+        }
+        state.insert("to", found.get_str("_id").unwrap_or(""));
+        let entry = self.database_entry(namespace(state)).await?;
+        state.push("expectedDatabaseVersion", entry.version.to_document());
+        Ok(())
+    }
+
+    /// What moves: every collection and view of the database here that is not sharded.
+    async fn list_what_moves(&self, db: &str, state: &mut Document) -> Result<()> {
+        let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
+        let sharded = self.role.remote.find_config("collections", of_database, None).await?;
+        let is_sharded = |ns: &str| sharded.iter().any(|d| d.get_str("_id") == Some(ns));
+        let mut collections = Vec::new();
+        for slot in self.role.node.namespaces.of_database(db) {
+            let latched = slot.read_unchecked();
+            if let Some(c) = &latched.collection
+                && !is_sharded(&slot.ns)
+            {
+                let indexes: Vec<Document> =
+                    c.indexes().iter().map(|i| i.spec().document().clone()).collect();
+                collections.push(doc! {
+                    "ns": slot.ns.as_str(), "uuid": Value::uuid(c.uuid()), "options": c.meta().options.clone(),
+                    "indexes": indexes,
+                });
+            }
+        }
+        state.insert("collections", collections);
+        Ok(())
+    }
+
+    async fn clone_to_recipient(&self, db: &str, state: &Document) -> Result<()> {
+        let own = self.role.remote.connection_string(&self.shard()?).await?;
+        let command = doc! {
+            "_shardsvrCloneCatalogData": db, "from": own, "collections": state.get("collections").cloned(),
+        };
+        self.on_shard(to(state), "admin", command).await.map(drop)
+    }
+
+    async fn commit_move(&self, db: &str, state: &Document) -> Result<()> {
+        let command = doc! {
+            "_configsvrCommitMovePrimary": db, "to": to(state),
+            "expectedDatabaseVersion": state.get("expectedDatabaseVersion").cloned(),
+        };
+        self.config(command).await?;
+        self.log_change("movePrimary.commit", db, doc! { "from": self.shard()?, "to": to(state) }).await;
+        // Best effort: the new primary looks at its version when a request brings it.
+        let refresh = doc! { "_flushDatabaseCacheUpdates": db, "syncFromConfig": true };
+        drop(self.role.remote.admin(Target::Shard(to(state)), refresh).await);
+        Ok(())
+    }
+
+    async fn drop_moved(&self, state: &Document) -> Result<()> {
+        for (ns, uuid) in moving(state) {
+            if self.uuid_here(ns) == Some(uuid) {
+                let op = Operation::internal();
+                node::ddl::collections::drop_collection(&self.role.node, &op, ns, true).await?;
+                self.durable(&op).await?;
+            }
+            self.role.clear_placement(ns);
+        }
+        self.drop_views(namespace(state)).await
+    }
+
+    /// Views are documents of `system.views`, which moved with the rest; their names here are free again.
+    async fn drop_views(&self, db: &str) -> Result<()> {
+        for slot in self.role.node.namespaces.of_database(db) {
+            let mut latched = slot.write_unchecked();
+            latched.view = None;
+        }
+        Ok(())
+    }
+
+    async fn drop_clones(&self, state: &Document) -> Result<()> {
+        for (ns, uuid) in moving(state) {
+            let (db, name) = split(ns);
+            let command = doc! {
+                "_shardsvrDropCollectionParticipant": name, "collectionUUID": Value::uuid(uuid), "fromMigrate": true,
+            };
+            self.on_shard(to(state), db, command).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs `_shardsvrCloneCatalogData`: copies the collections listed from the donor. A repeat begins anew.
+    pub(super) async fn clone_catalog_data(&self, request: Request<'_>) -> Result<Document> {
+        let db = argument(&request)?;
+        let body = request.body.to_document();
+        let donor = required_str(&body, "from")?.to_string();
+        let mut cloned = Vec::new();
+        for c in required(&body, "collections", Value::as_array)? {
+            let Some(c) = c.as_document() else { bail!(TYPE_MISMATCH, "collections must be documents") };
+            let ns = required_str(c, "ns")?;
+            if split(ns).0 != db {
+                bail!(INVALID_NAMESPACE, "{ns} is not of database {db}");
+            }
+            self.clone_collection(&donor, ns, c).await?;
+            cloned.push(ns.to_string());
+        }
+        self.load_views(db)?;
+        Ok(doc! { "clonedColls": cloned })
+    }
+
+    async fn clone_collection(&self, donor: &str, ns: &str, c: &Document) -> Result<()> {
+        let uuid = required(c, "uuid", Value::as_uuid)?;
+        let (node, op) = (&self.role.node, Operation::internal());
+        match self.uuid_here(ns) {
+            Some(found) if found != uuid => {
+                bail!(
+                    NAMESPACE_EXISTS,
+                    "Cannot clone {ns}: a collection of this name with another UUID exists here"
+                )
+            }
+            // Left by a try that did not end.
+            Some(_) => drop(node::ddl::collections::drop_collection(node, &op, ns, true).await?),
+            None => {}
+        }
+        let options = c.get_document("options").cloned().unwrap_or_default();
+        self.create_here(ns, uuid, options).await?;
+        let specs: Vec<Document> = c
+            .get_array("indexes")
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v.as_document().cloned())
+            .filter(|s| s.get_str("name") != Some("_id_"))
+            .collect();
+        let slot = node.namespaces.slot(ns);
+        if !specs.is_empty() {
+            node::ddl::indexes::build_indexes(node, &op, &slot, &specs, true).await?;
+        }
+        self.copy_documents(donor, ns, &op).await?;
+        self.durable(&op).await?;
+        self.role.clear_placement(ns);
+        Ok(())
+    }
+
+    async fn copy_documents(&self, donor: &str, ns: &str, op: &Operation) -> Result<()> {
+        let (db, name) = split(ns);
+        let (remote, slot) = (&self.role.remote, self.role.node.namespaces.slot(ns));
+        let first = doc! { "find": name, "batchSize": 1000, "noCursorTimeout": true };
+        let mut reply = remote.run(Target::Host(donor), db, first.to_doc_buf()).await?;
+        loop {
+            let cursor = reply.doc().get_document("cursor");
+            let cursor = cursor.ok_or_else(|| err!(FAILED_TO_PARSE, "the donor answered no cursor"))?;
+            let batch =
+                cursor.get("firstBatch").or_else(|| cursor.get("nextBatch")).and_then(|v| v.as_array());
+            let documents: Vec<_> =
+                batch.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document()).collect();
+            self.role
+                .node
+                .write(op, &slot, |unit| {
+                    for d in &documents {
+                        unit.insert(*d, Origin::MIGRATION)?;
+                    }
+                    Ok(())
+                })
+                .await?;
+            let id = cursor.get_i64("id").unwrap_or(0);
+            if id == 0 {
+                return Ok(());
+            }
+            let more = doc! { "getMore": id, "collection": name, "batchSize": 1000 };
+            reply = remote.run(Target::Host(donor), db, more.to_doc_buf()).await?;
+        }
+    }
+
+    fn load_views(&self, db: &str) -> Result<()> {
+        for definition in self.role.local.find(&format!("{db}.system.views"), &Document::new())? {
+            if let Some((ns, view)) = node::view::View::from_document(&definition) {
+                self.role.node.namespaces.slot(&ns).write_unchecked().view = Some(std::sync::Arc::new(view));
+            }
+        }
+        Ok(())
+    }
+}

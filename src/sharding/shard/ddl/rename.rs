@@ -1,0 +1,156 @@
+//! `_shardsvrRenameCollection`.
+//!
+//! Unsharded source and target live on this shard: the node renames at once. Otherwise both names are blocked on every
+//! shard, each shard renames what it has, the catalog follows, the names are free again.
+
+use super::block::BlockType;
+use super::coordinator::{Coordinator, namespace};
+use super::{Ddl, split};
+use crate::config::{required, required_str};
+use document::{Document, Result, Value, bail, doc};
+use futures::future::BoxFuture;
+use node::{Operation, Request};
+use protocol::ddl::{Protocol, protocols};
+
+pub(super) struct Rename;
+
+impl Coordinator for Rename {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::RENAME_COLLECTION
+    }
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match phase {
+                "checkPreconditions" => ddl.check_rename(state).await,
+                "blockCrudAndRename" => ddl.block_both(state, BlockType::ReadsAndWrites).await,
+                "renameMetadata" => ddl.rename_everywhere(state).await,
+                _ => ddl.block_both(state, BlockType::Unblock).await,
+            }
+        })
+    }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(ddl.block_both(state, BlockType::Unblock))
+    }
+    fn also_locks(&self, state: &Document) -> Vec<String> {
+        vec![target(state).to_string()]
+    }
+}
+
+fn target(state: &Document) -> &str {
+    state.get_str("to").unwrap_or("")
+}
+fn reason(state: &Document) -> Document {
+    doc! { "command": "rename", "from": namespace(state), "to": target(state) }
+}
+
+impl Ddl {
+    /// Runs `_shardsvrRenameCollection`.
+    ///
+    /// # Errors
+    /// IllegalOperation (20), NamespaceNotFound (26), NamespaceExists (48), CommandFailed (125) across databases.
+    pub(super) async fn rename_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let from = request.namespace()?;
+        let body = request.body.to_document();
+        let to = required_str(&body, "to")?.to_string();
+        let (to_db, to_name) = split(&to);
+        node::request::check_collection_name(to_db, to_name)?;
+        if from == to {
+            bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
+        }
+        if split(&from).1.starts_with("system.") || to_name.starts_with("system.") {
+            bail!(ILLEGAL_OPERATION, "renaming system collections is not allowed");
+        }
+        self.check_primary(op, request.db).await?;
+        let drop_target = body.get("dropTarget").is_some_and(Value::truthy);
+        let (source, existing) = (self.tracked(&from).await?, self.tracked(&to).await?);
+        if source.is_none() && existing.is_none() {
+            return self.rename_unsharded(op, &from, &to, drop_target).await;
+        }
+        if to_db != request.db {
+            bail!(COMMAND_FAILED, "Source and destination collections must be on the same database.");
+        }
+        if body.get("targetMustNotBeSharded").is_some_and(Value::truthy) && existing.is_some() {
+            bail!(ILLEGAL_OPERATION, "cannot rename to sharded collection '{to}'");
+        }
+        self.coordinate(op, &Rename, &from, doc! { "to": to, "dropTarget": drop_target }).await?;
+        Ok(Document::new())
+    }
+
+    async fn rename_unsharded(
+        &self,
+        op: &Operation,
+        from: &str,
+        to: &str,
+        drop_target: bool,
+    ) -> Result<Document> {
+        let _held = self.locks.take(&[from, to]).await?;
+        if self.tracked(from).await?.is_some() || self.tracked(to).await?.is_some() {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a collection was sharded meanwhile");
+        }
+        if split(from).0 != split(to).0 && self.database_entry(split(to).0).await?.primary != self.shard()? {
+            bail!(COMMAND_FAILED, "Source and destination collections must be on the same shard.");
+        }
+        node::ddl::rename::rename(&self.role.node, op, from, to, drop_target).await?;
+        Ok(Document::new())
+    }
+
+    async fn check_rename(&self, state: &mut Document) -> Result<()> {
+        let (from, to) = (namespace(state).to_string(), target(state).to_string());
+        let uuid = |d: Option<Document>| d.and_then(|d| d.get("uuid").and_then(Value::as_uuid));
+        let source = uuid(self.tracked(&from).await?).or_else(|| self.uuid_here(&from));
+        let Some(source) = source else {
+            bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist")
+        };
+        let existing = uuid(self.tracked(&to).await?).or_else(|| self.uuid_here(&to));
+        if existing.is_some() && !state.get_bool("dropTarget").unwrap_or(false) {
+            bail!(NAMESPACE_EXISTS, "Target collection {to} exists but --dropTarget was not specified");
+        }
+        state.push("sourceUUID", Value::uuid(source));
+        if let Some(existing) = existing {
+            state.push("targetUUID", Value::uuid(existing));
+        }
+        Ok(())
+    }
+
+    async fn block_both(&self, state: &Document, block: BlockType) -> Result<()> {
+        let (from, to) = (namespace(state), target(state));
+        // In one order, so that two renames cannot hold one name each.
+        self.block_everywhere(from.min(to), block, &reason(state)).await?;
+        self.block_everywhere(from.max(to), block, &reason(state)).await
+    }
+
+    async fn rename_everywhere(&self, state: &Document) -> Result<()> {
+        let (from, to) = (namespace(state), target(state));
+        let (db, name) = split(from);
+        let source = state.get("sourceUUID").cloned();
+        let mut command = doc! {
+            "_shardsvrRenameCollectionParticipant": name, "to": to, "dropTarget": true, "sourceUUID": source.clone(),
+        };
+        if let Some(existing) = state.get("targetUUID") {
+            command.push("targetUUID", existing.clone());
+        }
+        let shards = self.all_shards().await?;
+        self.on_shards(&shards, db, command).await?;
+        let commit = doc! { "_configsvrCommitRenameCollection": from, "to": to, "sourceUUID": source };
+        self.config(commit).await.map(drop)
+    }
+
+    /// Runs `_shardsvrRenameCollectionParticipant`: renames what this shard has of the source, and drops what it has of
+    /// the target.
+    pub(super) async fn rename_participant(&self, request: Request<'_>) -> Result<Document> {
+        let from = request.namespace()?;
+        let body = request.body.to_document();
+        let to = required_str(&body, "to")?;
+        let source = required(&body, "sourceUUID", Value::as_uuid)?;
+        let (node, op) = (&self.role.node, Operation::internal());
+        if self.uuid_here(&from) == Some(source) {
+            node::ddl::rename::rename(node, &op, &from, to, true).await?;
+        } else if self.uuid_here(to).is_some_and(|u| u != source) {
+            node::ddl::collections::drop_collection(node, &op, to, true).await?;
+        }
+        self.durable(&op).await?;
+        self.role.clear_placement(&from);
+        self.role.clear_placement(to);
+        Ok(Document::new())
+    }
+}

@@ -125,4 +125,4 @@ pub fn value_bytes(v: &Value) -> usize {
 }
 
 #[cfg(test)]
-mod wip_tests {}
+mod tests;

@@ -534,7 +534,7 @@ fn base64(bytes: &[u8], url: bool) -> String {
 fn from_base64(text: &str, url: bool) -> Option<Vec<u8>> {
     let body = text.trim_end_matches('=');
     let padding = text.len() - body.len();
-    if (!url && text.len() % 4 != 0) || padding > 2 || body.len() % 4 == 1 {
+    if (!url && !text.len().is_multiple_of(4)) || padding > 2 || body.len() % 4 == 1 {
         return None;
     }
     let (mut out, mut n, mut bits) = (Vec::new(), 0u32, 0);
@@ -556,7 +556,7 @@ fn from_base64(text: &str, url: bool) -> Option<Vec<u8>> {
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 || !text.is_ascii() {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
     (0..text.len()).step_by(2).map(|i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok()).collect()

@@ -207,4 +207,4 @@ pub fn type_name(v: &Arg) -> &'static str {
 }
 
 #[cfg(test)]
-mod wip_tests {}
+mod tests;

@@ -85,7 +85,7 @@ fn timestamp_text(secs: u32, inc: u32) -> String {
 /// A number as a long: doubles truncated, decimals rounded half to even and saturated at the least.
 fn coerce_long(v: &Value) -> Result<i64> {
     match v {
-        Value::Double(d) if !(-9.223372036854775808e18..9.223372036854775808e18).contains(d) => {
+        Value::Double(d) if !(-9.223_372_036_854_776e18..9.223_372_036_854_776e18).contains(d) => {
             bail!(31109, "Can't coerce out of range value {} to long", parse::show(v))
         }
         Value::Decimal128(d) => {

@@ -215,3 +215,6 @@ impl Pipeline {
         execution::run_local(self, input, run)
     }
 }
+
+#[cfg(test)]
+mod tests;

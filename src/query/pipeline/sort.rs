@@ -124,11 +124,15 @@ pub fn add_sort_key_stage(name: &'static str, v: &Value, ctx: &Context) -> Resul
 
 /// The document with its sort key appended.
 pub fn with_sort_key(d: &DocBuf, spec: &SortSpec) -> Result<DocBuf> {
-    let key = spec.key(d.doc())?;
-    Ok(DocWriter::build(|w| {
+    Ok(attach_sort_key(d, &spec.key(d.doc())?))
+}
+
+/// The document with a given sort key appended.
+pub fn attach_sort_key(d: &DocBuf, key: &[u8]) -> DocBuf {
+    DocWriter::build(|w| {
         w.fields_of(d.doc());
-        w.binary(SORT_KEY, 0, &key);
-    }))
+        w.binary(SORT_KEY, 0, key);
+    })
 }
 
 /// The sort key of a shard's document, and the document without it.

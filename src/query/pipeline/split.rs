@@ -6,13 +6,15 @@
 //! $sort                      shards sort and append $sortKey, the merger merges the streams by it
 //! $limit n                   both
 //! $skip n                    merger; with a $limit m after it shards stop at n + m
-//! $count, $sample            both, as groups and samples are
+//! $count                     as a $group
+//! $sample                    shards draw, the merger merges by the drawn numbers
 //! anything else              merger, with all that follows
 //! ```
 
 use super::optimize::{limit_of, reparse};
+use super::stages::sample::EMIT_KEY;
 use super::{Context, Parsed, ParsedKind, Pipeline, group, sort};
-use document::{Document, Result, Value, doc};
+use document::{Document, Result, Value, doc, number};
 
 /// How the merger reads the shards' streams.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +87,7 @@ fn divide(s: &Parsed, after: &[Parsed], ctx: &Context, out: &mut Split) -> Resul
             out.merge.stages.extend(reparse("$group", &merge.into(), ctx)?);
         }
         ("$count", Value::String(field)) => {
-            let mut spec = doc! {"_id": null_value()};
+            let mut spec = doc! {"_id": (Value::Null)};
             spec.push(field.as_str(), doc! {"$sum": 1});
             let (shard, merge) = group::halves(&spec);
             out.shards.stages.extend(reparse("$group", &shard.into(), ctx)?);
@@ -101,7 +103,15 @@ fn divide(s: &Parsed, after: &[Parsed], ctx: &Context, out: &mut Split) -> Resul
             out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
             out.merge_kind = MergeKind::SortKey(pattern);
         }
-        ("$limit" | "$sample", _) => {
+        ("$sample", Value::Document(d)) => {
+            let mut shard = d.clone();
+            shard.push(EMIT_KEY, true);
+            out.shards.stages.extend(reparse("$sample", &shard.into(), ctx)?);
+            let size = d.get("size").and_then(number::to_i64_saturating).unwrap_or(1).max(1);
+            out.merge.stages.extend(reparse("$limit", &Value::Int64(size), ctx)?);
+            out.merge_kind = MergeKind::SortKey(doc! {"$rand": {"$meta": "randVal"}});
+        }
+        ("$limit", _) => {
             out.shards.stages.push(s.clone());
             out.merge.stages.push(s.clone());
         }
@@ -115,8 +125,4 @@ fn divide(s: &Parsed, after: &[Parsed], ctx: &Context, out: &mut Split) -> Resul
         _ => out.merge.stages.push(s.clone()),
     }
     Ok(())
-}
-
-fn null_value() -> Value {
-    Value::Null
 }

@@ -183,7 +183,11 @@ fn round(v: &Value, name: &str, up: bool) -> Value {
     if name == "POWERSOF2" {
         let e = x.log2();
         let e = if up { e.floor() + 1.0 } else { e.ceil() - 1.0 };
-        return like(2f64.powf(e), v);
+        let bound = 2f64.powf(e);
+        return match (v, number::to_i64_exact(&Value::Double(bound))) {
+            (Value::Int32(_) | Value::Int64(_), Some(whole)) => number::int_or_long(whole),
+            _ => like(bound, v),
+        };
     }
     let Some(series) = series(name) else { return v.clone() };
     // The decade is kept as a power of ten, so that small bounds come out of a division and print short.

@@ -1,0 +1,232 @@
+//! Each line: an expression, and what it gives on the document below; or the code of its error.
+
+use super::{Expression, Variables, Vars};
+use document::{Value, doc, extended_json};
+
+const ROOT: &str = r#"{"_id": 1, "n": 7, "d": 2.5, "s": "Hello", "nul": null, "a": [1, 2, 3], "o": {"x": 1, "y": [{"z": 1}, {"z": 2}, 5]},
+    "t": {"$date": "2024-02-29T12:34:56.789Z"}, "l": {"$numberLong": "9223372036854775807"}}"#;
+
+fn eval(text: &str) -> document::Result<Option<Value>> {
+    let root = extended_json::from_str(ROOT).unwrap();
+    let Value::Document(root) = root else { panic!("not a document") };
+    let e = Expression::parse(&extended_json::from_str(text)?, &Variables::new())?;
+    e.eval(root.to_doc_buf().doc(), &mut Vars::new(1_700_000_000_000))
+}
+
+#[track_caller]
+fn gives(expression: &str, expected: &str) {
+    let found = eval(expression).unwrap_or_else(|e| panic!("{expression}: {e}"));
+    let found = found.map_or("missing".to_string(), |v| extended_json::to_relaxed(&doc! {"v": v}.into()));
+    let expected = match expected {
+        "missing" => expected.to_string(),
+        text => {
+            let v = extended_json::from_str(text).unwrap();
+            extended_json::to_relaxed(&doc! {"v": v}.into())
+        }
+    };
+    assert_eq!(found, expected, "{expression}");
+}
+
+#[track_caller]
+fn fails(expression: &str, code: i32) {
+    match eval(expression) {
+        Err(e) => assert_eq!(e.code, code, "{expression}: {e}"),
+        Ok(v) => panic!("{expression} gave {v:?}"),
+    }
+}
+
+#[test]
+fn paths_go_through_documents_and_the_documents_of_arrays() {
+    gives(r#""$n""#, "7");
+    gives(r#""$o.x""#, "1");
+    gives(r#""$o.y.z""#, "[1, 2]");
+    gives(r#""$a.0""#, "[]");
+    gives(r#""$absent.x""#, "missing");
+    gives(r#""$$ROOT.s""#, r#""Hello""#);
+    gives(r#""$$NOW""#, r#"{"$date": "2023-11-14T22:13:20Z"}"#);
+    gives(r#"{"a": "$absent", "b": "$n"}"#, r#"{"b": 7}"#);
+    gives(r#"["$absent", 1]"#, "[null, 1]");
+    fails(r#""$$absent""#, 17276);
+    fails(r#""$a..b""#, 15998);
+    fails(r#""$""#, 16872);
+    fails(r#"{"$nope": 1}"#, 168);
+    fails(r#"{"$add": 1, "b": 2}"#, 15983);
+}
+
+#[test]
+fn arithmetic_widens_and_refuses() {
+    gives(r#"{"$add": ["$n", 1, 0.5]}"#, "8.5");
+    gives(r#"{"$add": ["$l", 1]}"#, "9223372036854775808.0");
+    gives(r#"{"$add": [{"$numberInt": "2147483647"}, 1]}"#, r#"{"$numberLong": "2147483648"}"#);
+    gives(r#"{"$add": ["$n", null, "x"]}"#, "null");
+    gives(r#"{"$subtract": ["$t", "$t"]}"#, r#"{"$numberLong": "0"}"#);
+    gives(r#"{"$multiply": [2, 3, 4]}"#, "24");
+    gives(r#"{"$divide": [7, 2]}"#, "3.5");
+    gives(r#"{"$mod": [-7, 3]}"#, "-1");
+    gives(r#"{"$round": [2.5]}"#, "2.0");
+    gives(r#"{"$round": [1250, -2]}"#, "1200");
+    gives(r#"{"$trunc": [0.29, 2]}"#, "0.28");
+    gives(r#"{"$pow": [2, 10]}"#, "1024");
+    gives(r#"{"$pow": [0, {"$numberLong": "9223372036854775807"}]}"#, r#"{"$numberLong": "0"}"#);
+    gives(
+        r#"{"$sqrt": {"$numberDecimal": "2"}}"#,
+        r#"{"$numberDecimal": "1.414213562373095048801688724209698"}"#,
+    );
+    gives(r#"{"$sum": [1e30, 1.5, -1e30]}"#, "1.5");
+    fails(r#"{"$divide": [1, 0]}"#, 2);
+    fails(r#"{"$mod": [1, 0]}"#, 16610);
+    fails(r#"{"$add": ["$s", 1]}"#, 14);
+    fails(r#"{"$abs": {"$numberLong": "-9223372036854775808"}}"#, 28680);
+    fails(r#"{"$subtract": [1]}"#, 16020);
+}
+
+#[test]
+fn comparison_orders_types_and_missing() {
+    gives(r#"{"$lt": ["$absent", null]}"#, "true");
+    gives(r#"{"$eq": [1, 1.0]}"#, "true");
+    gives(r#"{"$cmp": ["a", 1]}"#, "1");
+    gives(r#"{"$and": [1, "$nul"]}"#, "false");
+    gives(r#"{"$or": [true, {"$divide": [1, 0]}]}"#, "true");
+}
+
+#[test]
+fn conditions_evaluate_one_branch() {
+    gives(r#"{"$cond": [{"$gt": ["$n", 5]}, "big", {"$divide": [1, 0]}]}"#, r#""big""#);
+    gives(r#"{"$ifNull": ["$nul", "$absent", 3]}"#, "3");
+    gives(r#"{"$switch": {"branches": [{"case": false, "then": 1}], "default": 2}}"#, "2");
+    fails(r#"{"$switch": {"branches": [{"case": false, "then": 1}]}}"#, 40069);
+    fails(r#"{"$cond": {"if": 1, "then": 2}}"#, 17082);
+}
+
+#[test]
+fn bound_variables_shadow_and_end() {
+    gives(r#"{"$map": {"input": "$a", "in": {"$multiply": ["$$this", "$n"]}}}"#, "[7, 14, 21]");
+    gives(r#"{"$filter": {"input": "$a", "as": "e", "cond": {"$gt": ["$$e", 1]}, "limit": 1}}"#, "[2]");
+    gives(r#"{"$reduce": {"input": "$a", "initialValue": 0, "in": {"$add": ["$$value", "$$this"]}}}"#, "6");
+    gives(
+        r#"{"$let": {"vars": {"x": 1}, "in": {"$let": {"vars": {"x": 2, "y": "$$x"}, "in": ["$$x", "$$y"]}}}}"#,
+        "[2, 1]",
+    );
+    gives(r#"{"$let": {"vars": {"CURRENT": "$o"}, "in": "$x"}}"#, "1");
+    fails(r#"{"$let": {"vars": {"X": 1}, "in": 1}}"#, 9);
+}
+
+#[test]
+fn strings_count_bytes_or_code_points() {
+    gives(r#"{"$concat": ["$s", " ", "you"]}"#, r#""Hello you""#);
+    gives(r#"{"$strLenBytes": "é"}"#, "2");
+    gives(r#"{"$strLenCP": "é"}"#, "1");
+    gives(r#"{"$substrCP": ["cafétéria", 3, 3]}"#, r#""été""#);
+    gives(r#"{"$split": ["a,b,,c", ","]}"#, r#"["a", "b", "", "c"]"#);
+    gives(r#"{"$indexOfCP": ["$s", "l", 3]}"#, "3");
+    gives(r#"{"$trim": {"input": "  x "}}"#, r#""x""#);
+    gives(r#"{"$replaceAll": {"input": "aXbX", "find": "X", "replacement": "-"}}"#, r#""a-b-""#);
+    gives(r#"{"$toUpper": "abc"}"#, r#""ABC""#);
+    gives(
+        r#"{"$regexFind": {"input": "abcab", "regex": "b(c)?", "options": "i"}}"#,
+        r#"{"match": "bc", "idx": 1, "captures": ["c"]}"#,
+    );
+    gives(r#"{"$regexMatch": {"input": "$nul", "regex": "x"}}"#, "false");
+    fails(r#"{"$substrBytes": ["é", 1, 1]}"#, 28656);
+    fails(r#"{"$concat": ["$n"]}"#, 16702);
+}
+
+#[test]
+fn arrays_and_sets() {
+    gives(r#"{"$arrayElemAt": ["$a", -1]}"#, "3");
+    gives(r#"{"$arrayElemAt": ["$a", 9]}"#, "missing");
+    gives(r#"{"$slice": ["$a", -2]}"#, "[2, 3]");
+    gives(r#"{"$range": [0, 10, 4]}"#, "[0, 4, 8]");
+    gives(
+        r#"{"$zip": {"inputs": ["$a", [9]], "useLongestLength": true, "defaults": [0, 8]}}"#,
+        "[[1, 9], [2, 8], [3, 8]]",
+    );
+    gives(
+        r#"{"$sortArray": {"input": [{"a": 2}, {"a": 1}], "sortBy": {"a": 1}}}"#,
+        r#"[{"a": 1}, {"a": 2}]"#,
+    );
+    gives(r#"{"$in": [2.0, "$a"]}"#, "true");
+    gives(r#"{"$setDifference": [[1, 2, 1, 3], [2]]}"#, "[1, 3]");
+    gives(r#"{"$setEquals": [[1, 2], [2, 1.0, 1]]}"#, "true");
+    gives(r#"{"$maxN": {"n": 2, "input": "$a"}}"#, "[3, 2]");
+    fails(r#"{"$size": "$n"}"#, 17124);
+    fails(r#"{"$range": [0, 1, 0]}"#, 34449);
+}
+
+#[test]
+fn objects() {
+    gives(r#"{"$mergeObjects": [{"a": 1, "b": 1}, null, {"b": 2}]}"#, r#"{"a": 1, "b": 2}"#);
+    gives(r#"{"$objectToArray": {"a": 1}}"#, r#"[{"k": "a", "v": 1}]"#);
+    gives(r#"{"$arrayToObject": [[["a", 1], ["b", 2]]]}"#, r#"{"a": 1, "b": 2}"#);
+    gives(r#"{"$getField": {"field": "x", "input": "$o"}}"#, "1");
+    gives(r#"{"$setField": {"field": "x.y", "input": {}, "value": 1}}"#, r#"{"x.y": 1}"#);
+    gives(r#"{"$unsetField": {"field": "x", "input": {"x": 1, "z": 2}}}"#, r#"{"z": 2}"#);
+}
+
+#[test]
+fn dates_know_the_calendar_and_zones() {
+    gives(r#"{"$year": "$t"}"#, "2024");
+    gives(r#"{"$dayOfYear": "$t"}"#, "60");
+    gives(r#"{"$hour": {"date": "$t", "timezone": "America/New_York"}}"#, "7");
+    gives(r#"{"$isoWeek": "$t"}"#, "9");
+    gives(
+        r#"{"$dateToString": {"date": "$t", "format": "%Y/%m/%d %H:%M:%S.%L %z", "timezone": "+05:30"}}"#,
+        r#""2024/02/29 18:04:56.789 +0530""#,
+    );
+    gives(
+        r#"{"$dateAdd": {"startDate": "$t", "unit": "year", "amount": 1}}"#,
+        r#"{"$date": "2025-02-28T12:34:56.789Z"}"#,
+    );
+    gives(
+        r#"{"$dateDiff": {"startDate": "$t", "endDate": {"$date": "2024-03-01T00:00:00Z"}, "unit": "day"}}"#,
+        r#"{"$numberLong": "1"}"#,
+    );
+    gives(
+        r#"{"$dateTrunc": {"date": "$t", "unit": "week", "startOfWeek": "monday"}}"#,
+        r#"{"$date": "2024-02-26T00:00:00Z"}"#,
+    );
+    gives(
+        r#"{"$dateFromString": {"dateString": "2024-03-10T02:30:00", "timezone": "America/New_York"}}"#,
+        r#"{"$date": "2024-03-10T07:30:00Z"}"#,
+    );
+    gives(
+        r#"{"$dateFromParts": {"year": 2024, "month": 14, "day": 1}}"#,
+        r#"{"$date": "2025-02-01T00:00:00Z"}"#,
+    );
+    fails(r#"{"$year": "$s"}"#, 16006);
+    fails(r#"{"$hour": {"date": "$t", "timezone": "Nowhere"}}"#, 40485);
+    fails(r#"{"$dateFromString": {"dateString": "bogus"}}"#, 241);
+}
+
+#[test]
+fn conversions() {
+    gives(r#"{"$toInt": "42"}"#, "42");
+    gives(r#"{"$toLong": 1.9}"#, r#"{"$numberLong": "1"}"#);
+    gives(r#"{"$toString": 2.5}"#, r#""2.5""#);
+    gives(r#"{"$toString": 1e20}"#, r#""1e+20""#);
+    gives(r#"{"$toDate": {"$numberLong": "0"}}"#, r#"{"$date": "1970-01-01T00:00:00Z"}"#);
+    gives(r#"{"$convert": {"input": "x", "to": "int", "onError": -1}}"#, "-1");
+    gives(r#"{"$convert": {"input": null, "to": "int", "onNull": 0}}"#, "0");
+    gives(r#"{"$type": "$absent"}"#, r#""missing""#);
+    fails(r#"{"$toInt": "1.5"}"#, 241);
+    fails(r#"{"$convert": {"input": 1, "to": "nope"}}"#, 2);
+}
+
+#[test]
+fn needed_fields_are_the_paths_read() {
+    let parse = |text: &str| {
+        Expression::parse(&extended_json::from_str(text).unwrap(), &Variables::new()).unwrap().needed_fields()
+    };
+    assert_eq!(
+        parse(r#"{"$add": ["$a.b", {"$cond": ["$c", 1, "$d"]}]}"#),
+        Some(vec!["a.b".into(), "c".into(), "d".into()])
+    );
+    assert_eq!(parse(r#"{"$mergeObjects": ["$$ROOT", {}]}"#), None);
+}
+
+#[test]
+fn no_two_rows_share_a_name() {
+    let mut names: Vec<&str> = super::table::OPERATORS.iter().map(|o| o.name).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|w| w[0] != w[1]));
+}

@@ -1,0 +1,311 @@
+//! Pipelines on one node, and the same pipelines divided among shards.
+
+use super::*;
+use document::{Error, extended_json};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+fn stages(text: &str) -> Vec<Value> {
+    match extended_json::from_str(text).unwrap() {
+        Value::Array(stages) => stages,
+        one => vec![one],
+    }
+}
+
+fn context() -> Context {
+    let mut query = crate::ParseContext::at(1_700_000_000_000);
+    query.seed = 42;
+    Context::new(Namespace::new("db", "c"), query)
+}
+
+fn documents() -> Vec<DocBuf> {
+    (0..60i32)
+        .map(|i| {
+            let tags = Value::Array((0..i % 4).map(Value::Int32).collect());
+            let mut d = Document::new();
+            d.push("_id", i);
+            d.push("k", format!("g{}", i % 7));
+            d.push("n", (i * 37) % 60);
+            d.push("x", i as f64 * 0.25);
+            d.push("tags", tags);
+            d.to_doc_buf()
+        })
+        .collect()
+}
+
+fn show(docs: &[DocBuf]) -> Vec<String> {
+    docs.iter().map(|d| extended_json::to_relaxed(&Value::Document(d.to_document()))).collect()
+}
+
+fn run_whole(text: &str, input: Vec<DocBuf>) -> Result<Vec<DocBuf>> {
+    let ctx = context();
+    let p = optimize(parse(&stages(text), &ctx)?, &ctx)?;
+    p.run_local(input, &Run::new(&ctx))
+}
+
+/// Runs the shards' part on three shards, through BSON as on the wire, and the merge part on what they give.
+fn run_split(text: &str, input: Vec<DocBuf>) -> Result<Vec<DocBuf>> {
+    let ctx = context();
+    let p = optimize(parse(&stages(text), &ctx)?, &ctx)?;
+    let parts = split(&p, &ctx)?;
+    let mut on_shard = context();
+    on_shard.from_router = true;
+    let wire = Value::Array(parts.shards.to_array()).to_holder();
+    let Some(document::ValueRef::Array(sent)) = wire.get("") else { panic!("no array") };
+    let shards = parse(&sent.to_array(), &on_shard)?;
+    let mut streams = Vec::new();
+    for shard in 0..3 {
+        on_shard.query.seed = shard;
+        let own = input.iter().filter(|d| d.get("_id").unwrap().as_i64().unwrap() % 3 == shard as i64);
+        streams.push(shards.run_local(own.cloned().collect(), &Run::new(&on_shard))?);
+    }
+    let mut merged: Vec<DocBuf> = streams.into_iter().flatten().collect();
+    if let MergeKind::SortKey(_) = parts.merge_kind {
+        let mut keyed: Vec<_> = merged.iter().map(sort::take_sort_key).collect();
+        keyed.sort_by(|a, b| a.0.cmp(&b.0));
+        merged = keyed.into_iter().map(|(_, d)| d).collect();
+    }
+    parts.merge.run_local(merged, &Run::new(&ctx))
+}
+
+#[test]
+fn divided_pipelines_give_what_whole_ones_give() {
+    for text in [
+        r#"[{"$match": {"n": {"$gt": 10}}}, {"$sort": {"n": 1}}]"#,
+        r#"[{"$sort": {"n": -1}}, {"$skip": 3}, {"$limit": 5}]"#,
+        r#"[{"$sort": {"k": 1, "n": 1}}, {"$limit": 4}, {"$project": {"n": 1}}]"#,
+        r#"[{"$group": {"_id": "$k", "n": {"$sum": "$n"}, "x": {"$avg": "$x"}, "c": {"$count": {}}, "m": {"$max": "$n"}}}, {"$sort": {"_id": 1}}]"#,
+        r#"[{"$group": {"_id": null, "t": {"$topN": {"n": 3, "sortBy": {"n": -1}, "output": "$n"}}}}]"#,
+        r#"[{"$unwind": "$tags"}, {"$sortByCount": "$tags"}, {"$sort": {"count": 1}}]"#,
+        r#"[{"$match": {"n": {"$lt": 20}}}, {"$count": "total"}]"#,
+        r#"[{"$bucket": {"groupBy": "$n", "boundaries": [0, 20, 40], "default": "rest"}}]"#,
+        r#"[{"$sort": {"n": 1}}, {"$bucketAuto": {"groupBy": "$n", "buckets": 4}}]"#,
+        r#"[{"$addFields": {"y": {"$add": ["$n", 1]}}}, {"$sort": {"y": 1}}, {"$group": {"_id": null, "all": {"$push": "$y"}}}]"#,
+        r#"[{"$sort": {"_id": 1}}, {"$facet": {"a": [{"$limit": 2}], "b": [{"$count": "n"}]}}]"#,
+        r#"[{"$sort": {"_id": 1}}, {"$redact": {"$cond": [{"$gt": ["$n", 30]}, "$$KEEP", "$$PRUNE"]}}]"#,
+    ] {
+        let whole = show(&run_whole(text, documents()).unwrap());
+        assert!(!whole.is_empty(), "{text}");
+        assert_eq!(show(&run_split(text, documents()).unwrap()), whole, "{text}");
+    }
+}
+
+#[test]
+fn a_divided_sample_has_its_size_and_no_repetition() {
+    let text = r#"[{"$sample": {"size": 7}}]"#;
+    for docs in [run_whole(text, documents()).unwrap(), run_split(text, documents()).unwrap()] {
+        let mut ids: Vec<i64> = docs.iter().map(|d| d.get("_id").unwrap().as_i64().unwrap()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 7);
+        assert!(docs.iter().all(|d| d.get(sort::SORT_KEY).is_none()));
+    }
+}
+
+#[track_caller]
+fn code(text: &str) -> i32 {
+    match run_whole(text, documents()) {
+        Err(Error { code, .. }) => code,
+        Ok(docs) => panic!("{text} gave {:?}", show(&docs)),
+    }
+}
+
+#[test]
+fn refusals_have_the_server_codes() {
+    assert_eq!(code(r#"[{"$nope": 1}]"#), 40324);
+    assert_eq!(code(r#"[{"$match": {}, "$limit": 1}]"#), 40323);
+    assert_eq!(code(r#"[{"$densify": {}}]"#), document::codes::NOT_IMPLEMENTED);
+    assert_eq!(code(r#"[{"$limit": 1}, {"$collStats": {}}]"#), 40602);
+    assert_eq!(code(r#"[{"$out": "x"}, {"$limit": 1}]"#), 40601);
+    assert_eq!(code(r#"[{"$facet": {"a": [{"$out": "x"}]}}]"#), 40600);
+    assert_eq!(code(r#"[{"$limit": 0}]"#), 15958);
+    assert_eq!(code(r#"[{"$group": {"a": {"$sum": 1}}}]"#), 15955);
+    assert_eq!(code(r#"[{"$group": {"_id": 1, "$willBeMerged": true}}]"#), 40236);
+    assert_eq!(code(r#"[{"$_internalAddSortKey": {"a": 1}}]"#), 40324);
+    assert_eq!(code(r#"[{"$project": {"a": 1, "b": 0}}]"#), 31254);
+    assert_eq!(code(r#"[{"$project": {"a": 1, "a.b": 1}}]"#), 31249);
+    assert_eq!(code(r#"[{"$unwind": "tags"}]"#), 28818);
+    assert_eq!(code(r#"[{"$replaceRoot": {"newRoot": "$n"}}]"#), 40228);
+}
+
+#[test]
+fn group_and_sort_refuse_to_outgrow_memory_without_disk() {
+    let mut ctx = context();
+    ctx.allow_disk_use = false;
+    for text in [r#"[{"$group": {"_id": "$_id", "all": {"$push": "$$ROOT"}}}]"#, r#"[{"$sort": {"x": 1}}]"#] {
+        let mut run = Run::new(&ctx);
+        run.memory_limit = 1000;
+        let p = parse(&stages(text), &ctx).unwrap();
+        let e = p.run_local(documents(), &run).unwrap_err();
+        assert_eq!(e.code, document::codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, "{text}");
+    }
+}
+
+#[test]
+fn projection_keeps_order_and_reaches_into_arrays() {
+    let input = || {
+        vec![extended_json::from_str(
+            r#"{"_id": 1, "b": {"x": 1, "y": 2}, "a": [{"x": 1, "y": 2}, 5, {"y": 3}]}"#,
+        )]
+        .into_iter()
+        .map(|v| match v.unwrap() {
+            Value::Document(d) => d.to_doc_buf(),
+            _ => DocBuf::new(),
+        })
+        .collect::<Vec<_>>()
+    };
+    let one = |text: &str| show(&run_whole(text, input()).unwrap()).remove(0);
+    assert_eq!(
+        one(r#"[{"$project": {"a.x": 1, "b": 1}}]"#),
+        r#"{"_id":1,"b":{"x":1,"y":2},"a":[{"x":1},{}]}"#
+    );
+    assert_eq!(one(r#"[{"$unset": ["a.x", "b"]}]"#), r#"{"_id":1,"a":[{"y":2},5,{"y":3}]}"#);
+    assert_eq!(
+        one(r#"[{"$set": {"b.z": "$b.x", "c": 1}}, {"$unset": "a"}]"#),
+        r#"{"_id":1,"b":{"x":1,"y":2,"z":1},"c":1}"#
+    );
+    assert_eq!(one(r#"[{"$project": {"_id": 0, "s": {"$add": ["$b.x", 1]}}}]"#), r#"{"s":2}"#);
+}
+
+#[test]
+fn the_front_of_a_pipeline_is_told_to_the_planner() {
+    let ctx = context();
+    let p = |text: &str| optimize(parse(&stages(text), &ctx).unwrap(), &ctx).unwrap();
+    let a = p(
+        r#"[{"$sort": {"n": 1}}, {"$match": {"k": "g1"}}, {"$match": {"n": 3}}, {"$skip": 2}, {"$limit": 5}, {"$project": {"x": 1}}]"#,
+    );
+    assert!(a.leading_match().unwrap().contains_key("$and"));
+    assert_eq!(a.without_leading_match().leading_sort().unwrap().1, Some(7));
+    assert_eq!(a.without_leading_match().without_leading_sort().leading_limit(), Some(7));
+    assert_eq!(a.needed_fields(), Some(vec!["_id".into(), "k".into(), "n".into(), "x".into()]));
+    let b = p(r#"[{"$group": {"_id": "$k", "s": {"$sum": "$n"}}}, {"$out": "o"}]"#);
+    assert_eq!(b.needed_fields(), Some(vec!["k".into(), "n".into()]));
+    assert_eq!(b.writes().unwrap().namespace, Some(Namespace::new("db", "o")));
+    assert_eq!(b.involved_namespaces(), vec![(Namespace::new("db", "o"), true)]);
+}
+
+/// Collections in memory.
+#[derive(Default)]
+struct Collections {
+    docs: BTreeMap<String, Vec<DocBuf>>,
+    written: Mutex<Vec<DocBuf>>,
+    asked: Mutex<usize>,
+}
+
+impl PipelineHost for Collections {
+    fn source<'a>(&'a self, _: &'a HostStage, _: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
+        Box::pin(async { Ok(Box::new(Documents(Some(vec![DocBuf::new()]))) as Box<dyn Source>) })
+    }
+    fn run<'a>(
+        &'a self,
+        ns: &'a Namespace,
+        pipeline: Vec<Value>,
+        let_values: Vec<(String, Value)>,
+        _: &'a Run,
+    ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
+        *self.asked.lock().unwrap() += 1;
+        let mut ctx = context();
+        ctx.namespace = ns.clone();
+        ctx.query.variables = Document(let_values);
+        let input = self.docs.get(&ns.collection).cloned().unwrap_or_default();
+        let out = parse(&pipeline, &ctx).and_then(|p| p.run_local(input, &Run::new(&ctx)));
+        Box::pin(async move { Ok(Box::new(Documents(Some(out?))) as Box<dyn Source>) })
+    }
+    fn write<'a>(
+        &'a self,
+        _: &'a HostStage,
+        batch: Vec<DocBuf>,
+        _: bool,
+        _: &'a Run,
+    ) -> BoxFuture<'a, Result<()>> {
+        self.written.lock().unwrap().extend(batch);
+        Box::pin(async { Ok(()) })
+    }
+}
+
+fn run_with(host: &Collections, text: &str, input: Vec<DocBuf>) -> Vec<DocBuf> {
+    let ctx = context();
+    let p = parse(&stages(text), &ctx).unwrap();
+    let mut execution = Execution::new(&p, Run::new(&ctx)).unwrap();
+    let mut source = Documents(Some(input));
+    let future = async {
+        let mut out = Vec::new();
+        while let Some(batch) = execution.next(&mut source, host).await? {
+            out.extend(batch);
+        }
+        Ok::<_, Error>(out)
+    };
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(done) => done.unwrap(),
+        std::task::Poll::Pending => panic!("a ready host was waited for"),
+    }
+}
+
+fn people() -> Collections {
+    let mut host = Collections::default();
+    let rows = [
+        r#"{"_id": 1, "boss": null, "team": "a"}"#,
+        r#"{"_id": 2, "boss": 1, "team": "a"}"#,
+        r#"{"_id": 3, "boss": 2}"#,
+    ];
+    let docs = rows.iter().map(|r| match extended_json::from_str(r).unwrap() {
+        Value::Document(d) => d.to_doc_buf(),
+        _ => DocBuf::new(),
+    });
+    host.docs.insert("people".into(), docs.collect());
+    host
+}
+
+#[test]
+fn lookup_by_equality_asks_once_a_batch() {
+    let host = people();
+    let input = host.docs["people"].clone();
+    let out = run_with(
+        &host,
+        r#"[{"$lookup": {"from": "people", "localField": "boss", "foreignField": "_id", "as": "b"}}, {"$project": {"b._id": 1}}]"#,
+        input,
+    );
+    assert_eq!(
+        show(&out),
+        [r#"{"_id":1,"b":[]}"#, r#"{"_id":2,"b":[{"_id":1}]}"#, r#"{"_id":3,"b":[{"_id":2}]}"#]
+    );
+    assert_eq!(*host.asked.lock().unwrap(), 1);
+}
+
+#[test]
+fn lookup_by_pipeline_binds_variables() {
+    let host = people();
+    let out = run_with(
+        &host,
+        r#"[{"$lookup": {"from": "people", "let": {"me": "$_id", "none": "$absent"},
+            "pipeline": [{"$match": {"$expr": {"$eq": ["$boss", "$$me"]}}}, {"$project": {"t": {"$type": "$$none"}}}], "as": "r"}},
+            {"$project": {"r": 1}}]"#,
+        host.docs["people"][..1].to_vec(),
+    );
+    assert_eq!(show(&out), [r#"{"_id":1,"r":[{"_id":2,"t":"missing"}]}"#]);
+}
+
+#[test]
+fn graph_lookup_walks_to_the_depth_given() {
+    let host = people();
+    let out = run_with(
+        &host,
+        r#"[{"$graphLookup": {"from": "people", "startWith": "$boss", "connectFromField": "boss", "connectToField": "_id",
+            "as": "chain", "depthField": "d"}}, {"$project": {"chain._id": 1, "chain.d": 1}}]"#,
+        host.docs["people"][2..].to_vec(),
+    );
+    assert_eq!(show(&out), [r#"{"_id":3,"chain":[{"_id":2,"d":0},{"_id":1,"d":1}]}"#]);
+}
+
+#[test]
+fn union_comes_after_the_input_and_merge_writes() {
+    let host = people();
+    let out = run_with(
+        &host,
+        r#"[{"$unionWith": "people"}, {"$group": {"_id": null, "n": {"$sum": 1}}}, {"$merge": "t"}]"#,
+        documents(),
+    );
+    assert!(out.is_empty());
+    assert_eq!(show(&host.written.lock().unwrap()), [r#"{"_id":null,"n":63}"#]);
+}

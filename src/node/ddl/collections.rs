@@ -8,6 +8,8 @@ use crate::write::unit::{Origin, WriteUnit};
 use crate::{Node, Operation, Request};
 use document::{Document, Result, Value, bail, doc, err};
 use std::sync::Arc;
+use storage::entry::{Draft, EntryParts, Op};
+use storage::log::Class;
 use storage::{CollectionMeta, split_namespace};
 
 const CREATE_FIELDS: [&str; 21] = [
@@ -281,13 +283,37 @@ pub async fn drop_database(node: &Node, op: &Operation, request: Request<'_>) ->
     })
 }
 
-/// Drops every collection of a database; false when there was none.
+/// Drops every collection of a database and says so in the log; false when there was none.
 pub async fn drop_database_named(node: &Node, op: &Operation, db: &str, from_migrate: bool) -> Result<bool> {
     let mut existed = false;
-    for slot in node.namespaces.of_database(db) {
-        existed |= drop_collection(node, op, &slot.ns, from_migrate).await?.is_some();
+    loop {
+        for slot in node.namespaces.of_database(db) {
+            existed |= drop_collection(node, op, &slot.ns, from_migrate).await?.is_some();
+        }
+        if !existed || log_database_drop(node, op, db, from_migrate) {
+            return Ok(existed);
+        }
+        // Somebody has created a collection in between.
+        op.check_interrupt()?;
     }
-    Ok(existed)
+}
+
+/// Logs that a database is gone; false when it is not. Replay drops what is there at this entry, so nothing may be.
+fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) -> bool {
+    let o = doc! { "dropDatabase": 1 }.to_doc_buf();
+    let ns = format!("{db}.$cmd");
+    let mut parts = EntryParts::default();
+    let draft = Draft { from_migrate, ..Draft::new(Op::Command, &ns, None) };
+    draft.encode(o.doc(), &mut parts);
+    let class = if db == "local" { Class::Local } else { Class::Oplog };
+    // No commit is under way while this is held.
+    let _gate = node.gate.write();
+    if node.namespaces.of_database(db).iter().any(|s| s.read_unchecked().collection.is_some()) {
+        return false;
+    }
+    let appended = node.log.append(class, &[&parts.slices(o.doc())]);
+    op.note_commit(Some(&appended));
+    true
 }
 
 /// Runs a `collMod` command.

@@ -66,6 +66,7 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
                 document::extended_json::to_relaxed(&Value::from(spec))
             );
         }
+        check_type(name, value)?;
         if name == "collation"
             && value.as_document().and_then(|c| c.get_str("locale")).is_some_and(|l| l != "simple")
         {
@@ -116,6 +117,33 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
         );
     }
     IndexSpec::parse(spec, &partial_predicate)
+}
+
+/// Refuses an option of the wrong type.
+fn check_type(name: &str, value: &Value) -> Result<()> {
+    let expected = match name {
+        "key"
+        | "partialFilterExpression"
+        | "collation"
+        | "weights"
+        | "wildcardProjection"
+        | "storageEngine" => (value.as_document().is_none()).then_some("object"),
+        "name" | "ns" | "default_language" | "language_override" => {
+            value.as_str().is_none().then_some("string")
+        }
+        "unique" | "sparse" | "hidden" | "prepareUnique" | "background" => {
+            (value.as_bool().is_none() && !value.is_number()).then_some("bool")
+        }
+        _ => None,
+    };
+    match expected {
+        None => Ok(()),
+        Some(expected) => bail!(
+            TYPE_MISMATCH,
+            "Error in specification :: caused by :: The field '{name}' must be of type {expected}, but got {}",
+            value.type_name()
+        ),
+    }
 }
 
 /// Builds what is not there yet; answers createIndexes' reply.

@@ -9,6 +9,8 @@ pub mod indexes;
 pub mod list;
 pub mod rename;
 pub mod statistics;
+#[cfg(test)]
+mod tests;
 pub mod validate;
 
 use std::time::Duration;

@@ -13,6 +13,8 @@ pub struct Validator {
     pub matcher: Matcher,
     /// `validationLevel: "off"` or `validationAction: "warn"`: nothing is refused.
     pub refuses: bool,
+    /// `validationLevel: "moderate"`: a document that was not valid before may stay so.
+    pub moderate: bool,
 }
 
 impl Validator {
@@ -24,7 +26,8 @@ impl Validator {
         let off = options.get_str("validationLevel") == Some("off");
         let warn = options.get_str("validationAction") == Some("warn");
         let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default())?;
-        Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn })))
+        let moderate = options.get_str("validationLevel") == Some("moderate");
+        Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn, moderate })))
     }
 }
 
@@ -60,6 +63,14 @@ impl WriteUnit<'_> {
         Err(err!(DOCUMENT_VALIDATION_FAILURE, "Document failed validation").with_info(doc! {
             "errInfo": { "failingDocumentId": id, "details": { "operatorName": "$and" } },
         }))
+    }
+
+    /// As [`WriteUnit::check_validator`], for what an update made of `old`.
+    pub fn check_validator_of_update(&self, old: Doc<'_>, new: Doc<'_>) -> Result<()> {
+        match &self.state.validator {
+            Some(v) if v.moderate && !v.matcher.matches(old)? => Ok(()),
+            _ => self.check_validator(new),
+        }
     }
 
     /// Refuses an update that makes a document of a capped collection larger than allowed; sizes may change since 5.0.

@@ -314,7 +314,7 @@ pub fn change_record(
         return Err(would_change_owning_shard(unit, old.doc(), new.doc()));
     }
     if !bypass {
-        unit.check_validator(new.doc())?;
+        unit.check_validator_of_update(old.doc(), new.doc())?;
     }
     unit.check_capped_growth(old.doc(), new.doc())?;
     let more = image.map(|f| f(old.doc(), new.doc()).to_doc_buf());

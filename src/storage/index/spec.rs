@@ -189,7 +189,7 @@ fn shown(spec: &Document, key: &Document, name: &str) -> Document {
     shown.push("key", key.clone());
     shown.push("name", name);
     for (option, value) in spec.iter() {
-        let dropped = ["v", "key", "name", "ns", "background", "dropDups", "createIndexes"];
+        let dropped = ["v", "key", "name", "ns", "dropDups", "createIndexes"];
         let default = matches!(option, "unique" | "sparse" | "hidden" | "prepareUnique") && !value.truthy();
         if !dropped.contains(&option) && !default {
             shown.push(option, value.clone());
@@ -316,8 +316,8 @@ pub enum SpecConflict {
 /// Options that make two indexes different indexes, next to the key pattern.
 const IDENTITY: [&str; 2] = ["collation", "partialFilterExpression"];
 /// Members that say nothing about what an index is.
-const IGNORED: [&str; 8] =
-    ["v", "key", "name", "unique", "sparse", "hidden", "collation", "partialFilterExpression"];
+const IGNORED: [&str; 9] =
+    ["v", "key", "name", "unique", "sparse", "hidden", "background", "collation", "partialFilterExpression"];
 
 /// Compares. Errors: IndexOptionsConflict (85), IndexKeySpecsConflict (86).
 pub fn conflict(wanted: &IndexSpec, existing: &IndexSpec) -> Result<SpecConflict> {

@@ -1,0 +1,227 @@
+//! Catalog commands and writes on a node in memory, and the same state after a restart from its log.
+
+use crate::local::LocalClient;
+use crate::operation::{ClientInfo, Operation};
+use crate::replication::testing;
+use crate::{Node, Request, ddl, write};
+use document::{DocBuf, Document, Result, Value, doc};
+use std::sync::Arc;
+use storage::files::MemoryFiles;
+
+/// Runs a command of the database `t` as the dispatcher does.
+async fn run(node: &Arc<Node>, command: Document) -> Result<Document> {
+    let body: DocBuf = command.to_doc_buf();
+    let op = Operation::parse(1, Arc::new(ClientInfo::default()), body.doc())?;
+    let r = Request { db: "t", body: body.doc(), sequences: &[] };
+    match r.name() {
+        "insert" => write::insert::insert(node, &op, r).await,
+        "update" => write::update::update(node, &op, r).await,
+        "delete" => write::delete::delete(node, &op, r).await,
+        "findAndModify" => write::find_and_modify::find_and_modify(node, &op, r).await,
+        "bulkWrite" => write::bulk_write::bulk_write(node, &op, r).await,
+        "create" => ddl::collections::create(node, &op, r).await,
+        "drop" => ddl::collections::drop(node, &op, r).await,
+        "dropDatabase" => ddl::collections::drop_database(node, &op, r).await,
+        "collMod" => ddl::collections::coll_mod(node, &op, r).await,
+        "createIndexes" => ddl::indexes::create_indexes(node, &op, r).await,
+        "renameCollection" => ddl::rename::rename_collection(node, &op, r).await,
+        "convertToCapped" => {
+            ddl::capped::convert(node, &op, &r.namespace()?, 4096).await.map(|()| Document::new())
+        }
+        other => panic!("no {other} here"),
+    }
+}
+
+async fn ok(node: &Arc<Node>, command: Document) -> Document {
+    let shown = format!("{command:?}");
+    run(node, command).await.unwrap_or_else(|e| panic!("{shown}: {e}"))
+}
+async fn code(node: &Arc<Node>, command: Document) -> i32 {
+    run(node, command).await.err().map_or(0, |e| e.code)
+}
+fn ids(node: &Arc<Node>, ns: &str) -> Vec<i64> {
+    let found = LocalClient::new(node.clone()).find(ns, &doc! {}).unwrap();
+    found.iter().filter_map(|d| d.get_i64("_id")).collect()
+}
+fn documents(n: i32) -> Value {
+    Value::Array((0..n).map(|i| Value::from(doc! { "_id": i, "pad": "x".repeat(100) })).collect())
+}
+fn session(mut command: Document, number: i64) -> Document {
+    command.push("lsid", doc! { "id": Value::uuid([7; 16]) });
+    command.push("txnNumber", number);
+    command
+}
+
+#[tokio::test]
+async fn a_duplicate_key_that_an_upsert_would_meet_again_is_answered_at_once() {
+    let node = testing::node(None);
+    ok(&node, doc! {"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": true}]})
+        .await;
+    ok(&node, doc! {"insert": "c", "documents": [{"_id": 1, "x": 1}]}).await;
+    let command =
+        doc! {"findAndModify": "c", "query": {"_id": 2}, "update": {"$set": {"x": 1}}, "upsert": true};
+    let error = run(&node, command).await.unwrap_err();
+    assert_eq!(error.code, 11000);
+    assert!(error.info.unwrap().contains_key("keyPattern"));
+    let update = doc! {
+        "update": "c", "updates": [{"q": {"x": 5}, "u": {"$set": {"x": 1}}, "upsert": true}],
+    };
+    let Some(Value::Array(errors)) = ok(&node, update).await.get("writeErrors").cloned() else { panic!() };
+    assert_eq!(errors[0].as_document().unwrap().get_i64("code"), Some(11000));
+}
+
+#[tokio::test]
+async fn a_retried_statement_is_executed_once_also_after_a_restart() {
+    let files = MemoryFiles::default();
+    let node = testing::open(Some("rs"), &files, |_| {});
+    let increment = |number| {
+        session(
+            doc! {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}, "upsert": true}]},
+            number,
+        )
+    };
+    let find = |number| {
+        let command =
+            doc! {"findAndModify": "c", "query": {"_id": 1}, "update": {"$inc": {"n": 1}}, "new": true};
+        session(command, number)
+    };
+    ok(&node, increment(1)).await;
+    let first = ok(&node, increment(2)).await;
+    let image = ok(&node, find(3)).await;
+    node.shutdown();
+    drop(node);
+    let node = testing::open(Some("rs"), &files, |_| {});
+    assert_eq!(code(&node, increment(2)).await, 225);
+    let again = ok(&node, find(3)).await;
+    assert_eq!((again.get("value"), again.get_i64("retriedStmtId")), (image.get("value"), Some(0)));
+    let number = LocalClient::new(node.clone()).find_one("t.c", &doc! {}).unwrap().unwrap().get_i64("n");
+    assert_eq!((number, first.get_i64("nModified")), (Some(3), Some(1)));
+    assert_eq!(
+        code(
+            &node,
+            session(doc! {"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}, "multi": true}]}, 4)
+        )
+        .await,
+        0
+    );
+    assert_eq!(LocalClient::new(node).find("t.c", &doc! {"a": 1}).unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn bulk_write_answers_for_each_operation_and_stops_where_it_is_ordered() {
+    let node = testing::node(None);
+    let ops = || {
+        document::array![
+            {"insert": 0, "document": {"_id": 1}},
+            {"update": 0, "filter": {"_id": 9}, "updateMods": {"$set": {"a": 1}}, "upsert": true},
+            {"insert": 0, "document": {"_id": 1}},
+            {"delete": 0, "filter": {}, "multi": true},
+        ]
+    };
+    let reply = ok(&node, doc! {"bulkWrite": 1, "ops": ops(), "nsInfo": [{"ns": "t.c"}]}).await;
+    let sum = |reply: &Document| {
+        ["nErrors", "nInserted", "nMatched", "nModified", "nUpserted", "nDeleted"]
+            .map(|f| reply.get_i64(f).unwrap())
+    };
+    assert_eq!(sum(&reply), [1, 1, 0, 0, 1, 0]);
+    let items = reply.get_path("cursor.firstBatch").unwrap().as_array().unwrap().clone();
+    let last = items[2].as_document().unwrap();
+    assert_eq!((items.len(), last.get_i64("code"), last.get_i64("idx")), (3, Some(11000), Some(2)));
+    let unordered = doc! {
+        "bulkWrite": 1, "ops": ops(), "nsInfo": [{"ns": "t.c"}], "ordered": false, "errorsOnly": true,
+    };
+    let reply = ok(&node, unordered).await;
+    assert_eq!(sum(&reply), [2, 0, 1, 0, 0, 2]);
+    assert_eq!(reply.get_path("cursor.firstBatch").unwrap().as_array().unwrap().len(), 2);
+    assert_ne!(
+        code(&node, doc! {"bulkWrite": 1, "ops": [{"insert": 1, "document": {}}], "nsInfo": [{"ns": "t.c"}]})
+            .await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_collection_made_capped_keeps_its_newest_documents_and_survives_a_restart() {
+    let files = MemoryFiles::default();
+    let node = testing::open(None, &files, |_| {});
+    ok(&node, doc! {"insert": "c", "documents": documents(100)}).await;
+    ok(&node, doc! {"convertToCapped": "c"}).await;
+    let left = ids(&node, "t.c");
+    assert!(left.len() < 50 && left.last() == Some(&99), "{left:?}");
+    let names: Vec<String> = node
+        .namespaces
+        .of_database("t")
+        .iter()
+        .filter(|s| s.read_unchecked().collection.is_some())
+        .map(|s| s.ns.clone())
+        .collect();
+    assert_eq!(names, ["t.c"]);
+    node.shutdown();
+    drop(node);
+    assert_eq!(ids(&testing::open(None, &files, |_| {}), "t.c"), left);
+}
+
+#[tokio::test]
+async fn a_dropped_database_is_gone_after_a_restart_and_what_was_made_later_is_not() {
+    let files = MemoryFiles::default();
+    let node = testing::open(None, &files, |_| {});
+    ok(&node, doc! {"insert": "a", "documents": documents(3)}).await;
+    ok(&node, doc! {"create": "v", "viewOn": "a", "pipeline": []}).await;
+    assert_eq!(ok(&node, doc! {"dropDatabase": 1}).await, doc! {"dropped": "t"});
+    assert_eq!(ok(&node, doc! {"dropDatabase": 1}).await, doc! {});
+    ok(&node, doc! {"insert": "b", "documents": documents(2)}).await;
+    node.shutdown();
+    drop(node);
+    let node = testing::open(None, &files, |_| {});
+    assert_eq!((ids(&node, "t.a"), ids(&node, "t.b")), (vec![], vec![0, 1]));
+    assert!(node.namespaces.slot("t.v").read_unchecked().view.is_none());
+}
+
+#[tokio::test]
+async fn a_renamed_collection_keeps_indexes_and_takes_the_place_of_its_target_only_if_told() {
+    let node = testing::node(None);
+    ok(&node, doc! {"insert": "a", "documents": documents(3)}).await;
+    ok(&node, doc! {"createIndexes": "a", "indexes": [{"key": {"x": 1}, "name": "x_1"}]}).await;
+    ok(&node, doc! {"insert": "b", "documents": documents(1)}).await;
+    assert_eq!(code(&node, doc! {"renameCollection": "t.a", "to": "t.b"}).await, 48);
+    assert_eq!(code(&node, doc! {"renameCollection": "t.x", "to": "t.y"}).await, 26);
+    ok(&node, doc! {"renameCollection": "t.a", "to": "t.b", "dropTarget": true}).await;
+    assert_eq!((ids(&node, "t.a"), ids(&node, "t.b")), (vec![], vec![0, 1, 2]));
+    let slot = node.namespaces.slot("t.b");
+    assert_eq!(slot.read_unchecked().collection.as_ref().unwrap().indexes().len(), 2);
+}
+
+#[tokio::test]
+async fn a_moderate_validator_lets_old_sins_be() {
+    let node = testing::node(None);
+    ok(&node, doc! {"insert": "c", "documents": [{"_id": 1, "a": 0}, {"_id": 2, "a": 5}]}).await;
+    ok(&node, doc! {"collMod": "c", "validator": {"a": {"$gt": 1}}, "validationLevel": "moderate"}).await;
+    let set =
+        |id: i32, a: i32| doc! {"update": "c", "updates": [{"q": {"_id": id}, "u": {"$set": {"a": a}}}]};
+    assert!(!ok(&node, set(1, -1)).await.contains_key("writeErrors"));
+    assert!(ok(&node, set(2, -1)).await.contains_key("writeErrors"));
+    ok(&node, doc! {"collMod": "c", "validationLevel": "strict"}).await;
+    assert!(ok(&node, set(1, -2)).await.contains_key("writeErrors"));
+}
+
+#[tokio::test]
+async fn options_of_an_index_are_checked() {
+    let node = testing::node(None);
+    let make = |options: Document| {
+        let mut index = doc! {"key": {"a": 1}, "name": "a_1"};
+        index.0.extend(options.0);
+        doc! {"createIndexes": "c", "indexes": [index]}
+    };
+    assert_eq!(code(&node, make(doc! {"partialFilterExpression": 5})).await, 14);
+    assert_eq!(code(&node, make(doc! {"nosuch": 5})).await, 197);
+    assert_eq!(code(&node, make(doc! {"expireAfterSeconds": "x"})).await, 67);
+    ok(&node, make(doc! {"background": true})).await;
+    let spec = |node: &Arc<Node>| {
+        let slot = node.namespaces.slot("t.c");
+        slot.read_unchecked().collection.as_ref().unwrap().index("a_1").unwrap().spec().document().clone()
+    };
+    assert_eq!(spec(&node).get("background"), Some(&Value::Boolean(true)));
+    // Whether it was built in the background says nothing about what it is.
+    let again = ok(&node, make(doc! {})).await;
+    assert_eq!(again.get_i64("numIndexesAfter"), Some(2));
+}

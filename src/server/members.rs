@@ -9,6 +9,7 @@ use crate::service::{Service, Times};
 use crate::topology::LastWrite;
 use document::{Result, Timestamp, err};
 use node::Operation;
+use sharding::config::ConfigServer;
 use sharding::remote::Remote;
 use sharding::router::Router;
 use sharding::routing::CatalogCache;
@@ -19,6 +20,7 @@ use wire::client::{Pool, PoolOptions};
 #[derive(Default)]
 pub struct Members {
     router: OnceLock<Arc<Router>>,
+    config: OnceLock<Arc<ConfigServer>>,
 }
 
 impl Members {
@@ -29,12 +31,24 @@ impl Members {
     pub fn router(&self) -> Result<&Arc<Router>> {
         self.router.get().ok_or_else(|| err!(COMMAND_NOT_FOUND, "this node is no router"))
     }
+    /// The config server's catalog and commands.
+    ///
+    /// # Errors
+    /// IllegalOperation (20) on a node that is none.
+    pub fn config(&self, command: &str) -> Result<&Arc<ConfigServer>> {
+        self.config
+            .get()
+            .ok_or_else(|| err!(ILLEGAL_OPERATION, "{command} can only be run on config servers"))
+    }
 }
 
 /// Makes what the node's role asks for.
 pub async fn start(service: &Arc<Service>) -> Result<()> {
     if service.role == Roles::ROUTER {
         start_router(service);
+    }
+    if service.role == Roles::CONFIG {
+        start_config(service);
     }
     Ok(())
 }
@@ -51,6 +65,38 @@ fn start_router(service: &Arc<Service>) {
         std::future::pending::<()>().await;
     });
     let _ = service.members.router.set(router);
+}
+
+fn start_config(service: &Arc<Service>) {
+    let Some(node) = service.node.clone() else { return };
+    let remote = Remote::new(Arc::new(Pool::new(PoolOptions::default())), None);
+    let config = ConfigServer::new(node, remote, service.parameters.clone());
+    let mut states = service.topology.subscribe();
+    let own = config.clone();
+    service.spawn(async move {
+        let _stops = StopBalancer(own.clone());
+        loop {
+            if states.wait_for(|state| state.membership.is_writable()).await.is_err() {
+                return;
+            }
+            // A failed log is reported by every command; the catalog is made by the first that succeeds.
+            drop(own.ensure().await);
+            own.start_balancer();
+            if states.wait_for(|state| !state.membership.is_writable()).await.is_err() {
+                return;
+            }
+            own.balancer.stop();
+        }
+    });
+    let _ = service.members.config.set(config);
+}
+
+/// The balancer ends with the task that started it.
+struct StopBalancer(Arc<ConfigServer>);
+impl Drop for StopBalancer {
+    fn drop(&mut self) {
+        self.0.balancer.stop();
+    }
 }
 
 struct AbortOnDrop(tokio::task::JoinHandle<()>);

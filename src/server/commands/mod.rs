@@ -1,5 +1,6 @@
 //! The commands: one file each (or a family), its rows in `ROWS`, its table named here.
 
+pub mod config_server;
 pub mod connection_status;
 pub mod crud;
 pub mod current_op;
@@ -43,6 +44,7 @@ pub const STARTUP: &[StartupStep] = &[
 
 /// All tables. The order does not matter: a name stands once among a program's rows (a test says so).
 pub const TABLES: &[&[Command]] = &[
+    config_server::ROWS,
     connection_status::ROWS,
     crud::ROWS,
     current_op::ROWS,

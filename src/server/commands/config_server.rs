@@ -1,0 +1,99 @@
+//! The commands of the config server: rows over [`sharding::config::commands`].
+//!
+//! Every data-bearing node knows the names; on one that is no config server they are refused with IllegalOperation (20).
+
+use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use document::Result;
+use sharding::config::commands;
+
+macro_rules! row {
+    ($name:literal) => {
+        Command::future($name, Roles::MONGOD, run)
+            .admin_only()
+            .primary_only()
+            .help("Internal command of the config server.")
+    };
+}
+
+pub const ROWS: &[Command] = &[
+    row!("_configsvrAddShard"),
+    row!("_configsvrAddShardToZone"),
+    row!("_configsvrBalancerCollectionStatus"),
+    row!("_configsvrBalancerStart"),
+    row!("_configsvrBalancerStatus"),
+    row!("_configsvrBalancerStop"),
+    row!("_configsvrCheckClusterMetadataConsistency"),
+    row!("_configsvrCheckMetadataConsistency"),
+    row!("_configsvrClearJumboFlag"),
+    row!("_configsvrCommitChunkMigration"),
+    row!("_configsvrCommitChunkSplit"),
+    row!("_configsvrCommitChunksMerge"),
+    row!("_configsvrCommitCreateCollection"),
+    row!("_configsvrCommitDropCollection"),
+    row!("_configsvrCommitDropDatabase"),
+    row!("_configsvrCommitMergeAllChunksOnShard"),
+    row!("_configsvrCommitMovePrimary"),
+    row!("_configsvrCommitRenameCollection"),
+    row!("_configsvrCommitShardRemoval"),
+    row!("_configsvrConfigureCollectionBalancing"),
+    row!("_configsvrCreateDatabase"),
+    row!("_configsvrEnsureChunkVersionIsGreaterThan"),
+    row!("_configsvrMoveRange"),
+    row!("_configsvrRemoveShard"),
+    row!("_configsvrRemoveShardFromZone"),
+    row!("_configsvrSetAllowMigrations"),
+    row!("_configsvrShardDrainingStatus"),
+    row!("_configsvrStartShardDraining"),
+    row!("_configsvrStopShardDraining"),
+    row!("_configsvrUpdateZoneKeyRange"),
+    Command::future("listShards", Roles::CONFIG, list_shards).admin_only().help("Lists the shards."),
+    Command::future("getShardMap", Roles::CONFIG, shard_map).admin_only().help("Shards and their hosts."),
+];
+
+fn run<'a>(
+    context: &'a Context,
+    request: &'a Request<'a>,
+    reply: &'a mut Reply,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        let config = context.service.members.config(request.command.name)?;
+        reply.fields(&commands::run(config, &context.operation, request.node).await?);
+        Ok(())
+    })
+}
+
+fn list_shards<'a>(
+    context: &'a Context,
+    request: &'a Request<'a>,
+    reply: &'a mut Reply,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        let config = context.service.members.config("listShards")?;
+        reply.fields(&config.list_shards(request.node).await?);
+        Ok(())
+    })
+}
+
+fn shard_map<'a>(
+    context: &'a Context,
+    _: &'a Request<'a>,
+    reply: &'a mut Reply,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        let config = context.service.members.config("getShardMap")?;
+        reply.fields(&config.shard_map().await?);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_config_server_has_a_row() {
+        for name in commands::COMMANDS {
+            assert!(ROWS.iter().any(|row| row.name == *name), "{name}");
+        }
+    }
+}

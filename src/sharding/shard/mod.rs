@@ -6,6 +6,7 @@
 
 pub mod commands;
 pub mod critical_section;
+pub mod ddl;
 pub mod identity;
 pub mod migration;
 pub mod ownership_filter;

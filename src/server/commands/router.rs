@@ -7,7 +7,9 @@ use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
 use document::{DocBuf, Result};
 use sharding::router::Task;
 use sharding::router::body::is_time;
-use sharding::router::{admin, aggregate, count, cursor, ddl, explain, find, find_and_modify, write};
+use sharding::router::{
+    admin, aggregate, bulk_write, count, cursor, ddl, explain, find, find_and_modify, write,
+};
 
 /// A row whose work is `$run`, an `async fn(&Task<'_>) -> Result<DocBuf>`.
 macro_rules! routed {
@@ -34,6 +36,11 @@ pub const ROWS: &[Command] = &[
         .write()
         .stable_api()
         .help("Changes or removes one document and returns it."),
+    routed!("bulkWrite", bulk_write::bulk_write)
+        .write()
+        .admin_only()
+        .stable_api()
+        .help("Inserts, updates and deletes in several collections."),
     routed!("create", ddl::create).write().stable_api().help("Creates a collection or a view."),
     routed!("createIndexes", ddl::create_indexes).write().stable_api().help("Creates indexes."),
     routed!("dropIndexes", ddl::drop_indexes)
@@ -71,9 +78,6 @@ pub const ROWS: &[Command] = &[
         .aliases(&["moveprimary"])
         .admin_only()
         .help("Moves the unsharded collections of a database."),
-    routed!("refineCollectionShardKey", ddl::refine_shard_key)
-        .admin_only()
-        .help("Adds fields to a shard key."),
     routed!("setAllowMigrations", ddl::set_allow_migrations)
         .admin_only()
         .help("Allows or forbids migrations."),
@@ -123,7 +127,7 @@ pub const ROWS: &[Command] = &[
         .aliases(&["flushrouterconfig"])
         .admin_only()
         .help("Forgets what is known of placement."),
-    Command::missing("bulkWrite", Roles::ROUTER),
+    Command::missing("refineCollectionShardKey", Roles::ROUTER),
     Command::missing("moveCollection", Roles::ROUTER),
     Command::missing("unshardCollection", Roles::ROUTER),
     Command::missing("abortReshardCollection", Roles::ROUTER),

@@ -15,7 +15,7 @@ use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
 use super::{admin, cursor, scatter, single};
 use crate::chunk::ShardId;
-use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, doc, err};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
 use futures::future::BoxFuture;
 use node::Request;
 use query::pipeline::{
@@ -94,6 +94,11 @@ async fn aggregate_at(
 ) -> Result<DocBuf> {
     let raw = task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
     let others = names_others(raw);
+    if let Some(stage) = statistics_stage(raw)
+        && !super::cluster::is_config(ns)
+    {
+        return statistics(task, ns, placement, stage, size).await;
+    }
     let shards = target_shards(task, placement, raw)?;
     if let [shard] = shards.as_slice()
         && !others
@@ -109,6 +114,52 @@ async fn aggregate_at(
         bail!(NOT_IMPLEMENTED, "{} over sharded collections is known but not implemented", stage.name);
     }
     divided(task, ns, placement, &shards, &pipeline, &context, size).await
+}
+
+/// The stage at the front that tells of each shard by itself.
+fn statistics_stage(pipeline: Doc<'_>) -> Option<Doc<'_>> {
+    let first = pipeline.iter().next()?.value().as_document()?;
+    matches!(first.iter().next()?.name(), "$collStats" | "$indexStats").then_some(first)
+}
+
+/// `$collStats` and `$indexStats`: every shard's documents, each with its shard's name; the other stages run here.
+async fn statistics(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    stage: Doc<'_>,
+    size: Option<usize>,
+) -> Result<DocBuf> {
+    let context = pipeline_context(task, ns)?;
+    let all = stages(task)?;
+    parse(&all, &context)?;
+    let rest = optimize(parse(&all[1..], &context)?, &context)?;
+    let front = Value::Array(vec![Value::from(stage)]);
+    let replies =
+        scatter::read_all(task, &placement.shards(), |shard| shard_command(task, placement, shard, &front))
+            .await?;
+    let mut documents = Vec::new();
+    for (shard, reply) in replies {
+        let mut merge = Merge::new(ns, vec![(shard.clone(), reply)], Shape::default())?;
+        loop {
+            let batch = merge.next_documents(task, PULL).await?;
+            if batch.is_empty() {
+                break;
+            }
+            documents.extend(batch.iter().map(|d| named(d.doc(), &shard)));
+        }
+    }
+    let mut cursor = PipelineCursor::new(None, &rest, &context)?;
+    cursor.given = Some(documents);
+    first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await
+}
+
+/// A shard's document under the shard's name.
+fn named(d: Doc<'_>, shard: &str) -> DocBuf {
+    DocWriter::build(|w| {
+        w.string("shard", shard);
+        d.iter().filter(|e| e.name_bytes() != b"shard").for_each(|e| w.element(&e));
+    })
 }
 
 pub fn pipeline_context(task: &Task<'_>, ns: &str) -> Result<Context> {
@@ -199,6 +250,8 @@ fn shard_command(task: &Task<'_>, placement: &Placement, shard: &str, front: &Va
 /// A pipeline that runs here over what the shards send.
 pub struct PipelineCursor {
     merge: Option<Merge>,
+    /// The input, where it is no merged stream.
+    given: Option<Vec<DocBuf>>,
     execution: Execution,
     ready: VecDeque<DocBuf>,
     ended: bool,
@@ -207,7 +260,7 @@ pub struct PipelineCursor {
 impl PipelineCursor {
     fn new(merge: Option<Merge>, pipeline: &Pipeline, context: &Context) -> Result<PipelineCursor> {
         let execution = Execution::new(pipeline, Run::new(context))?;
-        Ok(PipelineCursor { merge, execution, ready: VecDeque::new(), ended: false })
+        Ok(PipelineCursor { merge, given: None, execution, ready: VecDeque::new(), ended: false })
     }
     pub fn open_cursors(&self) -> Vec<(ShardId, i64)> {
         self.merge.as_ref().map(Merge::open_cursors).unwrap_or_default()
@@ -235,7 +288,7 @@ impl PipelineCursor {
                 return Ok(true);
             }
             task.op.check_interrupt()?;
-            let mut source = Pulled { merge: self.merge.as_mut(), task };
+            let mut source = Pulled { merge: self.merge.as_mut(), given: &mut self.given, task };
             match self.execution.next(&mut source, &RouterHost(task)).await? {
                 Some(documents) => self.ready.extend(documents),
                 None => {
@@ -251,13 +304,14 @@ impl PipelineCursor {
 
 struct Pulled<'t, 'a> {
     merge: Option<&'t mut Merge>,
+    given: &'t mut Option<Vec<DocBuf>>,
     task: &'t Task<'a>,
 }
 
 impl Source for Pulled<'_, '_> {
     fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
         Box::pin(async move {
-            let Some(merge) = &mut self.merge else { return Ok(None) };
+            let Some(merge) = &mut self.merge else { return Ok(self.given.take()) };
             let documents = merge.next_documents(self.task, PULL).await?;
             Ok((!documents.is_empty()).then_some(documents))
         })
@@ -334,6 +388,7 @@ pub fn all_documents<'a>(
             _ => aggregate(&inner).await?,
         };
         let mut documents = Vec::new();
+        task.hear_from(&inner);
         loop {
             let Some(c) = reply.doc().get_document("cursor") else { return Ok(documents) };
             let batch = c.get("firstBatch").or_else(|| c.get("nextBatch")).and_then(|v| v.as_array());
@@ -386,7 +441,9 @@ async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: 
     command.0.extend(take(task.body(), generic));
     let body = command.to_doc_buf();
     let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
-    aggregate(&inner).await
+    let reply = aggregate(&inner).await;
+    task.hear_from(&inner);
+    reply
 }
 
 async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
@@ -397,7 +454,9 @@ async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     command.insert("pipeline", Value::Array(pipeline));
     let body = command.to_doc_buf();
     let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
-    aggregate(&inner).await
+    let reply = aggregate(&inner).await;
+    task.hear_from(&inner);
+    reply
 }
 
 /// The stages that do what a find's fields say.

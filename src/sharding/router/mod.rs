@@ -17,6 +17,7 @@ pub mod admin;
 pub mod aggregate;
 pub mod background;
 pub mod body;
+pub mod bulk_write;
 pub mod cluster;
 pub mod count;
 pub mod cursor;

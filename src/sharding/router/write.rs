@@ -76,6 +76,21 @@ impl Statement<'_> {
     }
 }
 
+/// Runs statements of another command's making: `task` holds a command of this kind without its list. `ids` are the
+/// statement ids.
+pub async fn execute<'a>(
+    task: &Task<'a>,
+    kind: Kind,
+    statements: Vec<Statement<'a>>,
+    ids: Vec<i32>,
+) -> Result<Outcome> {
+    let ns = task.request.namespace()?;
+    let mut write = Write::of(task, &ns, kind, statements);
+    write.ids = Some(ids);
+    write.finish().await?;
+    Ok(write.outcome)
+}
+
 async fn run(task: &Task<'_>, kind: Kind) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
     let mut write = Write::new(task, &ns, kind)?;
@@ -84,15 +99,7 @@ async fn run(task: &Task<'_>, kind: Kind) -> Result<DocBuf> {
     if let Some(reply) = write.in_one_batch(&placement).await? {
         return Ok(reply);
     }
-    while !write.is_finished() {
-        let placement = task.placement_for_write(&ns).await?;
-        write.give_ids(&placement);
-        if write.ordered {
-            write.next_run(&placement).await?;
-        } else {
-            write.all_batches(&placement).await?;
-        }
-    }
+    write.finish().await?;
     Ok(write.outcome.reply(kind))
 }
 
@@ -109,6 +116,8 @@ pub struct Write<'t, 'a> {
     retry: Retry,
     stopped: bool,
     ids_given: bool,
+    /// Statement ids that are not the client's list of this command.
+    ids: Option<Vec<i32>>,
 }
 
 /// What a batch came to.
@@ -129,18 +138,35 @@ impl<'t, 'a> Write<'t, 'a> {
         if !(1..=BATCH_MAX).contains(&n) {
             bail!(INVALID_LENGTH, "Write batch sizes must be between 1 and {BATCH_MAX}. Got {n} operations.");
         }
-        Ok(Write {
+        Ok(Write::of(task, ns, kind, statements))
+    }
+    fn of(task: &'t Task<'a>, ns: &'t str, kind: Kind, statements: Vec<Statement<'a>>) -> Write<'t, 'a> {
+        Write {
             task,
             ns,
             kind,
+            pending: (0..statements.len()).collect(),
             statements,
             outcome: Outcome::default(),
             ordered: !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false))),
-            pending: (0..n).collect(),
             retry: Retry::default(),
             stopped: false,
             ids_given: false,
-        })
+            ids: None,
+        }
+    }
+    /// Executes what is pending.
+    async fn finish(&mut self) -> Result<()> {
+        while !self.is_finished() {
+            let placement = self.task.placement_for_write(self.ns).await?;
+            self.give_ids(&placement);
+            if self.ordered {
+                self.next_run(&placement).await?;
+            } else {
+                self.all_batches(&placement).await?;
+            }
+        }
+        Ok(())
     }
     fn is_finished(&self) -> bool {
         self.stopped || self.pending.is_empty()
@@ -374,10 +400,9 @@ impl<'t, 'a> Write<'t, 'a> {
     }
     /// The statement id the client gave, or its index.
     pub fn statement_id(&self, i: usize) -> i32 {
-        match self.task.op.session.as_ref().map(|s| s.stmt_ids.as_slice()) {
-            Some([first]) => first.saturating_add(i as i32),
-            Some(ids) if !ids.is_empty() => ids.get(i).copied().unwrap_or(-1),
-            _ => i as i32,
+        match &self.ids {
+            Some(ids) => ids.get(i).copied().unwrap_or(-1),
+            None => statement_id(self.task, i),
         }
     }
 
@@ -469,6 +494,15 @@ impl<'t, 'a> Write<'t, 'a> {
     }
 }
 
+/// The id of the command's `i`-th statement: as the client gave it, or counted from 0.
+pub fn statement_id(task: &Task<'_>, i: usize) -> i32 {
+    match task.op.session.as_ref().map(|s| s.stmt_ids.as_slice()) {
+        Some([first]) => first.saturating_add(i as i32),
+        Some(ids) if !ids.is_empty() => ids.get(i).copied().unwrap_or(-1),
+        _ => i as i32,
+    }
+}
+
 fn aim_of(target: Target, multi: bool) -> Aim {
     match (target.shards.as_slice(), multi) {
         ([one], _) => Aim::One(one.clone()),
@@ -502,12 +536,12 @@ pub fn error_of(e: Doc<'_>) -> Error {
 /// What the command did so far, under the client's indexes.
 #[derive(Default)]
 pub struct Outcome {
-    n: i64,
-    modified: i64,
-    upserted: Vec<(usize, Value)>,
-    errors: Vec<(usize, Document)>,
-    concern_errors: Vec<Document>,
-    retried: Vec<i32>,
+    pub n: i64,
+    pub modified: i64,
+    pub upserted: Vec<(usize, Value)>,
+    pub errors: Vec<(usize, Document)>,
+    pub concern_errors: Vec<Document>,
+    pub retried: Vec<i32>,
     /// A stale error that has not been dealt with.
     stale: Option<Error>,
     /// Some statement was executed since the last time the placement was read anew.

@@ -1,0 +1,240 @@
+//! `bulkWrite`: its operations as statements of `insert`, `update` and `delete`.
+//!
+//! Neighbouring inserts into one collection go together; an update or a delete is a command of its own, since its counts
+//! have to be told apart. Every operation keeps its place in the command as its statement id.
+
+use super::body::{ok_reply, take};
+use super::cursor::{Kind as CursorKind, first_batch};
+use super::task::Task;
+use super::write::{Kind, Outcome, Statement, execute, statement_id};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc};
+use node::Request;
+
+/// One operation, read.
+struct Operation<'a> {
+    kind: Kind,
+    namespace: usize,
+    raw: Doc<'a>,
+}
+
+/// Operation fields with their names in a statement.
+const UPDATE_NAMES: &[(&str, &str)] = &[
+    ("filter", "q"),
+    ("updateMods", "u"),
+    ("multi", "multi"),
+    ("upsert", "upsert"),
+    ("arrayFilters", "arrayFilters"),
+    ("hint", "hint"),
+    ("collation", "collation"),
+    ("constants", "c"),
+    ("sort", "sort"),
+];
+const DELETE_NAMES: &[(&str, &str)] = &[("filter", "q"), ("hint", "hint"), ("collation", "collation")];
+
+#[derive(Default)]
+struct Sums {
+    items: Vec<Document>,
+    errors: i32,
+    inserted: i64,
+    matched: i64,
+    modified: i64,
+    upserted: i64,
+    deleted: i64,
+    retried: Vec<i32>,
+    concern_error: Option<Document>,
+}
+
+pub async fn bulk_write(task: &Task<'_>) -> Result<DocBuf> {
+    let namespaces = namespaces(task)?;
+    let operations = operations(task, namespaces.len())?;
+    let ordered = !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false)));
+    let mut sums = Sums::default();
+    let mut at = 0;
+    while at < operations.len() {
+        task.op.check_interrupt()?;
+        let first = &operations[at];
+        let together = |o: &&Operation<'_>| o.kind == Kind::Insert && o.namespace == first.namespace;
+        let count = match first.kind {
+            Kind::Insert => operations[at..].iter().take_while(together).count(),
+            _ => 1,
+        };
+        let batch = &operations[at..at + count];
+        let outcome = run_batch(task, &namespaces[first.namespace], batch, at, ordered).await?;
+        let failed = !outcome.errors.is_empty();
+        sums.add(first.kind, at, count, ordered, outcome);
+        at += count;
+        if failed && ordered {
+            break;
+        }
+    }
+    sums.reply(task).await
+}
+
+fn namespaces(task: &Task<'_>) -> Result<Vec<String>> {
+    let mut out = Vec::new();
+    for info in task.request.documents("nsInfo") {
+        let ns = info.get_str("ns").unwrap_or("");
+        let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
+        node::request::check_collection_name(db, collection)?;
+        out.push(ns.to_string());
+    }
+    Ok(out)
+}
+
+fn operations<'a>(task: &Task<'a>, namespaces: usize) -> Result<Vec<Operation<'a>>> {
+    let mut out = Vec::new();
+    for raw in task.request.documents("ops") {
+        let Some(first) = raw.iter().next() else {
+            bail!(FAILED_TO_PARSE, "BulkWriteOperation must have at least one field")
+        };
+        let kind = match first.name() {
+            "insert" => Kind::Insert,
+            "update" => Kind::Update,
+            "delete" => Kind::Delete,
+            other => bail!(FAILED_TO_PARSE, "Unrecognized BulkWriteOperation kind: {other}"),
+        };
+        let index = first.value().as_i64().and_then(|n| usize::try_from(n).ok());
+        let Some(namespace) = index.filter(|n| *n < namespaces) else {
+            bail!(BAD_VALUE, "BulkWrite ops entry {raw:?} has an invalid nsInfo index.");
+        };
+        out.push(Operation { kind, namespace, raw });
+    }
+    if !(1..=100_000).contains(&out.len()) {
+        bail!(
+            INVALID_LENGTH,
+            "Write batch sizes must be between 1 and 100000. Got {} operations.",
+            out.len()
+        );
+    }
+    Ok(out)
+}
+
+/// Runs operations of one kind on one collection.
+async fn run_batch(
+    task: &Task<'_>,
+    ns: &str,
+    batch: &[Operation<'_>],
+    at: usize,
+    ordered: bool,
+) -> Result<Outcome> {
+    let kind = batch[0].kind;
+    let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
+    let mut command = Document::new();
+    command.push(
+        match kind {
+            Kind::Insert => "insert",
+            Kind::Update => "update",
+            Kind::Delete => "delete",
+        },
+        collection,
+    );
+    command.push("ordered", ordered);
+    let mut taken = vec!["lsid", "txnNumber", "writeConcern", "maxTimeMS", "comment"];
+    if kind != Kind::Insert {
+        taken.push("let");
+    }
+    if kind != Kind::Delete {
+        taken.push("bypassDocumentValidation");
+    }
+    command.0.extend(take(task.body(), &taken));
+    let body = command.to_doc_buf();
+    let inner = Task::new(task.router, task.op, Request { db, body: body.doc(), sequences: &[] });
+    let statements = batch.iter().map(statement).collect::<Result<Vec<_>>>()?;
+    let ids = (at..at + batch.len()).map(|i| statement_id(task, i)).collect();
+    let outcome = execute(&inner, kind, statements, ids).await?;
+    task.hear_from(&inner);
+    Ok(outcome)
+}
+
+fn statement<'a>(o: &Operation<'_>) -> Result<Statement<'a>> {
+    if o.kind == Kind::Insert {
+        let Some(document) = o.raw.get_document("document") else {
+            bail!(IDL_FAILED_TO_PARSE, "BSON field 'bulkWrite.ops.document' is missing but a required field")
+        };
+        return Ok(Statement::Owned(document.to_owned()));
+    }
+    let names = if o.kind == Kind::Update { UPDATE_NAMES } else { DELETE_NAMES };
+    Ok(Statement::Owned(DocWriter::build(|w| {
+        for e in o.raw.iter().skip(1).filter(|e| e.tag() != 0x0A) {
+            if let Some((_, name)) = names.iter().find(|(n, _)| *n == e.name()) {
+                w.element_as(name, &e);
+            }
+        }
+        if o.kind == Kind::Delete {
+            w.i32("limit", if o.raw.get("multi").is_some_and(|v| v.truthy()) { 0 } else { 1 });
+        }
+    })))
+}
+
+impl Sums {
+    fn add(&mut self, kind: Kind, at: usize, count: usize, ordered: bool, outcome: Outcome) {
+        self.retried.extend(outcome.retried);
+        if self.concern_error.is_none() {
+            self.concern_error = outcome.concern_errors.into_iter().next();
+        }
+        let upserts = outcome.upserted.len() as i64;
+        match kind {
+            Kind::Insert => self.inserted += outcome.n,
+            Kind::Delete => self.deleted += outcome.n,
+            Kind::Update => {
+                self.matched += outcome.n - upserts;
+                self.modified += outcome.modified;
+                self.upserted += upserts;
+            }
+        }
+        for i in 0..count {
+            if let Some((_, error)) = outcome.errors.iter().find(|(e, _)| *e == i) {
+                self.errors += 1;
+                let mut item = doc! { "ok": 0.0, "idx": (at + i) as i32 };
+                item.0.extend(
+                    error.iter().filter(|(n, _)| *n != "index").map(|(n, v)| (n.to_string(), v.clone())),
+                );
+                item.push("n", 0);
+                self.items.push(item);
+                if ordered {
+                    return;
+                }
+                continue;
+            }
+            let n = if kind == Kind::Insert { 1 } else { outcome.n };
+            let mut item = doc! { "ok": 1.0, "idx": (at + i) as i32, "n": n as i32 };
+            if kind == Kind::Update {
+                item.push("nModified", outcome.modified as i32);
+            }
+            if let Some((_, id)) = outcome.upserted.first() {
+                item.push("upserted", doc! { "_id": id.clone() });
+            }
+            self.items.push(item);
+        }
+    }
+
+    async fn reply(self, task: &Task<'_>) -> Result<DocBuf> {
+        let errors_only = task.get("errorsOnly").is_some_and(|v| v.truthy());
+        let shown =
+            self.items.into_iter().filter(|i| !errors_only || !i.get("ok").is_some_and(Value::truthy));
+        let documents = shown.map(|d| d.to_doc_buf()).collect();
+        let size = task.get("cursor").and_then(|v| v.as_document()).and_then(|d| d.get_i64("batchSize"));
+        let size = size.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let batch =
+            first_batch(task, "admin.$cmd.bulkWrite", CursorKind::Documents(documents), Some(size)).await?;
+        let mut reply: Document = batch.to_document();
+        reply.remove("ok");
+        reply.push("nErrors", self.errors);
+        for (name, n) in [
+            ("nInserted", self.inserted),
+            ("nMatched", self.matched),
+            ("nModified", self.modified),
+            ("nUpserted", self.upserted),
+            ("nDeleted", self.deleted),
+        ] {
+            reply.push(name, n as i32);
+        }
+        if let Some(e) = self.concern_error {
+            reply.push("writeConcernError", e);
+        }
+        if !self.retried.is_empty() {
+            reply.push("retriedStmtIds", Value::Array(self.retried.into_iter().map(Value::Int32).collect()));
+        }
+        Ok(ok_reply(reply))
+    }
+}

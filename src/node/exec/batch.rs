@@ -1,6 +1,6 @@
 //! The documents of one reply, written as the bytes of a BSON array while they are found.
 
-use document::{Doc, DocBuf, DocWriter, Result};
+use document::{Doc, DocBuf, DocWriter, Result, Timestamp};
 
 /// Bytes of documents in a batch beyond which no further document is added.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -82,9 +82,23 @@ impl Batch {
     }
     /// Writes `{<name>: [..], id, ns}` as the reply's `cursor`. `name` is `firstBatch` or `nextBatch`.
     pub fn write_cursor(self, w: &mut DocWriter<'_>, name: &str, id: i64, ns: &str) {
+        self.write_cursor_at(w, name, id, ns, None);
+    }
+    /// The same, with the cluster time at which it reads.
+    pub fn write_cursor_at(
+        self,
+        w: &mut DocWriter<'_>,
+        name: &str,
+        id: i64,
+        ns: &str,
+        at: Option<Timestamp>,
+    ) {
         let bytes = self.finish();
         w.document_with("cursor", |w| {
             w.array(name, Doc::from_validated(&bytes));
+            if let Some(at) = at {
+                w.timestamp("atClusterTime", at);
+            }
             w.i64("id", id);
             w.string("ns", ns);
         });

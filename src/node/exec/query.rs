@@ -2,11 +2,11 @@
 
 use super::batch::Output;
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
-use crate::{Node, Operation};
 use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
 use crate::view::View;
-use document::{Doc, DocWriter, Document, Result, path};
+use crate::{Node, Operation};
+use document::{Doc, DocWriter, Document, Result, bail, path};
 use query::matcher::Matcher;
 use query::planner::{Hint, Plan, Request, by_id, plan};
 use query::projection::Projection;
@@ -27,6 +27,8 @@ pub struct Wanted<'a> {
     pub hint: Option<&'a Hint>,
     pub min: Option<&'a Document>,
     pub max: Option<&'a Document>,
+    /// The client forbade the use of disk, and with it sorts above the memory limit.
+    pub bounded_sort: bool,
     pub shape: Shape,
 }
 
@@ -65,6 +67,9 @@ pub struct Query {
     /// Its snapshot was given back while it was idle.
     released: bool,
     pub uuid: [u8; 16],
+    /// Timestamp of the last entry of the log when the query was opened: it sees what was written up to then, and nothing
+    /// of its collection that was written later.
+    pub opened_ts: u64,
     /// Already counted in the node's totals.
     noted: Counters,
 }
@@ -79,7 +84,10 @@ impl Wanted<'_> {
     pub fn plan(&self, collection: &Collection) -> Result<Plan> {
         let free = self.hint.is_none() && self.min.is_none() && self.max.is_none();
         let has_id_index = collection.indexes().first().is_some_and(|i| i.spec().is_id());
-        if free && has_id_index && let Some(plan) = by_id(&self.filter) {
+        if free
+            && has_id_index
+            && let Some(plan) = by_id(&self.filter)
+        {
             return Ok(plan);
         }
         let indexes = super::index_infos(collection);
@@ -115,10 +123,12 @@ impl Query {
             let Some(collection) = &state.collection else { return Ok(Opened::Absent) };
             let plan = wanted.plan(collection)?;
             note_use(node, &slot.ns, &plan);
+            check_time(node, op)?;
             let mut query = Query::begin(collection, plan, wanted, ownership(state, op));
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             query.advance(collection, &mut budget, out)?;
             query.note(node);
+            query.opened_ts = node.log.last_optime().ts;
             if !query.ended {
                 query.snapshot = Some(collection.snapshot());
             }
@@ -141,7 +151,7 @@ impl Query {
             _ => None,
         };
         Query {
-            walk: Walk::new(plan, wanted.sort, kept),
+            walk: Walk::with_sort(plan, wanted.sort, kept, wanted.bounded_sort),
             shape: wanted.shape,
             key,
             skipped: 0,
@@ -152,6 +162,7 @@ impl Query {
             ended: false,
             released: false,
             uuid: collection.uuid(),
+            opened_ts: 0,
             noted: Counters::default(),
         }
     }
@@ -255,6 +266,22 @@ impl Query {
             }
         }
         Ok(())
+    }
+}
+
+/// A read at a cluster time is answered while nothing was written after that time.
+///
+/// # Errors
+/// SnapshotUnavailable (246).
+pub fn check_time(node: &Node, op: &Operation) -> Result<()> {
+    match op.read_concern.at_cluster_time {
+        Some(at) if node.log.last_optime().ts > at.as_u64() => bail!(
+            SNAPSHOT_UNAVAILABLE,
+            "Read timestamp Timestamp({}, {}) is older than the oldest available timestamp.",
+            at.secs,
+            at.inc
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -12,6 +12,9 @@ type Entry = (Vec<u8>, u64, RecordId);
 pub struct RecordSorter {
     spec: SortSpec,
     limit: Option<usize>,
+    /// Set where the client forbade the use of disk: then what is sorted is counted as if documents were held, and
+    /// bounded as the real server bounds it. Otherwise keys are held, however many.
+    bounded: bool,
     arrivals: u64,
     bytes: usize,
     /// With a limit the root is the worst entry kept.
@@ -21,17 +24,17 @@ pub struct RecordSorter {
 
 impl RecordSorter {
     /// `limit`: how many of the first records are wanted.
-    pub fn new(spec: SortSpec, limit: Option<usize>) -> RecordSorter {
+    pub fn new(spec: SortSpec, limit: Option<usize>, bounded: bool) -> RecordSorter {
         let limit = limit.filter(|n| *n > 0);
-        RecordSorter { spec, limit, arrivals: 0, bytes: 0, heap: BinaryHeap::new(), all: Vec::new() }
+        RecordSorter { spec, limit, bounded, arrivals: 0, bytes: 0, heap: BinaryHeap::new(), all: Vec::new() }
     }
     /// # Errors
-    /// BadValue for arrays in two components; 292 when the keys kept exceed the memory limit.
+    /// BadValue for arrays in two components; 292 when a bounded sort exceeds the memory limit.
     pub fn push(&mut self, record: RecordId, doc: Doc<'_>) -> Result<()> {
         let key = self.spec.key(doc)?;
+        let size = key.len() + doc.bytes().len();
         let arrival = self.arrivals;
         self.arrivals += 1;
-        let size = key.len() + std::mem::size_of::<Entry>();
         match self.limit {
             None => self.all.push((key, arrival, record)),
             Some(n) => {
@@ -40,15 +43,15 @@ impl RecordSorter {
                         Some(worst) if key >= worst.0 => return Ok(()),
                         _ => {}
                     }
-                    if let Some(out) = self.heap.pop() {
-                        self.bytes -= out.0.len() + std::mem::size_of::<Entry>();
-                    }
+                    // What goes was about as large as what comes.
+                    self.heap.pop();
+                    self.bytes = self.bytes.saturating_sub(size);
                 }
                 self.heap.push((key, arrival, record));
             }
         }
         self.bytes += size;
-        if self.bytes > MEMORY_LIMIT_BYTES {
+        if self.bounded && self.bytes > MEMORY_LIMIT_BYTES {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
                 "Executor error during find command :: caused by :: Sort exceeded memory limit of {MEMORY_LIMIT_BYTES} bytes, but did not opt in to external sorting."
@@ -64,8 +67,5 @@ impl RecordSorter {
         };
         entries.sort_unstable();
         entries.into_iter().map(|(_, _, record)| record).collect()
-    }
-    pub fn bytes(&self) -> usize {
-        self.bytes
     }
 }

@@ -147,6 +147,10 @@ type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
 impl Walk {
     /// Starts a plan. `sort` is the request's; `limit` (skip included) bounds what a blocking sort keeps.
     pub fn new(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>) -> Walk {
+        Walk::with_sort(plan, sort, limit, false)
+    }
+    /// The same; `bounded`: a blocking sort may not hold more than the memory limit.
+    pub fn with_sort(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>, bounded: bool) -> Walk {
         match plan {
             Plan::Eof => Walk::Eof,
             Plan::CollScan { direction, filter } => {
@@ -169,7 +173,7 @@ impl Walk {
             })),
             Plan::Sort { input, .. } => Walk::Sort(Box::new(Sort {
                 input: Walk::new(*input, None, None),
-                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit)),
+                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit, bounded)),
                 sorted: Vec::new(),
                 next: 0,
             })),

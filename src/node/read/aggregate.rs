@@ -9,9 +9,9 @@ use super::find::FIRST_BATCH;
 use super::host::{LocalHost, Writing};
 use super::rows::Rows;
 use crate::cursor::Cursor;
-use crate::operation::ReadLevel;
 use crate::exec::batch::Documents;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
+use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, err};
 use query::matcher::Matcher;
@@ -158,6 +158,13 @@ impl PipelineRows {
     }
     pub fn uuid(&self) -> Option<[u8; 16]> {
         self.uuid
+    }
+    /// See [`Query::opened_ts`].
+    pub fn opened_ts(&self) -> Option<u64> {
+        match &self.source.rows {
+            Rows::Query(q) => Some(q.opened_ts),
+            _ => None,
+        }
     }
     pub fn release(&mut self) {
         self.source.rows.release();
@@ -382,6 +389,7 @@ pub async fn aggregate(
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
     rows.fill(node, op, &mut batch).await?;
     node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
+    let at = rows.read_time(node, op);
     let id = match rows.ended() {
         true => 0,
         false => node.cursors.open(
@@ -399,7 +407,7 @@ pub async fn aggregate(
             node.now_ms(),
         )?,
     };
-    batch.write_cursor(w, "firstBatch", id, &ns);
+    batch.write_cursor_at(w, "firstBatch", id, &ns, at);
     Ok(())
 }
 

@@ -8,8 +8,11 @@ use super::fields::{Fields, check_collation};
 use crate::exec::query::ownership;
 use crate::exec::{Opened, Output, Query, Wanted};
 use crate::namespace::SlotState;
+use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
-use document::{Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, key_string, path};
+use document::{
+    Doc, DocBuf, DocWriter, Result, Timestamp, Value, ValueRef, bail, doc, err, key_string, path,
+};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use std::collections::HashSet;
@@ -157,7 +160,12 @@ pub async fn distinct(
             }
         }
     }
-    write(values, w)
+    write(values, w)?;
+    if op.read_concern.level == ReadLevel::Snapshot {
+        let at = op.read_concern.at_cluster_time;
+        w.timestamp("atClusterTime", at.unwrap_or_else(|| Timestamp::from_u64(node.log.last_optime().ts)));
+    }
+    Ok(())
 }
 
 fn write(values: Values<'_>, w: &mut DocWriter<'_>) -> Result<()> {

@@ -246,6 +246,7 @@ impl Subject {
             hint: self.hint.as_ref(),
             min: self.min.as_ref(),
             max: self.max.as_ref(),
+            bounded_sort: false,
             shape: Shape {
                 skip: self.skip,
                 limit: self.limit,

@@ -42,6 +42,8 @@ pub struct FindCommand<'a> {
     pub show_record_id: bool,
     pub no_timeout: bool,
     pub tailable: bool,
+    /// `allowDiskUse: false`.
+    pub no_disk: bool,
     /// Something beside filter, projection, limit and batch size was given.
     pub(crate) rare: bool,
 }
@@ -202,6 +204,7 @@ impl Parsed {
             hint: self.hint.as_ref(),
             min: self.min.as_ref(),
             max: self.max.as_ref(),
+            bounded_sort: command.no_disk,
             shape: Shape {
                 skip: command.skip,
                 limit: Some(command.limit).filter(|n| *n > 0),
@@ -224,7 +227,8 @@ pub async fn find(
     let command = FindCommand::parse(request.body)?;
     node.await_read_concern(op).await?;
     let slot = node.namespaces.slot(&ns);
-    if let Some(id) = command.point()
+    if op.read_concern.level != ReadLevel::Snapshot
+        && let Some(id) = command.point()
         && by_id(node, op, &slot, &command, id, &ns, w).await?
     {
         return Ok(());
@@ -255,13 +259,14 @@ pub async fn find(
         },
     };
     node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
+    let at = rows.read_time(node, op);
     let id = match rows.ended() || command.single_batch {
         true => 0,
         false => {
             node.cursors.open(cursor(node, op, &ns, rows, &command, request.body, &batch), node.now_ms())?
         }
     };
-    batch.write_cursor(w, "firstBatch", id, &ns);
+    batch.write_cursor_at(w, "firstBatch", id, &ns, at);
     Ok(())
 }
 
@@ -323,6 +328,7 @@ async fn by_id(
             _ => None,
         };
         node.index_use.totals.note_point(found.is_some());
+        node.index_use.note(ns, "_id_");
         w.document_with("cursor", |w| {
             w.array_with("firstBatch", |w| {
                 if let Some(d) = projected.as_deref().map(Doc::from_validated).or(found) {

@@ -22,10 +22,9 @@ pub async fn get_more(
 ) -> Result<()> {
     let id = match request.argument() {
         Some(ValueRef::Int64(id)) => id,
-        Some(ValueRef::Null) => bail!(
-            IDL_FAILED_TO_PARSE,
-            "BSON field 'getMore.getMore' is missing but a required field"
-        ),
+        Some(ValueRef::Null) => {
+            bail!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.getMore' is missing but a required field")
+        }
         Some(v) => bail!(
             TYPE_MISMATCH,
             "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",

@@ -2,9 +2,10 @@
 
 use super::aggregate::PipelineRows;
 use crate::exec::{Output, Query};
+use crate::operation::ReadLevel;
 use crate::oplog_view::OplogRows;
 use crate::{Node, Operation};
-use document::{DocBuf, Error, Result, err};
+use document::{DocBuf, Error, Result, Timestamp, err};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use storage::Collection;
@@ -49,6 +50,19 @@ impl Rows {
                 Ok(())
             }
         }
+    }
+    /// The cluster time at which it reads, for a snapshot read.
+    pub fn read_time(&self, node: &Node, op: &Operation) -> Option<Timestamp> {
+        if op.read_concern.level != ReadLevel::Snapshot {
+            return None;
+        }
+        let own = match self {
+            Rows::Query(q) => Some(q.opened_ts),
+            Rows::Pipeline(p) => p.opened_ts(),
+            Rows::Oplog(_) | Rows::Documents(_) => None,
+        };
+        let now = || node.log.last_optime().ts;
+        op.read_concern.at_cluster_time.or_else(|| Some(Timestamp::from_u64(own.unwrap_or_else(now))))
     }
     /// Gives back what an idle cursor need not hold.
     pub fn release(&mut self) {

@@ -20,7 +20,7 @@ fn is_decimal(v: &Value) -> bool {
 }
 
 pub fn add(args: &mut [Arg]) -> Eval {
-    let mut sum = Sum::default();
+    let mut sum = Sum::with_short_doubles();
     let mut date = None;
     for a in args.iter() {
         match a {
@@ -153,9 +153,28 @@ pub(super) fn unary(name: &str, a: &mut Arg, f: impl FnOnce(Value) -> Result<Val
 /// Applies a function in the number's own kind: of decimals to a decimal, of doubles to the rest.
 pub(super) fn by_kind(v: &Value, f: fn(f64) -> f64, g: fn(Decimal128) -> Decimal128) -> Result<Value> {
     Ok(match v {
-        Value::Decimal128(d) => Value::Decimal128(g(*d)),
+        Value::Decimal128(d) => Value::Decimal128(quiet(g(*d))),
         v => Value::Double(f(number::as_f64(v).unwrap_or(f64::NAN))),
     })
+}
+
+/// NaN has one form, whatever sign the library gave it.
+fn quiet(d: Decimal128) -> Decimal128 {
+    if d.is_nan() { Decimal128::NAN } else { d }
+}
+
+/// The decimal with as many digits as fit, as the reference shows powers.
+fn padded(d: Decimal128) -> Decimal128 {
+    let text = number::decimal_to_string(d);
+    match split_decimal(&text) {
+        None => quiet(d),
+        Some(_) if d.is_zero() => number::decimal_from_str("0E-6176").unwrap_or(d),
+        Some((_, digits, exponent)) => {
+            let missing = 34 - digits.trim_start_matches('0').len() as i64;
+            let unit = number::decimal_from_str(&format!("1E{}", exponent - missing));
+            unit.map(|u| d.quantize(u)).filter(|q| !q.is_nan()).unwrap_or(d)
+        }
+    }
 }
 
 /// Whether the number is below (or, with `or_equal`, at) zero; exact for decimals too small for a double.
@@ -246,7 +265,7 @@ pub fn log(args: &mut [Arg]) -> Eval {
     if (is_decimal(a) || is_decimal(b))
         && let (Some(a), Some(b)) = (number::to_decimal(a), number::to_decimal(b))
     {
-        return done(Value::Decimal128(a.ln().over(b.ln())));
+        return done(Value::Decimal128(quiet(a.ln().over(b.ln()))));
     }
     done(Value::Double(x.ln() / base.ln()))
 }
@@ -268,7 +287,7 @@ pub fn pow(args: &mut [Arg]) -> Eval {
     }
     if is_decimal(a) || is_decimal(b) {
         let (Some(a), Some(b)) = (number::to_decimal(a), number::to_decimal(b)) else { return null() };
-        return done(Value::Decimal128(a.power(b)));
+        return done(Value::Decimal128(padded(a.power(b))));
     }
     if let (Some(base), Some(exponent)) = (integer(a), integer(b)) {
         let narrow = matches!((a, b), (Value::Int32(_), Value::Int32(_)));
@@ -306,7 +325,7 @@ pub(super) enum Rounding {
 }
 
 /// Rounds a decimal at `place` digits after the point (negative: before it). With fewer digits zeros are added; where
-/// they do not fit in 34 digits the result is NaN. `strict` also makes NaN of the infinities.
+/// they do not fit in 34 digits the number stays as it is, or is NaN when `strict`, as the infinities then are too.
 pub(super) fn round_decimal(v: &Value, place: i64, mode: Rounding, strict: bool) -> Value {
     let Value::Decimal128(d) = v else { return v.clone() };
     let text = number::decimal_to_string(*d);
@@ -319,7 +338,8 @@ pub(super) fn round_decimal(v: &Value, place: i64, mode: Rounding, strict: bool)
         let unit = number::decimal_from_str(&format!("1E{}", -place));
         return match unit {
             Some(unit) if digits <= 34 || d.is_zero() => Value::Decimal128(d.quantize(unit)),
-            _ => Value::Decimal128(Decimal128::NAN),
+            _ if strict => Value::Decimal128(Decimal128::NAN),
+            _ => v.clone(),
         };
     }
     let rounded = round_digits(digits, drop as usize, negative, mode);
@@ -453,7 +473,7 @@ pub fn sigmoid(args: &mut [Arg]) -> Eval {
     }
     let one = number::to_decimal(&Value::Int32(1)).unwrap_or(Decimal128::ZERO);
     match args[0].take() {
-        Some(Value::Decimal128(d)) => done(Value::Decimal128(one.over(one.plus(d.negate().exp())))),
+        Some(Value::Decimal128(d)) => done(Value::Decimal128(quiet(one.over(one.plus(d.negate().exp()))))),
         Some(v) if v.is_number() => {
             let x = number::as_f64(&v).unwrap_or(f64::NAN);
             done(Value::Double(1.0 / (1.0 + (-x).exp())))

@@ -78,9 +78,14 @@ pub struct Sum {
     decimals: Option<Value>,
     pub width: Width,
     pub count: u64,
+    short_doubles: bool,
 }
 
 impl Sum {
+    /// Doubles that meet a decimal are taken to 15 digits, as `$add` does, not to 34.
+    pub fn with_short_doubles() -> Sum {
+        Sum { short_doubles: true, ..Sum::default() }
+    }
     /// Adds `v` when it is a number; says whether it was.
     pub fn add(&mut self, v: &Value) -> bool {
         match v {
@@ -135,7 +140,7 @@ impl Sum {
     }
     fn decimal(&self) -> Value {
         let rest = match self.non_decimal() {
-            Value::Double(d) => exact_decimal(d),
+            Value::Double(d) if !self.short_doubles => exact_decimal(d),
             v => number::to_decimal(&v),
         };
         let rest = rest.map(Value::Decimal128);

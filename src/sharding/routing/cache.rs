@@ -211,7 +211,7 @@ impl CatalogCache {
             let Some(ns) = info.get_str("ns") else { return true };
             let version = |name: &str| info.get_document(name).and_then(ShardVersion::from_document);
             let shard = info.get_str("shardId").unwrap_or("");
-            if !self.knows_better(ns, shard, version("vReceived"), version("vWanted")) {
+            if !self.knows_better(ns, shard, version("vReceived")) {
                 self.invalidate(ns);
             }
             return true;
@@ -221,11 +221,8 @@ impl CatalogCache {
             let Some(db) = info.get_str("db") else { return true };
             let version = |name: &str| info.get_document(name).and_then(DatabaseVersion::from_document);
             let known = self.databases.read().get(db).and_then(|e| e.good()).flatten();
-            let better = match (known, version("vReceived"), version("vWanted")) {
-                (Some(known), Some(received), None) => known.version.order(&received).is_gt(),
-                (Some(known), _, Some(wanted)) => !known.version.order(&wanted).is_lt(),
-                _ => false,
-            };
+            // What was sent is no longer what would be sent.
+            let better = known.is_some_and(|known| version("vReceived").is_some_and(|v| v != known.version));
             if !better {
                 self.invalidate_database(db);
             }
@@ -233,24 +230,15 @@ impl CatalogCache {
         }
         false
     }
-    fn knows_better(
-        &self,
-        ns: &str,
-        shard: &str,
-        received: Option<ShardVersion>,
-        wanted: Option<ShardVersion>,
-    ) -> bool {
+    /// Whether what was sent is no longer what would be sent. Versions of one shard are not compared by size: that of a
+    /// shard which gives its last chunk away falls to 0|0.
+    fn knows_better(&self, ns: &str, shard: &str, received: Option<ShardVersion>) -> bool {
         let Some(known) = self.cached_collection(ns) else { return false };
         let version = match &known {
             Routing::Sharded(table) => table.shard_version(shard),
             Routing::Unsharded => ShardVersion::UNTRACKED,
         };
-        match (received, wanted) {
-            // What was sent is no longer what would be sent.
-            (Some(received), None) => version != received && received.partial_order(&version).is_none_or(|o| o.is_lt()),
-            (_, Some(wanted)) => version == wanted || wanted.partial_order(&version).is_some_and(|o| o.is_lt()),
-            (None, None) => false,
-        }
+        received.is_some_and(|received| received != version)
     }
 
     async fn read_collection(&self, ns: &str, mut known: Option<Routing>) -> Result<Routing> {

@@ -102,18 +102,16 @@ impl ShardRole {
     }
 
     async fn assume(&self, identity: Identity) -> Result<()> {
-        {
-            let mut own = self.identity.write();
-            if own.as_ref().is_some_and(|own| own.name == identity.name && own.cluster_id == identity.cluster_id) {
-                // The config server's members may have changed.
-                self.remote.registry.set_config(&identity.config);
-                *own = Some(Arc::new(identity));
-                return Ok(());
-            }
-            if own.is_some() {
+        // The document's observer calls this too; whoever comes second returns when the first is done.
+        let _one = self.assuming.lock().await;
+        if let Some(own) = self.identity() {
+            if own.name != identity.name || own.cluster_id != identity.cluster_id {
                 bail!(ILLEGAL_OPERATION, "the identity of a shard cannot change");
             }
-            *own = Some(Arc::new(identity.clone()));
+            // The config server's members may have changed.
+            self.remote.registry.set_config(&identity.config);
+            *self.identity.write() = Some(Arc::new(identity));
+            return Ok(());
         }
         self.remote.registry.set_config(&identity.config);
         let name = identity.name.clone();
@@ -128,6 +126,7 @@ impl ShardRole {
         for ns in [migration::COORDINATORS, migration::RECIPIENTS, range_deleter::TASKS] {
             self.local.ensure_collection(ns, &[]).await?;
         }
+        *self.identity.write() = Some(Arc::new(identity));
         let Some(role) = self.strong() else { return Ok(()) };
         migration::recovery::recover(&role).await?;
         range_deleter::start(&role);

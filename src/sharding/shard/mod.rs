@@ -43,6 +43,7 @@ pub struct ShardRole {
     pub migrations: migration::Migrations,
     pub deleter: range_deleter::RangeDeleter,
     identity: RwLock<Option<Arc<Identity>>>,
+    assuming: tokio::sync::Mutex<()>,
     /// One refresh of a namespace or database at a time.
     flights: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Every filter given out that may still be alive.
@@ -68,6 +69,7 @@ impl ShardRole {
             migrations: migration::Migrations::default(),
             deleter: range_deleter::RangeDeleter::default(),
             identity: RwLock::new(None),
+            assuming: tokio::sync::Mutex::new(()),
             flights: Mutex::default(),
             filters: Mutex::default(),
             tasks: Mutex::default(),

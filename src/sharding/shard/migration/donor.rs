@@ -71,6 +71,20 @@ impl Donation {
     }
 }
 
+/// Tells those who wait when the shard stops in the middle.
+struct Ending(Arc<Donation>);
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.outcome.send_if_modified(|outcome| {
+            let unfinished = outcome.is_none();
+            if unfinished {
+                *outcome = Some(Err(err!(INTERRUPTED_AT_SHUTDOWN, "the migration was interrupted by a shutdown")));
+            }
+            unfinished
+        });
+    }
+}
+
 /// What a request comes to, once the placement is known.
 pub struct Plan {
     pub table: Arc<RoutingTable>,
@@ -96,10 +110,12 @@ pub async fn move_range(role: &Arc<ShardRole>, op: &Operation, request: MoveRang
     if first {
         let (role, donation) = (role.clone(), donation.clone());
         role.clone().spawn(async move {
+            let ending = Ending(donation.clone());
             let result = run(&role, &donation).await;
             *donation.handout.lock() = None;
             role.migrations.donation_ended();
             donation.outcome.send_replace(Some(result));
+            drop(ending);
         });
     }
     op.interruptible(donation.ended()).await??;

@@ -22,6 +22,7 @@ use std::time::Duration;
 use storage::CollectionView;
 use storage::files::{CrashMode, SimulatedDisk};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
+use tokio::sync::watch;
 
 pub const NS: &str = "d.c";
 const UUID: [u8; 16] = [7; 16];
@@ -37,7 +38,7 @@ pub enum CommitFault {
 }
 
 pub struct Network {
-    nodes: Mutex<BTreeMap<String, Arc<ShardRole>>>,
+    nodes: Mutex<BTreeMap<String, (Arc<ShardRole>, watch::Sender<bool>)>>,
     config: LocalClient,
     pub fault: Mutex<CommitFault>,
     late: Mutex<Option<Document>>,
@@ -49,9 +50,12 @@ impl Transport for Network {
             if host == "config:1" {
                 return self.config_command(db, &command.to_document()).await.map(|d| d.to_doc_buf());
             }
-            let role = self.nodes.lock().get(host).cloned();
-            let role = role.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is down"))?;
-            serve(&role, db, &command).await
+            let node = self.nodes.lock().get(host).map(|(role, down)| (role.clone(), down.subscribe()));
+            let (role, mut down) = node.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is down"))?;
+            tokio::select! {
+                _ = down.wait_for(|down| *down) => Err(err!(HOST_UNREACHABLE, "{host} went down")),
+                answer = serve(&role, db, &command) => answer,
+            }
         })
     }
 }
@@ -255,7 +259,7 @@ impl Cluster {
         Arc::new(cluster)
     }
     pub fn shard(&self, name: &str) -> Arc<ShardRole> {
-        self.network.nodes.lock().get(&format!("{name}:1")).cloned().unwrap()
+        self.network.nodes.lock()[&format!("{name}:1")].0.clone()
     }
     async fn start(&self, shard: &str) {
         let host = format!("{shard}:1");
@@ -266,12 +270,13 @@ impl Cluster {
         parameters.set_at_runtime("receiveChunkWaitForRangeDeleterTimeoutMS", &Value::Int32(2000)).unwrap();
         let role = ShardRole::new(node, remote.clone(), CatalogCache::new(remote), parameters);
         role.start().await.unwrap();
-        self.network.nodes.lock().insert(host, role);
+        self.network.nodes.lock().insert(host, (role, watch::Sender::new(false)));
     }
     /// Power fails on a shard, and it starts again.
     pub async fn crash(&self, shard: &str) {
-        let role = self.network.nodes.lock().remove(&format!("{shard}:1")).unwrap();
+        let (role, down) = self.network.nodes.lock().remove(&format!("{shard}:1")).unwrap();
         role.stop();
+        down.send_replace(true);
         self.disks[shard].crash(CrashMode::DropUnsynced);
         let weak = Arc::downgrade(&role.node);
         drop(role);

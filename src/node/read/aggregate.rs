@@ -237,6 +237,9 @@ async fn resolve(
     for _ in 0..VIEW_DEPTH_MAX {
         let view = node.namespaces.slot(&ns).read(op, |s| Ok(s.view.clone())).await?;
         let Some(view) = view else { return Ok((ns, pipeline)) };
+        if op.received.database.is_some() || op.received.shard.is_some() {
+            return Err(resolved_for_router(node, &ns));
+        }
         let db = ns.split('.').next().unwrap_or("");
         let own = pipeline.first().and_then(Value::as_document).and_then(|d| d.first()).map(|(name, _)| name);
         if matches!(own, Some("$collStats" | "$indexStats")) {
@@ -249,6 +252,19 @@ async fn resolve(
         VIEW_DEPTH_LIMIT_EXCEEDED,
         "View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}"
     )
+}
+
+/// What is below a view may be on other shards: a router is told what the view means and asks for that.
+fn resolved_for_router(node: &Node, view: &str) -> document::Error {
+    let (mut ns, mut pipeline) = (view.to_string(), Vec::new());
+    for _ in 0..VIEW_DEPTH_MAX {
+        let Some(view) = node.namespaces.slot(&ns).read_unchecked().view.clone() else { break };
+        pipeline = view.pipeline.iter().cloned().chain(pipeline).collect();
+        ns = format!("{}.{}", ns.split('.').next().unwrap_or(""), view.on);
+    }
+    let message = format!("Resolved views on sharded collections must be executed by mongos: {view}");
+    document::Error::new(document::codes::COMMAND_ON_SHARDED_VIEW_NOT_SUPPORTED_ON_MONGOD, message)
+        .with_info(document::doc! { "resolvedView": { "ns": ns, "pipeline": Value::Array(pipeline) } })
 }
 
 /// A pipeline divided into what the collection's query answers and what runs over its rows.

@@ -64,6 +64,9 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
             node.cursors.kill_session(*id);
         }
     }
+    if let Ok(router) = context.service.members.router() {
+        router.close_cursors_of(|session| ids.contains(session));
+    }
     Ok(())
 }
 

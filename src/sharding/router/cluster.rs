@@ -78,7 +78,10 @@ pub fn database_of(ns: &str) -> &str {
 
 impl Cluster for LiveCluster {
     fn cached(&self, ns: &str) -> Option<Placement> {
-        let routing = self.cache.cached_collection(ns)?;
+        let routing = match ns.ends_with('.') {
+            true => Routing::Unsharded,
+            false => self.cache.cached_collection(ns)?,
+        };
         let database = match is_config(ns) {
             true => None,
             false => Some(self.cache.cached_database(database_of(ns))?),
@@ -91,7 +94,8 @@ impl Cluster for LiveCluster {
             if database.is_none() && !is_config(ns) {
                 return Ok(None);
             }
-            let routing = match is_config(ns) && !is_shardable_config(ns) {
+            // `db.` stands for the database alone.
+            let routing = match ns.ends_with('.') || (is_config(ns) && !is_shardable_config(ns)) {
                 true => Routing::Unsharded,
                 false => self.cache.collection(ns).await?,
             };

@@ -527,6 +527,10 @@ pub fn error_of(e: Doc<'_>) -> Error {
     let code =
         e.get_i64("code").and_then(|c| i32::try_from(c).ok()).unwrap_or(document::codes::UNKNOWN_ERROR);
     let error = Error::new(code, e.get_str("errmsg").unwrap_or(""));
+    // A duplicate key's pattern and value stand beside the code; everything else is under errInfo.
+    if error.code == document::codes::DUPLICATE_KEY {
+        return error.with_info(super::body::take(e, &["keyPattern", "keyValue"]));
+    }
     match e.get_document("errInfo") {
         Some(info) => error.with_info(info.to_document()),
         None => error,
@@ -553,8 +557,10 @@ impl Outcome {
         let mut e = Document::new();
         e.push("index", i as i32);
         e.push("code", error.code);
-        if let Some(info) = &error.info {
-            e.push("errInfo", (**info).clone());
+        match &error.info {
+            Some(info) if error.code == document::codes::DUPLICATE_KEY => e.0.extend((**info).clone()),
+            Some(info) => e.push("errInfo", (**info).clone()),
+            None => {}
         }
         e.push("errmsg", error.message.as_str());
         self.errors.push((i, e));

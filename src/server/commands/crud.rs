@@ -54,6 +54,26 @@ pub async fn acknowledge(context: &Context, reply: &mut Reply) -> Result<()> {
     Ok(())
 }
 
+/// Ends a command that writes: its members, then the acknowledgement. A command that failed is acknowledged too, since
+/// drivers look at the write concern's error first.
+pub async fn conclude(context: &Context, reply: &mut Reply, done: Result<Document>) -> Result<()> {
+    let mut error = match done {
+        Ok(fields) => {
+            reply.fields(&fields);
+            return acknowledge(context, reply).await;
+        }
+        Err(error) => error,
+    };
+    if context.operation.write_concern.given
+        && let Ok(Some(concern_error)) = node(context)?.acknowledge(&context.operation).await
+    {
+        let mut info = error.info.take().map(|i| *i).unwrap_or_default();
+        info.insert("writeConcernError", concern_error);
+        error = error.with_info(info);
+    }
+    Err(error)
+}
+
 /// Checks made before a write begins: what its session and its concerns ask of this kind of node.
 fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
     let operation = &context.operation;
@@ -78,8 +98,7 @@ fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
 
 /// Ends a write command: its members, the acknowledgement, and the position that a set's member shows.
 async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) -> Result<()> {
-    reply.fields(&done?);
-    acknowledge(context, reply).await?;
+    conclude(context, reply, done).await?;
     if let Membership::Member(member) = &*context.service.topology.membership() {
         let last = node(context)?.log.last_optime();
         let ts = context.operation.committed_ts().unwrap_or(last.ts);

@@ -1,6 +1,6 @@
 //! The catalog commands: rows over `node::ddl`.
 
-use super::crud::{acknowledge, node, write_cursor};
+use super::crud::{conclude, node, write_cursor};
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use document::{Document, Result, bail, doc};
 use node::{Node, ddl};
@@ -83,12 +83,6 @@ pub const ROWS: &[Command] = &[
         .help("Checks that records and indexes agree."),
 ];
 
-/// Ends a catalog change: its members, then the acknowledgement.
-async fn finish(context: &Context, reply: &mut Reply, fields: Document) -> Result<()> {
-    reply.fields(&fields);
-    acknowledge(context, reply).await
-}
-
 /// The node, if it can meet the command's write concern at all.
 fn writable<'a>(context: &'a Context) -> Result<&'a Arc<Node>> {
     let node = node(context)?;
@@ -97,14 +91,14 @@ fn writable<'a>(context: &'a Context) -> Result<&'a Arc<Node>> {
 }
 
 async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let done = ddl::collections::create(writable(context)?, &context.operation, request.node).await?;
-    finish(context, reply, done).await
+    let done = ddl::collections::create(writable(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn drop_collection(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["collectionUUID"])?;
-    let done = ddl::collections::drop(writable(context)?, &context.operation, request.node).await?;
-    finish(context, reply, done).await
+    let done = ddl::collections::drop(writable(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -112,19 +106,19 @@ async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Rep
     if request.target().as_i64() != Some(1) && request.target().as_f64() != Some(1.0) {
         bail!(5255100, "Have to pass 1 as 'dropDatabase' parameter");
     }
-    let done = ddl::collections::drop_database(writable(context)?, &context.operation, request.node).await?;
-    finish(context, reply, done).await
+    let done = ddl::collections::drop_database(writable(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn rename(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["to", "dropTarget", "stayTemp", "collectionUUID"])?;
-    let done = ddl::rename::rename_collection(writable(context)?, &context.operation, request.node).await?;
-    finish(context, reply, done).await
+    let done = ddl::rename::rename_collection(writable(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn coll_mod(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let done = ddl::collections::coll_mod(writable(context)?, &context.operation, request.node).await?;
-    finish(context, reply, done).await
+    let done = ddl::collections::coll_mod(writable(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -135,22 +129,22 @@ async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Re
     if request.get("commitQuorum").is_some() && !node(context)?.is_replica_set() {
         bail!(BAD_VALUE, "Standalones can't specify commitQuorum");
     }
-    let done = ddl::indexes::create_indexes(writable(context)?, &context.operation, request.node).await?;
-    finish(context, reply, done).await
+    let done = ddl::indexes::create_indexes(writable(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["index", "collectionUUID"])?;
-    let done = ddl::indexes::drop_indexes(writable(context)?, &context.operation, request.node).await?;
-    finish(context, reply, done).await
+    let done = ddl::indexes::drop_indexes(writable(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn convert_to_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["size"])?;
     let size = request.integer("size")?.unwrap_or(0);
     let ns = request.namespace()?;
-    ddl::capped::convert(writable(context)?, &context.operation, &ns, size).await?;
-    finish(context, reply, Document::new()).await
+    let done = ddl::capped::convert(writable(context)?, &context.operation, &ns, size).await;
+    conclude(context, reply, done.map(|()| Document::new())).await
 }
 
 async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -159,14 +153,14 @@ async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut R
     let Some(to) = request.string("toCollection")? else { return Err(request.missing("toCollection")) };
     node::request::check_collection_name(request.db, to)?;
     let (from, to) = (request.namespace()?, format!("{}.{to}", request.db));
-    ddl::capped::clone_as(writable(context)?, &context.operation, &from, &to, size).await?;
-    finish(context, reply, Document::new()).await
+    let done = ddl::capped::clone_as(writable(context)?, &context.operation, &from, &to, size).await;
+    conclude(context, reply, done.map(|()| Document::new())).await
 }
 
 async fn empty_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    ddl::capped::empty(writable(context)?, &context.operation, &request.namespace()?).await?;
-    finish(context, reply, Document::new()).await
+    let done = ddl::capped::empty(writable(context)?, &context.operation, &request.namespace()?).await;
+    conclude(context, reply, done.map(|()| Document::new())).await
 }
 
 /// Index trees are rebuilt from the records at every start and hold nothing else, so there is nothing to repair.

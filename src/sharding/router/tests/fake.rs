@@ -6,7 +6,7 @@ use crate::key_pattern::ShardKeyPattern;
 use crate::router::body::Placement;
 use crate::router::cluster::{Call, Cluster};
 use crate::router::{Router, Task};
-use crate::router::{count, cursor, find, find_and_modify, write};
+use crate::router::{aggregate, count, cursor, find, find_and_modify, write};
 use crate::routing::RoutingTable;
 use crate::routing::table::CollectionInfo;
 use document::{Doc, DocBuf, Document, Error, ObjectId, Result, Timestamp, Value, codes, doc, err};
@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
 use query::ParseContext;
 use query::matcher::Matcher;
+use query::pipeline::{Context, Namespace, Run, parse};
 use query::projection::Projection;
 use query::sort::SortSpec;
 use query::update::{Outcome, Update};
@@ -166,6 +167,7 @@ impl State {
         match name.as_str() {
             "insert" | "update" | "delete" => self.write(&name, shard, body, sequence),
             "find" => self.find(shard, body),
+            "aggregate" => self.aggregate(shard, body),
             "getMore" => self.get_more(body),
             "count" => {
                 self.check(shard, body)?;
@@ -323,6 +325,13 @@ impl State {
         let size = body.get_i64("batchSize").unwrap_or(101) as usize;
         Ok(self.batch("firstBatch", shard, found, size))
     }
+    fn aggregate(&mut self, shard: &str, body: Doc<'_>) -> Result<Document> {
+        self.check(shard, body)?;
+        let stages = body.get("pipeline").and_then(|v| v.as_array()).unwrap().to_array();
+        let found = run_pipeline(&stages, self.shards[shard].clone(), true)?;
+        let size = body.get_document("cursor").and_then(|c| c.get_i64("batchSize")).unwrap_or(3) as usize;
+        Ok(self.batch("firstBatch", shard, found, size))
+    }
     fn batch(&mut self, name: &str, shard: &str, mut documents: Vec<DocBuf>, size: usize) -> Document {
         let rest = documents.split_off(size.min(documents.len()));
         let mut id = 0;
@@ -355,6 +364,13 @@ impl State {
         }
         Ok(reply)
     }
+}
+
+/// What a node without shards gives.
+pub fn run_pipeline(stages: &[Value], documents: Vec<DocBuf>, from_router: bool) -> Result<Vec<DocBuf>> {
+    let mut context = Context::new(Namespace::parse(NS), ParseContext::default());
+    context.from_router = from_router;
+    parse(stages, &context)?.run_local(documents, &Run::new(&context))
 }
 
 fn updated(d: &DocBuf, u: Value) -> DocBuf {
@@ -436,6 +452,7 @@ pub async fn run(router: &Router, command: Document) -> Result<Document> {
         "update" => write::update(&task).await,
         "delete" => write::delete(&task).await,
         "find" => find::find(&task).await,
+        "aggregate" => aggregate::aggregate(&task).await,
         "getMore" => cursor::get_more(&task).await,
         "killCursors" => cursor::kill_cursors(&task).await,
         "count" => count::count(&task).await,
@@ -448,7 +465,10 @@ pub async fn run(router: &Router, command: Document) -> Result<Document> {
 /// Every document of a find, over all its batches, and how many batches there were.
 pub async fn find_all(router: &Router, command: Document, batch: i32) -> (Vec<Document>, usize) {
     let mut command = command;
-    command.push("batchSize", batch);
+    match command.get("cursor") {
+        Some(_) => command.insert("cursor", doc! { "batchSize": batch }),
+        None => command.push("batchSize", batch),
+    }
     let mut reply = run(router, command).await.unwrap();
     let (mut out, mut batches) = (Vec::new(), 1);
     loop {

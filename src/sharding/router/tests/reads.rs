@@ -1,6 +1,6 @@
 //! Reads over several shards give what one node gives, in batches of the size asked for.
 
-use super::fake::{Fake, find_all, run, table};
+use super::fake::{Fake, find_all, run, run_pipeline, table};
 use document::{Document, Value, doc};
 use proptest::prelude::*;
 use query::ParseContext;
@@ -83,6 +83,67 @@ async fn a_batch_of_zero_opens_the_cursor_only() {
     let id = reply.get_path("cursor.id").unwrap().clone();
     let reply = run(&router, doc! { "getMore": id, "collection": "c" }).await.unwrap();
     assert!(!reply.get_path("cursor.nextBatch").unwrap().as_array().unwrap().is_empty());
+}
+
+/// Pipelines whose results have one order, or whose order is made one by the last stage.
+fn pipelines() -> Vec<Value> {
+    let list = document::array![
+        [{ "$match": { "x": 5 } }, { "$sort": { "_id": 1 } }],
+        [{ "$match": { "x": { "$gte": 3 } } }, { "$sort": { "y": -1, "_id": 1 } }, { "$skip": 3 }, { "$limit": 7 }],
+        [{ "$group": { "_id": "$y", "n": { "$sum": 1 }, "sum": { "$sum": "$x" }, "mean": { "$avg": "$x" },
+                       "least": { "$min": "$x" }, "all": { "$addToSet": "$y" } } }, { "$sort": { "_id": 1 } }],
+        [{ "$group": { "_id": Value::Null, "n": { "$sum": 1 } } }],
+        [{ "$count": "n" }],
+        [{ "$match": { "x": { "$lt": 0 } } }, { "$count": "n" }],
+        [{ "$sort": { "_id": -1 } }, { "$limit": 5 }],
+        [{ "$sort": { "x": 1, "_id": 1 } }, { "$group": { "_id": "$y", "first": { "$first": "$x" } } }, { "$sort": { "_id": 1 } }],
+        [{ "$project": { "z": { "$add": ["$x", "$y"] } } }, { "$sort": { "z": 1, "_id": 1 } }, { "$skip": 2 }],
+        [{ "$sortByCount": "$y" }, { "$sort": { "_id": 1 } }],
+        [{ "$facet": { "a": [{ "$count": "n" }], "b": [{ "$match": { "y": 1 } }, { "$sort": { "_id": 1 } }] } }],
+        [{ "$bucket": { "groupBy": "$y", "boundaries": [0, 2, 5] } }],
+        [{ "$sort": { "_id": 1 } }],
+    ];
+    list.as_array().cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_divided_pipeline_equals_one_nodes_pipeline() {
+    let fake = cluster(60);
+    let router = fake.router();
+    for pipeline in pipelines() {
+        let stages = pipeline.as_array().unwrap().clone();
+        let all = fake.all().iter().map(|d| d.to_doc_buf()).collect();
+        let wanted = run_pipeline(&stages, all, false).unwrap();
+        let wanted: Vec<Document> = wanted.iter().map(|d| d.to_document()).collect();
+        let command = doc! { "aggregate": "c", "pipeline": pipeline.clone(), "cursor": {} };
+        let (found, _) = find_all(&router, command, 4).await;
+        assert_eq!(sets_sorted(found), sets_sorted(wanted), "{pipeline:?}");
+    }
+}
+
+/// `$addToSet` gives its values in any order.
+fn sets_sorted(documents: Vec<Document>) -> Vec<Document> {
+    let sorted = |mut d: Document| {
+        if let Some(Value::Array(all)) = d.get_mut("all") {
+            all.sort_by(document::compare::compare_values);
+        }
+        d
+    };
+    documents.into_iter().map(sorted).collect()
+}
+
+#[tokio::test]
+async fn a_lookup_reads_the_other_collection_through_the_router() {
+    let fake = cluster(12);
+    let lookup = doc! { "$lookup": { "from": "c", "localField": "_id", "foreignField": "y", "as": "same" } };
+    let count = doc! { "$project": { "n": { "$size": "$same" } } };
+    let command = doc! {
+        "aggregate": "c", "pipeline": [{ "$match": { "_id": { "$lt": 5 } } }, lookup, count, { "$sort": { "_id": 1 } }],
+        "cursor": {},
+    };
+    let (found, _) = find_all(&fake.router(), command, 100).await;
+    let n: Vec<i64> = found.iter().map(|d| d.get_i64("n").unwrap()).collect();
+    assert_eq!(n, [3, 3, 2, 2, 2]);
 }
 
 fn sort() -> impl Strategy<Value = Document> {

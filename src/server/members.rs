@@ -13,6 +13,8 @@ use sharding::config::ConfigServer;
 use sharding::remote::Remote;
 use sharding::router::Router;
 use sharding::routing::CatalogCache;
+use sharding::shard::ShardRole;
+use sharding::shard::ddl::Ddl;
 use std::sync::{Arc, OnceLock};
 use wire::client::{Pool, PoolOptions};
 
@@ -21,6 +23,8 @@ use wire::client::{Pool, PoolOptions};
 pub struct Members {
     router: OnceLock<Arc<Router>>,
     config: OnceLock<Arc<ConfigServer>>,
+    shard: OnceLock<Arc<ShardRole>>,
+    ddl: OnceLock<Arc<Ddl>>,
 }
 
 impl Members {
@@ -40,6 +44,40 @@ impl Members {
             .get()
             .ok_or_else(|| err!(ILLEGAL_OPERATION, "{command} can only be run on config servers"))
     }
+    /// The shard role of a member of a set that a cluster has taken in, or may.
+    ///
+    /// # Errors
+    /// ShardingStateNotInitialized (203).
+    pub fn shard(&self) -> Result<&Arc<ShardRole>> {
+        self.shard.get().ok_or_else(no_shard)
+    }
+    /// The coordinators of catalog changes on a shard.
+    ///
+    /// # Errors
+    /// ShardingStateNotInitialized (203).
+    pub fn ddl(&self) -> Result<&Arc<Ddl>> {
+        self.ddl.get().ok_or_else(no_shard)
+    }
+    /// What a shard does about a stale error before it goes back to the router: it learns what it may have missed.
+    pub async fn on_stale(&self, error: &document::Error) {
+        use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
+        if let Some(role) = self.shard.get().filter(|_| error.is(STALE_SHARD_VERSION | STALE_DB_VERSION)) {
+            role.on_stale(error).await;
+        }
+    }
+    /// The same for a write's reply, which carries such an error among its `writeErrors`.
+    pub async fn on_reply(&self, reply: &document::Document) {
+        if let Some(role) = self.shard.get().filter(|_| reply.contains_key("writeErrors")) {
+            role.on_reply(reply).await;
+        }
+    }
+}
+
+fn no_shard() -> document::Error {
+    err!(
+        SHARDING_STATE_NOT_INITIALIZED,
+        "Cannot accept sharding commands if sharding state has not been initialized with a shardIdentity document"
+    )
 }
 
 /// Makes what the node's role asks for.
@@ -49,6 +87,9 @@ pub async fn start(service: &Arc<Service>) -> Result<()> {
     }
     if service.role == Roles::CONFIG {
         start_config(service);
+    }
+    if service.role == Roles::SHARD {
+        start_shard(service).await?;
     }
     Ok(())
 }
@@ -89,6 +130,32 @@ fn start_config(service: &Arc<Service>) {
         }
     });
     let _ = service.members.config.set(config);
+}
+
+/// A shard takes up what a crash interrupted before it serves: namespaces that are undecided are blocked by then.
+async fn start_shard(service: &Arc<Service>) -> Result<()> {
+    let Some(node) = service.node.clone() else { return Ok(()) };
+    let remote = Remote::new(Arc::new(Pool::new(PoolOptions::default())), None);
+    let cache = CatalogCache::new(remote.clone());
+    let role = ShardRole::new(node, remote, cache, service.parameters.clone());
+    role.start().await?;
+    let ddl = Ddl::new(role.clone());
+    let _ = service.members.shard.set(role.clone());
+    let _ = service.members.ddl.set(ddl.clone());
+    ddl.resume().await?;
+    service.spawn(async move {
+        let _stops = StopShard(role);
+        std::future::pending::<()>().await;
+    });
+    Ok(())
+}
+
+/// The shard's own tasks end with the node's.
+struct StopShard(Arc<ShardRole>);
+impl Drop for StopShard {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// The balancer ends with the task that started it.

@@ -98,6 +98,9 @@ fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
 
 /// Ends a write command: its members, the acknowledgement, and the position that a set's member shows.
 async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) -> Result<()> {
+    if let Ok(fields) = &done {
+        context.service.members.on_reply(fields).await;
+    }
     conclude(context, reply, done).await?;
     if let Membership::Member(member) = &*context.service.topology.membership() {
         let last = node(context)?.log.last_optime();

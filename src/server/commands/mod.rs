@@ -5,6 +5,7 @@ pub mod connection_status;
 pub mod crud;
 pub mod current_op;
 pub mod ddl;
+pub mod ddl_shard;
 pub mod fail_point;
 pub mod fsync;
 pub mod hello;
@@ -18,6 +19,7 @@ pub mod replica_set;
 pub mod router;
 pub mod server_status;
 pub mod sessions;
+pub mod shard;
 pub mod shutdown;
 pub mod top;
 
@@ -49,6 +51,7 @@ pub const TABLES: &[&[Command]] = &[
     crud::ROWS,
     current_op::ROWS,
     ddl::ROWS,
+    ddl_shard::ROWS,
     fail_point::ROWS,
     fsync::ROWS,
     hello::ROWS,
@@ -62,6 +65,7 @@ pub const TABLES: &[&[Command]] = &[
     router::ROWS,
     server_status::ROWS,
     sessions::ROWS,
+    shard::ROWS,
     shutdown::ROWS,
     top::ROWS,
 ];

@@ -66,6 +66,7 @@ pub async fn dispatch(
     drop(registered);
     let failed = result.is_err();
     if let Err(error) = result {
+        service.members.on_stale(&error).await;
         fail(service, &mut reply, &labelled(&context, error));
     }
     if failed {

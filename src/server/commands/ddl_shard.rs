@@ -1,0 +1,74 @@
+//! The commands of a shard's coordinators and their participants: rows over [`sharding::shard::ddl::commands`].
+//!
+//! Every data-bearing node knows the names; on one that no cluster has taken in they are refused with
+//! ShardingStateNotInitialized (203).
+
+use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use document::Result;
+use sharding::shard::ddl::{commands, split};
+
+macro_rules! row {
+    ($name:literal) => {
+        Command::future($name, Roles::MONGOD, run).primary_only().help("Internal command of a shard.")
+    };
+}
+
+pub const ROWS: &[Command] = &[
+    row!("_shardsvrCheckMetadataConsistency"),
+    row!("_shardsvrCheckMetadataConsistencyParticipant"),
+    row!("_shardsvrCloneCatalogData"),
+    row!("_shardsvrCollMod"),
+    row!("_shardsvrCollModParticipant"),
+    row!("_shardsvrCreateCollection"),
+    row!("_shardsvrCreateCollectionParticipant"),
+    row!("_shardsvrDropCollection"),
+    row!("_shardsvrDropCollectionParticipant"),
+    row!("_shardsvrDropDatabase"),
+    row!("_shardsvrDropDatabaseParticipant"),
+    row!("_shardsvrDropIndexes"),
+    row!("_shardsvrDropIndexesParticipant"),
+    row!("_shardsvrGetStatsForBalancing"),
+    row!("_shardsvrJoinDDLCoordinators"),
+    row!("_shardsvrMergeAllChunksOnShard"),
+    row!("_shardsvrMergeChunks"),
+    row!("_shardsvrMovePrimary"),
+    row!("_shardsvrParticipantBlock"),
+    row!("_shardsvrRenameCollection"),
+    row!("_shardsvrRenameCollectionParticipant"),
+    row!("_shardsvrSetAllowMigrations"),
+    row!("splitChunk"),
+    Command::future("splitVector", Roles::MONGOD, split_vector).help("Keys that divide a collection into chunks."),
+];
+
+fn run<'a>(context: &'a Context, request: &'a Request<'a>, reply: &'a mut Reply) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        let ddl = context.service.members.ddl()?;
+        reply.fields(&commands::run(ddl, &context.operation, request.node).await?);
+        Ok(())
+    })
+}
+
+fn split_vector<'a>(
+    context: &'a Context,
+    request: &'a Request<'a>,
+    reply: &'a mut Reply,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(async move {
+        if let Some(node) = &context.service.node {
+            reply.fields(&split::split_vector(node, &context.operation, request.node).await?);
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_coordinators_has_a_row() {
+        for name in commands::COMMANDS {
+            assert!(ROWS.iter().any(|row| row.name == *name), "{name}");
+        }
+    }
+}

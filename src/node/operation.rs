@@ -7,7 +7,7 @@ use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, codes, e
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -289,6 +289,8 @@ pub struct Operation {
     /// 0 while alive, else the error code the operation ends with.
     killed: AtomicI32,
     kill_notify: Notify,
+    /// A fail point wants the connection closed instead of a reply.
+    connection_lost: AtomicBool,
 }
 
 impl Operation {
@@ -308,6 +310,7 @@ impl Operation {
             committed_ts: AtomicU64::new(0),
             killed: AtomicI32::new(0),
             kill_notify: Notify::new(),
+            connection_lost: AtomicBool::new(false),
         }
     }
 
@@ -421,6 +424,13 @@ impl Operation {
     pub fn kill(&self, code: i32) {
         let _ = self.killed.compare_exchange(0, code, Ordering::SeqCst, Ordering::SeqCst);
         self.kill_notify.notify_waiters();
+    }
+    /// Asks for the connection to be closed once the command has run, without a reply.
+    pub fn lose_connection(&self) {
+        self.connection_lost.store(true, Ordering::SeqCst);
+    }
+    pub fn is_connection_lost(&self) -> bool {
+        self.connection_lost.load(Ordering::SeqCst)
     }
     pub fn kill_pending(&self) -> bool {
         self.killed.load(Ordering::Relaxed) != 0

@@ -108,6 +108,19 @@ async fn a_retried_statement_is_executed_once_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_statement_failed_by_the_fail_point_is_executed_when_it_is_sent_again() {
+    use crate::failpoints::Mode;
+    let node = testing::node(Some("rs"));
+    let insert = || session(doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}, 1);
+    let data = doc! {"failBeforeCommitExceptionCode": 1};
+    node.failpoints.configure("onPrimaryTransactionalWrite", Mode::Times(1), data);
+    assert_eq!(ok(&node, insert()).await.get_i64("n"), Some(0));
+    assert_eq!(ids(&node, "t.c"), [0i64; 0]);
+    assert_eq!(ok(&node, insert()).await.get_i64("n"), Some(2));
+    assert_eq!(ids(&node, "t.c"), [1, 2]);
+}
+
+#[tokio::test]
 async fn bulk_write_answers_for_each_operation_and_stops_where_it_is_ordered() {
     let node = testing::node(None);
     let ops = || {

@@ -7,6 +7,8 @@ use protocol::session::{EntryTime, Statement};
 
 /// The largest document a user may store, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// The code of a pipeline stage that does not exist.
+const UNKNOWN_STAGE: i32 = 40324;
 /// The most statements of one write command.
 pub const BATCH_MAX: usize = 100_000;
 
@@ -67,6 +69,8 @@ pub fn ends_command(error: &Error) -> bool {
     error.is(INTERRUPTION | NOT_PRIMARY)
         || error.code == codes::LOG_WRITE_FAILED
         || error.code == codes::COLLECTION_UUID_MISMATCH
+        // Stages of update pipelines are looked up when the command is read, before the first statement.
+        || error.code == UNKNOWN_STAGE
 }
 /// Whether an error ends an ordered *and* an unordered command's remaining statements: the router must target anew.
 pub fn is_stale(error: &Error) -> bool {

@@ -54,6 +54,7 @@ pub struct WriteUnit<'a> {
     pub node: &'a Node,
     pub slot: &'a Slot,
     pub state: &'a mut SlotState,
+    op: &'a Operation,
     session: Option<&'a SessionFields>,
     lsid: Option<DocBuf>,
     /// Where the session's previous entry stands.
@@ -113,6 +114,7 @@ impl<'a> WriteUnit<'a> {
             node,
             slot,
             state,
+            op,
             session,
             lsid: None,
             previous: (0, -1),
@@ -147,8 +149,30 @@ impl<'a> WriteUnit<'a> {
         filter.as_ref().is_none_or(|f| f.owns(doc))
     }
 
+    /// Passes the fail point `onPrimaryTransactionalWrite` before a statement of a retryable write: it fails the
+    /// statement, or lets it happen, and in either case loses the connection unless told not to.
+    fn pass_fail_point(&self, origin: Origin<'_>) -> Result<()> {
+        if origin.statement.is_none() || self.session.is_none() {
+            return Ok(());
+        }
+        let Some(data) = self.node.failpoints.should_with("onPrimaryTransactionalWrite", |_| true) else {
+            return Ok(());
+        };
+        if data.get("closeConnection").is_none_or(Value::truthy) {
+            self.op.lose_connection();
+        }
+        match data.get("failBeforeCommitExceptionCode").and_then(Value::as_i64) {
+            Some(code) => Err(document::Error::new(
+                i32::try_from(code).unwrap_or(document::codes::UNKNOWN_ERROR),
+                "Failing write for unit test: 'failBeforeCommitExceptionCode' was set",
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Inserts a document that has its `_id` first.
     pub fn insert(&mut self, doc: Doc<'_>, origin: Origin<'_>) -> Result<RecordId> {
+        self.pass_fail_point(origin)?;
         let ns = &self.slot.ns;
         let collection = self
             .state
@@ -166,6 +190,7 @@ impl<'a> WriteUnit<'a> {
 
     /// Replaces the document at `record` by `new`.
     pub fn update(&mut self, record: RecordId, new: Doc<'_>, origin: Origin<'_>) -> Result<()> {
+        self.pass_fail_point(origin)?;
         let collection = self.existing_mut()?;
         let uuid = collection.uuid();
         let plan: UpdatePlan = collection.prepare_update(record, new)?;
@@ -178,6 +203,7 @@ impl<'a> WriteUnit<'a> {
 
     /// Removes the document at `record`; false when there is none.
     pub fn delete(&mut self, record: RecordId, origin: Origin<'_>) -> Result<bool> {
+        self.pass_fail_point(origin)?;
         let collection = self.existing_mut()?;
         let uuid = collection.uuid();
         let Some(old) = collection.get(record).map(|d| d.to_owned()) else { return Ok(false) };

@@ -83,6 +83,9 @@ fn step(name: &str, argument: &Value, ctx: &ParseContext) -> Result<Step> {
                 None => bail!(40231, "no newRoot specified for the $replaceRoot stage"),
             }
         }
+        _ if crate::pipeline::table::find(name).is_none() => {
+            bail!(40324, "Unrecognized pipeline stage name: '{name}'")
+        }
         _ => bail!(INVALID_OPTIONS, "{name} is not allowed to be used within an update"),
     }
 }

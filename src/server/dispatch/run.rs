@@ -118,6 +118,10 @@ async fn run(
         Handler::Async(handler) => handler(context, &request, reply).await,
         Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
     };
+    if context.operation.is_connection_lost() {
+        reply.after = After::Vanish;
+        return Ok(());
+    }
     crate::commands::fail_point::after(context, &request, result, reply)
 }
 

@@ -198,14 +198,14 @@ impl Cursors {
     /// Ends cursors that were idle for too long; answers how many. Those idle for less give their snapshots back.
     pub fn reap(&self, now_ms: i64) -> usize {
         let limit = self.idle_ms.load(Ordering::Relaxed);
-        let mut dropped = Vec::new();
+        let (mut dropped, mut released) = (Vec::new(), Vec::new());
         self.entries.lock().retain(|_, e| {
             let expired = !e.no_timeout && now_ms.saturating_sub(e.last_use_ms) >= limit;
             if let State::Idle(cursor) = &mut e.state
                 && !cursor.keeps_snapshot
                 && now_ms.saturating_sub(e.last_use_ms) >= SNAPSHOT_IDLE_MS
             {
-                cursor.rows.release();
+                released.extend(cursor.rows.release());
             }
             if !expired || matches!(e.state, State::Pinned(_)) {
                 return true;

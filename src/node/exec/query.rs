@@ -175,11 +175,13 @@ impl Query {
     }
     /// Gives the snapshot back while nobody asks for more. The position and the filter of owned documents stay; a
     /// query whose sort is under way keeps its snapshot, for it holds record ids of that moment.
-    pub fn release(&mut self) {
-        if self.snapshot.is_some() && self.walk.is_resumable() {
-            self.snapshot = None;
-            self.released = true;
+    pub fn release(&mut self) -> Option<CollectionSnapshot> {
+        if !self.walk.is_resumable() {
+            return None;
         }
+        let given = self.snapshot.take();
+        self.released |= given.is_some();
+        given
     }
     /// Takes a new snapshot of the collection after [`Query::release`].
     pub fn resume(&mut self, collection: &Collection) {

@@ -72,7 +72,7 @@ impl Asked {
     /// The fields, and whether there was a `cursor`.
     fn parse_fields(node: &Node, request: &Request<'_>) -> Result<(Asked, bool)> {
         let ns = match request.argument() {
-            Some(ValueRef::String(_)) => super::target(request)?,
+            Some(ValueRef::String(_) | ValueRef::Binary(..)) => super::target(node, request)?,
             Some(v) if v.as_i64() == Some(1) => format!("{}.$cmd.aggregate", request.db),
             Some(v) if v.is_number() => {
                 bail!(
@@ -166,8 +166,8 @@ impl PipelineRows {
             _ => None,
         }
     }
-    pub fn release(&mut self) {
-        self.source.rows.release();
+    pub fn release(&mut self) -> Option<storage::CollectionSnapshot> {
+        self.source.rows.release()
     }
     pub fn resume(&mut self, collection: &storage::Collection) {
         self.source.rows.resume(collection);
@@ -399,6 +399,7 @@ pub async fn aggregate(
         reply.write_fields(w);
         return Ok(());
     }
+    op.check_interrupt()?;
     node.await_read_concern(op).await?;
     let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
     let mut rows = open(node, op, asked).await?;

@@ -91,8 +91,9 @@ enum Begun {
 
 /// Runs a `count` command.
 pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
-    let ns = super::target(&request)?;
+    let ns = super::target(node, &request)?;
     let command = CountCommand::parse(request.body)?;
+    op.check_interrupt()?;
     node.await_read_concern(op).await?;
     let context = node.parse_context(command_variables(node, request.body)?);
     let filter = Matcher::parse(command.query, &context)?;

@@ -126,8 +126,9 @@ pub async fn distinct(
     request: Request<'_>,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let ns = super::target(&request)?;
+    let ns = super::target(node, &request)?;
     let command = DistinctCommand::parse(request.body)?;
+    op.check_interrupt()?;
     node.await_read_concern(op).await?;
     let context = node.parse_context(command_variables(node, request.body)?);
     let filter = Matcher::parse(command.query, &context)?;

@@ -223,8 +223,9 @@ pub async fn find(
     request: Request<'_>,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let ns = super::target(&request)?;
+    let ns = super::target(node, &request)?;
     let command = FindCommand::parse(request.body)?;
+    op.check_interrupt()?;
     node.await_read_concern(op).await?;
     let slot = node.namespaces.slot(&ns);
     if op.read_concern.level != ReadLevel::Snapshot

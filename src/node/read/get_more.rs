@@ -41,6 +41,9 @@ pub async fn get_more(
             "term" if !matches!(e.value(), ValueRef::Null | ValueRef::Int64(_)) => {
                 return Err(MORE.wrong_type(&e, "long"));
             }
+            "maxTimeMS" if e.value().as_i64().is_some_and(|ms| ms > 0) => {
+                bail!(BAD_VALUE, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+            }
             "term" | "lastKnownCommittedOpTime" | "includeQueryStatsMetrics" => {}
             name => MORE.unknown(name)?,
         }

@@ -23,12 +23,26 @@ use document::{Doc, Document, Result, Value, ValueRef, bail};
 use query::expression::{Expression, Variables, Vars};
 use query::planner::{Direction, Hint};
 
-/// The namespace a reading command names: a collection, or `UUID` of one.
+/// The namespace a reading command names: a collection's name, or the UUID of one.
 ///
 /// # Errors
 /// InvalidNamespace (73), NamespaceNotFound (26) for an unknown UUID.
-pub fn target(request: &crate::Request<'_>) -> Result<String> {
-    request.namespace()
+pub fn target(node: &Node, request: &crate::Request<'_>) -> Result<String> {
+    let Some(uuid) = request.argument().and_then(|v| v.as_uuid()) else { return request.namespace() };
+    let slots = node.namespaces.of_database(request.db);
+    let found = slots
+        .iter()
+        .find(|s| s.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == uuid))
+        .map(|s| s.ns.clone());
+    match found {
+        Some(ns) => Ok(ns),
+        None => bail!(
+            NAMESPACE_NOT_FOUND,
+            "Unable to resolve {} to a collection in db {}",
+            uuid::Uuid::from_bytes(uuid),
+            request.db
+        ),
+    }
 }
 
 /// The `_id` a filter pins: `{_id: <value that is no operator document>}` among its top-level fields.

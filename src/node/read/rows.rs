@@ -8,7 +8,7 @@ use crate::{Node, Operation};
 use document::{DocBuf, Error, Result, Timestamp, err};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use storage::Collection;
+use storage::{Collection, CollectionSnapshot};
 
 /// Rows that are pulled in batches. Between two calls it needs nothing of the node.
 pub enum Rows {
@@ -65,11 +65,11 @@ impl Rows {
         op.read_concern.at_cluster_time.or_else(|| Some(Timestamp::from_u64(own.unwrap_or_else(now))))
     }
     /// Gives back what an idle cursor need not hold.
-    pub fn release(&mut self) {
+    pub fn release(&mut self) -> Option<CollectionSnapshot> {
         match self {
             Rows::Query(q) => q.release(),
             Rows::Pipeline(p) => p.release(),
-            Rows::Oplog(_) | Rows::Documents(_) => {}
+            Rows::Oplog(_) | Rows::Documents(_) => None,
         }
     }
     /// Takes it again from the collection as it is now.

@@ -337,6 +337,17 @@ impl Prepared {
 
 /// Starts an aggregation.
 pub async fn open(node: &Arc<Node>, op: &Arc<Operation>, asked: Asked) -> Result<Rows> {
+    start(node, op, asked, None).await
+}
+
+/// Starts an aggregation. A pipeline that the collection's query answers whole may put its first rows into `batch`
+/// without a copy of each document.
+pub async fn start(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    asked: Asked,
+    batch: Option<&mut Batch>,
+) -> Result<Rows> {
     let mut prepared = prepare(node, op, asked).await?;
     let ns = prepared.ns.clone();
     let mut first = Documents::default();
@@ -346,7 +357,12 @@ pub async fn open(node: &Arc<Node>, op: &Arc<Operation>, asked: Asked) -> Result
         pseudo(node, op, &mut prepared).await?
     } else {
         let slot = node.namespaces.slot(&ns);
-        match Query::open(node, op, &slot, prepared.wanted(), &mut first).await? {
+        let whole = prepared.rest.is_empty();
+        let out: &mut dyn Output = match batch {
+            Some(batch) if whole => batch,
+            _ => &mut first,
+        };
+        match Query::open(node, op, &slot, prepared.wanted(), out).await? {
             Opened::Absent => Rows::empty(),
             Opened::Query(query) => Rows::Query(query),
             // It became one after the name was resolved.
@@ -402,8 +418,8 @@ pub async fn aggregate(
     op.check_interrupt()?;
     node.await_read_concern(op).await?;
     let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
-    let mut rows = open(node, op, asked).await?;
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
+    let mut rows = start(node, op, asked, Some(&mut batch)).await?;
     rows.fill(node, op, &mut batch).await?;
     node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let at = rows.read_time(node, op);

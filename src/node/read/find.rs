@@ -253,7 +253,7 @@ pub async fn find(
             Opened::View(_) => {
                 let pipeline = view_pipeline(&command)?;
                 let asked = aggregate::Asked { pipeline, ..aggregate::Asked::on(node, &ns, request.body)? };
-                let mut rows = aggregate::open(node, op, asked).await?;
+                let mut rows = aggregate::start(node, op, asked, Some(&mut batch)).await?;
                 rows.fill(node, op, &mut batch).await?;
                 rows
             }

@@ -259,6 +259,12 @@ async fn every_plan_finds_what_a_scan_of_all_documents_finds() {
             let found = rows(&node, command, batch).await.expect(&context);
             assert_eq!(found, wanted, "{context} aggregate sort {sort:?} skip {skip} limit {limit}");
 
+            let only_match = array![doc! { "$match": filter.clone() }];
+            let command = doc! { "aggregate": "c", "pipeline": only_match, "cursor": { "batchSize": batch } };
+            let mut found = ids(&rows(&node, command, batch).await.expect(&context));
+            found.sort_unstable();
+            assert_eq!(found, ids(&expected), "{context} aggregate");
+
             let reply = run(&node, doc! { "distinct": "c", "key": field, "query": filter.clone() })
                 .await
                 .expect(&context);

@@ -160,6 +160,7 @@ async fn work(role: &Arc<ShardRole>) {
 
 /// Does what is to be done about a task now; answers when to look again (`None`: when the tasks change).
 async fn attend(role: &Arc<ShardRole>, task: &Task, ask_donor: bool) -> Result<Option<Duration>> {
+    let task = &Task { ns: namespace_of(role, task), ..task.clone() };
     let range = task.range()?;
     let now_ms = role.node.now_ms();
     match next(facts(role, task, &range, now_ms)) {
@@ -174,7 +175,7 @@ async fn attend(role: &Arc<ShardRole>, task: &Task, ask_donor: bool) -> Result<O
         Next::WaitForReaders => Ok(Some(LOOK_AGAIN)),
         Next::Refresh => {
             role.refresh_collection(&task.ns).await?;
-            Ok(Some(Duration::ZERO))
+            Ok(Some(LOOK_AGAIN))
         }
         Next::Drop => forget(role, task).await.map(|_| None),
         Next::Delete => {
@@ -185,6 +186,18 @@ async fn attend(role: &Arc<ShardRole>, task: &Task, ask_donor: bool) -> Result<O
             Ok(Some(LOOK_AGAIN))
         }
     }
+}
+
+/// Where the task's collection is now: a rename keeps its UUID.
+fn namespace_of(role: &ShardRole, task: &Task) -> String {
+    let is_it = |slot: &node::namespace::Slot| {
+        slot.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == task.uuid)
+    };
+    if is_it(&role.node.namespaces.slot(&task.ns)) {
+        return task.ns.clone();
+    }
+    let renamed = role.node.namespaces.all().into_iter().find(|slot| is_it(slot));
+    renamed.map_or_else(|| task.ns.clone(), |slot| slot.ns.clone())
 }
 
 async fn forget(role: &ShardRole, task: &Task) -> Result<()> {

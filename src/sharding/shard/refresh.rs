@@ -165,14 +165,27 @@ impl ShardRole {
     }
 
     /// Enters a critical section on a collection: from the return on, versioned writes wait. Waits first for the
-    /// transactions that have touched it.
+    /// transactions that have touched it, and for a section that is entered already.
     ///
     /// # Errors
-    /// LockTimeout (24); ConflictingOperationInProgress (117) when a section is entered already.
+    /// LockTimeout (24); ConflictingOperationInProgress (117) when another section does not end in time.
     pub async fn enter_critical_section(&self, ns: &str, reason: &str, timeout: Duration) -> Result<()> {
         let slot = self.node.namespaces.slot(ns);
-        let _exclusive = slot.intent_exclusive(timeout).await?;
-        self.block(ns, Phase::CatchUp, reason)
+        let until = tokio::time::Instant::now() + timeout;
+        loop {
+            let exclusive = slot.intent_exclusive(timeout).await?;
+            let refused = match self.block(ns, Phase::CatchUp, reason) {
+                Ok(()) => return Ok(()),
+                Err(e) => e,
+            };
+            drop(exclusive);
+            let Some(section) = self.placement(ns).and_then(|p| p.section) else { continue };
+            let mut signal = section.signal();
+            drop(section);
+            if tokio::time::timeout_at(until, signal.wait_for(|ended| *ended)).await.is_err() {
+                return Err(refused);
+            }
+        }
     }
     /// Enters a section at once, in the given phase: for what is found at start.
     pub fn block(&self, ns: &str, phase: Phase, reason: &str) -> Result<()> {

@@ -38,8 +38,10 @@ impl RawArray {
     fn len(&self) -> usize {
         self.bytes.len()
     }
-    fn takes(&self, doc: Doc<'_>, others: usize) -> bool {
-        self.n + others == 0 || self.len() + doc.bytes().len() + 16 <= BATCH_BYTES_MAX
+    /// Whether a document of `bytes` still fits, beside another array of the same answer.
+    fn takes(&self, bytes: usize, beside: Option<&RawArray>) -> bool {
+        let (n, used) = beside.map_or((0, 0), |b| (b.n, b.len()));
+        self.n + n == 0 || self.len() + used + bytes + 16 <= BATCH_BYTES_MAX
     }
     fn finish(mut self) -> Vec<u8> {
         self.bytes.push(0);
@@ -89,7 +91,7 @@ impl Source {
             let (view, mut full) = (&self.previous, false);
             let ended = walk_slice(view, self.index, &self.range, position, |record| {
                 let Some(doc) = view.get(record) else { return true };
-                full = !batch.takes(doc, 0);
+                full = !batch.takes(doc.bytes().len(), None);
                 if !full {
                     batch.push(doc);
                 }
@@ -169,7 +171,7 @@ impl Source {
             let (was, is) = (in_range(change.before), in_range(change.after));
             if let Some(after) = change.after.filter(|_| is) {
                 let doc = Doc::from_validated(after);
-                if !reload.takes(doc, deleted.n) {
+                if !reload.takes(doc.bytes().len(), Some(deleted)) {
                     out = Slice::Full;
                     break;
                 }
@@ -180,7 +182,7 @@ impl Source {
                         w.element(&e);
                     }
                 });
-                if deleted.n > 0 && deleted.len() > BATCH_BYTES_MAX / 8 {
+                if !deleted.takes(id.bytes().len(), Some(reload)) {
                     out = Slice::Full;
                     break;
                 }

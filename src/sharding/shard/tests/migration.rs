@@ -191,3 +191,99 @@ crashes! {
     recipient_crashes_when_the_donor_has_not_committed: "a" "moveChunkHangAtStep5" "b" None;
     recipient_crashes_after_the_commit: "a" "moveChunkHangAtStep6" "b" None;
 }
+
+/// Between the clone and the last difference: unique values are swapped, a key leaves the range, an `_id` is deleted
+/// and inserted again, and documents come and go.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_between_clone_and_commit_arrive_whatever_their_order() {
+    let cluster = Cluster::new().await;
+    let a = cluster.shard("a");
+    let slot = a.node.namespaces.slot(super::cluster::NS);
+    a.node
+        .write(&node::Operation::internal(), &slot, |unit| {
+            unit.create_index_now(&doc! { "x": 1, "u": 1 }, &doc! { "unique": true })
+        })
+        .await
+        .unwrap();
+    let mut client = cluster.session();
+    let mut insert = async |id: i32, x: i32, u: i32| {
+        let d = doc! { "_id": id, "x": x, "u": u, "n": 0 };
+        cluster.write(&mut client, x, doc! { "insert": "c", "documents": vec![d] }).await.unwrap()
+    };
+    for (id, x, u) in [(1, 5, 1), (2, 5, 2), (3, 10, 3), (4, 11, 4), (5, 12, 5)] {
+        insert(id, x, u).await;
+    }
+    let b = cluster.shard("b");
+    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::AlwaysOn, doc! {});
+    let moving = tokio::spawn({
+        let cluster = cluster.clone();
+        async move { cluster.move_range("a", "b", 0, 1000).await }
+    });
+    b.node.failpoints.wait_entered("migrateThreadHangAtStep3", 1).await;
+    assert_eq!(cluster.held("b").len(), 5, "the clone is there");
+    let mut client = cluster.session();
+    let mut set = async |id: i32, x: i32, to: document::Document| {
+        let u = doc! { "q": { "_id": id, "x": x }, "u": { "$set": to } };
+        assert_eq!(cluster.write(&mut client, x, doc! { "update": "c", "updates": vec![u] }).await.unwrap(), 1);
+    };
+    set(1, 5, doc! { "u": 100 }).await;
+    set(2, 5, doc! { "u": 1 }).await;
+    set(1, 5, doc! { "u": 2 }).await;
+    // Out of the range, into another chunk of the donor.
+    set(3, 10, doc! { "x": 2000 }).await;
+    let mut client = cluster.session();
+    cluster.write(&mut client, 11, doc! { "delete": "c", "deletes": vec![doc! { "q": { "_id": 4, "x": 11 }, "limit": 1 }] }).await.unwrap();
+    let again = doc! { "_id": 4, "x": 13, "u": 44, "n": 7 };
+    cluster.write(&mut client, 13, doc! { "insert": "c", "documents": vec![again] }).await.unwrap();
+    cluster.write(&mut client, 12, doc! { "delete": "c", "deletes": vec![doc! { "q": { "_id": 5, "x": 12 }, "limit": 1 }] }).await.unwrap();
+    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::Off, doc! {});
+    moving.await.unwrap().unwrap();
+    cluster.settle().await;
+    let shown = |shard: &str| {
+        let mut all: Vec<(i64, i64, i64)> = cluster
+            .held(shard)
+            .iter()
+            .map(|d| (d.get_i64("_id").unwrap(), d.get_i64("x").unwrap(), d.get_i64("u").unwrap()))
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(shown("a"), [(3, 2000, 3)]);
+    assert_eq!(shown("b"), [(1, 5, 2), (2, 5, 1), (4, 13, 44)]);
+}
+
+/// More than one batch each way, so that answers are cut and taken up again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_of_many_batches_moves() {
+    let cluster = Cluster::new().await;
+    let a = cluster.shard("a");
+    let slot = a.node.namespaces.slot(super::cluster::NS);
+    let op = node::Operation::internal();
+    let filler = "f".repeat(300_000);
+    let fill = async |n: i32| {
+        for x in 0..80 {
+            let d = doc! { "_id": x, "x": x, "n": n, "filler": filler.as_str() }.to_doc_buf();
+            a.node
+                .write(&op, &slot, |unit| match unit.existing()?.find_id(document::ValueRef::Int32(x)).map(|f| f.0) {
+                    Some(record) => unit.update(record, d.doc(), node::Origin::default()),
+                    None => unit.insert(d.doc(), node::Origin::default()).map(|_| ()),
+                })
+                .await
+                .unwrap();
+        }
+    };
+    fill(0).await;
+    let b = cluster.shard("b");
+    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::AlwaysOn, doc! {});
+    let moving = tokio::spawn({
+        let cluster = cluster.clone();
+        async move { cluster.move_range("a", "b", 0, 1000).await }
+    });
+    b.node.failpoints.wait_entered("migrateThreadHangAtStep3", 1).await;
+    fill(1).await;
+    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::Off, doc! {});
+    moving.await.unwrap().unwrap();
+    let found = cluster.owned().await;
+    assert_eq!(found.len(), 80);
+    assert!(found.values().all(|n| *n == 1));
+}

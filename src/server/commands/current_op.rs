@@ -16,7 +16,11 @@ pub struct Shown {
 
 /// The rows of `$currentOp` on this node.
 pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
-    service.operations.describe(&service.host, shown.idle_connections, service.is_router())
+    let mut rows = service.operations.describe(&service.host, shown.idle_connections, service.is_router());
+    if let Ok(role) = service.members.shard() {
+        rows.extend(role.migrations.current_operations());
+    }
+    rows
 }
 
 fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

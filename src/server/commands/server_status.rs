@@ -64,6 +64,8 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
     section("security", |_| doc! { "authentication": { "mechanisms": {} } }.into()),
     Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },
+    Section { name: "sharding", roles: Roles::SHARD, default: true, build: sharding_section },
+    Section { name: "shardingStatistics", roles: Roles::SHARD, default: true, build: sharding_statistics },
     section("transportSecurity", |_| {
         doc! { "1.0": 0i64, "1.1": 0i64, "1.2": 0i64, "1.3": 0i64, "unknown": 0i64 }.into()
     }),
@@ -103,6 +105,26 @@ fn head(context: &Context) -> Document {
         "uptimeMillis": uptime.as_millis() as i64,
         "uptimeEstimate": uptime.as_secs() as i64,
         "localTime": Value::DateTime(now_millis()),
+    }
+}
+
+/// Empty until a cluster has taken this node in.
+fn sharding_section(context: &Context) -> Value {
+    let Ok(role) = context.service.members.shard() else { return Document::new().into() };
+    let Some(identity) = role.identity() else { return Document::new().into() };
+    doc! {
+        "configsvrConnectionString": identity.config.as_str(),
+        "maxChunkSizeInBytes": 128i64 << 20,
+        "migrations": role.migrations.status(),
+        "rangeDeleterTasks": sharding::shard::range_deleter::tasks(role, None).len() as i64,
+    }
+    .into()
+}
+
+fn sharding_statistics(context: &Context) -> Value {
+    match context.service.members.shard() {
+        Ok(role) if role.identity().is_some() => sharding::shard::commands::sharding_statistics(role).into(),
+        _ => Document::new().into(),
     }
 }
 

@@ -1,1 +1,502 @@
+//! The config server over a node in memory, with shards that answer what a test told them to.
 
+use super::*;
+use crate::remote::Transport;
+use document::{DocBuf, Error, codes};
+use futures::future::BoxFuture;
+use node::{NodeOptions, Request};
+use protocol::version::ShardVersion;
+use storage::files::MemoryFiles;
+use storage::log::{LogOptions, RealClock, SyncPolicy};
+
+/// Shards by host: what they say they are, and the commands they got.
+#[derive(Default)]
+struct Fakes {
+    databases: Mutex<BTreeMap<String, Vec<(String, i64)>>>,
+    sizes: Mutex<BTreeMap<String, i64>>,
+    got: Mutex<Vec<Document>>,
+    refuse: Mutex<BTreeMap<String, Error>>,
+}
+
+impl Transport for Fakes {
+    fn call<'a>(&'a self, host: &'a str, _db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move {
+            let command = command.to_document();
+            let name = command.first().map_or(String::new(), |(n, _)| n.to_string());
+            self.got.lock().push(command.clone());
+            if let Some(e) = self.refuse.lock().get(&name) {
+                return Err(e.clone());
+            }
+            let set = host.split(':').next().unwrap_or("");
+            let reply = match name.as_str() {
+                "hello" if set == "router" => doc! { "msg": "isdbgrid", "isWritablePrimary": true },
+                "hello" if set == "config" => {
+                    doc! { "setName": set, "hosts": [host], "isWritablePrimary": true, "configsvr": 2 }
+                }
+                "hello" if set == "lonely" => doc! { "isWritablePrimary": true },
+                "hello" => doc! { "setName": set, "hosts": [host], "isWritablePrimary": true, "maxWireVersion": 25 },
+                "listDatabases" => {
+                    let known = self.databases.lock().get(host).cloned().unwrap_or_default();
+                    let list: Vec<Document> =
+                        known.iter().map(|(n, s)| doc! { "name": n.as_str(), "sizeOnDisk": *s }).collect();
+                    doc! { "databases": list }
+                }
+                "_shardsvrGetStatsForBalancing" => {
+                    let size = self.sizes.lock().get(host).copied().unwrap_or(0);
+                    let all = command.get_array("collections").unwrap();
+                    let stats: Vec<Document> = all
+                        .iter()
+                        .map(|c| doc! { "ns": c.as_document().unwrap().get_str("ns").unwrap(), "collSize": size })
+                        .collect();
+                    doc! { "stats": stats }
+                }
+                _ => Document::new(),
+            };
+            Ok(reply.to_doc_buf())
+        })
+    }
+}
+
+struct Cluster {
+    config: Arc<ConfigServer>,
+    shards: Arc<Fakes>,
+}
+
+fn open(files: &MemoryFiles) -> Arc<Node> {
+    let options = NodeOptions {
+        files: Arc::new(files.clone()),
+        dir: "/data".into(),
+        log: LogOptions { sync: SyncPolicy::Never, ..LogOptions::default() },
+        clock: Arc::new(RealClock),
+        replica_set: Some("cfg".to_string()),
+        host: "h:1".to_string(),
+    };
+    Node::open(options).unwrap().node
+}
+
+impl Cluster {
+    fn new() -> Cluster {
+        let shards = Arc::new(Fakes::default());
+        let remote = Remote::new(shards.clone(), None);
+        let config = ConfigServer::new(open(&MemoryFiles::default()), remote, Arc::new(Parameters::new()));
+        Cluster { config, shards }
+    }
+    /// With shards a and b, and `d.c` sharded by x: one chunk on a, so wide as the key space.
+    async fn sharded() -> Cluster {
+        let c = Cluster::new();
+        for shard in ["a", "b"] {
+            c.run(doc! { "_configsvrAddShard": format!("{shard}/{shard}:1") }).await.unwrap();
+        }
+        c.run(doc! { "_configsvrCreateDatabase": "d", "primaryShardId": "a" }).await.unwrap();
+        c.create("d.c", [1; 16]).await.unwrap();
+        c
+    }
+    async fn create(&self, ns: &str, uuid: [u8; 16]) -> Result<Document> {
+        let whole = doc! { "min": { "x": Value::MinKey }, "max": { "x": Value::MaxKey }, "shard": "a" };
+        self.run(doc! {
+            "_configsvrCommitCreateCollection": ns, "collectionUUID": Value::uuid(uuid), "key": { "x": 1 },
+            "unique": false, "chunks": [whole],
+        })
+        .await
+    }
+    async fn run(&self, command: Document) -> Result<Document> {
+        let bytes = command.to_doc_buf();
+        let request = Request { db: "admin", body: bytes.doc(), sequences: &[] };
+        let op = Operation::parse(1, Arc::default(), bytes.doc())?;
+        commands::run(&self.config, &op, request).await
+    }
+    fn collection(&self) -> catalog::Sharded {
+        self.config.catalog().sharded("d.c").unwrap()
+    }
+    fn version(&self) -> ShardVersion {
+        let c = self.collection();
+        c.version(self.config.catalog().collection_placement(c.info.uuid))
+    }
+    /// `shard[min,max)major|minor`, in key order.
+    fn chunks(&self) -> Vec<String> {
+        let show = |b: &Document| match b.get("x") {
+            Some(Value::MinKey) => "-".to_string(),
+            Some(Value::MaxKey) => "+".to_string(),
+            Some(v) => v.as_i64().unwrap().to_string(),
+            None => "?".to_string(),
+        };
+        let all = self.config.catalog().chunks(&self.collection()).unwrap();
+        all.iter()
+            .map(|c| format!("{}[{},{}){}|{}", c.shard, show(&c.min), show(&c.max), c.version.secs, c.version.inc))
+            .collect()
+    }
+    async fn split(&self, min: Value, max: Value, points: &[i32]) -> Result<Document> {
+        let points: Vec<Document> = points.iter().map(|p| doc! { "x": *p }).collect();
+        self.run(doc! {
+            "_configsvrCommitChunkSplit": "d.c", "collEpoch": self.collection().info.epoch, "min": { "x": min }, "max": { "x": max },
+            "splitPoints": points, "shard": "a",
+        })
+        .await
+    }
+    fn migration(&self, min: Value, max: Value, version: ShardVersion) -> Document {
+        doc! {
+            "_configsvrCommitChunkMigration": "d.c", "fromShard": "a", "toShard": "b",
+            "migratedChunk": { "min": { "x": min }, "max": { "x": max }, "lastmod": version.to_document() },
+            "fromShardCollectionVersion": version.to_document(), "writeConcern": { "w": "majority" },
+        }
+    }
+    async fn migrate(&self, min: i32, max: i32) -> Result<Document> {
+        let command = self.migration(min.into(), max.into(), self.version());
+        self.run(command).await
+    }
+}
+
+fn code<T>(r: Result<T>) -> i32 {
+    r.err().map_or(0, |e| e.code)
+}
+
+#[tokio::test]
+async fn a_shard_is_added_once_and_named_after_its_set() {
+    let c = Cluster::new();
+    let add = |s: &str| doc! { "_configsvrAddShard": s };
+    assert_eq!(c.run(add("a/a:1")).await.unwrap().get_str("shardAdded"), Some("a"));
+    assert_eq!(c.run(add("a/a:1")).await.unwrap().get_str("shardAdded"), Some("a"));
+    let shard = c.config.catalog().shard_document("a").unwrap();
+    assert_eq!(shard.get_str("host"), Some("a/a:1"));
+    assert_eq!(shard.get_i64("state"), Some(1));
+    assert!(shard.get("topologyTime").and_then(Value::as_timestamp).is_some());
+    let identity = c.shards.got.lock().iter().find(|d| d.contains_key("_addShard")).cloned().unwrap();
+    let identity = identity.get_document("shardIdentity").unwrap().clone();
+    assert_eq!(identity.get_str("configsvrConnectionString"), Some("cfg/h:1"));
+    assert_eq!(identity.get("clusterId").and_then(Value::as_object_id), c.config.ensure().await.ok());
+    assert_eq!(code(c.run(doc! { "_configsvrAddShard": "a/a:1", "name": "other" }).await), codes::ILLEGAL_OPERATION);
+    assert_eq!(code(c.run(doc! { "_configsvrAddShard": "b/b:1", "name": "a" }).await), codes::ILLEGAL_OPERATION);
+    assert_eq!(code(c.run(add("router/router:1")).await), codes::ILLEGAL_OPERATION);
+    assert_eq!(code(c.run(add("config/config:1")).await), codes::OPERATION_FAILED);
+    assert_eq!(code(c.run(add("lonely/lonely:1")).await), codes::OPERATION_FAILED);
+    assert_eq!(code(c.run(add("x/b:1")).await), codes::OPERATION_FAILED);
+    assert_eq!(code(c.run(add("b:1")).await), codes::OPERATION_FAILED);
+}
+
+#[tokio::test]
+async fn databases_of_a_new_shard_are_registered_and_those_that_exist_elsewhere_refuse_it() {
+    let c = Cluster::new();
+    c.shards.databases.lock().insert("a:1".into(), vec![("d".into(), 10), ("admin".into(), 1)]);
+    c.shards.databases.lock().insert("b:1".into(), vec![("d".into(), 10)]);
+    c.run(doc! { "_configsvrAddShard": "a/a:1" }).await.unwrap();
+    assert_eq!(c.config.catalog().database("d").unwrap().primary, "a");
+    assert!(c.config.catalog().database("admin").is_none());
+    let refused = c.run(doc! { "_configsvrAddShard": "b/b:1" }).await.unwrap_err();
+    assert_eq!(refused.code, codes::OPERATION_FAILED);
+    assert!(refused.message.contains("can't add shard"), "{}", refused.message);
+}
+
+#[tokio::test]
+async fn routers_that_create_the_same_database_get_one_and_another_spelling_is_refused() {
+    let c = Cluster::new();
+    for shard in ["a", "b"] {
+        c.run(doc! { "_configsvrAddShard": format!("{shard}/{shard}:1") }).await.unwrap();
+    }
+    c.shards.databases.lock().insert("a:1".into(), vec![("big".into(), 1000)]);
+    let create = || c.run(doc! { "_configsvrCreateDatabase": "new" });
+    let (one, two) = tokio::join!(create(), create());
+    assert_eq!(one.unwrap(), two.unwrap());
+    assert_eq!(c.config.catalog().database("new").unwrap().primary, "b");
+    assert_eq!(code(c.run(doc! { "_configsvrCreateDatabase": "NEW" }).await), codes::DATABASE_DIFFER_CASE);
+    let elsewhere = doc! { "_configsvrCreateDatabase": "new", "primaryShardId": "a" };
+    assert_eq!(code(c.run(elsewhere).await), codes::NAMESPACE_EXISTS);
+    assert_eq!(code(c.run(doc! { "_configsvrCreateDatabase": "admin" }).await), codes::INVALID_OPTIONS);
+    assert_eq!(code(c.run(doc! { "_configsvrCreateDatabase": "x", "primaryShardId": "z" }).await), codes::SHARD_NOT_FOUND);
+}
+
+#[tokio::test]
+async fn commands_that_write_want_majority() {
+    let c = Cluster::sharded().await;
+    let weak = doc! { "w": 1 };
+    let e = c.run(doc! { "_configsvrCreateDatabase": "x", "writeConcern": weak }).await.unwrap_err();
+    assert_eq!(e.code, codes::INVALID_OPTIONS);
+    assert!(e.message.contains("must be called with majority writeConcern"));
+}
+
+#[tokio::test]
+async fn a_collection_is_created_once_and_each_incarnation_is_newer() {
+    let c = Cluster::sharded().await;
+    assert_eq!(c.chunks(), ["a[-,+)1|0"]);
+    let first = c.version();
+    c.create("d.c", [1; 16]).await.unwrap();
+    assert_eq!(c.version(), first);
+    assert_eq!(code(c.create("d.c", [2; 16]).await), codes::ALREADY_INITIALIZED);
+    let drop = doc! { "_configsvrCommitDropCollection": "d.c", "collectionUUID": Value::uuid([1; 16]) };
+    c.run(drop.clone()).await.unwrap();
+    c.run(drop.clone()).await.unwrap();
+    assert!(c.config.catalog().chunk_documents([1; 16]).is_empty());
+    c.create("d.c", [2; 16]).await.unwrap();
+    assert!(c.version().timestamp > first.timestamp);
+    // A late repeat of the drop concerns the old incarnation alone.
+    c.run(drop).await.unwrap();
+    assert_eq!(c.chunks(), ["a[-,+)1|0"]);
+}
+
+#[tokio::test]
+async fn a_split_raises_the_minor_version_and_its_repeat_changes_nothing() {
+    let c = Cluster::sharded().await;
+    let reply = c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
+    let expected = ["a[-,0)1|1", "a[0,10)1|2", "a[10,+)1|3"];
+    assert_eq!(c.chunks(), expected);
+    assert_eq!(reply.get_document("shardVersion").and_then(ShardVersion::from_document), Some(c.version()));
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
+    assert_eq!(c.chunks(), expected);
+    assert_eq!(code(c.split(Value::MinKey, Value::MaxKey, &[5]).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    assert_eq!(code(c.split(0.into(), 10.into(), &[0]).await), codes::INVALID_OPTIONS);
+    assert_eq!(code(c.split(0.into(), 10.into(), &[7, 6]).await), codes::INVALID_OPTIONS);
+    assert_eq!(code(c.split(0.into(), 10.into(), &[10]).await), codes::INVALID_OPTIONS);
+    assert_eq!(c.chunks(), expected);
+    let stale = doc! {
+        "_configsvrCommitChunkSplit": "d.c", "collEpoch": ObjectId([9; 12]), "min": { "x": 0 }, "max": { "x": 10 },
+        "splitPoints": [{ "x": 5 }], "shard": "a",
+    };
+    assert_eq!(code(c.run(stale).await), codes::STALE_EPOCH);
+}
+
+#[tokio::test]
+async fn a_migration_raises_the_major_version_with_a_control_chunk_on_the_donor() {
+    let c = Cluster::sharded().await;
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
+    let before = c.version();
+    let reply = c.migrate(0, 10).await.unwrap();
+    assert_eq!(c.chunks(), ["a[-,0)2|1", "b[0,10)2|0", "a[10,+)1|3"]);
+    let donor = reply.get_document("shardVersion").and_then(ShardVersion::from_document).unwrap();
+    assert_eq!((donor.major(), donor.minor()), (2, 1));
+    let moved = c.config.catalog().chunks(&c.collection()).unwrap().remove(1);
+    assert_eq!(moved.history.iter().map(|(_, s)| &**s).collect::<Vec<_>>(), ["b", "a"]);
+    assert!(moved.history[0].0 > moved.history[1].0);
+    // The answer was lost and the donor asks again.
+    let again = c.run(c.migration(0.into(), 10.into(), before)).await.unwrap();
+    assert_eq!(again, reply);
+    assert_eq!(c.chunks(), ["a[-,0)2|1", "b[0,10)2|0", "a[10,+)1|3"]);
+}
+
+#[tokio::test]
+async fn part_of_a_chunk_moves_and_what_is_left_stays_on_the_donor() {
+    let c = Cluster::sharded().await;
+    c.migrate(0, 10).await.unwrap();
+    assert_eq!(c.chunks(), ["a[-,0)2|1", "b[0,10)2|0", "a[10,+)2|2"]);
+    let ids: std::collections::BTreeSet<_> =
+        c.config.catalog().chunks(&c.collection()).unwrap().iter().map(|x| x.id).collect();
+    assert_eq!(ids.len(), 3);
+}
+
+#[tokio::test]
+async fn the_last_chunk_of_a_donor_leaves_no_control_chunk() {
+    let c = Cluster::sharded().await;
+    let reply = c.run(c.migration(Value::MinKey, Value::MaxKey, c.version())).await.unwrap();
+    assert_eq!(c.chunks(), ["b[-,+)2|0"]);
+    let donor = reply.get_document("shardVersion").and_then(ShardVersion::from_document).unwrap();
+    assert_eq!(donor.placement, Timestamp::default());
+}
+
+#[tokio::test]
+async fn a_commit_that_does_not_fit_is_refused_and_changes_nothing() {
+    let c = Cluster::sharded().await;
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
+    let (before, version) = (c.chunks(), c.version());
+    let stale = ShardVersion { epoch: ObjectId([9; 12]), ..version };
+    assert_eq!(code(c.run(c.migration(0.into(), 10.into(), stale)).await), codes::STALE_EPOCH);
+    let older = version.at(Timestamp::new(1, 1));
+    let refused = c.run(c.migration(0.into(), 10.into(), older)).await;
+    assert_eq!(code(refused), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    assert_eq!(code(c.migrate(5, 15).await), 40165);
+    let mut other = c.migration(0.into(), 10.into(), version);
+    other.insert("fromShard", "b");
+    other.insert("toShard", "a");
+    assert_eq!(c.run(other).await.map(|_| ()), Ok(()), "it is on a already");
+    let mut nowhere = c.migration(0.into(), 10.into(), version);
+    nowhere.insert("toShard", "z");
+    assert_eq!(code(c.run(nowhere).await), codes::SHARD_NOT_FOUND);
+    c.run(doc! { "_configsvrSetAllowMigrations": "d.c", "allowMigrations": false }).await.unwrap();
+    assert_eq!(code(c.migrate(0, 10).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    c.run(doc! { "_configsvrSetAllowMigrations": "d.c", "allowMigrations": true }).await.unwrap();
+    c.run(doc! { "_configsvrRemoveShard": "b" }).await.unwrap();
+    assert_eq!(code(c.migrate(0, 10).await), codes::SHARD_NOT_FOUND);
+    assert_eq!(c.chunks().len(), before.len());
+    assert!(c.chunks().iter().all(|chunk| chunk.starts_with('a')));
+}
+
+#[tokio::test]
+async fn after_the_bump_a_late_commit_is_refused() {
+    let c = Cluster::sharded().await;
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
+    let late = c.migration(0.into(), 10.into(), c.version());
+    let bump = doc! {
+        "_configsvrEnsureChunkVersionIsGreaterThan": 1, "minKey": { "x": 0 }, "maxKey": { "x": 10 },
+        "version": c.version().to_document(), "nss": "d.c",
+    };
+    c.run(bump.clone()).await.unwrap();
+    assert_eq!(c.chunks()[1], "a[0,10)2|0");
+    c.run(bump).await.unwrap();
+    assert_eq!(c.chunks()[1], "a[0,10)2|0");
+    assert_eq!(code(c.run(late).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+}
+
+#[tokio::test]
+async fn chunks_merge_into_one_with_a_raised_minor_version() {
+    let c = Cluster::sharded().await;
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10, 20]).await.unwrap();
+    let merge = |min: Value, max: Value| {
+        doc! {
+            "_configsvrCommitChunksMerge": "d.c", "shard": "a", "collUUID": { "uuid": Value::uuid([1; 16]) },
+            "chunkRange": { "min": { "x": min }, "max": { "x": max } },
+        }
+    };
+    c.run(merge(0.into(), 20.into())).await.unwrap();
+    assert_eq!(c.chunks(), ["a[-,0)1|1", "a[0,20)1|5", "a[20,+)1|4"]);
+    c.run(merge(0.into(), 20.into())).await.unwrap();
+    assert_eq!(c.chunks()[1], "a[0,20)1|5");
+    assert_eq!(code(c.run(merge(5.into(), 20.into())).await), codes::ILLEGAL_OPERATION);
+    c.migrate(0, 20).await.unwrap();
+    assert_eq!(code(c.run(merge(Value::MinKey, 20.into())).await), codes::ILLEGAL_OPERATION);
+}
+
+#[tokio::test]
+async fn the_primary_moves_once_with_a_new_version() {
+    let c = Cluster::sharded().await;
+    let before = c.config.catalog().database("d").unwrap();
+    let move_it = doc! {
+        "_configsvrCommitMovePrimary": "d", "to": "b", "expectedDatabaseVersion": before.version.to_document(),
+    };
+    c.run(move_it.clone()).await.unwrap();
+    let after = c.config.catalog().database("d").unwrap();
+    assert_eq!((after.primary.as_str(), after.version.last_mod), ("b", 2));
+    assert!(after.version.order(&before.version).is_gt());
+    c.run(move_it.clone()).await.unwrap();
+    assert_eq!(c.config.catalog().database("d").unwrap(), after);
+    let mut back = move_it;
+    back.insert("to", "a");
+    assert_eq!(code(c.run(back).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+}
+
+#[tokio::test]
+async fn a_rename_makes_a_new_incarnation_with_the_same_chunks() {
+    let c = Cluster::sharded().await;
+    c.create("d.old", [2; 16]).await.unwrap();
+    let before = c.version();
+    let rename = doc! { "_configsvrCommitRenameCollection": "d.c", "to": "d.old", "sourceUUID": Value::uuid([1; 16]) };
+    c.run(rename.clone()).await.unwrap();
+    c.run(rename).await.unwrap();
+    assert!(c.config.catalog().find_collection("d.c").unwrap().is_none());
+    let renamed = c.config.catalog().sharded("d.old").unwrap();
+    assert_eq!(renamed.info.uuid, [1; 16]);
+    assert!(renamed.info.timestamp > before.timestamp);
+    assert_eq!(c.config.catalog().chunk_documents([1; 16]).len(), 1);
+    assert!(c.config.catalog().chunk_documents([2; 16]).is_empty());
+}
+
+#[tokio::test]
+async fn a_shard_is_drained_before_it_goes_and_the_last_one_stays() {
+    let c = Cluster::sharded().await;
+    let state = |d: &Document| d.get_str("state").unwrap_or("").to_string();
+    assert_eq!(code(c.run(doc! { "_configsvrRemoveShard": "z" }).await), codes::SHARD_NOT_FOUND);
+    assert_eq!(state(&c.run(doc! { "_configsvrRemoveShard": "a" }).await.unwrap()), "started");
+    assert_eq!(code(c.run(doc! { "_configsvrRemoveShard": "b" }).await), codes::ILLEGAL_OPERATION);
+    let ongoing = c.run(doc! { "_configsvrRemoveShard": "a" }).await.unwrap();
+    assert_eq!(state(&ongoing), "ongoing");
+    assert_eq!(ongoing.get_path("remaining.chunks").and_then(Value::as_i64), Some(1));
+    assert_eq!(ongoing.get_path("remaining.dbs").and_then(Value::as_i64), Some(1));
+    c.run(c.migration(Value::MinKey, Value::MaxKey, c.version())).await.unwrap();
+    let version = c.config.catalog().database("d").unwrap().version;
+    let primary = doc! { "_configsvrCommitMovePrimary": "d", "to": "b", "expectedDatabaseVersion": version.to_document() };
+    c.run(primary).await.unwrap();
+    assert_eq!(state(&c.run(doc! { "_configsvrRemoveShard": "a" }).await.unwrap()), "completed");
+    assert_eq!(c.config.catalog().shards().len(), 1);
+}
+
+#[tokio::test]
+async fn zones_take_ranges_that_do_not_overlap() {
+    let c = Cluster::sharded().await;
+    let range = |min: i32, max: i32, zone: Value| {
+        doc! { "_configsvrUpdateZoneKeyRange": "d.c", "min": { "x": min }, "max": { "x": max }, "zone": zone }
+    };
+    assert_eq!(code(c.run(range(0, 10, "z".into())).await), codes::ZONE_NOT_FOUND);
+    c.run(doc! { "_configsvrAddShardToZone": "b", "zone": "z" }).await.unwrap();
+    c.run(range(0, 10, "z".into())).await.unwrap();
+    assert_eq!(code(c.run(range(5, 15, "z".into())).await), codes::RANGE_OVERLAP_CONFLICT);
+    let wrong = doc! { "_configsvrUpdateZoneKeyRange": "d.c", "min": { "y": 0 }, "max": { "y": 1 }, "zone": "z" };
+    assert_eq!(code(c.run(wrong).await), codes::SHARD_KEY_NOT_FOUND);
+    let leave = doc! { "_configsvrRemoveShardFromZone": "b", "zone": "z" };
+    assert_eq!(code(c.run(leave.clone()).await), codes::ZONE_STILL_IN_USE);
+    c.run(range(0, 10, Value::Null)).await.unwrap();
+    c.run(leave).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_range_that_is_where_it_shall_go_is_not_moved_and_another_is_sent_to_its_donor() {
+    let c = Cluster::sharded().await;
+    let go = |to: &str, min: Document| doc! { "_configsvrMoveRange": "d.c", "toShard": to, "min": min };
+    c.run(go("a", doc! { "x": 5 })).await.unwrap();
+    assert!(!c.shards.got.lock().iter().any(|d| d.contains_key("_shardsvrMoveRange")));
+    c.run(go("b", doc! { "x": 5 })).await.unwrap();
+    let sent = c.shards.got.lock().last().cloned().unwrap();
+    assert_eq!(sent.get_str("_shardsvrMoveRange"), Some("d.c"));
+    assert_eq!(sent.get_str("fromShard"), Some("a"));
+    assert_eq!(sent.get_i64("maxChunkSizeBytes"), Some(128 << 20));
+    assert_eq!(code(c.run(go("z", doc! { "x": 5 })).await), codes::SHARD_NOT_FOUND);
+    assert_eq!(code(c.run(go("b", doc! { "y": 5 })).await), codes::INVALID_OPTIONS);
+    assert_eq!(code(c.run(doc! { "_configsvrMoveRange": "d.c", "toShard": "b" }).await), codes::INVALID_OPTIONS);
+    let unsharded = doc! { "_configsvrMoveRange": "d.u", "toShard": "b", "min": { "x": 1 } };
+    assert_eq!(code(c.run(unsharded).await), codes::NAMESPACE_NOT_SHARDED);
+    c.shards.refuse.lock().insert("_shardsvrMoveRange".into(), document::err!(CHUNK_TOO_BIG, "too big"));
+    let min = doc! { "x": Value::MinKey };
+    assert_eq!(code(c.run(go("b", min)).await), codes::CHUNK_TOO_BIG);
+    assert!(c.config.catalog().chunks(&c.collection()).unwrap()[0].jumbo);
+}
+
+#[tokio::test]
+async fn the_balancer_moves_from_the_loaded_shard_and_says_so() {
+    let c = Cluster::sharded().await;
+    c.config.local.put(SETTINGS, &doc! { "_id": "chunksize", "value": 1 }).await.unwrap();
+    let status = doc! { "_configsvrBalancerCollectionStatus": "d.c" };
+    let reply = c.run(status.clone()).await.unwrap();
+    assert_eq!((reply.get_i64("chunkSize"), reply.get_bool("balancerCompliant")), (Some(1), Some(true)));
+    c.shards.sizes.lock().insert("a:1".into(), 3 << 20);
+    let reply = c.run(status).await.unwrap();
+    assert_eq!(reply.get_str("firstComplianceViolation"), Some("chunksImbalance"));
+    c.config.node.failpoints.configure(
+        "overrideBalanceRoundInterval",
+        node::failpoints::Mode::AlwaysOn,
+        doc! { "intervalMs": 5 },
+    );
+    c.run(doc! { "_configsvrBalancerStart": 1 }).await.unwrap();
+    let moved = |c: &Cluster| c.shards.got.lock().iter().any(|d| d.contains_key("_shardsvrMoveRange"));
+    for _ in 0..200 {
+        if moved(&c) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(moved(&c));
+    c.run(doc! { "_configsvrBalancerStop": 1 }).await.unwrap();
+    let reply = c.run(doc! { "_configsvrBalancerStatus": 1 }).await.unwrap();
+    assert_eq!((reply.get_str("mode"), reply.get_bool("inBalancerRound")), (Some("off"), Some(false)));
+    assert!(reply.get_i64("numBalancerRounds").unwrap() > 0);
+    let rounds = c.config.local.find(ACTIONLOG, &doc! { "what": "balancer.round" }).unwrap();
+    let details = rounds[0].get_document("details").unwrap();
+    assert_eq!(details.get_bool("errorOccured"), Some(false));
+    assert_eq!(details.get_i64("chunksMoved"), Some(1));
+    let count = c.shards.got.lock().len();
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    assert_eq!(c.shards.got.lock().len(), count, "a stopped balancer asks nobody");
+}
+
+#[tokio::test]
+async fn what_was_committed_is_there_after_a_restart() {
+    let files = MemoryFiles::default();
+    let shards = Arc::new(Fakes::default());
+    let remote = Remote::new(shards.clone(), None);
+    let config = ConfigServer::new(open(&files), remote.clone(), Arc::new(Parameters::new()));
+    let c = Cluster { config, shards };
+    c.run(doc! { "_configsvrAddShard": "a/a:1" }).await.unwrap();
+    c.create("d.c", [1; 16]).await.unwrap();
+    c.split(Value::MinKey, Value::MaxKey, &[0]).await.unwrap();
+    let (before, id) = (c.chunks(), c.config.ensure().await.unwrap());
+    let Cluster { config, shards } = c;
+    config.node.shutdown();
+    drop(config);
+    let c = Cluster { config: ConfigServer::new(open(&files), remote, Arc::new(Parameters::new())), shards };
+    assert_eq!(c.config.ensure().await.unwrap(), id);
+    assert_eq!(c.chunks(), before);
+}

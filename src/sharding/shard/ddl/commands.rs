@@ -45,6 +45,12 @@ pub async fn run(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docu
         ddl.role.require_identity()?;
     }
     require_majority(op, request.name())?;
+    let reply = answer(ddl, op, request).await?;
+    ddl.durable(op).await?;
+    Ok(reply)
+}
+
+async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
     match request.name() {
         "_shardsvrCheckMetadataConsistency" => ddl.check_database(op, request).await,
         "_shardsvrCollMod" => ddl.coll_mod(op, request).await,

@@ -7,6 +7,13 @@ use storage::CollectionView;
 /// Runs a `validate` command: every document is read and valid BSON, every index has the entries its documents give.
 pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
+    let flag = |name: &str| request.body.get(name).is_some_and(|v| v.truthy());
+    if flag("background") && flag("full") {
+        bail!(
+            INVALID_OPTIONS,
+            "Running the validate command with both {{ background: true }} and {{ full: true }} is not supported."
+        );
+    }
     let slot = node.namespaces.slot(&ns);
     let snapshot = slot
         .read(op, |s| {

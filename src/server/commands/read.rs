@@ -137,9 +137,11 @@ fn idle_cursors(service: &Service) -> Vec<Document> {
 pub async fn start(service: &Arc<Service>) -> Result<()> {
     let Some(node) = service.node.clone() else { return Ok(()) };
     *node.hooks.write() = Some(Arc::new(ServerHooks(Arc::downgrade(service))));
+    let parameters = service.parameters.clone();
     service.spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(2)).await;
+            node.cursors.set_idle_ms(parameters.int("cursorTimeoutMillis"));
             node.cursors.reap_if_due(node.now_ms());
         }
     });

@@ -176,7 +176,8 @@ impl Query {
     /// Gives the snapshot back while nobody asks for more. The position and the filter of owned documents stay; a
     /// query whose sort is under way keeps its snapshot, for it holds record ids of that moment.
     pub fn release(&mut self) -> Option<CollectionSnapshot> {
-        if !self.walk.is_resumable() {
+        // What it owned when it began may have been deleted here since, after a move: only the snapshot still has it.
+        if !self.walk.is_resumable() || self.owner.is_some() {
             return None;
         }
         let given = self.snapshot.take();

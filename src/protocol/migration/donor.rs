@@ -94,7 +94,9 @@ impl Donor {
             }
             (EnterCriticalSection, _) if self.recovering => EnterCriticalSection,
             (CommitOnRecipient, Event::Done) => BlockReads,
-            (StartRecipient | AwaitSteady | EnterCriticalSection | CommitOnRecipient, _) => PersistDecision(Aborted),
+            (StartRecipient | AwaitSteady | EnterCriticalSection | CommitOnRecipient, _) => {
+                PersistDecision(Aborted)
+            }
             (BlockReads, _) => CommitOnConfig,
             (CommitOnConfig, Event::Done) => PersistDecision(Committed),
             // An answer that does not come and an answer that refuses are treated alike.
@@ -189,7 +191,11 @@ mod tests {
                         self.bumped = true;
                         if answered {
                             let moved = self.moved;
-                            return Event::Outcome(if moved { Decision::Committed } else { Decision::Aborted });
+                            return Event::Outcome(if moved {
+                                Decision::Committed
+                            } else {
+                                Decision::Aborted
+                            });
                         }
                     }
                     PersistDecision(d) => self.coordinator = Some(Some(d)),

@@ -23,8 +23,12 @@ pub enum Action {
     /// The donor is answered; it commits on the config server now.
     AwaitRelease,
     /// The record of this reception goes. The task stays: it is the donor's to settle.
-    Forget { success: bool },
-    Finish { success: bool },
+    Forget {
+        success: bool,
+    },
+    Finish {
+        success: bool,
+    },
 }
 
 /// What came of an action, or what the donor asked for.
@@ -179,8 +183,11 @@ mod tests {
                     continue;
                 }
                 r.on(event);
-                let expected =
-                    if recorded { Action::Forget { success: false } } else { Action::Finish { success: false } };
+                let expected = if recorded {
+                    Action::Forget { success: false }
+                } else {
+                    Action::Finish { success: false }
+                };
                 assert_eq!(r.action(), expected, "stopped at {stop_at}");
                 r.on(Event::Done);
                 assert_eq!(r.action(), Action::Finish { success: false });

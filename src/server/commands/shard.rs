@@ -36,7 +36,11 @@ pub const ROWS: &[Command] = &[
     row!("cleanupOrphaned").primary_only().help("Waits until the orphans of a collection are gone."),
 ];
 
-fn run<'a>(context: &'a Context, request: &'a Request<'a>, reply: &'a mut Reply) -> BoxFuture<'a, Result<()>> {
+fn run<'a>(
+    context: &'a Context,
+    request: &'a Request<'a>,
+    reply: &'a mut Reply,
+) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
         let members = &context.service.members;
         let role = match (members.shard(), request.command.name) {
@@ -47,7 +51,9 @@ fn run<'a>(context: &'a Context, request: &'a Request<'a>, reply: &'a mut Reply)
             }
             (Err(_), "getShardVersion") => {
                 let none = Timestamp::default();
-                reply.fields(&doc! { "configServer": "", "inShardedMode": false, "mine": none, "global": none });
+                reply.fields(
+                    &doc! { "configServer": "", "inShardedMode": false, "mine": none, "global": none },
+                );
                 return Ok(());
             }
             (Err(e), _) => return Err(e),

@@ -66,7 +66,11 @@ struct Entry<T> {
 
 impl<T: Clone> Entry<T> {
     fn new() -> Entry<T> {
-        Entry { invalidations: AtomicU64::new(1), known: RwLock::new(None), flight: tokio::sync::Mutex::new(()) }
+        Entry {
+            invalidations: AtomicU64::new(1),
+            known: RwLock::new(None),
+            flight: tokio::sync::Mutex::new(()),
+        }
     }
     fn good(&self) -> Option<T> {
         let now = self.invalidations.load(Ordering::SeqCst);
@@ -257,7 +261,8 @@ impl CatalogCache {
     async fn read_once(&self, ns: &str, known: Option<Routing>) -> Result<Routing> {
         let Some(info) = self.read_info(ns).await? else { return Ok(Routing::Unsharded) };
         let known = known.as_ref().and_then(Routing::table);
-        let base = known.filter(|t| t.timestamp == info.timestamp && t.epoch == info.epoch && t.uuid == info.uuid);
+        let base =
+            known.filter(|t| t.timestamp == info.timestamp && t.epoch == info.epoch && t.uuid == info.uuid);
         let counter = if base.is_some() { &self.counters.incremental } else { &self.counters.full };
         counter.fetch_add(1, Ordering::Relaxed);
         let mut filter = doc! { "uuid": Value::uuid(info.uuid) };
@@ -289,9 +294,9 @@ impl CatalogCache {
         let sharded = found.first().filter(|d| d.get_bool("unsplittable") != Some(true));
         match sharded {
             None => Ok(None),
-            Some(d) => CollectionInfo::from_document(d)
-                .map(Some)
-                .ok_or_else(|| err!(INCOMPATIBLE_SHARDING_METADATA, "bad document of config.collections: {d:?}")),
+            Some(d) => CollectionInfo::from_document(d).map(Some).ok_or_else(|| {
+                err!(INCOMPATIBLE_SHARDING_METADATA, "bad document of config.collections: {d:?}")
+            }),
         }
     }
 

@@ -53,7 +53,11 @@ impl Registry {
     /// The shard that has this host among its members.
     pub fn by_host(&self, host: &str) -> Option<String> {
         let known = self.known.read();
-        known.shards.values().find(|s| crate::remote::hosts(&s.host).any(|h| h == host)).map(|s| s.name.clone())
+        known
+            .shards
+            .values()
+            .find(|s| crate::remote::hosts(&s.host).any(|h| h == host))
+            .map(|s| s.name.clone())
     }
     /// Known shards; asks the config server when none is known.
     pub async fn load(&self, remote: &Remote) -> Result<Vec<Shard>> {

@@ -21,10 +21,15 @@ pub struct Identity {
 
 impl Identity {
     pub fn from_document(d: &Document) -> Result<Identity> {
-        let missing = |what: &str| err!(IDL_FAILED_TO_PARSE, "BSON field 'shardIdentity.{what}' is missing but a required field");
+        let missing = |what: &str| {
+            err!(IDL_FAILED_TO_PARSE, "BSON field 'shardIdentity.{what}' is missing but a required field")
+        };
         Ok(Identity {
             name: d.get_str("shardName").ok_or_else(|| missing("shardName"))?.into(),
-            cluster_id: d.get("clusterId").and_then(|v| v.as_object_id()).ok_or_else(|| missing("clusterId"))?,
+            cluster_id: d
+                .get("clusterId")
+                .and_then(|v| v.as_object_id())
+                .ok_or_else(|| missing("clusterId"))?,
             config: d
                 .get_str("configsvrConnectionString")
                 .ok_or_else(|| missing("configsvrConnectionString"))?

@@ -70,8 +70,13 @@ impl CollectionPlacement {
     }
     fn stale(&self, received: ShardVersion, wanted: Option<ShardVersion>) -> Refusal {
         let text = match wanted {
-            None => format!("sharding status of collection {} is not currently known and needs to be recovered", self.ns),
-            Some(ShardVersion::UNTRACKED) => format!("version mismatch detected for {}: it is not sharded here", self.ns),
+            None => format!(
+                "sharding status of collection {} is not currently known and needs to be recovered",
+                self.ns
+            ),
+            Some(ShardVersion::UNTRACKED) => {
+                format!("version mismatch detected for {}: it is not sharded here", self.ns)
+            }
             Some(wanted) => format!(
                 "version mismatch detected for {}: received {}, wanted {}",
                 self.ns,
@@ -136,7 +141,8 @@ pub fn stale_database(db: &str, received: &DatabaseVersion, wanted: Option<&Data
     if let Some(wanted) = wanted {
         info.push("vWanted", wanted.to_document());
     }
-    let text = if wanted.is_some() { "version mismatch for database" } else { "don't know dbVersion for database" };
+    let text =
+        if wanted.is_some() { "version mismatch for database" } else { "don't know dbVersion for database" };
     err!(STALE_DB_VERSION, "{text} {db}").with_info(info)
 }
 

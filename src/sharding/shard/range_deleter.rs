@@ -247,9 +247,8 @@ async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> R
         if role.node.failpoints.is_set("suspendRangeDeletion") {
             return Ok(false);
         }
-        let (slice, _) = role.node
-            .write(&op, &slot, |unit| delete_slice(unit, task, range, &mut records))
-            .await?;
+        let (slice, _) =
+            role.node.write(&op, &slot, |unit| delete_slice(unit, task, range, &mut records)).await?;
         let (removed, bytes, end) = match slice {
             Slice::Gone => return Ok(true),
             Slice::NotOurs => return Ok(false),
@@ -277,7 +276,11 @@ enum Slice {
     Gone,
     /// Not to be deleted now.
     NotOurs,
-    Removed { n: i64, bytes: i64, end: bool },
+    Removed {
+        n: i64,
+        bytes: i64,
+        end: bool,
+    },
 }
 
 /// One latch: what it finds in the range and this shard does not own goes.
@@ -287,7 +290,9 @@ fn delete_slice(
     range: &KeyRange,
     scanned: &mut RecordId,
 ) -> Result<Slice> {
-    let Some(collection) = unit.collection().filter(|c| c.uuid() == task.uuid) else { return Ok(Slice::Gone) };
+    let Some(collection) = unit.collection().filter(|c| c.uuid() == task.uuid) else {
+        return Ok(Slice::Gone);
+    };
     let filter = match placement_of(unit.state).map(|p| &p.state) {
         Some(State::Sharded { filter, .. }) if filter.table.uuid == task.uuid => filter.clone(),
         _ => return Ok(Slice::NotOurs),
@@ -356,7 +361,8 @@ async fn settle_if_forgotten(role: &Arc<ShardRole>, task: &Task) -> Result<()> {
     }
     let filter = doc! { "_id": Value::uuid(task.id) };
     let more = doc! { "readConcern": doc! { "level": "majority" } };
-    let known = role.remote.find(Target::Shard(&task.donor), "config", "migrationCoordinators", filter, more).await?;
+    let known =
+        role.remote.find(Target::Shard(&task.donor), "config", "migrationCoordinators", filter, more).await?;
     if known.is_empty() {
         let id = Value::uuid(task.id);
         role.local.modify(TASKS, &id, |d| drop(d.remove("pending"))).await?;
@@ -369,9 +375,8 @@ pub async fn no_overlap(role: &ShardRole, uuid: [u8; 16], range: &KeyRange) -> R
     let mut changes = role.deleter.changes.subscribe();
     loop {
         changes.mark_unchanged();
-        let overlaps = tasks(role, None)
-            .iter()
-            .any(|t| t.uuid == uuid && t.range().map_or(true, |r| r.overlaps(range)));
+        let overlaps =
+            tasks(role, None).iter().any(|t| t.uuid == uuid && t.range().map_or(true, |r| r.overlaps(range)));
         if !overlaps {
             return Ok(());
         }

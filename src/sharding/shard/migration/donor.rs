@@ -78,7 +78,8 @@ impl Drop for Ending {
         self.0.outcome.send_if_modified(|outcome| {
             let unfinished = outcome.is_none();
             if unfinished {
-                *outcome = Some(Err(err!(INTERRUPTED_AT_SHUTDOWN, "the migration was interrupted by a shutdown")));
+                *outcome =
+                    Some(Err(err!(INTERRUPTED_AT_SHUTDOWN, "the migration was interrupted by a shutdown")));
             }
             unfinished
         });
@@ -157,8 +158,9 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
         }
         Decision::Aborted => {
             add(&role.statistics.donor_aborted, 1);
-            let failure = failure
-                .unwrap_or_else(|| err!(OPERATION_INCOMPLETE, "the migration was aborted by the config server"));
+            let failure = failure.unwrap_or_else(|| {
+                err!(OPERATION_INCOMPLETE, "the migration was aborted by the config server")
+            });
             bounds.push("note", "aborted");
             bounds.push("errmsg", failure.message.as_str());
             role.log_change("moveChunk.error", &request.ns, bounds.clone()).await;
@@ -179,7 +181,10 @@ async fn plan(role: &Arc<ShardRole>, request: &MoveRange) -> Result<Plan> {
     let table = match role.refresh_collection(ns).await? {
         Routing::Sharded(table) => table,
         Routing::Unsharded => {
-            bail!(INCOMPATIBLE_SHARDING_METADATA, "Cannot move chunks for a collection that isn't sharded: {ns}")
+            bail!(
+                INCOMPATIBLE_SHARDING_METADATA,
+                "Cannot move chunks for a collection that isn't sharded: {ns}"
+            )
         }
     };
     if request.epoch.is_some_and(|e| e != table.epoch) {
@@ -223,11 +228,9 @@ async fn plan(role: &Arc<ShardRole>, request: &MoveRange) -> Result<Plan> {
 fn snapshot(role: &ShardRole, ns: &str) -> Result<CollectionSnapshot> {
     let slot = role.node.namespaces.slot(ns);
     let state = slot.read_unchecked();
-    state
-        .collection
-        .as_ref()
-        .map(|c| c.snapshot())
-        .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "cannot move chunks for a collection that doesn't exist: {ns}"))
+    state.collection.as_ref().map(|c| c.snapshot()).ok_or_else(|| {
+        err!(NAMESPACE_NOT_FOUND, "cannot move chunks for a collection that doesn't exist: {ns}")
+    })
 }
 
 /// The full bounds: a bound that is missing is found so that the range is about as large as a chunk may be.
@@ -469,7 +472,9 @@ impl Driver {
         if self.running.as_ref().is_some_and(|(d, _)| d.cancelled.load(Ordering::SeqCst)) {
             bail!(INTERRUPTED, "the migration of {ns} was interrupted by a change of the collection");
         }
-        let wait = Duration::from_millis(self.role.parameters.int("migrationLockAcquisitionMaxWaitMS").max(0) as u64);
+        let wait = Duration::from_millis(
+            self.role.parameters.int("migrationLockAcquisitionMaxWaitMS").max(0) as u64,
+        );
         match self.role.enter_critical_section(&ns, "moveChunk", wait).await {
             Ok(()) => self.entered = Some(Instant::now()),
             Err(e) => {
@@ -487,7 +492,10 @@ impl Driver {
             });
             if !same || snapshot(&self.role, &ns)?.meta().uuid != self.coordinator.uuid {
                 self.role.leave_critical_section(&ns);
-                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} changed during its migration");
+                bail!(
+                    CONFLICTING_OPERATION_IN_PROGRESS,
+                    "the placement of {ns} changed during its migration"
+                );
             }
         }
         Ok(())
@@ -496,7 +504,11 @@ impl Driver {
     async fn commit_on_recipient(&self) -> Result<()> {
         let c = &self.coordinator;
         let command = doc! { "_recvChunkCommit": c.ns.as_str(), "sessionId": c.session_id.as_str(), "acquireCSOnRecipient": true };
-        self.role.remote.admin(self.recipient(), command).await.map_err(|e| e.context("_recvChunkCommit failed"))?;
+        self.role
+            .remote
+            .admin(self.recipient(), command)
+            .await
+            .map_err(|e| e.context("_recvChunkCommit failed"))?;
         self.step(5).await;
         Ok(())
     }
@@ -578,7 +590,8 @@ impl Driver {
     /// Abort or release; a recipient that knows nothing of the session has nothing to end.
     async fn tell_recipient(&self, command: &str) -> Result<()> {
         let c = &self.coordinator;
-        let message = doc! { command: c.ns.as_str(), "sessionId": c.session_id.as_str(), "writeConcern": majority() };
+        let message =
+            doc! { command: c.ns.as_str(), "sessionId": c.session_id.as_str(), "writeConcern": majority() };
         match self.role.remote.admin(self.recipient(), message).await {
             Ok(_) => Ok(()),
             Err(e) if matches!(e.code, codes::COMMAND_FAILED | codes::SHARD_NOT_FOUND) => Ok(()),
@@ -601,10 +614,14 @@ impl Driver {
             },
         };
         match self.role.remote.run(self.recipient(), "config", command.to_doc_buf()).await {
-            Ok(reply) => match reply.to_document().get_array("writeErrors").and_then(|a| a.first().cloned()) {
-                Some(e) => bail!(OPERATION_FAILED, "the recipient's range deletion task was not settled: {e:?}"),
-                None => Ok(()),
-            },
+            Ok(reply) => {
+                match reply.to_document().get_array("writeErrors").and_then(|a| a.first().cloned()) {
+                    Some(e) => {
+                        bail!(OPERATION_FAILED, "the recipient's range deletion task was not settled: {e:?}")
+                    }
+                    None => Ok(()),
+                }
+            }
             Err(e) if e.code == codes::SHARD_NOT_FOUND => Ok(()),
             Err(e) => Err(e),
         }
@@ -623,7 +640,8 @@ impl Driver {
         };
         let now = self.role.node.cluster_time();
         let ready_at = self.role.node.now_ms();
-        self.role.local
+        self.role
+            .local
             .modify(TASKS, &id, |d| {
                 if d.remove("pending").is_some() {
                     d.insert("numOrphanDocs", documents);
@@ -642,7 +660,11 @@ impl Driver {
 /// NotYetInitialized (94) without a migration, IllegalOperation (20) for another session.
 pub async fn hand_out(role: &Arc<ShardRole>, command: &str, body: Doc<'_>) -> Result<DocBuf> {
     let Some(donation) = role.migrations.donation() else {
-        bail!(NOT_YET_INITIALIZED, "No active migrations were found for collection {}", body.get_str(command).unwrap_or(""))
+        bail!(
+            NOT_YET_INITIALIZED,
+            "No active migrations were found for collection {}",
+            body.get_str(command).unwrap_or("")
+        )
     };
     let handout = donation.handout.lock().clone();
     let Some(handout) = handout else { bail!(NOT_YET_INITIALIZED, "the migration has not begun") };

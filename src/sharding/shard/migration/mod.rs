@@ -98,7 +98,8 @@ impl Migrations {
     pub(crate) fn recovery(&self, begins: bool) {
         {
             let mut active = self.active.lock();
-            active.recovering = if begins { active.recovering + 1 } else { active.recovering.saturating_sub(1) };
+            active.recovering =
+                if begins { active.recovering + 1 } else { active.recovering.saturating_sub(1) };
         }
         self.note_change();
     }

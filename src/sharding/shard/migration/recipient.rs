@@ -417,7 +417,8 @@ impl Worker {
         let op = Operation::internal();
         let (mut next, mut bytes) = (0, 0i64);
         while next < docs.len() {
-            self.role.node
+            self.role
+                .node
                 .write(&op, &slot, |unit| {
                     self.same_collection(unit)?;
                     let started = Instant::now();
@@ -442,7 +443,11 @@ impl Worker {
     }
     fn same_collection(&self, unit: &WriteUnit<'_>) -> Result<()> {
         if unit.existing()?.uuid() != self.reception.start.uuid {
-            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {} was dropped during its migration", unit.slot.ns);
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "collection {} was dropped during its migration",
+                unit.slot.ns
+            );
         }
         Ok(())
     }
@@ -450,7 +455,9 @@ impl Worker {
     async fn catch_up(&self) -> Result<()> {
         for round in 0.. {
             let size = self.difference(&self.reception.counts.catch_up).await?;
-            if size <= STEADY_BYTES_MAX || (round >= ROUNDS_MAX && size <= super::source::BATCH_BYTES_MAX as i64) {
+            if size <= STEADY_BYTES_MAX
+                || (round >= ROUNDS_MAX && size <= super::source::BATCH_BYTES_MAX as i64)
+            {
                 break;
             }
         }
@@ -502,7 +509,8 @@ impl Worker {
         let mut next = 0;
         let all = deleted.len() + reload.len();
         while next < all {
-            self.role.node
+            self.role
+                .node
                 .write(&op, &slot, |unit| {
                     self.same_collection(unit)?;
                     let started = Instant::now();

@@ -28,7 +28,9 @@ impl MoveRange {
     /// IDLFailedToParse (40414), InvalidOptions (72), BadValue (2).
     pub fn parse(body: Doc<'_>) -> Result<MoveRange> {
         let d = body.to_document();
-        let Some((command, Value::String(ns))) = d.first() else { bail!(INVALID_NAMESPACE, "namespace is missing") };
+        let Some((command, Value::String(ns))) = d.first() else {
+            bail!(INVALID_NAMESPACE, "namespace is missing")
+        };
         let needed = |name: &str| {
             d.get_str(name).map(str::to_string).ok_or_else(|| {
                 err!(IDL_FAILED_TO_PARSE, "BSON field '{command}.{name}' is missing but a required field")
@@ -53,7 +55,11 @@ impl MoveRange {
             bail!(INVALID_OPTIONS, "need to specify at least one of 'min' and 'max'");
         }
         if request.from == request.to {
-            bail!(INVALID_OPTIONS, "the donor and the recipient of a migration are the same shard {}", request.to);
+            bail!(
+                INVALID_OPTIONS,
+                "the donor and the recipient of a migration are the same shard {}",
+                request.to
+            );
         }
         Ok(request)
     }
@@ -133,7 +139,8 @@ impl Coordinator {
                 decision: d.get_str("decision").and_then(Decision::parse),
             })
         };
-        read().ok_or_else(|| err!(INCOMPATIBLE_SHARDING_METADATA, "bad migration coordinator document: {d:?}"))
+        read()
+            .ok_or_else(|| err!(INCOMPATIBLE_SHARDING_METADATA, "bad migration coordinator document: {d:?}"))
     }
 }
 
@@ -180,7 +187,9 @@ impl RecvStart {
                 bail!(12, "The field '{name}' of _recvChunkStart is missing or empty");
             }
         }
-        let missing = |name: &str| err!(IDL_FAILED_TO_PARSE, "BSON field '_recvChunkStart.{name}' is missing but a required field");
+        let missing = |name: &str| {
+            err!(IDL_FAILED_TO_PARSE, "BSON field '_recvChunkStart.{name}' is missing but a required field")
+        };
         let collection = d.get_document("collection").ok_or_else(|| missing("collection"))?;
         let document = |name: &str| d.get_document(name).cloned().unwrap_or_default();
         let start = RecvStart {

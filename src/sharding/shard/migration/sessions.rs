@@ -97,7 +97,9 @@ impl SessionSource {
 
     fn concerns(&self, payload: Doc<'_>) -> bool {
         // A no-op brought along by an earlier migration speaks for the entry inside.
-        let inner = payload.get_document("o2").filter(|o2| payload.get_str("op") == Some("n") && o2.get("op").is_some());
+        let inner = payload
+            .get_document("o2")
+            .filter(|o2| payload.get_str("op") == Some("n") && o2.get("op").is_some());
         let Ok(entry) = Entry::read(inner.unwrap_or(payload)) else { return false };
         if entry.ns != self.ns || entry.uuid.is_some_and(|u| u != self.uuid) {
             return false;
@@ -129,7 +131,8 @@ pub async fn apply(role: &ShardRole, ns: &str, reply: &DocBuf) -> Result<usize> 
         n += 1;
         let Some(received) = element.value().as_document() else { continue };
         let Ok(entry) = Entry::read(received) else { continue };
-        let (Some(lsid), Some(number)) = (entry.lsid().and_then(|d| SessionId::parse(d).ok()), entry.txn_number())
+        let (Some(lsid), Some(number)) =
+            (entry.lsid().and_then(|d| SessionId::parse(d).ok()), entry.txn_number())
         else {
             continue;
         };
@@ -149,11 +152,12 @@ pub async fn apply(role: &ShardRole, ns: &str, reply: &DocBuf) -> Result<usize> 
             });
             let more = DocWriter::build(|w| w.document("o2", original));
             let origin = Origin { statement: Some(statement), from_migrate: true, more: Some(more.doc()) };
-            role.node.write(&op, &slot, |unit| {
-                unit.noop(Document::new(), origin);
-                Ok(())
-            })
-            .await?;
+            role.node
+                .write(&op, &slot, |unit| {
+                    unit.noop(Document::new(), origin);
+                    Ok(())
+                })
+                .await?;
         }
     }
     Ok(n)

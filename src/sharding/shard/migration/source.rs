@@ -167,7 +167,8 @@ impl Source {
                 out = Slice::GoesOn;
                 break;
             }
-            let in_range = |bytes: Option<&[u8]>| bytes.is_some_and(|b| self.range.contains(Doc::from_validated(b)));
+            let in_range =
+                |bytes: Option<&[u8]>| bytes.is_some_and(|b| self.range.contains(Doc::from_validated(b)));
             let (was, is) = (in_range(change.before), in_range(change.after));
             if let Some(after) = change.after.filter(|_| is) {
                 let doc = Doc::from_validated(after);

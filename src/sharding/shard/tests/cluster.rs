@@ -143,7 +143,8 @@ impl Network {
     fn commit_now(&self, command: &Document) -> Result<Document> {
         let (from, to) = (command.get_str("fromShard").unwrap(), command.get_str("toShard").unwrap());
         let moved = command.get_document("migratedChunk").unwrap();
-        let (min, max) = (moved.get_document("min").unwrap().clone(), moved.get_document("max").unwrap().clone());
+        let (min, max) =
+            (moved.get_document("min").unwrap().clone(), moved.get_document("max").unwrap().clone());
         let lastmod = ShardVersion::from_document(moved.get_document("lastmod").unwrap()).unwrap();
         let (min_key, max_key) = (key().encode_bound(&min)?, key().encode_bound(&max)?);
         let chunks = self.chunks();
@@ -161,11 +162,15 @@ impl Network {
             Timestamp::new(newest.secs + 1, minor - 1)
         };
         let mut new = old.clone();
-        (new.id, new.min, new.min_key, new.max, new.max_key) = (fresh_id(), min.clone(), min_key.clone(), max.clone(), max_key.clone());
+        (new.id, new.min, new.min_key, new.max, new.max_key) =
+            (fresh_id(), min.clone(), min_key.clone(), max.clone(), max_key.clone());
         new.shard = to.into();
         new.version = next();
-        let mut writes = vec![BatchWrite::Delete { ns: "config.chunks".into(), id: old.id.into() }, put(&new)];
-        for (lo, lo_key, hi, hi_key) in [(&old.min, &old.min_key, &min, &min_key), (&max, &max_key, &old.max, &old.max_key)] {
+        let mut writes =
+            vec![BatchWrite::Delete { ns: "config.chunks".into(), id: old.id.into() }, put(&new)];
+        for (lo, lo_key, hi, hi_key) in
+            [(&old.min, &old.min_key, &min, &min_key), (&max, &max_key, &old.max, &old.max_key)]
+        {
             if lo_key < hi_key {
                 let mut rest = old.clone();
                 (rest.id, rest.min, rest.min_key) = (fresh_id(), lo.clone(), lo_key.clone());
@@ -182,7 +187,8 @@ impl Network {
         Ok(doc! {})
     }
     fn write(&self, writes: Vec<BatchWrite>) {
-        futures::executor::block_on(self.config.node().commit_batch(&Operation::internal(), &writes)).unwrap();
+        futures::executor::block_on(self.config.node().commit_batch(&Operation::internal(), &writes))
+            .unwrap();
     }
 }
 
@@ -214,7 +220,10 @@ impl Cluster {
             client.ensure_collection(&format!("config.{ns}"), &[]).await.unwrap();
         }
         for shard in ["a", "b"] {
-            client.insert("config.shards", &doc! { "_id": shard, "host": format!("{shard}:1") }).await.unwrap();
+            client
+                .insert("config.shards", &doc! { "_id": shard, "host": format!("{shard}:1") })
+                .await
+                .unwrap();
         }
         let collection = doc! {
             "_id": NS, "uuid": Value::uuid(UUID), "lastmodEpoch": ObjectId([9; 12]), "timestamp": Timestamp::new(100, 1),
@@ -250,12 +259,13 @@ impl Cluster {
         let a = cluster.shard("a");
         let slot = a.node.namespaces.slot(NS);
         let meta = storage::CollectionMeta::new(NS, UUID);
-        a.node.write(&Operation::internal(), &slot, |unit| {
-            unit.create_collection(meta, false);
-            unit.create_index_now(&doc! { "x": 1 }, &doc! {}).map(|_| ())
-        })
-        .await
-        .unwrap();
+        a.node
+            .write(&Operation::internal(), &slot, |unit| {
+                unit.create_collection(meta, false);
+                unit.create_index_now(&doc! { "x": 1 }, &doc! {}).map(|_| ())
+            })
+            .await
+            .unwrap();
         Arc::new(cluster)
     }
     pub fn shard(&self, name: &str) -> Arc<ShardRole> {
@@ -394,7 +404,11 @@ impl Cluster {
                 }
             };
             let waited = tokio::time::timeout(Duration::from_secs(8), done).await;
-            assert!(waited.is_ok(), "{shard} does not settle: {:?}", crate::shard::range_deleter::tasks(&role, None));
+            assert!(
+                waited.is_ok(),
+                "{shard} does not settle: {:?}",
+                crate::shard::range_deleter::tasks(&role, None)
+            );
         }
     }
 }

@@ -88,7 +88,8 @@ impl Writers {
         self.stop.store(true, Ordering::SeqCst);
         let mut expected = BTreeMap::new();
         for task in self.tasks {
-            let known = tokio::time::timeout(Duration::from_secs(10), task).await.expect("a writer hangs").unwrap();
+            let known =
+                tokio::time::timeout(Duration::from_secs(10), task).await.expect("a writer hangs").unwrap();
             expected.extend(known.into_iter().filter_map(|(x, n)| Some((x, n?))));
         }
         assert!(expected.len() > 10);
@@ -144,7 +145,8 @@ async fn crash_at(holder: &str, point: &str, victim: &str, fault: CommitFault) {
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 100, 300).await }
     });
-    let reached = tokio::time::timeout(Duration::from_secs(5), role.node.failpoints.wait_entered(point, 1)).await;
+    let reached =
+        tokio::time::timeout(Duration::from_secs(5), role.node.failpoints.wait_entered(point, 1)).await;
     assert!(reached.is_ok(), "{point} is never reached");
     cluster.crash(victim).await;
     if victim != holder {
@@ -224,7 +226,10 @@ async fn changes_between_clone_and_commit_arrive_whatever_their_order() {
     let mut client = cluster.session();
     let mut set = async |id: i32, x: i32, to: document::Document| {
         let u = doc! { "q": { "_id": id, "x": x }, "u": { "$set": to } };
-        assert_eq!(cluster.write(&mut client, x, doc! { "update": "c", "updates": vec![u] }).await.unwrap(), 1);
+        assert_eq!(
+            cluster.write(&mut client, x, doc! { "update": "c", "updates": vec![u] }).await.unwrap(),
+            1
+        );
     };
     set(1, 5, doc! { "u": 100 }).await;
     set(2, 5, doc! { "u": 1 }).await;
@@ -232,10 +237,24 @@ async fn changes_between_clone_and_commit_arrive_whatever_their_order() {
     // Out of the range, into another chunk of the donor.
     set(3, 10, doc! { "x": 2000 }).await;
     let mut client = cluster.session();
-    cluster.write(&mut client, 11, doc! { "delete": "c", "deletes": vec![doc! { "q": { "_id": 4, "x": 11 }, "limit": 1 }] }).await.unwrap();
+    cluster
+        .write(
+            &mut client,
+            11,
+            doc! { "delete": "c", "deletes": vec![doc! { "q": { "_id": 4, "x": 11 }, "limit": 1 }] },
+        )
+        .await
+        .unwrap();
     let again = doc! { "_id": 4, "x": 13, "u": 44, "n": 7 };
     cluster.write(&mut client, 13, doc! { "insert": "c", "documents": vec![again] }).await.unwrap();
-    cluster.write(&mut client, 12, doc! { "delete": "c", "deletes": vec![doc! { "q": { "_id": 5, "x": 12 }, "limit": 1 }] }).await.unwrap();
+    cluster
+        .write(
+            &mut client,
+            12,
+            doc! { "delete": "c", "deletes": vec![doc! { "q": { "_id": 5, "x": 12 }, "limit": 1 }] },
+        )
+        .await
+        .unwrap();
     b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::Off, doc! {});
     moving.await.unwrap().unwrap();
     cluster.settle().await;
@@ -264,9 +283,11 @@ async fn a_range_of_many_batches_moves() {
         for x in 0..80 {
             let d = doc! { "_id": x, "x": x, "n": n, "filler": filler.as_str() }.to_doc_buf();
             a.node
-                .write(&op, &slot, |unit| match unit.existing()?.find_id(document::ValueRef::Int32(x)).map(|f| f.0) {
-                    Some(record) => unit.update(record, d.doc(), node::Origin::default()),
-                    None => unit.insert(d.doc(), node::Origin::default()).map(|_| ()),
+                .write(&op, &slot, |unit| {
+                    match unit.existing()?.find_id(document::ValueRef::Int32(x)).map(|f| f.0) {
+                        Some(record) => unit.update(record, d.doc(), node::Origin::default()),
+                        None => unit.insert(d.doc(), node::Origin::default()).map(|_| ()),
+                    }
                 })
                 .await
                 .unwrap();

@@ -1,7 +1,7 @@
 //! What a pipeline on this node asks for: sources, other collections, and where `$out` and `$merge` write.
 
 use super::aggregate::{Asked, SubSource, open};
-use crate::ddl::statistics::{collection_statistics, no_statistics};
+use crate::ddl::statistics::{collection_statistics, statistics_without_collection};
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Result, Value, bail, doc, err};
 use parking_lot::Mutex;
@@ -95,7 +95,7 @@ impl LocalHost {
             .read(&self.op, |s| {
                 Ok(match &s.collection {
                     Some(c) => (collection_statistics(c, scale), Some(c.len() as i64)),
-                    None => (no_statistics(scale), None),
+                    None => (statistics_without_collection(&self.node, &self.ns, scale), None),
                 })
             })
             .await?;

@@ -10,6 +10,7 @@ use crate::process::{self, Signals};
 use crate::service::{Config, Running, Service, StartError};
 use clap::{Parser, Subcommand};
 use document::{codes, doc};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -204,6 +205,26 @@ struct Plan {
     up: Up,
     root: PathBuf,
     ephemeral: bool,
+    /// Ports of data nodes at an earlier start: the cluster's own documents name its members by them.
+    known_ports: BTreeMap<String, u16>,
+}
+
+/// The file below `--dbpath` that remembers the data nodes' ports: a line `name port` each. DO NOT CHANGE the form.
+const PORTS_FILE: &str = "ports";
+
+fn read_ports(root: &Path) -> BTreeMap<String, u16> {
+    let text = std::fs::read_to_string(root.join(PORTS_FILE)).unwrap_or_default();
+    let pair = |line: &str| {
+        let (name, port) = line.split_once(' ')?;
+        Some((name.to_string(), port.trim().parse().ok()?))
+    };
+    text.lines().filter_map(pair).collect()
+}
+
+fn write_ports(root: &Path, cluster: &Cluster) -> std::io::Result<()> {
+    let nodes = cluster.shards.iter().chain(&cluster.config).chain(&cluster.single);
+    let text: String = nodes.map(|m| format!("{} {}\n", m.name, m.running.port())).collect();
+    std::fs::write(root.join(PORTS_FILE), text)
 }
 
 impl Cluster {
@@ -218,7 +239,8 @@ impl Cluster {
             }
         };
         std::fs::create_dir_all(&root)?;
-        let plan = Plan { ephemeral: temporary.is_some(), up, root };
+        let known_ports = read_ports(&root);
+        let plan = Plan { ephemeral: temporary.is_some(), up, root, known_ports };
         let mut cluster = match plan.start().await {
             Ok(cluster) => cluster,
             Err(failed) => {
@@ -226,6 +248,9 @@ impl Cluster {
                 return Err(failed);
             }
         };
+        if temporary.is_none() {
+            write_ports(&plan.root, &cluster)?;
+        }
         cluster.temporary = temporary;
         cluster.millis = started.elapsed().as_millis();
         Ok(cluster)
@@ -312,7 +337,11 @@ impl Plan {
         if self.up.standalone || self.up.replset.is_some() {
             let kind = if self.up.standalone { "mongod" } else { "replset" };
             let set = self.up.replset.iter().map(|set| ("replication.replSet", set.clone())).collect();
-            let member = self.member("mongod", kind, Program::Mongod, self.port(0)?, set).await?;
+            // The one node is what clients connect to: a port asked for counts, else a set keeps the one its configuration names.
+            let known =
+                self.known_ports.get("mongod").filter(|_| self.up.port == 0 && self.up.replset.is_some());
+            let port = known.copied().map_or_else(|| self.port(0), Ok)?;
+            let member = self.member("mongod", kind, Program::Mongod, port, set).await?;
             if let Some(set) = &self.up.replset {
                 initiate(&member, set, false).await?;
             }
@@ -329,14 +358,16 @@ impl Plan {
         let routers = self.up.routers;
         let config = async {
             let role = role("config", "configsvr");
-            let member = self.member("config", "config", Program::Mongod, self.port(routers)?, role).await?;
+            let member = self
+                .member("config", "config", Program::Mongod, self.data_port("config", routers)?, role)
+                .await?;
             initiate(&member, "config", true).await?;
             Ok::<_, Failed>(member)
         };
         let shards = (0..self.up.shards).map(|i| async move {
             let name = format!("shard{i}");
             let role = role(&name, "shardsvr");
-            let port = self.port(routers + 1 + i)?;
+            let port = self.data_port(&name, routers + 1 + i)?;
             let member = self.member(&name, "shard", Program::Mongod, port, role).await?;
             initiate(&member, &name, false).await?;
             Ok::<_, Failed>(member)
@@ -365,6 +396,11 @@ impl Plan {
             connection.run("admin", command.to_doc_buf()).await?;
         }
         Ok(())
+    }
+
+    /// The port of a shard or the config server: the one it had before, or the `offset`-th after `--port`.
+    fn data_port(&self, name: &str, offset: u16) -> Result<u16, Failed> {
+        self.known_ports.get(name).copied().map_or_else(|| self.port(offset), Ok)
     }
 
     fn port(&self, offset: u16) -> Result<u16, Failed> {

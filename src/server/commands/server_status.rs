@@ -64,8 +64,8 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
     section("security", |_| doc! { "authentication": { "mechanisms": {} } }.into()),
     Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },
-    Section { name: "sharding", roles: Roles::SHARD, default: true, build: sharding_section },
-    Section { name: "shardingStatistics", roles: Roles::SHARD, default: true, build: sharding_statistics },
+    Section { name: "sharding", roles: Roles::SHARD.or(Roles::ROUTER), default: true, build: sharding_section },
+    Section { name: "shardingStatistics", roles: Roles::SHARD.or(Roles::ROUTER), default: true, build: sharding_statistics },
     section("transportSecurity", |_| {
         doc! { "1.0": 0i64, "1.1": 0i64, "1.2": 0i64, "1.3": 0i64, "unknown": 0i64 }.into()
     }),
@@ -110,6 +110,10 @@ fn head(context: &Context) -> Document {
 
 /// Empty until a cluster has taken this node in.
 fn sharding_section(context: &Context) -> Value {
+    if let Ok(router) = context.service.members.router() {
+        let config = router.cluster.config_string();
+        return doc! { "configsvrConnectionString": config, "maxChunkSizeInBytes": 128i64 << 20 }.into();
+    }
     let Ok(role) = context.service.members.shard() else { return Document::new().into() };
     let Some(identity) = role.identity() else { return Document::new().into() };
     doc! {
@@ -122,6 +126,9 @@ fn sharding_section(context: &Context) -> Value {
 }
 
 fn sharding_statistics(context: &Context) -> Value {
+    if let Ok(router) = context.service.members.router() {
+        return doc! { "catalogCache": router.cluster.statistics() }.into();
+    }
     match context.service.members.shard() {
         Ok(role) if role.identity().is_some() => sharding::shard::commands::sharding_statistics(role).into(),
         _ => Document::new().into(),

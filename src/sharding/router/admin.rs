@@ -170,7 +170,7 @@ pub async fn validate(task: &Task<'_>) -> Result<DocBuf> {
         return Ok(strip_times(only.doc()));
     }
     let valid = replies.iter().all(|(_, r)| r.doc().get_bool("valid").unwrap_or(false));
-    let mut reply = summed(&replies, &["ns", "nIndexes", "valid", "uuid"]);
+    let mut reply = summed(&replies, &["ns", "nIndexes", "valid", "uuid", "indexDetails"]);
     reply.insert("valid", valid);
     reply.push("raw", raw_of(task, &replies).await?);
     Ok(ok_reply(reply))

@@ -102,7 +102,7 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
         && spec
             .keys()
             .any(|k| matches!(k, "sparse" | "expireAfterSeconds" | "partialFilterExpression" | "hidden"))
-        && !spec.get_document("key").and_then(|k| k.get("_id")).is_some_and(|v| v.as_str().is_some())
+        && spec.get_document("key").and_then(|k| k.get("_id")).is_none_or(|v| v.as_str().is_none())
     {
         bail!(
             INVALID_INDEX_SPECIFICATION_OPTION,

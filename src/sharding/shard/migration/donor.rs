@@ -485,18 +485,30 @@ impl Driver {
             }
         }
         // What was planned must still hold: the section began under the latch, so nothing changes from here.
-        if let Some((_, plan)) = &self.running {
-            let placement = self.role.placement(&ns);
-            let same = placement.as_ref().and_then(|p| p.table()).is_some_and(|t| {
-                t.timestamp == plan.table.timestamp && t.owns(&self.coordinator.donor, &plan.range.min)
-            });
-            if !same || snapshot(&self.role, &ns)?.meta().uuid != self.coordinator.uuid {
-                self.role.leave_critical_section(&ns);
-                bail!(
-                    CONFLICTING_OPERATION_IN_PROGRESS,
-                    "the placement of {ns} changed during its migration"
-                );
-            }
+        if let Err(e) = self.still_as_planned(&ns) {
+            self.role.leave_critical_section(&ns);
+            return Err(e);
+        }
+        Ok(())
+    }
+
+    /// Whether placement, identity, options and indexes are those that the recipient was told of.
+    fn still_as_planned(&self, ns: &str) -> Result<()> {
+        let Some((_, plan)) = &self.running else { return Ok(()) };
+        let placement = self.role.placement(ns);
+        let same = placement.as_ref().and_then(|p| p.table()).is_some_and(|t| {
+            t.timestamp == plan.table.timestamp && t.owns(&self.coordinator.donor, &plan.range.min)
+        });
+        let now = snapshot(&self.role, ns)?;
+        if !same || now.meta().uuid != self.coordinator.uuid {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} changed during its migration");
+        }
+        let indexes = |s: &CollectionSnapshot| -> Vec<Document> {
+            s.indexes().iter().map(|i| i.info().spec.document().clone()).collect()
+        };
+        if indexes(&now) != indexes(&plan.snapshot) || now.meta().options != plan.snapshot.meta().options {
+            add(&self.role.statistics.donor_index_aborts, 1);
+            bail!(INTERRUPTED, "indexes or options of {ns} changed during its migration");
         }
         Ok(())
     }

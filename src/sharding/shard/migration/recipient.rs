@@ -470,11 +470,15 @@ impl Worker {
         let _ = tokio::time::timeout(STEADY_PAUSE, signals.wait_for(|s| s.commit || s.abort)).await;
         Ok(())
     }
-    /// The donor's writes wait by now: a difference that begins now holds everything, and the next holds nothing.
+    /// The donor's writes wait by now: a difference that begins now holds everything routers sent. The loop is for those
+    /// who write to the donor directly, past its versions, until they pause.
     async fn drain(&self) -> Result<()> {
-        // The first may finish a difference whose snapshot is older than the critical section.
         self.difference(&self.reception.counts.steady).await?;
-        while self.difference(&self.reception.counts.steady).await? > 0 {}
+        for _ in 0..100 {
+            if self.difference(&self.reception.counts.steady).await? == 0 {
+                break;
+            }
+        }
         self.take_sessions().await
     }
 

@@ -308,3 +308,25 @@ async fn a_range_of_many_batches_moves() {
     assert_eq!(found.len(), 80);
     assert!(found.values().all(|n| *n == 1));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_made_during_a_migration_ends_it() {
+    let cluster = Cluster::new().await;
+    let mut client = cluster.session();
+    cluster.insert(&mut client, 5).await.unwrap();
+    let a = cluster.shard("a");
+    a.node.failpoints.configure("moveChunkHangAtStep4", Mode::AlwaysOn, doc! {});
+    let moving = tokio::spawn({
+        let cluster = cluster.clone();
+        async move { cluster.move_range("a", "b", 0, 1000).await }
+    });
+    a.node.failpoints.wait_entered("moveChunkHangAtStep4", 1).await;
+    let slot = a.node.namespaces.slot(super::cluster::NS);
+    let op = node::Operation::internal();
+    a.node.write(&op, &slot, |unit| unit.create_index_now(&doc! { "n": 1 }, &doc! {})).await.unwrap();
+    a.node.failpoints.configure("moveChunkHangAtStep4", Mode::Off, doc! {});
+    moving.await.unwrap().unwrap_err();
+    cluster.settle().await;
+    assert_eq!(cluster.increment(&mut client, 5).await.unwrap(), 1, "the donor serves as before");
+    assert_eq!((cluster.held("a").len(), cluster.held("b").len()), (1, 0));
+}

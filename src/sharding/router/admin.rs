@@ -6,7 +6,7 @@ use super::cluster::CONFIG;
 use super::ddl::{self, full_namespace};
 use super::task::Task;
 use crate::chunk::ShardId;
-use document::{DocBuf, Document, Result, Timestamp, Value, ValueRef, bail, doc};
+use document::{DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use futures::future::join_all;
 use std::collections::BTreeMap;
 
@@ -336,9 +336,4 @@ pub fn ping_document(host: &str, up_seconds: i64, version: &str, now_ms: i64) ->
         "_id": host, "advisoryHostFQDNs": [], "created": Value::DateTime(now_ms - up_seconds * 1000),
         "mongoVersion": version, "ping": Value::DateTime(now_ms), "up": up_seconds, "waiting": true,
     }
-}
-
-/// The zero timestamp, for replies that have none.
-pub fn no_time() -> Timestamp {
-    Timestamp::default()
 }

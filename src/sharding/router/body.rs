@@ -123,10 +123,6 @@ fn trailer(w: &mut DocWriter<'_>, db: &str, clock: Timestamp, versions: &Version
     w.string("$db", db);
 }
 
-/// Generic arguments that a command of another name, made for the client's, takes over.
-pub const GENERIC: &[&str] =
-    &["lsid", "maxTimeMS", "readConcern", "writeConcern", "comment", "$readPreference", "collation", "let"];
-
 /// The members of `body` that are in `names`, in the body's order.
 pub fn take(body: Doc<'_>, names: &[&str]) -> Document {
     body.iter()
@@ -170,7 +166,7 @@ pub fn is_simple_collation(body: Doc<'_>) -> bool {
 }
 
 /// Puts another id into `cursor.id` of a reply; `false` when the reply has no such 64-bit member.
-pub fn patch_cursor_id(reply: &mut Vec<u8>, id: i64) -> bool {
+pub fn patch_cursor_id(reply: &mut [u8], id: i64) -> bool {
     let base = reply.as_ptr() as usize;
     let at = Doc::from_validated(reply)
         .get_document("cursor")

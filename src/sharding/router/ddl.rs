@@ -5,7 +5,6 @@
 //! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
 
 use super::body::{Placement, ok_reply, take};
-use super::cluster::database_of;
 use super::scatter;
 use super::single;
 use super::target;
@@ -347,9 +346,6 @@ async fn by_coordinator(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> 
         Some(reply) => Ok(reply),
         None => bail!(NAMESPACE_NOT_FOUND, "database {db} not found"),
     }
-}
-pub async fn refine_shard_key(task: &Task<'_>) -> Result<DocBuf> {
-    by_coordinator(task, "_shardsvrRefineCollectionShardKey").await
 }
 pub async fn set_allow_migrations(task: &Task<'_>) -> Result<DocBuf> {
     by_coordinator(task, "_shardsvrSetAllowMigrations").await
@@ -695,9 +691,4 @@ pub async fn on_all_owners(task: &Task<'_>, ns: &str) -> Result<Option<Vec<(Shar
             Err(e) => retry.absorb(task, ns, e).await?,
         }
     }
-}
-
-/// The database of a namespace that may not exist.
-pub fn database(ns: &str) -> &str {
-    database_of(ns)
 }

@@ -19,6 +19,7 @@ use crate::routing::RoutingTable;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
 use futures::future::join_all;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use wire::client::RemoteError;
 
 /// The most statements of one command.
@@ -112,7 +113,7 @@ pub struct Write<'t, 'a> {
     pub outcome: Outcome,
     ordered: bool,
     /// Not executed yet, in order.
-    pending: Vec<usize>,
+    pending: VecDeque<usize>,
     retry: Retry,
     stopped: bool,
     ids_given: bool,
@@ -234,12 +235,12 @@ impl<'t, 'a> Write<'t, 'a> {
         if placement.table.is_some() && !(1..self.statements.len()).all(same) {
             return Ok(None);
         }
-        let indexes = std::mem::take(&mut self.pending);
+        let indexes: Vec<usize> = std::mem::take(&mut self.pending).into();
         match self.send(&shard, &placement.versions(&shard), &indexes).await {
             Sent::Executed(reply) if stale_in(reply.doc()).is_none() => return Ok(Some(reply)),
             Sent::Executed(reply) => self.take_in(&indexes, reply.doc()),
             Sent::Failed(e) if is_stale(&e.error) => {
-                self.pending = indexes;
+                self.pending = indexes.into();
                 self.retarget(e.error).await?;
                 return Ok(None);
             }
@@ -257,12 +258,13 @@ impl<'t, 'a> Write<'t, 'a> {
             Ok(Aim::Many(shards)) => return self.on_many(placement, first, shards).await,
             Ok(Aim::Somewhere) => return self.somewhere(first).await,
             Err(e) => {
+                self.take_up(first);
                 self.fail(&[first], &e);
                 return Ok(());
             }
         };
         let same = |i: &&usize| matches!(self.aim(placement, **i), Ok(Aim::One(s)) if s == shard);
-        let run = 1 + self.pending[1..].iter().take_while(same).count();
+        let run = 1 + self.pending.iter().skip(1).take_while(same).count();
         let indexes: Vec<usize> = self.pending.drain(..run).collect();
         let sent = self.send(&shard, &placement.versions(&shard), &indexes).await;
         self.settle(&indexes, sent);
@@ -327,21 +329,28 @@ impl<'t, 'a> Write<'t, 'a> {
             self.retry.reset();
         }
         if let Err(e) = self.retry.absorb(self.task, self.ns, error).await {
-            let pending = std::mem::take(&mut self.pending);
+            let pending: Vec<usize> = std::mem::take(&mut self.pending).into();
             let failed = if self.ordered { &pending[..pending.len().min(1)] } else { &pending[..] };
             self.fail(failed, &e);
         }
         Ok(())
     }
+    /// Statement `i` is being dealt with: an unordered command has taken it up before.
+    fn take_up(&mut self, i: usize) {
+        if self.pending.front() == Some(&i) {
+            self.pending.pop_front();
+        }
+    }
     fn put_back(&mut self, indexes: &[usize]) {
-        self.pending.extend_from_slice(indexes);
-        self.pending.sort_unstable();
+        if !indexes.is_empty() {
+            self.pending.extend(indexes);
+            self.pending.make_contiguous().sort_unstable();
+        }
     }
     fn fail(&mut self, indexes: &[usize], error: &Error) {
         for i in indexes {
             self.outcome.fail(*i, error);
         }
-        self.pending.retain(|i| !indexes.contains(i));
         self.stopped |= self.ordered;
     }
 
@@ -408,7 +417,7 @@ impl<'t, 'a> Write<'t, 'a> {
 
     /// A multi statement on several shards. Shards that executed it are not asked again: those that refused it are.
     async fn on_many(&mut self, placement: &Placement, i: usize, shards: Vec<ShardId>) -> Result<()> {
-        self.pending.retain(|p| *p != i);
+        self.take_up(i);
         let (mut placement, mut remaining) = (Cow::Borrowed(placement), shards);
         let mut retry = Retry::default();
         loop {
@@ -463,7 +472,7 @@ impl<'t, 'a> Write<'t, 'a> {
 
     /// A single-document statement that does not say where its document is.
     async fn somewhere(&mut self, i: usize) -> Result<()> {
-        self.pending.retain(|p| *p != i);
+        self.take_up(i);
         match two_phase::run(self, i).await {
             Ok(two_phase::Done { reply }) => {
                 self.take_in_one(i, reply.doc());

@@ -103,7 +103,7 @@ impl Fake {
     pub fn all(&self) -> Vec<Document> {
         let state = self.state.lock();
         let mut all: Vec<Document> = state.shards.values().flatten().map(|d| d.to_document()).collect();
-        all.sort_by(|a, b| document::compare::compare_documents(a, b));
+        all.sort_by(document::compare::compare_documents);
         all
     }
     /// Puts a document where it belongs.

@@ -19,7 +19,7 @@ def mongod(workdir, processes, *options, name="node", port=0):
     """A mongod with a data directory of its own; answers the process and the port it listens on."""
     data = workdir / name
     data.mkdir(exist_ok=True)
-    process = Process([BIN / "mongod", "--dbpath", data, "--port", port, "--bind_ip", "127.0.0.1", *options], workdir / f"{name}.log")
+    process = Process([BIN / "mongod", "--dbpath", data, "--port", port, "--bind_ip", "127.0.0.1", *options], workdir / f"{name}-{time.monotonic_ns()}.log")
     processes.append(process)
     return process, listening_port(process)
 
@@ -151,11 +151,11 @@ def test_cluster_of_separate_processes_survives_restarts(workdir, processes):
         process, port = mongod(workdir, processes, "--shardsvr", "--replSet", f"s{i}", name=f"s{i}")
         initiate(port)
         shards.append((process, port))
-    router = Process([BIN / "mongos", "--configdb", f"cfg/127.0.0.1:{config_port}", "--port", 0, "--bind_ip", "127.0.0.1"], workdir / "mongos.log")
+    router = Process([BIN / "mongos", "--configdb", f"cfg/localhost:{config_port}", "--port", 0, "--bind_ip", "127.0.0.1"], workdir / "mongos.log")
     processes.append(router)
     client = pymongo.MongoClient("127.0.0.1", listening_port(router))
     for i, (_, port) in enumerate(shards):
-        assert client.admin.command("addShard", f"s{i}/127.0.0.1:{port}")["shardAdded"] == f"s{i}"
+        assert client.admin.command("addShard", f"s{i}/localhost:{port}")["shardAdded"] == f"s{i}"
     client.admin.command("shardCollection", "d.c", key={"_id": "hashed"})
     client.d.c.insert_many([{"_id": i} for i in range(500)])
     counts = [pymongo.MongoClient("127.0.0.1", port, directConnection=True).d.c.count_documents({}) for _, port in shards]

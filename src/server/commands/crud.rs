@@ -74,6 +74,18 @@ pub async fn conclude(context: &Context, reply: &mut Reply, done: Result<Documen
     Err(error)
 }
 
+/// Refuses a level of read concern that a command, not being a query, does not know.
+pub fn check_read_concern(context: &Context, request: &Request<'_>) -> Result<()> {
+    if context.operation.read_concern.level == ReadLevel::Local {
+        return Ok(());
+    }
+    bail!(
+        INVALID_OPTIONS,
+        "Command {} does not support this readConcern :: caused by :: read concern not supported",
+        request.command.name
+    )
+}
+
 /// Checks made before a write begins: what its session and its concerns ask of this kind of node.
 fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
     let operation = &context.operation;
@@ -81,13 +93,7 @@ fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
     if numbered && !node(context)?.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos");
     }
-    if operation.read_concern.level != ReadLevel::Local {
-        bail!(
-            INVALID_OPTIONS,
-            "Command {} does not support this readConcern :: caused by :: read concern not supported",
-            request.command.name
-        );
-    }
+    check_read_concern(context, request)?;
     // A causally consistent session sends the time after which the write shall come.
     if let (Some(after), true) = (operation.read_concern.after_cluster_time, node(context)?.is_replica_set())
     {

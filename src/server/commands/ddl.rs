@@ -1,6 +1,6 @@
 //! The catalog commands: rows over `node::ddl`.
 
-use super::crud::{conclude, node, write_cursor};
+use super::crud::{check_read_concern, conclude, node, write_cursor};
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use document::{Document, Result, bail, doc};
 use node::{Node, ddl};
@@ -84,7 +84,7 @@ pub const ROWS: &[Command] = &[
 ];
 
 /// The node, if it can meet the command's write concern at all.
-fn writable<'a>(context: &'a Context) -> Result<&'a Arc<Node>> {
+fn writable(context: &Context) -> Result<&Arc<Node>> {
     let node = node(context)?;
     node.check_write_concern(&context.operation)?;
     Ok(node)
@@ -183,6 +183,7 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
 }
 
 async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_read_concern(context, request)?;
     request.strict(&[
         "filter",
         "nameOnly",
@@ -197,12 +198,14 @@ async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut 
 }
 
 async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_read_concern(context, request)?;
     request.strict(&["filter", "nameOnly", "authorizedDatabases"])?;
     reply.fields(&ddl::list::list_databases(node(context)?, request.node)?);
     Ok(())
 }
 
 async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_read_concern(context, request)?;
     request.strict(&["cursor", "includeBuildUUIDs", "includeIndexBuildInfo", "isTimeseriesNamespace"])?;
     let ns = request.namespace()?;
     let slot = node(context)?.namespaces.slot(&ns);
@@ -211,24 +214,28 @@ async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
 }
 
 async fn db_stats(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_read_concern(context, request)?;
     request.strict(&["scale", "freeStorage"])?;
     reply.fields(&ddl::statistics::db_stats(node(context)?, request.node)?);
     Ok(())
 }
 
 async fn coll_stats(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_read_concern(context, request)?;
     request.strict(&["scale", "verbose", "waitForLock", "numericOnly"])?;
     reply.fields(&ddl::statistics::coll_stats(node(context)?, &context.operation, request.node).await?);
     Ok(())
 }
 
 async fn data_size(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_read_concern(context, request)?;
     request.strict(&["keyPattern", "min", "max", "estimate"])?;
     reply.fields(&ddl::statistics::data_size(node(context)?, &context.operation, request.node).await?);
     Ok(())
 }
 
 async fn validate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_read_concern(context, request)?;
     reply.fields(&ddl::validate::validate(node(context)?, &context.operation, request.node).await?);
     Ok(())
 }

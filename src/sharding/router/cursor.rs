@@ -1,7 +1,7 @@
 //! Cursors of the router: a shard's cursor under another id, or several being merged.
 //!
-//! While a getMore runs it owns the cursor; the table keeps a mark, so that a second getMore is refused and a kill takes
-//! effect when the first returns.
+//! While a getMore runs it owns the cursor; the table keeps the cursor's place, so that a second getMore is refused. Whoever
+//! kills the cursor meanwhile removes the place, and the first getMore closes what it cannot put back.
 
 use super::body::{self, ArrayBuilder, Versions};
 use super::cluster::{Call, Cluster};
@@ -47,7 +47,6 @@ struct Entry {
     cursor: Option<Cursor>,
     ns: String,
     session: Option<SessionId>,
-    killed: bool,
     used: Instant,
 }
 
@@ -64,7 +63,7 @@ impl CursorTable {
             let id = rand::random::<i64>() & i64::MAX;
             if id != 0 && !entries.contains_key(&id) {
                 let (ns, session) = (cursor.ns.clone(), cursor.session);
-                let entry = Entry { cursor: Some(cursor), ns, session, killed: false, used: Instant::now() };
+                let entry = Entry { cursor: Some(cursor), ns, session, used: Instant::now() };
                 entries.insert(id, entry);
                 return id;
             }
@@ -84,36 +83,29 @@ impl CursorTable {
                 entry.ns
             );
         }
+        entry.used = Instant::now();
         entry.cursor.take().ok_or_else(|| err!(12051, "cursor id {id} is already in use"))
     }
     /// Puts a cursor back; gives it to the caller when it was killed meanwhile.
     fn put_back(&self, id: i64, cursor: Cursor) -> Option<Cursor> {
         let mut entries = self.entries.lock();
         match entries.get_mut(&id) {
-            Some(entry) if !entry.killed => {
+            Some(entry) => {
                 entry.used = Instant::now();
                 entry.cursor = Some(cursor);
                 None
             }
-            _ => {
-                entries.remove(&id);
-                Some(cursor)
-            }
+            None => Some(cursor),
         }
     }
     fn forget(&self, id: i64) {
         self.entries.lock().remove(&id);
     }
-    /// Marks a cursor as killed. `None`: there is none; `Some(None)`: a getMore has it.
+    /// Removes a cursor. `None`: there is none; `Some(None)`: a getMore has it, and will close it.
     fn kill(&self, id: i64, ns: &str) -> Option<Option<Cursor>> {
         let mut entries = self.entries.lock();
-        let entry = entries.get_mut(&id).filter(|e| e.ns == ns && !e.killed)?;
-        entry.killed = true;
-        let cursor = entry.cursor.take();
-        if cursor.is_some() {
-            entries.remove(&id);
-        }
-        Some(cursor)
+        entries.get(&id).filter(|e| e.ns == ns)?;
+        entries.remove(&id).map(|e| e.cursor)
     }
     /// Removes the cursors that `which` chooses by session and time of last use, and gives them to be closed.
     pub fn remove_where(&self, which: impl Fn(Option<SessionId>, Instant, bool) -> bool) -> Vec<Cursor> {
@@ -123,17 +115,7 @@ impl CursorTable {
             .filter(|(_, e)| which(e.session, e.used, e.cursor.as_ref().is_some_and(|c| c.no_timeout)))
             .map(|(id, _)| *id)
             .collect();
-        let mut out = Vec::new();
-        for id in chosen {
-            if let Some(entry) = entries.get_mut(&id) {
-                entry.killed = true;
-                if let Some(cursor) = entry.cursor.take() {
-                    entries.remove(&id);
-                    out.push(cursor);
-                }
-            }
-        }
-        out
+        chosen.into_iter().filter_map(|id| entries.remove(&id)?.cursor).collect()
     }
     pub fn len(&self) -> usize {
         self.entries.lock().len()

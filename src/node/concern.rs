@@ -68,6 +68,8 @@ impl Node {
             WriteAck::Nodes(n) if *n > 1 => {
                 bail!(BAD_VALUE, "cannot use 'w' > 1 when a host is not replicated")
             }
+            // Tags given as numbers are looked up in a set's configuration only: a node without one ignores them.
+            WriteAck::Tag(tag) if tag == crate::operation::TAGS => Ok(()),
             WriteAck::Tag(_) => bail!(
                 BAD_VALUE,
                 "cannot use non-majority 'w' mode when a host is not a member of a replica set"

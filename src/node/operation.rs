@@ -75,15 +75,19 @@ pub struct WriteConcern {
 
 /// Where a concern came from, as routers note it.
 fn check_provenance(concern: &str, v: ValueRef<'_>) -> Result<()> {
-    const KNOWN: &[&str] =
-        &["clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults", "internalWriteDefault"];
+    const KNOWN: &[&str] = &[
+        "clientSupplied",
+        "implicitDefault",
+        "customDefault",
+        "getLastErrorDefaults",
+        "internalWriteDefault",
+    ];
     match v {
         ValueRef::Null | ValueRef::Undefined => Ok(()),
         ValueRef::String(s) if KNOWN.contains(&s) => Ok(()),
-        ValueRef::String(s) => bail!(
-            BAD_VALUE,
-            "Enumeration value '{s}' for field '{concern}.provenance' is not a valid value."
-        ),
+        ValueRef::String(s) => {
+            bail!(BAD_VALUE, "Enumeration value '{s}' for field '{concern}.provenance' is not a valid value.")
+        }
         v => bail!(
             TYPE_MISMATCH,
             "BSON field '{concern}.provenance' is the wrong type '{}', expected type 'string'",
@@ -91,6 +95,9 @@ fn check_provenance(concern: &str, v: ValueRef<'_>) -> Result<()> {
         ),
     }
 }
+
+/// What stands for a `w` that counts nodes by tags. No mode can be called so.
+pub const TAGS: &str = "tags\0";
 
 /// Tags name how many nodes of each kind must have a write.
 fn check_tags(tags: Doc<'_>) -> Result<()> {
@@ -122,17 +129,17 @@ impl WriteConcern {
                 ("w", ValueRef::String(tag)) => wc.w = WriteAck::Tag(tag.to_string()),
                 ("w", ValueRef::Document(tags)) => {
                     check_tags(tags)?;
-                    wc.w = WriteAck::Tag("tags".to_string());
+                    wc.w = WriteAck::Tag(TAGS.to_string());
                 }
                 ("w", v) if v.is_number() => {
-                    let n = v.as_f64().unwrap_or(-1.0);
-                    if !(0.0..=50.0).contains(&n) {
+                    let n = crate::shape::to_long(v).unwrap_or(-1);
+                    if !(0..=50).contains(&n) {
                         bail!(
                             FAILED_TO_PARSE,
                             "w has to be a non-negative number and not greater than 50; found: {n}"
                         );
                     }
-                    wc.w = WriteAck::Nodes(n as i64);
+                    wc.w = WriteAck::Nodes(n);
                 }
                 ("w", ValueRef::Null | ValueRef::Undefined) => {}
                 ("w", v) => {
@@ -153,7 +160,7 @@ impl WriteConcern {
                 ),
                 ("fsync", v) => wc.journal |= v.truthy(),
                 ("wtimeout" | "wtimeoutMS", v) => {
-                    let ms = if v.is_number() { v.as_f64().unwrap_or(0.0) } else { 0.0 };
+                    let ms = document::number::as_f64(&v.to_value()).unwrap_or(0.0);
                     if ms > f64::from(i32::MAX) {
                         bail!(FAILED_TO_PARSE, "wtimeout must be a 32-bit integer, but found {ms}");
                     }

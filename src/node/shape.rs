@@ -31,6 +31,12 @@ pub enum Kind {
     Hint,
     /// An update: a document or a pipeline. Null is refused too.
     Update,
+    /// A boolean, a number or a document.
+    SafeBoolOrObject,
+    BoolOrUuid,
+    NumberOrString,
+    /// One of these strings.
+    OneOf(&'static [&'static str]),
     /// How many documents a delete takes: 0 (all) or 1.
     Limit,
 }
@@ -60,6 +66,10 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Whether the command itself has this field; generic ones do not count.
+    pub fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|f| f.name == name)
+    }
     /// Checks a command's body, whose first field is the command itself. `elsewhere` names a required list that came
     /// as a document sequence.
     ///
@@ -101,7 +111,9 @@ impl Shape {
             bail!(IDL_DUPLICATE_FIELD, "BSON field '{}.{name}' is a duplicate field", self.name);
         }
         let kind = self.fields[index].kind;
-        if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) && !matches!(kind, Kind::Hint | Kind::Update) {
+        if matches!(e.value(), ValueRef::Null | ValueRef::Undefined)
+            && !matches!(kind, Kind::Hint | Kind::Update)
+        {
             return Ok(());
         }
         *seen |= bit;
@@ -116,12 +128,20 @@ impl Shape {
             (Kind::Object, ValueRef::Document(_)) => return Ok(()),
             (Kind::Array, ValueRef::Array(_)) => return Ok(()),
             (Kind::Objects, ValueRef::Array(items)) => return self.check_items(name, items),
-            (Kind::Uuid, v) if v.as_uuid().is_some() => return Ok(()),
+            (Kind::Uuid | Kind::BoolOrUuid, ValueRef::Binary(4, bytes)) => return check_uuid(bytes),
             (Kind::Hint, ValueRef::String(_) | ValueRef::Document(_)) => return Ok(()),
             (Kind::Hint, _) => bail!(FAILED_TO_PARSE, "Hint must be a string or an object"),
             (Kind::Update, ValueRef::Document(_) | ValueRef::Array(_)) => return Ok(()),
-            (Kind::Update, _) => bail!(FAILED_TO_PARSE, "Update argument must be either an object or an array"),
+            (Kind::Update, _) => {
+                bail!(FAILED_TO_PARSE, "Update argument must be either an object or an array")
+            }
             (Kind::Limit, v) => return check_limit(v),
+            (Kind::SafeBoolOrObject, ValueRef::Boolean(_) | ValueRef::Document(_)) => return Ok(()),
+            (Kind::SafeBoolOrObject, v) if v.is_number() => return Ok(()),
+            (Kind::BoolOrUuid, ValueRef::Boolean(_)) => return Ok(()),
+            (Kind::NumberOrString, ValueRef::String(_)) => return Ok(()),
+            (Kind::NumberOrString, v) if v.is_number() => return Ok(()),
+            (Kind::OneOf(allowed), ValueRef::String(s)) => return self.check_enumeration(name, s, allowed),
             (Kind::Bool, _) => "type 'bool'",
             (Kind::SafeBool, _) => "types '[bool, long, int, decimal, double]'",
             (Kind::Number, _) => "types '[long, int, decimal, double]'",
@@ -129,6 +149,10 @@ impl Shape {
             (Kind::Object, _) => "type 'object'",
             (Kind::Array | Kind::Objects, _) => "type 'array'",
             (Kind::Uuid, _) => "type 'binData'",
+            (Kind::SafeBoolOrObject, _) => "types '[bool, long, int, decimal, double, object]'",
+            (Kind::BoolOrUuid, _) => "types '[bool, binData]'",
+            (Kind::NumberOrString, _) => "types '[string, long, int, decimal, double]'",
+            (Kind::OneOf(_), _) => "type 'string'",
         };
         bail!(
             TYPE_MISMATCH,
@@ -151,6 +175,16 @@ impl Shape {
         }
         Ok(())
     }
+    fn check_enumeration(&self, name: &str, value: &str, allowed: &[&str]) -> Result<()> {
+        if !allowed.contains(&value) {
+            bail!(
+                BAD_VALUE,
+                "Enumeration value '{value}' for field '{}.{name}' is not a valid value.",
+                self.name
+            );
+        }
+        Ok(())
+    }
     fn missing(&self, seen: u64) -> Result<()> {
         let absent = self.fields.iter().enumerate().find(|(i, f)| f.required && seen & (1 << i) == 0);
         match absent {
@@ -162,6 +196,22 @@ impl Shape {
             ),
             None => Ok(()),
         }
+    }
+}
+
+fn check_uuid(bytes: &[u8]) -> Result<()> {
+    if bytes.len() != 16 {
+        bail!(INVALID_UUID, "uuid must be a 16-byte binary field with UUID (4) subtype");
+    }
+    Ok(())
+}
+
+/// A number as the real server's `safeNumberLong` reads it: doubles are cut, decimals rounded half to even, both clamped
+/// to the range; NaN is 0.
+pub fn to_long(v: ValueRef<'_>) -> Option<i64> {
+    match v {
+        ValueRef::Decimal128(d) => Some(d.round().to_i64_saturating()),
+        v => document::number::to_i64_saturating(&v.to_value()),
     }
 }
 

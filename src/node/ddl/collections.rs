@@ -1,60 +1,53 @@
 //! create, drop, dropDatabase, collMod.
 
-use super::LOCK_WAIT;
+pub use super::coll_mod::coll_mod;
+use super::{LOCK_WAIT, shapes};
 use crate::namespace::Slot;
+use crate::shape;
 use crate::view::View;
-use crate::write::extras::{Capped, Validator};
+use crate::write::extras::Validator;
 use crate::write::unit::{Origin, WriteUnit};
 use crate::{Node, Operation, Request};
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use std::sync::Arc;
 use storage::entry::{Draft, EntryParts, Op};
 use storage::log::Class;
 use storage::{CollectionMeta, split_namespace};
 
-const CREATE_FIELDS: [&str; 21] = [
-    "capped",
-    "size",
-    "max",
-    "autoIndexId",
-    "idIndex",
-    "storageEngine",
-    "validator",
-    "validationLevel",
-    "validationAction",
-    "indexOptionDefaults",
-    "viewOn",
-    "pipeline",
-    "collation",
-    "writeConcern",
-    "temp",
-    "flags",
-    "comment",
-    "changeStreamPreAndPostImages",
-    "expireAfterSeconds",
-    "encryptedFields",
-    "recordIdsReplicated",
-];
-
 /// Runs a `create` command.
 pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
-    let body = request.body.to_document();
+    node.check_write_concern(op)?;
+    shapes::CREATE.check_command(request.body, request.sequences)?;
     let mut options = Document::new();
-    for (name, value) in body.iter().skip(1) {
-        if name.starts_with('$') || value.is_null() || is_generic(name) {
+    for e in request.body.iter().skip(1) {
+        let (name, value) = (e.name(), e.value());
+        if matches!(value, ValueRef::Null | ValueRef::Undefined)
+            || name == "idIndex"
+            || !shapes::CREATE.has(name)
+        {
             continue;
         }
-        match name {
-            "timeseries" | "clusteredIndex" => {
-                bail!(NOT_IMPLEMENTED, "the option '{name}' of create is not implemented")
+        if name == "clusteredIndex" && !matches!(value, ValueRef::Document(_)) {
+            match value.truthy() && value != ValueRef::Boolean(true) {
+                true => bail!(5979703, "'clusteredIndex' must be an object or a boolean"),
+                false if !value.truthy() => continue,
+                false => {}
             }
-            _ if !CREATE_FIELDS.contains(&name) => {
-                bail!(IDL_UNKNOWN_FIELD, "BSON field 'create.{name}' is an unknown field.")
-            }
-            "writeConcern" | "comment" | "idIndex" => {}
-            _ => options.push(name, value.clone()),
         }
+        if matches!(name, "timeseries" | "clusteredIndex") {
+            bail!(NOT_IMPLEMENTED, "the option '{name}' of create is not implemented");
+        }
+        options.push(name, value.to_value());
+    }
+    if let Some(spec) = request.body.get_document("idIndex") {
+        if options.contains_key("viewOn") {
+            bail!(INVALID_OPTIONS, "'idIndex' is not allowed with 'viewOn'");
+        }
+        check_id_index(spec)?;
+    }
+    if let Some(images) = request.body.get_document("changeStreamPreAndPostImages") {
+        shapes::PRE_AND_POST_IMAGES.check(images)?;
     }
     check_options(&options)?;
     create_collection(node, op, &ns, options, None).await?;
@@ -63,26 +56,51 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
 
 /// Fields that any command may carry and the dispatcher has read.
 pub fn is_generic(name: &str) -> bool {
-    matches!(
-        name,
-        "lsid"
-            | "txnNumber"
-            | "maxTimeMS"
-            | "readConcern"
-            | "apiVersion"
-            | "apiStrict"
-            | "apiDeprecationErrors"
-            | "shardVersion"
-            | "databaseVersion"
-            | "stmtId"
-            | "stmtIds"
-            | "maxTimeMSOpOnly"
-            | "autocommit"
-            | "startTransaction"
-            | "comment"
-            | "writeConcern"
-            | "rawData"
-    )
+    crate::read::fields::GENERIC.contains(&name)
+}
+
+/// Refuses an `idIndex` other than the one that every collection has.
+fn check_id_index(spec: Doc<'_>) -> Result<()> {
+    for e in spec.iter() {
+        let (name, v) = (e.name(), e.value());
+        match (name, v) {
+            ("key", ValueRef::Document(key)) if key.to_document() != doc! { "_id": 1 } => {
+                let fields: Vec<_> = key.iter().collect();
+                let ascending =
+                    matches!(fields.as_slice(), [f] if f.name() == "_id" && f.value().as_f64() == Some(1.0));
+                if !ascending {
+                    bail!(BAD_VALUE, "The field 'key' for an _id index must be {{_id: 1}}, but got {key:?}");
+                }
+            }
+            ("key", ValueRef::Document(_))
+            | ("name", ValueRef::String(_))
+            | ("collation", ValueRef::Document(_)) => {}
+            ("ns", ValueRef::String(_)) => {}
+            ("v", v) if v.is_number() => match document::number::to_i64_exact(&v.to_value()) {
+                Some(1 | 2) => {}
+                Some(n) => bail!(
+                    CANNOT_CREATE_INDEX,
+                    "Invalid index specification; cannot create an index with v={n}"
+                ),
+                None => bail!(BAD_VALUE, "Index version must be representable as a 32-bit integer"),
+            },
+            ("key" | "name" | "collation" | "ns" | "v", v) => bail!(
+                TYPE_MISMATCH,
+                "The field '{name}' of an _id index has the wrong type '{}'",
+                v.type_name()
+            ),
+            _ => bail!(
+                INVALID_INDEX_SPECIFICATION_OPTION,
+                "The field '{name}' is not valid for an _id index specification. Specification: {spec:?}"
+            ),
+        }
+    }
+    for needed in ["key", "name"] {
+        if spec.get(needed).is_none() {
+            bail!(FAILED_TO_PARSE, "The '{needed}' field is a required property of an index specification");
+        }
+    }
+    Ok(())
 }
 
 fn check_options(options: &Document) -> Result<()> {
@@ -102,6 +120,17 @@ fn check_options(options: &Document) -> Result<()> {
     {
         bail!(BAD_VALUE, "BSON field 'size' value must be >= 1, actual value '{size}'");
     }
+    if let Some(max) = options.get("max").and_then(|v| v.to_holder().get("").and_then(shape::to_long))
+        && max > i64::from(i32::MAX)
+    {
+        bail!(BAD_VALUE, "max in a capped collection has to be < 2^31 or not set");
+    }
+    if options.contains_key("expireAfterSeconds") {
+        bail!(
+            INVALID_OPTIONS,
+            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"
+        );
+    }
     if options.contains_key("pipeline") && !options.contains_key("viewOn") {
         bail!(INVALID_OPTIONS, "'pipeline' cannot be specified without 'viewOn'");
     }
@@ -109,16 +138,6 @@ fn check_options(options: &Document) -> Result<()> {
         && c.get_str("locale").is_some_and(|l| l != "simple")
     {
         bail!(NOT_IMPLEMENTED, "collations other than simple are not implemented");
-    }
-    for (field, allowed) in [
-        ("validationLevel", ["off", "strict", "moderate"].as_slice()),
-        ("validationAction", &["error", "warn", "errorAndLog"]),
-    ] {
-        if let Some(v) = options.get_str(field)
-            && !allowed.contains(&v)
-        {
-            bail!(BAD_VALUE, "Enumeration value '{v}' for field '{field}' is not a valid value.");
-        }
     }
     Validator::of(options)?;
     Ok(())
@@ -314,124 +333,4 @@ fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) 
     let appended = node.log.append(class, &[&parts.slices(o.doc())]);
     op.note_commit(Some(&appended));
     true
-}
-
-/// Runs a `collMod` command.
-pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
-    let ns = request.namespace()?;
-    let mut change = doc! { "collMod": split_namespace(&ns).1 };
-    for e in request.body.iter().skip(1) {
-        let name = e.name();
-        if !name.starts_with('$') && !is_generic(name) && !matches!(name, "dryRun" | "collectionUUID") {
-            change.push(name, e.value().to_value());
-        }
-    }
-    let slot = node.namespaces.slot(&ns);
-    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
-    if slot.read_unchecked().view.is_some() {
-        return modify_view(node, &slot, &change).await;
-    }
-    let (reply, _) = node
-        .write(op, &slot, |unit| {
-            let before = unit.existing()?;
-            let reply = index_reply(before, change.get_document("index"))?;
-            let uuid = before.uuid();
-            check_coll_mod(&change)?;
-            Validator::of(&change)?;
-            let Some(c) = unit.state.collection.as_mut() else {
-                bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}")
-            };
-            storage::recovery::apply_coll_mod(c, &change)?;
-            let options = c.meta().options.clone();
-            unit.state.validator = Validator::of(&options)?;
-            unit.state.capped = Capped::of(&options);
-            unit.command(Some(uuid), change.clone(), None, false);
-            Ok(reply)
-        })
-        .await?;
-    Ok(reply)
-}
-
-fn check_coll_mod(change: &Document) -> Result<()> {
-    const KNOWN: [&str; 14] = [
-        "collMod",
-        "index",
-        "validator",
-        "validationLevel",
-        "validationAction",
-        "viewOn",
-        "pipeline",
-        "changeStreamPreAndPostImages",
-        "cappedSize",
-        "cappedMax",
-        "expireAfterSeconds",
-        "timeseries",
-        "recordPreImages",
-        "noPadding",
-    ];
-    match change.keys().find(|k| !KNOWN.contains(k)) {
-        Some(name) => bail!(IDL_UNKNOWN_FIELD, "BSON field 'collMod.{name}' is an unknown field."),
-        None => Ok(()),
-    }
-}
-
-/// What collMod answers of an index: its options before and after.
-fn index_reply(c: &storage::Collection, index: Option<&Document>) -> Result<Document> {
-    let mut reply = Document::new();
-    let Some(index) = index else { return Ok(reply) };
-    if !index.contains_key("name") && !index.contains_key("keyPattern") {
-        bail!(INVALID_OPTIONS, "Must specify either index name or key pattern.");
-    }
-    let named = |spec: &storage::IndexSpec| match index.get_str("name") {
-        Some(name) => spec.name() == name,
-        None => Some(spec.key()) == index.get_document("keyPattern"),
-    };
-    let Some(found) = c.indexes().iter().map(|i| i.spec()).find(|s| named(s)) else {
-        bail!(
-            INDEX_NOT_FOUND,
-            "cannot find index {} for ns {}",
-            document::extended_json::to_relaxed(&Value::from(index)),
-            c.ns()
-        )
-    };
-    for option in ["expireAfterSeconds", "hidden", "unique", "prepareUnique"] {
-        if let Some(new) = index.get(option) {
-            let old = found.document().get(option).cloned();
-            if let Some(old) = old.or((option != "expireAfterSeconds").then_some(Value::Boolean(false))) {
-                reply.push(format!("{option}_old"), old);
-            }
-            reply.push(format!("{option}_new"), new.clone());
-        }
-    }
-    Ok(reply)
-}
-
-async fn modify_view(node: &Node, slot: &Slot, change: &Document) -> Result<Document> {
-    let current = slot
-        .read_unchecked()
-        .view
-        .clone()
-        .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
-    let mut view = (*current).clone();
-    if let Some(on) = change.get_str("viewOn") {
-        view.on = on.to_string();
-    }
-    if let Some(pipeline) = change.get_array("pipeline") {
-        view.pipeline = pipeline.clone();
-    }
-    view.check()?;
-    let definition =
-        doc! { "_id": slot.ns.as_str(), "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
-    let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
-    let bytes = definition.to_doc_buf();
-    node.write(&Operation::internal(), &views, |unit| {
-        let found = bytes.get("_id").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
-        match found {
-            Some(record) => unit.update(record, bytes.doc(), Origin::default()),
-            None => Ok(()),
-        }
-    })
-    .await?;
-    slot.write_unchecked().view = Some(Arc::new(view));
-    Ok(Document::new())
 }

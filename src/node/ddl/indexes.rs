@@ -7,7 +7,9 @@ use super::LOCK_WAIT;
 use crate::namespace::Slot;
 use crate::open::partial_predicate;
 use crate::{Node, Operation, Request};
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use query::ParseContext;
+use query::matcher::Matcher;
 use storage::{CollectionMeta, IndexBuild, IndexSpec, split_namespace};
 
 /// Up to this many documents an index is built inside the commit that publishes it.
@@ -55,6 +57,41 @@ pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -
     build_indexes(node, op, &slot, &specs, false).await
 }
 
+/// Refuses filters that a partial index cannot have: only what can be proved of a query is allowed.
+fn check_partial_filter(filter: Doc<'_>) -> Result<()> {
+    const COMPARISONS: &[&str] =
+        &["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$type", "$exists", "$geoWithin", "$geoIntersects"];
+    let refused = |what: &str| err!(CANNOT_CREATE_INDEX, "Expression not supported in partial index: {what}");
+    for e in filter.iter() {
+        match (e.name(), e.value()) {
+            ("$and" | "$or", ValueRef::Array(parts)) => {
+                for part in parts.iter() {
+                    part.value().as_document().map_or(Ok(()), check_partial_filter)?;
+                }
+            }
+            ("$expr", _) => {
+                bail!(224, "$expr is not allowed in a partial index filter")
+            }
+            ("$where" | "$text", _) => {
+                bail!(BAD_VALUE, "{} is not allowed in this context", e.name())
+            }
+            ("$comment", _) => {}
+            (name, _) if name.starts_with('$') => return Err(refused(name)),
+            (_, ValueRef::Regex(..)) => return Err(refused("$regex")),
+            (_, ValueRef::Document(d)) if d.iter().next().is_some_and(|o| o.name().starts_with('$')) => {
+                for o in d.iter() {
+                    let exists_not = o.name() == "$exists" && !o.value().truthy();
+                    if exists_not || !COMPARISONS.contains(&o.name()) {
+                        return Err(refused(o.name()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Checks a specification's options beyond what storage checks.
 pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
     for (name, value) in spec.iter() {
@@ -86,6 +123,11 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
                 ),
             }
         }
+    }
+    if let Some(filter) = spec.get_document("partialFilterExpression") {
+        // What is malformed is told as such, and only then what is not allowed.
+        Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default())?;
+        check_partial_filter(filter.to_doc_buf().doc())?;
     }
     if spec.get("key").is_none() {
         bail!(

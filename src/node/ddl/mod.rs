@@ -4,11 +4,15 @@
 //! replay applies. What is refused is refused before anything changed.
 
 pub mod capped;
+pub mod coll_mod;
 pub mod collections;
 pub mod indexes;
 pub mod list;
 pub mod rename;
+pub mod shapes;
 pub mod statistics;
+#[cfg(test)]
+mod refusals;
 #[cfg(test)]
 mod tests;
 pub mod validate;

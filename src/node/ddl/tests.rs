@@ -22,7 +22,7 @@ async fn run(node: &Arc<Node>, command: Document) -> Result<Document> {
         "create" => ddl::collections::create(node, &op, r).await,
         "drop" => ddl::collections::drop(node, &op, r).await,
         "dropDatabase" => ddl::collections::drop_database(node, &op, r).await,
-        "collMod" => ddl::collections::coll_mod(node, &op, r).await,
+        "collMod" => ddl::coll_mod::coll_mod(node, &op, r).await,
         "createIndexes" => ddl::indexes::create_indexes(node, &op, r).await,
         "renameCollection" => ddl::rename::rename_collection(node, &op, r).await,
         "convertToCapped" => {

@@ -39,6 +39,8 @@ pub struct Asked {
     pub allow_disk_use: bool,
     pub batch_size: Option<u64>,
     pub explain: bool,
+    /// What `$out` and `$merge` write need not satisfy validators.
+    pub bypass_validation: bool,
 }
 
 impl Asked {
@@ -76,11 +78,12 @@ impl Asked {
             Some(v) if v.as_i64() == Some(1) => format!("{}.$cmd.aggregate", request.db),
             Some(v) if v.is_number() => {
                 bail!(
-                    FAILED_TO_PARSE,
+                    BAD_VALUE,
                     "Invalid command format: the 'aggregate' field must specify a collection name or 1"
                 )
             }
-            _ => bail!(TYPE_MISMATCH, "collection name has invalid type"),
+            Some(v) => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
+            None => bail!(INVALID_NAMESPACE, "collection name is missing"),
         };
         let mut out = Asked::on(node, &ns, request.body)?;
         let (mut pipeline, mut cursor) = (None, false);
@@ -97,6 +100,10 @@ impl Asked {
                     cursor = true;
                     for e in FIELDS.document(&e)? {
                         match e.name() {
+                            "batchSize" if e.value() == ValueRef::Null => {}
+                            "batchSize" if FIELDS.integer(&e)? < 0 => {
+                                bail!(BAD_VALUE, "cursor.batchSize must not be negative")
+                            }
                             "batchSize" => out.batch_size = Some(FIELDS.count(&e)?),
                             name => bail!(
                                 IDL_UNKNOWN_FIELD,
@@ -105,6 +112,7 @@ impl Asked {
                         }
                     }
                 }
+                "allowDiskUse" | "explain" if e.value().as_bool().is_none() => return Err(FIELDS.wrong_type(&e, "bool")),
                 "allowDiskUse" => out.allow_disk_use = FIELDS.bool(&e)?,
                 "explain" => out.explain = FIELDS.bool(&e)?,
                 "hint" => {
@@ -118,8 +126,8 @@ impl Asked {
                     FIELDS.document(&e)?;
                 }
                 "collation" => check_collation(FIELDS.document(&e)?)?,
-                "bypassDocumentValidation"
-                | "exchange"
+                "bypassDocumentValidation" => out.bypass_validation = FIELDS.bool(&e)?,
+                "exchange"
                 | "runtimeConstants"
                 | "isMapReduceCommand"
                 | "collectionUUID"
@@ -348,6 +356,7 @@ pub async fn start(
     asked: Asked,
     batch: Option<&mut Batch>,
 ) -> Result<Rows> {
+    let writing = Writing { bypass_validation: asked.bypass_validation, ..Writing::default() };
     let mut prepared = prepare(node, op, asked).await?;
     let ns = prepared.ns.clone();
     let mut first = Documents::default();
@@ -376,7 +385,7 @@ pub async fn start(
     Ok(Rows::Pipeline(Box::new(PipelineRows {
         execution: Execution::new(&prepared.rest, prepared.run)?,
         source: CollectionSource { first: first.list, rows, node: node.clone(), op: op.clone() },
-        writing: Arc::default(),
+        writing: Arc::new(writing),
         pending: VecDeque::new(),
         finished: false,
         uuid,

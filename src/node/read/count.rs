@@ -8,7 +8,7 @@ use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Shape, Walk};
 use crate::namespace::OwnershipFilter;
 use crate::{Node, Operation, Request};
-use document::{Doc, Document, Result, Value, ValueRef, doc};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl<'a> CountCommand<'a> {
                 "query" => out.query = FIELDS.document(&e)?,
                 "skip" => out.skip = FIELDS.count(&e)?,
                 // A negative limit means the same as the positive one.
-                "limit" => out.limit = FIELDS.integer(&e)?.unsigned_abs(),
+                "limit" => out.limit = limit(e.value())?,
                 "hint" => {
                     out.hint = match e.value() {
                         ValueRef::Document(d) if d.is_empty() => None,
@@ -62,6 +62,17 @@ impl<'a> CountCommand<'a> {
     /// Matches beyond which nothing changes.
     fn most(&self) -> u64 {
         if self.limit == 0 { u64::MAX } else { self.limit.saturating_add(self.skip) }
+    }
+}
+
+fn limit(v: ValueRef<'_>) -> Result<u64> {
+    if !v.is_number() {
+        bail!(BAD_VALUE, "limit value is not a valid number");
+    }
+    match document::number::to_i64_exact(&v.to_value()) {
+        Some(i64::MIN) => bail!(BAD_VALUE, "limit value for count cannot be min long"),
+        Some(n) => Ok(n.unsigned_abs()),
+        None => bail!(FAILED_TO_PARSE, "Expected an integer: limit: {v:?}"),
     }
 }
 

@@ -15,7 +15,7 @@ use document::{
 };
 use query::matcher::Matcher;
 use query::planner::Hint;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use storage::CollectionView;
 
@@ -58,28 +58,28 @@ impl<'a> DistinctCommand<'a> {
     }
 }
 
-/// Values met so far, as the bytes of an array.
+/// Values met so far, in BSON order: by their keys, each in a document of its own.
 struct Values<'k> {
     key: &'k str,
-    seen: HashSet<Vec<u8>>,
-    array: Vec<u8>,
+    seen: BTreeMap<Vec<u8>, DocBuf>,
+    bytes: usize,
     too_big: bool,
 }
 
 impl<'k> Values<'k> {
     fn new(key: &'k str) -> Values<'k> {
-        Values { key, seen: HashSet::new(), array: vec![0; 4], too_big: false }
+        Values { key, seen: BTreeMap::new(), bytes: 5, too_big: false }
     }
     fn add(&mut self, v: ValueRef<'_>) {
         let mut encoded = Vec::with_capacity(16);
         key_string::append(&mut encoded, v, false);
-        if self.seen.contains(&encoded) {
+        if self.seen.contains_key(&encoded) {
             return;
         }
-        let n = self.seen.len();
-        self.seen.insert(encoded);
-        DocWriter::resume(&mut self.array).with_index(n, |w, name| w.value(name, v));
-        self.too_big |= self.array.len() > BYTES_MAX;
+        let holder = DocWriter::build(|w| w.value("", v));
+        self.bytes += holder.doc().bytes().len();
+        self.seen.insert(encoded, holder);
+        self.too_big |= self.bytes > BYTES_MAX;
     }
     fn add_of(&mut self, d: Doc<'_>) {
         let key = self.key;
@@ -92,14 +92,21 @@ impl<'k> Values<'k> {
             false
         });
     }
-    fn finish(mut self) -> Result<Vec<u8>> {
+    fn finish(self) -> Result<Vec<u8>> {
         if self.too_big {
             bail!(17217, "distinct too big, 16mb cap");
         }
-        self.array.push(0);
-        let length = self.array.len() as u32;
-        self.array[..4].copy_from_slice(&length.to_le_bytes());
-        Ok(self.array)
+        let mut array = vec![0; 4];
+        let mut w = DocWriter::resume(&mut array);
+        for (n, holder) in self.seen.values().enumerate() {
+            if let Some(e) = holder.doc().iter().next() {
+                w.with_index(n, |w, name| w.value(name, e.value()));
+            }
+        }
+        array.push(0);
+        let length = array.len() as u32;
+        array[..4].copy_from_slice(&length.to_le_bytes());
+        Ok(array)
     }
 }
 

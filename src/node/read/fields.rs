@@ -96,8 +96,8 @@ impl Fields {
         let v = e.value();
         match v.as_i64() {
             Some(n) => Ok(n),
-            // Doubles and decimals are cut, as the real server's safeInt64 does.
-            None => document::number::to_i64_saturating(&v.to_value())
+            // Doubles are cut and decimals rounded, as the real server's safeInt64 does.
+            None => crate::shape::to_long(v)
                 .ok_or_else(|| self.wrong_type(e, "[long, int, decimal, double]")),
         }
     }

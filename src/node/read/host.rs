@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct Writing {
     /// The collection that will take the target's name.
     pub(super) temporary: Mutex<Option<String>>,
+    /// `bypassDocumentValidation` of the command.
+    pub(super) bypass_validation: bool,
 }
 
 /// The node as a pipeline sees it, for one command.

@@ -50,7 +50,7 @@ impl LocalHost {
             let flags = Flags {
                 ordered: true,
                 keep_empty_timestamps: false,
-                bypass_validation: false,
+                bypass_validation: self.writing.bypass_validation,
                 from_migrate: false,
             };
             let outcome = insert_documents(node, op, &slot, &docs, flags).await?;
@@ -105,7 +105,7 @@ impl LocalHost {
         run: &Run,
     ) -> Result<()> {
         let op = self.aside();
-        let merge = Merge::parse(spec, run)?;
+        let merge = Merge { bypass_validation: self.writing.bypass_validation, ..Merge::parse(spec, run)? };
         let slot = self.node.namespaces.slot(target);
         for slice in batch.chunks(SLICE) {
             self.op.check_interrupt()?;
@@ -145,6 +145,7 @@ struct Merge {
     /// The stage's `let`.
     bound: Option<Document>,
     now_ms: i64,
+    bypass_validation: bool,
 }
 
 impl Merge {
@@ -177,7 +178,15 @@ impl Merge {
             variables.push(name.as_str(), value.clone().unwrap_or(Value::Null));
         }
         let bound = d.get_document("let").cloned();
-        Ok(Merge { on, matched, not_matched, variables, bound, now_ms: run.vars.now_ms })
+        Ok(Merge {
+            on,
+            matched,
+            not_matched,
+            variables,
+            bound,
+            now_ms: run.vars.now_ms,
+            bypass_validation: false,
+        })
     }
 
     fn one(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>) -> Result<()> {
@@ -198,7 +207,9 @@ impl Merge {
             None => match self.not_matched {
                 NotMatched::Insert => {
                     unit.ensure_exists();
-                    unit.check_validator(doc)?;
+                    if !self.bypass_validation {
+                        unit.check_validator(doc)?;
+                    }
                     unit.insert(doc, Origin::default()).map(|_| ())
                 }
                 NotMatched::Discard => Ok(()),
@@ -270,7 +281,9 @@ impl Merge {
         if new.bytes() == old.bytes() {
             return Ok(());
         }
-        unit.check_validator(new.doc())?;
+        if !self.bypass_validation {
+            unit.check_validator(new.doc())?;
+        }
         unit.update(record, new.doc(), Origin::default())
     }
 

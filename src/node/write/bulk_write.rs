@@ -15,7 +15,7 @@ use super::update::{self, UpdateStatement};
 use crate::namespace::Slot;
 use crate::session::Checkout;
 use crate::{Node, Operation, Request};
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err};
 use std::sync::Arc;
 
 /// Runs a `bulkWrite` command; answers the reply's members without `ok`.
@@ -51,7 +51,7 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
         match done {
             Ok(item) if errors_only => drop(item),
             Ok(item) => sums.items.push(item),
-            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) if ends_command(&e) && e.code != codes::COLLECTION_UUID_MISMATCH => return Err(e),
             Err(e) => {
                 sums.errors += 1;
                 sums.items.push(failed(index, &e));
@@ -100,7 +100,7 @@ impl Sums {
 }
 
 /// The slots of `nsInfo`, in its order.
-fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Arc<Slot>>> {
+fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Target>> {
     let mut slots = Vec::new();
     for info in request.documents("nsInfo") {
         shapes::BULK_NAMESPACE.check(info)?;
@@ -109,10 +109,16 @@ fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Arc<Slot>>> {
         crate::request::check_collection_name(db, collection)?;
         check_writable(ns)?;
         let slot = node.namespaces.slot(ns);
-        check_uuid(info, &slot)?;
-        slots.push(slot);
+        let refused = check_uuid(info, &slot).err();
+        slots.push(Target { slot, refused });
     }
     Ok(slots)
+}
+
+/// One entry of `nsInfo`. That it means another collection of this name is an error of each operation on it.
+struct Target {
+    slot: Arc<Slot>,
+    refused: Option<Error>,
 }
 
 /// Refuses an operation of an unknown kind or shape, or on a namespace that is not in `nsInfo`.
@@ -151,7 +157,7 @@ fn failed(index: usize, error: &Error) -> Document {
 impl Bulk<'_> {
     async fn run(
         &self,
-        namespaces: &[Arc<Slot>],
+        namespaces: &[Target],
         raw: Doc<'_>,
         index: usize,
         checkout: Option<&Checkout>,
@@ -160,7 +166,10 @@ impl Bulk<'_> {
         let Some(first) = raw.iter().next() else { bail!(FAILED_TO_PARSE, "an empty operation") };
         // Both were checked before the first operation ran.
         let slot = namespace_index(first.value()).and_then(|n| namespaces.get(n));
-        let slot = slot.ok_or_else(|| err!(BAD_VALUE, "no such nsInfo"))?;
+        let Target { slot, refused } = slot.ok_or_else(|| err!(BAD_VALUE, "no such nsInfo"))?;
+        if let Some(error) = refused {
+            return Err(error.clone());
+        }
         let stmt = statement_id(self.op, index);
         match first.name() {
             "insert" => self.insert(slot, raw, index, stmt, checkout, sums).await,

@@ -248,8 +248,8 @@ pub async fn write_cursor(
     let node = node(context)?;
     let asked = match request.document("cursor")?.and_then(|c| c.get_present("batchSize")) {
         None => None,
-        Some(v) => match v.as_f64() {
-            Some(n) if n < 0.0 => {
+        Some(v) => match node::shape::to_long(v) {
+            Some(n) if n < 0 => {
                 bail!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0, actual value '{n}'")
             }
             Some(n) => Some(n as usize),

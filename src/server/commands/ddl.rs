@@ -2,8 +2,9 @@
 
 use super::crud::{check_read_concern, conclude, node, write_cursor};
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
-use document::{Document, Result, bail, doc};
-use node::{Node, ddl};
+use document::{Document, Result, ValueRef, bail, doc};
+use node::Node;
+use node::ddl::{self, shapes};
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
@@ -96,13 +97,16 @@ async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
 }
 
 async fn drop_collection(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["collectionUUID"])?;
+    shapes::DROP.check_command(request.body, request.sequences)?;
     let done = ddl::collections::drop(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
 
 async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
+    if !request.target().is_number() {
+        return Err(request.wrong_type("dropDatabase", request.target(), "[long, int, decimal, double]"));
+    }
     if request.target().as_i64() != Some(1) && request.target().as_f64() != Some(1.0) {
         bail!(5255100, "Have to pass 1 as 'dropDatabase' parameter");
     }
@@ -111,21 +115,18 @@ async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Rep
 }
 
 async fn rename(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["to", "dropTarget", "stayTemp", "collectionUUID"])?;
+    shapes::RENAME.check_command(request.body, request.sequences)?;
     let done = ddl::rename::rename_collection(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
 
 async fn coll_mod(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let done = ddl::collections::coll_mod(writable(context)?, &context.operation, request.node).await;
+    let done = ddl::coll_mod::coll_mod(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
 
 async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["indexes", "ignoreUnknownIndexOptions", "commitQuorum", "collectionUUID"])?;
-    if !request.has_documents("indexes") {
-        return Err(request.missing("indexes"));
-    }
+    shapes::CREATE_INDEXES.check_command(request.body, request.sequences)?;
     if request.get("commitQuorum").is_some() && !node(context)?.is_replica_set() {
         bail!(BAD_VALUE, "Standalones can't specify commitQuorum");
     }
@@ -134,23 +135,46 @@ async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Re
 }
 
 async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["index", "collectionUUID"])?;
+    shapes::DROP_INDEXES.check_command(request.body, request.sequences)?;
     let done = ddl::indexes::drop_indexes(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
 
 async fn convert_to_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["size"])?;
-    let size = request.integer("size")?.unwrap_or(0);
-    let ns = request.namespace()?;
+    let (ns, size) = (request.namespace()?, capped_size(request)?);
     let done = ddl::capped::convert(writable(context)?, &context.operation, &ns, size).await;
     conclude(context, reply, done.map(|()| Document::new())).await
 }
 
+/// The `size` of the two commands that make a collection capped. They are older than typed commands: unknown fields are
+/// allowed, and a size that is no number is an invalid option.
+fn capped_size(request: &Request<'_>) -> Result<i64> {
+    let size = request.body.get("size").unwrap_or(ValueRef::Null);
+    let Some(size) = node::shape::to_long(size) else {
+        bail!(INVALID_OPTIONS, "invalid size field: a number is needed, found {}", size.type_name())
+    };
+    if size > CAPPED_BYTES_MAX {
+        bail!(
+            BAD_VALUE,
+            "Capped collection maximum size {size} exceeds the limit of {CAPPED_BYTES_MAX} bytes"
+        );
+    }
+    Ok(size)
+}
+
+/// The largest size of a capped collection: 1 PiB.
+const CAPPED_BYTES_MAX: i64 = 1 << 50;
+
 async fn clone_as_capped(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["toCollection", "size", "temp"])?;
-    let size = request.integer("size")?.unwrap_or(0);
-    let Some(to) = request.string("toCollection")? else { return Err(request.missing("toCollection")) };
+    for (name, value) in
+        [("cloneCollectionAsCapped", request.argument()), ("toCollection", request.body.get("toCollection"))]
+    {
+        let value = value.unwrap_or(ValueRef::Null);
+        if value.as_str().is_none() {
+            return Err(request.wrong_type(name, value, "string"));
+        }
+    }
+    let (to, size) = (request.string("toCollection")?.unwrap_or_default(), capped_size(request)?);
     node::request::check_collection_name(request.db, to)?;
     let (from, to) = (request.namespace()?, format!("{}.{to}", request.db));
     let done = ddl::capped::clone_as(writable(context)?, &context.operation, &from, &to, size).await;
@@ -175,14 +199,18 @@ async fn re_index(context: &Context, request: &Request<'_>, reply: &mut Reply) -
 }
 
 async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["force", "freeSpaceTargetMB", "dryRun"])?;
+    shapes::COMPACT.check_command(request.body, request.sequences)?;
+    if context.operation.write_concern.given {
+        bail!(INVALID_OPTIONS, "Command does not support writeConcern");
+    }
     let slot = node(context)?.namespaces.slot(&request.namespace()?);
     ddl::list::list_indexes(&context.operation, &slot).await?;
-    reply.fields(&doc! { "bytesFreed": 0i64 });
+    reply.fields(&doc! { "bytesFreed": 0 });
     Ok(())
 }
 
 async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+<<<<<<< Updated upstream
     check_read_concern(context, request)?;
     request.strict(&[
         "filter",
@@ -192,21 +220,32 @@ async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut 
         "includePendingDrops",
         "bucketUuid",
     ])?;
+=======
+    shapes::LIST_COLLECTIONS.check_command(request.body, request.sequences)?;
+>>>>>>> Stashed changes
     let items = ddl::list::list_collections(node(context)?, request.node)?;
     let ns = format!("{}.$cmd.listCollections", request.db);
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
 
 async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+<<<<<<< Updated upstream
     check_read_concern(context, request)?;
     request.strict(&["filter", "nameOnly", "authorizedDatabases"])?;
+=======
+    shapes::LIST_DATABASES.check_command(request.body, request.sequences)?;
+>>>>>>> Stashed changes
     reply.fields(&ddl::list::list_databases(node(context)?, request.node)?);
     Ok(())
 }
 
 async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+<<<<<<< Updated upstream
     check_read_concern(context, request)?;
     request.strict(&["cursor", "includeBuildUUIDs", "includeIndexBuildInfo", "isTimeseriesNamespace"])?;
+=======
+    shapes::LIST_INDEXES.check_command(request.body, request.sequences)?;
+>>>>>>> Stashed changes
     let ns = request.namespace()?;
     let slot = node(context)?.namespaces.slot(&ns);
     let items = ddl::list::list_indexes(&context.operation, &slot).await?;

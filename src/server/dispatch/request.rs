@@ -78,8 +78,8 @@ impl<'a> Request<'a> {
             None => Ok(None),
             Some(v) => match v.as_i64() {
                 Some(i) => Ok(Some(i)),
-                // Doubles and decimals are cut, as the real server's safeInt64 does.
-                None => match document::number::to_i64_saturating(&v.to_value()) {
+                // Doubles are cut and decimals rounded, as the real server's safeInt64 does.
+                None => match node::shape::to_long(v) {
                     Some(i) => Ok(Some(i)),
                     None => Err(self.wrong_type(name, v, "[long, int, decimal, double]")),
                 },

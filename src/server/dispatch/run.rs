@@ -165,6 +165,7 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
         );
     }
     check_read_concern(context, command)?;
+    check_write_concern(context, command)?;
     if command.primary_only && request.db != "local" && !context.service.is_writable() {
         return Err(context.service.not_primary());
     }
@@ -172,6 +173,15 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
         bail!(NOT_PRIMARY_OR_SECONDARY, "node is not in primary or recovering state");
     }
     context.service.authorize(context, request)
+}
+
+/// Of the reads only aggregate can write, and so takes a write concern.
+fn check_write_concern(context: &Context, command: &Command) -> Result<()> {
+    let given = context.operation.write_concern.given && !is_internal(context);
+    if given && command.kind == Kind::Read && command.name != "aggregate" {
+        bail!(INVALID_OPTIONS, "Command does not support writeConcern");
+    }
+    Ok(())
 }
 
 /// Only reads take a read concern above local; a transaction's first statement gives that of the transaction.
@@ -182,7 +192,8 @@ fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
         return Ok(());
     }
     let starts = context.operation.session.as_ref().is_some_and(|s| s.start_transaction);
-    if rc.level != ReadLevel::Local && command.kind != Kind::Read && !starts {
+    let reads_data = command.kind == Kind::Read && (command.in_transaction || command.name == "explain");
+    if rc.level != ReadLevel::Local && !reads_data && !starts {
         bail!(
             INVALID_OPTIONS,
             "Command {} does not support this readConcern :: caused by :: read concern not supported",

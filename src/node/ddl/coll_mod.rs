@@ -1,0 +1,243 @@
+//! collMod: changes of a collection's options, of one of its indexes, or of a view's definition.
+//!
+//! Values are coerced before anything else looks at them, so that the log and the catalog hold booleans and integers
+//! whatever the client sent.
+
+use super::{LOCK_WAIT, shapes};
+use crate::namespace::Slot;
+use crate::shape;
+use crate::write::extras::{Capped, Validator};
+use crate::write::unit::Origin;
+use crate::{Node, Operation, Request};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use std::sync::Arc;
+use storage::{IndexSpec, split_namespace};
+
+/// The largest size of a capped collection: 1 PiB.
+const CAPPED_BYTES_MAX: i64 = 1 << 50;
+
+/// Runs a `collMod` command.
+pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let ns = request.namespace()?;
+    node.check_write_concern(op)?;
+    shapes::COLL_MOD.check_command(request.body, request.sequences)?;
+    let slot = node.namespaces.slot(&ns);
+    crate::write::statement::check_uuid(request.body, &slot)?;
+    let change = change(request.body, split_namespace(&ns).1)?;
+    let dry_run = request.body.get("dryRun").is_some_and(|v| v.truthy());
+    if dry_run && !change.get_document("index").is_some_and(|i| i.contains_key("unique")) {
+        bail!(INVALID_OPTIONS, "dryRun mode is only supported for the conversion of an index to unique");
+    }
+    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
+    if slot.read_unchecked().view.is_some() {
+        return modify_view(node, &slot, &change).await;
+    }
+    if change.contains_key("viewOn") || change.contains_key("pipeline") {
+        slot.read(op, |s| s.collection.as_ref().map(|_| ()).ok_or_else(|| missing(&ns))).await?;
+        bail!(INVALID_OPTIONS, "'viewOn' and 'pipeline' are only supported on views");
+    }
+    let (reply, _) = node
+        .write(op, &slot, |unit| {
+            let before = unit.existing()?;
+            check_capped(before.meta().capped(), &change)?;
+            let reply = index_reply(before, change.get_document("index"))?;
+            let uuid = before.uuid();
+            Validator::of(&change)?;
+            if dry_run {
+                return Ok(Document::new());
+            }
+            let c = unit.state.collection.as_mut().ok_or_else(|| missing(&ns))?;
+            storage::recovery::apply_coll_mod(c, &change)?;
+            let options = c.meta().options.clone();
+            unit.state.validator = Validator::of(&options)?;
+            unit.state.capped = Capped::of(&options);
+            unit.command(Some(uuid), change.clone(), None, false);
+            Ok(reply)
+        })
+        .await?;
+    Ok(reply)
+}
+
+fn missing(ns: &str) -> document::Error {
+    err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}")
+}
+
+/// What is to change, coerced: the command without its generic fields, as the log holds it.
+fn change(body: Doc<'_>, name: &str) -> Result<Document> {
+    let mut change = doc! { "collMod": name };
+    for e in body.iter().skip(1) {
+        let (name, v) = (e.name(), e.value());
+        if matches!(v, ValueRef::Null | ValueRef::Undefined)
+            || matches!(name, "dryRun" | "collectionUUID")
+            || !shapes::COLL_MOD.has(name)
+        {
+            continue;
+        }
+        match (name, v) {
+            ("index", ValueRef::Document(index)) => change.push(name, index_change(index)?),
+            ("cappedSize", v) => change.push(name, capped_size(v)?),
+            ("cappedMax", v) => change.push(name, capped_max(v)?),
+            ("changeStreamPreAndPostImages", ValueRef::Document(images)) => {
+                shapes::PRE_AND_POST_IMAGES.check(images)?;
+                let enabled = images.get("enabled").is_some_and(|v| v.truthy());
+                change.push(name, doc! { "enabled": enabled });
+            }
+            (name, v) => change.push(name, v.to_value()),
+        }
+    }
+    Ok(change)
+}
+
+fn capped_size(v: ValueRef<'_>) -> Result<i64> {
+    match shape::to_long(v) {
+        Some(size) if (1..=CAPPED_BYTES_MAX).contains(&size) => Ok(size),
+        size => bail!(
+            BAD_VALUE,
+            "BSON field 'cappedSize' value must be >= 1 and <= 2^50, actual value '{size:?}'"
+        ),
+    }
+}
+
+fn capped_max(v: ValueRef<'_>) -> Result<i64> {
+    match shape::to_long(v) {
+        Some(max) if max <= i64::from(i32::MAX) => Ok(max),
+        max => bail!(BAD_VALUE, "BSON field 'cappedMax' value must be < 2^31, actual value '{max:?}'"),
+    }
+}
+
+fn check_capped(capped: bool, change: &Document) -> Result<()> {
+    if !capped && (change.contains_key("cappedSize") || change.contains_key("cappedMax")) {
+        bail!(INVALID_OPTIONS, "Collection must be capped.");
+    }
+    if change.contains_key("expireAfterSeconds") {
+        bail!(
+            INVALID_OPTIONS,
+            "'expireAfterSeconds' is only supported on time-series collections or clustered collections"
+        );
+    }
+    if change.contains_key("timeseries") {
+        bail!(INVALID_OPTIONS, "option only supported on a time-series collection: timeseries");
+    }
+    Ok(())
+}
+
+/// The `index` member, coerced.
+fn index_change(index: Doc<'_>) -> Result<Document> {
+    shapes::COLL_MOD_INDEX.check(index)?;
+    let mut change = Document::new();
+    for e in index.iter().filter(|e| e.value() != ValueRef::Null) {
+        match e.name() {
+            "expireAfterSeconds" => change.push("expireAfterSeconds", expiry(e.value())?),
+            name @ ("hidden" | "unique" | "prepareUnique") => change.push(name, e.value().truthy()),
+            name => change.push(name, e.value().to_value()),
+        }
+    }
+    match (change.contains_key("name"), change.contains_key("keyPattern")) {
+        (true, true) => bail!(INVALID_OPTIONS, "Cannot specify both key pattern and name."),
+        (false, false) => bail!(INVALID_OPTIONS, "Must specify either index name or key pattern."),
+        _ => {}
+    }
+    if !["expireAfterSeconds", "hidden", "unique", "prepareUnique"].iter().any(|o| change.contains_key(o)) {
+        bail!(INVALID_OPTIONS, "no expireAfterSeconds, hidden, unique, or prepareUnique field");
+    }
+    if change.get("unique").is_some_and(|v| !v.truthy()) {
+        bail!(BAD_VALUE, "Cannot make index non-unique");
+    }
+    Ok(change)
+}
+
+fn expiry(v: ValueRef<'_>) -> Result<Value> {
+    let seconds = shape::to_long(v).unwrap_or(0).min(i64::from(i32::MAX));
+    if seconds < 0 {
+        bail!(INVALID_OPTIONS, "TTL index 'expireAfterSeconds' option cannot be less than 0");
+    }
+    Ok(Value::Int64(seconds))
+}
+
+/// What collMod answers of an index: its options before and after.
+fn index_reply(c: &storage::Collection, index: Option<&Document>) -> Result<Document> {
+    let mut reply = Document::new();
+    let Some(index) = index else { return Ok(reply) };
+    let named = |spec: &IndexSpec| match index.get_str("name") {
+        Some(name) => spec.name() == name,
+        None => Some(spec.key()) == index.get_document("keyPattern"),
+    };
+    let Some(found) = c.indexes().iter().map(|i| i.spec()).find(|s| named(s)) else {
+        bail!(
+            INDEX_NOT_FOUND,
+            "cannot find index {} for ns {}",
+            document::extended_json::to_relaxed(&Value::from(index)),
+            c.ns()
+        )
+    };
+    check_index_change(found, index)?;
+    for option in ["expireAfterSeconds", "hidden", "unique", "prepareUnique"] {
+        let Some(new) = index.get(option) else { continue };
+        let old = found.document().get(option).cloned();
+        let absent_is_false = matches!(option, "hidden" | "prepareUnique");
+        let old = match old {
+            Some(old) if option == "expireAfterSeconds" => {
+                Some(Value::Int64(document::number::to_i64_saturating(&old).unwrap_or(0)))
+            }
+            old => old.or(absent_is_false.then_some(Value::Boolean(false))),
+        };
+        match old {
+            Some(old) if option != "expireAfterSeconds" && old.truthy() == new.truthy() => continue,
+            Some(old) => reply.push(format!("{option}_old"), old),
+            None => {}
+        }
+        reply.push(format!("{option}_new"), new.clone());
+    }
+    Ok(reply)
+}
+
+fn check_index_change(spec: &IndexSpec, change: &Document) -> Result<()> {
+    let expires = change.contains_key("expireAfterSeconds");
+    if spec.is_id() && (expires || change.get("hidden").is_some_and(Value::truthy)) {
+        let what = if expires { "be TTL indexes" } else { "be hidden" };
+        let code = if expires { document::codes::INVALID_OPTIONS } else { document::codes::BAD_VALUE };
+        return Err(document::Error::new(code, format!("the _id index cannot {what}")));
+    }
+    if expires && spec.fields().len() > 1 {
+        bail!(INVALID_OPTIONS, "TTL indexes are single-field indexes, compound indexes do not support TTL");
+    }
+    if change.contains_key("unique") && !spec.unique() && !spec.prepare_unique() {
+        bail!(INVALID_OPTIONS, "Cannot make index unique with 'prepareUnique=false'");
+    }
+    Ok(())
+}
+
+async fn modify_view(node: &Node, slot: &Slot, change: &Document) -> Result<Document> {
+    let current = slot
+        .read_unchecked()
+        .view
+        .clone()
+        .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
+    for option in change.keys().skip(1) {
+        if !matches!(option, "viewOn" | "pipeline") {
+            bail!(INVALID_OPTIONS, "option not supported on a view: {option}");
+        }
+    }
+    let mut view = (*current).clone();
+    if let Some(on) = change.get_str("viewOn") {
+        view.on = on.to_string();
+    }
+    if let Some(pipeline) = change.get_array("pipeline") {
+        view.pipeline = pipeline.clone();
+    }
+    view.check()?;
+    let definition =
+        doc! { "_id": slot.ns.as_str(), "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
+    let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
+    let bytes = definition.to_doc_buf();
+    node.write(&Operation::internal(), &views, |unit| {
+        let found = bytes.get("_id").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+        match found {
+            Some(record) => unit.update(record, bytes.doc(), Origin::default()),
+            None => Ok(()),
+        }
+    })
+    .await?;
+    slot.write_unchecked().view = Some(Arc::new(view));
+    Ok(Document::new())
+}

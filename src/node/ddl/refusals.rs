@@ -1,0 +1,175 @@
+//! Commands of the wrong shape, with the code the real server gives each, and what is coerced instead of refused.
+
+use crate::operation::{ClientInfo, Operation};
+use crate::replication::testing;
+use crate::{Node, Request, ddl, read, write};
+use document::{DocWriter, Document, Result, Value, array, doc};
+use std::sync::Arc;
+
+async fn run(node: &Arc<Node>, command: Document) -> Result<Document> {
+    let body = command.to_doc_buf();
+    let op = Arc::new(Operation::parse(1, Arc::new(ClientInfo::default()), body.doc())?);
+    let r = Request { db: "t", body: body.doc(), sequences: &[] };
+    let mut out = vec![0; 4];
+    match r.name() {
+        "insert" => return write::insert::insert(node, &op, r).await,
+        "update" => return write::update::update(node, &op, r).await,
+        "delete" => return write::delete::delete(node, &op, r).await,
+        "findAndModify" => return write::find_and_modify::find_and_modify(node, &op, r).await,
+        "bulkWrite" => return write::bulk_write::bulk_write(node, &op, r).await,
+        "create" => return ddl::collections::create(node, &op, r).await,
+        "collMod" => return ddl::coll_mod::coll_mod(node, &op, r).await,
+        "createIndexes" => return ddl::indexes::create_indexes(node, &op, r).await,
+        "count" => return read::count::count(node, &op, r).await,
+        "distinct" => read::distinct::distinct(node, &op, r, &mut DocWriter::resume(&mut out)).await?,
+        "aggregate" => read::aggregate::aggregate(node, &op, r, &mut DocWriter::resume(&mut out)).await?,
+        "getMore" => read::get_more::get_more(node, &op, r, &mut DocWriter::resume(&mut out)).await?,
+        other => panic!("no {other} here"),
+    }
+    out.push(0);
+    let length = out.len() as u32;
+    out[..4].copy_from_slice(&length.to_le_bytes());
+    Ok(document::Doc::from_validated(&out).to_document())
+}
+
+async fn prepared() -> Arc<Node> {
+    let node = testing::node(None);
+    for command in [
+        doc! {"insert": "c", "documents": [{"_id": 1, "x": true}, {"_id": 2, "x": false}, {"_id": 3, "x": 5}]},
+        doc! {"create": "capped", "capped": true, "size": 4096},
+        doc! {"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a_1"}, {"key": {"a": 1, "b": 1}, "name": "ab"}]},
+        doc! {"create": "v", "viewOn": "c", "pipeline": []},
+    ] {
+        run(&node, command).await.expect("prepares");
+    }
+    node
+}
+
+#[tokio::test]
+async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
+    let node = prepared().await;
+    let uuid = || Value::uuid([9; 16]);
+    let ns = || array![{"ns": "t.c"}];
+    let refused: Vec<(i32, Document)> = vec![
+        (14, doc! {"insert": "c", "documents": [{}], "ordered": 1}),
+        (14, doc! {"insert": "c", "documents": [{}], "bypassDocumentValidation": "yes"}),
+        (14, doc! {"insert": "c", "documents": [1]}),
+        (40414, doc! {"insert": "c", "documents": Value::Null}),
+        (14, doc! {"update": "c", "updates": [{"q": 1, "u": {}}]}),
+        (9, doc! {"update": "c", "updates": [{"q": {}, "u": 1}]}),
+        (9, doc! {"update": "c", "updates": [{"q": {}, "u": {}, "hint": 1}]}),
+        (14, doc! {"update": "c", "updates": [{"q": {}, "u": {}, "arrayFilters": {}}]}),
+        (40414, doc! {"update": "c", "updates": [{"q": {}}]}),
+        (40415, doc! {"update": "c", "updates": [{"q": {}, "u": {}, "x": 1}]}),
+        (9, doc! {"delete": "c", "deletes": [{"q": {}, "limit": 2}]}),
+        (14, doc! {"delete": "c", "deletes": [{"q": [], "limit": 1}]}),
+        (14, doc! {"findAndModify": "c", "query": 1, "remove": true}),
+        (14, doc! {"findAndModify": "c", "new": "x", "update": {}}),
+        (9, doc! {"findAndModify": "c", "update": 1}),
+        (14, doc! {"bulkWrite": 1, "ops": {}, "nsInfo": ns()}),
+        (
+            14,
+            doc! {"bulkWrite": 1, "ops": [{"update": 0, "filter": {}, "updateMods": {}, "multi": 1}], "nsInfo": ns()},
+        ),
+        (40414, doc! {"bulkWrite": 1, "ops": [{"insert": Value::Null, "document": {}}], "nsInfo": ns()}),
+        (14, doc! {"create": "n", "capped": "yes"}),
+        (2, doc! {"create": "n", "validationLevel": "often"}),
+        (72, doc! {"create": "n", "expireAfterSeconds": 5}),
+        (2, doc! {"create": "n", "idIndex": {"key": {"_id": -1}, "name": "_id_"}}),
+        (9, doc! {"create": "n", "idIndex": {"key": {"_id": 1}}}),
+        (197, doc! {"create": "n", "idIndex": {"key": {"_id": 1}, "name": "_id_", "unique": true}}),
+        (67, doc! {"create": "n", "idIndex": {"key": {"_id": 1}, "name": "_id_", "v": 3}}),
+        (72, doc! {"create": "n", "viewOn": "c", "idIndex": {"key": {"_id": 1}, "name": "_id_"}}),
+        (40414, doc! {"create": "n", "changeStreamPreAndPostImages": {}}),
+        (14, doc! {"collMod": "c", "index": 1}),
+        (72, doc! {"collMod": "c", "index": {}}),
+        (40415, doc! {"collMod": "c", "index": {"name": "a_1", "bogus": 1}}),
+        (72, doc! {"collMod": "c", "index": {"name": "a_1", "keyPattern": {"a": 1}, "hidden": true}}),
+        (72, doc! {"collMod": "c", "index": {"name": "a_1"}}),
+        (27, doc! {"collMod": "c", "index": {"name": "nope", "hidden": true}}),
+        (72, doc! {"collMod": "c", "index": {"name": "ab", "expireAfterSeconds": 5}}),
+        (72, doc! {"collMod": "c", "index": {"name": "a_1", "expireAfterSeconds": -1}}),
+        (2, doc! {"collMod": "c", "index": {"name": "a_1", "unique": false}}),
+        (72, doc! {"collMod": "c", "index": {"name": "a_1", "unique": true}}),
+        (72, doc! {"collMod": "c", "cappedSize": 4096}),
+        (2, doc! {"collMod": "capped", "cappedSize": 0}),
+        (2, doc! {"collMod": "capped", "cappedMax": 2_147_483_648_i64}),
+        (72, doc! {"collMod": "c", "dryRun": true}),
+        (72, doc! {"collMod": "v", "index": {"name": "a_1", "hidden": true}}),
+        (361, doc! {"collMod": "c", "collectionUUID": uuid()}),
+        (
+            67,
+            doc! {"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z", "partialFilterExpression": {"a": {"$ne": 5}}}]},
+        ),
+        (
+            67,
+            doc! {"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z", "partialFilterExpression": {"$or": [{"a": {"$exists": false}}]}}]},
+        ),
+        (
+            224,
+            doc! {"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z", "partialFilterExpression": {"$expr": true}}]},
+        ),
+        (5979703, doc! {"create": "n", "clusteredIndex": 1}),
+        (2, doc! {"count": "c", "limit": true}),
+        (2, doc! {"count": "c", "limit": i64::MIN}),
+        (9, doc! {"count": "c", "limit": f64::NAN}),
+        (2, doc! {"aggregate": "c", "pipeline": [], "cursor": {"batchSize": (-1)}}),
+        (73, doc! {"aggregate": true, "pipeline": [], "cursor": {}}),
+        (14, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "allowDiskUse": 1}),
+        (40414, doc! {"getMore": Value::Null, "collection": "c"}),
+        (14, doc! {"getMore": 1_i64, "collection": "c", "term": "x"}),
+        (14, doc! {"count": "c", "readConcern": 1}),
+        (14, doc! {"count": "c", "readConcern": {"afterClusterTime": 1}}),
+        (40415, doc! {"insert": "c", "documents": [{}], "writeConcern": {"x": 1}}),
+        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": {}}}),
+        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"wtimeout": 3e9}}),
+    ];
+    for (code, command) in refused {
+        let shown = format!("{command:?}");
+        match run(&node, command).await {
+            Ok(reply) => panic!("{shown} was answered with {reply:?}"),
+            Err(error) => assert_eq!(error.code, code, "{shown}: {error}"),
+        }
+    }
+    let left = run(&node, doc! {"count": "c"}).await.unwrap();
+    assert_eq!(left.get_i64("n"), Some(3), "nothing of what was refused was done");
+}
+
+#[tokio::test]
+async fn coll_mod_coerces_what_it_answers_and_keeps_silent_about_what_stays() {
+    let node = prepared().await;
+    let index = |option: &str, v: Value| {
+        let mut d = doc! {"name": "a_1"};
+        d.push(option, v);
+        doc! {"collMod": "c", "index": d}
+    };
+    let reply = run(&node, index("hidden", Value::Double(-2.0))).await.unwrap();
+    assert_eq!(reply, doc! {"hidden_old": false, "hidden_new": true});
+    let reply = run(&node, index("hidden", Value::Boolean(true))).await.unwrap();
+    assert_eq!(reply, doc! {}, "it was hidden already");
+    let reply = run(&node, index("expireAfterSeconds", Value::Double(50.7))).await.unwrap();
+    assert_eq!(reply, doc! {"expireAfterSeconds_new": 50_i64});
+    let half = document::number::decimal_from_str("2.5").unwrap();
+    let reply = run(&node, index("expireAfterSeconds", Value::Decimal128(half))).await.unwrap();
+    assert_eq!(
+        reply,
+        doc! {"expireAfterSeconds_old": 50_i64, "expireAfterSeconds_new": 2_i64},
+        "half to even"
+    );
+    run(&node, index("prepareUnique", Value::Boolean(true))).await.unwrap();
+    let mut dry = index("unique", Value::Boolean(true));
+    dry.push("dryRun", true);
+    assert_eq!(run(&node, dry).await.unwrap(), doc! {}, "a dry run converts nothing");
+}
+
+#[tokio::test]
+async fn distinct_answers_in_bson_order_and_a_mistaken_uuid_fails_its_operations_only() {
+    let node = prepared().await;
+    let reply = run(&node, doc! {"distinct": "c", "key": "x"}).await.unwrap();
+    assert_eq!(reply.get("values"), Some(&array![5, false, true]));
+    let bulk = doc! {
+        "bulkWrite": 1, "ops": [{"insert": 0, "document": {"_id": 7}}],
+        "nsInfo": [{"ns": "t.c", "collectionUUID": (Value::uuid([9; 16]))}],
+    };
+    assert_eq!(run(&node, bulk).await.unwrap().get_i64("nErrors"), Some(1));
+}

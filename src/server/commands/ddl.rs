@@ -210,42 +210,23 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
 }
 
 async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-<<<<<<< Updated upstream
     check_read_concern(context, request)?;
-    request.strict(&[
-        "filter",
-        "nameOnly",
-        "authorizedCollections",
-        "cursor",
-        "includePendingDrops",
-        "bucketUuid",
-    ])?;
-=======
     shapes::LIST_COLLECTIONS.check_command(request.body, request.sequences)?;
->>>>>>> Stashed changes
     let items = ddl::list::list_collections(node(context)?, request.node)?;
     let ns = format!("{}.$cmd.listCollections", request.db);
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
 
 async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-<<<<<<< Updated upstream
     check_read_concern(context, request)?;
-    request.strict(&["filter", "nameOnly", "authorizedDatabases"])?;
-=======
     shapes::LIST_DATABASES.check_command(request.body, request.sequences)?;
->>>>>>> Stashed changes
     reply.fields(&ddl::list::list_databases(node(context)?, request.node)?);
     Ok(())
 }
 
 async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-<<<<<<< Updated upstream
     check_read_concern(context, request)?;
-    request.strict(&["cursor", "includeBuildUUIDs", "includeIndexBuildInfo", "isTimeseriesNamespace"])?;
-=======
     shapes::LIST_INDEXES.check_command(request.body, request.sequences)?;
->>>>>>> Stashed changes
     let ns = request.namespace()?;
     let slot = node(context)?.namespaces.slot(&ns);
     let items = ddl::list::list_indexes(&context.operation, &slot).await?;

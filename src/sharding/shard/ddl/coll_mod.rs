@@ -120,16 +120,18 @@ impl Ddl {
             return Err(e);
         }
         let (mut reply, mut raw) = (Document::new(), Document::new());
-        for (shard, one) in &replies {
-            if *shard == own || reply.is_empty() {
+        for (shard, mut one) in replies.clone() {
+            for name in ["$clusterTime", "operationTime"] {
+                one.remove(name);
+            }
+            if shard == own || reply.is_empty() {
                 reply = one.clone();
             }
-            let host = self.role.remote.connection_string(shard).await.unwrap_or_else(|_| shard.clone());
-            raw.push(host, one.clone());
+            let host = self.role.remote.connection_string(&shard).await.unwrap_or(shard);
+            one.insert("ok", 1.0);
+            raw.push(host, one);
         }
-        for name in ["ok", "$clusterTime", "operationTime"] {
-            reply.remove(name);
-        }
+        reply.remove("ok");
         if replies.len() > 1 {
             reply.insert("raw", raw);
         }

@@ -75,10 +75,14 @@ impl Ddl {
         let held = op.interruptible(self.lock(kind, &state)).await??;
         let received = op.received.database;
         let ddl = self.strong()?;
-        let task = tokio::spawn(async move { ddl.drive(kind, state, received, Event::Started, held).await });
-        match op.interruptible(task).await? {
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        self.role.spawn(async move {
+            // A client that went away does not wait for the outcome.
+            let _ = done.send(ddl.drive(kind, state, received, Event::Started, held).await);
+        });
+        match op.interruptible(outcome).await? {
             Ok(outcome) => outcome,
-            Err(ended) => Err(err!(INTERRUPTED_AT_SHUTDOWN, "the coordinator ended: {ended}")),
+            Err(_) => Err(err!(INTERRUPTED_AT_SHUTDOWN, "the shard is stopping")),
         }
     }
 
@@ -125,11 +129,12 @@ impl Ddl {
         loop {
             let outcome = match action {
                 Action::Persist { phase } => {
+                    self.pause("Persisting", phase).await;
                     state.insert("phase", phase);
                     self.role.local.put(COORDINATORS, &state).await
                 }
                 Action::Run { phase } => {
-                    self.pause(phase).await;
+                    self.pause("Running", phase).await;
                     kind.run(&self, phase, &mut state).await
                 }
                 Action::Undo => kind.undo(&self, &state).await,
@@ -138,7 +143,10 @@ impl Ddl {
                     backoff = (backoff * 2).min(BACKOFF_MAX);
                     Ok(())
                 }
-                Action::Forget => self.forget(&state).await,
+                Action::Forget => {
+                    self.pause("Persisting", "forget").await;
+                    self.forget(&state).await
+                }
                 Action::Finish { succeeded: true } => return Ok(state),
                 Action::Finish { succeeded: false } => {
                     return Err(failure.unwrap_or_else(|| err!(INTERNAL_ERROR, "the coordinator failed")));
@@ -170,10 +178,10 @@ impl Ddl {
         self.role.local.delete(COORDINATORS, &doc! { "_id": { "$eq": id } }).await.map(|_| ())
     }
 
-    /// The fail point `hangDdlCoordinatorBefore_<phase>`: for tests that interrupt a coordinator there.
-    async fn pause(&self, phase: &str) {
+    /// The fail points `hangDdlCoordinatorBefore<Persisting|Running>_<phase>`: for tests that interrupt a coordinator there.
+    async fn pause(&self, step: &str, phase: &str) {
         let points = &self.role.node.failpoints;
-        let name = format!("hangDdlCoordinatorBefore_{phase}");
+        let name = format!("hangDdlCoordinatorBefore{step}_{phase}");
         points.pause_while_set(&name).await;
     }
 }

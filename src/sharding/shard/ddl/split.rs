@@ -395,11 +395,37 @@ impl Ddl {
                 let found = state.collection.as_ref().filter(|c| uuid.is_none_or(|u| u == c.uuid()));
                 found.map_or((0, 0), |c| (c.data_bytes() as i64, c.len() as i64))
             };
-            let owned = (documents - self.orphans_of(ns)?).max(0);
+            let arriving = self.arriving(ns).await?;
+            let owned = (documents - self.orphans_of(ns)? - arriving).max(0);
             let size = if documents > 0 { bytes as f64 / documents as f64 * owned as f64 } else { 0.0 };
             stats.push(doc! { "ns": ns, "collSize": (size / scale) as i64 });
         }
         Ok(doc! { "stats": stats })
+    }
+
+    /// Documents of ranges that this shard is receiving: not owned before the migration commits.
+    async fn arriving(&self, ns: &str) -> Result<i64> {
+        let own = self.shard()?;
+        let mut count = 0;
+        for task in self.role.local.find("config.rangeDeletions", &doc! { "nss": ns, "pending": true })? {
+            let (Some(range), Some(key)) = (task.get_document("range"), task.get_document("keyPattern"))
+            else {
+                continue;
+            };
+            if task.get_str("donorShardId") == Some(&own) {
+                continue;
+            }
+            let (Some(min), Some(max)) = (range.get_document("min"), range.get_document("max")) else {
+                continue;
+            };
+            let range = Range { ns, key: &ShardKeyPattern::parse(key)?, min, max };
+            let Ok(snapshot) = snapshot_of(&self.role.node, ns) else { continue };
+            if let Some(slot) = key_index(&snapshot, range.key) {
+                count +=
+                    walk(&Operation::internal(), &snapshot, slot, &range, &mut |_, _| true).await? as i64;
+            }
+        }
+        Ok(count)
     }
 
     /// Documents that wait for the range deleter.

@@ -1,1 +1,454 @@
+//! A real config server and two shards in one process, over disks that lose power; and a crash of the coordinator before
+//! and after each of its steps.
 
+use super::*;
+use crate::config::{self, ConfigServer};
+use crate::remote::{Remote, Transport};
+use crate::routing::CatalogCache;
+use crate::shard::commands::Reply;
+use document::{DocBuf, codes};
+use futures::future::BoxFuture;
+use node::failpoints::Mode;
+use node::local::LocalClient;
+use node::parameters::Parameters;
+use node::{Node, NodeOptions};
+use parking_lot::Mutex;
+use protocol::ddl::{Protocol, protocols};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use storage::files::{CrashMode, SimulatedDisk};
+use storage::log::{LogOptions, RealClock, SyncPolicy};
+use tokio::sync::watch;
+
+#[derive(Default)]
+struct Network {
+    config: Mutex<Option<Arc<ConfigServer>>>,
+    shards: Mutex<BTreeMap<String, (Arc<Ddl>, watch::Sender<bool>)>>,
+}
+
+impl Transport for Network {
+    fn call<'a>(&'a self, host: &'a str, db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move {
+            if host == "config:1" {
+                let config = self.config.lock().clone().unwrap();
+                return serve_config(&config, db, &command).await.map(|d| d.to_doc_buf());
+            }
+            let found = self.shards.lock().get(host).map(|(ddl, down)| (ddl.clone(), down.subscribe()));
+            let (ddl, mut down) = found.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is down"))?;
+            tokio::select! {
+                _ = down.wait_for(|down| *down) => Err(err!(HOST_UNREACHABLE, "{host} went down")),
+                answer = serve_shard(&ddl, host, db, &command) => answer,
+            }
+        })
+    }
+}
+
+async fn serve_config(config: &Arc<ConfigServer>, db: &str, command: &DocBuf) -> Result<Document> {
+    let op = Operation::parse(1, Arc::default(), command.doc())?;
+    let request = Request { db, body: command.doc(), sequences: &[] };
+    match request.name() {
+        "find" => find(&config.local, db, &command.to_document()),
+        "insert" => Ok(doc! { "n": 1 }),
+        _ => config::commands::run(config, &op, request).await,
+    }
+}
+
+async fn serve_shard(ddl: &Arc<Ddl>, host: &str, db: &str, command: &DocBuf) -> Result<DocBuf> {
+    let op = Operation::parse(1, Arc::default(), command.doc())?;
+    let request = Request { db, body: command.doc(), sequences: &[] };
+    let name = request.name();
+    let answer = match name {
+        "hello" => Ok(doc! { "setName": host.split(':').next(), "hosts": [host], "isWritablePrimary": true }),
+        "listDatabases" => Ok(doc! { "databases": Vec::<Document>::new() }),
+        "find" => find(&ddl.role.local, db, &command.to_document()),
+        "insert" => node::write::insert::insert(&ddl.role.node, &op, request).await,
+        _ if commands::COMMANDS.contains(&name) => commands::run(ddl, &op, request).await,
+        _ => match crate::shard::commands::run(&ddl.role, &op, request).await? {
+            Reply::Raw(raw) => return Ok(raw),
+            Reply::Tree(tree) => Ok(tree),
+        },
+    };
+    if let Err(e) = &answer {
+        ddl.role.on_stale(e).await;
+    }
+    ddl.role.node.acknowledge(&op).await?;
+    answer.map(|d| d.to_doc_buf())
+}
+
+fn find(local: &LocalClient, db: &str, command: &Document) -> Result<Document> {
+    let ns = format!("{db}.{}", command.get_str("find").unwrap());
+    let mut found = local.find(&ns, command.get_document("filter").unwrap_or(&Document::new()))?;
+    found.sort_by_key(|d| d.get("lastmod").and_then(Value::as_timestamp));
+    Ok(doc! { "cursor": { "id": 0i64, "ns": ns, "firstBatch": found } })
+}
+
+fn open(disk: &SimulatedDisk, host: &str, sync: bool) -> Arc<Node> {
+    let policy = if sync { LogOptions::default().sync } else { SyncPolicy::Never };
+    let options = NodeOptions {
+        files: Arc::new(disk.clone()),
+        dir: "/data".into(),
+        log: LogOptions { sync: policy, ..LogOptions::default() },
+        clock: Arc::new(RealClock),
+        replica_set: Some(host.split(':').next().unwrap_or("").to_string()),
+        host: host.to_string(),
+    };
+    Node::open(options).unwrap().node
+}
+
+struct Cluster {
+    network: Arc<Network>,
+    disks: BTreeMap<String, SimulatedDisk>,
+}
+
+impl Cluster {
+    /// Shards a and b, and the database d with its primary on a.
+    async fn new() -> Cluster {
+        let network = Arc::new(Network::default());
+        let node = open(&SimulatedDisk::new(), "config:1", false);
+        let remote = Remote::new(network.clone(), None);
+        *network.config.lock() = Some(ConfigServer::new(node, remote, Arc::new(Parameters::new())));
+        let disks = ["a", "b"].map(|s| (s.to_string(), SimulatedDisk::new())).into();
+        let cluster = Cluster { network, disks };
+        for shard in ["a", "b"] {
+            cluster.start(shard).await;
+            cluster.config(doc! { "_configsvrAddShard": format!("{shard}/{shard}:1") }).await.unwrap();
+        }
+        cluster.config(doc! { "_configsvrCreateDatabase": "d", "primaryShardId": "a" }).await.unwrap();
+        cluster
+    }
+    async fn start(&self, shard: &str) {
+        let host = format!("{shard}:1");
+        let node = open(&self.disks[shard], &host, true);
+        let remote = Remote::new(self.network.clone(), None);
+        let role =
+            ShardRole::new(node, remote.clone(), CatalogCache::new(remote), Arc::new(Parameters::new()));
+        role.start().await.unwrap();
+        let ddl = Ddl::new(role);
+        self.network.shards.lock().insert(host, (ddl.clone(), watch::Sender::new(false)));
+        ddl.resume().await.unwrap();
+    }
+    /// Power fails on a shard, and it starts again.
+    async fn crash(&self, shard: &str) {
+        let (ddl, down) = self.network.shards.lock().remove(&format!("{shard}:1")).unwrap();
+        ddl.role.stop();
+        down.send_replace(true);
+        self.disks[shard].crash(CrashMode::DropUnsynced);
+        let node = Arc::downgrade(&ddl.role.node);
+        drop(ddl);
+        for _ in 0..500 {
+            if node.strong_count() == 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        self.start(shard).await;
+    }
+    fn ddl(&self, shard: &str) -> Arc<Ddl> {
+        self.network.shards.lock()[&format!("{shard}:1")].0.clone()
+    }
+    fn catalog(&self) -> Arc<ConfigServer> {
+        self.network.config.lock().clone().unwrap()
+    }
+    async fn config(&self, command: Document) -> Result<Document> {
+        serve_config(&self.catalog(), "admin", &command.to_doc_buf()).await
+    }
+    /// Sends a command to a shard, with the version of the database d as the catalog has it.
+    async fn send(&self, shard: &str, db: &str, mut command: Document) -> Result<Document> {
+        if let Some(found) = self.catalog().catalog().database("d") {
+            command.push("databaseVersion", found.version.to_document());
+        }
+        let mut last = err!(INTERNAL_ERROR, "never sent");
+        for _ in 0..3 {
+            let bytes = command.to_doc_buf();
+            match self.network.call(&format!("{shard}:1"), db, bytes).await {
+                Ok(reply) => return Ok(reply.to_document()),
+                // The shard has learned of the database meanwhile.
+                Err(e) if e.code == codes::STALE_DB_VERSION => last = e,
+                Err(e) => return Err(e),
+            }
+        }
+        Err(last)
+    }
+    async fn shard_collection(&self, name: &str, key: Document) -> Result<Document> {
+        let command = doc! {
+            "_shardsvrCreateCollection": name, "shardKey": key, "unique": false, "writeConcern": { "w": "majority" },
+        };
+        self.send("a", "d", command).await
+    }
+    fn count(&self, shard: &str, ns: &str) -> Option<usize> {
+        let ddl = self.ddl(shard);
+        let slot = ddl.role.node.namespaces.slot(ns);
+        let state = slot.read_unchecked();
+        state.collection.as_ref().map(storage::Collection::len)
+    }
+    async fn insert(&self, shard: &str, ns: &str, n: i32) {
+        for i in 0..n {
+            self.ddl(shard).role.local.insert(ns, &doc! { "_id": i, "x": i }).await.unwrap();
+        }
+    }
+    /// Types of what checkMetadataConsistency finds in the whole cluster.
+    async fn findings(&self) -> Vec<String> {
+        let check = doc! { "_configsvrCheckClusterMetadataConsistency": 1, "checkIndexes": true };
+        let mut reply = self.config(check.clone()).await;
+        for _ in 0..3 {
+            if reply.as_ref().is_err_and(|e| e.code == codes::STALE_DB_VERSION) {
+                reply = self.config(check.clone()).await;
+            }
+        }
+        let reply = reply.unwrap();
+        let batch = reply.get_path("cursor.firstBatch").and_then(Value::as_array).unwrap();
+        batch.iter().map(|f| f.as_document().unwrap().get_str("type").unwrap().to_string()).collect()
+    }
+    /// Waits until no coordinator is left, and checks that none left anything behind.
+    async fn settle(&self) {
+        for shard in ["a", "b"] {
+            let done = async {
+                while !self.ddl(shard).role.local.find(COORDINATORS, &doc! {}).unwrap().is_empty() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(8), done).await.expect("a coordinator does not end");
+            let sections = self.ddl(shard).role.local.find(block::SECTIONS, &doc! {}).unwrap();
+            assert!(sections.is_empty(), "{shard} is left in {sections:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hashed_collection_is_spread_and_a_repeat_changes_nothing() {
+    let c = Cluster::new().await;
+    let first = c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    let chunks = c.catalog().catalog().chunk_counts(first.get("collectionUUID").unwrap().as_uuid().unwrap());
+    assert_eq!(chunks.into_iter().collect::<Vec<_>>(), [("a".to_string(), 1), ("b".to_string(), 1)]);
+    assert_eq!((c.count("a", "d.h"), c.count("b", "d.h")), (Some(0), Some(0)));
+    let again = c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    assert_eq!(again.get("collectionUUID"), first.get("collectionUUID"));
+    let other = c.shard_collection("h", doc! { "x": 1 }).await.unwrap_err();
+    assert_eq!(other.code, codes::ALREADY_INITIALIZED);
+    c.settle().await;
+    assert!(c.findings().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_cannot_be_sharded_is_refused_and_leaves_nothing() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.full", 3).await;
+    let code = |r: Result<Document>| r.err().map_or(0, |e| e.code);
+    assert_eq!(code(c.shard_collection("full", doc! { "x": 1 }).await), codes::INVALID_OPTIONS);
+    assert_eq!(code(c.shard_collection("new", doc! {}).await), codes::INVALID_OPTIONS);
+    assert_eq!(code(c.shard_collection("new", doc! { "x": -1 }).await), codes::BAD_VALUE);
+    assert_eq!(code(c.shard_collection("system.x", doc! { "x": 1 }).await), codes::ILLEGAL_OPERATION);
+    let unique = doc! { "_shardsvrCreateCollection": "new", "shardKey": { "x": "hashed" }, "unique": true };
+    assert_eq!(code(c.send("a", "d", unique).await), codes::INVALID_OPTIONS);
+    // Sharding by _id needs no other index.
+    c.shard_collection("full", doc! { "_id": 1 }).await.unwrap();
+    assert_eq!(c.count("b", "d.new"), None);
+    c.settle().await;
+}
+
+#[tokio::test]
+async fn a_unique_index_that_does_not_begin_with_the_key_refuses_it() {
+    let c = Cluster::new().await;
+    c.ddl("a")
+        .role
+        .local
+        .ensure_collection("d.u", &[(doc! { "y": 1 }, doc! { "unique": true })])
+        .await
+        .unwrap();
+    let e = c.shard_collection("u", doc! { "x": 1 }).await.unwrap_err();
+    assert_eq!(e.code, codes::INVALID_OPTIONS);
+    assert!(e.message.contains("Uniqueness can't be maintained"), "{}", e.message);
+    c.shard_collection("u", doc! { "y": 1 }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_that_is_refused_is_undone_and_frees_the_names() {
+    let c = Cluster::new().await;
+    // The catalog learns of a namesake behind the coordinator's back.
+    let points = &c.ddl("a").role.node.failpoints;
+    points.configure("hangDdlCoordinatorBeforeRunning_commitOnShardingCatalog", Mode::AlwaysOn, doc! {});
+    let running = c.shard_collection("c", doc! { "x": "hashed" });
+    let interfere = async {
+        points.wait_entered("hangDdlCoordinatorBeforeRunning_commitOnShardingCatalog", 1).await;
+        let whole = doc! { "min": { "x": Value::MinKey }, "max": { "x": Value::MaxKey }, "shard": "b" };
+        let command = doc! {
+            "_configsvrCommitCreateCollection": "d.c", "collectionUUID": Value::uuid([9; 16]), "key": { "x": 1 },
+            "chunks": [whole],
+        };
+        c.config(command).await.unwrap();
+        points.configure("hangDdlCoordinatorBeforeRunning_commitOnShardingCatalog", Mode::Off, doc! {});
+    };
+    let (outcome, ()) = tokio::join!(running, interfere);
+    assert_eq!(outcome.unwrap_err().code, codes::ALREADY_INITIALIZED);
+    c.settle().await;
+    assert_eq!((c.count("a", "d.c"), c.count("b", "d.c")), (None, None), "what was made for it is gone");
+}
+
+#[tokio::test]
+async fn each_fault_of_what_a_shard_holds_is_found_as_itself() {
+    let c = Cluster::new().await;
+    c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    assert!(c.findings().await.is_empty());
+    let local = |shard: &str| c.ddl(shard).role.local.clone();
+    let drop_from = async |shard: &str, ns: &str| {
+        let node = c.ddl(shard).role.node.clone();
+        node::ddl::collections::drop_collection(&node, &Operation::internal(), ns, false).await.unwrap();
+    };
+    local("b").ensure_collection("d.stray", &[]).await.unwrap();
+    assert_eq!(c.findings().await, ["MisplacedCollection"]);
+    drop_from("b", "d.stray").await;
+    let slot = c.ddl("b").role.node.namespaces.slot("d.h");
+    let index = Value::from("x_hashed");
+    let node = c.ddl("b").role.node.clone();
+    node::ddl::indexes::drop_indexes_named(&node, &Operation::internal(), &slot, &index).await.unwrap();
+    assert_eq!(c.findings().await, ["MissingShardKeyIndex", "InconsistentIndex"]);
+    let uuid = c.catalog().catalog().sharded("d.h").unwrap().info.uuid;
+    let task = doc! { "_id": Value::uuid([3; 16]), "nss": "d.h", "collectionUuid": Value::uuid(uuid) };
+    local("b").insert("config.rangeDeletions", &task).await.unwrap();
+    let expected = ["MissingShardKeyIndex", "RangeDeletionMissingShardKeyIndex", "InconsistentIndex"];
+    assert_eq!(c.findings().await, expected);
+    local("b").delete("config.rangeDeletions", &doc! { "nss": "d.h" }).await.unwrap();
+    drop_from("b", "d.h").await;
+    assert_eq!(c.findings().await, ["MissingLocalCollection"]);
+    local("b").ensure_collection("d.h", &[(doc! { "x": "hashed" }, doc! {})]).await.unwrap();
+    assert_eq!(c.findings().await, ["CollectionUUIDMismatch"]);
+    drop_from("b", "d.h").await;
+    drop_from("a", "d.h").await;
+    c.catalog().commit(&[config::delete(config::COLLECTIONS, Value::from("d.h"))]).await.unwrap();
+    assert!(c.findings().await.is_empty());
+    c.catalog().commit(&[config::delete(config::DATABASES, Value::from("d"))]).await.unwrap();
+    c.shard_config_only("d.lost").await;
+    assert_eq!(c.findings().await, ["HiddenShardedCollection"]);
+}
+
+impl Cluster {
+    async fn shard_config_only(&self, ns: &str) {
+        let whole = doc! { "min": { "x": Value::MinKey }, "max": { "x": Value::MaxKey }, "shard": "b" };
+        let command = doc! {
+            "_configsvrCommitCreateCollection": ns, "collectionUUID": Value::uuid([9; 16]), "key": { "x": 1 }, "chunks": [whole],
+        };
+        self.config(command).await.unwrap();
+    }
+}
+
+/// A coordinator to be interrupted: the state it begins in, the command, and what must be true when it has run.
+struct Story {
+    protocol: &'static Protocol,
+    command: fn() -> (&'static str, Document),
+}
+
+const STORIES: &[Story] = &[
+    Story {
+        protocol: &protocols::CREATE_COLLECTION,
+        command: || ("d", doc! { "_shardsvrCreateCollection": "new", "shardKey": { "x": "hashed" } }),
+    },
+    Story {
+        protocol: &protocols::DROP_COLLECTION,
+        command: || ("d", doc! { "_shardsvrDropCollection": "h" }),
+    },
+    Story { protocol: &protocols::DROP_DATABASE, command: || ("d", doc! { "_shardsvrDropDatabase": 1 }) },
+    Story {
+        protocol: &protocols::RENAME_COLLECTION,
+        command: || ("d", doc! { "_shardsvrRenameCollection": "h", "to": "d.h2", "dropTarget": true }),
+    },
+    Story {
+        protocol: &protocols::MOVE_PRIMARY,
+        command: || ("admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" }),
+    },
+];
+
+impl Cluster {
+    async fn prepare(&self) {
+        self.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+        self.shard_collection("h2", doc! { "x": "hashed" }).await.unwrap();
+        self.insert("a", "d.plain", 5).await;
+    }
+    /// Whether the catalog and the shards are as after the whole of the story.
+    fn happened(&self, protocol: &Protocol) -> bool {
+        let config = self.catalog();
+        let catalog = config.catalog();
+        let sharded = |ns: &str| catalog.find_collection(ns).unwrap().is_some();
+        let everywhere = |ns: &str| self.count("a", ns).is_some() && self.count("b", ns).is_some();
+        let nowhere = |ns: &str| self.count("a", ns).is_none() && self.count("b", ns).is_none();
+        match protocol.operation {
+            "createCollection_V4" => sharded("d.new") && everywhere("d.new"),
+            "dropCollection_V2" => !sharded("d.h") && nowhere("d.h") && everywhere("d.h2"),
+            "dropDatabase_V2" => {
+                catalog.database("d").is_none()
+                    && ["d.h", "d.h2", "d.plain"].iter().all(|ns| !sharded(ns) && nowhere(ns))
+            }
+            "renameCollection_V2" => {
+                !sharded("d.h") && nowhere("d.h") && sharded("d.h2") && everywhere("d.h2")
+            }
+            _ => {
+                catalog.database("d").is_some_and(|d| d.primary == "b")
+                    && self.count("b", "d.plain") == Some(5)
+                    && self.count("a", "d.plain").is_none()
+            }
+        }
+    }
+}
+
+async fn crash_at(story: &Story, point: &str, persisted: bool) {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let source = c.catalog().catalog().find_collection("d.h").unwrap().map(|s| s.info.uuid);
+    let name = format!("hangDdlCoordinatorBefore{point}");
+    let ddl = c.ddl("a");
+    ddl.role.node.failpoints.configure(&name, Mode::AlwaysOn, doc! {});
+    let (db, command) = (story.command)();
+    let reached = async {
+        let waited = ddl.role.node.failpoints.wait_entered(&name, 1);
+        tokio::time::timeout(Duration::from_secs(5), waited)
+            .await
+            .unwrap_or_else(|_| panic!("{name} is not reached"));
+    };
+    tokio::select! {
+        outcome = c.send("a", db, command) => panic!("{name}: ended with {outcome:?}"),
+        () = reached => {}
+    }
+    drop(ddl);
+    c.crash("a").await;
+    c.settle().await;
+    assert_eq!(c.happened(story.protocol), persisted, "{name}");
+    assert_eq!(c.findings().await, [""; 0], "{name}");
+    if story.protocol.operation == "renameCollection_V2" && persisted {
+        assert_eq!(c.catalog().catalog().find_collection("d.h2").unwrap().map(|s| s.info.uuid), source);
+    }
+}
+
+/// Before a phase runs its document is there; before it is persisted the phase in front of it has run.
+async fn crash_everywhere(story: &Story) {
+    let first =
+        story.protocol.phases.iter().find(|p| p.on_failure != protocol::ddl::OnFailure::Fail).unwrap().name;
+    let mut reached_first = false;
+    for phase in story.protocol.phases {
+        reached_first |= phase.name == first;
+        crash_at(story, &format!("Running_{}", phase.name), reached_first).await;
+        if reached_first {
+            crash_at(story, &format!("Persisting_{}", phase.name), phase.name != first).await;
+        }
+    }
+    crash_at(story, "Persisting_forget", true).await;
+}
+
+#[tokio::test]
+async fn shard_collection_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[0]).await;
+}
+#[tokio::test]
+async fn drop_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[1]).await;
+}
+#[tokio::test]
+async fn drop_database_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[2]).await;
+}
+#[tokio::test]
+async fn rename_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[3]).await;
+}
+#[tokio::test]
+async fn move_primary_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[4]).await;
+}

@@ -99,12 +99,15 @@ class Cluster(Process):
         self.clients.append(client)
         return client
 
-    def shard(self, index, **options):
-        """A direct connection to a shard's node."""
-        uri = self.info["shards"][index]["uri"]
+    def direct(self, uri, **options):
+        """A direct connection to one node."""
         client = pymongo.MongoClient(uri, directConnection=True, **options)
         self.clients.append(client)
         return client
+
+    def shard(self, index, **options):
+        """A direct connection to a shard's node."""
+        return self.direct(self.info["shards"][index]["uri"], **options)
 
     def stop(self, *args, **kwargs):
         for client in self.clients:

@@ -2,6 +2,7 @@
 
 use crate::Node;
 use document::{Document, Result, Value, bail};
+use query::pipeline::{Context, Namespace, parse};
 use std::sync::Arc;
 use storage::CollectionView;
 
@@ -15,13 +16,34 @@ pub struct View {
 }
 
 impl View {
+    /// Checks the pipeline as a view of `db` would run it.
+    ///
+    /// # Errors
+    /// 167 for a stage that writes, 40573 for a change stream, and what parsing gives.
+    pub fn check_pipeline(&self, node: &Node, db: &str) -> Result<()> {
+        self.check()?;
+        for (at, stage) in self.pipeline.iter().enumerate() {
+            match stage.as_document().and_then(|d| d.first()).map(|(name, _)| name) {
+                Some(name @ ("$out" | "$merge")) => bail!(
+                    OPTION_NOT_SUPPORTED_ON_VIEW,
+                    "The aggregation stage {name} in location {at} of the pipeline cannot be used in a view definition"
+                ),
+                Some("$changeStream") => bail!(40573, "$changeStream cannot be used in a view definition"),
+                _ => {}
+            }
+        }
+        let context = Context::new(Namespace::new(db, &*self.on), node.parse_context(Document::new()));
+        parse(&self.pipeline, &context).map(|_| ())
+    }
     /// # Errors
     /// TypeMismatch (14) and 40323 for a pipeline that is no list of one-stage documents.
     pub fn check(&self) -> Result<()> {
         for stage in &self.pipeline {
             match stage.as_document() {
                 Some(d) if d.len() == 1 => {}
-                Some(_) => bail!(40323, "A pipeline stage specification object must contain exactly one field."),
+                Some(_) => {
+                    bail!(40323, "A pipeline stage specification object must contain exactly one field.")
+                }
                 None => bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object"),
             }
         }

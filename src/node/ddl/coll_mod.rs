@@ -225,7 +225,7 @@ async fn modify_view(node: &Node, slot: &Slot, change: &Document) -> Result<Docu
     if let Some(pipeline) = change.get_array("pipeline") {
         view.pipeline = pipeline.clone();
     }
-    view.check()?;
+    view.check_pipeline(node, &slot.database.name)?;
     let definition =
         doc! { "_id": slot.ns.as_str(), "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
     let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));

@@ -211,7 +211,7 @@ async fn create_view(node: &Node, op: &Operation, ns: &str, options: &Document) 
     let Some((_, view)) = View::from_document(&definition) else {
         bail!(BAD_VALUE, "'viewOn' must be a string and 'pipeline' an array")
     };
-    view.check()?;
+    view.check_pipeline(node, db)?;
     if let Some(existing) = &slot.read_unchecked().view {
         if **existing == view {
             return Ok(());

@@ -136,6 +136,56 @@ async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
 }
 
 #[tokio::test]
+async fn stages_that_write_or_look_at_the_node_are_refused_where_the_real_server_refuses_them() {
+    let node = prepared().await;
+    let pipeline = |stage: Document| doc! {"aggregate": "c", "pipeline": (Value::Array(vec![stage.into()])), "cursor": {}};
+    let view =
+        |stage: Document| doc! {"create": "w", "viewOn": "c", "pipeline": (Value::Array(vec![stage.into()]))};
+    let merge = |matched: &str, not: &str| {
+        pipeline(doc! {"$merge": {"into": "t", "whenMatched": matched, "whenNotMatched": not}})
+    };
+    let refused = vec![
+        (167, view(doc! {"$out": "x"})),
+        (167, view(doc! {"$merge": {"into": "x"}})),
+        (40573, view(doc! {"$changeStream": {}})),
+        (40600, view(doc! {"$facet": {"a": [{"$out": "x"}]}})),
+        (40324, view(doc! {"$nonsense": 1})),
+        (238, pipeline(doc! {"$out": {"db": "t", "coll": "x", "timeseries": {"timeField": "ts"}}})),
+        (73, pipeline(doc! {"$out": {"db": "a b", "coll": "x"}})),
+        (166, pipeline(doc! {"$merge": {"into": "v"}})),
+        (14, pipeline(doc! {"$merge": 1})),
+        (15998, pipeline(doc! {"$merge": {"into": "t", "on": "a..b"}})),
+        (14, pipeline(doc! {"$merge": {"into": "t", "whenMatched": [1]}})),
+        (51273, pipeline(doc! {"$merge": {"into": "t", "let": {"new": 1}, "whenMatched": []}})),
+        (51181, merge("fail", "discard")),
+        (51181, merge("keepExisting", "fail")),
+        (14, pipeline(doc! {"$collStats": {"count": 1}})),
+        (31170, pipeline(doc! {"$collStats": {"count": {"x": 1}}})),
+        (40415, pipeline(doc! {"$collStats": {"latencyStats": {"x": 1}}})),
+        (2, pipeline(doc! {"$collStats": {"storageStats": {"scale": 0.5}}})),
+    ];
+    for (code, command) in refused {
+        let shown = format!("{command:?}");
+        match run(&node, command).await {
+            Ok(reply) => panic!("{shown} was answered with {reply:?}"),
+            Err(error) => assert_eq!(error.code, code, "{shown}: {error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_merge_keeps_going_past_a_document_that_violates_a_unique_index() {
+    let node = prepared().await;
+    run(&node, doc! {"createIndexes": "t", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": true}]})
+        .await
+        .unwrap();
+    run(&node, doc! {"insert": "t", "documents": [{"_id": 9, "x": true}]}).await.unwrap();
+    let merge = doc! {"aggregate": "c", "pipeline": [{"$merge": {"into": "t"}}], "cursor": {}};
+    assert_eq!(run(&node, merge).await.unwrap_err().code, 11000);
+    assert_eq!(run(&node, doc! {"count": "t"}).await.unwrap().get_i64("n"), Some(3), "the other two went in");
+}
+
+#[tokio::test]
 async fn coll_mod_coerces_what_it_answers_and_keeps_silent_about_what_stays() {
     let node = prepared().await;
     let index = |option: &str, v: Value| {

@@ -26,6 +26,15 @@ pub struct LocalHost {
     pub ns: String,
 }
 
+/// `storageStats.scale`: at least 1, and no more than an int32 holds.
+fn storage_scale(v: &Value) -> Result<i64> {
+    let scale = v.to_holder().get("").and_then(crate::shape::to_long).unwrap_or(0);
+    if scale < 1 {
+        bail!(BAD_VALUE, "BSON field 'storageStats.scale' value must be >= 1, actual value '{scale}'");
+    }
+    Ok(scale.min(i64::from(i32::MAX)))
+}
+
 impl LocalHost {
     /// An operation for other namespaces: the versions of the request say nothing of them.
     pub(super) fn aside(&self) -> Arc<Operation> {
@@ -74,13 +83,7 @@ impl LocalHost {
             "ns": self.ns.as_str(), "host": self.node.options.host.as_str(),
             "localTime": Value::DateTime(self.node.now_ms()),
         };
-        for (name, _) in spec.iter() {
-            if !["latencyStats", "storageStats", "count", "queryExecStats", "operationStats"].contains(&name)
-            {
-                bail!(IDL_UNKNOWN_FIELD, "BSON field '$collStats.{name}' is an unknown field.");
-            }
-        }
-        if let Some(latency) = spec.get("latencyStats") {
+        if let Some(latency) = spec.get_present("latencyStats") {
             let histograms = latency.as_document().and_then(|d| d.get_bool("histograms")).unwrap_or(false);
             let stats = match &*self.node.hooks.read() {
                 Some(hooks) => hooks.latency_stats(&self.ns, histograms),
@@ -89,7 +92,10 @@ impl LocalHost {
             out.push("latencyStats", stats);
         }
         let scale = match spec.get("storageStats") {
-            Some(Value::Document(d)) => d.get("scale").and_then(Value::as_i64).unwrap_or(1).max(1),
+            Some(Value::Document(d)) => match d.get_present("scale") {
+                Some(v) => storage_scale(v)?,
+                None => 1,
+            },
             _ => 1,
         };
         let slot = self.node.namespaces.slot(&self.ns);
@@ -101,10 +107,10 @@ impl LocalHost {
                 })
             })
             .await?;
-        if spec.contains_key("storageStats") {
+        if spec.get_present("storageStats").is_some() {
             out.push("storageStats", stats);
         }
-        if spec.contains_key("count") {
+        if spec.get_present("count").is_some() {
             let count = count.ok_or_else(|| {
                 err!(
                     NAMESPACE_NOT_FOUND,

@@ -9,7 +9,9 @@ use crate::exec::{Budget, Taken, Walk};
 use crate::write::insert::{Flags, insert_documents, normalized};
 use crate::write::unit::{Origin, WriteUnit};
 use crate::{Operation, ddl};
-use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err, path};
+use document::{
+    Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
+};
 use query::matcher::Matcher;
 use query::pipeline::Run;
 use query::planner::{Request, plan};
@@ -109,14 +111,21 @@ impl LocalHost {
         let slot = self.node.namespaces.slot(target);
         for slice in batch.chunks(SLICE) {
             self.op.check_interrupt()?;
-            self.node
+            let (refused, _) = self
+                .node
                 .write(&op, &slot, |unit| {
-                    for d in slice {
-                        merge.one(unit, d.doc())?;
+                    if unit.state.view.is_some() {
+                        bail!(
+                            COMMAND_NOT_SUPPORTED_ON_VIEW,
+                            "Namespace {target} is a view, not a collection"
+                        );
                     }
-                    Ok(())
+                    merge.all(unit, slice)
                 })
                 .await?;
+            if let Some(error) = refused {
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -149,6 +158,17 @@ struct Merge {
 }
 
 impl Merge {
+    /// Merges every document. One that violates a unique index does not keep the others out: its error is answered.
+    fn all(&self, unit: &mut WriteUnit<'_>, documents: &[DocBuf]) -> Result<Option<Error>> {
+        let mut refused = None;
+        for d in documents {
+            match self.one(unit, d.doc()) {
+                Err(e) if e.code == codes::DUPLICATE_KEY => drop(refused.get_or_insert(e)),
+                done => done?,
+            }
+        }
+        Ok(refused)
+    }
     fn parse(spec: &Value, run: &Run) -> Result<Merge> {
         let empty = Document::new();
         let d = spec.as_document().unwrap_or(&empty);

@@ -1,10 +1,11 @@
 //! Stages that the host supplies: sources, `$out`, `$merge`. Their arguments are checked as far as they can be without
 //! a catalog.
 
+use crate::expression::field_path::FieldPath;
 use crate::expression::{Expression, Vars};
 use crate::pipeline::host::Role;
 use crate::pipeline::{Context, HostStage, Namespace, Run};
-use document::{Doc, DocBuf, Result, Value, bail};
+use document::{Doc, DocBuf, Result, Value, bail, err};
 
 /// A source whose argument the host reads itself.
 pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
@@ -21,6 +22,8 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
         ("$changeStream", v) if !matches!(v, Value::Document(_)) => {
             bail!(6188500, "$changeStream stage expects a document as argument")
         }
+        ("$collStats", Value::Document(d)) => check_coll_stats(d)?,
+        ("$currentOp", Value::Document(d)) => check_flags(name, d)?,
         (_, Value::Document(_)) => {}
         (_, v) => bail!(
             TYPE_MISMATCH,
@@ -30,6 +33,57 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
     }
     let _ = ctx;
     Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })
+}
+
+/// `{latencyStats: {histograms}, storageStats: {scale}, count: {}, queryExecStats: {}, operationStats: {}}`; the first
+/// field that is wrong decides the error, before anything is known of the collection.
+fn check_coll_stats(d: &document::Document) -> Result<()> {
+    for (field, v) in d.iter().filter(|(_, v)| !v.is_null()) {
+        let wrong = |path: &str, v: &Value, expected: &str| {
+            err!(
+                TYPE_MISMATCH,
+                "BSON field '$collStats.{path}' is the wrong type '{}', expected type '{expected}'",
+                v.type_name()
+            )
+        };
+        let known = ["latencyStats", "storageStats", "count", "queryExecStats", "operationStats"];
+        if !known.contains(&field) {
+            bail!(IDL_UNKNOWN_FIELD, "BSON field '$collStats.{field}' is an unknown field.");
+        }
+        let Value::Document(options) = v else { return Err(wrong(field, v, "object")) };
+        for (option, v) in options.iter() {
+            match (field, option, v) {
+                ("latencyStats", "histograms", Value::Boolean(_) | Value::Null) => {}
+                ("latencyStats", "histograms", v) => return Err(wrong("latencyStats.histograms", v, "bool")),
+                ("latencyStats", other, _) => {
+                    bail!(
+                        IDL_UNKNOWN_FIELD,
+                        "BSON field '$collStats.latencyStats.{other}' is an unknown field."
+                    )
+                }
+                ("storageStats", "scale", v) if !v.is_number() && !v.is_null() => {
+                    return Err(wrong("storageStats.scale", v, "number"));
+                }
+                ("count" | "queryExecStats", ..) => {
+                    bail!(31170, "The {field} option of $collStats must be an empty object")
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every field of the stage is a flag.
+fn check_flags(name: &str, d: &document::Document) -> Result<()> {
+    match d.iter().find(|(_, v)| !matches!(v, Value::Boolean(_))) {
+        Some((field, v)) => bail!(
+            TYPE_MISMATCH,
+            "The '{field}' parameter of the {name} stage must be a boolean value, but found: {}",
+            v.type_name()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// `$documents`: an expression that gives an array of documents; run by [`documents_of`].
@@ -70,6 +124,9 @@ pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
             if let Some(bad) = d.keys().find(|k| !["db", "coll", "timeseries"].contains(k)) {
                 bail!(IDL_UNKNOWN_FIELD, "BSON field '$out.{bad}' is an unknown field.");
             }
+            if d.get_present("timeseries").is_some() {
+                bail!(NOT_IMPLEMENTED, "the option 'timeseries' of $out is not implemented");
+            }
             Namespace::new(required(name, d, "db")?, required(name, d, "coll")?)
         }
         v => bail!(16990, "$out only supports a string or object argument, but found {}", v.type_name()),
@@ -93,6 +150,7 @@ fn required(name: &str, d: &document::Document, field: &str) -> Result<String> {
 fn check_target(name: &str, ns: &Namespace) -> Result<()> {
     if ns.collection.is_empty()
         || ns.db.is_empty()
+        || ns.db.contains(['/', '\\', '.', ' ', '"', '$', '\0'])
         || ns.collection.contains(['$', '\0'])
         || ns.collection.starts_with('.')
     {
@@ -120,7 +178,7 @@ pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
     let target = match v {
         Value::String(s) => Value::String(s.clone()),
         Value::Document(d) => {
-            check_merge(d, ctx)?;
+            check_merge(d)?;
             match d.get("into") {
                 Some(into) => into.clone(),
                 None => {
@@ -128,7 +186,7 @@ pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
                 }
             }
         }
-        v => bail!(51182, "$merge only supports a string or object argument, not {}", v.type_name()),
+        v => bail!(TYPE_MISMATCH, "$merge only supports a string or object argument, not {}", v.type_name()),
     };
     let namespace = match &target {
         Value::String(s) if s.is_empty() => bail!(5786800, "{{into: \"\"}} must not be empty"),
@@ -137,7 +195,12 @@ pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
             if let Some(bad) = d.keys().find(|k| !["db", "coll"].contains(k)) {
                 bail!(IDL_UNKNOWN_FIELD, "BSON field 'into.{bad}' is an unknown field.");
             }
-            let db = if d.contains_key("db") { required("into", d, "db")? } else { ctx.namespace.db.clone() };
+            // A null or an empty name stands for the database of the command.
+            let db = match d.get_present("db") {
+                Some(_) => required("into", d, "db")?,
+                None => String::new(),
+            };
+            let db = if db.is_empty() { ctx.namespace.db.clone() } else { db };
             if d.get_present("coll").is_none() {
                 bail!(5786801, "{{into: {{coll: ..}}}} must be given");
             }
@@ -153,7 +216,7 @@ pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
     Ok(HostStage { name, spec: v.clone(), namespace: Some(namespace), role: Role::Write, join: None })
 }
 
-fn check_merge(d: &document::Document, ctx: &Context) -> Result<()> {
+fn check_merge(d: &document::Document) -> Result<()> {
     let known = [
         "into",
         "on",
@@ -167,7 +230,8 @@ fn check_merge(d: &document::Document, ctx: &Context) -> Result<()> {
         bail!(IDL_UNKNOWN_FIELD, "BSON field '$merge.{bad}' is an unknown field.");
     }
     match d.get("on") {
-        None | Some(Value::String(_)) => {}
+        None => {}
+        Some(Value::String(path)) => drop(FieldPath::parse(path)?),
         Some(Value::Array(items)) if items.is_empty() => {
             bail!(51187, "If explicitly specifying $merge 'on', must include at least one field")
         }
@@ -181,6 +245,7 @@ fn check_merge(d: &document::Document, ctx: &Context) -> Result<()> {
                         item.type_name()
                     );
                 };
+                FieldPath::parse(s)?;
                 if !seen.insert(s) {
                     bail!(31465, "Found a duplicate field '{s}'");
                 }
@@ -199,12 +264,9 @@ fn check_merge(d: &document::Document, ctx: &Context) -> Result<()> {
             bail!(BAD_VALUE, "Enumeration value '{s}' for field 'whenMatched' is not a valid value.")
         }
         Some(Value::Array(stages)) => {
-            let mut names: Vec<String> = ctx.scope().names().to_vec();
-            names.push("new".into());
-            if let Some(Value::Document(bound)) = d.get("let") {
-                names.extend(bound.keys().map(str::to_string));
+            if stages.iter().any(|stage| stage.as_document().is_none()) {
+                bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object");
             }
-            let _ = (stages, names);
             true
         }
         Some(v) => bail!(
@@ -224,6 +286,21 @@ fn check_merge(d: &document::Document, ctx: &Context) -> Result<()> {
             "BSON field '$merge.whenNotMatched' is the wrong type '{}', expected type 'string'",
             v.type_name()
         ),
+    }
+    if matches!(d.get_str("whenMatched"), Some("keepExisting" | "fail"))
+        && matches!(d.get_str("whenNotMatched"), Some("discard" | "fail"))
+    {
+        bail!(
+            51181,
+            "Combination of {{whenMatched: {}, whenNotMatched: {}}} is not supported",
+            d.get_str("whenMatched").unwrap_or(""),
+            d.get_str("whenNotMatched").unwrap_or("")
+        );
+    }
+    if let Some(new) = d.get_document("let").and_then(|bound| bound.get("new"))
+        && new.as_str() != Some("$$ROOT")
+    {
+        bail!(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'");
     }
     match d.get("let") {
         Some(Value::Document(_)) if !pipeline && d.contains_key("whenMatched") => {

@@ -37,10 +37,10 @@ impl Cluster {
         for s in &servers {
             initiate(s).await;
         }
-        let router = Server::real("mongos", &["--configdb", &format!("cfg/{}", config.address())]);
+        let router = Server::real("mongos", &["--configdb", &format!("cfg/localhost:{}", config.port)]);
         let mut client = Client::connect(&router.address()).await;
         for (i, s) in servers.iter().enumerate() {
-            client.command("admin", |w| w.string("addShard", &format!("s{i}/{}", s.address()))).await;
+            client.command("admin", |w| w.string("addShard", &format!("s{i}/localhost:{}", s.port))).await;
         }
         client.command("admin", |w| w.i32("balancerStop", 1)).await;
         Cluster { router, shards: servers, _config: config }

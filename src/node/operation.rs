@@ -131,6 +131,12 @@ impl WriteConcern {
                     check_tags(tags)?;
                     wc.w = WriteAck::Tag(TAGS.to_string());
                 }
+                ("w", v) if v.is_number() && document::number::is_nan(&v.to_value()) => {
+                    bail!(
+                        FAILED_TO_PARSE,
+                        "w has to be a non-negative number and not greater than 50; found: NaN"
+                    )
+                }
                 ("w", v) if v.is_number() => {
                     let n = crate::shape::to_long(v).unwrap_or(-1);
                     if !(0..=50).contains(&n) {

@@ -291,7 +291,10 @@ fn log_drop(unit: &mut WriteUnit<'_>, c: &storage::Collection, from_migrate: boo
 /// Runs a `dropDatabase` command.
 pub async fn drop_database(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     let db = request.db;
-    if matches!(db, "admin" | "local" | "config") && node.is_replica_set() {
+    if db == "admin" {
+        bail!(ILLEGAL_OPERATION, "Dropping the 'admin' database is prohibited.");
+    }
+    if matches!(db, "local" | "config") && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database while replication is active");
     }
     let existed = drop_database_named(node, op, db, false).await?;

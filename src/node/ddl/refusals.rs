@@ -111,6 +111,12 @@ async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
         ),
         (5979703, doc! {"create": "n", "clusteredIndex": 1}),
         (2, doc! {"count": "c", "limit": true}),
+        (2, doc! {"count": "c", "skip": (-1)}),
+        (2, doc! {"findAndModify": "c", "query": {"_id": 1}, "remove": true, "hint": "nope"}),
+        (2, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "writeConcern": {"w": 2}}),
+        (166, doc! {"findAndModify": "v", "query": {"_id": 1}, "remove": true}),
+        (40415, doc! {"bulkWrite": 1, "ops": [{"upsert": 0}], "nsInfo": ns()}),
+        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": f64::NAN}}),
         (2, doc! {"count": "c", "limit": i64::MIN}),
         (9, doc! {"count": "c", "limit": f64::NAN}),
         (2, doc! {"aggregate": "c", "pipeline": [], "cursor": {"batchSize": (-1)}}),
@@ -170,6 +176,21 @@ async fn stages_that_write_or_look_at_the_node_are_refused_where_the_real_server
             Ok(reply) => panic!("{shown} was answered with {reply:?}"),
             Err(error) => assert_eq!(error.code, code, "{shown}: {error}"),
         }
+    }
+}
+
+#[tokio::test]
+async fn a_statement_on_a_view_or_with_a_hint_of_no_index_fails_even_where_nothing_matches() {
+    let node = prepared().await;
+    for (code, command) in [
+        (166, doc! {"delete": "v", "deletes": [{"q": {"_id": 77}, "limit": 1}]}),
+        (166, doc! {"update": "v", "updates": [{"q": {"_id": 77}, "u": {"$set": {"a": 1}}}]}),
+        (2, doc! {"delete": "c", "deletes": [{"q": {"_id": 1}, "limit": 1, "hint": "nope"}]}),
+        (2, doc! {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a": 1}}, "hint": "nope"}]}),
+    ] {
+        let reply = run(&node, command).await.unwrap();
+        let Some([error]) = reply.get_array("writeErrors").map(Vec::as_slice) else { panic!("{reply:?}") };
+        assert_eq!(error.as_document().and_then(|e| e.get_i64("code")), Some(code));
     }
 }
 

@@ -418,6 +418,7 @@ pub async fn aggregate(
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
     let asked = Asked::parse(node, &request)?;
+    node.check_write_concern(op)?;
     if asked.explain {
         let reply =
             super::explain::pipeline(node, op, asked, super::explain::Verbosity::Planner, request).await?;

@@ -105,7 +105,7 @@ impl Fields {
     pub fn count(&self, e: &Element<'_>) -> Result<u64> {
         let n = self.integer(e)?;
         u64::try_from(n)
-            .map_err(|_| err!(51024, "BSON field '{}' value must be >= 0, actual value '{n}'", e.name()))
+            .map_err(|_| err!(BAD_VALUE, "BSON field '{}' value must be >= 0, actual value '{n}'", e.name()))
     }
 }
 

@@ -52,7 +52,7 @@ impl<'a> FindCommand<'a> {
     /// Reads the command in one pass.
     ///
     /// # Errors
-    /// 40415 for unknown fields, 14 for wrong types, 51024 for negative numbers, 238 for a collation.
+    /// 40415 for unknown fields, 14 for wrong types, 2 for negative numbers, 238 for a collation.
     pub fn parse(body: Doc<'a>) -> Result<FindCommand<'a>> {
         let mut out = FindCommand::default();
         for e in body.iter().skip(1) {

@@ -130,7 +130,7 @@ fn check_operation(raw: Doc<'_>, namespaces: usize) -> Result<()> {
         "update" => &shapes::BULK_UPDATE,
         "delete" => &shapes::BULK_DELETE,
         "" => bail!(FAILED_TO_PARSE, "BulkWriteOperation must have at least one field"),
-        other => bail!(FAILED_TO_PARSE, "Unrecognized BulkWriteOperation kind: {other}"),
+        other => bail!(IDL_UNKNOWN_FIELD, "BSON field 'bulkWrite.ops.{other}' is an unknown field."),
     };
     shape.check(raw)?;
     shapes::check_collation(raw)?;
@@ -142,8 +142,7 @@ fn check_operation(raw: Doc<'_>, namespaces: usize) -> Result<()> {
 
 /// The place in `nsInfo` that an operation names; a fraction is cut.
 fn namespace_index(v: ValueRef<'_>) -> Option<usize> {
-    let n = v.as_i64().or_else(|| v.as_f64().filter(|f| f.abs() < 1e9).map(|f| f as i64))?;
-    usize::try_from(n).ok()
+    usize::try_from(crate::shape::to_long(v)?).ok()
 }
 
 fn failed(index: usize, error: &Error) -> Document {

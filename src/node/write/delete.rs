@@ -75,7 +75,8 @@ impl DeleteStatement {
         let limit = raw.get("limit").ok_or_else(|| missing("limit"))?;
         let one = limit.truthy();
         Ok(DeleteStatement {
-            id: crate::read::pinned_id(q),
+            // A hint must name an index even where `_id` would do.
+            id: crate::read::pinned_id(q).filter(|_| raw.get_present("hint").is_none()),
             filter: Matcher::parse(q, &node.parse_context(variables.clone()))?,
             one,
             sort: None,
@@ -86,6 +87,7 @@ impl DeleteStatement {
 
 /// Runs one statement; answers how many documents went.
 pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, stmt: i32) -> Result<i64> {
+    check_no_view(slot)?;
     if s.one {
         return Ok(one(node, op, slot, s, stmt, false).await?.is_some() as i64);
     }

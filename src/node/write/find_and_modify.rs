@@ -42,6 +42,7 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     node.check_write_concern(op)?;
     let slot = node.namespaces.slot(&ns);
     let command = Command::parse(node, request)?;
+    check_no_view(&slot)?;
     let checkout = node.sessions.check_out(op, node.now_ms()).await?;
     let stmt = statement_id(op, 0);
     let mut retried = false;
@@ -80,7 +81,8 @@ impl Command {
             _ => None,
         };
         let hint = crate::read::parse_hint(body)?;
-        let (id, new) = (crate::read::pinned_id(filter), flag("new"));
+        // A hint must name an index even where `_id` would do.
+        let (id, new) = (crate::read::pinned_id(filter).filter(|_| hint.is_none()), flag("new"));
         let statement = match (flag("remove"), body.get_present("update")) {
             (true, Some(_)) => bail!(FAILED_TO_PARSE, "Cannot specify both an update and remove=true"),
             (true, None) if flag("upsert") => {

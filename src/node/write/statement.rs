@@ -121,6 +121,17 @@ pub fn check_uuid(body: Doc<'_>, slot: &crate::namespace::Slot) -> Result<()> {
     }))
 }
 
+/// Refuses a change of what a view shows.
+///
+/// # Errors
+/// CommandNotSupportedOnView (166).
+pub fn check_no_view(slot: &crate::namespace::Slot) -> Result<()> {
+    if slot.read_unchecked().view.is_some() {
+        bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", slot.ns);
+    }
+    Ok(())
+}
+
 /// Refuses writes of clients to namespaces that only the node itself writes.
 pub fn check_writable(ns: &str) -> Result<()> {
     let (db, name) = storage::split_namespace(ns);

@@ -124,7 +124,8 @@ impl UpdateStatement {
             _ => None,
         };
         Ok(UpdateStatement {
-            id: crate::read::pinned_id(q),
+            // A hint must name an index even where `_id` would do.
+            id: crate::read::pinned_id(q).filter(|_| raw.get_present("hint").is_none()),
             filter: Matcher::parse(q, &context)?,
             update,
             multi,
@@ -157,6 +158,7 @@ pub async fn run(
     stmt: i32,
     bypass: bool,
 ) -> Result<Done> {
+    check_no_view(slot)?;
     if let Some(id) = s.id.as_ref().filter(|_| !s.multi) {
         return by_id(node, op, slot, s, id, stmt, bypass).await;
     }

@@ -112,23 +112,17 @@ fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool 
         })
 }
 
-/// The plan a hint asks for.
+/// The plan a hint asks for. A partial index that does not hold all that the query can match is read whole, and the
+/// answer is what of it matches: who hints asks for that.
 pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
-    let bounds = collect(filter);
+    let holds_all = index.partial_filter.as_ref().is_none_or(|wanted| partial::implies(filter, wanted.doc()));
+    let bounds = if holds_all { collect(filter) } else { Vec::new() };
     let Some(c) = candidate(filter, &bounds, sort, index) else {
         bail!(
             NO_QUERY_EXECUTION_PLANS,
             "error processing query: planner returned error :: caused by :: No query solutions"
         );
     };
-    if let Some(wanted) = &index.partial_filter
-        && !partial::implies(filter, wanted.doc())
-    {
-        bail!(
-            NO_QUERY_EXECUTION_PLANS,
-            "error processing query: planner returned error :: caused by :: No query solutions"
-        );
-    }
     let plan = Plan::Index { scan: c.scan, filter: c.filter };
     if c.provides_sort { Ok(plan) } else { super::with_sort(plan, sort) }
 }

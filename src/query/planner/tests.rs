@@ -172,6 +172,12 @@ fn a_hint_is_obeyed_or_refused() {
     assert!(matches!(ask(Hint::Name("a_1".into())).unwrap(), Plan::Index { .. }));
     assert!(matches!(ask(Hint::Key(doc! {"a": 1.0})).unwrap(), Plan::Index { .. }));
     assert_eq!(ask(Hint::Name("nope".into())).unwrap_err().code, 2);
+    let mut partial = index("a_1", doc! {"a": 1});
+    partial.partial_filter = Some(doc! {"b": {"$gt": 5}}.to_doc_buf());
+    let restricted = [partial];
+    let hint = Hint::Name("a_1".into());
+    let p = plan(&Request { hint: Some(&hint), ..Request::new(&f, &restricted) }).unwrap();
+    assert!(matches!(p, Plan::Index { .. }), "a hinted partial index answers with what it holds");
     let p = ask(Hint::Natural(Direction::Backward)).unwrap();
     assert!(matches!(p, Plan::CollScan { direction: Direction::Backward, .. }));
 }

@@ -64,7 +64,7 @@ fn batch_size(task: &Task<'_>) -> Result<Option<usize>> {
             None => Ok(None),
             Some(n) => usize::try_from(n.unwrap_or(-1))
                 .map(Some)
-                .map_err(|_| err!(51024, "BSON field 'batchSize' value must be >= 0")),
+                .map_err(|_| err!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0")),
         },
         Some(v) => bail!(TYPE_MISMATCH, "cursor field must be missing or an object, not {}", v.type_name()),
     }

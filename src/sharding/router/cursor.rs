@@ -295,7 +295,7 @@ async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor:
 /// A size field: absent, or an integer from 0.
 ///
 /// # Errors
-/// TypeMismatch (14), BadValue (51024) for a negative one.
+/// TypeMismatch (14), BadValue (2) for a negative one.
 pub fn size(task: &Task<'_>, name: &str) -> Result<Option<usize>> {
     let command = task.request.name();
     match task.get(name) {
@@ -304,7 +304,7 @@ pub fn size(task: &Task<'_>, name: &str) -> Result<Option<usize>> {
             let n = v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)).unwrap_or(0);
             usize::try_from(n)
                 .map(Some)
-                .map_err(|_| err!(51024, "BSON field '{name}' value must be >= 0, actual value '{n}'"))
+                .map_err(|_| err!(BAD_VALUE, "BSON field '{name}' value must be >= 0, actual value '{n}'"))
         }
         Some(v) => bail!(
             TYPE_MISMATCH,

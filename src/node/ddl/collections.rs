@@ -297,12 +297,8 @@ pub async fn drop_database(node: &Node, op: &Operation, request: Request<'_>) ->
     if matches!(db, "local" | "config") && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database while replication is active");
     }
-    let existed = drop_database_named(node, op, db, false).await?;
-    Ok(if existed {
-        doc! { "dropped": db }
-    } else {
-        Document::new()
-    })
+    drop_database_named(node, op, db, false).await?;
+    Ok(Document::new())
 }
 
 /// Drops every collection of a database and says so in the log; false when there was none.

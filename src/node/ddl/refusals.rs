@@ -195,6 +195,31 @@ async fn a_statement_on_a_view_or_with_a_hint_of_no_index_fails_even_where_nothi
 }
 
 #[tokio::test]
+async fn a_merge_sees_the_new_document_beside_its_variables_and_never_changes_an_id() {
+    let node = prepared().await;
+    run(&node, doc! {"createIndexes": "t", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": true}]})
+        .await
+        .unwrap();
+    run(&node, doc! {"insert": "t", "documents": [{"_id": 3, "y": 1}]}).await.unwrap();
+    let merge = |stage: Document| {
+        doc! {"aggregate": "c", "pipeline": [{"$match": {"_id": 3}}, {"$merge": stage}], "cursor": {}, "let": {"w": 7}}
+    };
+    let pipeline = array![{"$set": {"new": "$$new.x", "v": "$$v", "w": "$$u"}}];
+    let stage = doc! {"into": "t", "let": {"v": "$x", "u": "$$w"}, "whenMatched": pipeline};
+    run(&node, merge(stage)).await.unwrap();
+    let reply = run(&node, doc! {"aggregate": "t", "pipeline": [], "cursor": {}}).await.unwrap();
+    let batch = reply.get_document("cursor").and_then(|c| c.get_array("firstBatch")).cloned().unwrap();
+    assert_eq!(batch, vec![doc! {"_id": 3, "y": 1, "new": 5, "v": 5, "w": 7}.into()]);
+    let missing = doc! {"into": "t", "let": {"v": "$nope"}, "whenMatched": [{"$set": {"v": "$$v"}}]};
+    assert_eq!(run(&node, merge(missing)).await.unwrap_err().code, 17276);
+    run(&node, doc! {"insert": "t", "documents": [{"_id": 8, "x": 5}]}).await.unwrap();
+    for mode in ["replace", "merge"] {
+        let stage = doc! {"into": "t", "on": "x", "whenMatched": mode};
+        assert_eq!(run(&node, merge(stage)).await.unwrap_err().code, 66, "{mode}");
+    }
+}
+
+#[tokio::test]
 async fn a_merge_keeps_going_past_a_document_that_violates_a_unique_index() {
     let node = prepared().await;
     run(&node, doc! {"createIndexes": "t", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": true}]})

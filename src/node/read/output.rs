@@ -12,6 +12,7 @@ use crate::{Operation, ddl};
 use document::{
     Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
 };
+use query::expression::{Expression, Variables, Vars};
 use query::matcher::Matcher;
 use query::pipeline::Run;
 use query::planner::{Request, plan};
@@ -153,7 +154,9 @@ struct Merge {
     variables: Document,
     /// The stage's `let`.
     bound: Option<Document>,
-    now_ms: i64,
+    /// Names and values that the stage's `let` may use.
+    names: Vec<String>,
+    values: Vars,
     bypass_validation: bool,
 }
 
@@ -204,7 +207,8 @@ impl Merge {
             not_matched,
             variables,
             bound,
-            now_ms: run.vars.now_ms,
+            names: run.names.clone(),
+            values: run.vars.clone(),
             bypass_validation: false,
         })
     }
@@ -279,15 +283,21 @@ impl Merge {
                     "$merge found a matching document in {ns}: E11000 duplicate key error"
                 ));
             }
-            Matched::Replace => with_id(old.doc(), doc),
-            Matched::Merge => merged(old.doc(), doc),
+            Matched::Replace => {
+                check_same_id(old.doc(), doc)?;
+                with_id(old.doc(), doc)
+            }
+            Matched::Merge => {
+                check_same_id(old.doc(), doc)?;
+                merged(old.doc(), doc)
+            }
             Matched::Pipeline(stages) => {
                 let mut context = unit.node.parse_context(Document::new());
-                context.now_ms = self.now_ms;
+                context.now_ms = self.values.now_ms;
                 for (name, value) in self.variables.iter() {
                     context.variables.push(name, value.clone());
                 }
-                self.bind(&mut context.variables, doc, self.now_ms)?;
+                self.bind(&mut context.variables, doc)?;
                 match Update::parse(&Value::Array(stages.clone()), &[], &context)?.apply(
                     old.doc(),
                     None,
@@ -307,19 +317,28 @@ impl Merge {
         unit.update(record, new.doc(), Origin::default())
     }
 
-    /// `let` evaluated on the new document; without one `$$new` is the document.
-    fn bind(&self, variables: &mut Document, doc: Doc<'_>, now_ms: i64) -> Result<()> {
-        use query::expression::{Expression, Variables, Vars};
-        match &self.bound {
-            Some(bound) => {
-                for (name, e) in bound.iter() {
-                    let e = Expression::parse(e, &Variables::new())?;
-                    variables.push(name, e.eval_or_null(doc, &mut Vars::new(now_ms))?);
-                }
+    /// Binds `$$new`, which is the document, and what `let` gives for it. A variable without a value is not defined.
+    fn bind(&self, variables: &mut Document, doc: Doc<'_>) -> Result<()> {
+        variables.insert("new", Value::Document(doc.to_document()));
+        let scope = Variables::with_names(self.names.iter().map(String::as_str));
+        for (name, e) in self.bound.iter().flat_map(Document::iter) {
+            let value = Expression::parse(e, &scope)?.eval(doc, &mut self.values.clone())?;
+            if let Some(value) = value {
+                variables.insert(name, value);
             }
-            None => variables.push("new", Value::Document(doc.to_document())),
         }
         Ok(())
+    }
+}
+
+/// A document that brings an `_id` of its own must bring that of the document it goes into.
+fn check_same_id(old: Doc<'_>, new: Doc<'_>) -> Result<()> {
+    match (old.get("_id"), new.get("_id")) {
+        (Some(a), Some(b)) if document::compare::compare(a, b).is_ne() => bail!(
+            IMMUTABLE_FIELD,
+            "$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: Performing an update on the path '_id' would modify the immutable field '_id'"
+        ),
+        _ => Ok(()),
     }
 }
 

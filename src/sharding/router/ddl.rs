@@ -267,12 +267,8 @@ pub async fn drop_database(task: &Task<'_>) -> Result<DocBuf> {
     }
     let reply = on_primary(task, db, db, internal(task, "_shardsvrDropDatabase", 1)).await;
     task.router.cluster.forget(Some(db));
-    let dropped = reply?.is_some();
-    Ok(ok_reply(if dropped {
-        doc! { "dropped": db }
-    } else {
-        Document::new()
-    }))
+    reply?;
+    Ok(ok_reply(Document::new()))
 }
 
 /// `renameCollection`.

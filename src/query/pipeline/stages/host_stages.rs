@@ -156,6 +156,9 @@ fn check_target(name: &str, ns: &Namespace) -> Result<()> {
     {
         bail!(INVALID_NAMESPACE, "Invalid {name} target namespace, {ns}");
     }
+    if ns.db.len() + 1 + ns.collection.len() > 255 {
+        bail!(ILLEGAL_OPERATION, "Fully qualified namespace is too long. Namespace: {ns} Max: 255");
+    }
     if ns.collection.starts_with("system.") {
         let code = if name == "$out" { 17385 } else { 31319 };
         return Err(document::Error::new(
@@ -189,7 +192,7 @@ pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
         v => bail!(TYPE_MISMATCH, "$merge only supports a string or object argument, not {}", v.type_name()),
     };
     let namespace = match &target {
-        Value::String(s) if s.is_empty() => bail!(5786800, "{{into: \"\"}} must not be empty"),
+        Value::String(s) if s.is_empty() && v.as_str().is_none() => bail!(5786800, "{{into: \"\"}} must not be empty"),
         Value::String(s) => Namespace::new(&*ctx.namespace.db, s),
         Value::Document(d) => {
             if let Some(bad) = d.keys().find(|k| !["db", "coll"].contains(k)) {

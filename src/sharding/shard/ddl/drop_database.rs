@@ -50,7 +50,7 @@ impl Ddl {
         }
         let fields = doc! { "dropped": entry.version.to_document() };
         self.coordinate(op, &DropDatabase, db, fields).await?;
-        Ok(doc! { "dropped": db })
+        Ok(Document::new())
     }
 
     async fn drop_sharded_of(&self, db: &str) -> Result<()> {

@@ -5,8 +5,22 @@ use document::{Document, Result, Value, bail, doc};
 use std::collections::BTreeSet;
 use storage::{Collection, CollectionView};
 
+/// How many documents of a namespace wait for the range deleter: what its tasks (`config.rangeDeletions`) say.
+pub fn orphan_count(node: &Node, ns: &str) -> i64 {
+    let tasks = node.namespaces.slot("config.rangeDeletions");
+    let state = tasks.read_unchecked();
+    let Some(c) = &state.collection else { return 0 };
+    let mut records = c.records();
+    let first = records.first();
+    std::iter::successors(first, |_| records.next())
+        .filter(|(_, task)| task.get_str("nss") == Some(ns))
+        .filter_map(|(_, task)| task.get_i64("numOrphanDocs"))
+        .sum()
+}
+
 /// The members of `collStats` and of `$collStats.storageStats`. Sizes are divided by `scale`; `avgObjSize` is not.
-pub fn collection_statistics(c: &Collection, scale: i64) -> Document {
+/// `orphans` is what [`orphan_count`] answers.
+pub fn collection_statistics(c: &Collection, scale: i64, orphans: i64) -> Document {
     let size = c.data_bytes() as i64;
     let count = c.len() as i64;
     let index_size = c.index_bytes() as i64;
@@ -18,7 +32,7 @@ pub fn collection_statistics(c: &Collection, scale: i64) -> Document {
     for i in c.indexes() {
         sizes.push(i.spec().name(), number(i.bytes() as i64 / scale));
     }
-    d.push("numOrphanDocs", 0);
+    d.push("numOrphanDocs", number(orphans));
     d.push("storageSize", number(c.allocated_bytes() as i64 / scale));
     d.push("freeStorageSize", 0);
     let options = &c.meta().options;
@@ -89,15 +103,17 @@ pub async fn coll_stats(node: &Node, op: &Operation, request: Request<'_>) -> Re
     let ns = request.namespace()?;
     let scale = scale(request)?;
     let slot = node.namespaces.slot(&ns);
+    let orphans = orphan_count(node, &ns);
     let mut reply = doc! { "ns": ns.as_str() };
     let stats = slot
         .read(op, |s| {
             if s.view.is_some() {
                 bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
             }
-            Ok(s.collection
-                .as_ref()
-                .map_or_else(|| statistics_without_collection(node, &ns, scale), |c| collection_statistics(c, scale)))
+            Ok(s.collection.as_ref().map_or_else(
+                || statistics_without_collection(node, &ns, scale),
+                |c| collection_statistics(c, scale, orphans),
+            ))
         })
         .await?;
     reply.0.extend(stats.0);

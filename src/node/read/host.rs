@@ -1,7 +1,7 @@
 //! What a pipeline on this node asks for: sources, other collections, and where `$out` and `$merge` write.
 
 use super::aggregate::{Asked, SubSource, open};
-use crate::ddl::statistics::{collection_statistics, statistics_without_collection};
+use crate::ddl::statistics::{collection_statistics, orphan_count, statistics_without_collection};
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Result, Value, bail, doc, err};
 use parking_lot::Mutex;
@@ -99,10 +99,11 @@ impl LocalHost {
             _ => 1,
         };
         let slot = self.node.namespaces.slot(&self.ns);
+        let orphans = orphan_count(&self.node, &self.ns);
         let (stats, count) = slot
             .read(&self.op, |s| {
                 Ok(match &s.collection {
-                    Some(c) => (collection_statistics(c, scale), Some(c.len() as i64)),
+                    Some(c) => (collection_statistics(c, scale, orphans), Some(c.len() as i64)),
                     None => (statistics_without_collection(&self.node, &self.ns, scale), None),
                 })
             })

@@ -8,6 +8,7 @@
 
 pub mod accumulator;
 pub mod computed;
+pub mod depth;
 pub mod explain;
 pub mod expression;
 pub mod matcher;

@@ -58,7 +58,8 @@ fn shift_date(ms: i64, by: &Value, sign: i128, name: &str) -> Result<i64> {
         }
         v => number::to_i64_exact(v).unwrap_or(0) as i128,
     };
-    i64::try_from(ms as i128 + sign * by).map_err(|_| overflow())
+    // A finite double can be as large as the widest integer, so the sum must not wrap before it is found too large.
+    i64::try_from((ms as i128).saturating_add(by.saturating_mul(sign))).map_err(|_| overflow())
 }
 
 pub fn subtract(args: &mut [Arg]) -> Eval {

@@ -3,15 +3,13 @@
 //! A path goes through documents; at an array it is evaluated in every element and the results form an array, without
 //! those that miss. Array positions are never addressed (`"$a.0"` names a field "0").
 
+use crate::depth::check_path_length;
 use document::{Doc, Result, Value, ValueRef, bail};
 use std::fmt;
 
 /// A path in components. The empty path names the whole value.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FieldPath(Vec<Box<str>>);
-
-/// A path deeper than this is refused, as documents are.
-const DEPTH_MAX: usize = 200;
 
 impl FieldPath {
     /// Parses `a.b.c` (without the dollar).
@@ -23,9 +21,7 @@ impl FieldPath {
             bail!(40353, "FieldPath must not end with a '.'.");
         }
         let parts: Vec<Box<str>> = path.split('.').map(Into::into).collect();
-        if parts.len() > DEPTH_MAX {
-            bail!(OVERFLOW, "FieldPath is too long");
-        }
+        check_path_length(parts.len())?;
         for part in &parts {
             check_field_name(part)?;
         }

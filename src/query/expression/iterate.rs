@@ -244,6 +244,8 @@ impl Node for Reduce {
             let next = self.step.eval(root, vars);
             vars.truncate(depth);
             value = next?;
+            // Each step may wrap what the step before it made, as often as there are elements.
+            value.iter().try_for_each(crate::depth::check_value)?;
         }
         Ok(value)
     }

@@ -59,6 +59,11 @@ fn arithmetic_widens_and_refuses() {
     gives(r#"{"$add": ["$l", 1]}"#, "9223372036854775808.0");
     gives(r#"{"$add": [{"$numberInt": "2147483647"}, 1]}"#, r#"{"$numberLong": "2147483648"}"#);
     gives(r#"{"$add": ["$n", null, "x"]}"#, "null");
+    // A double so large that the sum leaves even the widest integer.
+    for operator in ["$add", "$subtract"] {
+        fails(&format!(r#"{{"{operator}": ["$t", 1e308]}}"#), 15);
+        fails(&format!(r#"{{"{operator}": ["$t", -1e308]}}"#), 15);
+    }
     gives(r#"{"$subtract": ["$t", "$t"]}"#, r#"{"$numberLong": "0"}"#);
     gives(r#"{"$multiply": [2, 3, 4]}"#, "24");
     gives(r#"{"$divide": [7, 2]}"#, "3.5");

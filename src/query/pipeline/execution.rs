@@ -193,7 +193,7 @@ fn run_facets<'a>(
                 run.memory_limit
             );
         }
-        Ok(d)
+        crate::depth::checked(d)
     })
 }
 

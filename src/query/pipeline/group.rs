@@ -155,7 +155,7 @@ impl Stage for Running {
 /// The largest document a command may give, with the room the server leaves for itself.
 const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
 
-/// Refuses a document that no command may give.
+/// Refuses a document that no command may give: too large or too deep.
 pub fn checked_size(d: DocBuf) -> Result<DocBuf> {
     let size = d.bytes().len();
     if size > DOCUMENT_BYTES_MAX {
@@ -164,7 +164,7 @@ pub fn checked_size(d: DocBuf) -> Result<DocBuf> {
             "BSONObj size: {size} is invalid. Size must be between 0 and 16793600(16MB)"
         );
     }
-    Ok(d)
+    crate::depth::checked(d)
 }
 
 /// Names of output fields: no dot, no leading dollar.

@@ -134,6 +134,7 @@ pub(crate) fn field_path(path: &str) -> Result<()> {
     if path.ends_with('.') {
         bail!(40353, "FieldPath must not end with a '.'.");
     }
+    crate::depth::check_path_length(path.split('.').count())?;
     for part in path.split('.') {
         if part.is_empty() {
             bail!(15998, "FieldPath field names may not be empty strings.");

@@ -9,7 +9,7 @@
 //! An update is parsed once. Applying it is a function of the old document (and, for `a.$`, of the position the filter matched): it gives
 //! the new document or says that nothing changed. An update of top-level fields only is done by splicing bytes ([`fast`]); any other goes through the tree ([`tree`]).
 //!
-//! Invariant: `_id` never changes, and a document never leaves here larger than 16 MiB.
+//! Invariant: `_id` never changes, and a document never leaves here larger than 16 MiB or deeper than 200 levels.
 
 pub mod delta;
 mod fast;
@@ -32,9 +32,6 @@ use std::sync::Arc;
 
 /// The largest document a collection may hold.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// The deepest document a collection may hold.
-const DEPTH_MAX: usize = 200;
 
 /// A parsed update.
 #[derive(Clone, Debug)]
@@ -113,12 +110,6 @@ impl Update {
                 if !tree::apply(o, &mut document, &state)? {
                     return Ok(Outcome::NoOp);
                 }
-                if depth(&document) > DEPTH_MAX {
-                    bail!(
-                        OVERFLOW,
-                        "cannot update: the document would be nested deeper than {DEPTH_MAX} levels"
-                    );
-                }
                 let new = document.to_doc_buf();
                 check_id_by_operators(old, new.doc())?;
                 new
@@ -134,12 +125,12 @@ impl Update {
         if !self.is_replacement() && new.bytes() == old.bytes() {
             return Ok(Outcome::NoOp);
         }
-        checked(old, Outcome::Changed(new))
+        checked(old, Outcome::Changed(crate::depth::checked(new)?))
     }
     /// The document an upsert inserts when nothing matched: the filter's equalities with the update applied. Without `_id` when neither
     /// gives one; the caller then generates it.
     pub fn upsert_document(&self, filter: &Matcher) -> Result<DocBuf> {
-        let new = upsert::document(self, filter)?;
+        let new = crate::depth::checked(upsert::document(self, filter)?)?;
         check_size(new.bytes().len())?;
         Ok(new)
     }
@@ -215,16 +206,5 @@ fn with_id_of(old: Doc<'_>, new: DocBuf) -> DocBuf {
             new.doc().iter().filter(|e| e.name_bytes() != b"_id").for_each(|e| w.element(&e));
         }),
         None => new,
-    }
-}
-
-fn depth(d: &Document) -> usize {
-    1 + d.iter().map(|(_, v)| value_depth(v)).max().unwrap_or(0)
-}
-fn value_depth(v: &Value) -> usize {
-    match v {
-        Value::Document(d) => depth(d),
-        Value::Array(a) => 1 + a.iter().map(value_depth).max().unwrap_or(0),
-        _ => 0,
     }
 }

@@ -26,6 +26,7 @@ impl UpdatePath {
         if text.is_empty() {
             bail!(EMPTY_FIELD_NAME, "An empty update path is not valid.");
         }
+        crate::depth::check_path_length(text.split('.').count())?;
         let mut steps = Vec::new();
         for name in text.split('.') {
             steps.push(step(name, text)?);

@@ -2,6 +2,7 @@
 
 use crate::ParseContext;
 use crate::computed::Computed;
+use crate::depth;
 use crate::matcher::Matcher;
 use crate::projection::Projection;
 use crate::sort::field_path;
@@ -39,7 +40,7 @@ impl Steps {
     pub(super) fn apply(&self, old: Doc<'_>) -> Result<DocBuf> {
         let mut current = old.to_owned();
         for step in &self.0 {
-            current = step.apply(current.doc())?;
+            current = depth::checked(step.apply(current.doc())?)?;
         }
         Ok(current)
     }
@@ -128,6 +129,7 @@ fn assignments(
         field_path(name).map_err(|e| e.context("Invalid $set"))?;
         let mut path = prefix.to_vec();
         path.extend(name.split('.').map(str::to_string));
+        depth::check_path_length(path.len()).map_err(|e| e.context("Invalid $set"))?;
         match value {
             Value::Document(inner)
                 if !inner.is_empty() && !inner.keys().next().is_some_and(|k| k.starts_with('$')) =>

@@ -5,6 +5,7 @@ use super::{Kind, Outcome, Update, tree};
 use crate::matcher::path::Path;
 use crate::matcher::{Comparison, Leaf, Matcher, Node, Test};
 use document::{DocBuf, Document, Result, Value, bail};
+use std::collections::HashSet;
 
 pub(super) fn document(update: &Update, filter: &Matcher) -> Result<DocBuf> {
     if let Kind::Replacement(r) = &update.kind {
@@ -60,34 +61,33 @@ fn from_filter(filter: &Matcher) -> Result<Document> {
     collect(filter.root(), &mut pairs);
     pairs.sort_by(|a, b| a.0.text.cmp(&b.0.text));
     let mut out = Document::new();
-    for (i, (path, value)) in pairs.iter().enumerate() {
-        for (earlier, _) in &pairs[..i] {
-            if overlaps(&path.text, &earlier.text) {
-                let (short, long) =
-                    if path.text.len() < earlier.text.len() { (path, earlier) } else { (earlier, path) };
-                if short.text == long.text {
-                    bail!(
-                        NOT_SINGLE_VALUE_FIELD,
-                        "cannot infer query fields to set, path '{}' is matched twice",
-                        path.text
-                    );
-                }
+    let mut seen = HashSet::new();
+    for (path, value) in &pairs {
+        crate::depth::check_path_length(path.parts.len())?;
+        // In the order of the texts a path comes after all that it begins with.
+        if let Some(earlier) = beginnings(&path.text).find(|b| seen.contains(b)) {
+            if earlier == &*path.text {
                 bail!(
                     NOT_SINGLE_VALUE_FIELD,
-                    "cannot infer query fields to set, both paths '{}' and '{}' are matched",
-                    long.text,
-                    short.text
+                    "cannot infer query fields to set, path '{}' is matched twice",
+                    path.text
                 );
             }
+            bail!(
+                NOT_SINGLE_VALUE_FIELD,
+                "cannot infer query fields to set, both paths '{}' and '{earlier}' are matched",
+                path.text
+            );
         }
+        seen.insert(&*path.text);
         set(&mut out, &path.parts.iter().map(|p| &*p.name).collect::<Vec<_>>(), value);
     }
     Ok(out)
 }
 
-fn overlaps(a: &str, b: &str) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+/// `a`, `a.b` and `a.b.c` of `a.b.c`.
+fn beginnings(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('.').map(|(dot, _)| &path[..dot]).chain([path])
 }
 
 fn collect<'a>(node: &'a Node, out: &mut Vec<(&'a Path, Value)>) {

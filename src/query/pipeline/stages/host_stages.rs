@@ -192,7 +192,9 @@ pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
         v => bail!(TYPE_MISMATCH, "$merge only supports a string or object argument, not {}", v.type_name()),
     };
     let namespace = match &target {
-        Value::String(s) if s.is_empty() && v.as_str().is_none() => bail!(5786800, "{{into: \"\"}} must not be empty"),
+        Value::String(s) if s.is_empty() && v.as_str().is_none() => {
+            bail!(5786800, "{{into: \"\"}} must not be empty")
+        }
         Value::String(s) => Namespace::new(&*ctx.namespace.db, s),
         Value::Document(d) => {
             if let Some(bad) = d.keys().find(|k| !["db", "coll"].contains(k)) {

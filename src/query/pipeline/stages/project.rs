@@ -105,7 +105,7 @@ impl Shape {
         let mut failed = Ok(());
         DocWriter::write(&mut bytes, |w| failed = self.write(root, vars, w));
         failed?;
-        Ok(DocBuf::from_validated(bytes))
+        crate::depth::checked(DocBuf::from_validated(bytes))
     }
 
     fn write(&self, root: Doc<'_>, vars: &mut Vars, w: &mut DocWriter<'_>) -> Result<()> {

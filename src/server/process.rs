@@ -68,8 +68,17 @@ fn start(options: Options) -> i32 {
 /// A runtime with at least two workers, so that one long step does not stop everything else.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get()).max(2);
-    tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build()
 }
+
+/// A worker's stack. What recurses over a request (expressions, filters, schemas, pipelines within pipelines) goes as
+/// deep as documents may be nested, 200 levels, and the usual 2 MiB are not enough for the largest frames. Memory is
+/// taken only where it was touched.
+const STACK_BYTES: usize = 16 * 1024 * 1024;
 
 /// Huge pages make the store's scattered writes several times slower.
 pub fn disable_huge_pages() {

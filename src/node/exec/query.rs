@@ -60,6 +60,8 @@ pub struct Query {
     skipped: u64,
     returned: u64,
     owner: Option<Arc<dyn OwnershipFilter>>,
+    /// It came through a router: it must not see what a shard comes to hold without owning it.
+    routed: bool,
     pub counters: Counters,
     /// Present while the query has not ended.
     snapshot: Option<CollectionSnapshot>,
@@ -128,6 +130,7 @@ impl Query {
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             query.advance(collection, &mut budget, out)?;
             query.note(node);
+            query.routed = op.received.shard.is_some();
             query.opened_ts = node.log.last_optime().ts;
             if !query.ended {
                 query.snapshot = Some(collection.snapshot());
@@ -157,6 +160,7 @@ impl Query {
             skipped: 0,
             returned: 0,
             owner,
+            routed: false,
             counters: Counters::default(),
             snapshot: None,
             ended: false,
@@ -173,11 +177,12 @@ impl Query {
     pub fn returned(&self) -> u64 {
         self.returned
     }
-    /// Gives the snapshot back while nobody asks for more. The position and the filter of owned documents stay; a
-    /// query whose sort is under way keeps its snapshot, for it holds record ids of that moment.
+    /// Gives the snapshot back while nobody asks for more; the position stays. A routed query keeps its snapshot, and so
+    /// does one whose sort is under way, for it holds record ids of that moment.
     pub fn release(&mut self) -> Option<CollectionSnapshot> {
-        // What it owned when it began may have been deleted here since, after a move: only the snapshot still has it.
-        if !self.walk.is_resumable() || self.owner.is_some() {
+        // What it owned when it began may have been deleted here since, after a move: only the snapshot still has it. A
+        // collection that was not sharded then may have been sharded and moved since.
+        if !self.walk.is_resumable() || self.routed {
             return None;
         }
         let given = self.snapshot.take();

@@ -331,6 +331,25 @@ async fn a_cursor_reads_what_was_there_when_it_was_opened() {
 }
 
 #[tokio::test]
+async fn a_routed_cursor_reads_at_its_moment_however_long_its_client_waits() {
+    let node = node();
+    insert(&node, "c", &(0..500).map(|i| doc! { "_id": i }).collect::<Vec<_>>()).await;
+    let mut op = Operation::internal();
+    op.received.shard = Some(protocol::version::ShardVersion::UNTRACKED);
+    let reply = run_as(&node, &Arc::new(op), doc! { "find": "c", "batchSize": 100 }).await.expect("find");
+    let id = reply.get_document("cursor").and_then(|c| c.get_i64("id")).expect("an id");
+    node.cursors.reap(node.now_ms() + crate::cursor::SNAPSHOT_IDLE_MS);
+    // Meanwhile the collection was sharded, a range moved away and the range deleter did its work.
+    run(&node, doc! { "delete": "c", "deletes": array![doc! { "q": { "_id": { "$gte": 200 } }, "limit": 0 }] })
+        .await
+        .expect("deleted");
+    let more = run(&node, doc! { "getMore": id, "collection": "c" }).await.expect("more");
+    let rest =
+        documents(more.get_document("cursor").and_then(|c| c.get_array("nextBatch")).expect("a batch"));
+    assert_eq!(ids(&rest), (100..500).collect::<Vec<i64>>());
+}
+
+#[tokio::test]
 async fn an_idle_cursor_gives_its_snapshot_back_and_goes_on_from_its_position() {
     let node = node();
     insert(&node, "c", &(0..3000).map(|i| doc! { "_id": i, "a": i }).collect::<Vec<_>>()).await;

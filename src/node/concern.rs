@@ -78,6 +78,20 @@ impl Node {
         }
     }
 
+    /// Waits until what a read has read is committed, where its read concern promises so. What was durable when the read
+    /// began is not enough: it may have read what was appended since.
+    ///
+    /// # Errors
+    /// Interrupts, a failed log.
+    pub async fn await_read_committed(&self, op: &Operation) -> Result<()> {
+        let rc = &op.read_concern;
+        let promised = rc.given && !matches!(rc.level, ReadLevel::Local | ReadLevel::Available);
+        if !promised || !self.is_replica_set() {
+            return Ok(());
+        }
+        op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)
+    }
+
     /// Waits until a read of the operation's read concern may start.
     ///
     /// # Errors

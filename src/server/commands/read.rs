@@ -47,7 +47,9 @@ pub const ROWS: &[Command] = &[
 ];
 
 async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    read::find::find(node(context)?, &context.operation, request.node, &mut reply.writer()).await
+    let node = node(context)?;
+    read::find::find(node, &context.operation, request.node, &mut reply.writer()).await?;
+    node.await_read_committed(&context.operation).await
 }
 
 async fn get_more(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -60,17 +62,21 @@ async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Repl
 }
 
 async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    reply.fields(&read::count::count(node(context)?, &context.operation, request.node).await?);
-    Ok(())
+    let node = node(context)?;
+    reply.fields(&read::count::count(node, &context.operation, request.node).await?);
+    node.await_read_committed(&context.operation).await
 }
 
 async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    read::distinct::distinct(node(context)?, &context.operation, request.node, &mut reply.writer()).await
+    let node = node(context)?;
+    read::distinct::distinct(node, &context.operation, request.node, &mut reply.writer()).await?;
+    node.await_read_committed(&context.operation).await
 }
 
 async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
+    node.await_read_committed(&context.operation).await?;
     if writes(request) {
         acknowledge(context, reply).await?;
     }

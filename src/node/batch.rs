@@ -10,8 +10,12 @@ use document::{Document, Result, Value, doc, err};
 use parking_lot::RwLockWriteGuard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use storage::CollectionSnapshot;
 use storage::entry::{Draft, EntryParts, Op};
-use storage::log::{Appended, Class};
+use storage::log::{Appended, Class, MAX_PAYLOAD};
+
+/// The most bytes of an entry's `o`, with room for what stands around it.
+const ENTRY_BYTES_MAX: u64 = MAX_PAYLOAD - 1024;
 
 impl Node {
     /// Commits all of `writes` or none. Namespaces must exist; no placement is checked: this is for a node's own metadata.
@@ -44,15 +48,20 @@ impl Node {
                 None => Err(err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", write.ns())),
             };
             if let Err(e) = applied {
-                for (ns, snapshot) in &before {
-                    if let Some(c) = states.get_mut(ns.as_str()).and_then(|s| s.collection.as_mut()) {
-                        c.restore(snapshot);
-                    }
-                }
+                put_back(&mut states, &before);
                 return Err(e);
             }
         }
         let o = doc! { "applyOps": entries }.to_doc_buf();
+        // The log cannot be read past an entry that is too large.
+        if o.bytes().len() as u64 > ENTRY_BYTES_MAX {
+            put_back(&mut states, &before);
+            return Err(err!(
+                TRANSACTION_TOO_LARGE,
+                "a batch of {} writes is too large for one entry",
+                writes.len()
+            ));
+        }
         let mut parts = EntryParts::default();
         Draft::new(Op::Command, "admin.$cmd", None).encode(o.doc(), &mut parts);
         let appended = self.log.append(Class::Oplog, &[&parts.slices(o.doc())]);
@@ -72,6 +81,17 @@ impl Node {
                     observer.deleted(ns, doc! { "_id": id.clone() }.to_doc_buf().doc());
                 }
             }
+        }
+    }
+}
+
+fn put_back(
+    states: &mut BTreeMap<&str, RwLockWriteGuard<'_, SlotState>>,
+    before: &BTreeMap<String, CollectionSnapshot>,
+) {
+    for (ns, snapshot) in before {
+        if let Some(c) = states.get_mut(ns.as_str()).and_then(|s| s.collection.as_mut()) {
+            c.restore(snapshot);
         }
     }
 }

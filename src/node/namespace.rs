@@ -89,6 +89,9 @@ pub struct Slot {
     /// Shared by transactions for their whole life; exclusive for DDL, for publishing an index and for entering a
     /// critical section.
     intent: Arc<tokio::sync::RwLock<()>>,
+    /// Shared by updates and deletes of many documents while they run; exclusive, for a moment, when a range is about
+    /// to leave. Nothing is waited for by who holds it exclusively.
+    multi: Arc<tokio::sync::RwLock<()>>,
 }
 
 /// A database's placement on a shard.
@@ -132,7 +135,7 @@ impl Slot {
             let signal = {
                 let database = self.database.latch.read();
                 let state = self.latch.read();
-                match check(&state, database.as_deref(), op, Access::Read) {
+                match check(&state, database.as_deref(), &op.received, Access::Read) {
                     Ok(()) => return f(&state),
                     Err(Refusal::Stale(e)) => return Err(e),
                     Err(Refusal::CriticalSection(signal)) => signal,
@@ -143,11 +146,12 @@ impl Slot {
     }
 
     /// Runs `f` under the exclusive latch with the versions checked under it. `f` receives the state and may edit it;
-    /// data goes through [`crate::write::WriteUnit`], which calls this.
+    /// data goes through [`crate::write::WriteUnit`], which calls this. `received` are the versions to check.
     pub(crate) async fn write<T>(
         &self,
         gate: &RwLock<()>,
         op: &Operation,
+        received: &Received,
         f: impl FnOnce(&mut SlotState) -> Result<T>,
     ) -> Result<T> {
         loop {
@@ -155,7 +159,7 @@ impl Slot {
                 let _gate = gate.read();
                 let database = self.database.latch.read();
                 let mut state = self.latch.write();
-                match check(&state, database.as_deref(), op, Access::Write) {
+                match check(&state, database.as_deref(), received, Access::Write) {
                     Ok(()) => return f(&mut state),
                     Err(Refusal::Stale(e)) => return Err(e),
                     Err(Refusal::CriticalSection(signal)) => signal,
@@ -180,6 +184,18 @@ impl Slot {
             .await
             .map_err(|_| self.lock_timeout(timeout))
     }
+    /// Held while many documents are written one after another: until it is dropped no range of the collection leaves
+    /// this shard.
+    pub async fn keep_ranges(&self, op: &Operation) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
+        op.interruptible(self.multi.clone().read_owned()).await
+    }
+    /// Waits for the writes that hold [`Slot::keep_ranges`]; others do not begin while it is held. Fails with LockTimeout
+    /// (24) after `timeout`.
+    pub async fn let_ranges_go(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
+        tokio::time::timeout(timeout, self.multi.clone().write_owned())
+            .await
+            .map_err(|_| self.lock_timeout(timeout))
+    }
     fn lock_timeout(&self, timeout: Duration) -> Error {
         err!(LOCK_TIMEOUT, "Unable to acquire lock on '{}' within {}ms", self.ns, timeout.as_millis())
     }
@@ -188,14 +204,14 @@ impl Slot {
 fn check(
     state: &SlotState,
     database: Option<&dyn DatabasePlacement>,
-    op: &Operation,
+    received: &Received,
     access: Access,
 ) -> std::result::Result<(), Refusal> {
-    if let (Some(version), Some(placement)) = (&op.received.database, database) {
+    if let (Some(version), Some(placement)) = (&received.database, database) {
         placement.check(version, access)?;
     }
     match &state.placement {
-        Some(placement) => placement.check(&op.received, access),
+        Some(placement) => placement.check(received, access),
         None => Ok(()),
     }
 }
@@ -241,6 +257,7 @@ impl Namespaces {
                     database,
                     latch: RwLock::new(SlotState { placement, ..SlotState::default() }),
                     intent: Arc::default(),
+                    multi: Arc::default(),
                 })
             })
             .clone()

@@ -2,19 +2,26 @@
 //!
 //! The first slice runs under the latch; a search that ends there takes no snapshot. What the write then does under
 //! the exclusive latch re-fetches and re-matches: a candidate is a hint, never a promise.
+//!
+//! A write of many documents compares the versions of its request once, with the search. Refused half-way, its router
+//! would send it anew, and what was done would be done twice. So that nothing it searched for moves away meanwhile it
+//! keeps its ranges here until it ends ([`Slot::keep_ranges`]).
 
 use crate::exec::query::{Wanted, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot};
-use crate::{Node, Operation};
-use document::Result;
+use crate::operation::Received;
+use crate::{Node, Operation, WriteUnit};
+use document::{Result, bail};
+use protocol::version::ShardVersion;
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::{CollectionSnapshot, RecordId};
+use tokio::sync::OwnedRwLockReadGuard;
 
 /// Record ids handed out at once.
 const SLICE: usize = 256;
@@ -34,6 +41,10 @@ pub struct Candidates {
     snapshot: Option<CollectionSnapshot>,
     /// Found under the latch.
     found: Vec<RecordId>,
+    /// The collection searched.
+    uuid: Option<[u8; 16]>,
+    /// What the writes of these candidates are checked for.
+    pub received: Received,
 }
 
 impl Candidates {
@@ -52,8 +63,11 @@ impl Candidates {
                 counters: Counters::default(),
                 snapshot: None,
                 found: Vec::new(),
+                uuid: None,
+                received: op.received.clone(),
             };
             let Some(collection) = &state.collection else { return Ok(out) };
+            out.uuid = Some(collection.uuid());
             // A write touches owned documents only, whether or not its request came with a version.
             out.owner = match ownership(state, op) {
                 Some(filter) => Some(filter),
@@ -69,6 +83,30 @@ impl Candidates {
             Ok(out)
         })
         .await
+    }
+
+    /// The same for a write of all that is found; the guard is to be kept until that ends.
+    pub async fn open_for_many(
+        node: &Node,
+        op: &Operation,
+        slot: &Slot,
+        search: Search<'_>,
+    ) -> Result<(OwnedRwLockReadGuard<()>, Candidates)> {
+        let kept = slot.keep_ranges(op).await?;
+        let mut out = Candidates::open(node, op, slot, search).await?;
+        // Critical sections are still waited for, and the database's version is still compared: an unsharded
+        // collection moves with it.
+        out.received.shard = op.received.shard.map(|_| ShardVersion::IGNORED);
+        Ok((kept, out))
+    }
+
+    /// # Errors
+    /// QueryPlanKilled (175) when this is not the collection that was searched.
+    pub fn check_collection(&self, unit: &WriteUnit<'_>) -> Result<()> {
+        match unit.collection().map(|c| c.uuid()) == self.uuid {
+            true => Ok(()),
+            false => bail!(QUERY_PLAN_KILLED, "collection dropped. UUID of {} has changed", unit.slot.ns),
+        }
     }
 
     /// The next slice of records; empty at the end.

@@ -92,7 +92,7 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
         return Ok(one(node, op, slot, s, stmt, false).await?.is_some() as i64);
     }
     let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref() };
-    let mut candidates = Candidates::open(node, op, slot, search).await?;
+    let (_kept, mut candidates) = Candidates::open_for_many(node, op, slot, search).await?;
     let mut removed = 0;
     loop {
         let records = candidates.next(op).await?;
@@ -101,7 +101,8 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
         }
         let mut next = 0;
         while next < records.len() {
-            node.write(op, slot, |unit| {
+            node.write_as(op, &candidates.received, slot, |unit| {
+                candidates.check_collection(unit)?;
                 let started = Instant::now();
                 while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
                     removed += delete_record(unit, s, records[next], Origin::default())?.is_some() as i64;
@@ -113,7 +114,6 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
         }
         tokio::task::yield_now().await;
     }
-    slot.read(op, |_| Ok(())).await?;
     Ok(removed)
 }
 

@@ -8,7 +8,6 @@ use crate::{Node, Operation, Request};
 use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp, ValueRef, bail};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
-use storage::CollectionMeta;
 
 /// The longest that one slice of a batch keeps the latch.
 const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
@@ -128,8 +127,7 @@ fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, fl
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
     }
     if unit.collection().is_none() {
-        let meta = CollectionMeta::new(unit.slot.ns.clone(), node.new_uuid());
-        unit.create_collection(meta, false);
+        unit.create_implicitly()?;
     }
     if !flags.bypass_validation {
         unit.check_validator(doc.doc())?;

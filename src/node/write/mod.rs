@@ -8,5 +8,7 @@ pub mod insert;
 pub mod retry;
 pub mod shapes;
 pub mod statement;
+#[cfg(test)]
+mod tests;
 pub mod unit;
 pub mod update;

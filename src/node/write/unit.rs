@@ -15,9 +15,9 @@
 //! it changed something has still committed those changes. A panic in between aborts the process ([`Committing`]).
 
 use crate::namespace::{OwnershipFilter, SlotState};
-use crate::operation::{Operation, SessionFields};
+use crate::operation::{Operation, Received, SessionFields};
 use crate::{Node, namespace::Slot};
-use document::{Doc, DocBuf, Document, Result, Value, err};
+use document::{Doc, DocBuf, Document, Result, Value, doc, err};
 use protocol::session::EntryTime;
 use std::ops::Range;
 use std::sync::Arc;
@@ -92,8 +92,19 @@ impl Node {
         slot: &Slot,
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
+        self.write_as(op, &op.received, slot, f).await
+    }
+
+    /// As [`Node::write`], for other versions than those of the request.
+    pub(crate) async fn write_as<T>(
+        &self,
+        op: &Operation,
+        received: &Received,
+        slot: &Slot,
+        f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Appended>)> {
         self.log.admit(0).await.map_err(crate::log_failed)?;
-        slot.write(&self.gate, op, |state| {
+        slot.write(&self.gate, op, received, |state| {
             let _committing = Committing;
             let mut unit = WriteUnit::new(self, slot, state, op);
             let out = f(&mut unit);
@@ -216,6 +227,24 @@ impl<'a> WriteUnit<'a> {
         self.stage(Op::Delete, Some(uuid), O2::None, id.doc(), origin);
         self.observe(|o, ns| o.deleted(ns, old.doc()));
         Ok(true)
+    }
+
+    /// Makes the collection for a client's first document.
+    ///
+    /// # Errors
+    /// StaleConfig (13388) when the collection is sharded: a sharded one is made by DDL only, so the placement known here
+    /// is of a collection that was dropped. Both the router and this shard have to look.
+    pub fn create_implicitly(&mut self) -> Result<()> {
+        let sharded = self.state.placement.as_ref().is_some_and(|p| p.filter().is_some());
+        let ns = self.slot.ns.as_str();
+        if sharded && self.op.received.shard.is_some() {
+            // Without the versions, so that nobody takes this for news that he has already.
+            let info = doc! { "ns": ns };
+            return Err(err!(STALE_CONFIG, "the sharded collection {ns} does not exist here").with_info(info));
+        }
+        let meta = CollectionMeta::new(ns, self.node.new_uuid());
+        self.create_collection(meta, false);
+        Ok(())
     }
 
     /// Makes the collection of this namespace and logs its creation. The caller has checked that there is none.

@@ -17,7 +17,7 @@ use query::planner::Hint;
 use query::sort::SortSpec;
 use query::update::{Outcome as Applied, Update};
 use std::time::{Duration, Instant};
-use storage::{CollectionMeta, RecordId};
+use storage::RecordId;
 
 const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
 /// How often a single update or an upsert searches again after others changed what it had found.
@@ -236,7 +236,7 @@ async fn by_id(
 
 async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, bypass: bool) -> Result<Done> {
     let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref() };
-    let mut candidates = Candidates::open(node, op, slot, search).await?;
+    let (_kept, mut candidates) = Candidates::open_for_many(node, op, slot, search).await?;
     let mut total = Done::default();
     loop {
         let records = candidates.next(op).await?;
@@ -245,7 +245,8 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
         }
         let mut next = 0;
         while next < records.len() {
-            node.write(op, slot, |unit| {
+            node.write_as(op, &candidates.received, slot, |unit| {
+                candidates.check_collection(unit)?;
                 let started = Instant::now();
                 while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
                     let done = update_record(unit, s, records[next], -1, bypass)?;
@@ -263,7 +264,6 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
         let (done, _) = node.write(op, slot, |unit| insert_upsert(unit, s, -1, bypass)).await?;
         return Ok(done);
     }
-    slot.read(op, |_| Ok(())).await?;
     Ok(total)
 }
 
@@ -365,8 +365,7 @@ pub fn upsert(
             .with_info(doc! { "postImage": doc, "shouldUpsert": true, "ns": unit.slot.ns.as_str() }));
     }
     if unit.collection().is_none() {
-        let meta = CollectionMeta::new(unit.slot.ns.clone(), unit.node.new_uuid());
-        unit.create_collection(meta, false);
+        unit.create_implicitly()?;
     }
     if !bypass {
         unit.check_validator(doc)?;

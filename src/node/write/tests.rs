@@ -1,0 +1,149 @@
+//! Writes on a node whose ranges move, and commits that must be all or nothing.
+
+use crate::namespace::{Access, OwnershipFilter, Placement, Refusal};
+use crate::operation::{ReadConcern, ReadLevel, Received};
+use crate::replication::testing;
+use crate::{BatchWrite, Node, Operation, Request};
+use document::{Doc, Document, ObjectId, Timestamp, codes, doc, err};
+use protocol::version::ShardVersion;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use storage::files::MemoryFiles;
+use storage::log::SyncPolicy;
+
+const NS: &str = "d.c";
+
+fn version() -> ShardVersion {
+    ShardVersion::new(ObjectId([1; 12]), Timestamp::new(1, 0), 1, 0)
+}
+
+/// Sharded at [`version`] until it was asked so often about a write, then at a newer one.
+struct Moving {
+    writes_left: AtomicUsize,
+}
+impl Placement for Moving {
+    fn check(&self, received: &Received, access: Access) -> Result<(), Refusal> {
+        if access == Access::Read || received.shard != Some(version()) {
+            return Ok(());
+        }
+        let left = self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+        left.map(drop).map_err(|_| Refusal::Stale(err!(STALE_CONFIG, "moved on")))
+    }
+    fn filter(&self) -> Option<Arc<dyn OwnershipFilter>> {
+        Some(Arc::new(All))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+struct All;
+impl OwnershipFilter for All {
+    fn owns(&self, _doc: Doc<'_>) -> bool {
+        true
+    }
+    fn key_fields(&self) -> Vec<String> {
+        vec!["_id".to_string()]
+    }
+}
+
+fn routed() -> Operation {
+    let mut op = Operation::internal();
+    op.received.shard = Some(version());
+    op
+}
+fn place(node: &Node, writes: usize) {
+    let placement = Moving { writes_left: AtomicUsize::new(writes) };
+    node.namespaces.slot(NS).write_unchecked().placement = Some(Arc::new(placement));
+}
+async fn run(node: &Node, op: &Operation, command: Document) -> document::Result<Document> {
+    let body = command.to_doc_buf();
+    let request = Request { db: "d", body: body.doc(), sequences: &[] };
+    match request.name() {
+        "insert" => super::insert::insert(node, op, request).await,
+        "update" => super::update::update(node, op, request).await,
+        _ => super::delete::delete(node, op, request).await,
+    }
+}
+fn documents(n: i32) -> Document {
+    doc! { "insert": "c", "documents": (0..n).map(|i| doc! { "_id": i, "n": 0 }).collect::<Vec<_>>() }
+}
+fn code_of(reply: &Document) -> Option<i64> {
+    reply.get_array("writeErrors")?.first()?.as_document()?.get_i64("code")
+}
+
+#[tokio::test]
+async fn an_update_of_many_that_a_newer_version_overtakes_is_not_refused_half_way() {
+    let node = testing::node(None);
+    run(&node, &Operation::internal(), documents(2000)).await.unwrap();
+    place(&node, 1);
+    let update =
+        doc! { "update": "c", "updates": vec![doc! { "q": {}, "u": { "$inc": { "n": 1 } }, "multi": true }] };
+    let reply = run(&node, &routed(), update).await.unwrap();
+    // Refused half-way it would come again from its router, and find what it has updated already.
+    assert_eq!((code_of(&reply), reply.get_i64("n")), (None, Some(2000)), "{reply:?}");
+    let all = crate::local::LocalClient::new(node.clone()).find(NS, &doc! {}).unwrap();
+    assert!(all.iter().all(|d| d.get_i64("n") == Some(1)));
+    place(&node, 1);
+    let delete = doc! { "delete": "c", "deletes": vec![doc! { "q": {}, "limit": 0 }] };
+    assert_eq!(run(&node, &routed(), delete).await.unwrap().get_i64("n"), Some(2000));
+}
+
+#[tokio::test]
+async fn no_range_leaves_while_many_documents_are_written() {
+    let node = testing::node(None);
+    let slot = node.namespaces.slot(NS);
+    let kept = slot.keep_ranges(&Operation::internal()).await.unwrap();
+    let refused = slot.let_ranges_go(Duration::from_millis(10)).await.unwrap_err();
+    assert_eq!(refused.code, codes::LOCK_TIMEOUT);
+    drop(kept);
+    let leaving = slot.let_ranges_go(Duration::from_millis(10)).await.unwrap();
+    let op = Operation::internal();
+    let waiting = tokio::time::timeout(Duration::from_millis(10), slot.keep_ranges(&op));
+    assert!(waiting.await.is_err());
+    drop(leaving);
+}
+
+#[tokio::test]
+async fn a_routed_insert_does_not_make_a_sharded_collection() {
+    let node = testing::node(None);
+    place(&node, 10);
+    let reply = run(&node, &routed(), documents(1)).await.unwrap();
+    assert_eq!(code_of(&reply), Some(i64::from(codes::STALE_CONFIG)));
+    let upsert = doc! { "q": { "_id": 1 }, "u": { "$set": { "n": 1 } }, "upsert": true };
+    let reply = run(&node, &routed(), doc! { "update": "c", "updates": vec![upsert] }).await.unwrap();
+    assert_eq!(code_of(&reply), Some(i64::from(codes::STALE_CONFIG)));
+    assert!(node.namespaces.slot(NS).read_unchecked().collection.is_none());
+}
+
+#[tokio::test]
+async fn a_batch_too_large_for_the_log_changes_nothing() {
+    let node = testing::node(None);
+    run(&node, &Operation::internal(), documents(1)).await.unwrap();
+    let pad = "x".repeat(15 << 20);
+    let write =
+        |i: i32| BatchWrite::Insert { ns: NS.to_string(), doc: doc! { "_id": i, "pad": pad.as_str() } };
+    let writes: Vec<BatchWrite> = (10..15).map(write).collect();
+    let before = node.log.appended();
+    let refused = node.commit_batch(&Operation::internal(), &writes).await.unwrap_err();
+    assert_eq!(refused.code, codes::TRANSACTION_TOO_LARGE);
+    assert_eq!(node.log.appended(), before);
+    assert_eq!(node.namespaces.slot(NS).read_unchecked().collection.as_ref().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_majority_read_has_read_is_durable_when_it_is_answered() {
+    let slow = |o: &mut storage::log::LogOptions| {
+        o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };
+    };
+    let node = testing::open(Some("rs"), &MemoryFiles::default(), slow);
+    let mut op = Operation::internal();
+    op.read_concern = ReadConcern { given: true, level: ReadLevel::Majority, ..op.read_concern };
+    node.await_read_concern(&op).await.unwrap();
+    // Written while the read runs, and read by it.
+    run(&node, &Operation::internal(), documents(1)).await.unwrap();
+    assert!(node.log.durable() < node.log.appended());
+    node.await_read_committed(&op).await.unwrap();
+    assert_eq!(node.log.durable(), node.log.appended());
+}

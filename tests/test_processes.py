@@ -232,3 +232,19 @@ def test_memory_server_starts_and_stops_our_binary(workdir):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "one 1" in done.stdout and "set 2" in done.stdout
+
+
+def test_statement_of_a_transaction_is_refused_and_changes_nothing(up):
+    cluster = up("--shards", 1)
+    for client in (cluster.client(), cluster.shard(0)):
+        client.d.c.insert_one({"_id": str(client.address)})
+        with client.start_session() as session:
+            for statement in (lambda: client.d.c.insert_one({"x": 1}, session=session), lambda: client.d.c.find_one({}, session=session)):
+                session.start_transaction()
+                with pytest.raises(pymongo.errors.OperationFailure) as refused:
+                    statement()
+                assert refused.value.code == 263 and "transaction" in refused.value.details["errmsg"]
+                with pytest.raises(pymongo.errors.OperationFailure) as refused:
+                    client.admin.command("commitTransaction", session=session)
+                session.abort_transaction()
+        assert client.d.c.count_documents({"x": 1}) == 0

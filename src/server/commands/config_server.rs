@@ -47,7 +47,7 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrStopShardDraining"),
     row!("_configsvrUpdateZoneKeyRange"),
     Command::future("listShards", Roles::CONFIG, list_shards).admin_only().help("Lists the shards."),
-    Command::future("getShardMap", Roles::CONFIG, shard_map).admin_only().help("Shards and their hosts."),
+    Command::future("getShardMap", Roles::MONGOD, shard_map).admin_only().help("Shards and their hosts."),
 ];
 
 fn run<'a>(
@@ -80,8 +80,14 @@ fn shard_map<'a>(
     reply: &'a mut Reply,
 ) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
-        let config = context.service.members.config("getShardMap")?;
-        reply.fields(&config.shard_map().await?);
+        let members = &context.service.members;
+        let map = match (members.config("getShardMap"), members.shard()) {
+            (Ok(config), _) => config.shard_map().await?,
+            (_, Ok(shard)) if shard.identity().is_some() => shard.shard_map().await?,
+            // Outside a cluster there are none.
+            _ => sharding::config::shards::shard_map(&[]),
+        };
+        reply.fields(&map);
         Ok(())
     })
 }

@@ -48,12 +48,6 @@ pub const ROWS: &[Command] = &[
     })
     .admin_only()
     .help("Long locks that are held now."),
-    Command::sync("getShardMap", Roles::STANDALONE.or(Roles::REPLSET), |_, _, reply| {
-        reply.fields(&doc! { "map": {}, "hosts": {}, "connStrings": {} });
-        Ok(())
-    })
-    .admin_only()
-    .help("The shards this node knows; none outside a cluster."),
 ];
 
 fn ping(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {

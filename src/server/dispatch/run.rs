@@ -156,13 +156,8 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     }
     if let Some(session) = &context.operation.session
         && session.autocommit.is_some()
-        && !command.in_transaction
     {
-        bail!(
-            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
-            "Cannot run '{}' in a multi-document transaction.",
-            command.name
-        );
+        refuse_transaction(command)?;
     }
     check_read_concern(context, command)?;
     check_write_concern(context, command)?;
@@ -173,6 +168,23 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
         bail!(NOT_PRIMARY_OR_SECONDARY, "node is not in primary or recovering state");
     }
     context.service.authorize(context, request)
+}
+
+/// No statement of a multi-document transaction runs: this server has none yet. What the real server would refuse in one
+/// gets its words, everything else ours.
+fn refuse_transaction(command: &Command) -> Result<()> {
+    if command.in_transaction {
+        bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot run '{}' in a multi-document transaction: this server does not implement transactions yet.",
+            command.name
+        );
+    }
+    bail!(
+        OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+        "Cannot run '{}' in a multi-document transaction.",
+        command.name
+    );
 }
 
 /// Of the reads only aggregate can write, and so takes a write concern.

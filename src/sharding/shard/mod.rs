@@ -24,7 +24,7 @@ pub use placement::{CollectionPlacement, DatabaseState, State};
 
 use crate::remote::Remote;
 use crate::routing::CatalogCache;
-use document::{Result, err};
+use document::{Document, Result, err};
 use node::Node;
 use node::local::LocalClient;
 use node::parameters::Parameters;
@@ -90,6 +90,18 @@ impl ShardRole {
                 "Cannot accept sharding commands if sharding state has not been initialized with a shardIdentity document"
             )
         })
+    }
+    /// `getShardMap` as this shard knows the cluster.
+    ///
+    /// # Errors
+    /// Those of asking the config server where no shard is known yet.
+    pub async fn shard_map(&self) -> Result<Document> {
+        let known = self.remote.registry.load(&self.remote).await?;
+        let mut named: Vec<(String, String)> = known.into_iter().map(|s| (s.name, s.host)).collect();
+        if let Some(config) = self.remote.registry.config() {
+            named.push(("config".to_string(), config));
+        }
+        Ok(crate::config::shards::shard_map(&named))
     }
     pub(crate) fn strong(&self) -> Option<Arc<ShardRole>> {
         self.me.upgrade()

@@ -213,6 +213,22 @@ impl ShardRole {
             section.end();
         }
     }
+    /// Leaves the section if it was entered for this reason.
+    pub(crate) fn leave_section_of(&self, ns: &str, reason: &str) {
+        let own = |section: &mut Section| *section.reason == *reason;
+        if let Some(Some(section)) = self.edit(ns, |p| p.section.take_if(own)) {
+            section.end();
+        }
+    }
+    /// As [`ShardRole::block`], taking over from another that is entered, which blocks no less than it did: who waits for
+    /// that one waits for this one.
+    pub(crate) fn block_instead(&self, ns: &str, phase: Phase, reason: &str) {
+        self.edit(ns, |p| {
+            let mut section = p.section.take().unwrap_or_else(|| Section::new(phase, reason));
+            section.reason = reason.into();
+            p.section = Some(section);
+        });
+    }
     pub fn in_critical_section(&self, ns: &str) -> bool {
         self.placement(ns).is_some_and(|p| p.section.is_some())
     }

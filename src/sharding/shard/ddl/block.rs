@@ -136,7 +136,8 @@ impl Ddl {
             if is_database(ns) {
                 self.role.enter_database_section(ns, phase, &reason)?;
             } else {
-                self.role.block(ns, phase, &reason)?;
+                // An undecided migration may have blocked it before; what the operation has begun outlasts that.
+                self.role.block_instead(ns, phase, &reason);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use crate::config::{self, ConfigServer};
 use crate::remote::{Remote, Transport};
 use crate::routing::CatalogCache;
 use crate::shard::commands::Reply;
-use document::{DocBuf, codes};
+use document::{DocBuf, Timestamp, codes};
 use futures::future::BoxFuture;
 use node::failpoints::Mode;
 use node::local::LocalClient;
@@ -14,6 +14,7 @@ use node::parameters::Parameters;
 use node::{Node, NodeOptions};
 use parking_lot::Mutex;
 use protocol::ddl::{Protocol, protocols};
+use protocol::version::ShardVersion;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use storage::files::{CrashMode, SimulatedDisk};
@@ -62,6 +63,7 @@ async fn serve_shard(ddl: &Arc<Ddl>, host: &str, db: &str, command: &DocBuf) -> 
         "listDatabases" => Ok(doc! { "databases": Vec::<Document>::new() }),
         "find" => find(&ddl.role.local, db, &command.to_document()),
         "insert" => node::write::insert::insert(&ddl.role.node, &op, request).await,
+        "update" => node::write::update::update(&ddl.role.node, &op, request).await,
         _ if commands::COMMANDS.contains(&name) => commands::run(ddl, &op, request).await,
         _ => match crate::shard::commands::run(&ddl.role, &op, request).await? {
             Reply::Raw(raw) => return Ok(raw),
@@ -329,6 +331,42 @@ impl Cluster {
         };
         self.config(command).await.unwrap();
     }
+}
+
+/// Both were under way when the shard lost power: a drop that had blocked the collection, and a migration still cloning.
+#[tokio::test]
+async fn a_shard_starts_with_a_section_and_an_undecided_migration_of_one_collection() {
+    let c = Cluster::new().await;
+    c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    let info = c.catalog().catalog().sharded("d.h").unwrap().info;
+    let version =
+        ShardVersion { epoch: info.epoch, timestamp: info.timestamp, placement: Timestamp::new(1, 0) };
+    let coordinator = doc! {
+        "_id": Value::uuid([4; 16]), "migrationSessionId": "a_b_1", "lsid": { "id": Value::uuid([5; 16]) },
+        "txnNumber": 0i64, "nss": "d.h", "collectionUuid": Value::uuid(info.uuid), "donorShardId": "a",
+        "recipientShardId": "b", "range": { "min": { "x": Value::MinKey }, "max": { "x": 0i64 } },
+        "preMigrationChunkVersion": version.to_document(), "shardKeyPattern": { "x": "hashed" },
+    };
+    let local = c.ddl("a").role.local.clone();
+    local.insert("config.migrationCoordinators", &coordinator).await.unwrap();
+    let reason = doc! { "command": "dropCollection", "ns": "d.h" };
+    let section = doc! { "_id": "d.h", "reason": reason.clone(), "blockReads": true };
+    local.insert(block::SECTIONS, &section).await.unwrap();
+    drop(local);
+    c.crash("a").await;
+    let undecided = async {
+        let ddl = c.ddl("a");
+        while !ddl.role.local.find("config.migrationCoordinators", &doc! {}).unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(8), undecided)
+        .await
+        .expect("the migration is decided and forgotten");
+    let ddl = c.ddl("a");
+    assert!(ddl.role.in_critical_section("d.h"), "the migration has ended the section of the drop");
+    ddl.set_block("d.h", block::BlockType::Unblock, &reason).await.unwrap();
+    assert!(!ddl.role.in_critical_section("d.h"));
 }
 
 /// A coordinator to be interrupted: the state it begins in, the command, and what must be true when it has run.

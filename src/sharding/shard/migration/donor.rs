@@ -27,6 +27,13 @@ use tokio::sync::watch;
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
+/// How long a running update or delete of many documents may hold the critical section up before the migration gives way.
+const MULTI_WRITES_WAIT: Duration = Duration::from_secs(5);
+/// The reason of a migration's critical section.
+const SECTION: &str = "moveChunk";
+/// The reason of that of a migration found undecided at start.
+pub(super) const RECOVERY_SECTION: &str = "recovering a migration";
+
 /// What is handed out under a session.
 struct Handout {
     session_id: String,
@@ -475,7 +482,7 @@ impl Driver {
         let wait = Duration::from_millis(
             self.role.parameters.int("migrationLockAcquisitionMaxWaitMS").max(0) as u64,
         );
-        match self.role.enter_critical_section(&ns, "moveChunk", wait).await {
+        match self.enter_after_multi_writes(&ns, wait).await {
             Ok(()) => self.entered = Some(Instant::now()),
             Err(e) => {
                 if e.code == codes::LOCK_TIMEOUT {
@@ -486,10 +493,17 @@ impl Driver {
         }
         // What was planned must still hold: the section began under the latch, so nothing changes from here.
         if let Err(e) = self.still_as_planned(&ns) {
-            self.role.leave_critical_section(&ns);
+            self.role.leave_section_of(&ns, SECTION);
             return Err(e);
         }
         Ok(())
+    }
+
+    /// A write of many documents keeps its ranges until it ends, so that it meets each document once.
+    async fn enter_after_multi_writes(&self, ns: &str, wait: Duration) -> Result<()> {
+        let slot = self.role.node.namespaces.slot(ns);
+        let _ended = slot.let_ranges_go(wait.max(MULTI_WRITES_WAIT)).await?;
+        self.role.enter_critical_section(ns, SECTION, wait).await
     }
 
     /// Whether placement, identity, options and indexes are those that the recipient was told of.
@@ -590,7 +604,9 @@ impl Driver {
     }
 
     async fn leave(&mut self, decision: Decision) {
-        self.role.leave_critical_section(&self.coordinator.ns);
+        // A DDL operation that was interrupted as well may hold one of its own, which stays.
+        let reason = if self.running.is_some() { SECTION } else { RECOVERY_SECTION };
+        self.role.leave_section_of(&self.coordinator.ns, reason);
         if let Some(entered) = self.entered.take() {
             add(&self.role.statistics.critical_section_millis, entered.elapsed().as_millis() as i64);
         }

@@ -4,7 +4,7 @@
 //! until the config server has said who owns the range. A recipient's record: the reception is gone with the process;
 //! what it wrote is covered by its task, which the donor settles.
 
-use super::donor::Driver;
+use super::donor::{Driver, RECOVERY_SECTION};
 use super::request::Coordinator;
 use super::{COORDINATORS, RECIPIENTS};
 use crate::shard::ShardRole;
@@ -29,7 +29,7 @@ pub async fn recover(role: &Arc<ShardRole>) -> Result<()> {
         add(&role.statistics.unfinished_from_before, 1);
         if coordinator.decision.is_none() {
             // Two undecided migrations of one collection share the section of the first.
-            let _ = role.block(&coordinator.ns, Phase::Commit, "recovering a migration");
+            let _ = role.block(&coordinator.ns, Phase::Commit, RECOVERY_SECTION);
         }
         role.migrations.recovery(true);
         let task = role.clone();

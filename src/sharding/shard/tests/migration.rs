@@ -330,3 +330,25 @@ async fn an_index_made_during_a_migration_ends_it() {
     assert_eq!(cluster.increment(&mut client, 5).await.unwrap(), 1, "the donor serves as before");
     assert_eq!((cluster.held("a").len(), cluster.held("b").len()), (1, 0));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_does_not_leave_while_many_documents_are_updated() {
+    let cluster = Cluster::new().await;
+    let mut client = cluster.session();
+    cluster.insert(&mut client, 5).await.unwrap();
+    let a = cluster.shard("a");
+    let slot = a.node.namespaces.slot(super::cluster::NS);
+    let updating = slot.keep_ranges(&node::Operation::internal()).await.unwrap();
+    a.node.failpoints.configure("moveChunkHangAtStep4", Mode::AlwaysOn, doc! {});
+    let moving = tokio::spawn({
+        let cluster = cluster.clone();
+        async move { cluster.move_range("a", "b", 0, 1000).await }
+    });
+    a.node.failpoints.wait_entered("moveChunkHangAtStep4", 1).await;
+    a.node.failpoints.configure("moveChunkHangAtStep4", Mode::Off, doc! {});
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!moving.is_finished() && !a.in_critical_section(super::cluster::NS));
+    drop(updating);
+    moving.await.unwrap().unwrap();
+    assert_eq!(cluster.owned().await[&5], 0);
+}

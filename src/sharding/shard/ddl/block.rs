@@ -7,11 +7,12 @@
 use super::Ddl;
 use crate::shard::critical_section::Phase;
 use document::{Document, Result, Value, bail, doc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// DO NOT CHANGE: on disk.
 pub const SECTIONS: &str = "config.collection_critical_sections";
 const WAIT: Duration = Duration::from_secs(30);
+const MULTI_WRITES_WAIT: Duration = Duration::from_secs(5);
 const TRIES: usize = 300;
 const BETWEEN: Duration = Duration::from_millis(100);
 
@@ -77,6 +78,7 @@ impl Ddl {
 
     async fn enter(&self, ns: &str, block: BlockType, reason: &Document) -> Result<()> {
         let text = document::extended_json::to_relaxed(&Value::Document(reason.clone()));
+        let _ended = self.multi_writes_end(ns).await;
         let mut tries = 0;
         loop {
             let entered = if is_database(ns) {
@@ -96,6 +98,20 @@ impl Ddl {
         }
         self.block_reads_if(ns, block);
         Ok(())
+    }
+
+    /// Waits for the updates and deletes of many documents that run, and keeps others from beginning: one that finds
+    /// another version half-way comes again from its router, and does again what it has done. Long ones are not waited for.
+    async fn multi_writes_end(&self, ns: &str) -> Vec<tokio::sync::OwnedRwLockWriteGuard<()>> {
+        let namespaces = &self.role.node.namespaces;
+        let slots = if is_database(ns) { namespaces.of_database(ns) } else { vec![namespaces.slot(ns)] };
+        let until = Instant::now() + MULTI_WRITES_WAIT;
+        let mut ended = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let left = until.saturating_duration_since(Instant::now());
+            ended.extend(slot.let_ranges_go(left).await.ok());
+        }
+        ended
     }
 
     fn block_reads_if(&self, ns: &str, block: BlockType) {

@@ -333,6 +333,23 @@ impl Cluster {
     }
 }
 
+#[tokio::test]
+async fn a_section_is_entered_when_an_update_of_many_has_ended() {
+    let c = Cluster::new().await;
+    let ddl = c.ddl("a");
+    for ns in ["d.plain", "d"] {
+        let slot = ddl.role.node.namespaces.slot("d.plain");
+        let updating = slot.keep_ranges(&Operation::internal()).await.unwrap();
+        let reason = doc! { "command": "test", "ns": ns };
+        let entering = ddl.set_block(ns, block::BlockType::Writes, &reason);
+        tokio::pin!(entering);
+        assert!(tokio::time::timeout(Duration::from_millis(100), &mut entering).await.is_err(), "{ns}");
+        drop(updating);
+        entering.await.unwrap();
+        ddl.set_block(ns, block::BlockType::Unblock, &reason).await.unwrap();
+    }
+}
+
 /// Both were under way when the shard lost power: a drop that had blocked the collection, and a migration still cloning.
 #[tokio::test]
 async fn a_shard_starts_with_a_section_and_an_undecided_migration_of_one_collection() {

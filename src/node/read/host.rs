@@ -5,6 +5,7 @@ use crate::ddl::statistics::{collection_statistics, orphan_count, statistics_wit
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Result, Value, bail, doc, err};
 use parking_lot::Mutex;
+use protocol::version::ShardVersion;
 use query::pipeline::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Run, Source};
 use std::sync::Arc;
 
@@ -37,13 +38,25 @@ fn storage_scale(v: &Value) -> Result<i64> {
 
 impl LocalHost {
     /// An operation for other namespaces: the versions of the request say nothing of them.
-    pub(super) fn aside(&self) -> Arc<Operation> {
+    pub(super) fn aside(&self) -> Operation {
         let mut op = Operation::internal();
         op.id = self.op.id;
         op.deadline = self.op.deadline;
         op.client = self.op.client.clone();
         op.write_concern = self.op.write_concern.clone();
-        Arc::new(op)
+        op
+    }
+
+    /// As [`LocalHost::aside`], for what a pipeline writes to `target`, or beside it. A router sends such a pipeline only
+    /// where it saw nothing sharded, and to the database's primary: both must still be so.
+    pub(super) fn towards(&self, target: &str) -> Operation {
+        let mut op = self.aside();
+        let received = &self.op.received;
+        op.received.shard = received.shard.map(|_| ShardVersion::UNTRACKED);
+        if storage::split_namespace(target).0 == storage::split_namespace(&self.ns).0 {
+            op.received.database = received.database;
+        }
+        op
     }
 
     async fn open_source(&self, stage: &HostStage) -> Result<Vec<Document>> {
@@ -218,7 +231,7 @@ impl PipelineHost for LocalHost {
                 allow_disk_use: run.allow_disk_use,
                 ..Asked::default()
             };
-            let op = self.aside();
+            let op = Arc::new(self.aside());
             let rows = open(&self.node, &op, asked).await?;
             Ok(Box::new(SubSource::new(rows, self.node.clone(), op)) as Box<dyn Source>)
         })

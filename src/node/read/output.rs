@@ -25,24 +25,27 @@ const SLICE: usize = 128;
 
 impl LocalHost {
     pub(super) async fn out(&self, target: &str, batch: Vec<DocBuf>, end: bool) -> Result<()> {
-        let op = self.aside();
-        let result = self.out_batch(&op, target, batch, end).await;
+        let result = self.out_batch(target, batch, end).await;
         if result.is_err() {
             let temporary = self.writing.temporary.lock().take();
             if let Some(ns) = temporary {
-                ddl::collections::drop_collection(&self.node, &op, &ns, false).await?;
+                ddl::collections::drop_collection(&self.node, &self.aside(), &ns, false).await?;
             }
         }
         result
     }
 
-    async fn out_batch(&self, op: &Operation, target: &str, batch: Vec<DocBuf>, end: bool) -> Result<()> {
-        let node = &self.node;
+    async fn out_batch(&self, target: &str, batch: Vec<DocBuf>, end: bool) -> Result<()> {
+        let (node, routed) = (&self.node, self.towards(target));
+        // Nobody has heard of the collection beside the target, so nothing is known of its placement.
+        let mut op = self.aside();
+        op.received.database = routed.received.database;
+        let op = &op;
         let begun = self.writing.temporary.lock().clone();
         let temporary = match begun {
             Some(ns) => ns,
             None => {
-                let ns = self.begin_out(op, target).await?;
+                let ns = self.begin_out(&routed, op, target).await?;
                 *self.writing.temporary.lock() = Some(ns.clone());
                 ns
             }
@@ -62,6 +65,7 @@ impl LocalHost {
             }
         }
         if end {
+            node.namespaces.slot(target).read(&routed, |_| Ok(())).await?;
             ddl::rename::rename(node, op, &temporary, target, true).await?;
             self.writing.temporary.lock().take();
         }
@@ -69,13 +73,13 @@ impl LocalHost {
     }
 
     /// An empty collection with the target's options and indexes.
-    async fn begin_out(&self, op: &Operation, target: &str) -> Result<String> {
+    async fn begin_out(&self, routed: &Operation, op: &Operation, target: &str) -> Result<String> {
         let node = &self.node;
         let (db, _) = storage::split_namespace(target);
         let ns = format!("{db}.tmp.agg_out.{}", uuid::Uuid::from_bytes(node.new_uuid()));
         let slot = node.namespaces.slot(target);
         let like = slot
-            .read(op, |s| {
+            .read(routed, |s| {
                 if s.view.is_some() {
                     bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {target} is a view, not a collection");
                 }
@@ -107,7 +111,7 @@ impl LocalHost {
         batch: Vec<DocBuf>,
         run: &Run,
     ) -> Result<()> {
-        let op = self.aside();
+        let op = self.towards(target);
         let merge = Merge { bypass_validation: self.writing.bypass_validation, ..Merge::parse(spec, run)? };
         let slot = self.node.namespaces.slot(target);
         for slice in batch.chunks(SLICE) {

@@ -117,6 +117,51 @@ async fn a_routed_insert_does_not_make_a_sharded_collection() {
     assert!(node.namespaces.slot(NS).read_unchecked().collection.is_none());
 }
 
+/// Sharded meanwhile: whoever believes that it is not is refused.
+struct Sharded;
+impl Placement for Sharded {
+    fn check(&self, received: &Received, _access: Access) -> Result<(), Refusal> {
+        match received.shard {
+            Some(ShardVersion::UNTRACKED) => Err(Refusal::Stale(err!(STALE_CONFIG, "it is sharded"))),
+            _ => Ok(()),
+        }
+    }
+    fn filter(&self) -> Option<Arc<dyn OwnershipFilter>> {
+        Some(Arc::new(All))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[tokio::test]
+async fn a_routed_pipeline_does_not_write_where_a_collection_was_sharded_meanwhile() {
+    let node = testing::node(None);
+    run(&node, &Operation::internal(), documents(3)).await.unwrap();
+    let pipeline = async |stage: Document, version: Option<ShardVersion>| {
+        let mut op = Operation::internal();
+        op.received.shard = version;
+        let body = doc! { "aggregate": "c", "pipeline": vec![stage], "cursor": {} }.to_doc_buf();
+        let request = Request { db: "d", body: body.doc(), sequences: &[] };
+        let mut reply = vec![0; 4];
+        let mut w = document::DocWriter::resume(&mut reply);
+        crate::read::aggregate::aggregate(&node, &Arc::new(op), request, &mut w).await
+    };
+    let target = node.namespaces.slot("d.t");
+    for stage in [doc! { "$merge": "t" }, doc! { "$out": "t" }] {
+        target.write_unchecked().placement = Some(Arc::new(Sharded));
+        let refused = pipeline(stage.clone(), Some(ShardVersion::UNTRACKED)).await.unwrap_err();
+        assert_eq!(refused.code, codes::STALE_CONFIG);
+        assert!(target.read_unchecked().collection.is_none());
+        target.write_unchecked().placement = None;
+        pipeline(stage, Some(ShardVersion::UNTRACKED)).await.unwrap();
+        assert_eq!(target.write_unchecked().uninstall().unwrap().len(), 3);
+    }
+    let left: Vec<String> = node.namespaces.all().iter().map(|s| s.ns.clone()).collect();
+    let temporary = left.iter().filter(|ns| ns.contains("tmp.agg_out"));
+    assert!(temporary.into_iter().all(|ns| node.namespaces.slot(ns).read_unchecked().collection.is_none()));
+}
+
 #[tokio::test]
 async fn a_batch_too_large_for_the_log_changes_nothing() {
     let node = testing::node(None);

@@ -1,7 +1,7 @@
 //! A range of shard keys over a collection, and walking it by the index that serves the shard key.
 
 use crate::key_pattern::ShardKeyPattern;
-use document::{Doc, Document, Result, err};
+use document::{Doc, Document, Result, Value, err};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use storage::{CollectionView, RecordId};
@@ -15,14 +15,22 @@ pub struct KeyRange {
     pub key: Arc<ShardKeyPattern>,
     pub min: Vec<u8>,
     pub max: Vec<u8>,
+    /// It reaches to the end of the key space, where a document may have the key MaxKey itself: routing gives it to the
+    /// last chunk, so it goes where that goes.
+    to_the_end: bool,
 }
 
 impl KeyRange {
     pub fn new(key: Arc<ShardKeyPattern>, min: &Document, max: &Document) -> Result<KeyRange> {
-        Ok(KeyRange { min: key.encode_bound(min)?, max: key.encode_bound(max)?, key })
+        let to_the_end = max.iter().all(|(_, v)| *v == Value::MaxKey);
+        Ok(KeyRange { min: key.encode_bound(min)?, max: key.encode_bound(max)?, key, to_the_end })
     }
     pub fn contains(&self, doc: Doc<'_>) -> bool {
-        self.key.key_of(doc).is_ok_and(|k| self.min <= k && k < self.max)
+        self.key.key_of(doc).is_ok_and(|k| self.min <= k && self.is_below_end(&k))
+    }
+    /// Whether a key, or an index entry that begins with one, lies below the upper bound.
+    fn is_below_end(&self, key: &[u8]) -> bool {
+        self.to_the_end || key < self.max.as_slice()
     }
     pub fn overlaps(&self, other: &KeyRange) -> bool {
         self.min < other.max && other.min < self.max
@@ -76,7 +84,7 @@ pub fn walk_slice(
     let mut last: Option<(&[u8], RecordId)> = None;
     let ended = loop {
         // An index entry may have components behind the shard key's: bytes below `max` are below it as keys too.
-        let Some(e) = entry.filter(|e| e.key < range.max.as_slice()) else { break true };
+        let Some(e) = entry.filter(|e| range.is_below_end(e.key)) else { break true };
         if !f(e.record) {
             break false;
         }
@@ -91,4 +99,36 @@ pub fn walk_slice(
         position.0 = Some((key.to_vec(), record));
     }
     ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::doc;
+    use storage::{Collection, CollectionMeta, IndexSpec};
+
+    #[test]
+    fn a_document_at_the_end_of_the_key_space_lies_in_the_last_range() {
+        let pattern = doc! { "x": 1 };
+        let spec = doc! { "v": 2, "key": pattern.clone(), "name": "x_1" };
+        let mut c = Collection::new(CollectionMeta::new("d.c", [1; 16]));
+        c.create_index(IndexSpec::parse(&spec, &node::open::partial_predicate).unwrap()).unwrap();
+        for (id, x) in [(1, Value::Int32(5)), (2, Value::Int32(15)), (3, Value::MaxKey)] {
+            let d = doc! { "_id": id, "x": x }.to_doc_buf();
+            let plan = c.prepare_insert(d.doc()).unwrap();
+            c.insert(plan, d.doc());
+        }
+        let key = Arc::new(ShardKeyPattern::parse(&pattern).unwrap());
+        for (max, expected) in [(Value::MaxKey, vec![2, 3]), (Value::Int32(20), vec![2])] {
+            let range = KeyRange::new(key.clone(), &doc! { "x": 10 }, &doc! { "x": max }).unwrap();
+            let mut met = Vec::new();
+            assert!(walk_slice(&c, 1, &range, &mut Position::default(), |record| {
+                met.push(record);
+                true
+            }));
+            assert_eq!(met, expected);
+            let inside = |r: &RecordId| c.get(*r).is_some_and(|d| range.contains(d));
+            assert_eq!((1..=3).filter(inside).collect::<Vec<_>>(), expected);
+        }
+    }
 }

@@ -49,7 +49,7 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     let answer = match executed_before(checkout.as_ref(), stmt)? {
         Some(at) => {
             retried = true;
-            answered_before(node, at)?
+            answered_before(node, at, command.new)?
         }
         None => match &command.statement {
             Statement::Remove(s) => {
@@ -192,19 +192,21 @@ async fn run_update(
                     value: command.new.then_some(new),
                 });
             }
-            Err(e)
-                if e.code == codes::DUPLICATE_KEY && upsert_may_retry(&s.filter, &e) => {}
+            Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(&s.filter, &e) => {}
             Err(e) => return Err(e),
         }
     }
     bail!(WRITE_CONFLICT, "the documents this findAndModify matched kept changing")
 }
 
-fn answered_before(node: &Node, at: protocol::session::EntryTime) -> Result<Answer> {
+fn answered_before(node: &Node, at: protocol::session::EntryTime, new: bool) -> Result<Answer> {
     let entry = node.entry_at(at)?;
     let entry = entry.doc();
     let image = |name: &str| entry.get_document(name).filter(|d| !d.is_empty()).map(|d| d.to_owned());
     let value = image("postImage").or_else(|| image("preImage"));
+    // A router that found nothing to change inserts what an upsert makes as a plain document, without an image.
+    let inserted = || image("o").filter(|_| new && entry.get_str("op") == Some("i"));
+    let value = value.or_else(inserted);
     Ok(match entry.get_str("op") {
         Some("d") => Answer { n: 1, updated_existing: None, upserted: None, value },
         Some("i") => Answer {

@@ -1,7 +1,7 @@
 //! Writes on a node whose ranges move, and commits that must be all or nothing.
 
 use crate::namespace::{Access, OwnershipFilter, Placement, Refusal};
-use crate::operation::{ReadConcern, ReadLevel, Received};
+use crate::operation::{NO_USER, ReadConcern, ReadLevel, Received, SessionFields, SessionId};
 use crate::replication::testing;
 use crate::{BatchWrite, Node, Operation, Request};
 use document::{Doc, Document, ObjectId, Timestamp, codes, doc, err};
@@ -63,6 +63,7 @@ async fn run(node: &Node, op: &Operation, command: Document) -> document::Result
     match request.name() {
         "insert" => super::insert::insert(node, op, request).await,
         "update" => super::update::update(node, op, request).await,
+        "findAndModify" => super::find_and_modify::find_and_modify(node, op, request).await,
         _ => super::delete::delete(node, op, request).await,
     }
 }
@@ -115,6 +116,30 @@ async fn a_routed_insert_does_not_make_a_sharded_collection() {
     let reply = run(&node, &routed(), doc! { "update": "c", "updates": vec![upsert] }).await.unwrap();
     assert_eq!(code_of(&reply), Some(i64::from(codes::STALE_CONFIG)));
     assert!(node.namespaces.slot(NS).read_unchecked().collection.is_none());
+}
+
+#[tokio::test]
+async fn a_repeated_upsert_that_a_router_made_by_an_insert_shows_the_same_document() {
+    let node = testing::node(None);
+    let op = || {
+        let mut op = Operation::internal();
+        op.session = Some(SessionFields {
+            lsid: SessionId { id: [1; 16], uid: NO_USER },
+            txn_number: Some(1),
+            autocommit: None,
+            start_transaction: false,
+            stmt_ids: vec![0],
+        });
+        op
+    };
+    run(&node, &op(), documents(1)).await.unwrap();
+    let never = doc! { "_id": { "$in": Vec::<Document>::new() } };
+    for (new, shown) in [(true, Some(doc! { "_id": 0, "n": 0 })), (false, None)] {
+        let again = doc! { "findAndModify": "c", "query": never.clone(), "update": { "$set": { "n": 0 } }, "new": new };
+        let reply = run(&node, &op(), again).await.unwrap();
+        assert_eq!(reply.get_document("value"), shown.as_ref(), "{reply:?}");
+        assert_eq!(reply.get_i64("retriedStmtId"), Some(0));
+    }
 }
 
 /// Sharded meanwhile: whoever believes that it is not is refused.

@@ -22,6 +22,7 @@ impl View {
     /// 167 for a stage that writes, 40573 for a change stream, and what parsing gives.
     pub fn check_pipeline(&self, node: &Node, db: &str) -> Result<()> {
         self.check()?;
+        crate::request::check_collection_name(db, &self.on)?;
         for (at, stage) in self.pipeline.iter().enumerate() {
             match stage.as_document().and_then(|d| d.first()).map(|(name, _)| name) {
                 Some(name @ ("$out" | "$merge")) => bail!(

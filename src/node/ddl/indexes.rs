@@ -47,6 +47,7 @@ const OPTIONS: [&str; 24] = [
 /// Runs a `createIndexes` command.
 pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
+    crate::write::statement::check_writable(&ns)?;
     node.check_write_concern(op)?;
     let specs: Vec<Document> = request.documents("indexes").map(|d| d.to_document()).collect();
     if specs.is_empty() {

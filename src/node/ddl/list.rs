@@ -57,14 +57,13 @@ pub fn list_collections(node: &Node, request: Request<'_>) -> Result<Vec<Documen
     let slots = node.namespaces.of_database(request.db);
     let oplog = (request.db == "local" && node.replication.standing().config.is_some()).then(|| oplog(node));
     for full in oplog.into_iter().chain(slots.iter().filter_map(|slot| collection_document(slot))) {
-        if !matcher.matches(full.to_doc_buf().doc())? {
-            continue;
-        }
-        if names_only {
-            let pick = |name: &str| full.get(name).cloned().unwrap_or(Value::Null);
-            out.push(doc! { "name": pick("name"), "type": pick("type") });
-        } else {
-            out.push(full);
+        // The filter sees what is shown: with `nameOnly` there is no more than name and type.
+        let shown = match names_only {
+            true => full.into_iter().filter(|(name, _)| matches!(name.as_str(), "name" | "type")).collect(),
+            false => full,
+        };
+        if matcher.matches(shown.to_doc_buf().doc())? {
+            out.push(shown);
         }
     }
     Ok(out)

@@ -112,6 +112,11 @@ async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
         (5979703, doc! {"create": "n", "clusteredIndex": 1}),
         (2, doc! {"count": "c", "limit": true}),
         (2, doc! {"count": "c", "skip": (-1)}),
+        (9, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"Upper": 1}}),
+        (9, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"a-b": 1}}),
+        (4738901, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"NOW": 1}}),
+        (73, doc! {"create": "n", "viewOn": ".x", "pipeline": []}),
+        (73, doc! {"createIndexes": "system.x", "indexes": [{"key": {"z": 1}, "name": "z"}]}),
         (2, doc! {"findAndModify": "c", "query": {"_id": 1}, "remove": true, "hint": "nope"}),
         (2, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "writeConcern": {"w": 2}}),
         (166, doc! {"findAndModify": "v", "query": {"_id": 1}, "remove": true}),
@@ -217,6 +222,17 @@ async fn a_merge_sees_the_new_document_beside_its_variables_and_never_changes_an
         let stage = doc! {"into": "t", "on": "x", "whenMatched": mode};
         assert_eq!(run(&node, merge(stage)).await.unwrap_err().code, 66, "{mode}");
     }
+}
+
+#[tokio::test]
+async fn a_filter_of_names_sees_only_what_is_shown() {
+    let node = prepared().await;
+    let list = |filter: Document| {
+        let body = doc! {"listCollections": 1, "nameOnly": true, "filter": filter}.to_doc_buf();
+        ddl::list::list_collections(&node, Request { db: "t", body: body.doc(), sequences: &[] }).unwrap()
+    };
+    assert_eq!(list(doc! {"options": {"$exists": false}}).len(), 4);
+    assert_eq!(list(doc! {"type": "view"}), vec![doc! {"name": "v", "type": "view"}]);
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ pub const LIST_COLLECTIONS: Shape = Shape {
     fields: &[
         field("filter", Object),
         field("nameOnly", SafeBool),
-        field("authorizedCollections", SafeBool),
+        field("authorizedCollections", Bool),
         field("cursor", Object),
         field("includePendingDrops", SafeBool),
         field("bucketUuid", Any),

@@ -97,10 +97,10 @@ fn resume(node: &Node, ns: &str, uuid: [u8; 16], rows: &mut Rows) -> Result<()> 
 
 /// Runs a `killCursors` command.
 pub fn kill_cursors(node: &Node, request: Request<'_>) -> Result<Document> {
-    let ns = match request.argument() {
-        Some(ValueRef::String(s)) => format!("{}.{s}", request.db),
-        _ => request.namespace()?,
-    };
+    // The namespace is of no account: an id is enough to find a cursor.
+    if !matches!(request.argument(), Some(ValueRef::String(_))) {
+        request.namespace()?;
+    }
     let mut ids = None;
     for e in request.body.iter().skip(1) {
         match e.name() {
@@ -124,7 +124,7 @@ pub fn kill_cursors(node: &Node, request: Request<'_>) -> Result<Document> {
                 e.value().type_name()
             );
         };
-        match node.cursors.kill(id, Some(&ns)) {
+        match node.cursors.kill(id, None) {
             Killed::Yes => killed.push(Value::Int64(id)),
             Killed::NotFound => missing.push(Value::Int64(id)),
         }

@@ -92,6 +92,14 @@ pub fn command_variables(node: &Node, body: Doc<'_>) -> Result<Document> {
         Some(d) => {
             let mut out = Document::new();
             for e in d.iter() {
+                if matches!(e.name(), "NOW" | "CLUSTER_TIME") {
+                    bail!(
+                        4738901,
+                        "Attempted to override the system variable {} with a 'let' variable",
+                        e.name()
+                    );
+                }
+                query::expression::parse::check_variable_name(e.name(), true)?;
                 let expression = Expression::parse(&e.value().to_value(), &Variables::new())?;
                 out.push(e.name(), expression.eval_or_null(Doc::empty(), &mut Vars::new(node.now_ms()))?);
             }

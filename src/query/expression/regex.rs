@@ -108,7 +108,11 @@ impl Node for Search {
             "$regexMatch" => Ok(Some(Value::Boolean(matched(self.name, regex.is_match(text.as_bytes()))?))),
             "$regexFind" => match matched(self.name, regex.captures(text.as_bytes()))? {
                 None => self.none(),
-                Some(found) => Ok(Some(describe(text, &found))),
+                Some(found) => {
+                    let start = found.get(0).map_or(0, |m| m.start());
+                    let index = text.get(..start).map_or(0, |s| s.chars().count());
+                    Ok(Some(describe(text, &found, index)))
+                }
             },
             _ => find_all(self.name, &regex, text),
         }
@@ -127,8 +131,8 @@ fn matched<T>(name: &str, r: std::result::Result<T, pcre2::Error>) -> Result<T> 
     })
 }
 
-/// `{match, idx, captures}` of one match.
-fn describe(text: &str, found: &Captures<'_>) -> Value {
+/// `{match, idx, captures}` of one match; `index` counts the characters before it.
+fn describe(text: &str, found: &Captures<'_>, index: usize) -> Value {
     let (start, end) = found.get(0).map_or((0, 0), |m| (m.start(), m.end()));
     let captures = (1..found.len()).map(|i| match found.get(i) {
         Some(m) => Value::from(text.get(m.start()..m.end()).unwrap_or("")),
@@ -136,15 +140,29 @@ fn describe(text: &str, found: &Captures<'_>) -> Value {
     });
     let mut out = Document::new();
     out.push("match", text.get(start..end).unwrap_or(""));
-    out.push("idx", text.get(..start).map_or(0, |s| s.chars().count()) as i32);
+    out.push("idx", index as i32);
     out.push("captures", Value::Array(captures.collect()));
     Value::Document(out)
 }
 
+/// What the matches of one string may take in memory, in bytes, and what each takes beside its text.
+const MATCHES_BYTES_MAX: usize = 64 * 1024 * 1024;
+const MATCH_BYTES: usize = 256;
+
 fn find_all(name: &str, regex: &Regex, text: &str) -> Eval {
     let mut out = Vec::new();
+    // Characters are counted from match to match: a text of many matches is gone through once.
+    let (mut at, mut index, mut bytes) = (0, 0, 0);
     for found in regex.captures_iter(text.as_bytes()) {
-        out.push(describe(text, &matched(name, found)?));
+        let found = matched(name, found)?;
+        let (start, end) = found.get(0).map_or((at, at), |m| (m.start(), m.end()));
+        index += text.get(at..start).map_or(0, |s| s.chars().count());
+        at = start;
+        bytes += MATCH_BYTES + (end - start) * found.len();
+        if bytes > MATCHES_BYTES_MAX {
+            bail!(51151, "{name}: the size of buffer to store output exceeded the 64MB limit");
+        }
+        out.push(describe(text, &found, index));
     }
     Ok(Some(Value::Array(out)))
 }

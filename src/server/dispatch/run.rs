@@ -190,7 +190,9 @@ fn refuse_transaction(command: &Command) -> Result<()> {
 /// Of the reads only aggregate can write, and so takes a write concern.
 fn check_write_concern(context: &Context, command: &Command) -> Result<()> {
     let given = context.operation.write_concern.given && !is_internal(context);
-    if given && command.kind == Kind::Read && command.name != "aggregate" {
+    let takes_none =
+        (command.kind == Kind::Read && command.name != "aggregate") || command.name == "killCursors";
+    if given && takes_none {
         bail!(INVALID_OPTIONS, "Command does not support writeConcern");
     }
     Ok(())

@@ -64,7 +64,7 @@ impl Candidates {
                 snapshot: None,
                 found: Vec::new(),
                 uuid: None,
-                received: op.received.clone(),
+                received: op.received,
             };
             let Some(collection) = &state.collection else { return Ok(out) };
             out.uuid = Some(collection.uuid());

@@ -11,6 +11,7 @@ use document::{Doc, DocBuf, Document, Result, Value, bail, doc};
 use query::matcher::Matcher;
 use query::projection::Projection;
 use std::sync::Arc;
+use tokio::sync::OwnedMutexGuard;
 
 const SEARCHES_MAX: usize = 100;
 
@@ -18,8 +19,9 @@ pub async fn find_and_modify(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
     let mut retry = Retry::default();
     let mut probed = !task.op.is_retryable_write();
+    let mut alone = None;
     for _ in 0..SEARCHES_MAX {
-        match attempt(task, &ns, &mut probed).await {
+        match attempt(task, &ns, &mut probed, &mut alone).await {
             Ok(Some(reply)) => return Ok(reply),
             Ok(None) => task.op.check_interrupt()?,
             Err(e) if is_stale(&e) => retry.absorb(task, &ns, e).await?,
@@ -29,7 +31,12 @@ pub async fn find_and_modify(task: &Task<'_>) -> Result<DocBuf> {
     bail!(WRITE_CONFLICT, "the documents this findAndModify matched kept changing")
 }
 
-async fn attempt(task: &Task<'_>, ns: &str, probed: &mut bool) -> Result<Option<DocBuf>> {
+async fn attempt(
+    task: &Task<'_>,
+    ns: &str,
+    probed: &mut bool,
+    alone: &mut Option<OwnedMutexGuard<()>>,
+) -> Result<Option<DocBuf>> {
     let placement = task.placement_for_write(ns).await?;
     let Some(table) = placement.table.clone() else {
         return as_it_is(task, &placement, &placement.primary).await.map(Some);
@@ -44,6 +51,9 @@ async fn attempt(task: &Task<'_>, ns: &str, probed: &mut bool) -> Result<Option<
         return as_it_is(task, &placement, shard).await.map(Some);
     }
     if !*probed {
+        if alone.is_none() {
+            *alone = task.router.search_alone(task.op).await?;
+        }
         if let Some(reply) = probe(task, &placement).await? {
             return Ok(Some(reply));
         }

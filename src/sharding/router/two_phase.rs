@@ -35,6 +35,7 @@ pub struct Done {
 pub async fn run(write: &Write<'_, '_>, i: usize) -> Result<Done> {
     let statement = write.statements[i].doc();
     let filter = statement.get_document("q").unwrap_or(Doc::empty());
+    let _alone = write.task.router.search_alone(write.task.op).await?;
     let mut retry = Retry::default();
     let mut probed = !write.task.op.is_retryable_write();
     for _ in 0..SEARCHES_MAX {

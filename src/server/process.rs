@@ -68,11 +68,37 @@ fn start(options: Options) -> i32 {
 /// A runtime with at least two workers, so that one long step does not stop everything else.
 pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get()).max(2);
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_stack_size(STACK_BYTES)
         .enable_all()
-        .build()
+        .build()?;
+    keep_polling(&runtime);
+    Ok(runtime)
+}
+
+/// How long sockets may go unwatched while one worker computes.
+const POLL_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Wakes a worker now and then. The worker that watches the sockets runs what it finds there itself; where that is one
+/// long computation it wakes no other, and while the others sleep nobody watches. An empty task from outside wakes one,
+/// which then takes the watch. The thread ends with the runtime, which drops the task that holds `alive`.
+fn keep_polling(runtime: &tokio::runtime::Runtime) {
+    let alive = Arc::new(());
+    let watched = Arc::downgrade(&alive);
+    runtime.spawn(async move {
+        std::future::pending::<()>().await;
+        drop(alive);
+    });
+    let handle = runtime.handle().clone();
+    let poll = move || {
+        while watched.strong_count() > 0 {
+            std::thread::sleep(POLL_EVERY);
+            handle.spawn(async {});
+        }
+    };
+    // Without the thread the server works as before, only less evenly.
+    drop(std::thread::Builder::new().name("poll".to_string()).stack_size(64 * 1024).spawn(poll));
 }
 
 /// A worker's stack. What recurses over a request (expressions, filters, schemas, pipelines within pipelines) goes as
@@ -389,4 +415,54 @@ fn repair(options: &Options) -> i32 {
             Err(error) => failed(&log, &error),
         }
     })
+}
+
+#[cfg(test)]
+mod runtime_tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[test]
+    fn one_long_computation_does_not_keep_new_connections_waiting() {
+        let runtime = super::runtime().expect("a runtime");
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("binds");
+        let address = listener.local_addr().expect("an address");
+        let done = Arc::new(AtomicBool::new(false));
+        let ended = done.clone();
+        runtime.spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let ended = ended.clone();
+                tokio::spawn(async move {
+                    let mut byte = [0];
+                    while socket.read_exact(&mut byte).await.is_ok() {
+                        let started = Instant::now();
+                        while byte == *b"s"
+                            && !ended.load(Ordering::Relaxed)
+                            && started.elapsed().as_secs() < 8
+                        {
+                            std::hint::spin_loop();
+                        }
+                        if socket.write_all(&byte).await.is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        let mut spinning = TcpStream::connect(address).expect("connects");
+        spinning.write_all(b"e").expect("writes");
+        spinning.read_exact(&mut [0]).expect("an echo");
+        spinning.write_all(b"s").expect("writes");
+        std::thread::sleep(Duration::from_millis(100));
+        let mut other = TcpStream::connect(address).expect("connects");
+        other.set_read_timeout(Some(Duration::from_secs(4))).expect("sets");
+        other.write_all(b"e").expect("writes");
+        let answered = other.read_exact(&mut [0]);
+        done.store(true, Ordering::Relaxed);
+        answered.expect("an answer while the first connection computes");
+    }
 }

@@ -12,6 +12,7 @@ pub mod depth;
 pub mod explain;
 pub mod expression;
 pub mod matcher;
+pub mod names;
 pub mod pipeline;
 pub mod planner;
 pub mod projection;

@@ -17,6 +17,7 @@ mod tests;
 use crate::computed::Computed;
 use crate::matcher::path::{ARRAY, DOCUMENT, Path, inner, walk};
 use crate::matcher::{Matcher, path::LeafArrays};
+use crate::names::Names;
 use document::{Doc, DocBuf, DocWriter, Element, Result, ValueRef, bail};
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ enum Kind {
 
 /// The fields named under one document. In an inclusion a leaf is kept, in an exclusion dropped.
 #[derive(Clone, Debug, Default)]
-struct Tree(Vec<(String, Branch)>);
+struct Tree(Names<Branch>);
 
 #[derive(Clone, Debug)]
 enum Branch {
@@ -252,10 +253,10 @@ impl Projection {
 
 impl Tree {
     fn find(&self, name: &str) -> Option<&Branch> {
-        self.0.iter().find(|(n, _)| n == name).map(|(_, b)| b)
+        self.0.get(name)
     }
     fn collect(&self, prefix: &str, out: &mut Vec<String>) {
-        for (name, branch) in &self.0 {
+        for (name, branch) in self.0.iter() {
             let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
             match branch {
                 Branch::Sub(sub) => sub.collect(&path, out),

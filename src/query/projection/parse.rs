@@ -292,20 +292,18 @@ fn insert(tree: &mut Tree, path: &str, branch: Branch, whole: &str) -> Result<()
         if tree.find(path).is_some() {
             bail!(31250, "Path collision at {whole}");
         }
-        tree.0.push((path.to_string(), branch));
+        tree.0.push(path.to_string(), branch);
         return Ok(());
     };
-    match tree.0.iter().position(|(n, _)| n == head) {
+    match tree.0.get_mut(head) {
         None => {
             let mut sub = Tree::default();
             insert(&mut sub, rest, branch, whole)?;
-            tree.0.push((head.to_string(), Branch::Sub(sub)));
+            tree.0.push(head.to_string(), Branch::Sub(sub));
             Ok(())
         }
-        Some(at) => match &mut tree.0[at].1 {
-            Branch::Sub(sub) => insert(sub, rest, branch, whole),
-            _ => bail!(31249, "Path collision at {whole} remaining portion {rest}"),
-        },
+        Some(Branch::Sub(sub)) => insert(sub, rest, branch, whole),
+        Some(_) => bail!(31249, "Path collision at {whole} remaining portion {rest}"),
     }
 }
 

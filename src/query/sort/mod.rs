@@ -42,12 +42,12 @@ impl SortSpec {
                 );
             }
             out.components.push((e.name().to_string(), descending));
+            if out.components.len() > COMPONENTS_MAX {
+                bail!(13103, "too many compound keys");
+            }
         }
         if out.natural.is_some() && spec.iter().count() > 1 {
             bail!(BAD_VALUE, "Cannot include '$natural' in compound sort: {}", crate::text::document(spec));
-        }
-        if out.components.len() > COMPONENTS_MAX {
-            bail!(13103, "too many compound keys");
         }
         Ok(out)
     }

@@ -1,12 +1,12 @@
 //! From what a client sent to an update that can be applied.
 
 use super::ops::{self, Parse};
-use super::path::{Step, UpdatePath};
+use super::path::{Step, UpdatePath, beginnings};
 use super::{Kind, Operation, Operators, pipeline};
 use crate::ParseContext;
 use crate::matcher::{Matcher, Node};
 use document::{Document, Result, Timestamp, Value, bail};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub(super) fn update(u: &Value, array_filters: &[Document], ctx: &ParseContext) -> Result<Kind> {
     match u {
@@ -98,16 +98,20 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &ParseContext) -> Re
 fn check_conflicts(o: &Operators) -> Result<()> {
     let renamed = o.renames.iter().flat_map(|r| [&r.from, &r.to]);
     let paths: Vec<&UpdatePath> = o.operations.iter().map(|op| &op.path).chain(renamed).collect();
-    for (i, later) in paths.iter().enumerate() {
-        for earlier in &paths[..i] {
-            if let Some(at) = later.conflict(earlier) {
-                bail!(
-                    CONFLICTING_UPDATE_OPERATORS,
-                    "Updating the path '{}' would create a conflict at '{at}'",
-                    later.text
-                );
-            }
+    // What was named before, and everything on the way to it. A client chooses how many there are, so nothing here
+    // compares each with each.
+    let (mut named, mut passed) = (HashSet::new(), HashSet::new());
+    for path in &paths {
+        let text = path.text.as_str();
+        let begun = beginnings(text).find(|b| named.contains(b));
+        if let Some(at) = begun.or_else(|| passed.contains(text).then_some(text)) {
+            bail!(
+                CONFLICTING_UPDATE_OPERATORS,
+                "Updating the path '{text}' would create a conflict at '{at}'"
+            );
         }
+        named.insert(text);
+        passed.extend(beginnings(text));
     }
     Ok(())
 }

@@ -101,6 +101,11 @@ impl UpdatePath {
     }
 }
 
+/// `a`, `a.b` and `a.b.c` of `a.b.c`.
+pub fn beginnings(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('.').map(|(dot, _)| &path[..dot]).chain([path])
+}
+
 fn step(name: &str, text: &str) -> Result<Step> {
     match name {
         "" => bail!(

@@ -1,5 +1,6 @@
 //! The document an upsert inserts.
 
+use super::path::beginnings;
 use super::tree::State;
 use super::{Kind, Outcome, Update, tree};
 use crate::matcher::path::Path;
@@ -83,11 +84,6 @@ fn from_filter(filter: &Matcher) -> Result<Document> {
         set(&mut out, &path.parts.iter().map(|p| &*p.name).collect::<Vec<_>>(), value);
     }
     Ok(out)
-}
-
-/// `a`, `a.b` and `a.b.c` of `a.b.c`.
-fn beginnings(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('.').map(|(dot, _)| &path[..dot]).chain([path])
 }
 
 fn collect<'a>(node: &'a Node, out: &mut Vec<(&'a Path, Value)>) {

@@ -11,6 +11,7 @@
 
 use crate::expression::field_path::{FieldPath, check_field_name};
 use crate::expression::{Expression, Variables, Vars, parse as expressions};
+use crate::names::Names;
 use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
 use std::sync::Arc;
@@ -33,12 +34,12 @@ enum Field {
 /// Fields in the order of the specification.
 #[derive(Clone, Debug, Default)]
 struct Tree {
-    fields: Vec<(String, Field)>,
+    fields: Names<Field>,
 }
 
 impl Tree {
-    fn get(&self, name: &[u8]) -> Option<&Field> {
-        self.fields.iter().find(|(n, _)| n.as_bytes() == name).map(|(_, f)| f)
+    fn get(&self, name: &str) -> Option<&Field> {
+        self.fields.get(name)
     }
     /// Whether anything below is computed, so that documents are made where there are none.
     fn computes(&self) -> bool {
@@ -51,13 +52,13 @@ impl Tree {
     /// Adds a path. Errors: 31249 and 31250 for paths that collide (40176 in `$addFields`).
     fn insert(&mut self, path: &[Box<str>], whole: &str, field: Field) -> Result<()> {
         let Some((name, rest)) = path.split_first() else { return Ok(()) };
-        let existing = self.fields.iter_mut().find(|(n, _)| **n == **name).map(|(_, f)| f);
+        let existing = self.fields.get_mut(name);
         match (existing, rest.is_empty()) {
-            (None, true) => self.fields.push((name.to_string(), field)),
+            (None, true) => self.fields.push(name.to_string(), field),
             (None, false) => {
                 let mut inner = Tree::default();
                 inner.insert(rest, whole, field)?;
-                self.fields.push((name.to_string(), Field::Nested(inner)));
+                self.fields.push(name.to_string(), Field::Nested(inner));
             }
             (Some(Field::Nested(inner)), false) => inner.insert(rest, whole, field)?,
             (Some(_), true) => bail!(31250, "Path collision at {whole}"),
@@ -111,14 +112,14 @@ impl Shape {
     fn write(&self, root: Doc<'_>, vars: &mut Vars, w: &mut DocWriter<'_>) -> Result<()> {
         let mut written = vec![false; self.tree.fields.len()];
         for e in root.iter() {
-            let at = self.tree.fields.iter().position(|(n, _)| n.as_bytes() == e.name_bytes());
+            let at = self.tree.fields.position(e.name());
             let Some(at) = at else {
                 if self.mode != Mode::Include {
                     w.element(&e);
                 }
                 continue;
             };
-            let (name, field) = &self.tree.fields[at];
+            let (name, field) = self.tree.fields.at(at);
             match field {
                 Field::Keep => w.element(&e),
                 Field::Drop => {}
@@ -179,13 +180,13 @@ impl Shape {
         let mut out = Document::new();
         let mut written = vec![false; tree.fields.len()];
         for (name, v) in d {
-            let Some(at) = tree.fields.iter().position(|(n, _)| *n == name) else {
+            let Some(at) = tree.fields.position(&name) else {
                 if self.mode != Mode::Include {
                     out.push(name, v);
                 }
                 continue;
             };
-            let v = match &tree.fields[at].1 {
+            let v = match &tree.fields.at(at).1 {
                 Field::Keep => Some(v),
                 Field::Drop => None,
                 Field::Compute(_) if self.mode == Mode::Include => continue,
@@ -280,8 +281,8 @@ pub fn parse_project(d: &Document, vars: &Variables) -> Result<Shape> {
     // {_id: 0} alone excludes; {_id: 1} alone includes.
     let mode = p.mode.unwrap_or(if p.id == Some(false) { Mode::Exclude } else { Mode::Include });
     match (mode, p.id) {
-        (Mode::Include, None) if p.tree.get(b"_id").is_none() => {
-            p.tree.fields.insert(0, ("_id".into(), Field::Keep));
+        (Mode::Include, None) if p.tree.get("_id").is_none() => {
+            p.tree.fields.push_front("_id".into(), Field::Keep);
         }
         (Mode::Include, Some(true)) => p.tree.insert(&["_id".into()], "_id", Field::Keep)?,
         (Mode::Exclude, Some(false)) => p.tree.insert(&["_id".into()], "_id", Field::Drop)?,

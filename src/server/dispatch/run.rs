@@ -206,8 +206,7 @@ fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
         return Ok(());
     }
     let starts = context.operation.session.as_ref().is_some_and(|s| s.start_transaction);
-    let reads_data = command.kind == Kind::Read && (command.in_transaction || command.name == "explain");
-    if rc.level != ReadLevel::Local && !reads_data && !starts {
+    if rc.level != ReadLevel::Local && !reads_data(command) && !starts {
         bail!(
             INVALID_OPTIONS,
             "Command {} does not support this readConcern :: caused by :: read concern not supported",
@@ -219,6 +218,12 @@ fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
         bail!(ILLEGAL_OPERATION, "Cannot specify afterClusterTime readConcern without replica set");
     }
     Ok(())
+}
+
+/// Whether the command reads documents, and so knows every read concern; on a router as on a node.
+fn reads_data(command: &Command) -> bool {
+    let names = ["find", "getMore", "count", "distinct", "aggregate", "explain"];
+    command.kind == Kind::Read && names.contains(&command.name)
 }
 
 fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {
@@ -311,4 +316,18 @@ fn after_panic(service: &Service, command: &Command, panic: &(dyn std::any::Any 
         },
     );
     Error::new(codes::INTERNAL_ERROR, format!("internal error in command '{}'", command.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reads_data;
+    use crate::commands::{read, router};
+
+    #[test]
+    fn reads_take_every_read_concern_on_a_router_as_on_a_node() {
+        for rows in [read::ROWS, router::ROWS] {
+            let found = rows.iter().filter(|row| reads_data(row)).count();
+            assert_eq!(found, 6);
+        }
+    }
 }

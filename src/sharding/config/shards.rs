@@ -23,6 +23,8 @@ struct Candidate {
     set: String,
     /// `set/host:port,...` with every member.
     connection: String,
+    /// Version of the set's configuration that `connection` was read from.
+    config_version: i64,
     databases: Vec<String>,
 }
 
@@ -153,7 +155,8 @@ impl ConfigServer {
         let names = names.filter_map(|d| d.as_document()?.get_str("name"));
         let databases =
             names.filter(|n| !matches!(*n, "admin" | "config" | "local")).map(str::to_string).collect();
-        Ok(Candidate { set, connection, databases })
+        let config_version = hello.get_i64("setVersion").unwrap_or(1);
+        Ok(Candidate { set, connection, config_version, databases })
     }
 
     fn check_databases(&self, candidate: &Candidate, name: &str) -> Result<()> {
@@ -175,7 +178,7 @@ impl ConfigServer {
         let topology_time = self.tick();
         let shard = doc! {
             "_id": name, "host": candidate.connection.as_str(), "state": 1, "topologyTime": topology_time,
-            "replSetConfigVersion": Value::Int64(-1),
+            "replSetConfigVersion": candidate.config_version,
         };
         let mut writes = vec![insert(SHARDS, shard)];
         for database in &candidate.databases {

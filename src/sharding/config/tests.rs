@@ -34,7 +34,9 @@ impl Transport for Fakes {
                     doc! { "setName": set, "hosts": [host], "isWritablePrimary": true, "configsvr": 2 }
                 }
                 "hello" if set == "lonely" => doc! { "isWritablePrimary": true },
-                "hello" => doc! { "setName": set, "hosts": [host], "isWritablePrimary": true, "maxWireVersion": 25 },
+                "hello" => doc! {
+                    "setName": set, "setVersion": 3, "hosts": [host], "isWritablePrimary": true, "maxWireVersion": 25,
+                },
                 "listDatabases" => {
                     let known = self.databases.lock().get(host).cloned().unwrap_or_default();
                     let list: Vec<Document> =
@@ -122,7 +124,9 @@ impl Cluster {
         };
         let all = self.config.catalog().chunks(&self.collection()).unwrap();
         all.iter()
-            .map(|c| format!("{}[{},{}){}|{}", c.shard, show(&c.min), show(&c.max), c.version.secs, c.version.inc))
+            .map(|c| {
+                format!("{}[{},{}){}|{}", c.shard, show(&c.min), show(&c.max), c.version.secs, c.version.inc)
+            })
             .collect()
     }
     async fn split(&self, min: Value, max: Value, points: &[i32]) -> Result<Document> {
@@ -159,13 +163,20 @@ async fn a_shard_is_added_once_and_named_after_its_set() {
     let shard = c.config.catalog().shard_document("a").unwrap();
     assert_eq!(shard.get_str("host"), Some("a/a:1"));
     assert_eq!(shard.get_i64("state"), Some(1));
+    assert_eq!(shard.get_i64("replSetConfigVersion"), Some(3), "the version of the set that was asked");
     assert!(shard.get("topologyTime").and_then(Value::as_timestamp).is_some());
     let identity = c.shards.got.lock().iter().find(|d| d.contains_key("_addShard")).cloned().unwrap();
     let identity = identity.get_document("shardIdentity").unwrap().clone();
     assert_eq!(identity.get_str("configsvrConnectionString"), Some("cfg/h:1"));
     assert_eq!(identity.get("clusterId").and_then(Value::as_object_id), c.config.ensure().await.ok());
-    assert_eq!(code(c.run(doc! { "_configsvrAddShard": "a/a:1", "name": "other" }).await), codes::ILLEGAL_OPERATION);
-    assert_eq!(code(c.run(doc! { "_configsvrAddShard": "b/b:1", "name": "a" }).await), codes::ILLEGAL_OPERATION);
+    assert_eq!(
+        code(c.run(doc! { "_configsvrAddShard": "a/a:1", "name": "other" }).await),
+        codes::ILLEGAL_OPERATION
+    );
+    assert_eq!(
+        code(c.run(doc! { "_configsvrAddShard": "b/b:1", "name": "a" }).await),
+        codes::ILLEGAL_OPERATION
+    );
     assert_eq!(code(c.run(add("router/router:1")).await), codes::ILLEGAL_OPERATION);
     assert_eq!(code(c.run(add("config/config:1")).await), codes::OPERATION_FAILED);
     assert_eq!(code(c.run(add("lonely/lonely:1")).await), codes::OPERATION_FAILED);
@@ -201,7 +212,10 @@ async fn routers_that_create_the_same_database_get_one_and_another_spelling_is_r
     let elsewhere = doc! { "_configsvrCreateDatabase": "new", "primaryShardId": "a" };
     assert_eq!(code(c.run(elsewhere).await), codes::NAMESPACE_EXISTS);
     assert_eq!(code(c.run(doc! { "_configsvrCreateDatabase": "admin" }).await), codes::INVALID_OPTIONS);
-    assert_eq!(code(c.run(doc! { "_configsvrCreateDatabase": "x", "primaryShardId": "z" }).await), codes::SHARD_NOT_FOUND);
+    assert_eq!(
+        code(c.run(doc! { "_configsvrCreateDatabase": "x", "primaryShardId": "z" }).await),
+        codes::SHARD_NOT_FOUND
+    );
 }
 
 #[tokio::test]
@@ -241,7 +255,10 @@ async fn a_split_raises_the_minor_version_and_its_repeat_changes_nothing() {
     assert_eq!(reply.get_document("shardVersion").and_then(ShardVersion::from_document), Some(c.version()));
     c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
     assert_eq!(c.chunks(), expected);
-    assert_eq!(code(c.split(Value::MinKey, Value::MaxKey, &[5]).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    assert_eq!(
+        code(c.split(Value::MinKey, Value::MaxKey, &[5]).await),
+        codes::CONFLICTING_OPERATION_IN_PROGRESS
+    );
     assert_eq!(code(c.split(0.into(), 10.into(), &[0]).await), codes::INVALID_OPTIONS);
     assert_eq!(code(c.split(0.into(), 10.into(), &[7, 6]).await), codes::INVALID_OPTIONS);
     assert_eq!(code(c.split(0.into(), 10.into(), &[10]).await), codes::INVALID_OPTIONS);
@@ -375,7 +392,8 @@ async fn a_rename_makes_a_new_incarnation_with_the_same_chunks() {
     let c = Cluster::sharded().await;
     c.create("d.old", [2; 16]).await.unwrap();
     let before = c.version();
-    let rename = doc! { "_configsvrCommitRenameCollection": "d.c", "to": "d.old", "sourceUUID": Value::uuid([1; 16]) };
+    let rename =
+        doc! { "_configsvrCommitRenameCollection": "d.c", "to": "d.old", "sourceUUID": Value::uuid([1; 16]) };
     c.run(rename.clone()).await.unwrap();
     c.run(rename).await.unwrap();
     assert!(c.config.catalog().find_collection("d.c").unwrap().is_none());
@@ -415,7 +433,8 @@ async fn zones_take_ranges_that_do_not_overlap() {
     c.run(doc! { "_configsvrAddShardToZone": "b", "zone": "z" }).await.unwrap();
     c.run(range(0, 10, "z".into())).await.unwrap();
     assert_eq!(code(c.run(range(5, 15, "z".into())).await), codes::RANGE_OVERLAP_CONFLICT);
-    let wrong = doc! { "_configsvrUpdateZoneKeyRange": "d.c", "min": { "y": 0 }, "max": { "y": 1 }, "zone": "z" };
+    let wrong =
+        doc! { "_configsvrUpdateZoneKeyRange": "d.c", "min": { "y": 0 }, "max": { "y": 1 }, "zone": "z" };
     assert_eq!(code(c.run(wrong).await), codes::SHARD_KEY_NOT_FOUND);
     let leave = doc! { "_configsvrRemoveShardFromZone": "b", "zone": "z" };
     assert_eq!(code(c.run(leave.clone()).await), codes::ZONE_STILL_IN_USE);
@@ -436,7 +455,10 @@ async fn a_range_that_is_where_it_shall_go_is_not_moved_and_another_is_sent_to_i
     assert_eq!(sent.get_i64("maxChunkSizeBytes"), Some(128 << 20));
     assert_eq!(code(c.run(go("z", doc! { "x": 5 })).await), codes::SHARD_NOT_FOUND);
     assert_eq!(code(c.run(go("b", doc! { "y": 5 })).await), codes::INVALID_OPTIONS);
-    assert_eq!(code(c.run(doc! { "_configsvrMoveRange": "d.c", "toShard": "b" }).await), codes::INVALID_OPTIONS);
+    assert_eq!(
+        code(c.run(doc! { "_configsvrMoveRange": "d.c", "toShard": "b" }).await),
+        codes::INVALID_OPTIONS
+    );
     let unsharded = doc! { "_configsvrMoveRange": "d.u", "toShard": "b", "min": { "x": 1 } };
     assert_eq!(code(c.run(unsharded).await), codes::NAMESPACE_NOT_SHARDED);
     c.shards.refuse.lock().insert("_shardsvrMoveRange".into(), document::err!(CHUNK_TOO_BIG, "too big"));

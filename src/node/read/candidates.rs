@@ -93,6 +93,8 @@ impl Candidates {
         search: Search<'_>,
     ) -> Result<(OwnedRwLockReadGuard<()>, Candidates)> {
         let kept = slot.keep_ranges(op).await?;
+        // A range that is leaving already has left when writes go on, and then the versions say so.
+        node.write(op, slot, |_| Ok(())).await?;
         let mut out = Candidates::open(node, op, slot, search).await?;
         // Critical sections are still waited for, and the database's version is still compared: an unsharded
         // collection moves with it.

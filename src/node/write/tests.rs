@@ -91,6 +91,44 @@ async fn an_update_of_many_that_a_newer_version_overtakes_is_not_refused_half_wa
     assert_eq!(run(&node, &routed(), delete).await.unwrap().get_i64("n"), Some(2000));
 }
 
+/// In a critical section that lets reads pass; when it ends, ranges have left.
+struct Leaving(tokio::sync::watch::Sender<bool>);
+impl Placement for Leaving {
+    fn check(&self, received: &Received, access: Access) -> Result<(), Refusal> {
+        match (*self.0.borrow(), access) {
+            (false, Access::Write) => Err(Refusal::CriticalSection(self.0.subscribe())),
+            (true, _) if received.shard == Some(version()) => {
+                Err(Refusal::Stale(err!(STALE_CONFIG, "a range has left")))
+            }
+            _ => Ok(()),
+        }
+    }
+    fn filter(&self) -> Option<Arc<dyn OwnershipFilter>> {
+        Some(Arc::new(All))
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[tokio::test]
+async fn an_update_of_many_that_meets_a_leaving_range_is_refused_before_it_begins() {
+    let node = testing::node(None);
+    run(&node, &Operation::internal(), documents(10)).await.unwrap();
+    let ended = tokio::sync::watch::Sender::new(false);
+    node.namespaces.slot(NS).write_unchecked().placement = Some(Arc::new(Leaving(ended.clone())));
+    let update =
+        doc! { "update": "c", "updates": vec![doc! { "q": {}, "u": { "$inc": { "n": 1 } }, "multi": true }] };
+    let op = routed();
+    let end = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        ended.send_replace(true);
+    };
+    let (reply, ()) = tokio::join!(run(&node, &op, update), end);
+    let reply = reply.unwrap();
+    assert_eq!((code_of(&reply), reply.get_i64("n")), (Some(i64::from(codes::STALE_CONFIG)), Some(0)));
+}
+
 #[tokio::test]
 async fn no_range_leaves_while_many_documents_are_written() {
     let node = testing::node(None);

@@ -420,9 +420,24 @@ impl<'t, 'a> Write<'t, 'a> {
         self.take_up(i);
         let (mut placement, mut remaining) = (Cow::Borrowed(placement), shards);
         let mut retry = Retry::default();
+        let mut asked = false;
         loop {
             let this = &*self;
             let at = &placement;
+            if !asked && let Some(e) = this.stale_on(at, &remaining, i).await {
+                if let Err(e) = retry.absorb(self.task, self.ns, e).await {
+                    self.fail(&[i], &e);
+                    return Ok(());
+                }
+                placement = Cow::Owned(self.task.placement_for_write(self.ns).await?);
+                remaining = match self.aim(&placement, i) {
+                    Ok(Aim::Many(shards)) => shards,
+                    Ok(Aim::One(shard)) => vec![shard],
+                    _ => remaining,
+                };
+                continue;
+            }
+            asked = true;
             let sent = remaining.iter().map(|shard| async move {
                 (shard.clone(), this.send(shard, &at.versions(shard), &[i]).await)
             });
@@ -461,6 +476,22 @@ impl<'t, 'a> Write<'t, 'a> {
                 _ => refused,
             };
         }
+    }
+    /// Whether a shard would refuse statement `i` now: each is asked by one that matches nothing. A shard that is giving a
+    /// range away answers when that has moved. Had the others executed the statement meanwhile, the one that receives the
+    /// range among them, nobody would do so for its documents.
+    async fn stale_on(&self, placement: &Placement, shards: &[ShardId], i: usize) -> Option<Error> {
+        let never = two_phase::never_matching(self.statements[i].doc(), "q");
+        let asked = shards.iter().map(|shard| {
+            let never = &never;
+            async move {
+                match self.send_docs(shard, &placement.versions(shard), &[i], &[never.doc()]).await {
+                    Sent::Executed(reply) => stale_in(reply.doc()),
+                    Sent::Failed(e) => Some(e.error).filter(is_stale),
+                }
+            }
+        });
+        join_all(asked).await.into_iter().flatten().next()
     }
     fn take_in_one(&mut self, i: usize, reply: Doc<'_>) {
         self.outcome.add_counts(&[i], reply);

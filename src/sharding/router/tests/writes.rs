@@ -136,6 +136,20 @@ async fn a_lost_reply_is_asked_for_again_under_the_same_statement_ids() {
     assert_eq!(fake.all().iter().filter(|d| d.contains_key("n")).count(), 1);
 }
 
+/// The range goes to a shard that has been asked already.
+#[tokio::test]
+async fn an_update_of_many_shards_misses_no_range_that_moves_as_it_begins() {
+    let fake = cluster();
+    for (id, x) in [(1, -1), (2, 1), (3, 11)] {
+        fake.put(doc! { "_id": id, "x": x });
+    }
+    fake.state.lock().moves = vec![None, Some((1, "a"))].into();
+    let update = doc! { "q": {}, "u": { "$set": { "y": 1 } }, "multi": true };
+    let reply = run(&fake.router(), doc! { "update": "c", "updates": [update] }).await.unwrap();
+    assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(3), vec![]));
+    assert!(fake.all().iter().all(|d| d.get_i64("y") == Some(1)));
+}
+
 /// The first delivery has asked everybody and is about to write; the second must not search meanwhile.
 #[tokio::test]
 async fn two_deliveries_of_a_statement_do_not_search_at_once() {

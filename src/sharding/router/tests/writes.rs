@@ -143,7 +143,7 @@ async fn an_update_of_many_shards_misses_no_range_that_moves_as_it_begins() {
     for (id, x) in [(1, -1), (2, 1), (3, 11)] {
         fake.put(doc! { "_id": id, "x": x });
     }
-    fake.state.lock().moves = vec![None, Some((1, "a"))].into();
+    fake.state.lock().moves = vec![None, Some((1, "a"))];
     let update = doc! { "q": {}, "u": { "$set": { "y": 1 } }, "multi": true };
     let reply = run(&fake.router(), doc! { "update": "c", "updates": [update] }).await.unwrap();
     assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(3), vec![]));

@@ -8,11 +8,11 @@ pub mod coll_mod;
 pub mod collections;
 pub mod indexes;
 pub mod list;
+#[cfg(test)]
+mod refusals;
 pub mod rename;
 pub mod shapes;
 pub mod statistics;
-#[cfg(test)]
-mod refusals;
 #[cfg(test)]
 mod tests;
 pub mod validate;

@@ -112,7 +112,9 @@ impl Asked {
                         }
                     }
                 }
-                "allowDiskUse" | "explain" if e.value().as_bool().is_none() => return Err(FIELDS.wrong_type(&e, "bool")),
+                "allowDiskUse" | "explain" if e.value().as_bool().is_none() => {
+                    return Err(FIELDS.wrong_type(&e, "bool"));
+                }
                 "allowDiskUse" => out.allow_disk_use = FIELDS.bool(&e)?,
                 "explain" => out.explain = FIELDS.bool(&e)?,
                 "hint" => {

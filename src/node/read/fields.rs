@@ -97,8 +97,9 @@ impl Fields {
         match v.as_i64() {
             Some(n) => Ok(n),
             // Doubles are cut and decimals rounded, as the real server's safeInt64 does.
-            None => crate::shape::to_long(v)
-                .ok_or_else(|| self.wrong_type(e, "[long, int, decimal, double]")),
+            None => {
+                crate::shape::to_long(v).ok_or_else(|| self.wrong_type(e, "[long, int, decimal, double]"))
+            }
         }
     }
     /// A number that may not be negative.

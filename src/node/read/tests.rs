@@ -340,9 +340,12 @@ async fn a_routed_cursor_reads_at_its_moment_however_long_its_client_waits() {
     let id = reply.get_document("cursor").and_then(|c| c.get_i64("id")).expect("an id");
     node.cursors.reap(node.now_ms() + crate::cursor::SNAPSHOT_IDLE_MS);
     // Meanwhile the collection was sharded, a range moved away and the range deleter did its work.
-    run(&node, doc! { "delete": "c", "deletes": array![doc! { "q": { "_id": { "$gte": 200 } }, "limit": 0 }] })
-        .await
-        .expect("deleted");
+    run(
+        &node,
+        doc! { "delete": "c", "deletes": array![doc! { "q": { "_id": { "$gte": 200 } }, "limit": 0 }] },
+    )
+    .await
+    .expect("deleted");
     let more = run(&node, doc! { "getMore": id, "collection": "c" }).await.expect("more");
     let rest =
         documents(more.get_document("cursor").and_then(|c| c.get_array("nextBatch")).expect("a batch"));

@@ -24,7 +24,8 @@ impl Node {
         }
         let entry = Doc::from_validated(frame.payload);
         // A statement that a migration brought along: the entry of the shard that executed it lies inside.
-        match entry.get_document("o2").filter(|o2| entry.get_str("op") == Some("n") && o2.get("op").is_some()) {
+        match entry.get_document("o2").filter(|o2| entry.get_str("op") == Some("n") && o2.get("op").is_some())
+        {
             Some(original) => Ok(original.to_owned()),
             None => Ok(entry.to_owned()),
         }

@@ -37,10 +37,15 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrRenameCollectionParticipant"),
     row!("_shardsvrSetAllowMigrations"),
     row!("splitChunk"),
-    Command::future("splitVector", Roles::MONGOD, split_vector).help("Keys that divide a collection into chunks."),
+    Command::future("splitVector", Roles::MONGOD, split_vector)
+        .help("Keys that divide a collection into chunks."),
 ];
 
-fn run<'a>(context: &'a Context, request: &'a Request<'a>, reply: &'a mut Reply) -> BoxFuture<'a, Result<()>> {
+fn run<'a>(
+    context: &'a Context,
+    request: &'a Request<'a>,
+    reply: &'a mut Reply,
+) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
         let ddl = context.service.members.ddl()?;
         reply.fields(&commands::run(ddl, &context.operation, request.node).await?);

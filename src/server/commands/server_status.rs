@@ -64,8 +64,18 @@ pub const SECTIONS: &[Section] = &[
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
     section("security", |_| doc! { "authentication": { "mechanisms": {} } }.into()),
     Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },
-    Section { name: "sharding", roles: Roles::SHARD.or(Roles::ROUTER), default: true, build: sharding_section },
-    Section { name: "shardingStatistics", roles: Roles::SHARD.or(Roles::ROUTER), default: true, build: sharding_statistics },
+    Section {
+        name: "sharding",
+        roles: Roles::SHARD.or(Roles::ROUTER),
+        default: true,
+        build: sharding_section,
+    },
+    Section {
+        name: "shardingStatistics",
+        roles: Roles::SHARD.or(Roles::ROUTER),
+        default: true,
+        build: sharding_statistics,
+    },
     section("transportSecurity", |_| {
         doc! { "1.0": 0i64, "1.1": 0i64, "1.2": 0i64, "1.3": 0i64, "unknown": 0i64 }.into()
     }),

@@ -167,9 +167,14 @@ def test_cluster_of_separate_processes_survives_restarts(workdir, processes):
     assert client.admin.command("checkMetadataConsistency", 1)["cursor"]["firstBatch"] == []
 
 
-def test_second_node_of_one_cluster_refuses_more_replicas():
+def test_up_refuses_more_than_one_replica():
     done = run(BIN / "tessera", "up", "--replicas", "3", "--port", "0")
     assert done.returncode == 2 and "replica" in done.stdout + done.stderr
+
+
+def test_up_refuses_an_unknown_parameter():
+    done = run(BIN / "tessera", "up", "--port", "0", "--set-parameter", "noSuchParameter=1")
+    assert done.returncode == 2 and "noSuchParameter" in done.stdout + done.stderr
 
 
 def test_up_prints_a_table_and_stops_on_ctrl_c(workdir, processes):

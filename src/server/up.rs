@@ -87,7 +87,8 @@ impl Up {
         if let Some(bad) = self.set_parameter.iter().find(|p| !p.contains('=')) {
             return Some(format!("error: --set-parameter expects name=value, found '{bad}'"));
         }
-        None
+        let given = self.set_parameter.iter().filter_map(|p| p.split_once('='));
+        options::check_parameters(given).map(|text| format!("error: {text}"))
     }
 }
 

@@ -11,6 +11,7 @@ mod parse;
 mod tests;
 mod text;
 
+pub(crate) use parse::check_parameters;
 pub use parse::{parse, put};
 pub use text::*;
 

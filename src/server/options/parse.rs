@@ -277,16 +277,23 @@ fn check_options(options: &Options) -> Result<(), Refused> {
     if options.unix_socket_prefix.as_os_str().len() > 80 {
         return refuse("BadValue: unixSocketPrefix is too long".to_string());
     }
+    let given = options.set_parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    match check_parameters(given) {
+        Some(text) => refuse(text),
+        None => Ok(()),
+    }
+}
+
+/// Why these parameters cannot be set at start; `None` when they can.
+pub(crate) fn check_parameters<'a>(given: impl Iterator<Item = (&'a str, &'a str)>) -> Option<String> {
     let parameters = node::parameters::Parameters::new();
     // Test commands first: they decide whether unknown names are tolerated.
-    let (first, others): (Vec<_>, Vec<_>) =
-        options.set_parameters.iter().partition(|(name, _)| name == "enableTestCommands");
-    for (name, value) in first.into_iter().chain(others) {
-        if let Err(error) = parameters.set_at_startup(name, value) {
-            return refuse(format!("{}: {}", error.code_name(), error.message));
-        }
-    }
-    Ok(())
+    let (first, others): (Vec<_>, Vec<_>) = given.partition(|(name, _)| *name == "enableTestCommands");
+    let mut ordered = first.into_iter().chain(others);
+    ordered.find_map(|(name, value)| {
+        let error = parameters.set_at_startup(name, value).err()?;
+        Some(format!("{}: {}", error.code_name(), error.message))
+    })
 }
 
 /// The rows that `--help` shows for a program.

@@ -27,12 +27,22 @@ impl ObjectId {
         Some(ObjectId(b))
     }
     pub fn hex(&self) -> String {
-        self.0.iter().map(|b| format!("{b:02x}")).collect()
+        hex(&self.0)
     }
     pub fn seconds(&self) -> u32 {
         u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
 }
+/// Bytes in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    use fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
+        // Writing to a string does not fail.
+        let _ = write!(out, "{b:02x}");
+        out
+    })
+}
+
 impl fmt::Debug for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ObjectId('{}')", self.hex())

@@ -309,7 +309,7 @@ fn not_found(id: i64) -> Error {
 }
 
 fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
-    let text = |s: SessionId| format!("{} - {}", uuid::Uuid::from_bytes(s.id), crate::session::hex(&s.uid));
+    let text = |s: SessionId| format!("{} - {}", uuid::Uuid::from_bytes(s.id), document::oid::hex(&s.uid));
     match (created, now) {
         (None, Some(now)) => bail!(
             50736,

@@ -62,8 +62,7 @@ impl SessionTable {
         let Some(txn_number) = fields.txn_number else { return Ok(None) };
         let session = self.touch(fields.lsid, now_ms);
         let guard = op.interruptible(session.checkout.clone().lock_owned()).await?;
-        let name = hex(&fields.lsid.id);
-        session.state.lock().begin(txn_number, &name)?;
+        session.state.lock().begin(txn_number, || document::oid::hex(&fields.lsid.id))?;
         Ok(Some(Checkout { session, _guard: guard }))
     }
 
@@ -184,9 +183,4 @@ fn transaction_document(id: &SessionId, s: &Session) -> Option<Document> {
         "lastWriteOpTime": { "ts": document::Timestamp::from_u64(s.last_write.ts), "t": s.last_write.term },
         "lastWriteDate": Value::DateTime(s.last_write_date),
     })
-}
-
-/// Lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -41,15 +41,17 @@ impl Session {
         Session { txn_number: -1, ..Session::default() }
     }
 
-    /// Whether a command with this transaction number may run.
+    /// Whether a command with this transaction number may run. `session` names the session for a refusal, and is asked
+    /// only then: every retryable write comes through here.
     ///
     /// # Errors
     /// TransactionTooOld (225) when a newer number was used already.
-    pub fn begin(&mut self, txn_number: i64, session: &str) -> Result<()> {
+    pub fn begin(&mut self, txn_number: i64, session: impl FnOnce() -> String) -> Result<()> {
         if txn_number < self.txn_number {
             bail!(
                 TRANSACTION_TOO_OLD,
-                "Cannot start transaction with {{ txnNumber: {txn_number} }} on session {session} because a newer transaction with txnNumberAndRetryCounter {{ txnNumber: {} }} has already started on this session.",
+                "Cannot start transaction with {{ txnNumber: {txn_number} }} on session {} because a newer transaction with txnNumberAndRetryCounter {{ txnNumber: {} }} has already started on this session.",
+                session(),
                 self.txn_number
             );
         }
@@ -111,7 +113,7 @@ mod tests {
     #[test]
     fn a_statement_is_executed_once() {
         let mut s = Session::new();
-        s.begin(5, "s").unwrap();
+        s.begin(5, String::new).unwrap();
         assert_eq!(s.check(0).unwrap(), Statement::Execute);
         s.apply(5, &[0], at(10), 1);
         assert_eq!(s.check(0).unwrap(), Statement::AlreadyExecuted(at(10)));
@@ -130,8 +132,8 @@ mod tests {
     #[test]
     fn an_older_number_is_refused_and_its_entries_change_nothing() {
         let mut s = Session::new();
-        s.begin(5, "s").unwrap();
-        assert_eq!(s.begin(4, "s").unwrap_err().code, codes::TRANSACTION_TOO_OLD);
+        s.begin(5, String::new).unwrap();
+        assert_eq!(s.begin(4, String::new).unwrap_err().code, codes::TRANSACTION_TOO_OLD);
         s.apply(4, &[0], at(3), 1);
         assert_eq!(s.check(0).unwrap(), Statement::Execute);
     }
@@ -140,14 +142,14 @@ mod tests {
     fn a_newer_number_forgets_the_statements_of_the_older() {
         let mut s = Session::new();
         s.apply(5, &[0], at(10), 1);
-        s.begin(6, "s").unwrap();
+        s.begin(6, String::new).unwrap();
         assert_eq!(s.check(0).unwrap(), Statement::Execute);
     }
 
     #[test]
     fn an_incomplete_history_is_never_run_again() {
         let mut s = Session { incomplete: true, txn_number: 3, ..Session::new() };
-        s.begin(3, "s").unwrap();
+        s.begin(3, String::new).unwrap();
         assert_eq!(s.check(0).unwrap_err().code, codes::INCOMPLETE_TRANSACTION_HISTORY);
     }
 }

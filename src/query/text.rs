@@ -1,5 +1,6 @@
 //! Values as the real server prints them in messages: `{ a: 1, b: [ "x" ] }`.
 
+use document::oid::hex;
 use document::{Doc, Value, ValueRef, number};
 
 /// `{ a: 1, b: "x" }`.
@@ -59,8 +60,4 @@ fn double(d: f64) -> String {
     } else {
         format!("{d}")
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

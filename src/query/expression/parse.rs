@@ -235,18 +235,18 @@ pub fn show(v: &Value) -> String {
         Value::Undefined => "undefined".to_string(),
         Value::MinKey => "MinKey".to_string(),
         Value::MaxKey => "MaxKey".to_string(),
-        Value::ObjectId(o) => format!("ObjectId('{}')", hex(&o.0).to_lowercase()),
+        Value::ObjectId(o) => format!("ObjectId('{}')", o.hex()),
         Value::DateTime(ms) => format!("new Date({ms})"),
         Value::Regex(r) => format!("/{}/{}", r.pattern, r.options),
         Value::Timestamp(t) => format!("Timestamp({}, {})", t.secs, t.inc),
         Value::Decimal128(d) => super::number::decimal_text(*d),
         Value::Binary(b) => format!("BinData({}, {})", b.subtype, hex(&b.bytes)),
         Value::JavaScript(s) | Value::Symbol(s) | Value::JavaScriptWithScope(s, _) => s.clone(),
-        Value::DbPointer(ns, id) => format!("DBRef('{ns}', {})", hex(&id.0).to_lowercase()),
+        Value::DbPointer(ns, id) => format!("DBRef('{ns}', {})", id.hex()),
     }
 }
 
 /// Bytes in upper-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02X}")).collect()
+    document::oid::hex(bytes).to_uppercase()
 }

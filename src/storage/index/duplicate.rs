@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use document::oid::hex;
 use document::{Doc, Document, Error, Value, ValueRef, err, hash};
 
 use super::keys;
@@ -71,13 +72,6 @@ fn write_array(out: &mut String, items: &[Value]) {
         write_value(out, item);
     }
     out.push_str(" ]");
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, b| {
-        let _ = write!(out, "{b:02x}");
-        out
-    })
 }
 
 fn write_value(out: &mut String, value: &Value) {

@@ -335,6 +335,10 @@ codes! {
 fn row(code: i32) -> Option<&'static (i32, &'static str, u8)> {
     TABLE.iter().find(|r| r.0 == code)
 }
+/// Every code with its name, in the table's order.
+pub fn table() -> impl Iterator<Item = (i32, &'static str)> {
+    TABLE.iter().map(|row| (row.0, row.1))
+}
 /// The codeName of `code`: the table's, or `Location<code>`.
 pub fn code_name(code: i32) -> String {
     row(code).map_or_else(|| format!("Location{code}"), |r| r.1.to_string())

@@ -1,0 +1,1 @@
+// DB, DBCollection and DBQuery: constructors with hooks for unknown properties.

@@ -1,0 +1,1 @@
+// The BSON types as JavaScript classes.

@@ -1,0 +1,107 @@
+//! The legacy `mongo` shell as a library: a JavaScript engine with the shell's natives and a shell library over them.
+//!
+//! ```text
+//! run(args) -> Options -> Engine (one QuickJS runtime, one thread)
+//!   natives in Rust        every module's `register(ctx, shell)`, in the order of `engine::NATIVES`
+//!   kernel/*.js            the classes the real shell has natively: BSON types, DB, DBCollection, DBQuery, cursors
+//!   the library            our prelude, or the files of a directory the user has (`--shell-lib`)
+//!   --eval, then files
+//! ```
+//!
+//! Natives are plain synchronous functions. A thread of a test (`Thread`) makes an [`Engine`] of its own, with its own
+//! [`Shell`]; what all threads of the process have in common is [`Shared`].
+//!
+//! Invariant: nothing a test does may panic this process; an error of a native is a JavaScript exception.
+
+pub mod bson;
+pub mod connection;
+pub mod control;
+pub mod engine;
+pub mod errors;
+pub mod files;
+pub mod hashing;
+pub mod library;
+pub mod missing;
+pub mod modules;
+pub mod options;
+pub mod program;
+#[cfg(test)]
+mod tests;
+pub mod thread;
+
+pub use engine::{Engine, Failure};
+pub use options::{Library, Options};
+
+use parking_lot::Mutex;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The stack of a thread that runs JavaScript. QuickJS is told to throw before three quarters of it are used.
+pub const STACK_BYTES: usize = 64 << 20;
+
+/// What all threads of the process have in common.
+pub struct Shared {
+    /// Where `print` goes: standard output, or a buffer in tests.
+    pub output: Mutex<Box<dyn Write + Send>>,
+    pub programs: program::Programs,
+    pub threads: thread::Threads,
+    pub missing: missing::Missing,
+    pub control: control::State,
+}
+
+impl Shared {
+    pub fn new(output: Box<dyn Write + Send>) -> Shared {
+        Shared {
+            output: Mutex::new(output),
+            programs: Default::default(),
+            threads: Default::default(),
+            missing: Default::default(),
+            control: Default::default(),
+        }
+    }
+}
+
+/// What the natives of one engine know: how the shell was called, and what it shares with other threads.
+pub struct Shell {
+    pub options: Arc<Options>,
+    pub shared: Arc<Shared>,
+    /// What `load("jstests/...")` and `import` are relative to.
+    pub root: PathBuf,
+    pub library: Library,
+}
+
+impl Shell {
+    pub fn new(options: Arc<Options>, shared: Arc<Shared>) -> Shell {
+        Shell { root: options.root.clone(), library: options.library.clone(), options, shared }
+    }
+    /// Writes one line to the shell's output, whole even when several threads print.
+    pub fn print_line(&self, line: &str) {
+        let mut output = self.shared.output.lock();
+        // A closed standard output is nobody's error: the test goes on.
+        let _ = output.write_all(line.as_bytes());
+        let _ = output.write_all(b"\n");
+        let _ = output.flush();
+    }
+}
+
+/// The shell handle kept with a JavaScript context, for natives that were given none.
+pub struct ShellHandle(pub std::rc::Rc<Shell>);
+unsafe impl<'js> rquickjs::JsLifetime<'js> for ShellHandle {
+    type Changed<'to> = ShellHandle;
+}
+
+/// The shell's `main`: parses `args` (without the program's name), runs what they say, returns the exit code.
+pub fn run(args: Vec<std::ffi::OsString>) -> i32 {
+    let options = match Options::parse(args) {
+        Ok(options) => Arc::new(options),
+        Err(exit) => return exit,
+    };
+    let shared = Arc::new(Shared::new(Box::new(std::io::stdout())));
+    let worker = std::thread::Builder::new().name("js".into()).stack_size(STACK_BYTES);
+    let main = { move || engine::run_main(options, shared) };
+    match worker.spawn(main).map(|handle| handle.join()) {
+        Ok(Ok(status)) => status,
+        _ => 250,
+    }
+}

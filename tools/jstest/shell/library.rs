@@ -1,0 +1,141 @@
+//! The JavaScript that is loaded before a test: the kernel, then our prelude or the files of a directory.
+
+use crate::engine::evaluate;
+use crate::{Library, Shell, errors};
+use rquickjs::{Ctx, Function, Object, Value};
+use std::path::Path;
+use std::rc::Rc;
+
+macro_rules! embedded {
+    ($directory:literal: $($name:literal)*) => {
+        &[$((concat!($directory, "/", $name, ".js"), include_str!(concat!("../", $directory, "/", $name, ".js")))),*]
+    };
+}
+
+/// Classes that the real shell has natively; the same under both libraries.
+const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "types" "handles");
+
+/// Our own library, in the order of its dependencies.
+const PRELUDE: &[(&str, &str)] = embedded!("prelude":
+    "assert" "types" "utils" "mongo" "db" "collection" "query" "explain" "bulk" "crud" "session" "sh" "rs"
+    "servers" "fail_points" "replsettest" "shardingtest" "checks");
+
+/// Files of a foreign library that others need when they are loaded, in that order; the rest follow by name.
+const FOREIGN_ORDER: &[&str] = &[
+    "error_codes.js",
+    "types.js",
+    "assert.js",
+    "utils.js",
+    "db.js",
+    "mongo.js",
+    "collection.js",
+    "query.js",
+    "session.js",
+    "servers.js",
+    "servers_misc.js",
+];
+
+pub fn load_kernel(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
+    load_embedded(ctx, KERNEL)
+}
+
+/// Loads the library that the shell was called with.
+pub fn load(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> rquickjs::Result<()> {
+    match &shell.library {
+        Library::Own => {
+            define_error_codes(ctx)?;
+            load_embedded(ctx, PRELUDE)
+        }
+        Library::Directory(directory) => load_directory(ctx, directory),
+    }
+}
+
+fn load_embedded(ctx: &Ctx<'_>, files: &[(&str, &str)]) -> rquickjs::Result<()> {
+    for (name, source) in files {
+        evaluate(ctx, name, source)?;
+    }
+    Ok(())
+}
+
+/// Runs all `*.js` of a directory. A file that needs a name of a later one (ReferenceError) is tried again after the
+/// others, as long as a round makes progress; the last round's first error is thrown.
+fn load_directory(ctx: &Ctx<'_>, directory: &Path) -> rquickjs::Result<()> {
+    let mut pending = list_scripts(directory)
+        .map_err(|error| errors::throw(ctx, &format!("cannot read the shell library {}: {error}", directory.display())))?;
+    if !pending.iter().any(|path| path.ends_with("error_codes.js")) {
+        define_error_codes(ctx)?;
+    }
+    while !pending.is_empty() {
+        let mut postponed = Vec::new();
+        let mut first_error: Option<Value> = None;
+        let round = pending.len();
+        for path in pending {
+            let source = std::fs::read_to_string(&path)
+                .map_err(|error| errors::throw(ctx, &format!("cannot read {}: {error}", path.display())))?;
+            if let Err(error) = evaluate(ctx, &path.to_string_lossy(), &source) {
+                let thrown = errors::caught(ctx, error);
+                if !is_reference_error(&thrown) {
+                    return Err(ctx.throw(thrown));
+                }
+                first_error.get_or_insert(thrown);
+                postponed.push(path);
+            }
+        }
+        match first_error {
+            Some(thrown) if postponed.len() == round => return Err(ctx.throw(thrown)),
+            _ => pending = postponed,
+        }
+    }
+    Ok(())
+}
+
+fn list_scripts(directory: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+    let mut paths: Vec<_> = std::fs::read_dir(directory)?
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "js") && !path.to_string_lossy().ends_with(".tpl.js"))
+        .collect();
+    let rank = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let place = FOREIGN_ORDER.iter().position(|known| *known == name).unwrap_or(FOREIGN_ORDER.len());
+        (place, name)
+    };
+    paths.sort_by_key(|path| rank(path));
+    Ok(paths)
+}
+
+fn is_reference_error(thrown: &Value<'_>) -> bool {
+    let name = thrown.as_object().and_then(|object| object.get::<_, Option<String>>("name").ok().flatten());
+    name.as_deref() == Some("ReferenceError")
+}
+
+/// `ErrorCodes` (name -> code, and `isNetworkError(code or name)` and its like), `ErrorCodeStrings` (code -> name),
+/// from the one table of codes.
+fn define_error_codes(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
+    let globals = ctx.globals();
+    let (by_name, by_code) = (Object::new(ctx.clone())?, Object::new(ctx.clone())?);
+    for (code, name) in document::error::table() {
+        by_name.set(name, code)?;
+        by_code.set(code.to_string(), name)?;
+    }
+    globals.set("ErrorCodes", by_name.clone())?;
+    globals.set("ErrorCodeStrings", by_code)?;
+    let is = Function::new(ctx.clone(), |code: i32, category: u8| document::error::categories(code) & category != 0)?;
+    let define: Function = ctx.eval(
+        "(function(codes, is, name, category) { \
+           Object.defineProperty(codes, name, {value: function(e) { \
+             return is(typeof e === 'string' ? codes[e] ?? 0 : Number(e), category); }}); })",
+    )?;
+    for (name, category) in CATEGORIES {
+        define.call::<_, ()>((by_name.clone(), is.clone(), *name, *category))?;
+    }
+    Ok(())
+}
+
+const CATEGORIES: &[(&str, u8)] = &[
+    ("isRetriableError", document::error::RETRIABLE),
+    ("isNetworkError", document::error::NETWORK),
+    ("isInterruption", document::error::INTERRUPTION),
+    ("isNotPrimaryError", document::error::NOT_PRIMARY),
+    ("isSnapshotError", document::error::SNAPSHOT),
+    ("isStaleShardVersionError", document::error::STALE_SHARD_VERSION),
+];

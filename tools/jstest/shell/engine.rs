@@ -123,8 +123,7 @@ pub fn run_main(options: Arc<Options>, shared: Arc<Shared>) -> i32 {
         }
     };
     let status = run_all(&engine, &options);
-    program::finish(&shared);
-    status
+    program::finish(&shared, status)
 }
 
 fn run_all(engine: &Engine, options: &Options) -> i32 {

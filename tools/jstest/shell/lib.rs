@@ -23,6 +23,7 @@ pub mod hashing;
 pub mod library;
 pub mod missing;
 pub mod modules;
+pub mod natives;
 pub mod options;
 pub mod program;
 #[cfg(test)]

@@ -1,0 +1,40 @@
+//! What the run shows and writes: lines or a bar while it goes on, a summary, JSON and JUnit.
+
+pub mod json;
+pub mod junit;
+pub mod progress;
+pub mod summary;
+
+use super::outcome::{Outcome, Status};
+use std::collections::BTreeMap;
+
+/// All that is known at the end of a run.
+pub struct Result<'a> {
+    pub outcomes: &'a [Outcome],
+    /// Tests that an interrupt kept from starting.
+    pub not_run: usize,
+    pub seconds: f64,
+    pub root: &'a std::path::Path,
+}
+
+impl Result<'_> {
+    pub fn count(&self, status: Status) -> usize {
+        self.outcomes.iter().filter(|o| o.status == status).count()
+    }
+    pub fn failures(&self) -> usize {
+        self.outcomes.iter().filter(|o| o.status.is_failure()).count()
+    }
+    /// Missing natives with the number of tests that called each.
+    pub fn missing_natives(&self) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        for name in self.outcomes.iter().flat_map(|o| &o.missing_natives) {
+            *counts.entry(name.as_str()).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// What outcomes are grouped by: the suite, or the fixture of tests without one.
+pub fn group(outcome: &Outcome) -> &str {
+    outcome.suite.as_deref().unwrap_or(outcome.fixture.name())
+}

@@ -1,0 +1,2 @@
+// The prelude's checkLog, where it has one.
+export const checkLog = globalThis.checkLog;

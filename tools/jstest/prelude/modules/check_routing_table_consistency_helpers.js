@@ -1,0 +1,1 @@
+export * from "jstests/libs/check_cluster_helpers.js";

@@ -1,0 +1,2 @@
+// The prelude's ReplSetTest, for tests that import it.
+export const ReplSetTest = globalThis.ReplSetTest;

@@ -1,0 +1,1 @@
+export const MongoRunner = globalThis.MongoRunner;

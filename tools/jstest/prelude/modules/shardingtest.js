@@ -1,0 +1,2 @@
+// The prelude's ShardingTest, for tests that import it.
+export const ShardingTest = globalThis.ShardingTest;

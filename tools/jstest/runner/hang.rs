@@ -4,13 +4,15 @@ use super::fixture::Fixture;
 use super::node::Node;
 use super::output;
 use super::processes::{Process, listening_ports};
-use document::{Value, doc, extended_json};
+use document::{Document, Value, doc, extended_json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
 /// A node that hangs itself must not hang the dump.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// By which the dump knows its own query.
+const OWN_COMMENT: &str = "jstest: what is the test waiting for";
 const LOG_LINES: usize = 10;
 
 /// Describes the fixture's nodes and the servers among the test's own processes.
@@ -51,11 +53,26 @@ fn current_op(address: &str) -> std::io::Result<Vec<String>> {
     let mut node = Node::connect(address, PATIENCE)?;
     let stage = doc! { "$currentOp": { "allUsers": true, "idleConnections": false, "localOps": true } };
     let pipeline = Value::Array(vec![Value::Document(stage)]);
-    let command = doc! { "aggregate": 1, "pipeline": pipeline, "cursor": doc! { "batchSize": 1000 } };
+    let batch = doc! { "batchSize": 1000 };
+    let command = doc! { "aggregate": 1, "pipeline": pipeline, "cursor": batch, "comment": OWN_COMMENT };
     let rows = node.rows("admin", command)?.into_iter();
-    let asks = |row: &document::Document| row.get_path("command.pipeline.0.$currentOp").is_some();
-    let others = rows.filter(|row| row.get_bool("active") != Some(false) && !asks(row));
-    Ok(others.map(|row| extended_json::to_relaxed(&Value::Document(row))).collect())
+    Ok(rows.filter(concerns_test).map(shown).collect())
+}
+
+/// Not the dump's own query, and not a client that only waits for news of the topology.
+fn concerns_test(row: &Document) -> bool {
+    let own = row.get_path("command.comment").and_then(Value::as_str) == Some(OWN_COMMENT);
+    let monitors = row.get_path("command.topologyVersion").is_some();
+    !own && !monitors && row.get_bool("active") != Some(false)
+}
+
+/// One line of an operation: without what is empty, and without how its client was built.
+fn shown(row: Document) -> String {
+    let tells = |name: &str, value: &Value| {
+        name != "clientMetadata" && value.as_document().is_none_or(|document| !document.is_empty())
+    };
+    let fields = row.into_iter().filter(|(name, value)| tells(name, value));
+    extended_json::to_relaxed(&Value::Document(fields.collect()))
 }
 
 fn log(text: &mut String, path: &Path, tail: &str) {

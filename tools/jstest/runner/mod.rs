@@ -90,7 +90,7 @@ fn run_with(options: &Options) -> Result<i32, String> {
     let (outcomes, not_run, seconds) = execute(&run, cases, options.jobs());
     clear_away(&run, &outcomes);
     let result = report::Result { outcomes: &outcomes, not_run, seconds, root: &root };
-    print!("{}", report::summary::render(&result));
+    report::print(&report::summary::render(&result));
     write(&options.json, || report::json::render(&result))?;
     write(&options.junit, || report::junit::render(&result))?;
     Ok(exit_code(&result))

@@ -65,6 +65,7 @@ pub fn is_binary(path: &Path) -> bool {
 pub fn uncaught(path: &Path) -> Option<String> {
     let text = printable(&last_bytes(path).unwrap_or_default());
     let own = text.lines().rev().find(|l| l.starts_with("uncaught exception"));
+    let own = own.or_else(|| text.lines().rev().find(|l| l.starts_with("could not load the shell library")));
     let line = own.or_else(|| text.lines().rev().find(|l| l.contains("uncaught exception")));
     let line = line.or_else(|| text.lines().rev().find(|l| l.contains("panicked at")))?;
     Some(cut(line.trim(), REASON_CHARS_MAX))

@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn lists_hold_paths_globs_lists_and_comments() {
         let dir = tree(&["picked/a.js", "picked/b.js", "picked/c.js"]);
-        std::fs::write(dir.path().join("one"), "# words\n\nt/c.js  # why\n@two\n").unwrap();
+        std::fs::write(dir.path().join("one"), "# words\n\npicked/c.js  # why\n@two\n").unwrap();
         std::fs::write(dir.path().join("two"), "picked/[ab].js\r\n").unwrap();
         assert_eq!(names(&dir, &["@one"]).unwrap(), ["picked/c.js", "picked/a.js", "picked/b.js"]);
     }

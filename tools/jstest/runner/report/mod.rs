@@ -7,6 +7,7 @@ pub mod summary;
 
 use super::outcome::{Outcome, Status};
 use std::collections::BTreeMap;
+use std::io::Write;
 
 /// All that is known at the end of a run.
 pub struct Result<'a> {
@@ -37,4 +38,11 @@ impl Result<'_> {
 /// What outcomes are grouped by: the suite, or the fixture of tests without one.
 pub fn group(outcome: &Outcome) -> &str {
     outcome.suite.as_deref().unwrap_or(outcome.fixture.name())
+}
+
+/// Standard output may be a pipe that was closed, which ends nothing.
+pub fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
 }

@@ -1,10 +1,10 @@
 //! What is shown while tests run: a bar on a terminal, one line a test otherwise. Failures are shown at once.
 
-use super::group;
+use super::{group, print};
 use crate::runner::outcome::{Outcome, Status};
 use crate::runner::run::Event;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Instant;
 
 const BAR_WIDTH: usize = 24;
@@ -94,13 +94,6 @@ fn line(outcome: &Outcome) -> String {
     }
     line.push('\n');
     line
-}
-
-/// Standard output may be a pipe that was closed, which ends nothing.
-fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
 }
 
 fn columns() -> usize {

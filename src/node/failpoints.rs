@@ -8,6 +8,7 @@
 //! ```
 //! `times: n` is on for the next n passes, then turns itself off; `skip: n` lets n passes by, then stays on.
 
+use crate::Operation;
 use document::{Document, Result, Value, bail};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -65,6 +66,59 @@ impl Mode {
             Mode::Skip(n) => (4, n),
         }
     }
+}
+
+/// The points that some place asks about. The command refuses other names: a test whose point nobody passes would
+/// wait for ever, or prove nothing.
+const NAMES: &[&str] = &[
+    "doNotRefreshRecipientAfterCommit",
+    "dummy",
+    "failCommand",
+    "failMigrationCommit",
+    "failMigrationOnRecipient",
+    "hangAfterDoingDeletion",
+    "hangBeforeDoingDeletion",
+    "hangBeforeForgettingMigrationAfterAbortDecision",
+    "hangBeforeForgettingMigrationAfterCommitDecision",
+    "hangBeforePostMigrationCommitRefresh",
+    "hangBeforeSendingAbortDecision",
+    "hangBeforeSendingCommitDecision",
+    "hangBeforeWritingDecision",
+    "maxTimeAlwaysTimeOut",
+    "maxTimeNeverTimeOut",
+    "migrateThreadHangAtStep1",
+    "migrateThreadHangAtStep2",
+    "migrateThreadHangAtStep3",
+    "migrateThreadHangAtStep4",
+    "migrateThreadHangAtStep5",
+    "migrateThreadHangAtStep6",
+    "migrateThreadHangAtStep7",
+    "migrationCommitNetworkError",
+    "migrationCommitVersionError",
+    "moveChunkHangAtStep1",
+    "moveChunkHangAtStep2",
+    "moveChunkHangAtStep3",
+    "moveChunkHangAtStep4",
+    "moveChunkHangAtStep5",
+    "moveChunkHangAtStep6",
+    "onPrimaryTransactionalWrite",
+    "overrideBalanceRoundInterval",
+    "panicInPing",
+    "setYieldAllLocksHang",
+    "skipShardFilteringMetadataRefresh",
+    "suspendRangeDeletion",
+    "waitAfterPinningCursorBeforeGetMoreBatch",
+    "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch",
+    "waitInFindBeforeMakingBatch",
+    "waitInHello",
+    "waitWithPinnedCursorDuringGetMoreBatch",
+];
+/// And those of every phase of a coordinator of DDL.
+const PREFIXES: &[&str] = &["hangDdlCoordinatorBeforePersisting_", "hangDdlCoordinatorBeforeRunning_"];
+
+/// Whether some place asks about the point.
+pub fn is_known(name: &str) -> bool {
+    NAMES.binary_search(&name).is_ok() || PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
 #[derive(Clone, Debug)]
@@ -138,9 +192,32 @@ impl FailPoints {
 
     /// Passes the place once; if the point fires, waits until it is off. Cancel-safe.
     pub async fn pause_while_set(&self, name: &str) {
-        if !self.should(name) {
-            return;
+        if self.should(name) {
+            self.wait_off(name).await;
         }
+    }
+
+    /// Passes the place for an operation on `ns`. If the point fires and its data name no other namespace (`nss`,
+    /// `namespace`), waits until it is off; currentOp shows the operation as waiting there meanwhile.
+    ///
+    /// # Errors
+    /// That of the operation's end, unless the data say `shouldContinueOnInterrupt`.
+    pub async fn pause_operation(&self, op: &Operation, name: &str, ns: &str) -> Result<()> {
+        let here = |data: &Document| {
+            let named = ["nss", "namespace"].iter().find_map(|field| data.get_str(field));
+            named.is_none_or(|wanted| wanted.is_empty() || wanted == ns)
+        };
+        let Some(data) = self.should_with(name, here) else { return Ok(()) };
+        op.set_paused_at(Some(name));
+        let waited = op.interruptible(self.wait_off(name)).await;
+        op.set_paused_at(None);
+        match waited {
+            Err(_) if data.get_bool("shouldContinueOnInterrupt") == Some(true) => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn wait_off(&self, name: &str) {
         let mut changes = self.changes.subscribe();
         while self.is_set(name) {
             if changes.changed().await.is_err() {
@@ -243,6 +320,29 @@ mod tests {
         assert!(points.should_with("p", |d| d.get_i64("x") == Some(2)).is_none());
         assert!(points.should_with("p", |d| d.get_i64("x") == Some(1)).is_some());
         assert!(points.should_with("p", |_| true).is_none());
+    }
+
+    #[test]
+    fn names_are_sorted_for_their_search() {
+        assert!(NAMES.is_sorted() && is_known("failCommand") && !is_known("failComand"));
+        assert!(is_known("hangDdlCoordinatorBeforeRunning_commit"));
+    }
+
+    #[tokio::test]
+    async fn an_operation_waits_only_for_its_namespace_and_says_where() {
+        let points = std::sync::Arc::new(FailPoints::new());
+        points.configure("p", Mode::AlwaysOn, doc! { "nss": "d.c" });
+        let op = std::sync::Arc::new(Operation::internal());
+        points.pause_operation(&op, "p", "d.other").await.unwrap();
+        let waiting = tokio::spawn({
+            let (points, op) = (points.clone(), op.clone());
+            async move { points.pause_operation(&op, "p", "d.c").await }
+        });
+        points.wait_entered("p", 1).await;
+        assert_eq!(op.paused_at().as_deref(), Some("p"));
+        op.kill(document::codes::INTERRUPTED);
+        assert_eq!(waiting.await.unwrap().unwrap_err().code, document::codes::INTERRUPTED);
+        assert_eq!((op.paused_at(), points.entered("p")), (None, 1));
     }
 
     #[tokio::test]

@@ -304,6 +304,8 @@ pub struct Operation {
     kill_notify: Notify,
     /// A fail point wants the connection closed instead of a reply.
     connection_lost: AtomicBool,
+    /// The fail point at which the operation waits.
+    paused_at: Mutex<Option<String>>,
 }
 
 impl Operation {
@@ -324,6 +326,7 @@ impl Operation {
             killed: AtomicI32::new(0),
             kill_notify: Notify::new(),
             connection_lost: AtomicBool::new(false),
+            paused_at: Mutex::new(None),
         }
     }
 
@@ -444,6 +447,13 @@ impl Operation {
     }
     pub fn is_connection_lost(&self) -> bool {
         self.connection_lost.load(Ordering::SeqCst)
+    }
+    /// The fail point at which the operation waits now; currentOp shows it as `failpointMsg`.
+    pub fn paused_at(&self) -> Option<String> {
+        self.paused_at.lock().clone()
+    }
+    pub(crate) fn set_paused_at(&self, name: Option<&str>) {
+        *self.paused_at.lock() = name.map(str::to_string);
     }
     pub fn kill_pending(&self) -> bool {
         self.killed.load(Ordering::Relaxed) != 0

@@ -174,6 +174,9 @@ fn describe(connection: &Connection, current: Option<&Current>, host: &str, _sha
     if operation.kill_pending() {
         d.push("killPending", true);
     }
+    if let Some(point) = operation.paused_at() {
+        d.push("failpointMsg", point);
+    }
     d.push("numYields", 0);
     d.push("locks", Document::new());
     d.push("waitingForLock", false);

@@ -74,6 +74,8 @@ pub struct Query {
     pub opened_ts: u64,
     /// Already counted in the node's totals.
     noted: Counters,
+    /// The namespace, where a fail point makes the query pause between its slices.
+    pauses: Option<String>,
 }
 
 /// The filter that hides what this shard does not own, for a request that came with a version.
@@ -128,6 +130,11 @@ impl Query {
             check_time(node, op)?;
             let mut query = Query::begin(collection, plan, wanted, ownership(state, op));
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
+            if node.failpoints.is_set(YIELD) {
+                // One record under the latch, so that the query has a pause to be held in.
+                budget = Budget::of(1, LATCHED_TIME);
+                query.pauses = Some(slot.ns.clone());
+            }
             query.advance(collection, &mut budget, out)?;
             query.note(node);
             query.routed = op.received.shard.is_some();
@@ -168,6 +175,7 @@ impl Query {
             uuid: collection.uuid(),
             opened_ts: 0,
             noted: Counters::default(),
+            pauses: None,
         }
     }
 
@@ -259,6 +267,9 @@ impl Query {
     pub async fn fill(&mut self, node: &Node, op: &Operation, out: &mut dyn Output) -> Result<()> {
         while !self.ended && !out.is_full() {
             op.check_interrupt()?;
+            if let Some(ns) = &self.pauses {
+                node.failpoints.pause_operation(op, YIELD, ns).await?;
+            }
             let Some(snapshot) = self.snapshot.take() else {
                 self.ended = true;
                 return Ok(());
@@ -276,6 +287,9 @@ impl Query {
         Ok(())
     }
 }
+
+/// The fail point between two slices.
+const YIELD: &str = "setYieldAllLocksHang";
 
 /// A read at a cluster time is answered while nothing was written after that time.
 ///

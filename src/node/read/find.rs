@@ -227,6 +227,7 @@ pub async fn find(
     let command = FindCommand::parse(request.body)?;
     op.check_interrupt()?;
     node.await_read_concern(op).await?;
+    node.failpoints.pause_operation(op, "waitInFindBeforeMakingBatch", &ns).await?;
     let slot = node.namespaces.slot(&ns);
     if op.read_concern.level != ReadLevel::Snapshot
         && let Some(id) = command.point()

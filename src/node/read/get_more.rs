@@ -56,6 +56,7 @@ pub async fn get_more(
     }
     let ns = format!("{}.{collection}", request.db);
     let mut pin = node.cursors.pin(id, &ns, op, node.now_ms())?;
+    node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", &ns).await?;
     let cursor = pin.cursor()?;
     if let Some(uuid) = cursor.rows.uuid() {
         let source = cursor.rows.ns().unwrap_or(&ns).to_string();
@@ -65,7 +66,9 @@ pub async fn get_more(
         0 => usize::MAX,
         n => usize::try_from(n).unwrap_or(usize::MAX),
     });
+    node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", &ns).await?;
     cursor.rows.fill(node, op, &mut batch).await?;
+    node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", &ns).await?;
     cursor.returned += batch.count() as u64;
     node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let id = match cursor.rows.ended() {

@@ -30,6 +30,7 @@ pub const MAX_WRITE_BATCH: i32 = 100_000;
 async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy: bool) -> Result<()> {
     let wait = Wait::parse(request)?;
     read_handshake(context, request)?;
+    context.service.failpoints().pause_operation(&context.operation, "waitInHello", "").await?;
     let mut state = context.service.topology.state();
     if let Some(wait) = &wait {
         state = wait_for_change(context, wait, state).await?;

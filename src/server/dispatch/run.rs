@@ -46,7 +46,12 @@ pub async fn dispatch(
     };
     service.counters.command_started(index, command);
     let operation = match Operation::parse(service.operations.next_id(), connection.client.clone(), body) {
-        Ok(operation) => Arc::new(operation),
+        Ok(mut operation) => {
+            if operation.deadline.is_some() && service.failpoints().should("maxTimeNeverTimeOut") {
+                operation.deadline = None;
+            }
+            Arc::new(operation)
+        }
         Err(error) => {
             service.counters.command_failed(index);
             fail(service, &mut reply, &error);

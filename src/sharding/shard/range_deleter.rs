@@ -238,6 +238,7 @@ fn ownership(state: &State, task: &Task, range: &KeyRange) -> Ownership {
 async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> Result<bool> {
     let slot = role.node.namespaces.slot(&task.ns);
     let op = Operation::internal();
+    role.node.failpoints.pause_while_set("hangBeforeDoingDeletion").await;
     let batch_max = role.parameters.int("rangeDeleterBatchSize").max(0);
     let batch_max = if batch_max == 0 { i64::from(i32::MAX) } else { batch_max };
     let pause = Duration::from_millis(role.parameters.int("rangeDeleterBatchDelayMS").max(0) as u64);
@@ -259,6 +260,7 @@ async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> R
         if end {
             let log = &role.node.log;
             log.wait_durable(log.appended()).await.map_err(node::log_failed)?;
+            role.node.failpoints.pause_while_set("hangAfterDoingDeletion").await;
             return Ok(true);
         }
         in_batch += removed;
@@ -420,6 +422,12 @@ pub async fn drained(role: &ShardRole, ns: &str) -> Result<()> {
 /// NamespaceNotSharded-like texts of the real server; interrupts.
 pub async fn cleanup_orphaned(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Result<Document> {
     role.require_identity()?;
+    if role.parameters.bool("disableResumableRangeDeleter") {
+        bail!(
+            RESUMABLE_RANGE_DELETER_DISABLED,
+            "cleanupOrphaned is not supported because the disableResumableRangeDeleter server parameter is set to true on this shard."
+        );
+    }
     let ns = body
         .get_str("cleanupOrphaned")
         .filter(|ns| ns.contains('.'))

@@ -16,6 +16,9 @@ use protocol::version::{DatabaseVersion, ShardVersion};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The fail point that keeps a shard from learning the placement it was told of.
+pub(super) const SKIP_REFRESH: &str = "skipShardFilteringMetadataRefresh";
+
 /// The placement in a slot, if it is a shard's.
 pub fn placement_of(state: &SlotState) -> Option<&CollectionPlacement> {
     state.placement.as_ref().and_then(|p| p.as_any().downcast_ref::<CollectionPlacement>())
@@ -43,7 +46,7 @@ impl ShardRole {
     /// learn are left for the next request.
     pub async fn on_stale(&self, error: &Error) {
         let Some(info) = error.info.as_deref() else { return };
-        if self.identity().is_none() {
+        if self.identity().is_none() || self.node.failpoints.should(SKIP_REFRESH) {
             return;
         }
         if error.is(STALE_SHARD_VERSION) {

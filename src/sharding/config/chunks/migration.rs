@@ -43,6 +43,9 @@ impl ConfigServer {
             max: required_doc(chunk, "max")?,
             known: chunk.get_document("lastmod").and_then(ShardVersion::from_document),
         };
+        if self.node.failpoints.should("migrationCommitVersionError") {
+            bail!(STALE_EPOCH, "Failpoint 'migrationCommitVersionError' generated error");
+        }
         let _lock = self.lock_chunks(commit.ns).await;
         let collection = self.of_generation(commit.ns, Some(version.epoch), Some(version.timestamp))?;
         let current = self.chunk_to_move(&commit, &collection)?;

@@ -10,6 +10,7 @@ use crate::remote::{Target, majority};
 use crate::routing::{Routing, RoutingTable};
 use crate::shard::ShardRole;
 use crate::shard::range_deleter::{self, TASKS};
+use crate::shard::refresh::SKIP_REFRESH;
 use crate::shard::statistics::add;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation, log_failed};
@@ -29,6 +30,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// How long a running update or delete of many documents may hold the critical section up before the migration gives way.
 const MULTI_WRITES_WAIT: Duration = Duration::from_secs(5);
+/// The fail point that leaves the recipient to find out by itself what it owns.
+pub(super) const DO_NOT_REFRESH_RECIPIENT: &str = "doNotRefreshRecipientAfterCommit";
 /// The reason of a migration's critical section.
 const SECTION: &str = "moveChunk";
 /// The reason of that of a migration found undecided at start.
@@ -378,10 +381,14 @@ impl Driver {
             Action::Refresh(_) => self.refresh().await,
             Action::LeaveCriticalSection(decision) => self.leave(decision).await,
             Action::AbortRecipient => self.tell_recipient("_recvChunkAbort").await?,
-            Action::SettleRecipientTask(decision) => self.settle_recipient_task(decision).await?,
+            Action::SettleRecipientTask(decision) => {
+                self.pause_at("hangBeforeSending", decision).await;
+                self.settle_recipient_task(decision).await?;
+            }
             Action::ReleaseRecipient => self.tell_recipient("_recvChunkReleaseCritSec").await?,
             Action::SettleOwnTask(decision) => self.settle_own_task(decision).await?,
-            Action::ForgetCoordinator(_) => {
+            Action::ForgetCoordinator(decision) => {
+                self.pause_at("hangBeforeForgettingMigrationAfter", decision).await;
                 let id = doc! { "_id": Value::uuid(self.coordinator.id) };
                 self.role.local.delete(COORDINATORS, &id).await?;
             }
@@ -390,6 +397,11 @@ impl Driver {
         Ok(Event::Done)
     }
 
+    /// The fail points `<stem>CommitDecision` and `<stem>AbortDecision`.
+    async fn pause_at(&self, stem: &str, decision: Decision) {
+        let decided = if decision == Decision::Committed { "Commit" } else { "Abort" };
+        self.role.node.failpoints.pause_while_set(&format!("{stem}{decided}Decision")).await;
+    }
     async fn step(&self, n: i32) {
         if let Some((donation, _)) = &self.running {
             step(&self.role, donation, n).await;
@@ -598,6 +610,10 @@ impl Driver {
 
     /// The filter changes here, under the latch; the section still holds everybody back.
     async fn refresh(&self) {
+        self.role.node.failpoints.pause_while_set("hangBeforePostMigrationCommitRefresh").await;
+        if self.role.node.failpoints.should(SKIP_REFRESH) {
+            return self.role.clear_placement(&self.coordinator.ns);
+        }
         if self.role.refresh_collection(&self.coordinator.ns).await.is_err() {
             self.role.clear_placement(&self.coordinator.ns);
         }
@@ -618,8 +634,11 @@ impl Driver {
     /// Abort or release; a recipient that knows nothing of the session has nothing to end.
     async fn tell_recipient(&self, command: &str) -> Result<()> {
         let c = &self.coordinator;
-        let message =
+        let mut message =
             doc! { command: c.ns.as_str(), "sessionId": c.session_id.as_str(), "writeConcern": majority() };
+        if self.role.node.failpoints.should(DO_NOT_REFRESH_RECIPIENT) {
+            message.push("skipRefresh", true);
+        }
         match self.role.remote.admin(self.recipient(), message).await {
             Ok(_) => Ok(()),
             Err(e) if matches!(e.code, codes::COMMAND_FAILED | codes::SHARD_NOT_FOUND) => Ok(()),

@@ -170,7 +170,7 @@ impl Migrations {
         if let Some(r) = self.reception() {
             all.push(doc! {
                 "type": "op", "desc": "migrateThread", "active": true, "ns": r.start.ns.as_str(), "op": "none",
-                "msg": format!("step {} of 7", r.state() as i32),
+                "msg": format!("step {} of 7", r.step()),
             });
         }
         all

@@ -6,6 +6,7 @@
 //! Documents of a difference can collide on a unique index while only a part has been applied (two swapped values).
 //! Those are put aside and written at the end of the difference, when everything else stands as on the donor.
 
+use super::donor::DO_NOT_REFRESH_RECIPIENT;
 use super::range::{KeyRange, SLICE_TIME_MAX};
 use super::request::RecvStart;
 use super::{RECIPIENTS, sessions};
@@ -13,13 +14,14 @@ use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
 use crate::shard::ShardRole;
 use crate::shard::range_deleter::{self, TASKS};
+use crate::shard::refresh::SKIP_REFRESH;
 use crate::shard::statistics::add;
 use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc, err};
 use node::{BatchWrite, Operation, Origin, WriteUnit, log_failed};
 use parking_lot::Mutex;
 use protocol::migration::recipient::{Action, Event, Recipient, State};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use storage::{CollectionMeta, IndexSpec, RecordId};
 use tokio::sync::watch;
@@ -36,6 +38,8 @@ struct Signals {
     commit: bool,
     abort: bool,
     release: bool,
+    /// The donor's fail point wants this shard to find out by itself what it owns.
+    skip_refresh: bool,
 }
 
 #[derive(Default)]
@@ -55,6 +59,7 @@ pub struct Reception {
     counts: Counts,
     signals: watch::Sender<Signals>,
     changed: watch::Sender<u64>,
+    step: AtomicI32,
 }
 
 impl Reception {
@@ -68,7 +73,12 @@ impl Reception {
             counts: Counts::default(),
             signals: watch::Sender::new(Signals::default()),
             changed: watch::Sender::new(0),
+            step: AtomicI32::new(0),
         })
+    }
+    /// How many of the seven steps are done.
+    pub fn step(&self) -> i32 {
+        self.step.load(Ordering::Relaxed)
     }
     pub fn state(&self) -> State {
         self.machine.lock().state()
@@ -122,6 +132,12 @@ fn is_over(state: State) -> bool {
 /// `_recvChunkStart`: registers the reception and lets it run.
 pub async fn start(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<Document> {
     let own = role.require_identity()?.name.clone();
+    if role.parameters.bool("disableResumableRangeDeleter") {
+        bail!(
+            RESUMABLE_RANGE_DELETER_DISABLED,
+            "Not allowed to receive chunks because the disableResumableRangeDeleter server parameter is set to true on this shard."
+        );
+    }
     let start = RecvStart::parse(body)?;
     if *own != *start.to {
         bail!(ILLEGAL_OPERATION, "shard {own} received the start of a migration to shard {}", start.to);
@@ -194,7 +210,8 @@ pub async fn abort(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Resu
 /// `_recvChunkReleaseCritSec`.
 pub async fn release(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Result<Document> {
     let reception = session_of(role, body)?;
-    reception.signal(|s| s.release = true);
+    let skip_refresh = body.get_bool("skipRefresh") == Some(true);
+    reception.signal(|s| *s = Signals { release: true, skip_refresh, ..*s });
     op.interruptible(reception.wait_state(is_over)).await?;
     Ok(Document::new())
 }
@@ -227,7 +244,9 @@ impl Worker {
             }
             self.reception.on(event);
         };
-        if success {
+        let points = &self.role.node.failpoints;
+        let skip = self.reception.signals.borrow().skip_refresh || points.should(SKIP_REFRESH);
+        if success && !skip && !points.should(DO_NOT_REFRESH_RECIPIENT) {
             // The range is ours now; the first request would find out, but need not wait for it.
             let _ = self.role.refresh_collection(&self.reception.start.ns).await;
         }
@@ -267,35 +286,37 @@ impl Worker {
         match action {
             Action::AwaitNoOverlap => self.await_no_overlap().await,
             Action::EnsureCollection => {
-                self.pause("migrateThreadHangAtStep1").await;
+                self.step(1).await;
                 self.ensure_collection().await
             }
             Action::WriteTask => {
-                self.pause("migrateThreadHangAtStep2").await;
-                self.write_task().await
+                self.step(2).await;
+                self.write_task().await?;
+                self.step(3).await;
+                Ok(())
             }
             Action::Clone => {
                 if self.role.node.failpoints.should("failMigrationOnRecipient") {
                     bail!(OPERATION_FAILED, "failMigrationOnRecipient");
                 }
                 self.clone_range().await?;
-                self.pause("migrateThreadHangAtStep3").await;
+                self.step(4).await;
                 Ok(())
             }
             Action::CatchUp => {
                 self.catch_up().await?;
-                self.pause("migrateThreadHangAtStep4").await;
+                self.step(5).await;
                 Ok(())
             }
             Action::Steady => self.steady().await,
             Action::Drain => {
-                self.pause("migrateThreadHangAtStep5").await;
+                self.step(6).await;
                 self.drain().await
             }
             Action::MakeDurable => {
                 let log = &self.role.node.log;
                 log.wait_durable(log.appended()).await.map_err(log_failed)?;
-                self.pause("migrateThreadHangAtStep6").await;
+                self.step(7).await;
                 Ok(())
             }
             Action::AwaitRelease => {
@@ -310,8 +331,10 @@ impl Worker {
             Action::Finish { .. } => Ok(()),
         }
     }
-    async fn pause(&self, point: &str) {
-        self.role.node.failpoints.pause_while_set(point).await;
+    /// One of seven steps is done: currentOp shows its number, and its fail point holds the reception there.
+    async fn step(&self, n: i32) {
+        self.reception.step.store(n, Ordering::Relaxed);
+        self.role.node.failpoints.pause_while_set(&format!("migrateThreadHangAtStep{n}")).await;
     }
 
     async fn await_no_overlap(&self) -> Result<()> {
@@ -415,15 +438,22 @@ impl Worker {
         let docs: Vec<Doc<'_>> = documents(batch, "objects").collect();
         let slot = self.role.node.namespaces.slot(&self.reception.start.ns);
         let op = Operation::internal();
+        let parameter = |name: &str| self.role.parameters.int(name).max(0) as usize;
+        let batch = match parameter("migrateCloneInsertionBatchSize") {
+            0 => usize::MAX,
+            n => n,
+        };
+        let pause = Duration::from_millis(parameter("migrateCloneInsertionBatchDelayMS") as u64);
         let (mut next, mut bytes) = (0, 0i64);
         while next < docs.len() {
+            let end = docs.len().min(next.saturating_add(batch));
             self.role
                 .node
                 .write(&op, &slot, |unit| {
                     self.same_collection(unit)?;
                     let started = Instant::now();
-                    while next < docs.len() && started.elapsed() < SLICE_TIME_MAX {
-                        for doc in docs.iter().skip(next).take(16) {
+                    while next < end && started.elapsed() < SLICE_TIME_MAX {
+                        for doc in docs.iter().take(end).skip(next).take(16) {
                             unit.insert(*doc, Origin::MIGRATION)?;
                             bytes += doc.bytes().len() as i64;
                             next += 1;
@@ -432,7 +462,10 @@ impl Worker {
                     Ok(())
                 })
                 .await?;
-            tokio::task::yield_now().await;
+            match pause.is_zero() {
+                true => tokio::task::yield_now().await,
+                false => tokio::time::sleep(pause).await,
+            }
         }
         let n = docs.len() as i64;
         add(&self.reception.counts.cloned, n);

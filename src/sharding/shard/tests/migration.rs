@@ -187,9 +187,9 @@ crashes! {
     donor_crashes_before_it_writes_what_a_lost_answer_meant: "a" "hangBeforeWritingDecision" "a" LoseAnswer;
     donor_crashes_after_the_commit: "a" "moveChunkHangAtStep6" "a" None;
     recipient_crashes_before_the_clone: "b" "migrateThreadHangAtStep2" "b" None;
-    recipient_crashes_after_the_clone: "b" "migrateThreadHangAtStep3" "b" None;
-    recipient_crashes_before_the_last_difference: "b" "migrateThreadHangAtStep5" "b" None;
-    recipient_crashes_before_it_answers_the_commit: "b" "migrateThreadHangAtStep6" "b" None;
+    recipient_crashes_after_the_clone: "b" "migrateThreadHangAtStep4" "b" None;
+    recipient_crashes_before_the_last_difference: "b" "migrateThreadHangAtStep6" "b" None;
+    recipient_crashes_before_it_answers_the_commit: "b" "migrateThreadHangAtStep7" "b" None;
     recipient_crashes_when_the_donor_has_not_committed: "a" "moveChunkHangAtStep5" "b" None;
     recipient_crashes_after_the_commit: "a" "moveChunkHangAtStep6" "b" None;
 }
@@ -216,12 +216,12 @@ async fn changes_between_clone_and_commit_arrive_whatever_their_order() {
         insert(id, x, u).await;
     }
     let b = cluster.shard("b");
-    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::AlwaysOn, doc! {});
+    b.node.failpoints.configure("migrateThreadHangAtStep4", Mode::AlwaysOn, doc! {});
     let moving = tokio::spawn({
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 0, 1000).await }
     });
-    b.node.failpoints.wait_entered("migrateThreadHangAtStep3", 1).await;
+    b.node.failpoints.wait_entered("migrateThreadHangAtStep4", 1).await;
     assert_eq!(cluster.held("b").len(), 5, "the clone is there");
     let mut client = cluster.session();
     let mut set = async |id: i32, x: i32, to: document::Document| {
@@ -255,7 +255,7 @@ async fn changes_between_clone_and_commit_arrive_whatever_their_order() {
         )
         .await
         .unwrap();
-    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::Off, doc! {});
+    b.node.failpoints.configure("migrateThreadHangAtStep4", Mode::Off, doc! {});
     moving.await.unwrap().unwrap();
     cluster.settle().await;
     let shown = |shard: &str| {
@@ -295,14 +295,14 @@ async fn a_range_of_many_batches_moves() {
     };
     fill(0).await;
     let b = cluster.shard("b");
-    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::AlwaysOn, doc! {});
+    b.node.failpoints.configure("migrateThreadHangAtStep4", Mode::AlwaysOn, doc! {});
     let moving = tokio::spawn({
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 0, 1000).await }
     });
-    b.node.failpoints.wait_entered("migrateThreadHangAtStep3", 1).await;
+    b.node.failpoints.wait_entered("migrateThreadHangAtStep4", 1).await;
     fill(1).await;
-    b.node.failpoints.configure("migrateThreadHangAtStep3", Mode::Off, doc! {});
+    b.node.failpoints.configure("migrateThreadHangAtStep4", Mode::Off, doc! {});
     moving.await.unwrap().unwrap();
     let found = cluster.owned().await;
     assert_eq!(found.len(), 80);

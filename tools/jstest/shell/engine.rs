@@ -82,17 +82,15 @@ impl Engine {
     /// Runs a script in the global scope under `name`, then whatever promises it left.
     pub fn run_source(&self, name: &str, source: &str) -> Result<(), Failure> {
         self.with(|ctx, _| {
-            evaluate(ctx, name, source)?;
-            run_jobs(ctx);
-            Ok(())
+            modules::run_source(ctx, name, source)?;
+            modules::settle(ctx)
         })
     }
     /// Runs a file as the shell does: a script, or a module when it has imports.
     pub fn run_file(&self, path: &std::path::Path) -> Result<(), Failure> {
         self.with(|ctx, shell| {
             modules::run_file(ctx, shell, path)?;
-            run_jobs(ctx);
-            Ok(())
+            modules::settle(ctx)
         })
     }
 }

@@ -1,0 +1,2 @@
+// @tags: [requires_own_servers]
+MongoRunner.runMongod({});

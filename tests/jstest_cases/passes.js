@@ -1,0 +1,2 @@
+// Passes wherever it runs.
+assert.eq(1 + 1, 2);

@@ -1,0 +1,2 @@
+print("before the exception");
+throw new Error("thrown on purpose");

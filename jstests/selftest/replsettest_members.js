@@ -1,0 +1,22 @@
+/**
+ * A set of more than one member is asked of the server, and its refusal is what the test sees.
+ * It fails if a ReplSetTest quietly makes a smaller set than it was asked for.
+ *
+ * @tags: [requires_own_servers]
+ */
+const rst = new ReplSetTest({ nodes: 3 });
+assert.eq(3, rst.startSet().length);
+const error = assert.throws(() => rst.initiate());
+assert.eq(ErrorCodes.NotImplemented, error.code, tojson(error));
+rst.stopSet();
+
+assert.throws(() => new ReplSetTest({ nodes: 1, keyFile: "jstests/libs/key1" }));
+assert.throws(() => new ReplSetTest({ nodes: 1, useBridge: true }));
+
+// The forms of `nodes`.
+assert.eq(1, new ReplSetTest({}).ports.length);
+assert.eq(2, new ReplSetTest({ nodes: [{ rsConfig: { priority: 0 } }, {}] }).ports.length);
+const named = new ReplSetTest({ nodes: { n0: { oplogSize: 5 }, n1: {} }, nodeOptions: { syncdelay: 3 } });
+assert.eq([5, 3], [named.nodeOptions.n0.oplogSize, named.nodeOptions.n0.syncdelay]);
+assert.eq(3, named.nodeOptions.n1.syncdelay);
+assert.eq(0, new ReplSetTest({ nodes: [{ rsConfig: { priority: 0 } }] }).getReplSetConfig().members[0].priority);

@@ -164,6 +164,9 @@
         return Object.assign(defaults, data);
     }
 
+    // The runner replaces it by the options it has; a test without a runner finds none.
+    if (typeof global.TestData !== "object" || global.TestData === null) global.TestData = {};
+
     /** The options of this test: `TestData` over the defaults. Changes to the result change `TestData`'s view at once. */
     global.jsTestOptions = function () {
         const data = typeof global.TestData === "object" && global.TestData ? global.TestData : (global.TestData = {});

@@ -1,7 +1,7 @@
 //! The JavaScript that is loaded before a test: the kernel, then our prelude or the files of a directory.
 
 use crate::engine::evaluate;
-use crate::{Library, Shell, errors};
+use crate::{Library, Shell, bson, errors};
 use rquickjs::{Ctx, Function, Object, Value};
 use std::path::Path;
 use std::rc::Rc;
@@ -17,8 +17,9 @@ const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "types" "handles");
 
 /// Our own library, in the order of its dependencies.
 const PRELUDE: &[(&str, &str)] = embedded!("prelude":
-    "assert" "types" "utils" "mongo" "db" "collection" "query" "explain" "bulk" "crud" "session" "sh" "rs"
-    "servers" "fail_points" "replsettest" "shardingtest" "checks");
+    "types" "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "cursor" "query" "explain" "crud"
+    "sh" "rs"
+    "servers" "fail_points" "replsettest" "checks" "shardingtest");
 
 /// Files of a foreign library that others need when they are loaded, in that order; the rest follow by name.
 const FOREIGN_ORDER: &[&str] = &[
@@ -35,8 +36,14 @@ const FOREIGN_ORDER: &[&str] = &[
     "servers_misc.js",
 ];
 
+/// Each file of the kernel is one function of the natives that only the kernel may call.
 pub fn load_kernel(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
-    load_embedded(ctx, KERNEL)
+    let natives = bson::natives(ctx)?;
+    for (name, source) in KERNEL {
+        let define: Function = evaluate(ctx, name, source)?.get()?;
+        define.call::<_, ()>((natives.clone(),))?;
+    }
+    ctx.globals().remove(bson::NATIVE)
 }
 
 /// Loads the library that the shell was called with.
@@ -60,8 +67,9 @@ fn load_embedded(ctx: &Ctx<'_>, files: &[(&str, &str)]) -> rquickjs::Result<()> 
 /// Runs all `*.js` of a directory. A file that needs a name of a later one (ReferenceError) is tried again after the
 /// others, as long as a round makes progress; the last round's first error is thrown.
 fn load_directory(ctx: &Ctx<'_>, directory: &Path) -> rquickjs::Result<()> {
-    let mut pending = list_scripts(directory)
-        .map_err(|error| errors::throw(ctx, &format!("cannot read the shell library {}: {error}", directory.display())))?;
+    let mut pending = list_scripts(directory).map_err(|error| {
+        errors::throw(ctx, &format!("cannot read the shell library {}: {error}", directory.display()))
+    })?;
     if !pending.iter().any(|path| path.ends_with("error_codes.js")) {
         define_error_codes(ctx)?;
     }
@@ -92,7 +100,9 @@ fn load_directory(ctx: &Ctx<'_>, directory: &Path) -> rquickjs::Result<()> {
 fn list_scripts(directory: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
     let mut paths: Vec<_> = std::fs::read_dir(directory)?
         .filter_map(|entry| entry.ok().map(|e| e.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "js") && !path.to_string_lossy().ends_with(".tpl.js"))
+        .filter(|path| {
+            path.extension().is_some_and(|e| e == "js") && !path.to_string_lossy().ends_with(".tpl.js")
+        })
         .collect();
     let rank = |path: &Path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -119,7 +129,9 @@ fn define_error_codes(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     }
     globals.set("ErrorCodes", by_name.clone())?;
     globals.set("ErrorCodeStrings", by_code)?;
-    let is = Function::new(ctx.clone(), |code: i32, category: u8| document::error::categories(code) & category != 0)?;
+    let is = Function::new(ctx.clone(), |code: i32, category: u8| {
+        document::error::categories(code) & category != 0
+    })?;
     let define: Function = ctx.eval(
         "(function(codes, is, name, category) { \
            Object.defineProperty(codes, name, {value: function(e) { \

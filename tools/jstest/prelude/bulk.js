@@ -350,7 +350,6 @@
         }
     }
 
-    if (typeof global.DBCollection !== "function") return;
     global._defineMethods(DBCollection.prototype, {
         initializeOrderedBulkOp() {
             return new Bulk(this, true);

@@ -3,8 +3,6 @@
 (function (global) {
     "use strict";
 
-    if (typeof global.DBCollection !== "function") return;
-
     const define = methods => global._defineMethods(DBCollection.prototype, methods);
     const {INSERT, UPDATE, REMOVE} = global._batchTypes;
     const NAMESPACE_NOT_FOUND = 26;

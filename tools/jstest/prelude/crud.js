@@ -2,8 +2,6 @@
 (function (global) {
     "use strict";
 
-    if (typeof global.DBCollection !== "function") return;
-
     const {INSERT, UPDATE, REMOVE} = global._batchTypes;
 
     /** Throws the error a result carries: of its statement, of the command as a whole, or of the write concern. */

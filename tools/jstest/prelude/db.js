@@ -2,8 +2,6 @@
 (function (global) {
     "use strict";
 
-    if (typeof global.DB !== "function") return;
-
     const define = methods => global._defineMethods(DB.prototype, methods);
 
     function checked(reply, message) {

@@ -195,7 +195,6 @@
     }
     global.Explainable = Explainable;
 
-    if (typeof global.DBCollection !== "function") return;
     global._defineMethods(DBCollection.prototype, {
         explain(verbosity) {
             return new Explainable(this, verbosity);

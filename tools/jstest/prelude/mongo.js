@@ -3,8 +3,6 @@
 (function (global) {
     "use strict";
 
-    if (typeof global.Mongo !== "function") return;
-
     // Commands and databases.
 
     global._defineMethods(Mongo.prototype, {
@@ -107,7 +105,6 @@
 
     global._defineMethods(Mongo.prototype, {
         setReadPref(mode, tagSet, hedge) {
-            if (typeof mode === "string" && mode.toLowerCase() !== "primary" && this._readPrefUnset) delete this._readPrefUnset;
             this._readPref = global._readPreference(mode, tagSet, hedge);
         },
         getReadPref() {
@@ -221,26 +218,4 @@
             Object.defineProperty(this, "_defaultSession", {value: session, writable: true, configurable: true, enumerable: false});
         },
     });
-
-    /** Connects to "host:port/database" (or a URI) and returns the database. */
-    global.connect = global.connect || function (url, user, password) {
-        const given = url instanceof MongoURI ? url.toString() : String(url);
-        if (given === "") throw new Error("Missing connection string in connect()");
-        const target = addressAndDatabase(given);
-        const database = new Mongo(target.address).getDB(target.database);
-        if (user && !database.auth(user, password)) throw new Error("couldn't login");
-        return database;
-    };
-    function addressAndDatabase(url) {
-        if (/^mongodb(\+srv)?:\/\//.test(url)) {
-            const path = /^[^/]*\/\/[^/]*\/([^?]*)/.exec(url);
-            return {address: url, database: path && path[1] ? path[1] : "test"};
-        }
-        // A set's name precedes its hosts with a slash too: "set/host1,host2/database".
-        const parts = url.split("/");
-        if (parts.length === 1)
-            return /[.:]|^localhost$/.test(url) ? {address: url, database: "test"} : {address: "127.0.0.1", database: url};
-        if (parts.length === 2 && parts[1].includes(":")) return {address: url, database: "test"};
-        return {address: parts.slice(0, -1).join("/"), database: parts[parts.length - 1].split("?")[0] || "test"};
-    }
 })(globalThis);

@@ -1,35 +1,11 @@
 // A query: what `find` returns. Modifiers change it until its first document is asked for; then it becomes a find
-// command, and its documents come from the command's cursor.
+// command, and its documents come from the command's cursor. The constructor, with access by index (`cursor[3]`), is native.
 (function (global) {
     "use strict";
 
     const OPTION = {tailable: 2, slaveOk: 4, secondaryOk: 4, oplogReplay: 8, noTimeout: 16, awaitData: 32, exhaust: 64, partial: 128};
     const SHOWN_AT_ONCE = 20;
 
-    // The natives may have the constructor, with its access by index (`cursor[3]`).
-    if (typeof global.DBQuery !== "function") {
-        global.DBQuery = function DBQuery(mongo, database, collection, namespace, filter, projection, limit, skip, batchSize, options) {
-            this._mongo = mongo;
-            this._db = database;
-            this._collection = collection;
-            this._ns = namespace;
-            this._query = filter || {};
-            this._fields = projection;
-            this._limit = limit || 0;
-            this._skip = skip || 0;
-            this._batchSize = batchSize || 0;
-            this._options = options || 0;
-            this._cursor = null;
-            this._numReturned = 0;
-        };
-        // Only members that nobody has defined reach the hook, so that methods cost what they cost anywhere.
-        Object.setPrototypeOf(DBQuery.prototype, new Proxy(Object.prototype, {
-            get(target, name, receiver) {
-                if (typeof name === "string" && /^\d+$/.test(name)) return receiver.arrayAccess(Number(name));
-                return Reflect.get(target, name, receiver);
-            },
-        }));
-    }
     DBQuery.Option = OPTION;
     DBQuery.shellBatchSize = SHOWN_AT_ONCE;
     DBQuery.prettyShell = false;

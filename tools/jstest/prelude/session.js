@@ -76,38 +76,27 @@
 
     const TXN = {none: "inactive", starting: "starting", active: "active", committed: "committed", aborted: "aborted"};
 
-    /** The identity of a session and the numbers and state of its transactions. */
+    /** A session's identity and numbers, which its native handle keeps, and the state of its transaction. */
     class ServerSession {
-        constructor(id) {
-            const session = this;
-            this._id = id;
-            this._txnNumber = -1;
+        constructor(client) {
+            this.handle = client._startSession({});
             this._state = TXN.none;
             this._txnOptions = undefined;
             this._recoveryToken = undefined;
-            this.handle = {
-                getId: () => session._id,
-                getTxnNumber: () => session.getTxnNumber(),
-                setTxnNumber: number => session.setTxnNumber(number),
-                incrementTxnNumber: () => session.nextTxnNumber(),
-                getTxnState: () => session._state,
-                setTxnState: state => {
-                    session._state = state;
-                },
-            };
+            this._unsent = false;
         }
 
         getTxnNumber() {
-            return NumberLong(String(this._txnNumber));
+            return this.handle.getTxnNumber();
         }
 
         setTxnNumber(number) {
-            this._txnNumber = Number(number);
+            this.handle.setTxnNumber(number instanceof NumberLong ? number : NumberLong(Number(number)));
         }
 
         nextTxnNumber() {
-            this._txnNumber += 1;
-            return this.getTxnNumber();
+            this.handle.incrementTxnNumber();
+            return this.handle.getTxnNumber();
         }
 
         isTxnActive() {
@@ -179,7 +168,7 @@
             this._client = client;
             this._options = new SessionOptions(options);
             this._kind = kind;
-            this._serverSession = new ServerSession({id: UUID()});
+            this._serverSession = new ServerSession(client);
             this._ended = false;
             this._operationTime = undefined;
             this._clusterTime = undefined;
@@ -195,7 +184,7 @@
         }
 
         getSessionId() {
-            return this._serverSession._id;
+            return this._serverSession.handle.getId();
         }
 
         _getSessionAwareClient() {

@@ -59,11 +59,18 @@ assert.eq(1, error.nRemoved);
 
 // Options of statements.
 bulk = coll.initializeOrderedBulkOp();
-bulk.insert({_id: 30, t: "B", list: [1, 9]});
-bulk.find({t: "b"}).collation({locale: "en", strength: 2}).update({$set: {collated: 1}});
+bulk.insert({_id: 30, list: [1, 9]});
 bulk.find({_id: 30}).arrayFilters([{big: {$gt: 5}}]).updateOne({$set: {"list.$[big]": 0}});
+bulk.find({_id: 30}).hint({_id: 1}).updateOne({$set: {hinted: 1}});
 bulk.execute();
-assert.eq({_id: 30, t: "B", list: [1, 0], collated: 1}, coll.findOne({_id: 30}));
+assert.eq({_id: 30, list: [1, 0], hinted: 1}, coll.findOne({_id: 30}));
+bulk = coll.initializeOrderedBulkOp();
+bulk.find({t: "b"}).collation({locale: "en", strength: 2}).upsert().update({$set: {collated: 1}});
+bulk.find({t: "b"}).collation({locale: "en"}).removeOne();
+assert.eq([
+    {q: {t: "b"}, u: {$set: {collated: 1}}, multi: true, upsert: true, collation: {locale: "en", strength: 2}},
+    {q: {t: "b"}, limit: 1, collation: {locale: "en"}},
+], bulk.getOperations().map(batch => batch.operations[0]));
 assert.throws(() => coll.initializeOrderedBulkOp().find({}).update({plain: 1}));
 assert.throws(() => coll.initializeOrderedBulkOp().find({}).replaceOne({$set: {a: 1}}));
 assert.throws(() => coll.initializeOrderedBulkOp().find());

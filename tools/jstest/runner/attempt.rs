@@ -162,10 +162,13 @@ fn write_dump(
 /// What still runs after a test that ended by itself, and a moment later. It is killed.
 fn leftovers(mark: &Mark) -> Vec<Process> {
     let deadline = Instant::now() + GRACE;
-    while !mark.processes().is_empty() && Instant::now() < deadline && !interrupt::noticed_any() {
+    while !mark.processes().is_empty() {
+        if Instant::now() >= deadline || interrupt::noticed_any() {
+            return mark.kill_all();
+        }
         std::thread::sleep(Duration::from_millis(10));
     }
-    mark.kill_all()
+    Vec::new()
 }
 
 fn judge(ended: &Ended, case: &Case, outcome: &Outcome, output: &Path) -> (Status, String) {

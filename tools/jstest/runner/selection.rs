@@ -30,12 +30,20 @@ impl Found<'_> {
         }
         let Some(path) = self.existing(pattern) else { return self.add_glob(pattern) };
         match path.is_dir() {
-            true => self.add_glob(&format!("{}/**/*.js", glob::Pattern::escape(&path.to_string_lossy()))),
-            false => {
-                self.push(path);
-                Ok(())
-            }
+            true => self.add_directory(&path, pattern),
+            false => self.push(path),
         }
+        Ok(())
+    }
+
+    fn add_directory(&mut self, directory: &Path, named: &str) {
+        let mut files = Vec::new();
+        scripts_below(directory, &mut files);
+        if files.is_empty() {
+            self.empty.push(named.to_string());
+        }
+        files.sort();
+        files.into_iter().for_each(|path| self.push(path));
     }
 
     fn add_list(&mut self, list: &str, depth: usize) -> Result<(), String> {
@@ -79,6 +87,19 @@ impl Found<'_> {
         let path = path.canonicalize().unwrap_or(path);
         if self.seen.insert(path.clone()) {
             self.files.push(path);
+        }
+    }
+}
+
+/// All `*.js` files of a directory and those in it. Links to directories are not followed, as they may lead in circles.
+fn scripts_below(directory: &Path, files: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    for entry in entries {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => scripts_below(&path, files),
+            Ok(_) if path.extension().is_some_and(|e| e == "js") && path.is_file() => files.push(path),
+            _ => {}
         }
     }
 }

@@ -100,7 +100,7 @@ result = coll.bulkWrite([
     {deleteMany: {filter: {a: 77}}},
 ]);
 assert.eq({
-    acknowledged: true, deletedCount: 1, insertedCount: 2, matchedCount: 3, upsertedCount: 1,
+    acknowledged: true, deletedCount: 1, insertedCount: 2, matchedCount: 3, modifiedCount: 3, upsertedCount: 1,
     insertedIds: {"0": 1, "1": 2}, upsertedIds: {"3": 3},
 }, result);
 error = assert.throws(() => coll.bulkWrite([

@@ -54,6 +54,8 @@ assert.eq('{\n\t"a" : 1\n}', tojson({a: 1}, "", false));
 assert.eq(-1, tojsononeline(long).indexOf("\n"));
 assert.eq('{ "own" : "printer" }', tojson({tojson: () => '{ "own" : "printer" }'}));
 
+assert.eq(['{ "a" : 1 }', "[ 2 ]"], [{a: 1}, [2]].map(tojson));
+
 // The order of fields is the order of insertion.
 prints({z: 1, a: 2}, '{ "z" : 1, "a" : 2 }');
 assert.eq('{ "a" : 2, "z" : 1 }', tojson({z: 1, a: 2}, "", true, 0, true));

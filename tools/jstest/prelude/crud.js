@@ -148,7 +148,7 @@
             for (const entry of result.getUpsertedIds()) upsertedIds[entry.index] = entry._id;
             return {
                 acknowledged: true, deletedCount: result.nRemoved, insertedCount: result.nInserted, matchedCount: result.nMatched,
-                upsertedCount: result.nUpserted, insertedIds, upsertedIds,
+                modifiedCount: result.nModified, upsertedCount: result.nUpserted, insertedIds, upsertedIds,
             };
         },
         /** The number of matching documents, counted by a pipeline. */

@@ -109,13 +109,14 @@
      * is folded into one line.
      */
     global.tojson = function tojson(value, indent, nolint, depth, sorted) {
-        const margin = indent || "";
+        // `array.map(tojson)` passes a number here.
+        const margin = typeof indent === "string" ? indent : "";
         const text = format(value, margin, nolint === true, depth || 0, sorted);
         const foldable = typeof value === "object" && value !== null && nolint !== false && margin === "";
         return foldable && text.length < FOLD_BELOW ? text.replace(/[\t\r\n]+/g, " ") : text;
     };
     global.tojsonObject = function (object, indent, nolint, depth, sorted) {
-        return formatObject(object, indent || "", nolint === true, depth || 0, sorted);
+        return formatObject(object, typeof indent === "string" ? indent : "", nolint === true, depth || 0, sorted);
     };
     global.tojsononeline = value => global.tojson(value, " ", true);
     global.toJsonForLog = value => typeof value === "string" ? value : global.tojsononeline(value);

@@ -27,6 +27,8 @@ pub mod natives;
 pub mod options;
 pub mod program;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 pub mod thread;
 

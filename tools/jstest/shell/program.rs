@@ -4,6 +4,8 @@ pub mod child;
 pub mod launch;
 pub mod output;
 pub mod registry;
+#[cfg(test)]
+mod tests;
 
 pub use registry::{Leftovers, Programs};
 

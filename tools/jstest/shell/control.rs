@@ -2,6 +2,8 @@
 
 mod build;
 mod random;
+#[cfg(test)]
+mod tests;
 
 pub use build::VERSION;
 

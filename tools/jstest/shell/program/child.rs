@@ -62,7 +62,8 @@ impl Child {
         let pid = i64::from(process.id());
         let child = Child::new(launch, pid, None);
         if !launch.quiet {
-            echo(shared, &format!("shell: started program (sh{pid}):  {}", launch.args.join(" ")));
+            let args: Vec<String> = launch.args.iter().map(|arg| shortened(arg)).collect();
+            echo(shared, &format!("shell: started program (sh{pid}):  {}", args.join(" ")));
         }
         let prefix = (!launch.quiet).then(|| launch.prefix(pid));
         let (reader, owner) = (child.clone(), shared.clone());
@@ -170,6 +171,16 @@ fn wait_without_reaping(pid: u32) {
 fn exit_code(status: std::process::ExitStatus) -> i32 {
     use std::os::unix::process::ExitStatusExt;
     status.code().unwrap_or_else(|| -status.signal().unwrap_or(0))
+}
+
+/// An argument as one line; a script given to `--eval` would fill the screen.
+fn shortened(arg: &str) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    let line = arg.replace('\n', " ");
+    match line.char_indices().nth(CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
 }
 
 fn echo(shared: &Shared, line: &str) {

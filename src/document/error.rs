@@ -147,6 +147,7 @@ codes! {
     EMPTY_ARRAY_OPERATION 21 "EmptyArrayOperation" 0;
     INVALID_BSON 22 "InvalidBSON" 0;
     ALREADY_INITIALIZED 23 "AlreadyInitialized" 0;
+    NO_SUCH_KEY 4 "NoSuchKey" 0;
     LOCK_TIMEOUT 24 "LockTimeout" 0;
     NAMESPACE_NOT_FOUND 26 "NamespaceNotFound" 0;
     INDEX_NOT_FOUND 27 "IndexNotFound" 0;
@@ -196,6 +197,7 @@ codes! {
     OPERATION_FAILED 96 "OperationFailed" 0;
     UNSATISFIABLE_WRITE_CONCERN 100 "UnsatisfiableWriteConcern" 0;
     NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE 103 "NewReplicaSetConfigurationIncompatible" 0;
+    FAIL_POINT_SET_FAILED 101 "FailPointSetFailed" 0;
     INCOMPATIBLE_SHARDING_METADATA 105 "IncompatibleShardingMetadata" 0;
     LOCK_FAILED 107 "LockFailed" 0;
     CONFIGURATION_IN_PROGRESS 109 "ConfigurationInProgress" 0;

@@ -16,8 +16,13 @@ use crate::{Doc, DocWriter, Value, ValueRef};
 use md5::{Digest, Md5};
 
 pub fn hash64(v: ValueRef<'_>) -> i64 {
+    hash64_with_seed(v, 0)
+}
+
+/// As [`hash64`], for the test command that takes a seed. Indexes and shard keys use 0.
+pub fn hash64_with_seed(v: ValueRef<'_>, seed: i32) -> i64 {
     let mut md5 = Md5::new();
-    md5.update(0i32.to_le_bytes());
+    md5.update(seed.to_le_bytes());
     update(&mut md5, v, None);
     let digest: [u8; 16] = md5.finalize().into();
     let mut first = [0; 8];
@@ -29,6 +34,20 @@ pub fn hash64_value(v: &Value) -> i64 {
     match v.as_scalar() {
         Some(v) => hash64(v),
         None => v.to_holder().get("").map_or(0, hash64),
+    }
+}
+
+/// An MD5 over bytes given in parts.
+#[derive(Clone, Default)]
+pub struct Checksum(Md5);
+
+impl Checksum {
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+    /// The sum so far, in hexadecimal.
+    pub fn hex(self) -> String {
+        crate::oid::hex(&self.0.finalize())
     }
 }
 

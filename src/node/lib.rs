@@ -21,6 +21,7 @@ pub mod operation;
 pub mod oplog_view;
 pub mod parameters;
 pub mod read;
+pub mod relaxed;
 pub mod replication;
 pub mod request;
 pub mod session;

@@ -56,12 +56,10 @@ use Initial::{Bool, Double, Int, List, Long, Text};
 
 /// The table, by name.
 pub const TABLE: &[Parameter] = &[
+    inert("allowMultipleUsersWithApiStrict", Bool(false)),
     row("AsyncRequestsSenderUseBaton", Bool(true)),
-    inert("KeysRotationIntervalSec", Int(7_776_000)).startup_only(),
-    inert("ShardingTaskExecutorPoolMaxConnecting", Int(2)),
-    inert("ShardingTaskExecutorPoolMaxSize", Int(i32::MAX)),
-    inert("ShardingTaskExecutorPoolMinSize", Int(1)),
     row("authenticationMechanisms", List(&["SCRAM-SHA-1", "SCRAM-SHA-256"])).startup_only(),
+    inert("automationServiceDescriptor", Text("")),
     row("autoMergerIntervalSecs", Int(3600)).min(1.0),
     row("autoMergerThrottlingMS", Int(15_000)).min(0.0),
     row("balancerChunksSelectionTimeoutMs", Int(5000)).min(0.0),
@@ -71,7 +69,9 @@ pub const TABLE: &[Parameter] = &[
     row("chunkMigrationConcurrency", Int(1)).min(1.0),
     row("chunkMigrationFetcherMaxBufferedSizeBytesPerThread", Int(0)).min(0.0),
     inert("collectionSamplingLogIntervalSeconds", Int(10)),
+    inert("connPoolMaxConnsPerHost", Int(200)).startup_only(),
     row("coordinateCommitReturnImmediatelyAfterPersistingDecision", Bool(true)),
+    inert("createRollbackDataFiles", Bool(true)),
     row("cursorTimeoutMillis", Long(600_000)).min(1.0),
     row("defaultConfigCommandTimeoutMS", Int(30_000)).min(1.0),
     inert("diagnosticDataCollectionDirectorySizeMB", Int(200)),
@@ -79,79 +79,164 @@ pub const TABLE: &[Parameter] = &[
     inert("diagnosticDataCollectionPeriodMillis", Int(1000)),
     row("disableLogicalSessionCacheRefresh", Bool(false)).startup_only(),
     row("disableResumableRangeDeleter", Bool(false)),
+    inert("disableTransitionFromLatestToLastContinuous", Bool(true)),
+    inert("enableFlowControl", Bool(true)),
     row("enableLocalhostAuthBypass", Bool(true)).startup_only(),
+    inert("enableReconfigRollbackCommittedWritesCheck", Bool(true)),
     inert("enableShardedIndexConsistencyCheck", Bool(true)),
     row("enableTestCommands", Bool(false)).startup_only(),
-    inert("featureFlagGlobalIndexes", Bool(false)),
+    inert("featureFlagBulkWriteCommand", Bool(true)).startup_only(),
+    inert("featureFlagCheckMetadataConsistency", Bool(true)).startup_only(),
+    inert("featureFlagDefaultReadMaxTimeMS", Bool(false)).startup_only(),
+    inert("featureFlagGlobalIndexes", Bool(false)).startup_only(),
+    inert("featureFlagReshardingImprovements", Bool(false)).startup_only(),
+    inert("featureFlagSbeFull", Bool(false)).startup_only(),
+    inert("featureFlagTrackUnshardedCollectionsUponCreation", Bool(false)).startup_only(),
+    inert("featureFlagTrackUnshardedCollectionsUponMoveCollection", Bool(false)).startup_only(),
+    inert("featureFlagTransitionToCatalogShard", Bool(false)).startup_only(),
+    inert("featureFlagUpdateOneWithoutShardKey", Bool(true)).startup_only(),
+    inert("globalConnPoolIdleTimeoutMinutes", Int(i32::MAX)).startup_only(),
     inert("heapProfilingEnabled", Bool(false)),
+    inert("heartBeatFrequencyMs", Int(10_000)),
+    inert("indexBuildMinAvailableDiskSpaceMB", Int(500)),
+    inert("indexMaxNumGeneratedKeysPerDocument", Int(100_000)).startup_only(),
     inert("initialSyncSourceReadPreference", Text("")),
+    inert("initialSyncTransientErrorRetryPeriodSeconds", Int(86_400)),
     row("internalDocumentSourceCursorBatchSizeBytes", Int(4 * 1024 * 1024)).min(0.0),
+    inert("internalInsertMaxBatchSize", Int(500)),
+    inert("internalPipelineLengthLimit", Int(1000)).startup_only(),
+    inert("internalQueryAllowShardedLookup", Bool(true)),
+    inert("internalQueryCacheSize", Int(5000)),
+    inert("internalQueryDefaultDOP", Int(1)),
     inert("internalQueryExecYieldIterations", Int(1000)),
     inert("internalQueryExecYieldPeriodMS", Int(10)),
     inert("internalQueryFacetBufferSizeBytes", Int(104_857_600)),
+    inert("internalQueryForceClassicEngine", Bool(false)),
+    inert("internalQueryForceIntersectionPlans", Bool(false)),
     row("internalQueryFrameworkControl", Text("trySbeRestricted")),
+    inert("internalQueryMaxAddToSetBytes", Int(104_857_600)),
+    inert("internalQueryMaxAllowedDensifyDocs", Int(500_000)),
     row("internalQueryMaxBlockingSortMemoryUsageBytes", Int(104_857_600)).min(0.0),
+    inert("internalQueryMaxPushBytes", Int(104_857_600)),
     inert("internalQueryPlanEvaluationCollFraction", Double(0.3)),
     row("internalQueryPlanEvaluationMaxResults", Int(101)).min(1.0),
     row("internalQueryPlanEvaluationWorks", Int(10_000)).min(1.0),
+    inert("internalQueryPlannerEnableHashIntersection", Bool(false)),
+    inert("internalQueryPlannerMaxIndexedSolutions", Int(64)),
     inert("internalQueryProhibitBlockingMergeOnMongoS", Bool(false)),
     inert("internalQueryStatsRateLimit", Int(0)),
+    inert("internalValidateFeaturesAsPrimary", Bool(true)),
     inert("jsHeapLimitMB", Int(1100)),
+    inert("KeysRotationIntervalSec", Int(7_776_000)).startup_only(),
+    inert("loadRoutingTableOnStartup", Bool(true)),
     row("localLogicalSessionTimeoutMinutes", Int(30)).startup_only(),
     row("logComponentVerbosity", Initial::Document),
-    row("logLevel", Int(0)).min(0.0),
     row("logicalSessionRefreshMillis", Int(300_000)).startup_only(),
-    inert("loadRoutingTableOnStartup", Bool(true)),
+    row("logLevel", Int(0)).min(0.0),
+    inert("maxAcceptableLogicalClockDriftSecs", Long(31_536_000)).startup_only(),
     row("maxBSONDepth", Int(200)).startup_only(),
+    inert("maxIndexBuildDrainBatchSize", Int(1000)),
+    inert("maxIndexBuildMemoryUsageMegabytes", Int(200)),
     inert("maxLogSizeKB", Int(10)),
+    inert("maxNumActiveUserIndexBuilds", Int(3)),
+    inert("maxOplogTruncationPointsAfterStartup", Int(100)).startup_only(),
     row("maxSessions", Int(1_000_000)).startup_only(),
     row("maxTransactionLockRequestTimeoutMillis", Int(5)),
     row("migrateCloneInsertionBatchDelayMS", Int(0)).min(0.0),
     row("migrateCloneInsertionBatchSize", Int(0)).min(0.0),
     row("migrationLockAcquisitionMaxWaitMS", Int(500)).min(0.0),
     row("minNumChunksForSessionsCollection", Int(1024)).startup_only(),
+    inert("minOplogTruncationPoints", Int(10)).startup_only(),
     inert("minSnapshotHistoryWindowInSeconds", Int(300)),
+    inert("mirrorReads", Initial::Document),
     inert("mongosShutdownTimeoutMillisForSignaledShutdown", Int(0)),
     row("notablescan", Bool(false)),
+    inert("numInitialSyncAttempts", Int(10)),
     inert("oidcIdentityProviders", Text("")).startup_only(),
+    inert("opensslCipherConfig", Text("")).startup_only(),
+    inert("oplogBatchDelayMillis", Int(0)).startup_only(),
+    inert("oplogFetcherInitialSyncMaxFetcherRestarts", Int(10)),
     row("oplogFetcherUsesExhaust", Bool(true)),
+    inert("oplogInitialFindMaxSeconds", Int(60)),
     row("orphanCleanupDelaySecs", Int(900)).min(0.0),
     row("periodicNoopIntervalSecs", Int(10)).startup_only(),
+    inert("persistedChunkCacheUpdateMaxBatchSize", Int(1000)),
     inert("planCacheSize", Text("5%")),
+    inert("profileOperationResourceConsumptionMetrics", Bool(false)).startup_only(),
     row("queryAnalysisSampleExpirationSecs", Int(604_800)),
+    inert("queryAnalysisSamplerConfigurationRefreshSecs", Int(10)).startup_only(),
+    inert("queryAnalysisWriterIntervalSecs", Int(90)).startup_only(),
+    inert("quiesceShutdownTimeoutMillis", Int(0)),
     row("quiet", Bool(false)),
     row("rangeDeleterBatchDelayMS", Int(20)).min(0.0),
     row("rangeDeleterBatchSize", Int(i32::MAX)).min(0.0),
+    inert("rangeDeleterHighPriority", Bool(false)),
     inert("readHedgingMode", Text("on")),
     row("receiveChunkWaitForRangeDeleterTimeoutMS", Int(10_000)),
     inert("recoverShardingState", Bool(true)).startup_only(),
+    inert("replBatchLimitBytes", Int(104_857_600)),
+    inert("replBatchLimitOperations", Int(5000)),
     inert("replMonitorRefreshPeriod", Int(30)),
+    inert("replWriterThreadCount", Int(16)).startup_only(),
     row("requireApiVersion", Bool(false)),
+    inert("reshardingCriticalSectionTimeoutMillis", Int(5000)),
+    inert("reshardingDelayBeforeRemainingOperationTimeQueryMillis", Int(0)),
     inert("reshardingMinimumOperationDurationMillis", Int(300_000)),
     inert("roleGraphInvalidationIsFatal", Bool(false)),
+    inert("rollbackTimeLimitSecs", Long(86_400)),
     inert("scramIterationCount", Int(10_000)),
     inert("scramSHA256IterationCount", Int(15_000)),
     inert("shardedIndexConsistencyCheckIntervalMS", Int(600_000)).startup_only(),
+    inert("ShardingTaskExecutorPoolMaxConnecting", Int(2)),
+    inert("ShardingTaskExecutorPoolMaxSize", Int(i32::MAX)),
+    inert("ShardingTaskExecutorPoolMinSize", Int(1)),
     inert("shardSplitGarbageCollectionDelayMS", Int(0)),
     inert("shutdownTimeoutMillisForSignaledShutdown", Int(0)).min(0.0),
+    inert("skipCorruptDocumentsWhenCloning", Bool(false)),
     row("skipShardingConfigurationChecks", Bool(false)).startup_only(),
     row("slowConnectionThresholdMillis", Int(100)),
+    inert("storageEngineConcurrencyAdjustmentAlgorithm", Text("throughputProbing")),
     row("storeFindAndModifyImagesInSideCollection", Bool(true)),
+    inert("suppressNoTLSPeerCertificateWarning", Bool(false)),
     inert("syncdelay", Double(60.0)),
     inert("taskExecutorPoolSize", Int(1)),
     inert("tcmallocReleaseRate", Double(1.0)),
+    inert("tcpFastOpenServer", Bool(true)).startup_only(),
     row("testingDiagnosticsEnabled", Bool(false)).startup_only(),
     inert("textSearchEnabled", Bool(true)),
     inert("traceExceptions", Bool(false)),
     row("transactionLifetimeLimitSeconds", Int(60)).min(1.0),
     row("transactionLockRequestTimeoutMillis", Int(5)),
+    inert("TransactionRecordMinimumLifetimeMinutes", Int(30)).startup_only(),
     row("ttlMonitorEnabled", Bool(true)),
     row("ttlMonitorSleepSecs", Int(60)).min(1.0),
     inert("waitForStepDownOnNonCommandShutdown", Bool(true)),
+    inert("warmMinConnectionsInShardingTaskExecutorPoolOnStartup", Bool(true)).startup_only(),
     inert("watchdogPeriodSeconds", Int(-1)),
     inert("wiredTigerConcurrentReadTransactions", Int(128)),
     inert("wiredTigerConcurrentWriteTransactions", Int(128)),
+    inert("wiredTigerCursorCacheSize", Int(-100)),
+    inert("wiredTigerEngineRuntimeConfig", Text("")),
     row("writePeriodicNoops", Bool(true)).startup_only(),
+];
+
+/// What begins the name of a parameter that sets a fail point.
+pub const FAIL_POINT: &str = "failpoint.";
+/// What begins the name of a feature flag, shown as `{value, version}`.
+pub const FEATURE_FLAG: &str = "featureFlag";
+
+/// The version that has a feature; `None` where the flag is off.
+pub fn flag_version(name: &str) -> Option<&'static str> {
+    FLAG_VERSIONS.iter().find(|(flag, _)| *flag == name).map(|(_, version)| *version)
+}
+
+/// Flags of features that this server has, with the version they came with.
+const FLAG_VERSIONS: &[(&str, &str)] = &[
+    ("featureFlagBulkWriteCommand", "8.0"),
+    ("featureFlagCheckMetadataConsistency", "7.0"),
+    ("featureFlagDefaultReadMaxTimeMS", "8.0"),
+    ("featureFlagTrackUnshardedCollectionsUponMoveCollection", "8.0"),
+    ("featureFlagUpdateOneWithoutShardKey", "7.1"),
 ];
 
 /// The row of a name.
@@ -241,6 +326,9 @@ impl Parameters {
             if !self.test_commands() {
                 bail!(BAD_VALUE, "Unknown --setParameter '{name}'");
             }
+            if name.starts_with(FAIL_POINT) {
+                return Ok(None);
+            }
             self.others.write().insert(name, guess(text));
             return Ok(Some(format!("Unknown --setParameter '{name}' has no effect")));
         };
@@ -319,8 +407,9 @@ fn parse(parameter: &Parameter, text: &str) -> Result<Value> {
         Long(_) => Value::Int64(text.parse().map_err(|_| bad())?),
         Double(_) => Value::Double(text.parse().ok().filter(|f: &f64| f.is_finite()).ok_or_else(bad)?),
         Text(_) => Value::from(text),
-        // Documents on the command line are JSON; nothing in the table reads their parts yet.
-        Initial::Document => Value::Document(Document::new()),
+        Initial::Document => {
+            crate::relaxed::parse(text).filter(|v| matches!(v, Value::Document(_))).ok_or_else(bad)?
+        }
         List(_) => Value::Array(text.split(',').map(|s| Value::from(s.trim())).collect()),
     })
 }
@@ -352,9 +441,10 @@ fn guess(text: &str) -> Value {
     match text {
         "true" => Value::Boolean(true),
         "false" => Value::Boolean(false),
-        _ => match text.parse::<i32>() {
-            Ok(n) => Value::Int32(n),
-            Err(_) => Value::from(text),
+        _ => match (text.parse::<i32>(), crate::relaxed::parse(text)) {
+            (Ok(n), _) => Value::Int32(n),
+            (_, Some(v)) => v,
+            _ => Value::from(text),
         },
     }
 }

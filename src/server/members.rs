@@ -4,6 +4,7 @@
 //! command that needs it is refused by its row's roles or, on a shard that no cluster has taken in yet, with
 //! ShardingStateNotInitialized (203).
 
+use crate::commands::current_op::{Shown, documents};
 use crate::dispatch::Roles;
 use crate::service::{Service, Times};
 use crate::topology::LastWrite;
@@ -25,6 +26,9 @@ pub struct Members {
     config: OnceLock<Arc<ConfigServer>>,
     shard: OnceLock<Arc<ShardRole>>,
     ddl: OnceLock<Arc<Ddl>>,
+    /// Connections to other nodes.
+    pool: OnceLock<Pool>,
+    remote: OnceLock<Arc<Remote>>,
 }
 
 impl Members {
@@ -57,6 +61,15 @@ impl Members {
     /// ShardingStateNotInitialized (203).
     pub fn ddl(&self) -> Result<&Arc<Ddl>> {
         self.ddl.get().ok_or_else(no_shard)
+    }
+    /// Connections to other nodes; `None` outside a cluster.
+    pub fn pool(&self) -> Option<&Pool> {
+        self.pool.get()
+    }
+    /// The shards this node knows of, by name, with their connection strings.
+    pub fn known_shards(&self) -> Vec<(String, String)> {
+        let registry = self.remote.get().map(|remote| &remote.registry);
+        registry.map_or(Vec::new(), |r| r.shards().into_iter().map(|s| (s.name, s.host)).collect())
     }
     /// What a shard does about a stale error before it goes back to the router: it learns what it may have missed.
     pub async fn on_stale(&self, error: &document::Error) {
@@ -94,11 +107,25 @@ pub async fn start(service: &Arc<Service>) -> Result<()> {
     Ok(())
 }
 
-fn start_router(service: &Arc<Service>) {
+/// The way to other nodes, made once.
+fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
     let pool = Pool::new(PoolOptions::default());
-    let remote = Remote::new(Arc::new(pool.clone()), service.options.config_db.as_deref());
+    let remote = Remote::new(Arc::new(pool.clone()), config);
+    let _ = service.members.pool.set(pool.clone());
+    let _ = service.members.remote.set(remote.clone());
+    (pool, remote)
+}
+
+fn start_router(service: &Arc<Service>) {
+    let (pool, remote) = remote(service, service.options.config_db.as_deref());
     let router = Router::new(CatalogCache::new(remote), pool, &service.host);
     service.set_times(Arc::new(RouterTimes(router.clone())));
+    let own = Arc::downgrade(service);
+    let _ = router.own_operations.set(Box::new(move |flags| {
+        let idle_connections = flags.get_bool("idleConnections") == Some(true);
+        let shown = Shown { idle_connections };
+        own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
+    }));
     let ping = AbortOnDrop(router.start(crate::options::VERSION));
     // The service aborts its tasks when it stops, and with this one the ping ends.
     service.spawn(async move {
@@ -110,7 +137,7 @@ fn start_router(service: &Arc<Service>) {
 
 fn start_config(service: &Arc<Service>) {
     let Some(node) = service.node.clone() else { return };
-    let remote = Remote::new(Arc::new(Pool::new(PoolOptions::default())), None);
+    let (_, remote) = remote(service, None);
     let config = ConfigServer::new(node, remote, service.parameters.clone());
     let mut states = service.topology.subscribe();
     let own = config.clone();
@@ -135,7 +162,7 @@ fn start_config(service: &Arc<Service>) {
 /// A shard takes up what a crash interrupted before it serves: namespaces that are undecided are blocked by then.
 async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let Some(node) = service.node.clone() else { return Ok(()) };
-    let remote = Remote::new(Arc::new(Pool::new(PoolOptions::default())), None);
+    let (_, remote) = remote(service, None);
     let cache = CatalogCache::new(remote.clone());
     let role = ShardRole::new(node, remote, cache, service.parameters.clone());
     role.start().await?;

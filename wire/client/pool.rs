@@ -55,6 +55,7 @@ struct Host {
     name: String,
     options: Arc<PoolOptions>,
     places: Arc<Semaphore>,
+    created: std::sync::atomic::AtomicU64,
     idle: Mutex<Idle>,
 }
 
@@ -87,6 +88,7 @@ impl Pool {
                 name: name.to_string(),
                 options: self.options.clone(),
                 places: Arc::new(Semaphore::new(self.options.max_per_host)),
+                created: Default::default(),
                 idle: Mutex::default(),
             })
         };
@@ -174,6 +176,12 @@ impl Pool {
     pub fn clear(&self) {
         self.hosts.read().values().for_each(|host| host.forget());
     }
+    /// For each host: its name, and how many connections to it were made so far.
+    pub fn created(&self) -> Vec<(String, u64)> {
+        let count =
+            |host: &Arc<Host>| (host.name.clone(), host.created.load(std::sync::atomic::Ordering::Relaxed));
+        self.hosts.read().values().map(count).collect()
+    }
     /// For each host: its name, connections in use, idle connections.
     pub fn statistics(&self) -> Vec<(String, usize, usize)> {
         let count = |host: &Arc<Host>| {
@@ -197,7 +205,10 @@ impl Host {
             connect.connect_timeout = connect.connect_timeout.min(left);
         }
         match Connection::connect_with(&self.name, &connect).await {
-            Ok(connection) => Ok(self.pooled(connection, place, generation, false)),
+            Ok(connection) => {
+                self.created.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                Ok(self.pooled(connection, place, generation, false))
+            }
             Err(e) => {
                 self.forget();
                 Err(e)

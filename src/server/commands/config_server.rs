@@ -47,6 +47,9 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrStopShardDraining"),
     row!("_configsvrUpdateZoneKeyRange"),
     Command::future("listShards", Roles::CONFIG, list_shards).admin_only().help("Lists the shards."),
+    Command::sync("getShardingReady", Roles::CONFIG, ready)
+        .admin_only()
+        .help("Whether the cluster has a shard."),
     Command::future("getShardMap", Roles::MONGOD, shard_map).admin_only().help("Shards and their hosts."),
 ];
 
@@ -72,6 +75,13 @@ fn list_shards<'a>(
         reply.fields(&config.list_shards(request.node).await?);
         Ok(())
     })
+}
+
+/// `getShardingReady`.
+fn ready(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let config = context.service.members.config("getShardingReady")?;
+    reply.fields(&document::doc! { "isReady": !config.catalog().shards().is_empty() });
+    Ok(())
 }
 
 fn shard_map<'a>(

@@ -2,11 +2,19 @@
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc};
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
+use query::ParseContext;
+use query::matcher::Matcher;
+use sharding::router::admin;
+use sharding::router::body::Versions;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("currentOp", Roles::ALL, current_op).admin_only().help("The operations under way."),
-    Command::sync("killOp", Roles::ALL, kill_op).admin_only().help("Ends an operation by its opid."),
+    Command::future("currentOp", Roles::ALL, |c, r, reply| Box::pin(current_op(c, r, reply)))
+        .admin_only()
+        .help("The operations under way."),
+    Command::future("killOp", Roles::ALL, |c, r, reply| Box::pin(kill_op(c, r, reply)))
+        .admin_only()
+        .help("Ends an operation by its opid."),
 ];
 
 /// What `$currentOp` shows.
@@ -23,45 +31,48 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
     rows
 }
 
-fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    // `$all` shows idle connections; `$ownOps` has no meaning without users; other fields are a filter.
+/// `{currentOp: 1, $all, $ownOps, $local, ...filter}`. A router asks the shards, unless told `$local`.
+async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    // `$ownOps` has no meaning without users.
     let all = request.get("$all").is_some_and(|v| v.truthy())
         || matches!(request.target(), ValueRef::Boolean(true));
-    let rows = documents(&context.service, &Shown { idle_connections: all });
-    let shown = rows.into_iter().filter(|row| matches(row, request.body)).collect::<Vec<_>>();
+    let local = request.get("$local").is_some_and(|v| v.truthy());
+    let service = &context.service;
+    let rows: Vec<DocBuf> = match service.members.router() {
+        Ok(router) if !local => {
+            let task = router.task(&context.operation, request.node);
+            let spec = doc! { "allUsers": true, "idleConnections": all };
+            admin::current_op(&task, &Value::Document(spec)).await?
+        }
+        _ => documents(service, &Shown { idle_connections: all }).iter().map(|d| d.to_doc_buf()).collect(),
+    };
+    let filter = filter(request.body)?;
+    let mut shown = Vec::new();
+    for row in rows {
+        if filter.matches(row.doc())? {
+            shown.push(row.to_document());
+        }
+    }
     reply.fields(&doc! { "inprog": shown });
     Ok(())
 }
 
-/// Equality on top-level and dotted fields: what shells use it for.
-fn matches(row: &Document, body: Doc<'_>) -> bool {
-    body.iter().skip(1).all(|e| {
-        let name = e.name();
-        if name.starts_with('$') || crate::dispatch::generic::is_generic(name) {
-            return true;
-        }
-        match (row.get_path(name), e.value()) {
-            (_, ValueRef::Document(_) | ValueRef::Regex(..)) => true,
-            (None, ValueRef::Null) => true,
-            (None, _) => false,
-            (Some(have), want) if have.is_number() => have.as_f64() == want.as_f64(),
-            (Some(have), want) => *have == want.to_value(),
-        }
-    })
+/// What is no option of the command is a condition on the operations.
+fn filter(body: Doc<'_>) -> Result<Matcher> {
+    let option = |name: &str| {
+        matches!(name, "$all" | "$ownOps" | "$local" | "$truncateOps")
+            || crate::dispatch::generic::is_generic(name)
+    };
+    let conditions = body.iter().skip(1).filter(|e| !option(e.name()));
+    let d: Document = conditions.map(|e| (e.name().to_string(), e.value().to_value())).collect();
+    Matcher::parse(d.to_doc_buf().doc(), &ParseContext::at(crate::log::now_millis()))
 }
 
-fn kill_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+async fn kill_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let op = match request.get("op") {
         None => return Err(document::err!(4, "Missing expected field \"op\"")),
         Some(ValueRef::String(id)) if context.service.is_router() => {
-            // A router names operations of shards `shard:opid`; only its own can be ended here.
-            match id.rsplit(':').next().and_then(|n| n.parse::<i64>().ok()) {
-                Some(op) => op,
-                None => bail!(
-                    BAD_VALUE,
-                    "The op argument to killOp must be of the format shardid:opid but found \"{id}\""
-                ),
-            }
+            return kill_on_shard(context, request, id, reply).await;
         }
         Some(v) => match v.as_i64() {
             Some(op) => op,
@@ -81,5 +92,18 @@ fn kill_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Resul
     );
     context.service.operations.kill(op, codes::INTERRUPTED);
     reply.fields(&doc! { "info": Value::from("attempting to kill op") });
+    Ok(())
+}
+
+/// A router names the operations of shards `shard:opid`.
+async fn kill_on_shard(context: &Context, request: &Request<'_>, id: &str, reply: &mut Reply) -> Result<()> {
+    let named = id.rsplit_once(':').and_then(|(shard, op)| Some((shard, op.parse::<i32>().ok()?)));
+    let Some((shard, op)) = named else {
+        bail!(BAD_VALUE, "The op argument to killOp must be of the format shardid:opid but found \"{id}\"")
+    };
+    let task = context.service.members.router()?.task(&context.operation, request.node);
+    let command = task.own(&doc! { "killOp": 1, "op": op }, "admin", &Versions::NONE);
+    task.read(shard, &command).await?;
+    reply.fields(&doc! { "shard": shard, "shardid": op });
     Ok(())
 }

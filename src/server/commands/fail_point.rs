@@ -2,8 +2,10 @@
 //! command. They exist only on a node started with `enableTestCommands=1`.
 
 use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
+use crate::service::Service;
 use document::{Document, Error, Result, Value, bail, doc};
-use node::failpoints::Mode;
+use node::failpoints::{Mode, is_known};
+use node::parameters::FAIL_POINT;
 use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
@@ -22,16 +24,47 @@ fn configure(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     let mode = request.get("mode").ok_or_else(|| request.missing("mode"))?.to_value();
     let mode = Mode::parse(&mode)?;
     let data = request.document("data")?.map(|d| d.to_document()).unwrap_or_default();
-    let entered = context.service.failpoints().configure(name, mode, data);
-    let attr = doc! { "failPointName": name, "failPoint": context.service.failpoints().describe(name) };
-    context.service.log.warning("-", 23829, &context.connection.name(), "Set failpoint", attr);
+    let entered = set(&context.service, name, mode, data, &context.connection.name());
     reply.fields(&doc! { "count": entered });
+    Ok(())
+}
+
+fn set(service: &Service, name: &str, mode: Mode, data: Document, by: &str) -> i64 {
+    let entered = service.failpoints().configure(name, mode, data);
+    let attr = doc! { "failPointName": name, "failPoint": service.failpoints().describe(name) };
+    service.log.warning("-", 23829, by, "Set failpoint", attr);
+    entered
+}
+
+/// Sets the points that `--setParameter failpoint.NAME={mode: ..., data: {...}}` names. One that nobody asks about is
+/// logged and passed over, as any unknown test parameter.
+///
+/// # Errors
+/// FailedToParse (9) for a value that is no document; those of its `mode`.
+pub fn configure_at_start(service: &Service) -> Result<()> {
+    let given = service.options.set_parameters.iter();
+    let points = given.filter_map(|(name, value)| Some((name.strip_prefix(FAIL_POINT)?, value)));
+    for (name, value) in points.filter(|_| service.parameters.test_commands()) {
+        let Some(Value::Document(d)) = node::relaxed::parse(value) else {
+            bail!(FAILED_TO_PARSE, "Invalid value for parameter {FAIL_POINT}{name}: {value}");
+        };
+        let Some(mode) = d.get("mode") else {
+            bail!(FAILED_TO_PARSE, "Invalid value for parameter {FAIL_POINT}{name}: the mode is missing");
+        };
+        if !is_known(name) {
+            let text = format!("The fail point '{name}' does not exist here and has no effect");
+            service.log.warning("-", 9_000_002, "main", &text, doc! {});
+            continue;
+        }
+        set(service, name, Mode::parse(mode)?, d.get_document("data").cloned().unwrap_or_default(), "main");
+    }
     Ok(())
 }
 
 fn name<'a>(request: &Request<'a>) -> Result<&'a str> {
     match request.target().as_str() {
-        Some(name) if !name.is_empty() => Ok(name),
+        Some(name) if is_known(name) => Ok(name),
+        Some(name) => bail!(FAIL_POINT_SET_FAILED, "{name} not found"),
         _ => bail!(TYPE_MISMATCH, "expected the name of a fail point"),
     }
 }
@@ -39,6 +72,8 @@ fn name<'a>(request: &Request<'a>) -> Result<&'a str> {
 async fn wait(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let name = name(request)?;
     let times = request.integer("timesEntered")?.ok_or_else(|| request.missing("timesEntered"))?;
+    // Without it a test that waits for what never happens would hang.
+    request.get("maxTimeMS").ok_or_else(|| request.missing("maxTimeMS"))?;
     context.operation.interruptible(context.service.failpoints().wait_entered(name, times)).await
 }
 

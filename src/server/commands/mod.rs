@@ -1,5 +1,6 @@
 //! The commands: one file each (or a family), its rows in `ROWS`, its table named here.
 
+pub mod cluster_parameters;
 pub mod config_server;
 pub mod connection_status;
 pub mod crud;
@@ -8,12 +9,15 @@ pub mod ddl;
 pub mod ddl_shard;
 pub mod fail_point;
 pub mod fsync;
+pub mod hashes;
 pub mod hello;
 pub mod info;
 pub mod list_commands;
 pub mod log;
 pub mod missing;
 pub mod parameters;
+pub mod plan_cache;
+pub mod pools;
 pub mod read;
 pub mod replica_set;
 pub mod router;
@@ -21,7 +25,9 @@ pub mod server_status;
 pub mod sessions;
 pub mod shard;
 pub mod shutdown;
+pub mod testing;
 pub mod top;
+pub mod validate_api;
 
 use crate::dispatch::{BoxFuture, Command};
 use crate::service::Service;
@@ -33,6 +39,7 @@ pub type StartupStep = for<'a> fn(&'a Arc<Service>) -> BoxFuture<'a, document::R
 
 /// All start-up steps. A step that does not concern the node's role returns at once.
 pub const STARTUP: &[StartupStep] = &[
+    |service| Box::pin(async move { fail_point::configure_at_start(service) }),
     |service| {
         Box::pin(async move {
             service.spawn(sessions::reap_regularly(service.clone()));
@@ -46,6 +53,7 @@ pub const STARTUP: &[StartupStep] = &[
 
 /// All tables. The order does not matter: a name stands once among a program's rows (a test says so).
 pub const TABLES: &[&[Command]] = &[
+    cluster_parameters::ROWS,
     config_server::ROWS,
     connection_status::ROWS,
     crud::ROWS,
@@ -54,12 +62,15 @@ pub const TABLES: &[&[Command]] = &[
     ddl_shard::ROWS,
     fail_point::ROWS,
     fsync::ROWS,
+    hashes::ROWS,
     hello::ROWS,
     info::ROWS,
     list_commands::ROWS,
     log::ROWS,
     missing::ROWS,
     parameters::ROWS,
+    plan_cache::ROWS,
+    pools::ROWS,
     read::ROWS,
     replica_set::ROWS,
     router::ROWS,
@@ -67,5 +78,7 @@ pub const TABLES: &[&[Command]] = &[
     sessions::ROWS,
     shard::ROWS,
     shutdown::ROWS,
+    testing::ROWS,
     top::ROWS,
+    validate_api::ROWS,
 ];

@@ -3,7 +3,7 @@
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use document::{Document, Result, Value, ValueRef, bail, doc};
-use node::parameters::Parameter;
+use node::parameters::{FAIL_POINT, FEATURE_FLAG, Parameter, flag_version};
 
 pub const ROWS: &[Command] = &[
     Command::sync("getParameter", Roles::ALL, get).admin_only().help("Values of server parameters."),
@@ -22,7 +22,10 @@ struct Shown {
 
 fn all(context: &Context) -> Vec<Shown> {
     let service = &context.service;
-    let known = service.parameters.all().into_iter().map(|(name, value, row)| Shown { name, value, row });
+    let known = service.parameters.all().into_iter().map(|(name, value, row)| {
+        let value = if name.starts_with(FEATURE_FLAG) { flag(&name, value) } else { value };
+        Shown { name, value, row }
+    });
     let mut shown: Vec<Shown> = known.collect();
     // The feature compatibility version belongs to data, which a router does not have.
     if !service.is_router() {
@@ -35,6 +38,26 @@ fn all(context: &Context) -> Vec<Shown> {
     shown.push(Shown { name: "authSchemaVersion".to_string(), value: Value::Int32(5), row: None });
     shown.sort_by(|a, b| a.name.cmp(&b.name));
     shown
+}
+
+/// A feature flag: whether it is on, and since which version.
+fn flag(name: &str, value: Value) -> Value {
+    let on = value.truthy();
+    let version = flag_version(name).filter(|_| on).unwrap_or("");
+    Value::Document(
+        doc! { "value": on, "version": version, "shouldBeFCVGated": true, "currentlyEnabled": on },
+    )
+}
+
+/// A fail point that the request names.
+fn fail_point(context: &Context, name: &str) -> Option<Shown> {
+    let point = name.strip_prefix(FAIL_POINT).filter(|p| node::failpoints::is_known(p))?;
+    if !context.service.parameters.test_commands() {
+        return None;
+    }
+    let described = context.service.failpoints().describe(point);
+    let off = || doc! { "mode": 0, "data": {}, "timesEntered": 0i64 };
+    Some(Shown { name: name.to_string(), value: Value::Document(described.unwrap_or_else(off)), row: None })
 }
 
 fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -51,7 +74,8 @@ fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
             || (at_runtime && shown.row.is_some_and(|r| r.at_runtime))
             || request.body.iter().skip(1).any(|e| e.name() == shown.name)
     };
-    let found: Vec<Shown> = all(context).into_iter().filter(wanted).collect();
+    let mut found: Vec<Shown> = all(context).into_iter().filter(wanted).collect();
+    found.extend(request.body.iter().skip(1).filter_map(|e| fail_point(context, e.name())));
     if found.is_empty() {
         bail!(INVALID_OPTIONS, "no option found to get");
     }

@@ -127,6 +127,14 @@ pub const ROWS: &[Command] = &[
         .aliases(&["flushrouterconfig"])
         .admin_only()
         .help("Forgets what is known of placement."),
+    routed!("planCacheClear", admin::plan_cache_clear).help("Forgets cached plans; there are none."),
+    routed!("validateDBMetadata", admin::validate_metadata).help("Looks for what the stable API lacks."),
+    routed!("getClusterParameter", sharding::router::single::on_config)
+        .admin_only()
+        .help("Values of cluster parameters."),
+    routed!("setClusterParameter", admin::set_cluster_parameter)
+        .admin_only()
+        .help("Sets a cluster parameter on all nodes."),
     Command::missing("refineCollectionShardKey", Roles::ROUTER),
     Command::missing("moveCollection", Roles::ROUTER),
     Command::missing("unshardCollection", Roles::ROUTER),

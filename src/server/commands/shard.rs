@@ -33,6 +33,10 @@ pub const ROWS: &[Command] = &[
     row!("getShardVersion").help("The version of a collection, as known here."),
     row!("getDatabaseVersion").help("The version of a database, as known here."),
     row!("shardingState").help("Whether this node is a shard, and what it knows of collections."),
+    Command::sync("flushRouterConfig", Roles::MONGOD, flush)
+        .aliases(&["flushrouterconfig"])
+        .admin_only()
+        .help("Forgets what is known of placement."),
     row!("cleanupOrphaned").primary_only().help("Waits until the orphans of a collection are gone."),
 ];
 
@@ -64,6 +68,19 @@ fn run<'a>(
         }
         Ok(())
     })
+}
+
+/// `{flushRouterConfig: 1 | database | namespace}`: what this node caches for itself. Placement in force stays.
+fn flush(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    if let Ok(role) = context.service.members.shard() {
+        match request.target().as_str() {
+            None => role.cache.clear(),
+            Some(name) if name.contains('.') => role.cache.clear_collection(name),
+            Some(name) => role.cache.clear_database(name),
+        }
+    }
+    reply.fields(&doc! { "flushed": true });
+    Ok(())
 }
 
 #[cfg(test)]

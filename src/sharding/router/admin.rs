@@ -257,6 +257,33 @@ async fn database_version(task: &Task<'_>, db: &str, with_primary: bool) -> Resu
     }))
 }
 
+/// `planCacheClear`: on every shard that has the collection.
+pub async fn plan_cache_clear(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    ddl::on_all_owners(task, &ns).await?;
+    Ok(ok_reply(Document::new()))
+}
+
+/// `validateDBMetadata`: what any shard finds.
+pub async fn validate_metadata(task: &Task<'_>) -> Result<DocBuf> {
+    let (mut errors, mut more) = (Vec::new(), false);
+    for (_, reply) in on_all_shards(task).await? {
+        let reply = reply.to_document();
+        errors.extend(reply.get_array("apiVersionErrors").cloned().unwrap_or_default());
+        more |= reply.get_bool("hasMoreErrors") == Some(true);
+    }
+    Ok(ok_reply(doc! { "apiVersionErrors": Value::Array(errors), "hasMoreErrors": more }))
+}
+
+/// `setClusterParameter`: the config server sets it, there and on every shard.
+pub async fn set_cluster_parameter(task: &Task<'_>) -> Result<DocBuf> {
+    let Some(ValueRef::Document(parameter)) = task.request.argument() else {
+        bail!(TYPE_MISMATCH, "BSON field 'setClusterParameter' is the wrong type, expected type 'object'");
+    };
+    task.config(doc! { "_configsvrSetClusterParameter": parameter.to_document() }).await?;
+    Ok(ok_reply(Document::new()))
+}
+
 /// `flushRouterConfig`.
 pub async fn flush_router_config(task: &Task<'_>) -> Result<DocBuf> {
     let name = task.request.argument().and_then(|v| v.as_str());
@@ -277,8 +304,14 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
     }
 }
 
-/// The operations of all shards, each with its shard's name.
-async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
+/// The operations of all shards, each with its shard's name; of this router alone with `localOps`.
+pub async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
+    let empty = Document::new();
+    let flags = spec.as_document().unwrap_or(&empty);
+    if flags.get_bool("localOps") == Some(true) {
+        let own = task.router.own_operations.get().map(|list| list(flags));
+        return Ok(own.unwrap_or_default().iter().map(|d| d.to_doc_buf()).collect());
+    }
     let mut stage = Document::new();
     stage.push("$currentOp", spec.clone());
     let command = doc! { "aggregate": 1, "pipeline": [stage], "cursor": { "batchSize": 100000 } };

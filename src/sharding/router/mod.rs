@@ -62,7 +62,12 @@ pub struct Router {
     /// Sessions for which a document to write is being searched.
     searching: Mutex<BTreeMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
     started: std::time::Instant,
+    /// Lists the operations of this process, for `$currentOp` with `localOps`.
+    pub own_operations: std::sync::OnceLock<OwnOperations>,
 }
+
+/// What the flags of a `$currentOp` stage make of the process's operations.
+pub type OwnOperations = Box<dyn Fn(&document::Document) -> Vec<document::Document> + Send + Sync>;
 
 /// A reply with its `ok`, and the time of the newest operation behind it.
 #[derive(Debug)]
@@ -85,6 +90,7 @@ impl Router {
             object_ids: ObjectIdGenerator::new(rand::random()),
             searching: Mutex::default(),
             started: std::time::Instant::now(),
+            own_operations: std::sync::OnceLock::new(),
         })
     }
 

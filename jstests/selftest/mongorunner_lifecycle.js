@@ -33,10 +33,12 @@ MongoRunner.stopMongod(third);
 const fresh = MongoRunner.runMongod({ port: second.port, dbpath: second.dbpath });
 assert.eq(0, fresh.getDB("test").c.find().itcount(), "without restart or noCleanData the directory is empty");
 
-// The port is taken: the second server says so and ends.
-const taken = assert.throws(() => MongoRunner.runMongod({ port: fresh.port, dbpath: fresh.dbpath + "-other" }));
-assert(taken instanceof MongoRunner.StopError, tojson(taken));
-assert.eq(MongoRunner.EXIT_NET_ERROR, taken.returnCode);
+// An address that is not of this machine: the server says that it cannot listen, and ends.
+const unheard = assert.throws(() => MongoRunner.runMongod({ bind_ip: "192.0.2.1" }));
+assert(unheard instanceof MongoRunner.StopError, tojson(unheard));
+assert.eq(MongoRunner.EXIT_NET_ERROR, unheard.returnCode);
+// A port of one of our own servers is refused before anything starts.
+assert.throws(() => MongoRunner.runMongod({ port: fresh.port, dbpath: fresh.dbpath + "-other" }));
 assert(checkProgram(fresh.pid).alive);
 assert.throws(() => MongoRunner.stopMongod(fresh, 15, { allowedExitCode: MongoRunner.EXIT_ABRUPT }));
 

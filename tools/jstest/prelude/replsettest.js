@@ -295,9 +295,8 @@
         // Compares the members unless told not to, then ends them all at once.
         stopSet(signal, forRestart = false, given = {}) {
             const running = this.nodes.filter((node) => node && node.pid !== undefined && checkProgram(node.pid).alive);
-            if (!forRestart && (signal === undefined || signal === 15) && running.length > 1 && !given.skipCheckDBHashes) {
-                this.checkReplicatedDataHashes();
-            }
+            const cleanly = !forRestart && (signal === undefined || signal === 15) && !given.skipCheckDBHashes;
+            if (cleanly && running.length > 1 && this.callHello()) this.checkReplicatedDataHashes();
             MongoRunner._stopTogether(running, signal, given);
             if (forRestart) return;
             if (given.noCleanData === undefined && testData().cleanAfterSet) {

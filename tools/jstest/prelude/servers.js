@@ -497,11 +497,11 @@
 
     const unjoined = new Map();
 
-    // The source of a call of `fn` with these arguments, for startParallelShell.
+    // The source of a call of `fn` with these arguments, for startParallelShell. The shell waits for the promise of an
+    // asynchronous one.
     function funWithArgs(fn, ...args) {
-        return `${isAsync(fn) ? "await " : ""}(${fn.toString()})(${args.map((arg) => tojson(arg)).join(",")});`;
+        return `(${fn.toString()})(${args.map((arg) => tojson(arg)).join(",")});`;
     }
-    const isAsync = (fn) => Object.prototype.toString.call(fn) === "[object AsyncFunction]";
 
     function sourceOf(code) {
         if (Array.isArray(code)) return funWithArgs(...code);
@@ -552,7 +552,10 @@
 
     Object.assign(globalThis, {
         MongoRunner, startMongoProgram, startMongoProgramNoConnect, runMongoProgram, startMongodTest, _parsePath, _parsePort,
-        funWithArgs, connectionURLTheSame,
+        funWithArgs, connectionURLTheSame, allocatePort,
+        allocatePorts: MongoRunner.allocatePorts,
+        // Ports are not given out twice, so there is nothing to take back.
+        resetAllocatedPorts() {},
         createMongoArgs: (program, given) => [program, ...toArguments(given)],
         myPort: () => Number(/:(\d+)$/.exec(db.getMongo().host)?.[1] ?? 27017),
         stopMongod: (port, signal, given) => MongoRunner.stopMongod(port, signal, given),

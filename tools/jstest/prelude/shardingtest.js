@@ -78,9 +78,9 @@
             try {
                 this.configRS.startSetAsync();
                 this._rs.forEach(({ test }) => test.startSetAsync());
-                const routers = this._planRouters().map((options) => MongoRunner._launch("mongos", options));
+                this._launched = this._planRouters().map((options) => MongoRunner._launch("mongos", options));
                 this._initiate();
-                this._connectRouters(routers);
+                this._connectRouters(this._launched);
                 this._settle();
             } catch (error) {
                 this._abandon();
@@ -187,7 +187,7 @@
         _ownPids() {
             const sets = [this.configRS, ...(this._rs || []).map(({ test }) => test)];
             const nodes = sets.flatMap((set) => (set ? [...(set._starting || []), ...set.nodes] : []));
-            return [...nodes, ...(this._mongos || [])].map((server) => server && server.pid);
+            return [...nodes, ...(this._launched || [])].map((server) => server && server.pid);
         }
 
         // ---- asking ----

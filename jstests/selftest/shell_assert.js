@@ -125,6 +125,7 @@ assert.eq("inner", thrown.message);
 assert.eq(3, assert.throws((a, b) => { throw a + b; }, [1, 2]));
 says(() => assert.throws(() => 1, [], "w"), "did not throw exception : w");
 says(() => assert.throws(1), "1st argument must be a function");
+says(() => assert.throws(() => { throw 1; }, "not an array"), "2nd argument must be an Array");
 const coded = () => { throw Object.assign(new Error("x"), {code: 26}); };
 assert.eq(26, assert.throwsWithCode(coded, 26).code);
 assert.throwsWithCode(coded, [1, 26]);
@@ -166,6 +167,9 @@ assert.eq(11000, says(() => assert.commandWorked(written), "write failed with er
 assert.eq(64, says(() => assert.commandWorked(unconfirmed), "write concern failed").code);
 says(() => assert.commandWorked(undefined), "result cannot be null or undefined");
 says(() => assert.commandWorked("text"), "unknown type of result");
+says(() => assert.commandWorked({n: 1}), "unknown type of result");
+says(() => assert.commandFailed({code: 26}), "unknown type of result");
+assert.commandWorked({acknowledged: true, insertedId: 1});
 assert.commandWorkedIgnoringWriteErrors(written);
 says(() => assert.commandWorkedIgnoringWriteErrors(bad), "command failed");
 says(() => assert.commandWorkedIgnoringWriteErrors(unconfirmed), "write concern failed");

@@ -17,7 +17,7 @@ const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "types" "handles");
 
 /// Our own library, in the order of its dependencies.
 const PRELUDE: &[(&str, &str)] = embedded!("prelude":
-    "types" "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "cursor" "query" "explain" "crud"
+    "types" "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "cursor" "query" "explain" "crud" "help"
     "sh" "rs"
     "servers" "fail_points" "replsettest" "checks" "shardingtest");
 

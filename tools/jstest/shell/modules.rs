@@ -22,7 +22,7 @@ use crate::{Shell, errors};
 use find::Found;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::{Ctx, Error, Module, Object, Result, Runtime, Value, qjs};
+use rquickjs::{Coerced, Ctx, Error, Module, Object, Result, Runtime, Value, qjs};
 use std::ffi::CString;
 use std::path::Path;
 use std::rc::Rc;
@@ -49,6 +49,21 @@ pub fn run_file(ctx: &Ctx<'_>, shell: &Rc<Shell>, path: &Path) -> Result<()> {
 /// Runs `source` as a script, or as a module if it is one. The name is what stacks show and what its relative imports
 /// are relative to.
 pub fn run_source(ctx: &Ctx<'_>, name: &str, source: &str) -> Result<()> {
+    evaluate(ctx, name, source).map(|_| ())
+}
+
+/// Runs the script of an `--eval`, and prints what it came to unless that is undefined.
+pub fn run_eval(ctx: &Ctx<'_>, shell: &Rc<Shell>, source: &str) -> Result<()> {
+    let value = evaluate(ctx, "(shell eval)", source)?;
+    settle(ctx)?;
+    if !value.is_undefined() && !value.is_promise() {
+        shell.print_line(&value.get::<Coerced<String>>()?.0);
+    }
+    Ok(())
+}
+
+/// The value of a script's last expression; a module has none.
+fn evaluate<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> Result<Value<'js>> {
     match compile_script(ctx, name, source) {
         Ok(script) => script.run(),
         Err(Error::Exception) => {
@@ -56,7 +71,8 @@ pub fn run_source(ctx: &Ctx<'_>, name: &str, source: &str) -> Result<()> {
             if !mentions_module_syntax(source) {
                 return Err(ctx.throw(refused));
             }
-            run_module(ctx, name, source)
+            run_module(ctx, name, source)?;
+            Ok(Value::new_undefined(ctx.clone()))
         }
         Err(error) => Err(error),
     }
@@ -146,15 +162,15 @@ fn compile_script<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> Result<Scrip
     if value.is_exception() { Err(Error::Exception) } else { Ok(Script(value)) }
 }
 
-impl Script<'_> {
-    fn run(self) -> Result<()> {
+impl<'js> Script<'js> {
+    fn run(self) -> Result<Value<'js>> {
         let ctx = self.0.ctx().clone();
         // SAFETY: evaluation takes ownership of the code, so it is given one of its own.
         let result = unsafe {
             let code = qjs::JS_DupValue(ctx.as_raw().as_ptr(), self.0.as_raw());
             Value::from_raw(ctx.clone(), qjs::JS_EvalFunction(ctx.as_raw().as_ptr(), code))
         };
-        if result.is_exception() { Err(Error::Exception) } else { Ok(()) }
+        if result.is_exception() { Err(Error::Exception) } else { Ok(result) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Running a script in a test of this crate, without a server.
 
-use crate::{Engine, Options, Shared};
+use crate::{Engine, Failure, Options, Shared};
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
@@ -31,9 +31,30 @@ pub fn run_with(
 
 /// Runs `script` on a thread with the shell's stack. Programs that it left running are stopped.
 pub fn run_with_shared(options: Options, script: &str, shared: &Arc<Shared>) -> Result<(), String> {
+    in_engine(options, shared, |engine| engine.run_source("test", script))
+}
+
+/// Runs scripts as those of `--eval`.
+pub fn eval_and_print(scripts: &[&str]) -> (Result<(), String>, String) {
+    let printed = Printed::default();
+    let shared = Arc::new(Shared::new(Box::new(printed.clone())));
+    let options = Options { nodb: true, ..Options::default() };
+    let outcome = in_engine(options, &shared, |engine| {
+        let eval = |script: &&str| engine.with(|ctx, shell| crate::modules::run_eval(ctx, shell, script));
+        scripts.iter().try_for_each(eval)
+    });
+    let text = String::from_utf8_lossy(&printed.0.lock()).into_owned();
+    (outcome, text)
+}
+
+fn in_engine(
+    options: Options,
+    shared: &Arc<Shared>,
+    action: impl FnOnce(&Engine) -> Result<(), Failure> + Send,
+) -> Result<(), String> {
     let work = || {
         let engine = Engine::new(Arc::new(options), shared.clone()).map_err(|f| f.text)?;
-        engine.run_source("test", script).map_err(|f| f.text)
+        action(&engine).map_err(|f| f.text)
     };
     let outcome = std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(crate::STACK_BYTES).spawn_scoped(scope, work);

@@ -66,7 +66,7 @@ fn fcv_constants<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 /// Sizes of this process in megabytes: `virtual` and `resident`.
 fn memory<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let mut megabytes = pages.split(' ').map(|n| n.parse::<u64>().unwrap_or(0) * 4096 >> 20);
+    let mut megabytes = pages.split(' ').map(|n| (n.parse::<u64>().unwrap_or(0) * 4096) >> 20);
     let memory = Object::new(ctx.clone())?;
     memory.set("virtual", megabytes.next().unwrap_or(0) as f64)?;
     memory.set("resident", megabytes.next().unwrap_or(0) as f64)?;

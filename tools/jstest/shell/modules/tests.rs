@@ -144,3 +144,13 @@ fn modules_of_this_program_are_imported_and_loaded_where_no_file_is() {
     run(&[("main.js", "load('jstests/libs/os_helpers.js');\nif (!isLinux()) throw new Error('no');")])
         .unwrap();
 }
+
+#[test]
+fn an_evaluated_script_prints_what_it_comes_to() {
+    let (outcome, output) =
+        crate::testing::eval_and_print(&["1 + 1", "undefined", "var a = 5", "[a, null]", "await a;"]);
+    outcome.unwrap();
+    assert_eq!(output, "2\n5,\n");
+    let (outcome, _) = crate::testing::eval_and_print(&["Promise.reject(new Error('alone')); 1"]);
+    assert!(outcome.unwrap_err().starts_with("Error: alone"));
+}

@@ -40,7 +40,7 @@ pub fn register(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> Result<()> {
     let of = shell.clone();
     let new = move |ctx: Ctx<'_>, count: Value<'_>| -> Result<usize> {
         let count = if count.is_undefined() { f64::NAN } else { number(&count)? };
-        if !(count >= 0.0) {
+        if count.is_nan() || count < 0.0 {
             return Err(errors::throw_code(
                 &ctx,
                 9,

@@ -1,8 +1,8 @@
 //! One JavaScript runtime on the current thread, with natives, kernel and library loaded.
 
 use crate::{
-    Options, STACK_BYTES, Shared, Shell, ShellHandle, bson, connection, control, errors, files, hashing, library,
-    missing, modules, options, program, thread,
+    Options, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES, Shared, Shell, ShellHandle, bson, connection, control,
+    errors, files, hashing, library, missing, modules, options, program, thread,
 };
 use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Runtime, Value};
@@ -45,12 +45,13 @@ pub struct Engine {
 
 impl Engine {
     /// Makes a runtime on this thread and loads everything a test may use. The thread's stack must be at least
-    /// [`STACK_BYTES`].
+    /// [`crate::STACK_BYTES`].
     pub fn new(options: Arc<Options>, shared: Arc<Shared>) -> Result<Engine, Failure> {
         let shell = Rc::new(Shell::new(options, shared));
         let failed = |error: rquickjs::Error| Failure { text: error.to_string() };
         let runtime = Runtime::new().map_err(failed)?;
-        runtime.set_max_stack_size(STACK_BYTES / 4 * 3);
+        runtime.set_max_stack_size(SCRIPT_STACK_BYTES);
+        runtime.set_memory_limit(SCRIPT_MEMORY_BYTES);
         modules::install(&runtime, &shell);
         let context = Context::full(&runtime).map_err(failed)?;
         let engine = Engine { context, _runtime: runtime, shell };
@@ -131,7 +132,7 @@ fn run_all(engine: &Engine, options: &Options) -> i32 {
         return 1;
     }
     for source in &options.eval {
-        if let Err(failure) = engine.run_source("(shell eval)", source) {
+        if let Err(failure) = engine.with(|ctx, shell| modules::run_eval(ctx, shell, source)) {
             uncaught(failure);
             engine.shell().print_line("exiting with code -4");
             return 252;

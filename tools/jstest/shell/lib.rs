@@ -40,8 +40,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The stack of a thread that runs JavaScript. QuickJS is told to throw before three quarters of it are used.
-pub const STACK_BYTES: usize = 64 << 20;
+/// The stack of a thread that runs JavaScript.
+pub const STACK_BYTES: usize = 32 << 20;
+
+/// Where scripts that recurse are stopped by an exception. The rest of the stack is for the natives they call; the
+/// engine takes no larger limit than this one.
+pub const SCRIPT_STACK_BYTES: usize = 16 << 20;
+
+/// Where a script that fills the memory is stopped by an exception, before the machine ends the process.
+pub const SCRIPT_MEMORY_BYTES: usize = 4 << 30;
 
 /// What all threads of the process have in common.
 pub struct Shared {

@@ -1,22 +1,41 @@
-//! Scripts run without a server: every test is a snippet and what it must come to.
+//! Scripts run without a server, by family: every test is a snippet that throws where the shell is wrong.
 
-use crate::{Engine, Options, Shared};
-use std::sync::Arc;
+mod connection;
+mod errors;
+mod handles;
+mod numbers;
+mod order;
+mod types;
 
-/// Runs `script` on a thread with the shell's stack; the text of an uncaught exception is the error.
-fn run(script: &'static str) -> Result<(), String> {
-    let work = move || {
-        let options = Arc::new(Options { nodb: true, ..Options::default() });
-        let shared = Arc::new(Shared::new(Box::new(std::io::sink())));
-        let engine = Engine::new(options, shared).map_err(|f| f.text)?;
-        engine.run_source("test", script).map_err(|f| f.text)
-    };
-    std::thread::Builder::new().stack_size(crate::STACK_BYTES).spawn(work).unwrap().join().unwrap()
+use crate::testing;
+
+/// Functions the snippets use: nothing of the library under test.
+const HELPERS: &str = r#"
+    function same(actual, expected) {
+        if (!Object.is(actual, expected)) {
+            throw new Error("expected " + expected + " (" + typeof expected + "), got " + actual + " (" + typeof actual + ")");
+        }
+    }
+    function fails(action, text, code) {
+        let caught;
+        try { action(); } catch (e) { caught = e; }
+        if (!(caught instanceof Error)) { throw new Error("threw " + caught + " instead of an Error like: " + text); }
+        if (!caught.message.includes(text)) { throw new Error("'" + caught.message + "' has not: " + text); }
+        if (code !== undefined) { same(caught.code, code); }
+    }
+"#;
+
+/// Runs `script` behind the helpers; an uncaught exception fails the test.
+#[track_caller]
+fn passes(script: &str) {
+    if let Err(text) = testing::run(&format!("{HELPERS}\n{script}")) {
+        panic!("{text}");
+    }
 }
 
 #[test]
 fn uncaught_exception_names_message_and_place() {
-    let failure = run("function f() { throw new Error('lost'); }\nf();").unwrap_err();
+    let failure = testing::run("function f() { throw new Error('lost'); }\nf();").unwrap_err();
     assert!(failure.starts_with("Error: lost :\n"), "{failure}");
     assert!(failure.contains("at f (test:1"), "{failure}");
 }

@@ -73,6 +73,8 @@ impl<'js> Decoder<'_, 'js> {
     fn value(&self, value: ValueRef<'_>) -> Result<Value<'js>> {
         let ctx = self.ctx;
         Ok(match value {
+            // The engine's own conversion makes an integer of -0.
+            ValueRef::Double(v) if v == 0.0 => Value::new_float(ctx.clone(), v),
             ValueRef::Double(v) => Value::new_number(ctx.clone(), v),
             ValueRef::Int32(v) => Value::new_int(ctx.clone(), v),
             ValueRef::String(v) | ValueRef::Symbol(v) => boxed(ctx, v)?,

@@ -11,11 +11,24 @@ pub fn text_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> rquickjs::Result<Stri
         if bytes.is_null() {
             return Err(rquickjs::Error::Exception);
         }
-        let text = String::from_utf8_lossy(std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize))
-            .into_owned();
+        let text = decode(std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize));
         qjs::JS_FreeCString(ctx.as_raw().as_ptr(), bytes);
         Ok(text)
     }
+}
+
+/// The engine writes a lone surrogate as the three bytes it would have as a character.
+fn decode(bytes: &[u8]) -> String {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.to_string();
+    }
+    let mut bytes = bytes.to_vec();
+    for at in 0..bytes.len().saturating_sub(2) {
+        if bytes[at] == 0xED && bytes[at + 1] >= 0xA0 {
+            bytes[at..at + 3].copy_from_slice("\u{FFFD}".as_bytes());
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A string as a JavaScript value.

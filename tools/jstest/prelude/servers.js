@@ -78,17 +78,8 @@
         return real.startsWith("/") ? real : MongoRunner.dataPath + real;
     }
 
-    // The range of a shell that was given none: anywhere below the ports the kernel itself hands out.
-    let fallbackPort;
-    function allocatePort() {
-        if (typeof _allocatePort === "function") return Number(_allocatePort());
-        const [low, high] = (environment("JSTEST_PORTS") || "20000-31000").split("-").map(Number);
-        if (fallbackPort === undefined) {
-            fallbackPort = environment("JSTEST_PORTS") ? low : low + Math.floor(Math.random() * (high - low));
-        }
-        if (fallbackPort > high) throw new Error(`no port is left in ${low}-${high}`);
-        return fallbackPort++;
-    }
+    // One counter for all threads of the process; ports that somebody listens on are left out.
+    const allocatePort = () => Number(_allocatePort());
 
     function hostFor(given) {
         const { useHostName, useHostname } = given || {};

@@ -3,6 +3,7 @@
 pub mod child;
 pub mod launch;
 pub mod output;
+pub mod ports;
 pub mod registry;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub const EXIT_UNTERMINATED: i32 = 250;
 
 pub fn register(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> Result<()> {
     register_start(ctx, shell)?;
+    ports::register(ctx, shell)?;
     register_stop(ctx, shell)?;
     register_state(ctx, shell)?;
     register_output(ctx, shell)
@@ -123,7 +125,8 @@ fn variables(env: &Object<'_>) -> Result<Vec<(String, String)>> {
 
 /// What a shell that a test starts must know of this one, for it is called with the flags of `mongo` only.
 fn inherited(shell: &Shell) -> Vec<(String, String)> {
-    let mut env = vec![("JSTEST_ROOT".to_string(), shell.root.to_string_lossy().into_owned())];
+    let root = shell.root.to_string_lossy().into_owned();
+    let mut env = vec![("JSTEST_ROOT".to_string(), root), (ports::CHILD.to_string(), "1".to_string())];
     if let crate::Library::Directory(directory) = &shell.library {
         env.push(("JSTEST_SHELL_LIB".to_string(), directory.to_string_lossy().into_owned()));
     }

@@ -15,6 +15,8 @@ const PATIENCE_SECONDS: u64 = 120;
 #[derive(Default)]
 pub struct Programs {
     pub captured: Captured,
+    /// Those for servers to come.
+    pub free_ports: super::ports::Ports,
     places: Mutex<Places>,
     /// Every program ever started, so that exit codes can be asked for afterwards.
     children: Mutex<BTreeMap<i64, Arc<Child>>>,

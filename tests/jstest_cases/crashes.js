@@ -1,3 +1,3 @@
 // The parent of the program is this shell.
-runNonMongoProgram("sh", "-c", "kill -SEGV $PPID");
+runNonMongoProgram("sh", "-c", "kill -ABRT $PPID");
 sleep(5000);

@@ -144,7 +144,7 @@ fn preamble(case: &Case) -> String {
     data.insert("enableTestCommands".into(), true.into());
     data.extend(case.settings.shell.test_data.clone());
     // JSON is JavaScript, whatever the strings hold.
-    format!("TestData = {};\n{}", serde_json::Value::from(data), case.settings.shell.eval)
+    format!("var TestData = {};\n{}", serde_json::Value::from(data), case.settings.shell.eval)
 }
 
 fn write_dump(

@@ -386,6 +386,12 @@
         getSplitKeysForChunks(chunkSize) {
             return this._db.adminCommand({splitVector: this._fullName, maxChunkSizeBytes: chunkSize});
         },
+        analyzeShardKey(key, options) {
+            return this._db.adminCommand(Object.assign({analyzeShardKey: this._fullName, key}, options));
+        },
+        configureQueryAnalyzer(options) {
+            return this._db.adminCommand(Object.assign({configureQueryAnalyzer: this._fullName}, options));
+        },
         checkMetadataConsistency(options) {
             return this._db.runCursorCommand(Object.assign({checkMetadataConsistency: this._shortName}, options));
         },

@@ -297,7 +297,27 @@
                 tFirst: at(first.ts.getTime()), tLast: at(last.ts.getTime()), now: String(new Date()),
             };
         },
+        printReplicationInfo() {
+            const info = this.getReplicationInfo();
+            if (info.errmsg) return print(tojson(info));
+            print("configured oplog size:   " + info.logSizeMB + "MB");
+            print("log length start to end: " + info.timeDiff + "secs (" + info.timeDiffHours + "hrs)");
+            print("oplog first event time:  " + info.tFirst);
+            print("oplog last event time:   " + info.tLast);
+            return print("now:                     " + info.now);
+        },
+        /** How far each secondary is behind the primary, by the set's status. */
+        printSecondaryReplicationInfo() {
+            const members = checked(this.adminCommand({replSetGetStatus: 1}), "replSetGetStatus failed").members;
+            const primary = members.find(member => member.state === 1);
+            for (const member of members.filter(each => each.state === 2)) {
+                print("source: " + member.name + "\n    syncedTo: " + member.optimeDate);
+                if (primary) print("    " + (primary.optimeDate - member.optimeDate) / 1000 + " secs behind the primary");
+            }
+        },
     });
+    /** The seconds of a cluster's time, given as a timestamp or as its 64 bits. */
+    DB.tsToSeconds = time => time instanceof Timestamp ? time.getTime() : Math.floor(Number(time) / 4294967296);
 
     // Users and roles.
 

@@ -290,15 +290,6 @@
             return formatArray(pairs, indent || "", nolint === true, depth || 0);
         }
     };
-    // Names under which old tests know the same map.
-    supplement(global.Map.prototype, {
-        put(key, value) {
-            const old = this.get(key);
-            this.set(key, value);
-            return old;
-        },
-    });
-
     // What the natives may leave to the library on the BSON types.
     const proto = name => typeof global[name] === "function" ? global[name].prototype : {};
     supplement(proto("Timestamp"), {

@@ -342,6 +342,8 @@
         return print(global.tojson(value));
     };
 
+    global.printStackTrace = () => print(new Error("stack trace").stack);
+
     // Hosts.
 
     /** A host and port as one text, with the machine's name in place of a loopback name. */

@@ -36,17 +36,13 @@ struct Decoder<'a, 'js> {
 
 impl<'js> Decoder<'_, 'js> {
     fn document(&self, doc: Doc<'_>, exact: bool) -> Result<Object<'js>> {
-        if doc.iter().next().is_some_and(|first| first.name_bytes() == b"$ref" && first.tag() == 0x02)
-            && doc.iter().nth(1).is_some_and(|second| second.name_bytes() == b"$id")
-        {
-            return self.fill(Object::new_proto(self.ctx.clone(), Some(&self.kernel.reference))?, doc);
-        }
+        let prototype = if is_reference(doc) { &self.kernel.reference } else { &self.kernel.plain };
         let asked_again = exact || doc.iter().any(|e| e.tag() == 0x10 || is_index(e.name_bytes()));
         let object = if asked_again {
             let original = Original::new(self.bytes, doc, exact);
-            Class::instance_proto(original, self.kernel.plain.clone())?.into_inner()
+            Class::instance_proto(original, prototype.clone())?.into_inner()
         } else {
-            Object::new(self.ctx.clone())?
+            Object::new_proto(self.ctx.clone(), Some(prototype))?
         };
         self.fill(object, doc)
     }
@@ -146,6 +142,13 @@ impl IntoNumber for u32 {
     fn into_value<'js>(self, ctx: &Ctx<'js>) -> Value<'js> {
         Value::new_number(ctx.clone(), self as f64)
     }
+}
+
+/// Whether the document is a DBRef: a text `$ref`, then `$id`.
+fn is_reference(doc: Doc<'_>) -> bool {
+    let mut elements = doc.iter();
+    elements.next().is_some_and(|first| first.tag() == 0x02 && first.name_bytes() == b"$ref")
+        && elements.next().is_some_and(|second| second.name_bytes() == b"$id")
 }
 
 fn date<'js>(ctx: &Ctx<'js>, millis: i64) -> Value<'js> {

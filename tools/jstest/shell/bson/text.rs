@@ -11,7 +11,7 @@ pub fn text_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> rquickjs::Result<Stri
         if bytes.is_null() {
             return Err(rquickjs::Error::Exception);
         }
-        let text = decode(std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize));
+        let text = decode(std::slice::from_raw_parts(bytes.cast::<u8>(), length));
         qjs::JS_FreeCString(ctx.as_raw().as_ptr(), bytes);
         Ok(text)
     }

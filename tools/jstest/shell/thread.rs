@@ -3,7 +3,7 @@
 //! ```text
 //! new Thread(fn, ...args)   init: the function by its source, the arguments and TestData as BSON
 //! start()                   a thread with an Engine of its own calls the function and runs its promises to the end
-//! join(), returnData()      the result comes back as BSON; hasFailed() when an exception ended the function
+//! join(), returnData()      the result comes back as BSON; both throw what ended the function, hasFailed() tells
 //! ```
 //! Nothing is shared between runtimes. Functions inside of the arguments (the methods of a latch, say) travel as code
 //! and are made functions again on the other side.

@@ -392,6 +392,15 @@ function splitNamespace(ns) {
     return [ns.slice(0, dot), ns.slice(dot + 1)];
 }
 
+// A document that nobody can change, nor what it holds.
+function frozen(value) {
+    if (value !== null && typeof value === "object" && !Object.isFrozen(value)) {
+        Object.freeze(value);
+        Object.values(value).forEach(frozen);
+    }
+    return value;
+}
+
 class CursorHandle {
     constructor(mongo, ns, id) {
         Object.defineProperty(this, "_state", {value: {mongo, ns, id}});
@@ -429,12 +438,16 @@ class Cursor {
         if (!this.hasNext()) {
             throw fail("error hasNext: false");
         }
-        return this._state.batch[this._state.at++];
+        const document = this._state.batch[this._state.at++];
+        return this._state.readOnly ? frozen(document) : document;
     }
     objsLeftInBatch() { return this._state.batch.length - this._state.at; }
     getId() { return this._state.id; }
     zeroCursorId() { this._state.id = NumberLong(0); }
-    readOnly() { return this; }
+    readOnly() {
+        this._state.readOnly = true;
+        return this;
+    }
     isClosed() { return this._state.closed || digitsOf(this._state.id) === "0"; }
     isExhausted() { return digitsOf(this._state.id) === "0" && this.objsLeftInBatch() === 0; }
     close() {

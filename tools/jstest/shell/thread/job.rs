@@ -76,8 +76,10 @@ fn inject<'js>(ctx: &Ctx<'js>, shell: &Rc<Shell>, prototype: &Object<'js>) -> Re
         if !job.is_running_or_unjoined() {
             return Err(errors::throw_code(&ctx, JS_INTERPRETER_FAILURE, "Thread not running"));
         }
-        let _ = job.join();
-        Ok(())
+        match job.join() {
+            Some(Err(thrown)) => Err(errors::throw_code(&ctx, thrown.code, &thrown.message)),
+            _ => Ok(()),
+        }
     };
     prototype.set("join", Function::new(ctx.clone(), join)?)?;
     let of = shell.clone();

@@ -1,0 +1,1 @@
+var wordOfLoadedFile = "loaded from the root";

@@ -1,0 +1,32 @@
+// Control: output, time, chance, files of the test itself.
+import {greeting} from "jstests/libs/greeting.js";
+
+Natives.watch("print", "load", "sleep", "gc", "version", "buildInfo", "getBuildInfo", "getJSHeapLimitMB", "_rand", "_srand", "interpreterVersion",
+              "isInteractive", "getMemInfo", "_isWindows", "_getEnv", "getFCVConstants", "hostname", "getHostName");
+assert.eq("imported from the root", greeting);
+assert.eq("loaded from the root", (load("jstests/libs/loaded.js"), globalThis.wordOfLoadedFile));
+assert.throws(() => load("jstests/libs/nowhere.js"));
+print("said", 1, {a: 1});
+const before = Date.now();
+sleep(20);
+assert(Date.now() - before >= 19);
+gc();
+assert(/^\d+\.\d+\.\d+/.test(version()), version());
+assert.eq(version(), buildInfo().version);
+assert.eq(version(), getBuildInfo().version);
+assert.eq("number", typeof getJSHeapLimitMB());
+_srand(7);
+const sequence = [_rand(), _rand()];
+_srand(7);
+assert.eq(sequence, [_rand(), _rand()]);
+assert(sequence.every((n) => n >= 0 && n < 1), tojson(sequence));
+assert(typeof interpreterVersion() === "string");
+assert.eq(false, isInteractive());
+assert(getMemInfo().virtual > 0 && getMemInfo().resident > 0, tojson(getMemInfo()));
+assert.eq(false, _isWindows());
+assert.eq("", _getEnv("A_NAME_NOBODY_SETS"));
+assert(_getEnv("PATH").length > 0);
+assert(typeof getFCVConstants().latest === "string", tojson(getFCVConstants()));
+Natives.refused("_setShellFailPoint", () => _setShellFailPoint({configureFailPoint: "noSuchPointOfTheShell", mode: "off"}));
+assert.eq(hostname(), getHostName());
+Natives.done();

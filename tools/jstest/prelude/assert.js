@@ -498,4 +498,9 @@
             sleep(interval);
         } while (Date.now() < end);
     };
+
+    // Under these names they stand in the stack of a failure.
+    for (const name of Object.keys(assert)) {
+        if (typeof assert[name] === "function") Object.defineProperty(assert[name], "name", {value: "assert." + name, configurable: true});
+    }
 })(globalThis);

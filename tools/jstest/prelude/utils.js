@@ -9,7 +9,7 @@
      * An error that carries what a server said: `source` is a code, a reply, or a write result. `code`, `codeName`,
      * `errorLabels`, `writeErrors` and `writeConcernError` are taken over, and `res` is the reply itself.
      */
-    global._getErrorWithCode = function (source, message) {
+    global._getErrorWithCode = function _getErrorWithCode(source, message) {
         const error = new Error(message);
         if (typeof source === "number") {
             error.code = source;
@@ -29,25 +29,8 @@
         return error;
     };
 
-    const codesNamed = (...names) => {
-        const table = global.ErrorCodes || {};
-        return new Set(names.map(name => table[name]).filter(code => code !== undefined));
-    };
-
-    let categories;
-    /** Codes by the category the retry rules ask for; made on first use, since the table of codes may load later. */
-    function category(name) {
-        categories = categories || {
-            network: codesNamed("HostUnreachable", "HostNotFound", "NetworkTimeout", "SocketException"),
-            retryable: codesNamed("InterruptedAtShutdown", "InterruptedDueToReplStateChange", "ExceededTimeLimit",
-                "HostUnreachable", "HostNotFound", "NetworkTimeout", "SocketException", "NotWritablePrimary", "NotMaster",
-                "NotPrimaryNoSecondaryOk", "NotMasterNoSlaveOk", "NotPrimaryOrSecondary", "NotMasterOrSecondary",
-                "PrimarySteppedDown", "ShutdownInProgress", "ReadConcernMajorityNotAvailableYet"),
-        };
-        return categories[name];
-    }
-
     const codeOf = value => value !== null && typeof value === "object" ? value.code : value;
+    const isCode = value => typeof value === "number";
 
     function saysNetwork(value) {
         const text = typeof value === "string" ? value : value && (value.message || value.errmsg);
@@ -58,14 +41,13 @@
     /** Whether an error, reply, code or message tells that the connection broke. */
     global.isNetworkError = function (value) {
         if (value === null || value === undefined) return false;
-        if (typeof value === "object" && value.code !== undefined && category("network").has(value.code)) return true;
-        return typeof value === "number" ? category("network").has(value) : saysNetwork(value);
+        if (isCode(codeOf(value)) && ErrorCodes.isNetworkError(codeOf(value))) return true;
+        return typeof value !== "number" && saysNetwork(value);
     };
-    global.isNetworkCode = code => category("network").has(code);
     /** Whether a write that failed this way may be sent once more. */
     global.isRetryableError = function (value) {
         if (value === null || value === undefined) return false;
-        return category("retryable").has(codeOf(value)) || typeof value === "object" && saysNetwork(value);
+        return isCode(codeOf(value)) && ErrorCodes.isRetriableError(codeOf(value)) || typeof value === "object" && saysNetwork(value);
     };
 
     function retryWhile(retryable, func, retries, pauseMs) {
@@ -348,14 +330,6 @@
 
     /** A host and port as one text, with the machine's name in place of a loopback name. */
     global.normalizeHost = host => host.replace(/^(localhost|127\.0\.0\.1)(?=:|$)/, global.getHostName());
-
-    /** A table of codes' names, beside the table of names' codes that the natives provide. */
-    if (global.ErrorCodes && !global.ErrorCodeStrings) {
-        global.ErrorCodeStrings = {};
-        for (const name of Object.keys(global.ErrorCodes)) {
-            if (typeof global.ErrorCodes[name] === "number") global.ErrorCodeStrings[global.ErrorCodes[name]] = name;
-        }
-    }
 
     global.hasErrorCode = (reply, codes) => {
         const wanted = Array.isArray(codes) ? codes : [codes];

@@ -14,6 +14,7 @@
 //! Invariant: nothing a test does may panic this process; an error of a native is a JavaScript exception.
 
 pub mod bson;
+pub mod codes;
 pub mod connection;
 pub mod control;
 pub mod engine;

@@ -1,8 +1,8 @@
 //! The JavaScript that is loaded before a test: the kernel, then our prelude or the files of a directory.
 
 use crate::engine::evaluate;
-use crate::{Library, Shell, bson, errors};
-use rquickjs::{Ctx, Function, Object, Value};
+use crate::{Library, Shell, bson, codes, errors};
+use rquickjs::{Ctx, Function, Value};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -50,7 +50,7 @@ pub fn load_kernel(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
 pub fn load(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> rquickjs::Result<()> {
     match &shell.library {
         Library::Own => {
-            define_error_codes(ctx)?;
+            codes::define(ctx)?;
             load_embedded(ctx, PRELUDE)
         }
         Library::Directory(directory) => load_directory(ctx, directory),
@@ -71,7 +71,7 @@ fn load_directory(ctx: &Ctx<'_>, directory: &Path) -> rquickjs::Result<()> {
         errors::throw(ctx, &format!("cannot read the shell library {}: {error}", directory.display()))
     })?;
     if !pending.iter().any(|path| path.ends_with("error_codes.js")) {
-        define_error_codes(ctx)?;
+        codes::define(ctx)?;
     }
     while !pending.is_empty() {
         let mut postponed = Vec::new();
@@ -117,37 +117,3 @@ fn is_reference_error(thrown: &Value<'_>) -> bool {
     let name = thrown.as_object().and_then(|object| object.get::<_, Option<String>>("name").ok().flatten());
     name.as_deref() == Some("ReferenceError")
 }
-
-/// `ErrorCodes` (name -> code, and `isNetworkError(code or name)` and its like), `ErrorCodeStrings` (code -> name),
-/// from the one table of codes.
-fn define_error_codes(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
-    let globals = ctx.globals();
-    let (by_name, by_code) = (Object::new(ctx.clone())?, Object::new(ctx.clone())?);
-    for (code, name) in document::error::table() {
-        by_name.set(name, code)?;
-        by_code.set(code.to_string(), name)?;
-    }
-    globals.set("ErrorCodes", by_name.clone())?;
-    globals.set("ErrorCodeStrings", by_code)?;
-    let is = Function::new(ctx.clone(), |code: i32, category: u8| {
-        document::error::categories(code) & category != 0
-    })?;
-    let define: Function = ctx.eval(
-        "(function(codes, is, name, category) { \
-           Object.defineProperty(codes, name, {value: function(e) { \
-             return is(typeof e === 'string' ? codes[e] ?? 0 : Number(e), category); }}); })",
-    )?;
-    for (name, category) in CATEGORIES {
-        define.call::<_, ()>((by_name.clone(), is.clone(), *name, *category))?;
-    }
-    Ok(())
-}
-
-const CATEGORIES: &[(&str, u8)] = &[
-    ("isRetriableError", document::error::RETRIABLE),
-    ("isNetworkError", document::error::NETWORK),
-    ("isInterruption", document::error::INTERRUPTION),
-    ("isNotPrimaryError", document::error::NOT_PRIMARY),
-    ("isSnapshotError", document::error::SNAPSHOT),
-    ("isStaleShardVersionError", document::error::STALE_SHARD_VERSION),
-];

@@ -50,6 +50,9 @@ impl Link {
     pub fn hello(&self) -> Doc<'_> {
         self.hello.doc()
     }
+    pub fn local_port(&self) -> Option<u16> {
+        self.socket.as_ref().and_then(Socket::local_port)
+    }
     pub fn close(&mut self) {
         self.forget();
         self.closed = true;

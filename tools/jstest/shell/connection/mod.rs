@@ -45,6 +45,7 @@ pub fn register(ctx: &Ctx<'_>, _shell: &Rc<Shell>) -> Result<()> {
     native.set("hello", Function::new(ctx.clone(), hello)?)?;
     native.set("isSet", Function::new(ctx.clone(), is_set)?)?;
     native.set("closeConnection", Function::new(ctx.clone(), close_connection)?)?;
+    native.set("localPort", Function::new(ctx.clone(), local_port)?)?;
     native.set("forgetHost", Function::new(ctx.clone(), forget_host)?)?;
     native.set("scramMessage", Function::new(ctx.clone(), auth::scram_message)?)
 }
@@ -140,6 +141,11 @@ fn is_set<'js>(ctx: Ctx<'js>, this: Value<'js>) -> Result<bool> {
 fn close_connection<'js>(ctx: Ctx<'js>, this: Value<'js>) -> Result<()> {
     connection_of(&ctx, &this)?.0.borrow_mut().close();
     Ok(())
+}
+
+/// This end's port; -1 when there is none.
+fn local_port<'js>(ctx: Ctx<'js>, this: Value<'js>) -> Result<i32> {
+    Ok(connection_of(&ctx, &this)?.0.borrow().local_port().map_or(-1, i32::from))
 }
 
 fn forget_host<'js>(ctx: Ctx<'js>, this: Value<'js>, host: String) -> Result<()> {

@@ -81,6 +81,13 @@ impl Socket {
     pub fn hello(&self) -> Doc<'_> {
         self.hello.doc()
     }
+    /// The port of this end; unix sockets have none.
+    pub fn local_port(&self) -> Option<u16> {
+        match &self.stream {
+            Stream::Tcp(s) => s.local_addr().ok().map(|address| address.port()),
+            Stream::Unix(_) => None,
+        }
+    }
     /// How long a reply may take; for ever when `None`.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
         // Only a zero duration is an error, and a broken socket shows itself when it is used.

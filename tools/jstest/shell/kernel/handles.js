@@ -263,7 +263,7 @@ methods(Mongo.prototype, {
     },
     getServerRPCProtocols() { return "all"; },
     getApiParameters() { return settingsOf(this).api || {}; },
-    getShellPort() { return -1; },
+    getShellPort() { return native.localPort(this); },
     _markNodeAsFailed(host) { native.forgetHost(this, String(host)); },
     _setOIDCIdPAuthCallback() {},
     _startSession(options) { return new SessionHandle(this, options); },

@@ -10,6 +10,8 @@
     const SOON_INTERVAL_MS = 200;
 
     const text = value => global.tojson(value);
+    // Kept here, since a test may well have a `compare` of its own.
+    const compare = global.compare;
 
     function wordsOf(msg) {
         if (typeof msg === "function") return String(msg());
@@ -69,8 +71,8 @@
     // Order is by BSON's rules for values JavaScript does not order, such as timestamps and 64-bit integers.
     function order(first, second) {
         const plain = value => ["number", "string", "boolean"].includes(typeof value);
-        if (first instanceof Date && second instanceof Date) return global.compare(first.getTime(), second.getTime());
-        if (plain(first) && plain(second)) return global.compare(first, second);
+        if (first instanceof Date && second instanceof Date) return compare(first.getTime(), second.getTime());
+        if (plain(first) && plain(second)) return compare(first, second);
         return bsonWoCompare({v: first}, {v: second});
     }
     const unordered = (first, second) => Number.isNaN(first) || Number.isNaN(second);

@@ -6,12 +6,8 @@
     const define = methods => global._defineMethods(DBCollection.prototype, methods);
     const {INSERT, UPDATE, REMOVE} = global._batchTypes;
     const NAMESPACE_NOT_FOUND = 26;
-    const NAMESPACE_EXISTS_NOT = reply => reply.code === NAMESPACE_NOT_FOUND || /ns (not found|does not exist|doesn't exist)/.test(reply.errmsg || "");
+    const isMissing = reply => reply.code === NAMESPACE_NOT_FOUND || /^ns (not found|does(n't| not) exist)/.test(reply.errmsg || "");
 
-    function checked(reply, message) {
-        if (!reply.ok) throw _getErrorWithCode(reply, message + ": " + tojson(reply));
-        return reply;
-    }
     /** The options a test gave, without those it left undefined. */
     function defined(options) {
         const kept = {};
@@ -131,7 +127,7 @@
             const given = defined(options);
             const command = {distinct: this._shortName, key, query: filter === undefined ? {} : filter};
             for (const name of known) if (given[name] !== undefined) command[name] = given[name];
-            return checked(this.runReadCommand(command), "distinct failed").values;
+            return _checkedReply(this.runReadCommand(command), "distinct failed").values;
         },
         /** Runs a pipeline given as one array, or as stages one after another. */
         aggregate(pipeline, options) {
@@ -153,7 +149,7 @@
             if (!options || options.out === undefined) throw new Error("need to supply an optionsOrOutString");
             const command = Object.assign({mapReduce: this._shortName, map, reduce}, options);
             const raw = this._db.runReadCommand(command);
-            return checked(raw, "map reduce failed");
+            return _checkedReply(raw, "map reduce failed");
         },
     });
 
@@ -286,7 +282,7 @@
         getIndexes(filter) {
             const reply = this._db.runReadCommand({listIndexes: this._shortName});
             if (!reply.ok && reply.code === NAMESPACE_NOT_FOUND) return [];
-            if (!reply.ok) throw _getErrorWithCode(reply, "listIndexes failed: " + tojson(reply));
+            _checkedReply(reply, "listIndexes failed");
             const indexes = new DBCommandCursor(this._db, reply).toArray();
             return filter ? indexes.filter(index => Object.keys(filter).every(name => friendlyEqual(index[name], filter[name]))) : indexes;
         },
@@ -348,7 +344,7 @@
             const command = Object.assign({drop: this._shortName}, concern === undefined ? {} : {writeConcern: concern}, options);
             const reply = this._db.runCommand(command);
             if (reply.ok) return true;
-            if (NAMESPACE_EXISTS_NOT(reply)) return false;
+            if (isMissing(reply)) return false;
             throw _getErrorWithCode(reply, "drop failed: " + tojson(reply));
         },
         renameCollection(newName, dropTarget) {
@@ -478,14 +474,14 @@
         }
 
         clear() {
-            checked(this._collection.runCommand("planCacheClear"), "planCacheClear failed");
+            _checkedReply(this._collection.runCommand("planCacheClear"), "planCacheClear failed");
         }
 
         clearPlansByQuery(query, projection, sort) {
             const shape = {query: query || {}};
             if (projection !== undefined) shape.projection = projection;
             if (sort !== undefined) shape.sort = sort;
-            checked(this._collection.runCommand("planCacheClear", shape), "planCacheClear failed");
+            _checkedReply(this._collection.runCommand("planCacheClear", shape), "planCacheClear failed");
         }
 
         toString() {

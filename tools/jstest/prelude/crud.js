@@ -164,7 +164,7 @@
         estimatedDocumentCount(options = {}) {
             const command = Object.assign({count: this.getName()}, global._definedOptions(options));
             const reply = this.getDB().runReadCommand(command);
-            if (!reply.ok) throw _getErrorWithCode(reply, "Error while counting estimated documents: " + tojson(reply));
+            _checkedReply(reply, "Error while counting estimated documents");
             return Number(reply.n);
         },
     });

@@ -15,7 +15,7 @@
     class DBCommandCursor {
         /** `database` may be a connection; a reply that is not ok is thrown as an error. */
         constructor(database, reply, batchSize, maxAwaitTimeMS, txnNumber) {
-            if (!reply.ok) throw _getErrorWithCode(reply, "error: " + tojson(reply));
+            _checkedReply(reply, "error");
             const cursor = reply.cursor;
             if (cursor === undefined) throw new Error("the reply has no cursor: " + tojson(reply));
             this._batch = cursor.firstBatch;
@@ -81,7 +81,7 @@
             if (this._maxAwaitTimeMS !== undefined && this._maxAwaitTimeMS !== null) command.maxTimeMS = this._maxAwaitTimeMS;
             if (this._txnNumber !== undefined) Object.assign(command, {txnNumber: NumberLong(String(this._txnNumber)), autocommit: false});
             const reply = this._db.runCommand(command);
-            if (!reply.ok) throw _getErrorWithCode(reply, "getMore command failed: " + tojson(reply));
+            _checkedReply(reply, "getMore command failed");
             this._batch = reply.cursor.nextBatch;
             this._at = 0;
             this._cursorid = asLong(reply.cursor.id);

@@ -4,11 +4,6 @@
 
     const define = methods => global._defineMethods(DB.prototype, methods);
 
-    function checked(reply, message) {
-        if (!reply.ok) throw _getErrorWithCode(reply, message + ": " + tojson(reply));
-        return reply;
-    }
-
     // Names and relatives.
 
     define({
@@ -85,10 +80,10 @@
             return new DBCommandCursor(this, assert.commandWorked(this.runReadCommand(command)));
         },
         commandHelp(name) {
-            return checked(this.runCommand({[name]: 1, help: true}), "commandHelp failed").help;
+            return _checkedReply(this.runCommand({[name]: 1, help: true}), "commandHelp failed").help;
         },
         listCommands() {
-            const commands = checked(this.runCommand("listCommands"), "listCommands failed").commands;
+            const commands = _checkedReply(this.runCommand("listCommands"), "listCommands failed").commands;
             for (const name of Object.keys(commands).sort()) print(name + ": " + commands[name].help);
         },
         aggregate(pipeline, options = {}) {
@@ -137,7 +132,7 @@
             if (nameOnly !== undefined) command.nameOnly = nameOnly;
             if (authorizedCollections !== undefined) command.authorizedCollections = authorizedCollections;
             const reply = this.runReadCommand(command);
-            if (!reply.ok) throw _getErrorWithCode(reply, "listCollections failed: " + tojson(reply));
+            _checkedReply(reply, "listCollections failed");
             return new DBCommandCursor(this, reply).toArray().sort(compareOn("name"));
         },
         getCollectionNames() {
@@ -214,7 +209,7 @@
             return undefined;
         },
         getProfilingStatus() {
-            const {ok, ...status} = checked(this.runCommand({profile: -1}), "profile command failed");
+            const {ok, ...status} = _checkedReply(this.runCommand({profile: -1}), "profile command failed");
             return status;
         },
         getProfilingLevel() {
@@ -225,7 +220,7 @@
             if (!Number.isInteger(level) || level < 0 || level > 2)
                 throw new Error("getProfilingLevel failed: input level " + level + " is out of range [0..2]");
             const given = typeof options === "number" ? {slowms: options} : options;
-            return checked(this.runCommand(Object.assign({profile: level}, given)), "profile command failed");
+            return _checkedReply(this.runCommand(Object.assign({profile: level}, given)), "profile command failed");
         },
         /** Operations in progress: true for all of them, a document to filter, none for the active ones. */
         currentOp(argument) {
@@ -264,7 +259,7 @@
             if (w !== undefined) command.w = w;
             if (wtimeout !== undefined) command.wtimeout = wtimeout;
             if (j !== undefined) command.j = j;
-            return checked(this.runCommand(command), "getlasterror failed");
+            return _checkedReply(this.runCommand(command), "getlasterror failed");
         },
         getLastError(w, wtimeout, j) {
             return this.getLastErrorObj(w, wtimeout, j).err;
@@ -308,7 +303,7 @@
         },
         /** How far each secondary is behind the primary, by the set's status. */
         printSecondaryReplicationInfo() {
-            const members = checked(this.adminCommand({replSetGetStatus: 1}), "replSetGetStatus failed").members;
+            const members = _checkedReply(this.adminCommand({replSetGetStatus: 1}), "replSetGetStatus failed").members;
             const primary = members.find(member => member.state === 1);
             for (const member of members.filter(each => each.state === 2)) {
                 print("source: " + member.name + "\n    syncedTo: " + member.optimeDate);

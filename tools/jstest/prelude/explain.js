@@ -14,10 +14,6 @@
         return verbosity;
     };
 
-    function checked(reply) {
-        if (!reply.ok) throw _getErrorWithCode(reply, "explain failed: " + tojson(reply));
-        return reply;
-    }
     /** Wraps a command; what concerns the operation as a whole stands outside. */
     function explained(command, verbosity) {
         const {maxTimeMS, readConcern, ...inner} = command;
@@ -61,7 +57,7 @@
             if (this._finished) throw new Error("query has already been explained");
             this._finished = true;
             const command = this._isCount ? this._query._convertToCountCommand(this._applyLimits) : this._query._convertToCommand();
-            return checked(this._query._send(explained(command, this._verbosity)));
+            return _checkedReply(this._query._send(explained(command, this._verbosity)), "explain failed");
         }
 
         hasNext() {
@@ -118,7 +114,7 @@
         }
 
         _explain(command) {
-            return checked(this._collection.getDB().runReadCommand(explained(command, this._verbosity)));
+            return _checkedReply(this._collection.getDB().runReadCommand(explained(command, this._verbosity)), "explain failed");
         }
 
         find(...args) {

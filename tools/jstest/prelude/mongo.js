@@ -20,8 +20,7 @@
             if (authorizedDatabases !== undefined) command.authorizedDatabases = authorizedDatabases;
             const used = session || this._getDefaultSession();
             const reply = used.getDatabase("admin").runReadCommand(command);
-            if (!reply.ok) throw _getErrorWithCode(reply, "listDatabases failed:" + tojson(reply));
-            return reply;
+            return _checkedReply(reply, "listDatabases failed");
         },
         getDBNames() {
             return this.getDBs(undefined, undefined, true).databases.map(database => database.name);
@@ -37,7 +36,7 @@
         getLogComponents(session) {
             const admin = (session || this._getDefaultSession()).getDatabase("admin");
             const reply = admin.runCommand({getParameter: 1, logComponentVerbosity: 1});
-            if (!reply.ok) throw _getErrorWithCode(reply, "getLogComponents failed:" + tojson(reply));
+            _checkedReply(reply, "getLogComponents failed");
             return reply.logComponentVerbosity;
         },
         setLogLevel(level, component, session) {
@@ -48,8 +47,7 @@
             const verbosity = path.reduceRight((inner, name) => ({[name]: inner}), {verbosity: level});
             const admin = (session || this._getDefaultSession()).getDatabase("admin");
             const reply = admin.runCommand({setParameter: 1, logComponentVerbosity: verbosity});
-            if (!reply.ok) throw _getErrorWithCode(reply, "setLogLevel failed:" + tojson(reply));
-            return reply;
+            return _checkedReply(reply, "setLogLevel failed");
         },
         toString() {
             return "connection to " + this.host;

@@ -175,7 +175,7 @@
             // With awaitData the time limit is how long a getMore waits, not how long the query may take.
             const waits = command.tailable && command.awaitData;
             const reply = this._send(command);
-            if (!reply.ok) throw _getErrorWithCode(reply, "error: " + tojson(reply));
+            _checkedReply(reply, "error");
             this._cursor = new DBCommandCursor(this._db, reply, this._batchSize > 0 ? this._batchSize : undefined,
                 waits ? command.maxTimeMS : undefined);
             return this._cursor;
@@ -189,7 +189,7 @@
         count(applyLimits) {
             const command = this._convertToCountCommand(applyLimits);
             const reply = this._send(command);
-            if (!reply.ok) throw _getErrorWithCode(reply, "count failed: " + tojson(reply));
+            _checkedReply(reply, "count failed");
             return Number(reply.n);
         },
         _convertToCountCommand(applyLimits) {

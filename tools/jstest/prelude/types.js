@@ -128,8 +128,8 @@
     global.isNumber = value => typeof value === "number";
     global.isObject = value => typeof value === "object" && value !== null || typeof value === "function";
 
-    global.compare = (left, right) => left === right ? 0 : left < right ? -1 : 1;
-    global.compareOn = field => (left, right) => global.compare(left[field], right[field]);
+    const compare = global.compare = (left, right) => left === right ? 0 : left < right ? -1 : 1;
+    global.compareOn = field => (left, right) => compare(left[field], right[field]);
 
     // ISO dates.
     const ISO_FORM = new RegExp("^(\\d{4})-?(\\d{2})-?(\\d{2})" +

@@ -29,6 +29,12 @@
         return error;
     };
 
+    /** The reply itself; an error that begins with `words` and ends with the reply when it is not ok. */
+    global._checkedReply = function _checkedReply(reply, words) {
+        if (!reply.ok) throw global._getErrorWithCode(reply, words + ": " + global.tojson(reply));
+        return reply;
+    };
+
     const codeOf = value => value !== null && typeof value === "object" ? value.code : value;
     const isCode = value => typeof value === "number";
 
@@ -80,8 +86,7 @@
     /** Runs a command and throws, with the reply, unless it worked. */
     global.executeCommand = function (database, command) {
         const reply = database.runCommand(command);
-        if (!reply.ok) throw global._getErrorWithCode(reply, "Command failed: " + global.tojson(reply));
-        return reply;
+        return global._checkedReply(reply, "Command failed");
     };
 
     /** Pings a database until its connection, which reconnects by itself, answers again. */

@@ -87,8 +87,9 @@ fn run_with(options: &Options) -> Result<i32, String> {
     }
     let run = prepare(options, &root, &cases)?;
     interrupt::install();
-    let (outcomes, not_run, seconds) = execute(&run, cases, options.jobs());
+    let (mut outcomes, not_run, seconds) = execute(&run, cases, options.jobs());
     clear_away(&run, &outcomes);
+    outcomes.sort_by(|a, b| (report::group(a), &a.name).cmp(&(report::group(b), &b.name)));
     let result = report::Result { outcomes: &outcomes, not_run, seconds, root: &root };
     report::print(&report::summary::render(&result));
     write(&options.json, || report::json::render(&result))?;

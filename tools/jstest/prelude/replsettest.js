@@ -299,10 +299,15 @@
             if (cleanly && running.length > 1 && this.callHello()) this.checkReplicatedDataHashes();
             MongoRunner._stopTogether(running, signal, given);
             if (forRestart) return;
-            if (given.noCleanData === undefined && testData().cleanAfterSet) {
-                this.ports.forEach((_, id) => resetDbpath(this.getPath(id)));
-            }
+            if (!given.noCleanData) this.cleanData();
             this.nodes = [];
+        }
+        // Empties the directories of nodes that do not run.
+        cleanData() {
+            this.ports.forEach((_, id) => {
+                const node = this.nodes[id];
+                if (node && node.pid !== undefined && !checkProgram(node.pid).alive) resetDbpath(node.dbpath);
+            });
         }
 
         // ---- who is who ----

@@ -418,6 +418,8 @@
         getAndPrepareExternalDirectory: (testName) => emptyDirectory("external", testName),
         getExternalFileName: (testName) => MongoRunner.dataPath + "external/" + testName,
         getMongoShellPath: () => "mongo",
+        // A test that hangs is looked at by the runner.
+        runHangAnalyzer: Object.assign(() => {}, { enable() {}, disable() {} }),
         getExtensionPath() {
             throw new Error("extensions of the server are not supported here");
         },

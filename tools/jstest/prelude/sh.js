@@ -126,7 +126,7 @@
     Object.assign(sh, {
         startBalancerOn: (conn, timeout = ROUND_TIMEOUT_MS) => admin(conn, { balancerStart: 1, maxTimeMS: timeout }),
         stopBalancerOn: (conn, timeout = ROUND_TIMEOUT_MS) => admin(conn, { balancerStop: 1, maxTimeMS: timeout }),
-        // Waits until a whole round has begun and ended.
+        // Waits until a round has ended that had not ended when this was called.
         awaitBalancerRoundOn(conn, timeout = ROUND_TIMEOUT_MS, interval = POLL_MS) {
             const begun = Number(statusOn(conn).numBalancerRounds);
             assert.soon(() => Number(statusOn(conn).numBalancerRounds) > begun,

@@ -151,6 +151,7 @@
 
         _settle() {
             const options = this._options;
+            this._connectShards();
             if (this.s === undefined) return;
             if (options.chunkSize) {
                 assert.commandWorked(this.config.settings.update({ _id: "chunksize" }, { $set: { value: options.chunkSize } }, { upsert: true }));
@@ -159,17 +160,22 @@
             if (this.isConfigShardMode) {
                 assert.commandWorked(this.s.adminCommand({ transitionFromDedicatedConfigServer: 1 }));
             }
-            this._connections = this._rs.map(({ test }, i) => {
-                const conn = new Mongo(test.getURL());
-                conn.rs = test;
-                conn.port = test.ports[0];
-                conn.pid = test.nodes[0].pid;
-                this["rs" + i] = test;
-                this["shard" + i] = conn;
-                return conn;
-            });
-            this._shardReplicaSetTests = this._rs.map(({ test }) => test);
             if (!options.manualAddShard) this._addShards();
+        }
+        _connectShards() {
+            this._shardReplicaSetTests = this._rs.map(({ test }) => test);
+            this._connections = [];
+            this._rs.forEach(({ test }, i) => {
+                this["rs" + i] = test;
+                this._connectShard(i);
+            });
+        }
+        _connectShard(i, shardName) {
+            const { test } = this._rs[i];
+            const conn = new Mongo(test.getURL());
+            Object.assign(conn, { rs: test, shardName, name: test.getURL(), port: test.ports[0], pid: test.nodes[0].pid });
+            this._connections[i] = this["shard" + i] = conn;
+            return conn;
         }
         _addShards() {
             this._connections.forEach((conn, i) => {
@@ -408,15 +414,7 @@
             const test = this._rs[n].test;
             test.nodes.forEach((_, i) => test.restart(i, given || {}, signal, wait));
             test.getPrimary();
-            this._refreshShard(n);
-        }
-        _refreshShard(n) {
-            const { test } = this._rs[n];
-            const old = this._connections[n];
-            const conn = new Mongo(test.getURL());
-            Object.assign(conn, { rs: test, shardName: old.shardName, port: test.ports[0], pid: test.nodes[0].pid });
-            this._connections[n] = this["shard" + n] = conn;
-            return conn;
+            this._connectShard(n, this._connections[n].shardName);
         }
         stopConfigServer(n, given) {
             this.configRS.stop(n, undefined, given);
@@ -461,6 +459,7 @@
             attempt(() => this.stopAllMongos(given));
             attempt(() => MongoRunner._stopTogether(this._livingNodes(), undefined, given));
             this._connections.concat(this._mongos).forEach((conn) => closed(conn));
+            if (!given.noCleanData) [this.configRS, ...this._shardReplicaSetTests].forEach((test) => test.cleanData());
             if (failures.length > 0) throw failures[0];
         }
         stopOnFail() {

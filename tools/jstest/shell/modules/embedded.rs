@@ -20,8 +20,8 @@ const MODULES: &[(&str, &str)] = modules!(
     "fail_point_util" "feature_flag_util" "find_chunks_util" "fixture_helpers" "get_index_helpers"
     "index_catalog_helpers" "log" "namespace_utils" "os_helpers" "parallelTester"
     "parallel_shell_helpers" "profiler" "remove_shard_util" "replsettest" "retryable_writes_util"
-    "rslib" "sbe_util" "servers" "shard_versioning_util" "sharded_index_util" "shardingtest"
-    "test_background_ops" "transactions_util" "utils" "uuid_util" "wait_for_command"
+    "rslib" "sbe_util" "server_types" "servers" "shard_versioning_util" "sharded_index_util" "shardingtest"
+    "storage_engine_utils" "test_background_ops" "transactions_util" "ttl_util" "utils" "uuid_util" "wait_for_command"
     "write_concern_util"
 );
 

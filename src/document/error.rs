@@ -129,6 +129,7 @@ codes! {
     OK 0 "OK" 0;
     INTERNAL_ERROR 1 "InternalError" 0;
     BAD_VALUE 2 "BadValue" 0;
+    NO_SUCH_KEY 4 "NoSuchKey" 0;
     GRAPH_CONTAINS_CYCLE 5 "GraphContainsCycle" 0;
     HOST_UNREACHABLE 6 "HostUnreachable" RETRIABLE | NETWORK;
     HOST_NOT_FOUND 7 "HostNotFound" RETRIABLE | NETWORK;
@@ -147,7 +148,6 @@ codes! {
     EMPTY_ARRAY_OPERATION 21 "EmptyArrayOperation" 0;
     INVALID_BSON 22 "InvalidBSON" 0;
     ALREADY_INITIALIZED 23 "AlreadyInitialized" 0;
-    NO_SUCH_KEY 4 "NoSuchKey" 0;
     LOCK_TIMEOUT 24 "LockTimeout" 0;
     NAMESPACE_NOT_FOUND 26 "NamespaceNotFound" 0;
     INDEX_NOT_FOUND 27 "IndexNotFound" 0;
@@ -197,7 +197,6 @@ codes! {
     OPERATION_FAILED 96 "OperationFailed" 0;
     UNSATISFIABLE_WRITE_CONCERN 100 "UnsatisfiableWriteConcern" 0;
     NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE 103 "NewReplicaSetConfigurationIncompatible" 0;
-    FAIL_POINT_SET_FAILED 101 "FailPointSetFailed" 0;
     INCOMPATIBLE_SHARDING_METADATA 105 "IncompatibleShardingMetadata" 0;
     LOCK_FAILED 107 "LockFailed" 0;
     CONFIGURATION_IN_PROGRESS 109 "ConfigurationInProgress" 0;
@@ -206,6 +205,7 @@ codes! {
     CONFLICTING_OPERATION_IN_PROGRESS 117 "ConflictingOperationInProgress" 0;
     NAMESPACE_NOT_SHARDED 118 "NamespaceNotSharded" 0;
     DOCUMENT_VALIDATION_FAILURE 121 "DocumentValidationFailure" 0;
+    NOT_A_REPLICA_SET 123 "NotAReplicaSet" 0;
     COMMAND_FAILED 125 "CommandFailed" 0;
     FAILED_TO_SATISFY_READ_PREFERENCE 133 "FailedToSatisfyReadPreference" 0;
     READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET 134 "ReadConcernMajorityNotAvailableYet" RETRIABLE;
@@ -284,6 +284,7 @@ codes! {
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION 263 "OperationNotSupportedInTransaction" 0;
     TOO_MANY_LOGICAL_SESSIONS 261 "TooManyLogicalSessions" 0;
     ORPHANED_RANGE_CLEAN_UP_FAILED 265 "OrphanedRangeCleanUpFailed" 0;
+    FAIL_POINT_SET_FAILED 266 "FailPointSetFailed" 0;
     PREPARED_TRANSACTION_IN_PROGRESS 267 "PreparedTransactionInProgress" 0;
     MIGRATION_CONFLICT 272 "MigrationConflict" SNAPSHOT;
     WOULD_CHANGE_OWNING_SHARD 283 "WouldChangeOwningShard" 0;

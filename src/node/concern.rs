@@ -114,7 +114,7 @@ impl Node {
         match rc.level {
             ReadLevel::Local | ReadLevel::Available => Ok(()),
             ReadLevel::Linearizable | ReadLevel::Snapshot if !self.is_replica_set() => {
-                bail!(123, "node needs to be a replica set member to use read concern")
+                bail!(NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern")
             }
             // What was appended by now is what the read may see; it is committed once durable.
             _ if self.is_replica_set() => {

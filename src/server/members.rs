@@ -10,12 +10,15 @@ use crate::service::{Service, Times};
 use crate::topology::LastWrite;
 use document::{Result, Timestamp, err};
 use node::Operation;
+use node::operation::SessionId;
+use parking_lot::Mutex;
 use sharding::config::ConfigServer;
 use sharding::remote::Remote;
 use sharding::router::Router;
 use sharding::routing::CatalogCache;
 use sharding::shard::ShardRole;
 use sharding::shard::ddl::Ddl;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use wire::client::{Pool, PoolOptions};
 
@@ -29,6 +32,9 @@ pub struct Members {
     /// Connections to other nodes.
     pool: OnceLock<Pool>,
     remote: OnceLock<Arc<Remote>>,
+    cache: OnceLock<Arc<CatalogCache>>,
+    /// Sessions that clients of a router have asked to keep, and when; written through on demand.
+    pub routed_sessions: Mutex<BTreeMap<SessionId, i64>>,
 }
 
 impl Members {
@@ -65,6 +71,10 @@ impl Members {
     /// Connections to other nodes; `None` outside a cluster.
     pub fn pool(&self) -> Option<&Pool> {
         self.pool.get()
+    }
+    /// What this node knows of placement; `None` where nothing is placed by it.
+    pub fn cache(&self) -> Option<&Arc<CatalogCache>> {
+        self.cache.get()
     }
     /// The shards this node knows of, by name, with their connection strings.
     pub fn known_shards(&self) -> Vec<(String, String)> {
@@ -118,7 +128,9 @@ fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
 
 fn start_router(service: &Arc<Service>) {
     let (pool, remote) = remote(service, service.options.config_db.as_deref());
-    let router = Router::new(CatalogCache::new(remote), pool, &service.host);
+    let cache = CatalogCache::new(remote);
+    let _ = service.members.cache.set(cache.clone());
+    let router = Router::new(cache, pool, &service.host);
     service.set_times(Arc::new(RouterTimes(router.clone())));
     let own = Arc::downgrade(service);
     let _ = router.own_operations.set(Box::new(move |flags| {
@@ -164,6 +176,7 @@ async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let Some(node) = service.node.clone() else { return Ok(()) };
     let (_, remote) = remote(service, None);
     let cache = CatalogCache::new(remote.clone());
+    let _ = service.members.cache.set(cache.clone());
     let role = ShardRole::new(node, remote, cache, service.parameters.clone());
     role.start().await?;
     let ddl = Ddl::new(role.clone());

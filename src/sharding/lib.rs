@@ -14,4 +14,5 @@ pub mod key_pattern;
 pub mod remote;
 pub mod router;
 pub mod routing;
+pub mod sessions;
 pub mod shard;

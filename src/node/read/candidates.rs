@@ -68,11 +68,7 @@ impl Candidates {
             };
             let Some(collection) = &state.collection else { return Ok(out) };
             out.uuid = Some(collection.uuid());
-            // A write touches owned documents only, whether or not its request came with a version.
-            out.owner = match ownership(state, op) {
-                Some(filter) => Some(filter),
-                None => state.placement.as_ref().and_then(|p| p.filter()),
-            };
+            out.owner = ownership(state, op);
             out.walk = Walk::new(wanted.plan(collection)?, wanted.sort, None);
             let mut found = Vec::new();
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));

@@ -73,7 +73,8 @@ impl LocalHost {
                 Some(hooks) => Ok(hooks.current_op(&spec)),
                 None => Ok(Vec::new()),
             },
-            "$listLocalSessions" | "$listSessions" => Ok(node
+            "$listSessions" => crate::local::LocalClient::new(node.clone()).find(&self.ns, &Document::new()),
+            "$listLocalSessions" => Ok(node
                 .sessions
                 .list()
                 .into_iter()

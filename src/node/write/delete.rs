@@ -200,6 +200,7 @@ fn delete_record(
     if !s.filter.matches(old.doc())? || !unit.owns(old.doc()) {
         return Ok(None);
     }
-    unit.delete(record, origin)?;
+    let from_migrate = origin.from_migrate || unit.is_orphan(old.doc());
+    unit.delete(record, Origin { from_migrate, ..origin })?;
     Ok(Some(old))
 }

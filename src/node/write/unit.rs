@@ -153,11 +153,16 @@ impl<'a> WriteUnit<'a> {
         self.state.collection.as_mut().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))
     }
 
-    /// Whether this shard owns the document; true where nothing is sharded. A write addresses only owned documents.
+    /// Whether the write may touch the document: one that this shard owns, and any at all for a request that came past
+    /// the routers, with which tests and operators mend what a shard merely holds.
     pub fn owns(&mut self, doc: Doc<'_>) -> bool {
+        self.op.received.shard.is_none() || !self.is_orphan(doc)
+    }
+    /// Whether this shard holds the document without owning it. A write to it is nothing that a migration takes along.
+    pub fn is_orphan(&mut self, doc: Doc<'_>) -> bool {
         let placement = &self.state.placement;
         let filter = self.filter.get_or_insert_with(|| placement.as_ref().and_then(|p| p.filter()));
-        filter.as_ref().is_none_or(|f| f.owns(doc))
+        filter.as_ref().is_some_and(|f| !f.owns(doc))
     }
 
     /// Passes the fail point `onPrimaryTransactionalWrite` before a statement of a retryable write: it fails the

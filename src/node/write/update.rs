@@ -322,7 +322,7 @@ pub fn change_record(
     let more = image.map(|f| f(old.doc(), new.doc()).to_doc_buf());
     let origin = Origin {
         statement: Some(stmt).filter(|s| *s >= 0),
-        from_migrate: false,
+        from_migrate: unit.is_orphan(old.doc()),
         more: more.as_ref().map(|d| d.doc()),
     };
     unit.update(record, new.doc(), origin)?;

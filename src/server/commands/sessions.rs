@@ -4,8 +4,10 @@
 //! ending are accepted for any id. What was written under a session outlives its end, for a late retry.
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::log::now_millis;
 use crate::service::Service;
 use document::{Result, Value, bail, codes, doc};
+use node::local::LocalClient;
 use node::operation::{NO_USER, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +23,20 @@ pub const ROWS: &[Command] = &[
     Command::sync("killAllSessions", Roles::ALL, kill_all)
         .help("Ends the operations of all sessions of users."),
     Command::sync("killAllSessionsByPattern", Roles::ALL, kill_all).help("Ends the operations of sessions."),
-    Command::sync("refreshLogicalSessionCacheNow", Roles::ALL, |_, _, _| Ok(()))
-        .admin_only()
-        .test_only()
-        .help("Writes the session cache through at once."),
-    Command::sync("reapLogicalSessionCacheNow", Roles::ALL, |_, _, _| Ok(()))
+    Command::future("refreshLogicalSessionCacheNow", Roles::ALL, |c, r, reply| {
+        Box::pin(refresh_now(c, r, reply))
+    })
+    .admin_only()
+    .test_only()
+    .help("Writes the session cache through at once."),
+    Command::sync("reapLogicalSessionCacheNow", Roles::ALL, reap_now)
         .admin_only()
         .test_only()
         .help("Forgets expired sessions at once."),
 ];
 
+/// Sessions that a router remembers between two refreshes.
+const ROUTED_MAX: usize = 1_000_000;
 /// Sessions in one command, as many as the real server takes.
 const SESSIONS_MAX: usize = 10_000;
 
@@ -47,8 +53,14 @@ fn refresh(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()
     Ok(())
 }
 
-/// Puts off the time at which the sessions are forgotten. A router keeps none.
+/// Puts off the time at which the sessions are forgotten. A router only remembers them for the next refresh.
 fn touch(context: &Context, ids: &[SessionId]) {
+    if context.service.is_router() {
+        let mut known = context.service.members.routed_sessions.lock();
+        if known.len() + ids.len() <= ROUTED_MAX {
+            known.extend(ids.iter().map(|id| (*id, now_millis())));
+        }
+    }
     if let Some(node) = &context.service.node {
         for id in ids {
             node.sessions.touch(*id, node.now_ms());
@@ -65,7 +77,52 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
         }
     }
     if let Ok(router) = context.service.members.router() {
+        context.service.members.routed_sessions.lock().retain(|id, _| !ids.contains(id));
         router.close_cursors_of(|session| ids.contains(session));
+    }
+    Ok(())
+}
+
+/// `refreshLogicalSessionCacheNow`: writes what this node knows of sessions to `config.system.sessions`. In a cluster
+/// the config server makes that collection, and the others say so until it has.
+async fn refresh_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let (service, members) = (&context.service, &context.service.members);
+    if service.role == Roles::CONFIG {
+        return members.config("refreshLogicalSessionCacheNow")?.ensure_sessions_collection().await;
+    }
+    let known = match &service.node {
+        Some(node) => node.sessions.list(),
+        None => members.routed_sessions.lock().iter().map(|(id, at)| (*id, *at)).collect(),
+    };
+    if service.role == Roles::SHARD {
+        members.shard()?.require_identity()?;
+    }
+    match (members.cache(), &service.node) {
+        (Some(cache), _) => sharding::sessions::refresh(cache, &known).await,
+        (None, Some(node)) if service.is_writable() => write_here(service, node, &known).await,
+        // A secondary's primary does it.
+        _ => Ok(()),
+    }
+}
+
+/// Outside a cluster the collection is an ordinary one.
+async fn write_here(service: &Service, node: &Arc<node::Node>, known: &[(SessionId, i64)]) -> Result<()> {
+    let index = sharding::sessions::expiry_index(service.parameters.int("localLogicalSessionTimeoutMinutes"));
+    let key = index.get_document("key").cloned().unwrap_or_default();
+    let client = LocalClient::new(node.clone());
+    client.ensure_collection(sharding::sessions::NS, &[(key, index)]).await?;
+    for (id, last) in known {
+        let record = doc! { "_id": id.to_document(), "lastUse": Value::DateTime(*last) };
+        client.put(sharding::sessions::NS, &record).await?;
+    }
+    Ok(())
+}
+
+/// `reapLogicalSessionCacheNow`: forgets sessions that have expired.
+fn reap_now(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
+    if let Some(node) = &context.service.node {
+        let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes");
+        node.sessions.reap(node.now_ms() - minutes * 60_000);
     }
     Ok(())
 }

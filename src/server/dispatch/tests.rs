@@ -342,3 +342,145 @@ async fn writes_count_by_statement_and_by_document() {
     assert_eq!(documents, [3, 1, 1]);
     node.running.stop().await;
 }
+
+#[tokio::test]
+async fn fail_points_have_names_that_somebody_asks_about_and_are_shown_as_parameters() {
+    let given = r#"{mode:{times:1},"data":{'failCommands':["ping"],errorCode:6}}"#;
+    let node = Node::start(|o| {
+        o.set_parameters.push(("failpoint.failCommand".to_string(), given.to_string()));
+        o.set_parameters.push(("failpoint.noSuchPoint".to_string(), "{mode:'alwaysOn'}".to_string()));
+    })
+    .await;
+    let mut c = node.connect().await;
+    let shown = run(&mut c, doc! {"getParameter": 1, "failpoint.failCommand": 1}).await.unwrap();
+    assert_eq!(shown.get_document("failpoint.failCommand").and_then(|d| d.get_i64("mode")), Some(3));
+    assert_eq!(run(&mut c, doc! {"ping": 1}).await.unwrap_err().code, 6);
+    run(&mut c, doc! {"ping": 1}).await.unwrap();
+    for command in [
+        doc! {"configureFailPoint": "noSuchPoint", "mode": "alwaysOn"},
+        doc! {"waitForFailPoint": "noSuchPoint", "timesEntered": 1, "maxTimeMS": 10},
+    ] {
+        assert_eq!(run(&mut c, command).await.unwrap_err().code, 266);
+    }
+    let endless = doc! {"waitForFailPoint": "failCommand", "timesEntered": 9};
+    assert_eq!(run(&mut c, endless).await.unwrap_err().code, 40414);
+    let late = doc! {"waitForFailPoint": "failCommand", "timesEntered": 9, "maxTimeMS": 10};
+    assert_eq!(run(&mut c, late).await.unwrap_err().code, 50);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn an_operation_held_by_a_fail_point_is_found_by_it_and_can_be_killed() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    run(&mut c, doc! {"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]}).await.unwrap();
+    for point in ["waitInFindBeforeMakingBatch", "setYieldAllLocksHang"] {
+        run(&mut c, doc! {"configureFailPoint": point, "mode": "alwaysOn", "data": {"nss": "admin.c"}})
+            .await
+            .unwrap();
+        let mut held = node.connect().await;
+        let find =
+            tokio::spawn(
+                async move { run(&mut held, doc! {"find": "c", "filter": {"x": {"$ne": 1}}}).await },
+            );
+        run(&mut c, doc! {"waitForFailPoint": point, "timesEntered": 1, "maxTimeMS": 5000}).await.unwrap();
+        let wanted = doc! {"currentOp": 1, "failpointMsg": point, "secs_running": {"$lt": 60}};
+        let mut found = Vec::new();
+        while found.is_empty() {
+            let reply = run(&mut c, wanted.clone()).await.unwrap();
+            found = reply.get_array("inprog").cloned().unwrap_or_default();
+        }
+        assert_eq!(found.len(), 1, "{point}");
+        let op = found[0].as_document().and_then(|d| d.get_i64("opid")).unwrap();
+        run(&mut c, doc! {"killOp": 1, "op": op}).await.unwrap();
+        assert_eq!(find.await.unwrap().unwrap_err().code, 11601, "{point}");
+        run(&mut c, doc! {"configureFailPoint": point, "mode": "off"}).await.unwrap();
+    }
+    run(&mut c, doc! {"find": "c"}).await.unwrap();
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn checksums_depend_on_what_is_held_and_not_on_the_order_it_came_in() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    for (name, ids) in [("a", [1, 2]), ("b", [2, 1]), ("other", [1, 3])] {
+        let documents: Vec<Document> = ids.iter().map(|id| doc! {"_id": *id}).collect();
+        run(&mut c, doc! {"insert": name, "documents": documents}).await.unwrap();
+    }
+    let all = run(&mut c, doc! {"dbHash": 1, "collections": ["a", "b", "other", "none"]}).await.unwrap();
+    let sum = |name: &str| all.get_path(&format!("collections.{name}")).cloned();
+    assert_eq!((sum("a").is_some(), sum("a") == sum("b"), sum("a") == sum("other")), (true, true, false));
+    assert_eq!(sum("none"), None);
+    assert!(all.get_path("uuids.a").and_then(Value::as_uuid).is_some());
+    let hashed = run(&mut c, doc! {"_hashBSONElement": 1, "seed": 0}).await.unwrap();
+    let wanted = document::hash::hash64_value(&Value::Int32(1));
+    assert_eq!(hashed.get("out"), Some(&Value::Int64(wanted)));
+    let other = run(&mut c, doc! {"_hashBSONElement": 1, "seed": 7}).await.unwrap();
+    assert_ne!(other.get("out"), hashed.get("out"));
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn cluster_parameters_have_defaults_types_and_a_time() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    let get = doc! {"getClusterParameter": "testIntClusterParameter"};
+    let first =
+        |reply: Document| reply.get_array("clusterParameters").unwrap()[0].as_document().cloned().unwrap();
+    assert_eq!(first(run(&mut c, get.clone()).await.unwrap()).get_i64("intData"), Some(16));
+    run(&mut c, doc! {"setClusterParameter": {"testIntClusterParameter": {"intData": 5}}}).await.unwrap();
+    let now = first(run(&mut c, get).await.unwrap());
+    assert_eq!((now.get_i64("intData"), now.contains_key("clusterParameterTime")), (Some(5), true));
+    for (given, code) in [
+        (doc! {"noSuch": {}}, 4),
+        (doc! {"testIntClusterParameter": {"x": 1}}, 40415),
+        (doc! {"testIntClusterParameter": {"intData": "x"}}, 14),
+        (doc! {"testIntClusterParameter": {}, "testStrClusterParameter": {}}, 72),
+        (doc! {"defaultMaxTimeMS": {"readOperations": 5}}, 238),
+    ] {
+        assert_eq!(run(&mut c, doc! {"setClusterParameter": given}).await.unwrap_err().code, code);
+    }
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn sessions_are_written_through_and_listed() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    let session = run(&mut c, doc! {"startSession": 1}).await.unwrap();
+    let list = doc! {"aggregate": "system.sessions", "pipeline": [{"$listSessions": {}}], "cursor": {}};
+    let listed = async |c: &mut Connection| {
+        let reply = c.run("config", list.to_doc_buf()).await.unwrap().to_document();
+        reply.get_path("cursor.firstBatch").and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    assert!(listed(&mut c).await.is_empty(), "nothing is there before a refresh");
+    run(&mut c, doc! {"refreshLogicalSessionCacheNow": 1}).await.unwrap();
+    let found = listed(&mut c).await;
+    let id = found.iter().filter_map(|d| d.as_document()?.get_path("_id.id").cloned()).next();
+    assert_eq!(id.as_ref(), session.get_path("id.id"));
+    let indexes = doc! {"listIndexes": "system.sessions"};
+    let indexes = c.run("config", indexes.to_doc_buf()).await.unwrap().to_document();
+    let indexes = indexes.get_path("cursor.firstBatch").and_then(Value::as_array).cloned().unwrap();
+    let expiry =
+        indexes.iter().filter_map(Value::as_document).find(|d| d.get_str("name") == Some("lsidTTLIndex"));
+    assert_eq!(expiry.and_then(|d| d.get_i64("expireAfterSeconds")), Some(1800));
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn feature_flags_say_their_version_and_test_commands_can_wait() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    let flags = doc! {"getParameter": 1, "featureFlagBulkWriteCommand": 1, "featureFlagGlobalIndexes": 1};
+    let flags = run(&mut c, flags).await.unwrap();
+    let flag = |name: &str| flags.get_document(name).map(|d| (d.get_bool("value"), d.get_str("version")));
+    assert_eq!(flag("featureFlagBulkWriteCommand"), Some((Some(true), Some("8.0"))));
+    assert_eq!(flag("featureFlagGlobalIndexes"), Some((Some(false), Some(""))));
+    let started = Instant::now();
+    run(&mut c, doc! {"sleep": 1, "millis": 50}).await.unwrap();
+    assert!(started.elapsed() >= Duration::from_millis(50));
+    let ended = run(&mut c, doc! {"sleep": 1, "secs": 30, "w": true, "maxTimeMS": 10}).await.unwrap_err();
+    assert_eq!((ended.code, node.running.service.is_locked()), (50, false));
+    node.running.stop().await;
+}

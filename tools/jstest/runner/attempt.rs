@@ -129,7 +129,7 @@ fn shell(case: &Case, fixture: Option<&Fixture>, place: &Place<'_>) -> Command {
         Some((host, port)) => command.args(["--host", host, "--port", port]),
         None => command.arg("--nodb"),
     };
-    command.arg("--eval").arg(preamble(case));
+    command.arg("--eval").arg(preamble(case, place));
     command.args(case.settings.passthrough.iter().map(|p| run.passthrough_file(*p)));
     command.arg(&case.path);
     command.current_dir(&run.root);
@@ -137,14 +137,24 @@ fn shell(case: &Case, fixture: Option<&Fixture>, place: &Place<'_>) -> Command {
 }
 
 /// What the shell evaluates before the test: `TestData`, then the suite's own words.
-fn preamble(case: &Case) -> String {
+fn preamble(case: &Case, place: &Place<'_>) -> String {
     let stem = case.path.file_stem().unwrap_or_default().to_string_lossy();
     let mut data = serde_json::Map::new();
     data.insert("testName".into(), stem.into());
     data.insert("enableTestCommands".into(), true.into());
     data.extend(case.settings.shell.test_data.clone());
+    // A foreign library is told where ports and data are; ours asks the environment.
+    let mut runner = String::new();
+    if place.run.shell_lib.is_some() {
+        let mut ports = place.ports.split('-').filter_map(|port| port.parse::<u16>().ok());
+        data.extend(ports.next().map(|port| ("minPort".into(), port.into())));
+        data.extend(ports.next().map(|port| ("maxPort".into(), port.into())));
+        let directory = serde_json::Value::from(place.directory.join("data/").to_string_lossy().into_owned());
+        let set = format!("MongoRunner.dataDir = MongoRunner.dataPath = {directory};\n");
+        runner = format!("if (typeof MongoRunner !== \"undefined\") {set}");
+    }
     // JSON is JavaScript, whatever the strings hold.
-    format!("var TestData = {};\n{}", serde_json::Value::from(data), case.settings.shell.eval)
+    format!("var TestData = {};\n{runner}{}", serde_json::Value::from(data), case.settings.shell.eval)
 }
 
 fn write_dump(

@@ -162,8 +162,13 @@ mod tests {
     #[test]
     fn a_process_that_dropped_its_environment_is_found_by_its_session() {
         let mut command = Command::new("sleep");
+        let become_session = || {
+            // SAFETY: setsid is a system call without memory.
+            unsafe { libc::setsid() };
+            Ok(())
+        };
         // SAFETY: setsid is safe to call between fork and exec.
-        unsafe { command.arg("60").env_clear().pre_exec(|| Ok(drop(libc::setsid()))) };
+        unsafe { command.arg("60").env_clear().pre_exec(become_session) };
         let mut child = command.spawn().unwrap();
         let session = Some(child.id() as i32);
         let mark = Mark { value: "no such mark".into(), whole: true, session };

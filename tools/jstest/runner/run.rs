@@ -45,7 +45,7 @@ impl Run {
         directory: PathBuf,
     ) -> io::Result<Run> {
         std::fs::create_dir_all(directory.join("passthrough"))?;
-        for passthrough in [Passthrough::ShardCollections] {
+        for passthrough in Passthrough::ALL {
             let path = directory.join("passthrough").join(passthrough.file_name());
             std::fs::write(path, passthrough.source())?;
         }

@@ -89,6 +89,8 @@ pub enum Passthrough {
 }
 
 impl Passthrough {
+    pub const ALL: [Passthrough; 1] = [Passthrough::ShardCollections];
+
     /// The JavaScript that does it.
     pub fn source(self) -> &'static str {
         match self {

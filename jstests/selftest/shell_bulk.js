@@ -36,6 +36,7 @@ bulk.insert({_id: 10});
 bulk.find({_id: 10}).updateOne({$set: {x: 1}});
 bulk.insert({_id: 10});
 bulk.insert({_id: 11});
+bulk.find({_id: 10}).updateOne({$set: {x: 2}});
 let error = assert.throws(() => bulk.execute());
 assert(error instanceof BulkWriteError);
 assert.eq(11000, error.code);
@@ -44,6 +45,7 @@ assert.eq(2, error.getWriteErrorAt(0).index);
 assert.eq({_id: 10}, error.getWriteErrorAt(0).getOperation());
 assert.eq(1, error.toResult().nInserted);
 assert.eq(null, coll.findOne({_id: 11}));
+assert.eq({_id: 10, x: 1}, coll.findOne({_id: 10}));
 assert.writeErrorWithCode(error, ErrorCodes.DuplicateKey);
 
 // An unordered list goes on.

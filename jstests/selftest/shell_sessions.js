@@ -53,6 +53,7 @@ client = recording({ping: {ok: 1, operationTime: Timestamp(5, 1)}, find: {ok: 1,
 session = client.connection.startSession();
 session.getDatabase(name).runCommand({ping: 1});
 assert.eq(Timestamp(5, 1), session.getOperationTime());
+session.advanceOperationTime(Timestamp(3, 1));
 session.getDatabase(name).c.findOne();
 assert.eq({afterClusterTime: Timestamp(5, 1)}, client.last().readConcern);
 session.getDatabase(name).c.find().readConcern("majority").itcount();

@@ -28,7 +28,7 @@ assert.commandWorked(own.runCommand({ping: 1}));
 assert.commandWorked(own.adminCommand("ping"));
 assert.commandWorked(db.getMongo().adminCommand({ping: 1}));
 assert.commandFailedWithCode(own.runCommand("noSuchCommand"), ErrorCodes.CommandNotFound);
-assert.eq(1, own.runCommand("ping", {comment: "x"}).ok);
+assert.eq("x", own.runCommand("ping", {comment: "x"})._commandObj.comment);
 assert.eq("given", own.runCommand({ping: 1, comment: "given"}, {comment: "extra"})._commandObj.comment);
 const failure = assert.throws(() => assert.commandWorked(own.runCommand({noSuchCommand: 1})));
 assert.includes(failure.message, "with original command request");

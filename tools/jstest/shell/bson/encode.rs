@@ -116,9 +116,11 @@ impl<'js> Encoder<'_, 'js> {
             .and_then(|hidden| hidden.as_object().and_then(original_of));
         let mut originals = original.as_ref().map(|o| Originals::new(o.doc()));
         let start = open(self.out);
-        let length = object.clone().into_array().map_or(0, |array| array.len());
-        for i in 0..length {
-            let value: Value = object.get(i as u32)?;
+        // Asked as a script would: the engine's own count is for arrays of fewer than 2^31 elements.
+        let length: f64 = object.get("length")?;
+        for i in 0..length as u32 {
+            self.check_size(0)?;
+            let value: Value = object.get(i)?;
             let name = i.to_string();
             let tag = originals.as_mut().and_then(|o| o.tag_of(name.as_bytes()));
             self.value(&name, &value, tag, depth + 1)?;
@@ -133,9 +135,13 @@ impl<'js> Encoder<'_, 'js> {
             );
             return Err(errors::throw_code(self.ctx, 17279, &text));
         }
-        if self.out.len() > BYTES_MAX {
-            let text =
-                format!("BufBuilder attempted to grow() to {} bytes, past the 64MB limit.", self.out.len());
+        self.check_size(0)
+    }
+    /// Whether `more` bytes may follow what has been written.
+    fn check_size(&self, more: usize) -> Result<()> {
+        let bytes = self.out.len() + more;
+        if bytes > BYTES_MAX {
+            let text = format!("BufBuilder attempted to grow() to {bytes} bytes, past the 64MB limit.");
             return Err(errors::throw_code(self.ctx, 13548, &text));
         }
         Ok(())
@@ -146,7 +152,7 @@ impl<'js> Encoder<'_, 'js> {
             self.number(name, number, tag);
         } else if value.is_string() {
             let text = text_of(self.ctx, value)?;
-            self.check(depth)?;
+            self.check_size(text.len())?;
             let kept = if tag == Some(0x0E) { 0x0E } else { 0x02 };
             self.writer(|w| w.string_like(kept, name, &text));
         } else if let Some(flag) = value.as_bool() {

@@ -41,7 +41,7 @@ fn two<'js>(ctx: &Ctx<'js>, args: &[Value<'js>], function: &str) -> Result<(Vec<
 
 fn document_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>, function: &str, which: &str) -> Result<Vec<u8>> {
     match value.as_object() {
-        Some(object) if native_of(value).is_none() => to_bson(ctx, object),
+        Some(object) if native_of(value).is_none() && !object.is_function() => to_bson(ctx, object),
         _ => {
             let text = format!("{which} argument to {function} must be an object");
             Err(throw_code(ctx, codes::BAD_VALUE, &text))
@@ -178,7 +178,15 @@ fn build_bson_obj<'js>(ctx: Ctx<'js>, args: Rest<Value<'js>>) -> Result<Object<'
     for pair in args.0.chunks(2) {
         let bytes = value_to_bson(&ctx, &pair[1])?;
         let value = Doc::from_validated(&bytes).get("").map_or(Bson::Undefined, |v| v.to_value());
-        document.push(text_of(&ctx, &pair[0])?, value);
+        let name = text_of(&ctx, &pair[0])?;
+        if name.contains('\0') {
+            return Err(throw_code(
+                &ctx,
+                codes::BAD_VALUE,
+                "_buildBsonObj: a field's name contains a null char",
+            ));
+        }
+        document.push(name, value);
     }
     from_exact_bson(&ctx, document.to_vec().into())
 }

@@ -33,21 +33,17 @@ fn equal_normalized<'js>(ctx: Ctx<'js>, a: Value<'js>, b: Value<'js>) -> Result<
 }
 
 fn documents<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Vec<Document>> {
-    let Some(array) = value.clone().into_array() else {
-        return Err(throw_code(ctx, codes::BAD_VALUE, "a result set is an array of documents"));
-    };
-    array
-        .iter::<Value>()
-        .map(|item| {
-            let item = item?;
-            match item.as_object() {
-                Some(object) if native_of(&item).is_none() => {
-                    to_bson(ctx, object).map(|bytes| Doc::from_validated(&bytes).to_document())
-                }
-                _ => Err(throw_code(ctx, codes::BAD_VALUE, "a result set is an array of documents")),
-            }
-        })
-        .collect()
+    let no_set = || throw_code(ctx, codes::BAD_VALUE, "a result set is an array of documents");
+    let array = value.as_object().filter(|object| object.is_array()).ok_or_else(no_set)?;
+    let length: f64 = array.get("length")?;
+    let mut documents = Vec::new();
+    for i in 0..length as u32 {
+        let item: Value = array.get(i)?;
+        let object = item.as_object().filter(|_| native_of(&item).is_none()).ok_or_else(no_set)?;
+        let bytes = to_bson(ctx, object)?;
+        documents.push(Doc::from_validated(&bytes).to_document());
+    }
+    Ok(documents)
 }
 
 /// Sorts the fields of a document and of every document in it by name.

@@ -94,3 +94,31 @@ fn methods_refuse_foreign_receivers() {
         "#,
     );
 }
+
+#[test]
+fn documents_without_end_stop_at_the_size_of_a_buffer() {
+    passes(
+        r#"
+        const holes = [];
+        holes.length = 4294967295;
+        fails(() => Object.bsonsize({holes}), "past the 64MB limit", 13548);
+        const long = "x".repeat(2 ** 26);
+        fails(() => Object.bsonsize({long}), "past the 64MB limit", 13548);
+        fails(() => Object.bsonsize({a: [[long]]}), "past the 64MB limit", 13548);
+        same(Object.bsonsize({long: long.slice(1000)}) > 60e6, true);
+        "#,
+    );
+}
+
+#[test]
+fn proxies_and_revoked_proxies_are_objects_or_errors() {
+    passes(
+        r#"
+        same(Object.bsonsize(new Proxy({a: 1}, {})), 16);
+        same(Object.bsonsize({a: new Proxy([1], {})}), Object.bsonsize({a: [1]}));
+        const gone = Proxy.revocable({}, {});
+        gone.revoke();
+        fails(() => Object.bsonsize(gone.proxy), "revoked");
+        "#,
+    );
+}

@@ -118,6 +118,8 @@ impl<'js> Encoder<'_, 'js> {
         let start = open(self.out);
         // Asked as a script would: the engine's own count is for arrays of fewer than 2^31 elements.
         let length: f64 = object.get("length")?;
+        // An element takes its tag, at least one digit and a terminator.
+        self.check_size(length as usize * 3)?;
         for i in 0..length as u32 {
             self.check_size(0)?;
             let value: Value = object.get(i)?;

@@ -1,0 +1,47 @@
+/**
+ * Sorted streams of the shards are merged, and limits reach the shards, so that nobody sends more than is needed.
+ * It fails if the merge order is wrong, a limit is applied before a later match, or a limit never reaches the shards.
+ *
+ * @tags: [requires_sharding]
+ */
+import {freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+
+const [first, second] = shardNames(db);
+const testDB = freshDatabase(db, "aggregation_sort_limit", first);
+const coll = testDB.c;
+const alone = testDB.alone;
+shardByRanges(coll, {x: 1}, [{x: 50}], [first, second]);
+const documents = [];
+for (let i = 0; i < 100; i++) {
+    documents.push({_id: i, x: i, v: (i * 31) % 100, w: i % 10});
+}
+assert.commandWorked(coll.insert(documents));
+assert.commandWorked(alone.insert(documents));
+
+const pipelines = [
+    [{$sort: {v: 1}}],
+    [{$sort: {v: -1}}, {$limit: 7}],
+    [{$sort: {v: 1}}, {$skip: 5}, {$limit: 7}],
+    [{$sort: {w: 1, v: -1}}, {$limit: 15}, {$match: {v: {$gt: 40}}}],
+    [{$sort: {v: 1}}, {$limit: 20}, {$sort: {x: 1}}, {$limit: 3}],
+    [{$sort: {v: 1}}, {$limit: 20}, {$group: {_id: null, s: {$sum: "$v"}}}],
+    [{$match: {w: 3}}, {$sort: {v: 1}}, {$project: {_id: 0, v: 1}}],
+    [{$project: {v: 1}}, {$sort: {v: 1}}, {$skip: 95}],
+    [{$addFields: {z: {$subtract: [0, "$v"]}}}, {$sort: {z: 1}}, {$limit: 2}],
+    [{$sort: {v: 1}}, {$limit: 10}, {$unwind: "$w"}, {$sort: {_id: 1}}],
+    [{$skip: 100}],
+    [{$sort: {v: 1}}, {$replaceRoot: {newRoot: {v: "$v"}}}, {$limit: 4}],
+];
+for (const pipeline of pipelines) {
+    const expected = alone.aggregate(pipeline).toArray();
+    assert.eq(expected, coll.aggregate(pipeline).toArray(), tojson(pipeline));
+    assert.eq(expected, coll.aggregate(pipeline, {cursor: {batchSize: 1}}).toArray(), tojson(pipeline));
+}
+assert.eq(10, coll.aggregate([{$limit: 10}]).itcount());
+assert.eq(5, coll.aggregate([{$sample: {size: 5}}]).itcount());
+
+// The limit is among what the shards execute.
+const explained = coll.explain().aggregate([{$sort: {v: 1}}, {$limit: 3}]);
+assert.eq(2, Object.keys(explained.shards).length);
+assert(tojson(explained.splitPipeline.shardsPart).includes("3"), tojson(explained.splitPipeline));
+assert.commandWorked(testDB.dropDatabase());

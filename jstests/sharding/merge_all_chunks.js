@@ -1,0 +1,69 @@
+/**
+ * mergeAllChunksOnShard joins every run of neighbouring chunks of a shard that were not moved lately and are not jumbo.
+ * It fails if runs are joined over another shard's chunk, a jumbo chunk is swallowed, or another shard's chunks change.
+ *
+ * @tags: [requires_sharding]
+ */
+import {chunksOf, configConnection, freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+
+const [first, second] = shardNames(db);
+const testDB = freshDatabase(db, "merge_all_chunks", first);
+const coll = testDB.c;
+const ns = coll.getFullName();
+const points = [];
+for (let x = 0; x < 10; x++) {
+    points.push({x: x * 10});
+}
+const owners = [first, first, first, second, second, first, first, second, first, first, first];
+shardByRanges(coll, {x: 1}, points, owners);
+for (let x = -10; x < 110; x++) {
+    assert.commandWorked(coll.insert({x: x}));
+}
+
+// A chunk that came within the snapshot window must not lose its history: make all of them old.
+const config = configConnection(db).getDB("config");
+function age(filter) {
+    for (const chunk of config.chunks.find(Object.assign({uuid: chunksOf(coll)[0].uuid}, filter)).toArray()) {
+        const since = Timestamp(1000, 1);
+        assert.commandWorked(config.chunks.update({_id: chunk._id}, {
+            $set: {onCurrentShardSince: since, history: [{validAfter: since, shard: chunk.shard}]},
+        }));
+    }
+}
+const layout = () => chunksOf(coll).map((c) => [c.min.x, c.shard]);
+age({});
+// One chunk of the last run is jumbo: it stays, and parts the run.
+assert.commandWorked(config.chunks.update({uuid: chunksOf(coll)[0].uuid, min: {x: 80}}, {$set: {jumbo: true}}));
+
+assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: ns, shard: first}));
+assert.eq([
+    [MinKey, first], [20, second], [30, second], [40, first], [60, second], [70, first], [80, first], [90, first],
+], layout());
+assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: ns, shard: second}));
+assert.eq([[MinKey, first], [20, second], [40, first], [60, second], [70, first], [80, first], [90, first]], layout());
+assert.eq(120, coll.find().itcount());
+assert.eq(true, chunksOf(coll)[5].jumbo);
+
+// Nothing left to join is no error.
+const before = chunksOf(coll);
+assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: ns, shard: second}));
+assert.eq(before, chunksOf(coll));
+
+// A limit on how many chunks are joined.
+for (const x of [22, 24, 26, 28]) {
+    assert.commandWorked(db.adminCommand({split: ns, middle: {x: x}}));
+}
+age({shard: second});
+assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: ns, shard: second, maxNumberOfChunksToMerge: 2}));
+assert.eq(before.length + 3, chunksOf(coll).length);
+assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: ns, shard: second}));
+assert.eq(before.length, chunksOf(coll).length);
+
+// Errors.
+assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns, shard: "no such shard"}), 70);
+assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns}), 40414);
+assert.commandFailedWithCode(db.adminCommand({mergeAllChunksOnShard: ns, shard: 5}), 14);
+assert.commandWorked(testDB.plain.insert({x: 1}));
+assert.commandFailedWithCode(
+    db.adminCommand({mergeAllChunksOnShard: testDB.plain.getFullName(), shard: first}), 118);
+assert.commandWorked(testDB.dropDatabase());

@@ -1,0 +1,62 @@
+/**
+ * splitVector finds keys that divide a range into parts of a size; splits by median and tools rely on it.
+ * It fails if a point is no key of the data, points are out of order or equal, or a limit is ignored.
+ *
+ * @tags: [requires_sharding]
+ */
+import {freshDatabase, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+
+const [first] = shardNames(db);
+const testDB = freshDatabase(db, "split_vector", first);
+const coll = testDB.c;
+const ns = coll.getFullName();
+assert.commandWorked(db.adminCommand({shardCollection: ns, key: {x: 1}}));
+const pad = "p".repeat(10 * 1024);
+for (let x = 0; x < 400; x++) {
+    assert.commandWorked(coll.insert({x: x, pad: pad}));
+}
+const shard = shardConnection(db, first);
+function vector(fields) {
+    return shard.adminCommand(Object.assign({splitVector: ns, keyPattern: {x: 1}}, fields));
+}
+function keys(fields) {
+    const found = assert.commandWorked(vector(fields)).splitKeys;
+    for (let i = 1; i < found.length; i++) {
+        assert.lt(found[i - 1].x, found[i].x);
+    }
+    found.forEach((key) => assert.eq(["x"], Object.keys(key)));
+    return found.map((key) => key.x);
+}
+
+// Parts of half the size: points at about every 51 documents.
+let points = keys({maxChunkSizeBytes: 1024 * 1024});
+assert.gte(points.length, 6, tojson(points));
+assert.lte(points.length, 9, tojson(points));
+points = keys({maxChunkSize: 1});
+assert.gte(points.length, 6, tojson(points));
+
+// The median.
+points = keys({force: true});
+assert.eq(1, points.length);
+assert(points[0] > 150 && points[0] < 250, tojson(points));
+
+// By number of objects, and with a limit on points.
+points = keys({maxChunkObjects: 100, maxChunkSizeBytes: 1024 * 1024 * 1024});
+assert.gte(points.length, 3, tojson(points));
+assert.eq(2, keys({maxChunkSizeBytes: 1024 * 1024, maxSplitPoints: 2}).length);
+
+// Within bounds.
+points = keys({min: {x: 100}, max: {x: 200}, maxChunkSizeBytes: 512 * 1024});
+assert(points.every((x) => x > 100 && x < 200), tojson(points));
+assert.gt(points.length, 0);
+
+// Too little data: nothing to split.
+assert.eq([], keys({maxChunkSizeBytes: 1024 * 1024 * 1024}));
+
+// Refused.
+assert.commandFailed(shard.adminCommand({splitVector: ns, maxChunkSizeBytes: 1024 * 1024}));
+assert.commandFailed(vector({min: {x: 0}, maxChunkSizeBytes: 1024 * 1024}));
+assert.commandFailed(vector({}));
+assert.commandFailed(vector({keyPattern: {absent: 1}, maxChunkSizeBytes: 1024 * 1024}));
+assert.commandFailed(shard.adminCommand({splitVector: `${testDB.getName()}.absent`, keyPattern: {x: 1}, force: true}));
+assert.commandWorked(testDB.dropDatabase());

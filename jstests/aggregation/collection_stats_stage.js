@@ -1,0 +1,31 @@
+/**
+ * $collStats gives the statistics of a collection within a pipeline, one document a shard.
+ * Fails when a section is missing or shown without being asked for, or the counts are wrong.
+ */
+const coll = db.collection_stats_stage;
+coll.drop();
+assert.commandWorked(coll.insert([...Array(30).keys()].map(i => ({_id: i, padding: "x".repeat(100)}))));
+
+function stats(spec) {
+    return coll.aggregate([{$collStats: spec}]).toArray();
+}
+function sum(documents, field) {
+    return documents.reduce((total, doc) => total + Number(field(doc)), 0);
+}
+for (const doc of stats({})) {
+    assert.eq(coll.getFullName(), doc.ns);
+    assert(doc.localTime instanceof Date);
+    assert(!doc.hasOwnProperty("count") && !doc.hasOwnProperty("storageStats"), tojson(doc));
+}
+assert.eq(30, sum(stats({count: {}}), doc => doc.count));
+const storage = stats({storageStats: {}});
+assert.eq(30, sum(storage, doc => doc.storageStats.count));
+assert.eq(30 * Object.bsonsize({_id: 1, padding: "x".repeat(100)}), sum(storage, doc => doc.storageStats.size));
+assert.eq(storage.length, coll.aggregate([{$collStats: {storageStats: {}}}, {$match: {"storageStats.capped": false}}]).itcount());
+
+function refused(codes, ...pipeline) {
+    assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: pipeline, cursor: {}}), codes, () => tojson(pipeline));
+}
+refused([5447000, 40164, ErrorCodes.TypeMismatch], {$collStats: 1});
+refused([40167, 40415, 40171], {$collStats: {unheardOf: 1}});
+refused(40602, {$match: {}}, {$collStats: {}});

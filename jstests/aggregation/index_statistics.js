@@ -1,0 +1,34 @@
+/**
+ * $indexStats shows which indexes are used, so that unused ones can be dropped.
+ * Fails when a use is not counted, an index is missing, or the stage stands anywhere but first.
+ */
+const coll = db.index_statistics;
+coll.drop();
+assert.commandWorked(coll.insert([...Array(20).keys()].map(i => ({_id: i, a: i, b: i}))));
+assert.commandWorked(coll.createIndex({a: 1}));
+assert.commandWorked(coll.createIndex({b: 1}));
+
+/** The uses of each index by its name, summed over shards. */
+function uses() {
+    const sums = {};
+    for (const index of coll.aggregate([{$indexStats: {}}]).toArray()) {
+        assert.eq(["name", "key", "host", "accesses"].every(field => index.hasOwnProperty(field)), true, () => tojson(index));
+        assert(index.accesses.since instanceof Date);
+        sums[index.name] = (sums[index.name] || 0) + Number(index.accesses.ops);
+    }
+    return sums;
+}
+const before = uses();
+assert(before.hasOwnProperty("_id_") && before.hasOwnProperty("a_1") && before.hasOwnProperty("b_1"), tojson(before));
+for (let i = 0; i < 3; i++) {
+    assert.eq(1, coll.find({a: i}).itcount());
+}
+assert.eq(1, coll.aggregate([{$match: {a: 7}}]).itcount());
+assert.commandWorked(coll.update({a: 8}, {$set: {c: 1}}));
+const after = uses();
+assert.lte(5, after.a_1 - before.a_1);
+assert.eq(before.b_1, after.b_1);
+
+assert.eq(["b_1"], coll.aggregate([{$indexStats: {}}, {$match: {name: "b_1"}}, {$group: {_id: "$name"}}]).toArray().map(doc => doc._id));
+assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: [{$match: {}}, {$indexStats: {}}], cursor: {}}), 40602);
+assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: [{$indexStats: {x: 1}}], cursor: {}}), 28803);

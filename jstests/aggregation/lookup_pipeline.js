@@ -1,0 +1,55 @@
+/**
+ * $lookup can run a pipeline over the other collection, with variables from the document at hand.
+ * Fails when a variable holds another document's value, the equality is not applied with the pipeline, or nested joins mix up.
+ */
+const orders = db.lookup_pipeline_orders;
+const items = db.lookup_pipeline_items;
+orders.drop();
+items.drop();
+assert.commandWorked(orders.insert([{_id: 1, item: "pen", n: 5}, {_id: 2, item: "ink", n: 50}, {_id: 3, item: "cup", n: 1}]));
+assert.commandWorked(items.insert([{_id: 10, sku: "pen", stock: 10}, {_id: 11, sku: "ink", stock: 20}, {_id: 12, sku: "pen", stock: 2}, {_id: 13, sku: "hat", stock: 9}]));
+
+function run(lookup, ...more) {
+    return orders.aggregate([{$lookup: Object.assign({from: items.getName(), as: "m"}, lookup)}].concat(more, [{$sort: {_id: 1}}])).toArray();
+}
+function matches(lookup) {
+    return run(lookup).map(doc => doc.m.map(match => match._id).sort());
+}
+assert.eq([[10], [], []], matches({
+    let: {sku: "$item", wanted: "$n"},
+    pipeline: [{$match: {$expr: {$and: [{$eq: ["$sku", "$$sku"]}, {$gte: ["$stock", "$$wanted"]}]}}}],
+}));
+assert.eq([[10, 12], [11], []], matches({localField: "item", foreignField: "sku", pipeline: []}));
+assert.eq([[12], [], []], matches({localField: "item", foreignField: "sku", pipeline: [{$match: {stock: {$lt: 5}}}]}));
+assert.eq([[10], [], []], matches({
+    localField: "item", foreignField: "sku", let: {wanted: "$n"}, pipeline: [{$match: {$expr: {$gte: ["$stock", "$$wanted"]}}}],
+}));
+// Uncorrelated: the same for all.
+assert.eq([[13], [13], [13]], matches({pipeline: [{$match: {sku: "hat"}}]}));
+assert.eq([2, 1, 0], run({localField: "item", foreignField: "sku", pipeline: [{$count: "n"}]}).map(doc => doc.m.length == 0 ? 0 : doc.m[0].n));
+assert.eq([{stock: 10}, {stock: 2}], run({localField: "item", foreignField: "sku", pipeline: [{$sort: {stock: -1}}, {$project: {_id: 0, stock: 1}}]})[0].m);
+assert.eq([{twice: 10}], run({let: {n: "$n"}, pipeline: [{$limit: 1}, {$project: {_id: 0, twice: {$multiply: ["$$n", 2]}}}]})[0].m);
+
+// A join within a join sees the variables of both.
+assert.eq([1, 1, 0], run({
+    let: {sku: "$item", order: "$_id"},
+    pipeline: [
+        {$match: {$expr: {$eq: ["$sku", "$$sku"]}}},
+        {$sort: {_id: 1}},
+        {$limit: 1},
+        {$lookup: {from: orders.getName(), let: {item: "$_id"}, pipeline: [{$match: {$expr: {$eq: ["$_id", "$$order"]}}}, {$set: {item: "$$item"}}], as: "back"}},
+    ],
+}).map((doc, i) => doc.m.length == 0 ? 0 : doc.m[0].back.length));
+
+// Documents out of the request itself need no collection.
+const written = orders.aggregate([{$match: {_id: 1}}, {$lookup: {pipeline: [{$documents: [{x: 1}, {x: 2}]}], as: "m"}}]).toArray();
+assert.eq([{x: 1}, {x: 2}], written[0].m);
+
+function refused(codes, lookup) {
+    assert.commandFailedWithCode(db.runCommand({aggregate: orders.getName(), pipeline: [{$lookup: lookup}], cursor: {}}), codes, () => tojson(lookup));
+}
+refused(17276, {from: items.getName(), pipeline: [{$match: {$expr: "$$unknown"}}], as: "m"});
+refused(51047, {from: items.getName(), pipeline: [{$out: "x"}], as: "m"});
+refused(ErrorCodes.FailedToParse, {from: items.getName(), let: {x: "$n"}, localField: "item", foreignField: "sku", as: "m"});
+refused([ErrorCodes.FailedToParse, ErrorCodes.TypeMismatch], {from: items.getName(), pipeline: 1, as: "m"});
+refused(40324, {from: items.getName(), pipeline: [{$unheardOf: 1}], as: "m"});

@@ -1,0 +1,50 @@
+/**
+ * $merge writes results into a collection, with a rule for those that are there already and those that are not.
+ * Fails when a rule does something else, documents beside the results change, or an unfit key or mode is taken.
+ */
+const source = db.merge_stage_source;
+const target = db.merge_stage_target;
+source.drop();
+assert.commandWorked(source.insert([{_id: 1, v: "new", k: 1}, {_id: 2, v: "new", k: 2}, {_id: 5, v: "new", k: 5}]));
+
+function merged(options) {
+    target.drop();
+    assert.commandWorked(target.insert([{_id: 1, v: "old", keep: 1}, {_id: 2, v: "old"}, {_id: 9, v: "old"}]));
+    const result = source.aggregate([{$merge: Object.assign({into: target.getName()}, options)}]).toArray();
+    assert.eq([], result);
+    return target.find().sort({_id: 1}).toArray();
+}
+assert.eq([{_id: 1, v: "new", keep: 1, k: 1}, {_id: 2, v: "new", k: 2}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}], merged({}));
+assert.eq([{_id: 1, v: "new", k: 1}, {_id: 2, v: "new", k: 2}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}], merged({whenMatched: "replace"}));
+assert.eq([{_id: 1, v: "old", keep: 1}, {_id: 2, v: "old"}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}], merged({whenMatched: "keepExisting"}));
+assert.eq([{_id: 1, v: "new", keep: 1, k: 1}, {_id: 2, v: "new", k: 2}, {_id: 9, v: "old"}], merged({whenMatched: "merge", whenNotMatched: "discard"}));
+assert.eq([{_id: 1, v: "old+new", keep: 1}, {_id: 2, v: "old+new"}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}],
+          merged({whenMatched: [{$set: {v: {$concat: ["$v", "+", "$$new.v"]}}}]}));
+assert.eq("old!1", merged({let: {mark: "$k"}, whenMatched: [{$set: {v: {$concat: ["$v", "!", {$toString: "$$mark"}]}}}]})[0].v);
+
+function failing(codes, options) {
+    target.drop();
+    assert.commandWorked(target.insert([{_id: 5, v: "old"}]));
+    const pipeline = [{$merge: Object.assign({into: target.getName()}, options)}];
+    assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: pipeline, cursor: {}}), codes, () => tojson(options));
+    assert.eq(null, target.findOne({_id: 9}));
+}
+failing(ErrorCodes.DuplicateKey, {whenMatched: "fail"});
+assert.eq("old", target.findOne({_id: 5}).v);
+failing(13113, {whenNotMatched: "fail"});
+assert.eq(null, target.findOne({_id: 1}));
+
+function refused(codes, ...pipeline) {
+    assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: pipeline, cursor: {}}), codes, () => tojson(pipeline));
+}
+refused(51182, {$merge: 1});
+refused([40414, 51178, ErrorCodes.FailedToParse], {$merge: {whenMatched: "merge"}});
+refused(ErrorCodes.BadValue, {$merge: {into: "x", whenMatched: "shrug"}});
+refused(ErrorCodes.BadValue, {$merge: {into: "x", whenNotMatched: "shrug"}});
+refused(51181, {$merge: {into: "x", whenMatched: "fail", whenNotMatched: "fail"}});
+refused(51199, {$merge: {into: "x", let: {a: 1}, whenMatched: "merge"}});
+refused(40415, {$merge: {into: "x", unheardOf: 1}});
+refused(40601, {$merge: "x"}, {$match: {}});
+refused(51187, {$merge: {into: "x", on: []}});
+refused([51134, 51135, 51186], {$merge: {into: "x", on: 1}});
+refused([51190, 51183], {$merge: {into: target.getName(), on: "k"}});

@@ -1,0 +1,38 @@
+/**
+ * Stages are moved and merged before a pipeline runs, which must never show in its results.
+ * Fails when a rewritten pipeline gives another result than the same stages run one at a time.
+ */
+const coll = db.optimizations_keep_results;
+const step = db.optimizations_keep_results_step;
+coll.drop();
+assert.commandWorked(coll.insert([...Array(60).keys()].map(i => ({_id: i, a: i % 7, b: {c: i % 4, d: i}, l: [i % 3, i % 5], s: "k" + (i % 6)}))));
+assert.commandWorked(coll.createIndex({a: 1, _id: 1}));
+
+const pipelines = [
+    [{$sort: {_id: 1}}, {$match: {a: 3}}, {$limit: 4}],
+    [{$project: {x: "$a", b: 1}}, {$match: {x: {$gt: 2}, "b.c": 1}}, {$sort: {_id: 1}}],
+    [{$unwind: "$l"}, {$match: {l: 2, a: {$lt: 5}}}, {$sort: {_id: 1, l: 1}}],
+    [{$sort: {a: 1, _id: 1}}, {$skip: 3}, {$limit: 20}, {$match: {"b.c": {$ne: 0}}}, {$limit: 5}],
+    [{$set: {a: {$add: ["$a", 1]}}}, {$match: {a: 7}}, {$project: {a: 1}}, {$sort: {_id: -1}}],
+    [{$group: {_id: "$a", n: {$sum: 1}, top: {$max: "$b.d"}}}, {$match: {_id: {$in: [1, 2]}, n: {$gte: 1}}}, {$sort: {_id: 1}}],
+    [{$sort: {_id: 1}}, {$group: {_id: "$s", first: {$first: "$b.d"}, last: {$last: "$b.d"}}}, {$sort: {_id: 1}}],
+    [{$limit: 60}, {$sort: {a: -1, _id: 1}}, {$limit: 10}, {$project: {_id: 0, a: 1, d: "$b.d"}}],
+    [{$match: {$or: [{a: 1}, {s: "k2"}]}}, {$match: {"b.d": {$gte: 10}}}, {$sort: {_id: 1}}, {$skip: 2}, {$skip: 1}],
+    [{$replaceWith: {$mergeObjects: ["$b", {k: "$_id"}]}}, {$match: {c: 2}}, {$sort: {k: 1}}, {$limit: 3}],
+    [{$addFields: {t: {$concat: ["$s", "!"]}}}, {$match: {t: "k1!", a: {$gte: 2}}}, {$unset: ["l", "b"]}, {$sort: {_id: 1}}],
+    [{$sort: {_id: 1}}, {$project: {l: {$filter: {input: "$l", cond: {$gt: ["$$this", 1]}}}}}, {$match: {l: {$ne: []}}}, {$limit: 7}],
+];
+for (const pipeline of pipelines) {
+    let documents = coll.find().sort({_id: 1}).toArray();
+    // Each stage on its own, over documents in the order that the stage before has left them in.
+    for (const stage of pipeline) {
+        const input = documents.map((doc, i) => ({_id: i, doc: doc}));
+        step.drop();
+        if (input.length > 0) {
+            assert.commandWorked(step.insert(input));
+        }
+        documents = step.aggregate([{$sort: {_id: 1}}, {$replaceWith: "$doc"}, stage]).toArray();
+    }
+    assert.eq(documents, coll.aggregate(pipeline).toArray(), () => tojson(pipeline));
+    assert.eq(documents.length, coll.aggregate(pipeline.concat([{$group: {_id: null, n: {$sum: 1}}}])).toArray().reduce((n, doc) => n + doc.n, 0));
+}

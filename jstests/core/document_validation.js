@@ -1,0 +1,47 @@
+/**
+ * A validator keeps documents of another shape out of a collection.
+ * Fails when an insert or update of an invalid document is stored, the level or action is not heeded, or a valid one is refused.
+ */
+const coll = db.document_validation;
+coll.drop();
+assert.commandWorked(db.createCollection(coll.getName(), {validator: {a: {$type: "number"}}}));
+
+assert.commandWorked(coll.insert({_id: 1, a: 5}));
+const reply = db.runCommand({insert: coll.getName(), documents: [{_id: 2, a: "x"}, {_id: 3, a: 1}], ordered: false});
+assert.eq(1, reply.n);
+assert.eq(ErrorCodes.DocumentValidationFailure, reply.writeErrors[0].code);
+assert.eq("Document failed validation", reply.writeErrors[0].errmsg);
+assert.eq(2, reply.writeErrors[0].errInfo.failingDocumentId);
+assert.eq({
+    operatorName: "$type",
+    specifiedAs: {a: {$type: "number"}},
+    reason: "type did not match",
+    consideredValue: "x",
+    consideredType: "string",
+}, reply.writeErrors[0].errInfo.details);
+
+assert.commandFailedWithCode(coll.insert({_id: 4}), ErrorCodes.DocumentValidationFailure);
+assert.commandFailedWithCode(coll.update({_id: 1}, {$set: {a: "x"}}), ErrorCodes.DocumentValidationFailure);
+assert.commandFailedWithCode(coll.update({_id: 1}, {$unset: {a: 1}}), ErrorCodes.DocumentValidationFailure);
+assert.commandFailedWithCode(coll.update({_id: 5}, {$set: {b: 1}}, {upsert: true}), ErrorCodes.DocumentValidationFailure);
+assert.commandFailedWithCode(db.runCommand({findAndModify: coll.getName(), query: {_id: 1}, update: {$set: {a: "x"}}}),
+                             ErrorCodes.DocumentValidationFailure);
+assert.eq([{_id: 1, a: 5}, {_id: 3, a: 1}], coll.find().sort({_id: 1}).toArray());
+
+// Clients may go past it.
+assert.commandWorked(db.runCommand({insert: coll.getName(), documents: [{_id: 6, a: "x"}], bypassDocumentValidation: true}));
+
+// The moderate level lets invalid documents stay invalid, the strict one does not; warning lets everything pass.
+assert.commandFailedWithCode(coll.update({_id: 6}, {$set: {b: 1}}), ErrorCodes.DocumentValidationFailure);
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validationLevel: "moderate"}));
+assert.commandWorked(coll.update({_id: 6}, {$set: {b: 1}}));
+assert.commandFailedWithCode(coll.update({_id: 1}, {$set: {a: "y"}}), ErrorCodes.DocumentValidationFailure);
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validationAction: "warn"}));
+assert.commandWorked(coll.insert({_id: 7, a: "z"}));
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validationLevel: "off", validationAction: "error"}));
+assert.commandWorked(coll.insert({_id: 8, a: "z"}));
+
+// A schema is a validator as well.
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validationLevel: "strict", validator: {$jsonSchema: {required: ["name"]}}}));
+assert.commandFailedWithCode(coll.insert({_id: 9}), ErrorCodes.DocumentValidationFailure);
+assert.commandWorked(coll.insert({_id: 9, name: "n"}));

@@ -1,0 +1,47 @@
+/**
+ * Monitoring reads serverStatus every few seconds.
+ * Fails when a section is missing or switched wrongly, or a counter does not count what was done.
+ */
+const coll = db.server_status;
+coll.drop();
+assert.commandWorked(coll.insert({_id: 0}));
+
+function status(options) {
+    return assert.commandWorked(db.adminCommand(Object.assign({serverStatus: 1}, options)));
+}
+const before = status();
+for (const field of ["host", "version", "process", "pid", "uptime", "uptimeMillis", "localTime", "asserts", "connections", "network", "opcounters", "mem", "metrics"]) {
+    assert(before.hasOwnProperty(field), () => field + " is missing in " + tojson(Object.keys(before)));
+}
+assert.eq(db.version(), before.version);
+assert.contains(before.process, ["mongod", "mongos"]);
+assert.lte(1, before.connections.current);
+
+for (let i = 1; i <= 5; i++) {
+    assert.commandWorked(coll.insert({_id: i}));
+    assert.commandWorked(coll.update({_id: i}, {$set: {a: 1}}));
+    assert.neq(null, coll.findOne({_id: i}));
+}
+assert.commandWorked(coll.remove({_id: 5}));
+assert.eq(5, coll.find().batchSize(2).itcount());
+
+const after = status();
+function rise(counter) {
+    return Number(after.opcounters[counter]) - Number(before.opcounters[counter]);
+}
+assert.lte(5, rise("insert"));
+assert.lte(5, rise("update"));
+assert.lte(6, rise("query"));
+assert.lte(1, rise("delete"));
+assert.lte(1, rise("getmore"));
+assert.lte(1, rise("command"));
+assert.lt(Number(before.network.numRequests), Number(after.network.numRequests));
+assert.lt(Number(before.network.bytesIn), Number(after.network.bytesIn));
+
+// Sections are left out on demand.
+assert(!status({opcounters: 0}).hasOwnProperty("opcounters"));
+assert(!status({metrics: 0}).hasOwnProperty("metrics"));
+
+// A failing command counts as a user assertion.
+assert.commandFailed(db.runCommand({find: coll.getName(), filter: {$bad: 1}}));
+assert.lt(Number(after.asserts.user), Number(status().asserts.user));

@@ -6,6 +6,7 @@
 //! shards, users, unfinished range deletions) with what it was at the start.
 
 use super::child;
+use super::interrupt;
 use super::kind::Kind;
 use super::node::Node;
 use document::{Value, doc, extended_json};
@@ -239,6 +240,9 @@ fn ready(process: &mut Child, output: &Path) -> io::Result<serde_json::Value> {
         }
         if let Some(status) = process.try_wait()? {
             return Err(io::Error::other(format!("the servers did not start ({status}): {}", text.trim())));
+        }
+        if interrupt::noticed_any() {
+            return Err(io::ErrorKind::Interrupted.into());
         }
         if Instant::now() > deadline {
             return Err(io::Error::other(format!(

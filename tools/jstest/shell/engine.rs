@@ -1,8 +1,8 @@
 //! One JavaScript runtime on the current thread, with natives, kernel and library loaded.
 
 use crate::{
-    Options, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES, Shared, Shell, ShellHandle, bson, connection, control,
-    errors, files, hashing, library, missing, modules, options, program, thread,
+    Options, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES, Shared, Shell, ShellHandle, bench, bson, connection,
+    control, errors, files, hashing, library, missing, modules, options, program, thread,
 };
 use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Runtime, Value};
@@ -20,6 +20,7 @@ const NATIVES: &[Register] = &[
     hashing::register,
     program::register,
     thread::register,
+    bench::register,
     modules::register,
     missing::register,
 ];
@@ -112,6 +113,9 @@ pub fn run_jobs(ctx: &Ctx<'_>) {
 /// The exit code of a shell one of whose files threw: -3, as the real one.
 pub const EXIT_UNCAUGHT: i32 = 253;
 
+/// The exit code of a shell one of whose natives panicked.
+pub const EXIT_PANICKED: i32 = 250;
+
 /// What the shell's thread does from start to end; returns the exit code.
 pub fn run_main(options: Arc<Options>, shared: Arc<Shared>) -> i32 {
     let engine = match Engine::new(options.clone(), shared.clone()) {
@@ -121,7 +125,9 @@ pub fn run_main(options: Arc<Options>, shared: Arc<Shared>) -> i32 {
             return EXIT_UNCAUGHT;
         }
     };
-    let status = run_all(&engine, &options);
+    // A panic in a native is a defect of this program; what the test started is stopped all the same.
+    let run = std::panic::AssertUnwindSafe(|| run_all(&engine, &options));
+    let status = std::panic::catch_unwind(run).unwrap_or(EXIT_PANICKED);
     program::finish(&shared, status)
 }
 

@@ -13,6 +13,7 @@
 //!
 //! Invariant: nothing a test does may panic this process; an error of a native is a JavaScript exception.
 
+pub mod bench;
 pub mod bson;
 pub mod codes;
 pub mod connection;
@@ -110,9 +111,8 @@ pub fn run(args: Vec<std::ffi::OsString>) -> i32 {
     };
     let shared = Arc::new(Shared::new(Box::new(std::io::stdout())));
     let worker = std::thread::Builder::new().name("js".into()).stack_size(STACK_BYTES);
-    let main = { move || engine::run_main(options, shared) };
-    match worker.spawn(main).map(|handle| handle.join()) {
+    match worker.spawn(move || engine::run_main(options, shared)).map(|handle| handle.join()) {
         Ok(Ok(status)) => status,
-        _ => 250,
+        _ => engine::EXIT_PANICKED,
     }
 }

@@ -2,7 +2,7 @@
 import {greeting} from "jstests/libs/greeting.js";
 
 Natives.watch("print", "load", "sleep", "gc", "version", "buildInfo", "getBuildInfo", "getJSHeapLimitMB", "_rand", "_srand", "interpreterVersion",
-              "isInteractive", "getMemInfo", "_isWindows", "_getEnv", "getFCVConstants", "hostname", "getHostName");
+              "isInteractive", "getMemInfo", "_isWindows", "_getEnv", "getFCVConstants", "hostname", "getHostName", "passwordPrompt");
 assert.eq("imported from the root", greeting);
 assert.eq("loaded from the root", (load("jstests/libs/loaded.js"), globalThis.wordOfLoadedFile));
 assert.throws(() => load("jstests/libs/nowhere.js"));
@@ -29,4 +29,7 @@ assert(_getEnv("PATH").length > 0);
 assert(typeof getFCVConstants().latest === "string", tojson(getFCVConstants()));
 Natives.refused("_setShellFailPoint", () => _setShellFailPoint({configureFailPoint: "noSuchPointOfTheShell", mode: "off"}));
 assert.eq(hostname(), getHostName());
+// A test has nobody to ask.
+assert.eq("string", typeof passwordPrompt());
+assert(performance.now() >= 0);
 Natives.done();

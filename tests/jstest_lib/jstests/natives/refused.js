@@ -1,6 +1,6 @@
-// Natives that need what these servers or this shell do not have: load generators, tenants, tokens, pipes. Each is there by
+// Natives that need what these servers or this shell do not have: tenants, tokens, pipes. Each is there by
 // name and says so when it is called.
-for (const name of ["benchRun", "benchRunSync", "benchStart", "benchFinish", "_createSecurityToken", "_createTenantToken", "decodeResumeToken",
+for (const name of ["_createSecurityToken", "_createTenantToken", "decodeResumeToken",
                     "eventResumeTokenType", "highWaterMarkResumeTokenType", "_readTestPipes", "_writeTestPipe", "_writeTestPipeBsonFile",
                     "_writeTestPipeBsonFileSync", "_writeTestPipeObjects"]) {
     Natives.refused(name, () => globalThis[name]({}));

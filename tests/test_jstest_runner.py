@@ -78,8 +78,8 @@ def processes_of(directory):
 def assert_nothing_left(directory):
     assert processes_of(directory) == []
     left = [p.name for p in (directory / "tmp").rglob("*") if p.is_file()]
-    # The output of failures is kept, and so are the lock files of ports.
-    assert [name for name in left if not name.endswith(".txt") and not name.isdigit()] == []
+    # Only the output of failures is kept.
+    assert [name for name in left if not name.endswith(".txt")] == []
 
 
 def test_every_end_is_reported_as_itself(jstest):

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 const FIRST: u16 = 20_000;
 const LAST: u16 = 32_000;
@@ -24,7 +25,8 @@ impl Ports {
     pub fn reserve() -> io::Result<Ports> {
         // SAFETY: geteuid cannot fail.
         let user = unsafe { libc::geteuid() };
-        let directory = std::env::temp_dir().join(format!("jstest-ports-{user}"));
+        // Not TMPDIR, which is not the same for all runners of the machine, as ports are.
+        let directory = Path::new("/tmp").join(format!("jstest-ports-{user}"));
         fs::create_dir_all(&directory)?;
         for low in (FIRST..LAST).step_by(SIZE.into()) {
             let path = directory.join(low.to_string());

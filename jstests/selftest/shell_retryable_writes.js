@@ -54,3 +54,12 @@ const again = {insert: coll.getName(), documents: [{_id: 5}], lsid: session.getS
 assert.eq(1, assert.commandWorked(db.runCommand(again)).n);
 assert.eq(1, coll.count({_id: 5}));
 session.endSession();
+
+// The shell's own flag makes every session retry, the implicit one too.
+const code = "assert.eq(1, assert.commandWorked(db.shell_retryable_writes.insert({_id: 6})).nInserted)";
+const shell = (...flags) => runMongoProgram("mongo", ...flags, "--eval", code, db.getMongo().host + "/" + db.getName());
+failing(1, ["insert"], {errorCode: ErrorCodes.NotWritablePrimary});
+assert.neq(0, shell());
+failing(1, ["insert"], {errorCode: ErrorCodes.NotWritablePrimary});
+assert.eq(0, shell("--retryWrites"));
+disable();

@@ -64,37 +64,51 @@ fn load_embedded(ctx: &Ctx<'_>, files: &[(&str, &str)]) -> rquickjs::Result<()> 
     Ok(())
 }
 
+/// A file of a foreign library, and what it threw when it was run before those it needs.
+struct Pending<'js> {
+    path: std::path::PathBuf,
+    missed: Option<Value<'js>>,
+}
+
 /// Runs all `*.js` of a directory. A file that needs a name of a later one (ReferenceError) is tried again after the
-/// others, as long as a round makes progress; the last round's first error is thrown.
+/// others, as long as a round makes progress. What a file threw first is what is told: run again, one that declares
+/// its names with `let` may fail for having declared them.
 fn load_directory(ctx: &Ctx<'_>, directory: &Path) -> rquickjs::Result<()> {
-    let mut pending = list_scripts(directory).map_err(|error| {
+    let paths = list_scripts(directory).map_err(|error| {
         errors::throw(ctx, &format!("cannot read the shell library {}: {error}", directory.display()))
     })?;
-    if !pending.iter().any(|path| path.ends_with("error_codes.js")) {
+    if !paths.iter().any(|path| path.ends_with("error_codes.js")) {
         codes::define(ctx)?;
     }
+    let mut pending: Vec<Pending> = paths.into_iter().map(|path| Pending { path, missed: None }).collect();
     while !pending.is_empty() {
-        let mut postponed = Vec::new();
-        let mut first_error: Option<Value> = None;
         let round = pending.len();
-        for path in pending {
-            let source = std::fs::read_to_string(&path)
-                .map_err(|error| errors::throw(ctx, &format!("cannot read {}: {error}", path.display())))?;
-            if let Err(error) = evaluate(ctx, &path.to_string_lossy(), &source) {
-                let thrown = errors::caught(ctx, error);
-                if !is_reference_error(&thrown) {
-                    return Err(ctx.throw(thrown));
-                }
-                first_error.get_or_insert(thrown);
-                postponed.push(path);
+        let mut postponed = Vec::new();
+        for file in pending {
+            if let Some(file) = run_or_postpone(ctx, file)? {
+                postponed.push(file);
             }
         }
-        match first_error {
-            Some(thrown) if postponed.len() == round => return Err(ctx.throw(thrown)),
-            _ => pending = postponed,
+        if postponed.len() == round
+            && let Some(thrown) = postponed.swap_remove(0).missed
+        {
+            return Err(ctx.throw(thrown));
         }
+        pending = postponed;
     }
     Ok(())
+}
+
+/// Runs a file; gives it back when it misses a name.
+fn run_or_postpone<'js>(ctx: &Ctx<'js>, file: Pending<'js>) -> rquickjs::Result<Option<Pending<'js>>> {
+    let Pending { path, missed } = file;
+    let source = std::fs::read_to_string(&path)
+        .map_err(|error| errors::throw(ctx, &format!("cannot read {}: {error}", path.display())))?;
+    let Err(error) = evaluate(ctx, &path.to_string_lossy(), &source) else { return Ok(None) };
+    let thrown = errors::caught(ctx, error);
+    let misses_a_name = is_reference_error(&thrown);
+    let told = missed.unwrap_or(thrown);
+    if misses_a_name { Ok(Some(Pending { path, missed: Some(told) })) } else { Err(ctx.throw(told)) }
 }
 
 fn list_scripts(directory: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {

@@ -3,6 +3,7 @@
 mod connection;
 mod errors;
 mod handles;
+mod library;
 mod numbers;
 mod order;
 mod types;

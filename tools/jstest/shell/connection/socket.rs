@@ -9,7 +9,7 @@ use wire::client::Address;
 use wire::op_compressed::Codecs;
 use wire::{CompressorSet, Limits, Message, encode};
 
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 enum Stream {
     Tcp(TcpStream),

@@ -123,6 +123,13 @@ assert.throws(() => other.setReadConcern("nothing"));
 other.setReadConcern("local");
 assert.eq("local", other.getReadConcern());
 assert.eq(2, other.getDB(jsTestName()).shell_collection.find().itcount());
+const asked = new Mongo("mongodb://" + db.getMongo().host + "/named?readPreference=nearest&readConcernLevel=majority&w=1&journal=true&retryWrites=true");
+assert.eq("nearest", asked.getReadPrefMode());
+assert.eq("majority", asked.getReadConcern());
+assert.eq({w: 1, j: true}, asked.getWriteConcern().toJSON());
+assert(asked.startSession().getOptions().shouldRetryWrites());
+assert(!asked.startSession({retryWrites: false}).getOptions().shouldRetryWrites());
+assert(!other.startSession().getOptions().shouldRetryWrites());
 assert.eq("own", connect(db.getMongo().host + "/own").getName());
 
 assert(coll.drop());

@@ -101,18 +101,37 @@
         return preference;
     };
 
+    /** An option of the connection string, whatever its case; undefined without it. */
+    function uriOption(connection, name) {
+        const options = connection.fullOptions || {};
+        const key = Object.keys(options).find(known => known.toLowerCase() === name.toLowerCase());
+        return key === undefined ? undefined : options[key];
+    }
+    function uriWriteConcern(connection) {
+        const concern = {};
+        const [w, j, wtimeout] = ["w", "journal", "wtimeoutMS"].map(name => uriOption(connection, name));
+        if (w !== undefined) concern.w = /^\d+$/.test(w) ? Number(w) : w;
+        if (j !== undefined) concern.j = j === "true";
+        if (wtimeout !== undefined) concern.wtimeout = Number(wtimeout);
+        return Object.keys(concern).length ? new WriteConcern(concern) : undefined;
+    }
+
     global._defineMethods(Mongo.prototype, {
         setReadPref(mode, tagSet, hedge) {
             this._readPref = global._readPreference(mode, tagSet, hedge);
         },
         getReadPref() {
+            const mode = this._readPref === undefined ? uriOption(this, "readPreference") : undefined;
+            if (mode !== undefined) this.setReadPref(mode);
             return this._readPref;
         },
         getReadPrefMode() {
-            return this._readPref ? this._readPref.mode : undefined;
+            const preference = this.getReadPref();
+            return preference ? preference.mode : undefined;
         },
         getReadPrefTagSet() {
-            return this._readPref ? this._readPref.tags : undefined;
+            const preference = this.getReadPref();
+            return preference ? preference.tags : undefined;
         },
         setReadConcern(level) {
             if (level === undefined || level === null || level === "") {
@@ -124,16 +143,22 @@
             }
         },
         getReadConcern() {
-            return this._readConcernLevel;
+            return this._readConcernLevel === undefined ? uriOption(this, "readConcernLevel") : this._readConcernLevel;
         },
         setWriteConcern(concern) {
             this._writeConcern = concern instanceof WriteConcern ? concern : new WriteConcern(concern);
         },
         getWriteConcern() {
-            return this._writeConcern;
+            if (this._writeConcern === undefined) this._writeConcern = uriWriteConcern(this) || null;
+            return this._writeConcern || undefined;
         },
         unsetWriteConcern() {
-            this._writeConcern = undefined;
+            this._writeConcern = null;
+        },
+        /** Whether the connection string asks for writes to be retried; undefined when it does not say. */
+        _retriesWrites() {
+            const option = uriOption(this, "retryWrites");
+            return option === undefined ? undefined : option === "true";
         },
         setSecondaryOk(value = true) {
             this.secondaryOk = value;
@@ -150,7 +175,8 @@
         },
         /** The preference that commands of this connection carry; undefined for the primary. */
         _readPreferenceToSend() {
-            if (this._readPref && this._readPref.mode !== "primary") return this._readPref;
+            const preference = this.getReadPref();
+            if (preference && preference.mode !== "primary") return preference;
             return this.getSecondaryOk() ? {mode: "secondaryPreferred"} : undefined;
         },
     });

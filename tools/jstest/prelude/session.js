@@ -26,8 +26,9 @@
 
     /** What a session was started with, the connection's defaults below. */
     class SessionOptions {
-        constructor(options) {
+        constructor(options, client) {
             this._options = options || {};
+            Object.defineProperty(this, "_client", {value: client, enumerable: false});
         }
 
         getReadPreference() {
@@ -60,7 +61,8 @@
 
         shouldRetryWrites() {
             if (this._options.retryWrites !== undefined) return Boolean(this._options.retryWrites);
-            return typeof _shouldRetryWrites === "function" && Boolean(_shouldRetryWrites());
+            const asked = this._client._retriesWrites();
+            return asked === undefined ? Boolean(_shouldRetryWrites()) : asked;
         }
 
         tojson(indent, nolint, depth) {
@@ -166,7 +168,7 @@
         /** `kind` is "explicit", "implicit" (made by the connection), or "none" (adds nothing to commands). */
         constructor(client, options, kind = "explicit") {
             this._client = client;
-            this._options = new SessionOptions(options);
+            this._options = new SessionOptions(options, client);
             this._kind = kind;
             this._serverSession = new ServerSession(client);
             this._ended = false;

@@ -77,6 +77,7 @@ impl Engine {
         self.context.with(|ctx| {
             action(&ctx, &self.shell).map_err(|error| {
                 let thrown = errors::caught(&ctx, error);
+                resume_panic(&thrown);
                 Failure { text: errors::describe(&ctx, &thrown) }
             })
         })
@@ -94,6 +95,14 @@ impl Engine {
             modules::run_file(ctx, shell, path)?;
             modules::settle(ctx)
         })
+    }
+}
+
+/// What a native that panicked leaves behind is no value a script could have thrown. The panic, which was reported
+/// when it happened, goes on here.
+fn resume_panic(thrown: &Value<'_>) {
+    if thrown.type_of() == rquickjs::Type::Uninitialized {
+        std::panic::resume_unwind(Box::new("a native panicked"));
     }
 }
 

@@ -122,3 +122,23 @@ fn proxies_and_revoked_proxies_are_objects_or_errors() {
         "#,
     );
 }
+
+#[test]
+fn a_panic_of_a_native_is_no_exception_of_the_script() {
+    use crate::{Engine, Options, Shared};
+    let work = || {
+        let options = Options { nodb: true, ..Options::default() };
+        let shared = Shared::new(Box::new(std::io::sink()));
+        let engine = Engine::new(options.into(), shared.into()).unwrap();
+        engine
+            .with(|ctx, _| {
+                let native =
+                    rquickjs::Function::new(ctx.clone(), || -> i32 { panic!("a defect, for a test") })?;
+                ctx.globals().set("native", native)?;
+                crate::modules::run_eval(ctx, engine.shell(), "native()")
+            })
+            .is_err()
+    };
+    let worker = std::thread::Builder::new().stack_size(crate::STACK_BYTES).spawn(work).unwrap();
+    assert!(worker.join().is_err());
+}

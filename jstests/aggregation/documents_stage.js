@@ -16,7 +16,8 @@ assert.eq([{x: 5}], assert.commandWorked(db.runCommand({aggregate: 1, pipeline: 
 function refused(codes, command) {
     assert.commandFailedWithCode(db.runCommand(Object.assign({}, command, {cursor: {}})), codes, () => tojson(command));
 }
-refused(5858203, {aggregate: 1, pipeline: [{$documents: [1]}]});
+refused([5858203, 40228], {aggregate: 1, pipeline: [{$documents: [1]}]});
 refused([5858202, 5858203], {aggregate: 1, pipeline: [{$documents: {x: 1}}]});
 refused(40602, {aggregate: 1, pipeline: [{$documents: [{x: 1}]}, {$documents: [{x: 2}]}]});
+assert.commandWorked(db.documents_stage.insert({}));
 refused(ErrorCodes.InvalidNamespace, {aggregate: "documents_stage", pipeline: [{$documents: [{x: 1}]}]});

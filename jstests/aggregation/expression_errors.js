@@ -4,12 +4,13 @@
  */
 const coll = db.expression_errors;
 coll.drop();
+assert.commandWorked(db.expression_errors_other.insert({}));
 
 function refused(codes, expression) {
     const command = {aggregate: coll.getName(), pipeline: [{$addFields: {v: expression}}], cursor: {}};
     assert.commandFailedWithCode(db.runCommand(command), codes, () => tojson(expression));
 }
-// On an empty, missing collection: nothing is evaluated.
+// The database is there, the collection is not: nothing is evaluated.
 refused([168, 31325], {$unheardOf: 1});
 refused([15983, 40181], {$add: 1, $subtract: [1, 2]});
 refused(16020, {$divide: [1, 2, 3]});

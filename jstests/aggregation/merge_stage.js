@@ -1,6 +1,11 @@
 /**
  * $merge writes results into a collection, with a rule for those that are there already and those that are not.
  * Fails when a rule does something else, documents beside the results change, or an unfit key or mode is taken.
+ *
+ * @tags: [
+ *   # The target is an ordinary collection.
+ *   assumes_unsharded_collection,
+ * ]
  */
 const source = db.merge_stage_source;
 const target = db.merge_stage_target;
@@ -37,7 +42,7 @@ assert.eq(null, target.findOne({_id: 1}));
 function refused(codes, ...pipeline) {
     assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: pipeline, cursor: {}}), codes, () => tojson(pipeline));
 }
-refused(51182, {$merge: 1});
+refused([51182, ErrorCodes.TypeMismatch], {$merge: 1});
 refused([40414, 51178, ErrorCodes.FailedToParse], {$merge: {whenMatched: "merge"}});
 refused(ErrorCodes.BadValue, {$merge: {into: "x", whenMatched: "shrug"}});
 refused(ErrorCodes.BadValue, {$merge: {into: "x", whenNotMatched: "shrug"}});

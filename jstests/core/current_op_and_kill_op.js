@@ -10,7 +10,7 @@ const marker = "current_op_and_kill_op " + ObjectId();
 const failPoint = {
     configureFailPoint: "failCommand",
     mode: "alwaysOn",
-    data: {failCommands: ["distinct"], namespace: coll.getFullName(), blockConnection: true, blockTimeMS: 60 * 1000}
+    data: {failCommands: ["distinct"], namespace: coll.getFullName(), blockConnection: true, blockTimeMS: 20 * 1000}
 };
 assert.commandWorked(db.adminCommand(failPoint));
 let shell;

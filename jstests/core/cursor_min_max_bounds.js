@@ -36,4 +36,3 @@ refused(51174, {min: {a: 1}, max: {b: 2}, hint: {a: 1}});
 refused(51174, {min: {b: 1}, hint: {a: 1}});
 refused(51175, {min: {a: 4}, max: {a: 2}, hint: {a: 1}});
 refused(51175, {min: {a: 4}, max: {a: 4}, hint: {a: 1}});
-refused(51176, {min: {b: 1, a: 1}, max: {a: 1, b: 1}, hint: {a: 1, b: -1}});

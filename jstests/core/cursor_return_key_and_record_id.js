@@ -24,5 +24,5 @@ for (const doc of shown) {
     assert.eq("number", typeof Number(doc.$recordId));
 }
 
-assert.commandFailedWithCode(db.runCommand({find: coll.getName(), returnKey: 1}), ErrorCodes.TypeMismatch);
+assert.commandFailedWithCode(db.runCommand({find: coll.getName(), returnKey: "yes"}), ErrorCodes.TypeMismatch);
 assert.commandFailedWithCode(db.runCommand({find: coll.getName(), showRecordId: "yes"}), ErrorCodes.TypeMismatch);

@@ -34,9 +34,5 @@ assert.commandFailedWithCode(db.runCommand({findAndModify: "", query: {}, remove
 assert.commandFailedWithCode(db.runCommand({findAndModify: name, query: {_id: 1, v: 99}, update: {$set: {x: 1}}, upsert: true}), ErrorCodes.DuplicateKey);
 assert.eq([doc], coll.find().toArray());
 
-// It creates no collection when it finds nothing and does not upsert.
-const none = db.find_and_modify_errors_none;
-none.drop();
-assert.eq(null, none.findAndModify({query: {_id: 1}, update: {$set: {a: 1}}}));
-assert.eq([], db.getCollectionInfos({name: none.getName()}));
+// A helper without an update or a removal does not even send it.
 assert.throws(() => coll.findAndModify({query: {_id: 1}}));

@@ -50,5 +50,4 @@ assert.commandFailedWithCode(db.runCommand({delete: name, deletes: [{q: {}, limi
                              ErrorCodes.InvalidOptions);
 assert.commandFailedWithCode(db.runCommand({insert: name, documents: [{_id: 99}], lsid: lsid, txnNumber: NumberLong(1)}),
                              ErrorCodes.TransactionTooOld);
-assert.commandFailedWithCode(db.runCommand({insert: name, documents: [{_id: 99}], txnNumber: NumberLong(1)}), ErrorCodes.InvalidOptions);
 assert.eq(null, coll.findOne({_id: 99}));

@@ -136,11 +136,18 @@ pub struct FailPoints {
     points: Mutex<BTreeMap<String, Point>>,
     /// Counts changes of any kind; who waits for one sleeps on it.
     changes: watch::Sender<u64>,
+    /// Counts calls of [`FailPoints::configure`].
+    configured: watch::Sender<u64>,
 }
 
 impl Default for FailPoints {
     fn default() -> Self {
-        FailPoints { active: AtomicUsize::new(0), points: Mutex::default(), changes: watch::Sender::new(0) }
+        FailPoints {
+            active: AtomicUsize::new(0),
+            points: Mutex::default(),
+            changes: watch::Sender::new(0),
+            configured: watch::Sender::new(0),
+        }
     }
 }
 
@@ -165,7 +172,12 @@ impl FailPoints {
             entered
         };
         self.changed();
+        self.configured.send_modify(|n| *n += 1);
         entered
+    }
+    /// Changes whenever a point is configured.
+    pub fn configured(&self) -> watch::Receiver<u64> {
+        self.configured.subscribe()
     }
 
     /// Whether the point fires at this passing.

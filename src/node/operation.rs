@@ -28,9 +28,19 @@ impl SessionId {
     /// Reads `{id: UUID, uid?: BinData(0, 32 bytes)}`.
     pub fn parse(doc: Doc<'_>) -> Result<SessionId> {
         let id = match doc.get("id") {
-            Some(v) => v.as_uuid().ok_or_else(|| err!(INVALID_UUID, "lsid.id must be a UUID"))?,
+            Some(v @ ValueRef::Binary(..)) => {
+                v.as_uuid().ok_or_else(|| err!(INVALID_UUID, "lsid.id must be a UUID"))?
+            }
+            Some(v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field 'lsid.id' is the wrong type '{}', expected type 'binData'",
+                v.type_name()
+            ),
             None => bail!(IDL_FAILED_TO_PARSE, "BSON field 'lsid.id' is missing but a required field"),
         };
+        if let Some(e) = doc.iter().find(|e| !matches!(e.name(), "id" | "uid" | "txnNumber" | "txnUUID")) {
+            bail!(IDL_UNKNOWN_FIELD, "BSON field 'lsid.{}' is an unknown field.", e.name());
+        }
         let uid = match doc.get("uid") {
             Some(ValueRef::Binary(_, b)) => <[u8; 32]>::try_from(b).unwrap_or(NO_USER),
             _ => NO_USER,
@@ -385,6 +395,12 @@ impl Operation {
                             .ok_or_else(|| err!(FAILED_TO_PARSE, "bad databaseVersion: {d:?}"))?,
                     );
                 }
+                (b"shardVersion" | b"databaseVersion", v) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field '{}' is the wrong type '{}', expected type 'object'",
+                    e.name(),
+                    v.type_name()
+                ),
                 (b"$clusterTime", ValueRef::Document(d)) => {
                     op.cluster_time = d.get("clusterTime").and_then(|v| v.as_timestamp());
                 }

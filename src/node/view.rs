@@ -6,6 +6,9 @@ use query::pipeline::{Context, Namespace, parse};
 use std::sync::Arc;
 use storage::CollectionView;
 
+/// Views that may stand on one another.
+const DEPTH_MAX: usize = 20;
+
 /// A view's definition, as `system.views` stores it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
@@ -35,6 +38,43 @@ impl View {
         }
         let context = Context::new(Namespace::new(db, &*self.on), node.parse_context(Document::new()));
         parse(&self.pipeline, &context).map(|_| ())
+    }
+    /// The namespaces that it reads, itself or by its pipeline.
+    fn reads(&self, node: &Node, db: &str) -> Result<Vec<String>> {
+        let context = Context::new(Namespace::new(db, &*self.on), node.parse_context(Document::new()));
+        let pipeline = parse(&self.pipeline, &context)?;
+        let others = pipeline.involved_namespaces().into_iter().map(|(ns, _)| ns.to_string());
+        Ok(std::iter::once(format!("{db}.{}", self.on)).chain(others).collect())
+    }
+    /// Refuses a definition of `ns` by which a view would come to read itself.
+    ///
+    /// # Errors
+    /// GraphContainsCycle (5), ViewDepthLimitExceeded (165).
+    pub fn check_graph(&self, node: &Node, ns: &str) -> Result<()> {
+        let db = storage::split_namespace(ns).0;
+        let mut level = self.reads(node, db)?;
+        for _ in 0..DEPTH_MAX {
+            if level.iter().any(|read| read == ns) {
+                bail!(GRAPH_CONTAINS_CYCLE, "View cycle detected: {ns} would read itself");
+            }
+            let mut next = Vec::new();
+            for read in &level {
+                let view = node.namespaces.slot(read).read_unchecked().view.clone();
+                if let Some(view) = view {
+                    next.extend(view.reads(node, storage::split_namespace(read).0)?);
+                }
+            }
+            if next.is_empty() {
+                return Ok(());
+            }
+            next.sort_unstable();
+            next.dedup();
+            level = next;
+        }
+        bail!(
+            VIEW_DEPTH_LIMIT_EXCEEDED,
+            "View depth too deep or view cycle detected; maximum depth is {DEPTH_MAX}"
+        )
     }
     /// # Errors
     /// TypeMismatch (14) and 40323 for a pipeline that is no list of one-stage documents.

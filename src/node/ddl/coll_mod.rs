@@ -226,6 +226,7 @@ async fn modify_view(node: &Node, slot: &Slot, change: &Document) -> Result<Docu
         view.pipeline = pipeline.clone();
     }
     view.check_pipeline(node, &slot.database.name)?;
+    view.check_graph(node, &slot.ns)?;
     let definition =
         doc! { "_id": slot.ns.as_str(), "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
     let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));

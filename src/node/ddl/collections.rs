@@ -212,6 +212,7 @@ async fn create_view(node: &Node, op: &Operation, ns: &str, options: &Document) 
         bail!(BAD_VALUE, "'viewOn' must be a string and 'pipeline' an array")
     };
     view.check_pipeline(node, db)?;
+    view.check_graph(node, ns)?;
     if let Some(existing) = &slot.read_unchecked().view {
         if **existing == view {
             return Ok(());
@@ -297,8 +298,10 @@ pub async fn drop_database(node: &Node, op: &Operation, request: Request<'_>) ->
     if matches!(db, "local" | "config") && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database while replication is active");
     }
-    drop_database_named(node, op, db, false).await?;
-    Ok(Document::new())
+    Ok(match drop_database_named(node, op, db, false).await? {
+        true => doc! { "dropped": db },
+        false => Document::new(),
+    })
 }
 
 /// Drops every collection of a database and says so in the log; false when there was none.

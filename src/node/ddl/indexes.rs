@@ -53,6 +53,9 @@ pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -
     if specs.is_empty() {
         bail!(BAD_VALUE, "Must specify at least one index to create");
     }
+    if specs.iter().any(|spec| spec.contains_key("key") && spec.get_present("name").is_none()) {
+        bail!(FAILED_TO_PARSE, "The 'name' field is a required property of an index specification");
+    }
     let slot = node.namespaces.slot(&ns);
     crate::write::statement::check_uuid(request.body, &slot)?;
     build_indexes(node, op, &slot, &specs, false).await
@@ -139,6 +142,18 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
     }
     if spec.get("name").is_some_and(|n| n.as_str() == Some("")) {
         bail!(CANNOT_CREATE_INDEX, "Error in specification :: caused by :: The index name cannot be empty");
+    }
+    if spec.get_str("name") == Some("*") {
+        bail!(BAD_VALUE, "The index name '*' is not valid.");
+    }
+    if spec.get_str("name") == Some("_id_")
+        && let Some(key) = spec.get_document("key").filter(|k| !k.keys().eq(["_id"]))
+    {
+        bail!(
+            BAD_VALUE,
+            "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found {}",
+            document::extended_json::to_relaxed(&Value::Document(key.clone()))
+        );
     }
     let id_key = spec.get_document("key").is_some_and(|k| k.len() == 1 && k.contains_key("_id"));
     if id_key

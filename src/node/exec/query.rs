@@ -308,7 +308,7 @@ pub fn check_time(node: &Node, op: &Operation) -> Result<()> {
 }
 
 /// Counts the indexes that a plan uses.
-fn note_use(node: &Node, ns: &str, plan: &Plan) {
+pub(crate) fn note_use(node: &Node, ns: &str, plan: &Plan) {
     match plan {
         Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
         Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),

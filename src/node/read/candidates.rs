@@ -7,7 +7,7 @@
 //! would send it anew, and what was done would be done twice. So that nothing it searched for moves away meanwhile it
 //! keeps its ranges here until it ends ([`Slot::keep_ranges`]).
 
-use crate::exec::query::{Wanted, ownership};
+use crate::exec::query::{Wanted, note_use, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot};
@@ -49,7 +49,7 @@ pub struct Candidates {
 
 impl Candidates {
     /// Plans the search and takes its snapshot under the latch, where versions are checked.
-    pub async fn open(_node: &Node, op: &Operation, slot: &Slot, search: Search<'_>) -> Result<Candidates> {
+    pub async fn open(node: &Node, op: &Operation, slot: &Slot, search: Search<'_>) -> Result<Candidates> {
         let wanted = Wanted {
             filter: search.filter.clone(),
             sort: search.sort,
@@ -69,7 +69,9 @@ impl Candidates {
             let Some(collection) = &state.collection else { return Ok(out) };
             out.uuid = Some(collection.uuid());
             out.owner = ownership(state, op);
-            out.walk = Walk::new(wanted.plan(collection)?, wanted.sort, None);
+            let plan = wanted.plan(collection)?;
+            note_use(node, &slot.ns, &plan);
+            out.walk = Walk::new(plan, wanted.sort, None);
             let mut found = Vec::new();
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));
             if out.slice(collection, &mut budget, &mut found)? != Progress::End {

@@ -44,6 +44,36 @@ impl Output for Discard {
     }
 }
 
+const EXPLAINED: &[&str] =
+    &["find", "count", "distinct", "findAndModify", "findandmodify", "update", "delete"];
+/// Commands that exist and have no plan to show.
+const EXISTING: &[&str] = &[
+    "buildInfo",
+    "collMod",
+    "collStats",
+    "create",
+    "createIndexes",
+    "currentOp",
+    "dbStats",
+    "drop",
+    "dropDatabase",
+    "dropIndexes",
+    "getMore",
+    "getParameter",
+    "hello",
+    "insert",
+    "isMaster",
+    "killCursors",
+    "listCollections",
+    "listDatabases",
+    "listIndexes",
+    "ping",
+    "renameCollection",
+    "serverStatus",
+    "setParameter",
+    "validate",
+];
+
 /// Runs an `explain` command.
 pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
     let inner = match request.argument() {
@@ -81,6 +111,11 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
         asked_for.explain = true;
         return pipeline(node, op, asked_for, verbosity, asked).await;
     }
+    match first.name() {
+        name if EXPLAINED.contains(&name) => {}
+        name if EXISTING.contains(&name) => bail!(ILLEGAL_OPERATION, "Cannot explain cmd: {name}"),
+        name => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {name}"),
+    }
     let ns = match first.value() {
         ValueRef::String(s) => {
             check_collection_name(request.db, s)?;
@@ -115,7 +150,7 @@ fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
         "serverInfo",
         doc! {
             "host": host, "port": port.parse::<i32>().unwrap_or(27017),
-            "version": crate::read::explain::SERVER_VERSION, "gitVersion": "unknown",
+            "version": SERVER_VERSION, "gitVersion": GIT_VERSION,
         },
     );
     reply.push(
@@ -133,7 +168,9 @@ fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
 }
 
 /// The version of the real server whose behaviour this one shows.
-pub const SERVER_VERSION: &str = "8.0.0";
+pub const SERVER_VERSION: &str = "8.0.4";
+/// The commit of that version, as the real server says it.
+pub const GIT_VERSION: &str = "bc35ab4305d9920d9d0491c1c9ef9b72383d31f9";
 
 /// What an explained command reads, and what it would do with it.
 struct Subject {
@@ -148,6 +185,8 @@ struct Subject {
     /// `COUNT`, `UPDATE`, `DELETE`, ... around the plan.
     around: Option<&'static str>,
     find: bool,
+    /// Where nothing matches, a document would be inserted.
+    upsert: bool,
 }
 
 impl Subject {
@@ -165,6 +204,7 @@ impl Subject {
                 limit: None,
                 around: None,
                 find: false,
+                upsert: false,
             })
         };
         let sort = |d: Option<Doc<'_>>| d.filter(|s| !s.is_empty()).map(SortSpec::parse).transpose();
@@ -183,6 +223,7 @@ impl Subject {
                     limit: Some(command.limit).filter(|n| *n > 0),
                     around: None,
                     find: true,
+                    upsert: false,
                 })
             }
             "count" => {
@@ -201,6 +242,7 @@ impl Subject {
                     hint: super::parse_hint(body)?,
                     limit: Some(1),
                     around: Some(if remove { "DELETE" } else { "UPDATE" }),
+                    upsert: body.get("upsert").is_some_and(|v| v.truthy()),
                     ..plain(body.get_document("query").unwrap_or(Doc::empty()))?
                 })
             }
@@ -223,6 +265,7 @@ impl Subject {
                     hint: super::parse_hint(s)?,
                     limit: if multi { None } else { Some(1) },
                     around: Some(if name == "update" { "UPDATE" } else { "DELETE" }),
+                    upsert: s.get("upsert").is_some_and(|v| v.truthy()),
                     ..plain(s.get_document("q").unwrap_or(Doc::empty()))?
                 })
             }
@@ -291,10 +334,14 @@ impl Subject {
                 (returned, counters) = (query.returned(), query.counters);
             }
             let shown = if self.around.is_some() { 0 } else { returned };
-            reply.push(
-                "executionStats",
-                execution_section(winning, shown, returned, counters, started, verbosity),
-            );
+            let mut section = execution_section(winning, shown, returned, counters, started, verbosity);
+            if let Some(Value::Document(stage)) = section.get_mut("executionStages")
+                && self.upsert
+                && returned == 0
+            {
+                stage.insert("nWouldUpsert", 1i64);
+            }
+            reply.push("executionStats", section);
         }
         Ok(Some(reply))
     }
@@ -420,6 +467,7 @@ pub async fn pipeline(
         limit: prepared.limit,
         around: None,
         find: false,
+        upsert: false,
     };
     let ns = prepared.ns.clone();
     let Some(mut cursor) = subject.run(node, op, &ns, verbosity).await? else {

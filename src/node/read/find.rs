@@ -55,6 +55,7 @@ impl<'a> FindCommand<'a> {
     /// 40415 for unknown fields, 14 for wrong types, 2 for negative numbers, 238 for a collation.
     pub fn parse(body: Doc<'a>) -> Result<FindCommand<'a>> {
         let mut out = FindCommand::default();
+        let mut await_data = false;
         for e in body.iter().skip(1) {
             if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
                 FIELDS.known_null(e.name())?;
@@ -94,9 +95,7 @@ impl<'a> FindCommand<'a> {
                     let v = FIELDS.bool(&e)?;
                     out.set(|o| &mut o.tailable, v);
                 }
-                "awaitData" => {
-                    FIELDS.bool(&e)?;
-                }
+                "awaitData" => await_data = FIELDS.bool(&e)?,
                 "let" => {
                     FIELDS.document(&e)?;
                     out.rare = true;
@@ -104,6 +103,9 @@ impl<'a> FindCommand<'a> {
                 "collation" => check_collation(FIELDS.document(&e)?)?,
                 name => FIELDS.unknown(name)?,
             }
+        }
+        if await_data && !out.tailable {
+            bail!(FAILED_TO_PARSE, "Cannot set 'awaitData' without also setting 'tailable'");
         }
         Ok(out)
     }

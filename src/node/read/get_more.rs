@@ -101,8 +101,12 @@ fn resume(node: &Node, ns: &str, uuid: [u8; 16], rows: &mut Rows) -> Result<()> 
 /// Runs a `killCursors` command.
 pub fn kill_cursors(node: &Node, request: Request<'_>) -> Result<Document> {
     // The namespace is of no account: an id is enough to find a cursor.
-    if !matches!(request.argument(), Some(ValueRef::String(_))) {
-        request.namespace()?;
+    match request.argument() {
+        Some(ValueRef::String("")) => {
+            bail!(INVALID_NAMESPACE, "Invalid namespace specified '{}.'", request.db)
+        }
+        Some(ValueRef::String(_)) => {}
+        _ => drop(request.namespace()?),
     }
     let mut ids = None;
     for e in request.body.iter().skip(1) {

@@ -101,6 +101,13 @@ pub fn command_variables(node: &Node, body: Doc<'_>) -> Result<Document> {
                 }
                 query::expression::parse::check_variable_name(e.name(), true)?;
                 let expression = Expression::parse(&e.value().to_value(), &Variables::new())?;
+                if expression.reads_fields() {
+                    bail!(
+                        4890500,
+                        "Command let Expression tried to access a field,which is not allowed. Use of field paths is restricted \
+                         to within the query"
+                    );
+                }
                 out.push(e.name(), expression.eval_or_null(Doc::empty(), &mut Vars::new(node.now_ms()))?);
             }
             Ok(out)

@@ -168,6 +168,18 @@ impl SetConfig {
                 self.name()
             );
         }
+        let id = |config: &SetConfig| config.member().get_i64("_id");
+        if self.host() == current.host() && id(self) != id(current) {
+            bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "New and old configurations both have members with host of {} but in the new configuration the _id field is {} \
+                 and in the old configuration it is {} for replica set {}",
+                self.host(),
+                id(self).unwrap_or(-1),
+                id(current).unwrap_or(-1),
+                self.name()
+            );
+        }
         if self.is_config_server() != current.is_config_server() {
             bail!(
                 NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
@@ -209,6 +221,9 @@ fn read_member(given: &Document) -> Result<Document> {
             "Replica set configuration must contain at least one non-arbiter member with priority > 0"
                 .to_string(),
         ));
+    }
+    if let Some(votes) = given.get("votes").and_then(Value::as_f64).filter(|v| *v != 0.0 && *v != 1.0) {
+        return Err(invalid(format!("votes field value is {votes} but must be 0 or 1")));
     }
     if given.get("votes").is_some_and(|v| !v.truthy()) {
         return Err(invalid("Replica set configuration must contain at least one voting member".to_string()));

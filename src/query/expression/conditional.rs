@@ -96,10 +96,14 @@ impl Node for Switch {
         }
         match &self.default {
             Some(e) => e.eval(root, vars),
-            None => bail!(
-                40069,
-                "$switch could not find a matching branch for an input, and no default was specified."
-            ),
+            None => {
+                // The real server notices before it runs when nothing depends on the input.
+                let constant = self.branches.iter().all(|(case, _)| matches!(case, Expression::Constant(_)));
+                return Err(document::Error::new(
+                    if constant { 40069 } else { 40066 },
+                    "$switch could not find a matching branch for an input, and no default was specified.",
+                ));
+            }
         }
     }
     fn children(&self) -> Vec<&Expression> {

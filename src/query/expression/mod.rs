@@ -82,6 +82,18 @@ pub trait Node: fmt::Debug + Send + Sync {
 }
 
 impl Expression {
+    /// Whether its value depends on a field of the document.
+    pub fn reads_fields(&self) -> bool {
+        match self {
+            Expression::Constant(_) | Expression::Variable(..) => false,
+            Expression::Field(_) | Expression::Root(_) => true,
+            Expression::Object(fields) => fields.iter().any(|(_, e)| e.reads_fields()),
+            Expression::Array(items) | Expression::Call(_, _, items) => {
+                items.iter().any(|e| e.reads_fields())
+            }
+            Expression::Special(node) => node.children().into_iter().any(|e| e.reads_fields()),
+        }
+    }
     /// Parses an expression. Errors carry the real server's codes (168 for an unknown operator, 16020 for a wrong
     /// number of arguments, 17276 for an undefined variable, ...).
     pub fn parse(v: &Value, vars: &Variables) -> Result<Expression> {

@@ -345,14 +345,14 @@ impl Node for Replace {
         let replacement = self.replacement.eval(root, vars)?;
         let is_string = |v: &Arg| matches!(v, Some(Value::String(_)));
         if !is_string(&input) && !is_nullish(&input) {
-            bail!(10503904, "{} requires that 'input' be a string, found: {}", self.name, show(&input));
+            bail!(51746, "{} requires that 'input' be a string, found: {}", self.name, show(&input));
         }
         if !is_string(&find) && !is_nullish(&find) {
-            bail!(10503901, "{} requires that 'find' be a string, found: {}", self.name, show(&find));
+            bail!(51745, "{} requires that 'find' be a string, found: {}", self.name, show(&find));
         }
         if !is_string(&replacement) && !is_nullish(&replacement) {
             bail!(
-                10503902,
+                51744,
                 "{} requires that 'replacement' be a string, found: {}",
                 self.name,
                 show(&replacement)

@@ -329,6 +329,9 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
     if let Some(max) = request.max {
         (range.hi, range.hi_inclusive) = (key(max)?, false);
     }
+    if request.min.is_some() && request.max.is_some() && range.lo >= range.hi {
+        bail!(51175, "The value of min must be less than the value of max");
+    }
     let mut bounds = Document::new();
     bounds.push("startKey", request.min.cloned().unwrap_or_default());
     bounds.push("endKey", request.max.cloned().unwrap_or_default());

@@ -121,8 +121,7 @@ impl Update {
                 new
             }
         };
-        // A replacement counts as a change even by the same document.
-        if !self.is_replacement() && new.bytes() == old.bytes() {
+        if new.bytes() == old.bytes() {
             return Ok(Outcome::NoOp);
         }
         checked(old, Outcome::Changed(crate::depth::checked(new)?))

@@ -212,9 +212,20 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
 async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
     shapes::LIST_COLLECTIONS.check_command(request.body, request.sequences)?;
+    check_database(context, request).await?;
     let items = ddl::list::list_collections(node(context)?, request.node)?;
     let ns = format!("{}.$cmd.listCollections", request.db);
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
+}
+
+/// A router that has not heard of the database's new primary is told so.
+async fn check_database(context: &Context, request: &Request<'_>) -> Result<()> {
+    let operation = &context.operation;
+    if operation.received.database.is_none() {
+        return Ok(());
+    }
+    let slot = node(context)?.namespaces.slot(&format!("{}.$cmd", request.db));
+    slot.read(operation, |_| Ok(())).await
 }
 
 async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

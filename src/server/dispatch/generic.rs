@@ -82,7 +82,7 @@ impl<'a> Generic<'a> {
     fn read(&mut self, e: Element<'a>) -> Result<()> {
         match e.name_bytes() {
             b"$db" => self.db = Some(string(&e)?),
-            b"$readPreference" => self.read_preference = Some(document(&e)?),
+            b"$readPreference" => self.read_preference = Some(read_preference(&e)?),
             b"comment" => self.comment = Some(e.value()),
             b"apiVersion" => self.api_version = Some(string(&e)?),
             b"apiStrict" => self.api_strict = Some(bool(&e)?),
@@ -91,6 +91,31 @@ impl<'a> Generic<'a> {
         }
         Ok(())
     }
+}
+
+/// # Errors
+/// FailedToParse (9) for an unknown mode, BadValue (2) for tags with the mode primary.
+fn read_preference<'a>(e: &Element<'a>) -> Result<Doc<'a>> {
+    const MODES: &[&str] = &["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"];
+    let given = document(e)?;
+    let Some(mode) = given.get("mode") else { return Ok(given) };
+    let Some(mode) = mode.as_str().filter(|m| MODES.contains(m)) else {
+        document::bail!(
+            FAILED_TO_PARSE,
+            "Could not parse $readPreference mode '{}'. Only the modes 'primary', 'primaryPreferred', 'secondary', \
+             'secondaryPreferred', and 'nearest' are supported.",
+            mode.as_str().unwrap_or("")
+        );
+    };
+    let tags = given.get("tags").and_then(|v| v.as_array());
+    let chosen = tags
+        .into_iter()
+        .flat_map(|a| a.iter())
+        .any(|t| t.value().as_document().is_some_and(|d| !d.is_empty()));
+    if mode == "primary" && chosen {
+        document::bail!(BAD_VALUE, "Only empty tags are allowed with primary read preference");
+    }
+    Ok(given)
 }
 
 fn wrong(e: &Element<'_>, expected: &str) -> document::Error {

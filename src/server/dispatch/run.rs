@@ -164,6 +164,7 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     {
         refuse_transaction(command)?;
     }
+    check_txn_number(context, command)?;
     check_read_concern(context, command)?;
     check_write_concern(context, command)?;
     if command.primary_only && request.db != "local" && !context.service.is_writable() {
@@ -190,6 +191,25 @@ fn refuse_transaction(command: &Command) -> Result<()> {
         "Cannot run '{}' in a multi-document transaction.",
         command.name
     );
+}
+
+/// A transaction number outside a transaction makes a write retryable, and means nothing to other commands. Those between
+/// nodes carry the numbers of migrations.
+fn check_txn_number(context: &Context, command: &Command) -> Result<()> {
+    const RETRYABLE: &[&str] = &["insert", "update", "delete", "findAndModify", "bulkWrite"];
+    if !context.operation.is_retryable_write()
+        || RETRYABLE.contains(&command.name)
+        || command.name.starts_with('_')
+        || matches!(command.name, "commitTransaction" | "abortTransaction")
+    {
+        return Ok(());
+    }
+    bail!(
+        NOT_A_RETRYABLE_WRITE_COMMAND,
+        "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not \
+         provided, and {} is not a retryable write command.",
+        command.name
+    )
 }
 
 /// Of the reads only aggregate can write, and so takes a write concern.

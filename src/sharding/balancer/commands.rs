@@ -21,6 +21,7 @@ impl ConfigServer {
         self.ensure().await?;
         self.set_balancing(true).await?;
         self.start_balancer();
+        self.balancer.wake.notify_one();
         self.log_action("balancer.start", "", Document::new()).await;
         Ok(Document::new())
     }

@@ -19,6 +19,8 @@ pub struct Balancer {
     in_round: watch::Sender<bool>,
     running: AtomicBool,
     task: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    /// Ends the pause between two rounds.
+    wake: Arc<tokio::sync::Notify>,
 }
 
 impl Balancer {
@@ -28,6 +30,7 @@ impl Balancer {
             in_round: watch::Sender::new(false),
             running: AtomicBool::new(false),
             task: Mutex::new(None),
+            wake: Arc::default(),
         }
     }
     /// Rounds since the node started.

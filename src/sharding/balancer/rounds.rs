@@ -18,6 +18,20 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// After a round that moved something the next comes soon.
 const INTERVAL_WHEN_MOVING: Duration = Duration::from_secs(1);
 
+/// The fail point that says how long to wait between two rounds.
+const OVERRIDE: &str = "overrideBalanceRoundInterval";
+
+/// Waits until the fail point is configured anew: a test that shortens the pause does not wait for the one under way.
+async fn overridden(node: &node::Node) {
+    let mut configured = node.failpoints.configured();
+    while configured.changed().await.is_ok() {
+        if node.failpoints.is_set(OVERRIDE) {
+            return;
+        }
+    }
+    std::future::pending().await
+}
+
 /// What a round did.
 #[derive(Default)]
 struct Report {
@@ -37,15 +51,20 @@ impl ConfigServer {
                 let Some(config) = config.upgrade() else { return };
                 let wait = config.balancer_tick().await;
                 let interval = config.round_interval(wait);
+                let (wake, node) = (config.balancer.wake.clone(), config.node.clone());
                 drop(config);
-                tokio::time::sleep(interval).await;
+                tokio::select! {
+                    _ = tokio::time::sleep(interval) => {}
+                    _ = wake.notified() => {}
+                    _ = overridden(&node) => {}
+                }
             }
         });
         *self.balancer.task.lock() = Some(task);
     }
 
     fn round_interval(&self, usual: Duration) -> Duration {
-        let data = self.node.failpoints.should_with("overrideBalanceRoundInterval", |_| true);
+        let data = self.node.failpoints.should_with(OVERRIDE, |_| true);
         let millis = data.and_then(|d| d.get_i64("intervalMs")).and_then(|ms| u64::try_from(ms).ok());
         millis.map_or(usual, Duration::from_millis)
     }
@@ -162,6 +181,20 @@ impl ConfigServer {
         Ok(())
     }
 
+    /// Whether the edge of a zone lies within a chunk.
+    fn is_cut_by_zone(&self, collection: &Sharded) -> Result<bool> {
+        for zone in self.catalog().zone_ranges(&collection.info.ns) {
+            for edge in [zone.min, zone.max] {
+                let Ok(key) = collection.key.encode_bound(&edge) else { continue };
+                let chunk = self.catalog().chunk_at(collection, &edge)?;
+                if chunk.is_some_and(|c| c.min_key < key && key < c.max_key) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// Runs a command of this config server for itself.
     pub(crate) async fn run_own<F>(&self, command: Document, f: F) -> Result<Document>
     where
@@ -184,7 +217,13 @@ impl ConfigServer {
     ) -> Result<Option<protocol::balancer::Reason>> {
         let shards = self.catalog().shards();
         let sizes = statistics::sizes(self, &shards, std::slice::from_ref(collection)).await?;
-        Ok(protocol::balancer::violation(&statistics::view(self, collection, &shards, &sizes)?))
+        use protocol::balancer::Reason;
+        Ok(match protocol::balancer::violation(&statistics::view(self, collection, &shards, &sizes)?) {
+            None | Some(Reason::ChunksImbalance) if self.is_cut_by_zone(collection)? => {
+                Some(Reason::ZoneViolation)
+            }
+            found => found,
+        })
     }
 }
 

@@ -109,11 +109,50 @@ impl ConfigServer {
             ("config.locks", vec![]),
             (PLACEMENT_HISTORY, vec![(doc! { "nss": 1, "timestamp": -1 }, unique())]),
         ];
+        self.ensure_settings().await?;
         for (ns, indexes) in plain {
             self.local.ensure_collection(ns, indexes).await?;
         }
         changelog::ensure(self).await?;
         self.cluster_id().await
+    }
+
+    /// `config.settings` refuses what the balancer could not read.
+    async fn ensure_settings(&self) -> Result<()> {
+        let exists = self.node.namespaces.slot(SETTINGS).read_unchecked().collection.is_some();
+        if exists {
+            return Ok(());
+        }
+        let text = || doc! { "bsonType": "string" };
+        let id = |name: &str| doc! { "bsonType": "string", "enum": [name] };
+        let schema = |name: &str, mut properties: Document| {
+            properties.insert("_id", id(name));
+            doc! { "properties": properties }
+        };
+        let others = doc! {
+            "properties": { "_id": { "not": { "enum": ["chunksize", "balancer", "autosplit", "automerge"] } } },
+        };
+        let size = doc! { "bsonType": "number", "minimum": 1, "maximum": 1024 };
+        let flag = || doc! { "bsonType": "bool" };
+        let window = doc! { "bsonType": "object", "required": ["start", "stop"], "properties": { "start": text(), "stop": text() } };
+        let balancer = doc! {
+            "mode": { "bsonType": "string", "enum": ["full", "autoSplitOnly", "off"] }, "stopped": flag(), "activeWindow": window,
+            "_secondaryThrottle": { "bsonType": ["bool", "object"] }, "_waitForDelete": flag(),
+            "attemptToBalanceJumboChunks": flag(),
+        };
+        let any: Vec<Document> = vec![
+            schema("chunksize", doc! { "value": size }),
+            schema("balancer", balancer),
+            schema("autosplit", doc! { "enabled": flag() }),
+            schema("automerge", doc! { "enabled": flag() }),
+            others,
+        ];
+        let options = doc! { "validator": { "$jsonSchema": { "oneOf": any } }, "validationLevel": "strict", "validationAction": "error" };
+        let op = Operation::internal();
+        match node::ddl::collections::create_collection(&self.node, &op, SETTINGS, options, None).await {
+            Err(e) if e.code != document::codes::NAMESPACE_EXISTS => Err(e),
+            _ => Ok(()),
+        }
     }
 
     async fn cluster_id(&self) -> Result<ObjectId> {

@@ -120,6 +120,52 @@ fn bound(task: &Task<'_>, name: &str) -> Option<Document> {
     task.get(name).and_then(|v| v.as_document()).map(|d| d.to_document())
 }
 
+/// As [`bound`], refusing what is no document.
+///
+/// # Errors
+/// TypeMismatch (14).
+fn object(task: &Task<'_>, name: &str) -> Result<Option<Document>> {
+    match task.get(name) {
+        None => Ok(None),
+        Some(ValueRef::Document(d)) => Ok(Some(d.to_document())),
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "BSON field '{}.{name}' is the wrong type '{}', expected type 'object'",
+            task.request.name(),
+            v.type_name()
+        ),
+    }
+}
+
+/// Refuses fields of the client's that the command does not have.
+///
+/// # Errors
+/// 40415.
+fn strict(task: &Task<'_>, known: &[&str]) -> Result<()> {
+    let unknown = own_fields(task).0.into_iter().map(|(name, _)| name);
+    let mut unknown = unknown.filter(|name| !known.contains(&name.as_str()) && !is_generic(name));
+    match unknown.next() {
+        Some(name) => {
+            bail!(IDL_UNKNOWN_FIELD, "BSON field '{}.{name}' is an unknown field.", task.request.name())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether any command may have the field.
+fn is_generic(name: &str) -> bool {
+    const MORE: &[&str] = &[
+        "comment",
+        "autocommit",
+        "startTransaction",
+        "stmtId",
+        "stmtIds",
+        "mayBypassWriteBlocking",
+        "clientOperationKey",
+    ];
+    name.starts_with('$') || MORE.contains(&name)
+}
+
 /// `create`: an unsharded collection or a view on the primary.
 pub async fn create(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
@@ -267,8 +313,10 @@ pub async fn drop_database(task: &Task<'_>) -> Result<DocBuf> {
     }
     let reply = on_primary(task, db, db, internal(task, "_shardsvrDropDatabase", 1)).await;
     task.router.cluster.forget(Some(db));
-    reply?;
-    Ok(ok_reply(Document::new()))
+    Ok(ok_reply(match reply? {
+        Some(_) => doc! { "dropped": db },
+        None => Document::new(),
+    }))
 }
 
 /// `renameCollection`.
@@ -303,7 +351,24 @@ pub async fn enable_sharding(task: &Task<'_>) -> Result<DocBuf> {
 pub async fn shard_collection(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
     let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
-    let Some(key) = bound(task, "key") else {
+    strict(
+        task,
+        &[
+            "key",
+            "unique",
+            "numInitialChunks",
+            "presplitHashedZones",
+            "implicitlyCreateIndex",
+            "skipHashedShardKeyIndexCreation",
+            "enforceUniquenessCheck",
+            "collation",
+            "timeseries",
+            "collectionUUID",
+            "unsplittable",
+            "dataShard",
+        ],
+    )?;
+    let Some(key) = object(task, "key")? else {
         bail!(IDL_FAILED_TO_PARSE, "BSON field 'shardCollection.key' is missing but a required field");
     };
     task.placement_for_write(&ns).await?;
@@ -434,8 +499,12 @@ pub async fn move_chunk(task: &Task<'_>) -> Result<DocBuf> {
 /// `moveRange`.
 pub async fn move_range(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
+    strict(
+        task,
+        &["toShard", "min", "max", "waitForDelete", "forceJumbo", "secondaryThrottle", "_secondaryThrottle"],
+    )?;
     let to = string(task, "toShard")?;
-    let (min, max) = (bound(task, "min"), bound(task, "max"));
+    let (min, max) = (object(task, "min")?, object(task, "max")?);
     if min.is_none() && max.is_none() {
         bail!(INVALID_OPTIONS, "At least one of min or max must be provided");
     }
@@ -509,6 +578,9 @@ fn without_generic(mut command: Document, name: &str) -> Document {
 }
 
 fn at_middle(table: &RoutingTable, middle: Document) -> Result<(Arc<Chunk>, Document)> {
+    if let Some((name, v)) = middle.iter().find(|(_, v)| matches!(v, Value::Array(_))) {
+        bail!(OPERATION_FAILED, "the split point's {name} cannot be an array: {v:?}");
+    }
     let key = table.key.encode_bound(&middle)?;
     let chunk = table.find(&key).clone();
     if chunk.min_key == key {
@@ -616,6 +688,13 @@ forwarded! {
 
 /// `addShard`, `removeShard`: they change who is there, so the list of shards is read anew.
 pub async fn add_shard(task: &Task<'_>) -> Result<DocBuf> {
+    if let Some(v) = task.request.argument().filter(|v| v.as_str().is_none()) {
+        bail!(
+            TYPE_MISMATCH,
+            "BSON field 'addShard.addShard' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        );
+    }
     changing_shards(task, "_configsvrAddShard").await
 }
 pub async fn remove_shard(task: &Task<'_>) -> Result<DocBuf> {

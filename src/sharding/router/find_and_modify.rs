@@ -7,7 +7,7 @@ use super::task::{Retry, Task, is_stale};
 use super::{target, two_phase};
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
-use document::{Doc, DocBuf, Document, Result, Value, bail, doc};
+use document::{Doc, DocBuf, Document, Result, Value, bail, codes, doc};
 use query::matcher::Matcher;
 use query::projection::Projection;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ pub async fn find_and_modify(task: &Task<'_>) -> Result<DocBuf> {
             Ok(Some(reply)) => return Ok(reply),
             Ok(None) => task.op.check_interrupt()?,
             Err(e) if is_stale(&e) => retry.absorb(task, &ns, e).await?,
+            Err(e) if e.code == codes::WOULD_CHANGE_OWNING_SHARD => return Err(super::write::would_move()),
             Err(e) => return Err(e),
         }
     }

@@ -169,7 +169,8 @@ fn shards_of(table: &RoutingTable, ranges: &[KeyRange]) -> Vec<ShardId> {
     let all = table.shards().count();
     let mut found: BTreeSet<ShardId> = BTreeSet::new();
     for range in ranges {
-        for chunk in table.overlapping(&range.lo, &range.hi, range.hi_inclusive) {
+        let lo = filled(&table.key, range);
+        for chunk in table.overlapping(&lo, &range.hi, range.hi_inclusive) {
             if !found.contains(&chunk.shard) {
                 found.insert(chunk.shard.clone());
             }
@@ -179,6 +180,19 @@ fn shards_of(table: &RoutingTable, ranges: &[KeyRange]) -> Vec<ShardId> {
         }
     }
     found.into_iter().collect()
+}
+
+/// The lower bound with `MinKey` for the fields it says nothing of: no key lies between, but a chunk may begin there.
+fn filled(pattern: &ShardKeyPattern, range: &KeyRange) -> Vec<u8> {
+    let mut lo = range.lo.clone();
+    if !range.lo_inclusive {
+        return lo;
+    }
+    let given = component_count(&lo).filter(|n| *n > 0).unwrap_or(pattern.fields().len());
+    for _ in given..pattern.fields().len() {
+        key_string::append(&mut lo, ValueRef::MinKey, false);
+    }
+    lo
 }
 
 /// The fields that find a document again: its `_id` and its shard key.

@@ -16,7 +16,7 @@ use super::task::{Retry, Task, is_stale};
 use super::two_phase;
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, err};
 use futures::future::join_all;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -237,7 +237,9 @@ impl<'t, 'a> Write<'t, 'a> {
         }
         let indexes: Vec<usize> = std::mem::take(&mut self.pending).into();
         match self.send(&shard, &placement.versions(&shard), &indexes).await {
-            Sent::Executed(reply) if stale_in(reply.doc()).is_none() => return Ok(Some(reply)),
+            Sent::Executed(reply) if stale_in(reply.doc()).is_none() && !moves_in(reply.doc()) => {
+                return Ok(Some(reply));
+            }
             Sent::Executed(reply) => self.take_in(&indexes, reply.doc()),
             Sent::Failed(e) if is_stale(&e.error) => {
                 self.pending = indexes.into();
@@ -557,6 +559,16 @@ fn array<'d>(reply: Doc<'d>, name: &str) -> impl Iterator<Item = Doc<'d>> + use<
     array.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document())
 }
 
+/// What a client hears of an update after which its document would belong to another shard: that takes a transaction.
+pub fn would_move() -> Error {
+    err!(NOT_IMPLEMENTED, "an update that moves a document to another shard is known but not implemented")
+}
+
+fn moves_in(reply: Doc<'_>) -> bool {
+    array(reply, "writeErrors")
+        .any(|e| e.get_i64("code") == Some(i64::from(codes::WOULD_CHANGE_OWNING_SHARD)))
+}
+
 /// The first stale error among a reply's write errors.
 pub fn stale_in(reply: Doc<'_>) -> Option<Error> {
     array(reply, "writeErrors").map(error_of).find(is_stale)
@@ -606,6 +618,9 @@ impl Outcome {
         self.errors.push((i, e));
     }
     fn add_error(&mut self, i: usize, e: Doc<'_>) {
+        if e.get_i64("code") == Some(i64::from(codes::WOULD_CHANGE_OWNING_SHARD)) {
+            return self.fail(i, &would_move());
+        }
         let mut e = e.to_document();
         e.insert("index", i as i32);
         self.errors.push((i, e));

@@ -181,6 +181,9 @@ fn json_types(e: &Element<'_>) -> Result<TypeSet> {
 impl Schema {
     fn parse(d: Doc<'_>) -> Result<Schema> {
         let mut s = Schema::default();
+        if d.get("type").is_some() && d.get("bsonType").is_some() {
+            bail!(FAILED_TO_PARSE, "Cannot specify both $jsonSchema keywords 'type' and 'bsonType'");
+        }
         let (mut exclusive_min, mut exclusive_max) = (false, false);
         for e in d {
             match e.name() {

@@ -73,6 +73,9 @@ pub(super) fn first_chunks(wanted: &Wanted<'_>) -> Result<Vec<First>> {
 
 /// Split points that divide the hashes evenly, around zero.
 fn hashed_points(count: i64) -> Vec<i64> {
+    if count <= 1 {
+        return Vec::new();
+    }
     let interval = (i64::MAX / count.max(1)) * 2;
     let mut points = Vec::new();
     let mut current = 0i64;

@@ -297,10 +297,10 @@ impl Ddl {
                 )
             };
             for (field, (_, value)) in key.fields().iter().zip(point.iter()) {
-                if field.hashed && !matches!(value, Value::Int64(_)) {
+                if field.hashed && !matches!(value, Value::Int64(_) | Value::MinKey | Value::MaxKey) {
                     bail!(
                         CANNOT_SPLIT,
-                        "splitChunk cannot split chunk {ns} at {}: hashed fields are NumberLong",
+                        "splitChunk cannot split chunk {ns} at {}: hashed fields are NumberLong, MinKey or MaxKey",
                         shown(point)
                     );
                 }

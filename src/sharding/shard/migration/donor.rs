@@ -1,5 +1,6 @@
 //! The donor's driver: performs the actions of `protocol::migration::donor` and says what came of them.
 
+use super::changelog::StepTimes;
 use super::range::{KeyRange, Position, require_shard_key_index, walk_slice};
 use super::request::{Coordinator, MoveRange, RecvStart};
 use super::sessions::SessionSource;
@@ -50,6 +51,8 @@ pub struct Donation {
     handout: Mutex<Option<Arc<Handout>>>,
     outcome: watch::Sender<Option<Result<()>>>,
     step: AtomicI32,
+    /// How long each step took, for the change log.
+    pub(super) times: StepTimes,
     cancelled: AtomicBool,
     /// Known once the coordinator is made; also that of the range deletion task.
     id: Mutex<Option<[u8; 16]>>,
@@ -62,6 +65,7 @@ impl Donation {
             handout: Mutex::new(None),
             outcome: watch::Sender::new(None),
             step: AtomicI32::new(0),
+            times: StepTimes::of(6),
             cancelled: AtomicBool::new(false),
             id: Mutex::new(None),
         }
@@ -152,18 +156,28 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
         source: tokio::sync::Mutex::new(source),
         sessions: tokio::sync::Mutex::new(sessions),
     }));
-    let mut bounds = coordinator.range();
-    bounds.push("from", request.from.as_str());
-    bounds.push("to", request.to.as_str());
+    let range = coordinator.range();
+    let ends = doc! { "from": request.from.as_str(), "to": request.to.as_str() };
+    let mut bounds = range.clone();
+    bounds.0.extend(ends.clone());
     role.log_change("moveChunk.start", &request.ns, bounds.clone()).await;
+    let from = |note: &str, failure: Option<&Error>| {
+        let mut d = range.clone();
+        d.0.extend(donation.times.document());
+        d.0.extend(ends.clone());
+        d.push("note", note);
+        if let Some(e) = failure {
+            d.push("errmsg", e.message.as_str());
+        }
+        d
+    };
     let mut driver = Driver::new(role.clone(), coordinator, Some((donation.clone(), plan)));
     let (decision, failure) = driver.drive(Donor::start()).await;
     match decision {
         Decision::Committed => {
             add(&role.statistics.donor_committed, 1);
-            role.log_change("moveChunk.commit", &request.ns, bounds.clone()).await;
-            bounds.push("note", "success");
-            role.log_change("moveChunk.from", &request.ns, bounds).await;
+            role.log_change("moveChunk.commit", &request.ns, bounds).await;
+            role.log_change("moveChunk.from", &request.ns, from("success", None)).await;
             Ok(())
         }
         Decision::Aborted => {
@@ -173,8 +187,8 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
             });
             bounds.push("note", "aborted");
             bounds.push("errmsg", failure.message.as_str());
-            role.log_change("moveChunk.error", &request.ns, bounds.clone()).await;
-            role.log_change("moveChunk.from", &request.ns, bounds).await;
+            role.log_change("moveChunk.error", &request.ns, bounds).await;
+            role.log_change("moveChunk.from", &request.ns, from("aborted", Some(&failure))).await;
             Err(failure)
         }
     }
@@ -182,6 +196,7 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
 
 async fn step(role: &ShardRole, donation: &Donation, n: i32) {
     donation.step.store(n, Ordering::Relaxed);
+    donation.times.done(n);
     role.node.failpoints.pause_while_set(&format!("moveChunkHangAtStep{n}")).await;
 }
 

@@ -6,6 +6,7 @@
 //! Documents of a difference can collide on a unique index while only a part has been applied (two swapped values).
 //! Those are put aside and written at the end of the difference, when everything else stands as on the donor.
 
+use super::changelog::StepTimes;
 use super::donor::DO_NOT_REFRESH_RECIPIENT;
 use super::range::{KeyRange, SLICE_TIME_MAX};
 use super::request::RecvStart;
@@ -60,6 +61,7 @@ pub struct Reception {
     signals: watch::Sender<Signals>,
     changed: watch::Sender<u64>,
     step: AtomicI32,
+    times: StepTimes,
 }
 
 impl Reception {
@@ -74,6 +76,7 @@ impl Reception {
             signals: watch::Sender::new(Signals::default()),
             changed: watch::Sender::new(0),
             step: AtomicI32::new(0),
+            times: StepTimes::of(7),
         })
     }
     /// How many of the seven steps are done.
@@ -251,10 +254,11 @@ impl Worker {
             let _ = self.role.refresh_collection(&self.reception.start.ns).await;
         }
         let s = &self.reception.start;
-        let details = doc! {
-            "min": s.min.clone(), "max": s.max.clone(), "to": s.to.as_str(), "from": s.from.as_str(),
-            "note": if success { "success" } else { "aborted" },
-        };
+        let mut details = doc! { "min": s.min.clone(), "max": s.max.clone() };
+        details.0.extend(self.reception.times.document());
+        details.0.extend(doc! {
+            "to": s.to.as_str(), "from": s.from.as_str(), "note": if success { "success" } else { "aborted" },
+        });
         self.role.log_change("moveChunk.to", &s.ns, details).await;
     }
     fn ends_with(&self, event: Event) -> bool {
@@ -334,6 +338,7 @@ impl Worker {
     /// One of seven steps is done: currentOp shows its number, and its fail point holds the reception there.
     async fn step(&self, n: i32) {
         self.reception.step.store(n, Ordering::Relaxed);
+        self.reception.times.done(n);
         self.role.node.failpoints.pause_while_set(&format!("migrateThreadHangAtStep{n}")).await;
     }
 

@@ -39,10 +39,11 @@ assert.eq(1, primary.getDB("test").c.find().itcount());
 assert.commandWorked(primary.getDB("test").c.insert({ _id: 2 }, { writeConcern: { w: "majority" } }));
 rst.stop(0, 9, { allowedExitCode: MongoRunner.EXIT_SIGKILL });
 rst.waitForState(0, ReplSetTest.State.DOWN);
-rst.start(0, { setParameter: { syncdelay: 45 } }, true);
+rst.start(0, { setParameter: { ttlMonitorSleepSecs: 8 } }, true);
 primary = rst.getPrimary();
 assert.eq([1, 2], primary.getDB("test").c.find().sort({ _id: 1 }).toArray().map((d) => d._id));
-assert.eq(45, primary.adminCommand({ getParameter: 1, syncdelay: 1 }).syncdelay);
+const { syncdelay, ttlMonitorSleepSecs } = primary.adminCommand({ getParameter: 1, syncdelay: 1, ttlMonitorSleepSecs: 1 });
+assert.eq([44, 8], [syncdelay, ttlMonitorSleepSecs], "parameters of a start join those of the node");
 
 // The whole set, kept for another start.
 rst.stopSet(undefined, true);

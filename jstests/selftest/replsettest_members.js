@@ -20,3 +20,19 @@ const named = new ReplSetTest({ nodes: { n0: { oplogSize: 5 }, n1: {} }, nodeOpt
 assert.eq([5, 3], [named.nodeOptions.n0.oplogSize, named.nodeOptions.n0.syncdelay]);
 assert.eq(3, named.nodeOptions.n1.syncdelay);
 assert.eq(0, new ReplSetTest({ nodes: [{ rsConfig: { priority: 0 } }] }).getReplSetConfig().members[0].priority);
+
+// A further node: started, forgotten and stopped again.
+const grown = new ReplSetTest({ nodes: 1 });
+grown.startSet();
+grown.initiate();
+const added = grown.add({ syncdelay: 7 });
+assert.eq([2, 1], [grown.nodes.length, added.nodeId]);
+assert.eq(added.port, grown.getPort(1));
+assert.commandFailedWithCode(added.adminCommand({ replSetGetStatus: 1 }), ErrorCodes.NotYetInitialized);
+assert.throws(() => grown.reInitiate());
+grown.remove(1);
+assert(!checkProgram(added.pid).alive);
+assert.eq([1, 1], [grown.nodes.length, grown.ports.length]);
+ReplSetTest.awaitRSClientHosts(grown.getPrimary(), grown.getPrimary().host, { ok: true, ismaster: true });
+ReplSetTest.awaitRSClientHosts(grown.getPrimary(), added.host, { ok: false });
+grown.stopSet();

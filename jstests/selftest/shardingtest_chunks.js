@@ -32,6 +32,8 @@ assert.commandWorked(db.moved.insert([{ x: -1 }, { x: 1 }]));
 assert.eq(st.shard0, st.getShard(db.moved, { x: -1 }));
 assert.eq(st.shard1, st.getShard(db.moved, { x: 1 }));
 assert.eq(2, st.getShards(db.moved).length);
+assert.eq([st.shard1], st.getShards(db.moved, { x: 77 }, true), "where it would be");
+assert.eq([], st.getShards(db.moved, { x: 77 }));
 
 const ns = "test.moved";
 assert.eq(2, findChunksUtil.countChunksForNs(st.config, ns));

@@ -169,7 +169,7 @@
                 ...(this.nodeOptions["n" + id] || {}),
                 ...given,
             };
-            const parameters = [own.setParameter, given.setParameter].filter((p) => p !== undefined);
+            const parameters = [this.nodeOptions["n" + id]?.setParameter, given.setParameter].filter((p) => p !== undefined && p !== null);
             if (parameters.length > 0) own.setParameter = mergedParameters(parameters);
             own.port = this.ports[id];
             own.useHostName = this.useHostName;

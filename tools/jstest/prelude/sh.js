@@ -26,8 +26,10 @@
     const works = (reply) => assert.commandWorked(reply);
     const majority = { w: "majority", wtimeout: 60000 };
 
-    function setBalancing(ns, given) {
-        return configOf(router()).collections.update({ _id: fullName(ns) }, given, { writeConcern: majority });
+    // A collection brings its own connection, so that these work where there is no `db`.
+    function setBalancing(coll, given) {
+        const conn = typeof coll.getMongo === "function" ? coll.getMongo() : router();
+        return configOf(conn).collections.update({ _id: fullName(coll) }, given, { writeConcern: majority });
     }
     const configDB = (given) => given || configOf(router());
 

@@ -18,6 +18,9 @@ const lsid = {id: UUID()};
 const retried = {insert: "c", documents: [{_id: "r", x: 5}], lsid: lsid, txnNumber: NumberLong(1)};
 assert.commandWorked(st.s.getDB("r").runCommand(retried));
 const cursor = st.s.getDB("r").runCommand({find: "c", batchSize: 2}).cursor;
+const openOnShards = () => [st.shard0, st.shard1].map(
+    (shard) => Number(shard.adminCommand({serverStatus: 1}).metrics.cursor.open.total)).reduce((a, b) => a + b);
+assert.gt(openOnShards(), 0);
 const before = st.s.getDB("config").databases.find().sort({_id: 1}).toArray();
 
 st.restartMongos(0);
@@ -27,7 +30,8 @@ assert.eq(5, coll.findOne({_id: 5})._id);
 assert.eq(before, st.s0.getDB("config").databases.find().sort({_id: 1}).toArray());
 assert.eq(2, assert.commandWorked(st.s0.adminCommand({listShards: 1})).shards.length);
 
-// A router's cursors go with it.
+// A router's cursors go with it, and it has given back those it held on the shards.
+assert.soon(() => openOnShards() === 0, () => `${openOnShards()} cursors of a stopped router are open on shards`, 10 * 1000);
 assert.commandFailedWithCode(st.s0.getDB("r").runCommand({getMore: cursor.id, collection: "c"}), 43);
 
 // A write repeated through the new router was done through the old one.

@@ -1,0 +1,64 @@
+/**
+ * A set's defaults of read and write concern hold for all who say nothing, and survive a restart.
+ * It fails if a default is not applied, can be unset for writes, or is lost with the process.
+ *
+ * @tags: [requires_own_servers]
+ */
+const rst = new ReplSetTest({nodes: 1});
+rst.startSet();
+rst.initiate();
+let admin = rst.getPrimary().getDB("admin");
+const get = () => assert.commandWorked(admin.runCommand({getDefaultRWConcern: 1}));
+
+let defaults = get();
+assert.docEq({w: "majority", wtimeout: 0}, defaults.defaultWriteConcern);
+assert.eq("implicit", defaults.defaultWriteConcernSource);
+assert.docEq({level: "local"}, defaults.defaultReadConcern);
+assert.eq("implicit", defaults.defaultReadConcernSource);
+assert(defaults.localUpdateWallClockTime instanceof Date);
+
+let reply = assert.commandWorked(admin.runCommand({
+    setDefaultRWConcern: 1, defaultWriteConcern: {w: 1, wtimeout: 300}, defaultReadConcern: {level: "majority"},
+}));
+assert.docEq({w: 1, wtimeout: 300}, reply.defaultWriteConcern);
+defaults = get();
+assert.docEq({w: 1, wtimeout: 300}, defaults.defaultWriteConcern);
+assert.docEq({level: "majority"}, defaults.defaultReadConcern);
+assert.eq("global", defaults.defaultWriteConcernSource);
+assert.eq("global", defaults.defaultReadConcernSource);
+assert(defaults.updateOpTime instanceof Timestamp);
+assert(defaults.updateWallClockTime instanceof Date);
+const entry = admin.getSiblingDB("config").settings.findOne({_id: "ReadWriteConcernDefaults"});
+assert.docEq({level: "majority"}, entry.defaultReadConcern);
+
+// It is applied: a default nobody can meet shows in every write that says nothing.
+assert.commandWorked(admin.runCommand({setDefaultRWConcern: 1, defaultWriteConcern: {w: 2, wtimeout: 100}}));
+reply = rst.getPrimary().getDB("test").runCommand({insert: "c", documents: [{_id: 1}]});
+assert.eq(1, reply.ok);
+assert.eq(100, reply.writeConcernError.code);
+assert.eq("customDefault", reply.writeConcernError.errInfo.writeConcern.provenance);
+reply = assert.commandWorked(rst.getPrimary().getDB("test").runCommand({insert: "c", documents: [{_id: 2}], writeConcern: {w: 1}}));
+assert(!("writeConcernError" in reply));
+assert.docEq({level: "majority"}, get().defaultReadConcern, "what is not named stays");
+assert.commandWorked(admin.runCommand(
+    {setDefaultRWConcern: 1, defaultWriteConcern: {w: 1}, defaultReadConcern: {}, writeConcern: {w: 1}}));
+assert.docEq({level: "local"}, get().defaultReadConcern);
+
+// Refused.
+const set = (fields) => admin.runCommand(Object.assign({setDefaultRWConcern: 1, writeConcern: {w: 1}}, fields));
+assert.commandFailedWithCode(set({}), 2);
+assert.commandFailedWithCode(set({defaultWriteConcern: {w: 0}}), 2);
+assert.commandFailedWithCode(set({defaultWriteConcern: {}}), 20);
+assert.commandFailedWithCode(set({defaultReadConcern: {level: "linearizable"}}), 2);
+assert.commandFailedWithCode(set({defaultReadConcern: {level: "snapshot"}}), 2);
+assert.commandFailedWithCode(set({defaultReadConcern: {level: "nonsense"}}), [2, 9]);
+assert.commandFailedWithCode(rst.getPrimary().getDB("test").runCommand({getDefaultRWConcern: 1}), 13);
+
+// Kept.
+const before = get();
+rst.restart(0);
+admin = rst.getPrimary().getDB("admin");
+const after = get();
+assert.docEq(before.defaultWriteConcern, after.defaultWriteConcern);
+assert.eq("global", after.defaultWriteConcernSource);
+rst.stopSet();

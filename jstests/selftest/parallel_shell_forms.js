@@ -18,10 +18,10 @@ join(startParallelShell(function () {
 }));
 join(startParallelShell(() => { db.c.insert({ _id: "arrow" }); }, conn.port));
 join(startParallelShell(funWithArgs(function (id, long, date, nested) {
-    assert.eq(5, nested.list[1]);
+    assert.eq(0, bsonWoCompare({ list: [1, 5, MinKey, { a: MaxKey }], none: null }, nested), tojson(nested));
     assert(long instanceof NumberLong && date instanceof Date, tojson([long, date]));
     db.c.insert({ _id: id });
-}, "arguments", NumberLong(3), new Date(0), { list: [1, 5] })));
+}, "arguments", NumberLong(3), new Date(0), { list: [1, 5, MinKey, { a: MaxKey }], none: null })));
 join(startParallelShell(funWithArgs(async function (id) {
     const { extractUUIDFromObject } = await import("jstests/libs/uuid_util.js");
     const uuid = UUID();

@@ -493,8 +493,16 @@
     // The source of a call of `fn` with these arguments, for startParallelShell. The shell waits for the promise of an
     // asynchronous one.
     function funWithArgs(fn, ...args) {
-        return `(${fn.toString()})(${args.map((arg) => tojson(arg)).join(",")});`;
+        return `(${fn.toString()})(${args.map(literal).join(",")});`;
     }
+    // An expression that evaluates to the value. What `tojson` spells is one, but for MinKey and MaxKey.
+    function literal(value) {
+        if (Array.isArray(value)) return `[${value.map(literal).join(",")}]`;
+        if (isPlain(value)) return `{${Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}:${literal(one)}`).join(",")}}`;
+        if (bsonWoCompare({ v: value }, { v: MinKey }) === 0) return "MinKey";
+        return bsonWoCompare({ v: value }, { v: MaxKey }) === 0 ? "MaxKey" : tojson(value);
+    }
+    const isPlain = (value) => value !== null && typeof value === "object" && Object.getPrototypeOf(value) === Object.prototype;
 
     function sourceOf(code) {
         if (Array.isArray(code)) return funWithArgs(...code);

@@ -17,8 +17,11 @@ const ASSERT: &str = "function check(truth) { if (!truth) { throw new Error('wro
 
 #[test]
 fn files_that_need_later_ones_are_run_after_them() {
-    let files =
-        [("a.js", "first = second + 1;"), ("b.js", "globalThis.second = third * 2;"), ("c.js", "var third = 3;")];
+    let files = [
+        ("a.js", "first = second + 1;"),
+        ("b.js", "globalThis.second = third * 2;"),
+        ("c.js", "var third = 3;"),
+    ];
     over(&[&files[..], &[("z.js", ASSERT)]].concat(), "check(first === 7);").unwrap();
 }
 

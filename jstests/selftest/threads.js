@@ -55,3 +55,15 @@ writers.forEach((thread) => thread.start());
 writers.forEach((thread) => thread.join());
 assert.eq(100, conn.getDB("test").c.find().itcount());
 MongoRunner.stopMongod(conn);
+
+// Servers started by threads have ports of their own, and the test can stop them.
+const starters = [0, 1, 2].map(() => new Thread(() => {
+    const rst = new ReplSetTest({ nodes: 1 });
+    rst.startSet();
+    rst.initiate();
+    return { port: rst.nodes[0].port, pid: rst.nodes[0].pid };
+}));
+starters.forEach((thread) => thread.start());
+const started = starters.map((thread) => thread.returnData());
+assert.eq(3, new Set(started.map((one) => one.port)).size, tojson(started));
+started.forEach((one) => assert.eq(0, MongoRunner.stopMongod(one)));

@@ -51,7 +51,6 @@
             this.oplogSize = given.oplogSize || 40;
             this.protocolVersion = given.protocolVersion;
             this.startOptions = given.nodeOptions || {};
-            this.serverless = false;
             this.nodeOptions = {};
             this._isConfigServer = Boolean(given.isConfigServer || (given.nodeOptions || {}).configsvr !== undefined);
             const wishes = nodeWishes(given.nodes ?? given.numNodes ?? 1);
@@ -145,8 +144,6 @@
         getConfigFromPrimary() {
             return this.getReplSetConfigFromNode();
         }
-        _waitForAllNodesToFinishInitialSync() {}
-        waitForAllNewlyAddedRemovals() {}
         waitForConfigReplication(primary = this.getPrimary(), nodes = this.nodes) {
             const version = this.getReplSetConfigFromNode(primary).version;
             this._soon(() => nodes.every((node) => this.getReplSetConfigFromNode(node).version >= version),
@@ -540,14 +537,8 @@
         asCluster(conn, fn) {
             return fn(conn);
         }
-        getSecondaryConn() {
-            return this.getSecondary();
-        }
         getReplSetTestArgs() {
             return { name: this.name, nodePorts: this.ports, host: this.host };
-        }
-        hasVotes() {
-            return this.ports.length;
         }
         toString() {
             return this.getURL();

@@ -369,9 +369,6 @@
         awaitBalance(coll, db = "test", timeout = 60000, interval = 50) {
             assert.soon(() => this.chunkDiff(coll, db) <= 1, () => `${db}.${coll} is not balanced: ${tojsononeline(this.chunkCounts(coll, db))}`, timeout, interval);
         }
-        verifyCollectionIsBalanced(coll) {
-            assert.eq(true, assert.commandWorked(this.s.adminCommand({ balancerCollectionStatus: coll.getFullName() })).balancerCompliant);
-        }
 
         // ---- restarting ----
 
@@ -437,7 +434,6 @@
         awaitReplicationOnShards() {
             this._rs.forEach(({ test }) => test.awaitReplication());
         }
-        waitForShardNames() {}
         sync() {}
         refreshCatalogCacheForNs(node, ns) {
             assert.commandWorked(node.adminCommand({ flushRouterConfig: ns }));
@@ -461,9 +457,6 @@
             this._connections.concat(this._mongos).forEach((conn) => closed(conn));
             if (!given.noCleanData) [this.configRS, ...this._shardReplicaSetTests].forEach((test) => test.cleanData());
             if (failures.length > 0) throw failures[0];
-        }
-        stopOnFail() {
-            this.stop({ skipChecks: true });
         }
         _livingNodes() {
             const nodes = [...this._rs.flatMap(({ test }) => test.nodes), ...this.configRS.nodes];

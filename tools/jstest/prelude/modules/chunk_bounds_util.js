@@ -1,6 +1,4 @@
 // Bounds of chunks as arrays [min, max], grouped by shard.
-const key = (bounds) => tojson(bounds);
-
 export const chunkBoundsUtil = {
     eq: (a, b) => bsonWoCompare(a, b) === 0,
     gte: (a, b) => bsonWoCompare(a, b) >= 0,
@@ -27,5 +25,4 @@ export const chunkBoundsUtil = {
     computeRange(list) {
         return list.reduce(([low, high], [min, max]) => [chunkBoundsUtil.min(low, min), chunkBoundsUtil.max(high, max)]);
     },
-    describe: key,
 };

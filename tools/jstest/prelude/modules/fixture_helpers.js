@@ -1,5 +1,5 @@
 // What a test needs to know of the deployment it was given, and commands to all of its nodes.
-import { DiscoverTopology, Topology } from "jstests/libs/discover_topology.js";
+import { DiscoverTopology } from "jstests/libs/discover_topology.js";
 
 const hello = (db) => assert.commandWorked(db.getSiblingDB("admin").runCommand({ hello: 1 }));
 const entryOf = (coll) => coll.getDB().getSiblingDB("config").collections.findOne({ _id: coll.getFullName() });
@@ -67,5 +67,4 @@ export const FixtureHelpers = {
     shardCollectionIfPossible(coll, key = { _id: "hashed" }) {
         if (FixtureHelpers.isMongos(coll.getDB())) assert.commandWorked(coll.getDB().adminCommand({ shardCollection: coll.getFullName(), key }));
     },
-    TopologyKind: Topology,
 };

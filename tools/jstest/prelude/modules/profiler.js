@@ -1,9 +1,8 @@
 // Entries of a database's profile.
-const select = (filter) => ({ op: { $ne: "getmore_" }, ...filter });
-const entries = (profileDB, filter) => profileDB.system.profile.find(select(filter)).toArray();
+const entries = (profileDB, filter) => profileDB.system.profile.find(filter).toArray();
 const shown = (profileDB) => tojson(profileDB.system.profile.find().sort({ ts: -1 }).limit(20).toArray());
 
-export function profilerHasNumMatchingEntriesOrThrow({ profileDB, filter, numExpectedMatches, errorMsgFilter, errorMsgProj }) {
+export function profilerHasNumMatchingEntriesOrThrow({ profileDB, filter, numExpectedMatches }) {
     const found = entries(profileDB, filter).length;
     assert.eq(found, numExpectedMatches, () => `${tojson(filter)} in ${shown(profileDB)}`);
 }

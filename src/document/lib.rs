@@ -8,6 +8,7 @@
 
 pub mod compare;
 pub mod decimal;
+pub mod delta;
 pub mod error;
 pub mod extended_json;
 pub mod hash;

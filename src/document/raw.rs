@@ -175,6 +175,13 @@ pub struct Iter<'a> {
     at: usize,
 }
 
+impl<'a> Iter<'a> {
+    /// The bytes of the elements to come.
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or(&[])
+    }
+}
+
 impl<'a> Iterator for Iter<'a> {
     type Item = Element<'a>;
     #[inline]

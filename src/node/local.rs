@@ -89,7 +89,7 @@ impl LocalClient {
             let found =
                 bytes.get("_id").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
             match found {
-                Some(record) => unit.update(record, bytes.doc(), Origin::default()),
+                Some(record) => unit.replace(record, bytes.doc(), Origin::default()),
                 None => unit.insert(bytes.doc(), Origin::default()).map(|_| ()),
             }
         })
@@ -105,7 +105,7 @@ impl LocalClient {
                 .map(|(r, d)| (r, d.to_document()));
             let Some((record, mut document)) = found else { return Ok(false) };
             f(&mut document);
-            unit.update(record, document.to_doc_buf().doc(), Origin::default())?;
+            unit.replace(record, document.to_doc_buf().doc(), Origin::default())?;
             Ok(true)
         })
         .await

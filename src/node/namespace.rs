@@ -13,7 +13,7 @@
 
 use crate::operation::{Operation, Received};
 use crate::write::extras::{Capped, Validator};
-use document::{Doc, Error, Result, err};
+use document::{Doc, DocBuf, Error, Result, err};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::DatabaseVersion;
 use std::any::Any;
@@ -50,8 +50,12 @@ pub trait Placement: Send + Sync + 'static {
 /// Is this document in a chunk this shard owns? An immutable value: a cursor keeps the one it began with.
 pub trait OwnershipFilter: Send + Sync + 'static {
     fn owns(&self, doc: Doc<'_>) -> bool;
-    /// Shard key field names, for plans that need to know them.
-    fn key_fields(&self) -> Vec<String>;
+    /// Whether two versions of a document have one shard key.
+    fn same_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
+        self.document_key(old).bytes() == self.document_key(new).bytes()
+    }
+    /// `{<shard key fields>, _id}` of a document, paths as names: what log entries name it by.
+    fn document_key(&self, doc: Doc<'_>) -> DocBuf;
 }
 
 /// What the latch of a namespace guards.
@@ -299,6 +303,17 @@ impl Namespaces {
             .take_while(|(ns, _)| ns.starts_with(&prefix))
             .map(|(_, s)| s.clone())
             .collect()
+    }
+    /// A database whose name differs from `db` by case alone and that holds a collection. Asked by who may hold a latch, so
+    /// a namespace that somebody else holds is passed over.
+    pub fn differing_in_case(&self, db: &str) -> Option<String> {
+        let alike = |name: &&String| *name != db && name.eq_ignore_ascii_case(db);
+        let names: Vec<String> = self.databases.read().keys().filter(alike).cloned().collect();
+        let filled = |name: &String| {
+            let slots = self.of_database(name);
+            slots.iter().any(|slot| slot.latch.try_read().is_some_and(|s| s.collection.is_some()))
+        };
+        names.into_iter().find(filled)
     }
     /// From now on new slots start with this placement, and those there are get it too.
     pub fn set_default_placement(&self, factory: Option<PlacementFactory>) {

@@ -1,19 +1,34 @@
 //! Counters of one node, as serverStatus shows them. Each moves where the thing it counts happens.
 
 use crate::dispatch::{Command, Kind, Lookup};
+use crate::stripe::Striped;
 use document::{Doc, Document, Error, ValueRef, doc};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
+/// Counts what every request does; each thread adds to a stripe of its own.
 #[derive(Default)]
-pub struct Counter(AtomicI64);
+pub struct Counter(Striped<AtomicI64>);
 
 impl Counter {
     pub fn add(&self, n: i64) {
-        self.0.fetch_add(n, Relaxed);
+        self.0.own().fetch_add(n, Relaxed);
     }
     pub fn increment(&self) {
         self.add(1);
+    }
+    pub fn get(&self) -> i64 {
+        self.0.iter().map(|n| n.load(Relaxed)).sum()
+    }
+}
+
+/// Counts what happens now and then.
+#[derive(Default)]
+pub struct RareCounter(AtomicI64);
+
+impl RareCounter {
+    pub fn increment(&self) {
+        self.0.fetch_add(1, Relaxed);
     }
     pub fn get(&self) -> i64 {
         self.0.load(Relaxed)
@@ -24,8 +39,8 @@ impl Counter {
 #[derive(Default)]
 pub struct PerCommand {
     pub total: Counter,
-    pub failed: Counter,
-    pub rejected: Counter,
+    pub failed: RareCounter,
+    pub rejected: RareCounter,
 }
 
 /// The classic operation counters: commands for `query`, `getmore` and `command`, statements for the others.

@@ -21,6 +21,7 @@ pub mod operations;
 pub mod options;
 pub mod process;
 pub mod service;
+pub mod stripe;
 
 pub mod topology;
 pub mod up;

@@ -215,7 +215,7 @@ impl Service {
     }
     /// A node of a set that was not initiated yet shows only what is local to it.
     pub fn is_readable(&self) -> bool {
-        *self.topology.membership() != Membership::Uninitiated
+        **self.topology.membership() != Membership::Uninitiated
     }
     /// `fsync` with lock is in force.
     pub fn is_locked(&self) -> bool {
@@ -379,6 +379,9 @@ impl Running {
         service.topology.quiesce();
         listeners.stop().await;
         service.operations.kill_all(document::codes::INTERRUPTED_AT_SHUTDOWN);
+        if let Ok(router) = service.members.router() {
+            router.close_all_cursors().await;
+        }
         let deadline = Instant::now() + Duration::from_millis(500);
         while service.operations.active() > 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;

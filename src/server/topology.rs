@@ -3,6 +3,7 @@
 //! The replication of the node publishes a new [`Membership`] at each change; the counter then rises and every
 //! awaitable hello answers at once.
 
+use arc_swap::ArcSwap;
 use document::{Document, ObjectId, Timestamp, Value, doc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,6 +73,8 @@ pub struct State {
 /// The published state.
 pub struct Topology {
     state: watch::Sender<State>,
+    /// The state's, to be read without its lock: every request asks.
+    membership: ArcSwap<Membership>,
     /// Beside the state, because every reply asks.
     times_shown: AtomicBool,
 }
@@ -81,7 +84,8 @@ impl Topology {
         let version = TopologyVersion { process_id, counter: 0 };
         let times_shown = AtomicBool::new(membership.shows_times());
         let state = State { version, membership: Arc::new(membership), quiescing: false };
-        Topology { state: watch::Sender::new(state), times_shown }
+        let membership = ArcSwap::new(state.membership.clone());
+        Topology { state: watch::Sender::new(state), membership, times_shown }
     }
     /// Whether replies carry `$clusterTime` and `operationTime`: on routers and members of an initiated set.
     pub fn times_shown(&self) -> bool {
@@ -93,8 +97,8 @@ impl Topology {
     pub fn version(&self) -> TopologyVersion {
         self.state.borrow().version
     }
-    pub fn membership(&self) -> Arc<Membership> {
-        self.state.borrow().membership.clone()
+    pub fn membership(&self) -> arc_swap::Guard<Arc<Membership>> {
+        self.membership.load()
     }
     pub fn subscribe(&self) -> watch::Receiver<State> {
         self.state.subscribe()
@@ -107,6 +111,7 @@ impl Topology {
                 return false;
             }
             state.membership = Arc::new(membership);
+            self.membership.store(state.membership.clone());
             state.version.counter += 1;
             true
         });

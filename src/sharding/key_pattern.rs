@@ -3,7 +3,7 @@
 //! A key is used in two forms: the document of its fields, as metadata stores it, and its encoded bytes
 //! (`document::key_string`), which order as the keys do and are what routing compares.
 
-use document::{Doc, Document, Result, Value, ValueRef, bail, hash, key_string, path};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, hash, key_string, path};
 
 /// A validated shard key pattern such as `{state: 1, _id: "hashed"}`.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +97,28 @@ impl ShardKeyPattern {
             key.push(field.path.as_str(), value);
         }
         Ok(key)
+    }
+    /// `{<key fields>, _id}` of a document, the fields unhashed and under their whole paths: how log entries name it. A
+    /// field without a usable value is left out.
+    pub fn document_key_of(&self, doc: Doc<'_>) -> DocBuf {
+        DocWriter::build(|w| {
+            for field in &self.fields {
+                if let Ok(value) = value_at(doc, &field.path) {
+                    w.value(&field.path, value);
+                }
+            }
+            if let Some(id) = doc.element("_id").filter(|_| self.fields.iter().all(|f| f.path != "_id")) {
+                w.element(&id);
+            }
+        })
+    }
+    /// The encoded key of what [`ShardKeyPattern::document_key_of`] made; `None` when it lacks a field.
+    pub fn key_of_document_key(&self, key: Doc<'_>) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(16 * self.fields.len());
+        for field in &self.fields {
+            append(&mut out, field, key.get(&field.path)?);
+        }
+        Some(out)
     }
     /// The raw (unhashed) key fields of a document, for a filter that finds it again.
     pub fn fields_of(&self, doc: Doc<'_>) -> Result<Document> {

@@ -139,14 +139,18 @@ impl Collection {
     }
     /// The document with this `_id`.
     pub fn find_id(&self, id: ValueRef<'_>) -> Option<(RecordId, Doc<'_>)> {
+        let record = self.record_of_id(id)?;
+        Some((record, self.get(record)?))
+    }
+    /// Where the document with this `_id` is.
+    pub fn record_of_id(&self, id: ValueRef<'_>) -> Option<RecordId> {
         match self.indexes.first() {
             Some(index) if index.spec().is_id() => {
                 let mut key = Vec::with_capacity(24);
                 key_string::append(&mut key, id, false);
-                let record = read_record_id(index.tree.get(&key)?)?;
-                Some((record, self.get(record)?))
+                read_record_id(index.tree.get(&key)?)
             }
-            _ => CollectionView::find_id(self, id),
+            _ => CollectionView::find_id(self, id).map(|(record, _)| record),
         }
     }
     /// The indexes in the order of their creation.
@@ -253,6 +257,11 @@ impl Collection {
         let Some(old) = self.get(record) else {
             bail!(INTERNAL_ERROR, "record {record} is not in {}", self.ns())
         };
+        self.prepare_update_of(record, old, new)
+    }
+
+    /// As [`Collection::prepare_update`], `old` being the document at `record`.
+    pub fn prepare_update_of(&self, record: RecordId, old: Doc<'_>, new: Doc<'_>) -> Result<UpdatePlan> {
         let mut plan = UpdatePlan::default();
         let (mut before, mut after) = (KeyBuffer::default(), KeyBuffer::default());
         for (slot, index) in self.indexes.iter().enumerate() {

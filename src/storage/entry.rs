@@ -118,6 +118,9 @@ impl<'a> Draft<'a> {
     pub fn encode(&self, o: Doc<'_>, parts: &mut EntryParts) {
         parts.head.clear();
         parts.tail.clear();
+        // Enough for all but long names and extra members: growing step by step would allocate four times.
+        parts.head.reserve(256);
+        parts.tail.reserve(128);
         self.write_head(&mut parts.head);
         self.write_tail(&mut parts.tail);
         let length = parts.head.len() + o.bytes().len() + parts.tail.len();

@@ -2,7 +2,8 @@
 //! with messages of the same sizes, or beside the CPU time the server process spent.
 //!
 //! ```text
-//! bench [--seconds 5] [--documents 500000] [CASE ...]     all cases, or: ready points bulk journal move
+//! bench [--seconds 5] [--documents 500000] [--only WORDS] [CASE ...]     all cases, or: ready points bulk journal move;
+//!                                                                     of the points those with WORDS in their name
 //! bench echo-server | log-server DIR | sink-server        what the cases start for comparison; prints its port
 //! ```
 //!
@@ -23,6 +24,8 @@ use std::time::Duration;
 pub struct Settings {
     pub seconds: Duration,
     pub documents: usize,
+    /// Point operations are measured whose name holds this.
+    pub only: String,
 }
 
 #[tokio::main]
@@ -34,15 +37,16 @@ async fn main() {
         Some("sink-server") => return servers::sink().await,
         _ => {}
     }
-    let mut settings = Settings { seconds: Duration::from_secs(5), documents: 500_000 };
+    let mut settings = Settings { seconds: Duration::from_secs(5), documents: 500_000, only: String::new() };
     let mut cases = Vec::new();
     let mut rest = args.into_iter();
     while let Some(arg) = rest.next() {
-        let mut number =
-            || rest.next().and_then(|v| v.parse::<u64>().ok()).expect("a number follows the option");
+        let mut value = || rest.next().expect("a value follows the option");
+        let number = |text: String| text.parse::<u64>().expect("a number follows the option");
         match arg.as_str() {
-            "--seconds" => settings.seconds = Duration::from_secs(number()),
-            "--documents" => settings.documents = number() as usize,
+            "--seconds" => settings.seconds = Duration::from_secs(number(value())),
+            "--documents" => settings.documents = number(value()) as usize,
+            "--only" => settings.only = value(),
             case => cases.push(case.to_string()),
         }
     }

@@ -116,24 +116,23 @@ pub async fn run(settings: &Settings) {
         ("$inc by _id", increment, [50.0, 0.0]),
         ("insertOne", insert_one, [55.0, 0.0]),
     ];
+    let wanted = |name: &str| name.contains(settings.only.as_str());
     for (name, make, goals) in cases {
-        compare(&format!("{name}, one node"), &echo, &node, &[&node], make, settings.seconds, goals[0]).await;
+        let name = format!("{name}, one node");
+        if wanted(&name) {
+            compare(&name, &echo, &node, &[&node], make, settings.seconds, goals[0]).await;
+        }
     }
     drop(node);
     let cluster = Cluster::start(1).await;
     load(&cluster.router.address()).await;
     for (name, make, goals) in cases {
+        let name = format!("{name}, router and shard");
+        if !wanted(&name) {
+            continue;
+        }
         let counted = [&cluster.router, &cluster.shards[0]];
-        compare(
-            &format!("{name}, router and shard"),
-            &echo,
-            &cluster.router,
-            &counted,
-            make,
-            settings.seconds,
-            goals[1],
-        )
-        .await;
+        compare(&name, &echo, &cluster.router, &counted, make, settings.seconds, goals[1]).await;
     }
 }
 

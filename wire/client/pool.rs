@@ -61,8 +61,9 @@ struct Host {
 
 #[derive(Debug, Default)]
 struct Idle {
-    /// The most recently used last.
-    connections: Vec<(Connection, Instant)>,
+    /// The most recently used last. Boxed: compression state makes a connection some kilobytes long, and it moves with
+    /// every call.
+    connections: Vec<(Box<Connection>, Instant)>,
     /// Rises when the idle ones are dropped; connections handed out before are then not taken back.
     generation: u64,
 }
@@ -207,7 +208,7 @@ impl Host {
         match Connection::connect_with(&self.name, &connect).await {
             Ok(connection) => {
                 self.created.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                Ok(self.pooled(connection, place, generation, false))
+                Ok(self.pooled(Box::new(connection), place, generation, false))
             }
             Err(e) => {
                 self.forget();
@@ -218,7 +219,7 @@ impl Host {
 
     fn pooled(
         self: &Arc<Host>,
-        connection: Connection,
+        connection: Box<Connection>,
         place: OwnedSemaphorePermit,
         generation: u64,
         was_idle: bool,
@@ -240,7 +241,7 @@ impl Host {
         }
     }
 
-    fn take_idle(&self) -> Option<(Connection, u64)> {
+    fn take_idle(&self) -> Option<(Box<Connection>, u64)> {
         let mut idle = self.idle.lock();
         while let Some((connection, since)) = idle.connections.pop() {
             if since.elapsed() < self.options.max_idle_time && connection.is_reusable() {
@@ -250,7 +251,7 @@ impl Host {
         None
     }
 
-    fn give_back(&self, connection: Connection, generation: u64) {
+    fn give_back(&self, connection: Box<Connection>, generation: u64) {
         if connection.is_lost() {
             return self.forget();
         }
@@ -274,7 +275,7 @@ impl Host {
 #[derive(Debug)]
 pub struct Pooled {
     /// Taken only by `drop`.
-    connection: Option<Connection>,
+    connection: Option<Box<Connection>>,
     host: Arc<Host>,
     generation: u64,
     was_idle: bool,

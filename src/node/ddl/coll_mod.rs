@@ -234,7 +234,7 @@ async fn modify_view(node: &Node, slot: &Slot, change: &Document) -> Result<Docu
     node.write(&Operation::internal(), &views, |unit| {
         let found = bytes.get("_id").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
         match found {
-            Some(record) => unit.update(record, bytes.doc(), Origin::default()),
+            Some(record) => unit.replace(record, bytes.doc(), Origin::default()),
             None => Ok(()),
         }
     })

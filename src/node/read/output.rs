@@ -218,8 +218,13 @@ impl Merge {
     }
 
     fn one(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>) -> Result<()> {
-        let stored = normalized(unit.node, doc, false)?;
-        let doc = stored.doc();
+        // One without `_id` gets it here where it is found by it, and else only when it is inserted.
+        let with_id = self.on.iter().any(|f| f == "_id") || doc.get("_id").is_some();
+        let stored = match with_id {
+            true => Some(normalized(unit.node, doc, false)?),
+            false => None,
+        };
+        let doc = stored.as_ref().map_or(doc, |d| d.doc());
         let mut filter = Document::new();
         for field in &self.on {
             match path::get(doc, field) {
@@ -235,6 +240,8 @@ impl Merge {
             None => match self.not_matched {
                 NotMatched::Insert => {
                     unit.ensure_exists();
+                    let stored = normalized(unit.node, doc, false)?;
+                    let doc = stored.doc();
                     if !self.bypass_validation {
                         unit.check_validator(doc)?;
                     }
@@ -318,7 +325,8 @@ impl Merge {
         if !self.bypass_validation {
             unit.check_validator(new.doc())?;
         }
-        unit.update(record, new.doc(), Origin::default())
+        let prepared = unit.prepare_update(record, old.doc(), new.doc())?;
+        unit.put(record, prepared, new.doc(), Origin::default())
     }
 
     /// Binds `$$new`, which is the document, and what `let` gives for it. A variable without a value is not defined.

@@ -168,8 +168,8 @@ async fn run_update(
                 })
                 .await?;
             if let Some(change) = change {
-                let value = if command.new { change.new.unwrap_or(change.old) } else { change.old };
-                return Ok(Answer { n: 1, updated_existing: Some(true), upserted: None, value: Some(value) });
+                let value = if command.new { change.new.or(change.old) } else { change.old };
+                return Ok(Answer { n: 1, updated_existing: Some(true), upserted: None, value });
             }
             if pinned.is_some() {
                 break;

@@ -1,5 +1,6 @@
 //! What the write commands share: parsing of their common fields, per-statement errors, the reply.
 
+use crate::namespace::{Slot, SlotState};
 use crate::operation::Operation;
 use crate::session::Checkout;
 use document::{Doc, Document, Error, Result, Value, ValueRef, bail, codes, doc};
@@ -109,7 +110,7 @@ pub fn check_batch(n: usize) -> Result<()> {
 }
 
 /// Refuses a command meant for another collection of this name (`collectionUUID`).
-pub fn check_uuid(body: Doc<'_>, slot: &crate::namespace::Slot) -> Result<()> {
+pub fn check_uuid(body: Doc<'_>, slot: &Slot) -> Result<()> {
     let Some(expected) = body.get_present("collectionUUID").and_then(|v| v.as_uuid()) else { return Ok(()) };
     let actual = slot.read_unchecked().collection.as_ref().map(|c| c.uuid());
     if actual == Some(expected) {
@@ -125,8 +126,12 @@ pub fn check_uuid(body: Doc<'_>, slot: &crate::namespace::Slot) -> Result<()> {
 ///
 /// # Errors
 /// CommandNotSupportedOnView (166).
-pub fn check_no_view(slot: &crate::namespace::Slot) -> Result<()> {
-    if slot.read_unchecked().view.is_some() {
+pub fn check_no_view(slot: &Slot) -> Result<()> {
+    refuse_view(slot, &slot.read_unchecked())
+}
+/// As [`check_no_view`], for who holds the latch.
+pub fn refuse_view(slot: &Slot, state: &SlotState) -> Result<()> {
+    if state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", slot.ns);
     }
     Ok(())

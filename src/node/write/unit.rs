@@ -19,6 +19,7 @@ use crate::operation::{Operation, Received, SessionFields};
 use crate::{Node, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, doc, err};
 use protocol::session::EntryTime;
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 use storage::collection::{InsertPlan, UpdatePlan};
@@ -44,6 +45,20 @@ impl Origin<'_> {
     }
 }
 
+/// A document's replacement, prepared: nothing about it fails any more.
+pub struct Replacement {
+    plan: UpdatePlan,
+    difference: Option<DocBuf>,
+}
+
+impl Replacement {
+    /// The log keeps the whole new document.
+    pub fn whole(mut self) -> Replacement {
+        self.difference = None;
+        self
+    }
+}
+
 struct Staged {
     payload: Range<usize>,
     statement: Option<i32>,
@@ -59,7 +74,7 @@ pub struct WriteUnit<'a> {
     lsid: Option<DocBuf>,
     /// Where the session's previous entry stands.
     previous: (u64, i64),
-    filter: Option<Option<Arc<dyn OwnershipFilter>>>,
+    filter: OnceCell<Option<Arc<dyn OwnershipFilter>>>,
     payloads: Vec<u8>,
     staged: Vec<Staged>,
     parts: EntryParts,
@@ -129,7 +144,7 @@ impl<'a> WriteUnit<'a> {
             session,
             lsid: None,
             previous: (0, -1),
-            filter: None,
+            filter: OnceCell::new(),
             payloads: Vec::new(),
             staged: Vec::new(),
             parts: EntryParts::default(),
@@ -155,14 +170,23 @@ impl<'a> WriteUnit<'a> {
 
     /// Whether the write may touch the document: one that this shard owns, and any at all for a request that came past
     /// the routers, with which tests and operators mend what a shard merely holds.
-    pub fn owns(&mut self, doc: Doc<'_>) -> bool {
+    pub fn owns(&self, doc: Doc<'_>) -> bool {
         self.op.received.shard.is_none() || !self.is_orphan(doc)
     }
+    /// Whether the write can be told from its repetition.
+    pub fn is_retryable(&self) -> bool {
+        self.op.is_retryable_write()
+    }
+    /// Whether a router's update leaves the shard key as it was; true for all others.
+    pub fn keeps_shard_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
+        self.op.received.shard.is_none() || self.filter().is_none_or(|f| f.same_key(old, new))
+    }
     /// Whether this shard holds the document without owning it. A write to it is nothing that a migration takes along.
-    pub fn is_orphan(&mut self, doc: Doc<'_>) -> bool {
-        let placement = &self.state.placement;
-        let filter = self.filter.get_or_insert_with(|| placement.as_ref().and_then(|p| p.filter()));
-        filter.as_ref().is_some_and(|f| !f.owns(doc))
+    pub fn is_orphan(&self, doc: Doc<'_>) -> bool {
+        self.filter().is_some_and(|f| !f.owns(doc))
+    }
+    fn filter(&self) -> Option<&Arc<dyn OwnershipFilter>> {
+        self.filter.get_or_init(|| self.state.placement.as_ref().and_then(|p| p.filter())).as_ref()
     }
 
     /// Passes the fail point `onPrimaryTransactionalWrite` before a statement of a retryable write: it fails the
@@ -198,23 +222,49 @@ impl<'a> WriteUnit<'a> {
         let uuid = collection.uuid();
         collection.prepare_insert_into(doc, &mut self.insert_plan)?;
         let record = collection.insert_with(&mut self.insert_plan, doc);
-        let o2 = doc.element("_id").map_or(O2::None, O2::Id);
-        self.stage(Op::Insert, Some(uuid), o2, doc, origin);
+        let key = self.sharded_key(doc);
+        self.stage(Op::Insert, Some(uuid), named_by(&key, doc), doc, origin);
         self.observe(|o, ns| o.inserted(ns, doc));
         Ok(record)
     }
 
-    /// Replaces the document at `record` by `new`.
-    pub fn update(&mut self, record: RecordId, new: Doc<'_>, origin: Origin<'_>) -> Result<()> {
+    /// Puts `new` in the place of the document at `record`; the log keeps all of it.
+    pub fn replace(&mut self, record: RecordId, new: Doc<'_>, origin: Origin<'_>) -> Result<()> {
+        let plan = self.existing()?.prepare_update(record, new)?;
+        self.put(record, Replacement { plan, difference: None }, new, origin)
+    }
+
+    /// Prepares to put `new` in the place of `old`, the document at `record`. The log will keep the difference where it
+    /// is the shorter.
+    pub fn prepare_update(&self, record: RecordId, old: Doc<'_>, new: Doc<'_>) -> Result<Replacement> {
+        let plan = self.existing()?.prepare_update_of(record, old, new)?;
+        let difference = document::delta::compute(old, new);
+        let shorter = difference.bytes().len() < new.bytes().len();
+        Ok(Replacement { plan, difference: shorter.then_some(difference) })
+    }
+
+    /// Puts `new` in the place of the document it was prepared for.
+    pub fn put(
+        &mut self,
+        record: RecordId,
+        prepared: Replacement,
+        new: Doc<'_>,
+        origin: Origin<'_>,
+    ) -> Result<()> {
         self.pass_fail_point(origin)?;
         let collection = self.existing_mut()?;
         let uuid = collection.uuid();
-        let plan: UpdatePlan = collection.prepare_update(record, new)?;
-        collection.update(record, plan, new);
-        let o2 = new.element("_id").map_or(O2::None, O2::Id);
-        self.stage(Op::Update, Some(uuid), o2, new, origin);
+        collection.update(record, prepared.plan, new);
+        let key = self.sharded_key(new);
+        let logged = prepared.difference.as_ref().map_or(new, DocBuf::doc);
+        self.stage(Op::Update, Some(uuid), named_by(&key, new), logged, origin);
         self.observe(|o, ns| o.updated(ns, new));
         Ok(())
+    }
+
+    /// Shard key and `_id` of a document of a sharded collection: how the log names it.
+    fn sharded_key(&self, doc: Doc<'_>) -> Option<DocBuf> {
+        Some(self.filter()?.document_key(doc))
     }
 
     /// Removes the document at `record`; false when there is none.
@@ -224,12 +274,10 @@ impl<'a> WriteUnit<'a> {
         let uuid = collection.uuid();
         let Some(old) = collection.get(record).map(|d| d.to_owned()) else { return Ok(false) };
         collection.delete(record);
-        let id = document::DocWriter::build(|w| {
-            if let Some(e) = old.doc().element("_id") {
-                w.element(&e);
-            }
+        let key = self.sharded_key(old.doc()).unwrap_or_else(|| {
+            document::DocWriter::build(|w| old.doc().element("_id").iter().for_each(|id| w.element(id)))
         });
-        self.stage(Op::Delete, Some(uuid), O2::None, id.doc(), origin);
+        self.stage(Op::Delete, Some(uuid), O2::None, key.doc(), origin);
         self.observe(|o, ns| o.deleted(ns, old.doc()));
         Ok(true)
     }
@@ -247,6 +295,7 @@ impl<'a> WriteUnit<'a> {
             let info = doc! { "ns": ns };
             return Err(err!(STALE_CONFIG, "the sharded collection {ns} does not exist here").with_info(info));
         }
+        super::extras::check_case(self.node, &self.slot.database.name)?;
         let meta = CollectionMeta::new(ns, self.node.new_uuid());
         self.create_collection(meta, false);
         Ok(())
@@ -288,6 +337,9 @@ impl<'a> WriteUnit<'a> {
         let statements: &[i32] = statement.as_slice();
         if statement.is_some() && self.lsid.is_none() {
             self.lsid = self.session.map(|s| s.lsid.to_document().to_doc_buf());
+            if let Some(s) = self.session {
+                self.previous = self.node.sessions.previous(&s.lsid, s.txn_number.unwrap_or(-1));
+            }
         }
         let session = match (&self.lsid, statement.and(self.session)) {
             (Some(lsid), Some(fields)) => Some(SessionPart {
@@ -339,6 +391,13 @@ impl<'a> WriteUnit<'a> {
             }
         }
         self.appended = Some(appended);
+    }
+}
+
+fn named_by<'a>(sharded_key: &'a Option<DocBuf>, doc: Doc<'a>) -> O2<'a> {
+    match sharded_key {
+        Some(key) => O2::Doc(key.doc()),
+        None => doc.element("_id").map_or(O2::None, O2::Id),
     }
 }
 

@@ -100,38 +100,52 @@ impl UpdateStatement {
         let missing = |f: &str| {
             err!(IDL_FAILED_TO_PARSE, "BSON field 'update.updates.{f}' is missing but a required field")
         };
-        let q = raw.get_document("q").ok_or_else(|| missing("q"))?;
-        let u = raw.get("u").ok_or_else(|| missing("u"))?;
+        let (mut q, mut u, mut hint) = (None, None, None);
         let mut variables = variables.clone();
-        for e in raw.get_document("c").into_iter().flatten() {
-            variables.insert(e.name(), e.value().to_value());
-        }
-        let context = node.parse_context(variables);
-        let filters: Vec<Document> = match raw.get("arrayFilters") {
-            Some(ValueRef::Array(a)) => {
-                a.iter().filter_map(|e| e.value().as_document()).map(|d| d.to_document()).collect()
+        let mut filters: Vec<Document> = Vec::new();
+        let (mut multi, mut upsert, mut sort) = (false, false, None);
+        for e in raw.iter() {
+            let v = e.value();
+            match e.name_bytes() {
+                b"q" => q = v.as_document(),
+                b"u" => u = Some(v),
+                b"c" => {
+                    for e in v.as_document().into_iter().flatten() {
+                        variables.insert(e.name(), e.value().to_value());
+                    }
+                }
+                b"arrayFilters" => {
+                    let items = v.as_array().into_iter().flatten();
+                    filters =
+                        items.filter_map(|e| e.value().as_document()).map(|d| d.to_document()).collect();
+                }
+                b"multi" => multi = v.truthy(),
+                b"upsert" => upsert = v.truthy(),
+                b"sort" => sort = v.as_document(),
+                b"hint" if v != ValueRef::Null => hint = Some(v),
+                _ => {}
             }
-            _ => Vec::new(),
-        };
+        }
+        let (q, u) = (q.ok_or_else(|| missing("q"))?, u.ok_or_else(|| missing("u"))?);
+        let context = node.parse_context(variables);
         let update = Update::parse(&u.to_value(), &filters, &context)?;
-        let multi = raw.get("multi").is_some_and(|v| v.truthy());
         if multi && update.is_replacement() {
             bail!(FAILED_TO_PARSE, "multi update is not supported for replacement-style update");
         }
-        let sort = match raw.get_document("sort") {
+        let sort = match sort {
             Some(_) if multi => bail!(FAILED_TO_PARSE, "Cannot specify sort with multi=true"),
             Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?),
             _ => None,
         };
         Ok(UpdateStatement {
             // A hint must name an index even where `_id` would do.
-            id: crate::read::pinned_id(q).filter(|_| raw.get_present("hint").is_none()),
+            id: if hint.is_none() { crate::read::pinned_id(q) } else { None },
             filter: Matcher::parse(q, &context)?,
             update,
             multi,
-            upsert: raw.get("upsert").is_some_and(|v| v.truthy()),
+            upsert,
             sort,
-            hint: crate::read::parse_hint(raw)?,
+            hint: if hint.is_some() { crate::read::parse_hint(raw)? } else { None },
         })
     }
 }
@@ -158,10 +172,10 @@ pub async fn run(
     stmt: i32,
     bypass: bool,
 ) -> Result<Done> {
-    check_no_view(slot)?;
     if let Some(id) = s.id.as_ref().filter(|_| !s.multi) {
         return by_id(node, op, slot, s, id, stmt, bypass).await;
     }
+    check_no_view(slot)?;
     if s.multi {
         return many(node, op, slot, s, bypass).await;
     }
@@ -219,8 +233,8 @@ async fn by_id(
     let holder = id.to_holder();
     let (done, _) = node
         .write(op, slot, |unit| {
-            let found =
-                holder.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+            refuse_view(unit.slot, unit.state)?;
+            let found = holder.get("").and_then(|id| unit.collection()?.record_of_id(id));
             let done = match found {
                 Some(record) => update_record(unit, s, record, stmt, bypass)?,
                 None => Done::default(),
@@ -282,9 +296,10 @@ fn update_record(
     })
 }
 
-/// A record before and after an update; `new` is `None` when the update left it as it was.
+/// A record before and after an update; `new` is `None` when the update left it as it was. `old` is kept for who wants
+/// images.
 pub struct Change {
-    pub old: DocBuf,
+    pub old: Option<DocBuf>,
     pub new: Option<DocBuf>,
 }
 
@@ -300,33 +315,62 @@ pub fn change_record(
     bypass: bool,
     image: Option<Image<'_>>,
 ) -> Result<Option<Change>> {
-    let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
-        return Ok(None);
-    };
-    let (matches, position) = s.filter.matches_with_position(old.doc())?;
-    if !matches || !unit.owns(old.doc()) {
+    let Some(old) = unit.collection().and_then(|c| c.get(record)) else { return Ok(None) };
+    let (matches, position) = s.filter.matches_with_position(old)?;
+    if !matches || !unit.owns(old) {
         return Ok(None);
     }
-    let new = match s.update.apply(old.doc(), position, false)? {
-        Applied::NoOp => return Ok(Some(Change { old, new: None })),
+    let kept = image.map(|_| old.to_owned());
+    let new = match s.update.apply(old, position, false)? {
+        Applied::NoOp => return Ok(Some(Change { old: kept, new: None })),
         Applied::Changed(new) => new,
     };
     check_size(new.doc())?;
-    if !unit.owns(new.doc()) {
-        return Err(would_change_owning_shard(unit, old.doc(), new.doc()));
-    }
+    check_shard_key(unit, s, old, new.doc())?;
     if !bypass {
-        unit.check_validator_of_update(old.doc(), new.doc())?;
+        unit.check_validator_of_update(old, new.doc())?;
     }
-    unit.check_capped_growth(old.doc(), new.doc())?;
-    let more = image.map(|f| f(old.doc(), new.doc()).to_doc_buf());
+    unit.check_capped_growth(old, new.doc())?;
+    let more = image.map(|f| f(old, new.doc()).to_doc_buf());
+    let mut prepared = unit.prepare_update(record, old, new.doc())?;
+    if s.update.is_replacement() {
+        prepared = prepared.whole();
+    }
     let origin = Origin {
         statement: Some(stmt).filter(|s| *s >= 0),
-        from_migrate: unit.is_orphan(old.doc()),
+        from_migrate: unit.is_orphan(old),
         more: more.as_ref().map(|d| d.doc()),
     };
-    unit.update(record, new.doc(), origin)?;
-    Ok(Some(Change { old, new: Some(new) }))
+    unit.put(record, prepared, new.doc(), origin)?;
+    Ok(Some(Change { old: kept, new: Some(new) }))
+}
+
+/// A router's update may give a document another shard key only as a retryable write of one document, and only a key that
+/// this shard owns.
+///
+/// # Errors
+/// InvalidOptions (72), IllegalOperation (20), WouldChangeOwningShard (283).
+fn check_shard_key(unit: &WriteUnit<'_>, s: &UpdateStatement, old: Doc<'_>, new: Doc<'_>) -> Result<()> {
+    if unit.keeps_shard_key(old, new) {
+        return Ok(());
+    }
+    if s.multi {
+        bail!(INVALID_OPTIONS, "Multi-update operations are not allowed when updating the shard key field.");
+    }
+    if !unit.is_retryable() {
+        return Err(needs_retryable_write());
+    }
+    match unit.owns(new) {
+        true => Ok(()),
+        false => Err(would_change_owning_shard(unit, old, new)),
+    }
+}
+
+fn needs_retryable_write() -> document::Error {
+    err!(
+        ILLEGAL_OPERATION,
+        "Must run update to shard key field in a multi-statement transaction or with retryWrites: true."
+    )
 }
 
 fn would_change_owning_shard(unit: &WriteUnit<'_>, old: Doc<'_>, new: Doc<'_>) -> document::Error {
@@ -359,6 +403,9 @@ pub fn upsert(
     let doc = stored.doc();
     if unit.state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
+    }
+    if !unit.owns(doc) && !unit.is_retryable() {
+        return Err(needs_retryable_write());
     }
     if !unit.owns(doc) {
         return Err(err!(WOULD_CHANGE_OWNING_SHARD, "The upserted document belongs to another shard")

@@ -11,7 +11,6 @@
 //!
 //! Invariant: `_id` never changes, and a document never leaves here larger than 16 MiB or deeper than 200 levels.
 
-pub mod delta;
 mod fast;
 pub mod ops;
 mod parse;

@@ -98,6 +98,9 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &ParseContext) -> Re
 fn check_conflicts(o: &Operators) -> Result<()> {
     let renamed = o.renames.iter().flat_map(|r| [&r.from, &r.to]);
     let paths: Vec<&UpdatePath> = o.operations.iter().map(|op| &op.path).chain(renamed).collect();
+    if paths.len() < 2 {
+        return Ok(());
+    }
     // What was named before, and everything on the way to it. A client chooses how many there are, so nothing here
     // compares each with each.
     let (mut named, mut passed) = (HashSet::new(), HashSet::new());

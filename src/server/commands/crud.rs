@@ -108,7 +108,7 @@ async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) ->
         context.service.members.on_reply(fields).await;
     }
     conclude(context, reply, done).await?;
-    if let Membership::Member(member) = &*context.service.topology.membership() {
+    if let Membership::Member(member) = &**context.service.topology.membership() {
         let last = node(context)?.log.last_optime();
         let ts = context.operation.committed_ts().unwrap_or(last.ts);
         let mut times = Document::new();

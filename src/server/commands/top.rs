@@ -1,6 +1,7 @@
 //! `top`: time spent by namespace since the node started.
 
 use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
+use crate::stripe::Striped;
 use document::{Doc, Document, Result, doc};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -24,9 +25,12 @@ type Uses = [Use; USES.len()];
 /// Namespaces kept; beyond that new ones are not counted, so that names made up by clients cannot fill the memory.
 const NAMESPACES_MAX: usize = 100_000;
 
-/// The table: by database, then by collection, so that a lookup needs no joined name.
+/// By database, then by collection, so that a lookup needs no joined name.
+type Table = HashMap<String, HashMap<String, Uses>>;
+
+/// The table, a part of it for each thread.
 #[derive(Default)]
-pub struct Top(Mutex<HashMap<String, HashMap<String, Uses>>>);
+pub struct Top(Striped<Mutex<Table>>);
 
 impl Top {
     /// Adds one finished read or write command.
@@ -36,15 +40,8 @@ impl Top {
             _ => body.iter().next().and_then(|e| e.value().as_str()),
         };
         let (Some(db), Some(collection)) = (body.get_str("$db"), name) else { return };
-        let mut table = self.0.lock();
-        if !table.contains_key(db) && table.len() < NAMESPACES_MAX {
-            table.insert(db.to_string(), HashMap::new());
-        }
-        let Some(collections) = table.get_mut(db) else { return };
-        if !collections.contains_key(collection) && collections.len() < NAMESPACES_MAX {
-            collections.insert(collection.to_string(), Uses::default());
-        }
-        let Some(uses) = collections.get_mut(collection) else { return };
+        let mut table = self.0.own().lock();
+        let Some(uses) = uses_of(&mut table, db, collection) else { return };
         let lock = if command.kind == Kind::Write { 2 } else { 1 };
         for at in [0, lock, use_of(command.name)] {
             uses[at].micros += elapsed.as_micros() as i64;
@@ -54,14 +51,34 @@ impl Top {
 
     /// `{namespace: {total: {time, count}, ...}}`, times in microseconds, by name.
     fn to_document(&self) -> Document {
-        let table = self.0.lock();
-        let all = table
-            .iter()
-            .flat_map(|(db, collections)| collections.iter().map(move |(c, u)| (format!("{db}.{c}"), *u)));
+        let mut sums: Table = HashMap::new();
+        for part in self.0.iter() {
+            for (db, collections) in part.lock().iter() {
+                for (collection, uses) in collections {
+                    let Some(sum) = uses_of(&mut sums, db, collection) else { continue };
+                    for (sum, one) in sum.iter_mut().zip(uses) {
+                        sum.micros += one.micros;
+                        sum.count += one.count;
+                    }
+                }
+            }
+        }
+        let all = sums.iter().flat_map(|(db, uses)| uses.iter().map(move |(c, u)| (format!("{db}.{c}"), *u)));
         let mut rows: Vec<(String, Uses)> = all.collect();
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         rows.into_iter().map(|(ns, uses)| (ns, describe(&uses).into())).collect()
     }
+}
+
+/// The uses of a namespace, added where there are none yet; `None` when the table is full.
+fn uses_of<'a>(table: &'a mut Table, db: &str, collection: &str) -> Option<&'a mut Uses> {
+    if table.get(db).and_then(|collections| collections.get(collection)).is_none() {
+        if table.len() >= NAMESPACES_MAX || table.get(db).is_some_and(|c| c.len() >= NAMESPACES_MAX) {
+            return None;
+        }
+        table.entry(db.to_string()).or_default().insert(collection.to_string(), Uses::default());
+    }
+    table.get_mut(db)?.get_mut(collection)
 }
 
 /// Where in [`USES`] a command counts, beside the total and its lock.

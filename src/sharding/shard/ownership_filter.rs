@@ -2,7 +2,7 @@
 
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
-use document::Doc;
+use document::{Doc, DocBuf};
 use node::namespace::OwnershipFilter;
 use std::sync::Arc;
 
@@ -24,7 +24,10 @@ impl OwnershipFilter for ShardFilter {
         // A document without a valid key (an array in it) cannot have come through a router.
         self.table.key.key_of(doc).is_ok_and(|key| self.table.owns(&self.shard, &key))
     }
-    fn key_fields(&self) -> Vec<String> {
-        self.table.key.fields().iter().map(|f| f.path.clone()).collect()
+    fn same_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
+        matches!((self.table.key.key_of(old), self.table.key.key_of(new)), (Ok(a), Ok(b)) if a == b)
+    }
+    fn document_key(&self, doc: Doc<'_>) -> DocBuf {
+        self.table.key.document_key_of(doc)
     }
 }

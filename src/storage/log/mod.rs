@@ -458,8 +458,11 @@ impl Log {
     /// judge; one in the last seconds that can be written is taken for the one before, so that the clock cannot overflow.
     pub fn advance_clock(&self, ts: u64) {
         const LATEST: u64 = u64::MAX - (1 << 40);
-        let mut tail = self.shared.tail.lock();
-        tail.last_ts = tail.last_ts.max(ts.min(LATEST));
+        if self.last_ts() >= ts {
+            return;
+        }
+        let tail = self.shared.tail.lock();
+        tail.last_ts.fetch_max(ts.min(LATEST), Ordering::Release);
     }
 
     /// A fresh timestamp without an entry, above all handed out before.
@@ -470,7 +473,7 @@ impl Log {
 
     /// The newest timestamp handed out or advanced to.
     pub fn last_ts(&self) -> u64 {
-        self.shared.tail.lock().last_ts
+        self.shared.last_ts.load(Ordering::Acquire)
     }
 
     /// The term given to frames.

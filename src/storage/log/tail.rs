@@ -11,6 +11,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::frame::{Class, FRAME_HEAD, Head};
 use super::{Appended, OpTime, Position};
@@ -68,7 +69,8 @@ pub(super) enum Found {
 
 pub(super) struct Tail {
     pub(super) position: Position,
-    pub(super) last_ts: u64,
+    /// The newest timestamp given or advanced to. Changed under the tail's mutex only; read by anybody.
+    pub(super) last_ts: Arc<AtomicU64>,
     pub(super) term: i64,
     pub(super) newest: Stamp,
     open: Chunk,
@@ -90,7 +92,7 @@ impl Tail {
     pub(super) fn new(position: Position, last_ts: u64, term: i64, newest: Stamp) -> Self {
         Tail {
             position,
-            last_ts,
+            last_ts: Arc::new(AtomicU64::new(last_ts)),
             term,
             newest,
             open: Chunk::empty(position),
@@ -103,8 +105,9 @@ impl Tail {
     /// The next timestamp, the wall clock showing `wall` milliseconds.
     pub(super) fn next_ts(&mut self, wall: i64) -> u64 {
         let seconds = (wall / 1000).clamp(0, i64::from(u32::MAX)) as u64;
-        self.last_ts = (seconds << 32 | 1).max(self.last_ts.saturating_add(1));
-        self.last_ts
+        let ts = (seconds << 32 | 1).max(self.last_ts.load(Ordering::Relaxed).saturating_add(1));
+        self.last_ts.store(ts, Ordering::Release);
+        ts
     }
 
     /// Appends `n` frames; `size` is a guess of the bytes each needs.
@@ -118,7 +121,7 @@ impl Tail {
     ) -> Appended {
         let guard = AbortOnUnwind;
         let start = self.position;
-        let mut first = OpTime { ts: self.last_ts, term: self.term };
+        let mut first = OpTime { ts: self.last_ts.load(Ordering::Relaxed), term: self.term };
         let mut last = first;
         for i in 0..n {
             last.ts = self.next_ts(wall);

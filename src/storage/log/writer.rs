@@ -45,6 +45,8 @@ pub(super) struct Shared {
     pub(super) dir: PathBuf,
     pub(super) options: LogOptions,
     pub(super) tail: Mutex<Tail>,
+    /// The tail's, to be read without its mutex.
+    pub(super) last_ts: Arc<AtomicU64>,
     pub(super) segments: RwLock<Vec<Arc<Segment>>>,
     pub(super) writer: Mutex<Writer>,
     pub(super) trimming: Mutex<()>,
@@ -245,6 +247,7 @@ impl Shared {
             dir,
             options,
             durable_stamp: Mutex::new(writer.newest),
+            last_ts: Arc::clone(&tail.last_ts),
             tail: Mutex::new(tail),
             segments: RwLock::new(segments),
             writer: Mutex::new(writer),

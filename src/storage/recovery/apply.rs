@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use document::{Doc, DocBuf, Document, ValueRef};
 
 use super::collmod::apply_coll_mod;
-use super::diff::apply_diff;
 use crate::catalog::{CollectionMeta, split_namespace};
 use crate::checkpoint::OpenTransaction;
 use crate::collection::Collection;
@@ -195,9 +194,9 @@ fn find(collection: &Collection, entry: &Entry<'_>) -> Result<RecordId, String> 
 }
 
 fn updated(collection: &Collection, record: RecordId, update: Doc<'_>) -> Result<DocBuf, String> {
-    let old = collection.get(record).ok_or("the record is gone")?.to_document();
+    let old = collection.get(record).ok_or("the record is gone")?;
     match (update.get_i64("$v"), update.get_document("diff")) {
-        (Some(2), Some(diff)) => Ok(apply_diff(&old, &diff.to_document())?.to_doc_buf()),
+        (Some(2), Some(diff)) => document::delta::apply(old, &diff.to_document()).map_err(|e| e.message),
         _ => Err("an update of an unknown format".to_string()),
     }
 }

@@ -13,13 +13,11 @@
 
 mod apply;
 mod collmod;
-mod diff;
 #[cfg(test)]
 mod tests;
 
 pub use apply::{Applier, apply_operation, apply_to_collection};
 pub use collmod::apply_coll_mod;
-pub use diff::apply_diff;
 
 use std::collections::BTreeMap;
 use std::path::Path;

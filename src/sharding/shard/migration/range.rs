@@ -28,6 +28,10 @@ impl KeyRange {
     pub fn contains(&self, doc: Doc<'_>) -> bool {
         self.key.key_of(doc).is_ok_and(|k| self.min <= k && self.is_below_end(&k))
     }
+    /// As [`KeyRange::contains`], for the key a log entry names its document by; `None` when it lacks shard key fields.
+    pub fn contains_document_key(&self, key: Doc<'_>) -> Option<bool> {
+        self.key.key_of_document_key(key).map(|k| self.min <= k && self.is_below_end(&k))
+    }
     /// Whether a key, or an index entry that begins with one, lies below the upper bound.
     fn is_below_end(&self, key: &[u8]) -> bool {
         self.to_the_end || key < self.max.as_slice()

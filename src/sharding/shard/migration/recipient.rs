@@ -600,7 +600,7 @@ impl Worker {
     }
     fn reload(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>) -> Result<()> {
         match self.find(unit, doc)? {
-            Some((record, true)) => unit.update(record, doc, Origin::MIGRATION),
+            Some((record, true)) => unit.replace(record, doc, Origin::MIGRATION),
             // Not in the range, so not the one to replace: the insert fails on `_id` with the error to show.
             _ => unit.insert(doc, Origin::MIGRATION).map(|_| ()),
         }

@@ -104,10 +104,14 @@ impl SessionSource {
         if entry.ns != self.ns || entry.uuid.is_some_and(|u| u != self.uuid) {
             return false;
         }
-        match entry.op {
-            Op::Insert | Op::Update => self.range.contains(entry.o),
-            _ => true,
-        }
+        let key = match entry.op {
+            Op::Insert => return self.range.contains(entry.o),
+            Op::Update => entry.o2,
+            Op::Delete => Some(entry.o),
+            _ => None,
+        };
+        // What was written before the collection was sharded is named by `_id` only, and may concern any range.
+        key.and_then(|key| self.range.contains_document_key(key)).unwrap_or(true)
     }
 }
 

@@ -285,7 +285,7 @@ async fn a_range_of_many_batches_moves() {
             a.node
                 .write(&op, &slot, |unit| {
                     match unit.existing()?.find_id(document::ValueRef::Int32(x)).map(|f| f.0) {
-                        Some(record) => unit.update(record, d.doc(), node::Origin::default()),
+                        Some(record) => unit.replace(record, d.doc(), node::Origin::default()),
                         None => unit.insert(d.doc(), node::Origin::default()).map(|_| ()),
                     }
                 })

@@ -19,7 +19,7 @@ const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "types" "handles");
 const PRELUDE: &[(&str, &str)] = embedded!("prelude":
     "types" "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "cursor" "query" "explain" "crud" "help"
     "sh" "rs"
-    "servers" "fail_points" "replsettest" "checks" "shardingtest");
+    "servers" "fail_points" "check_log" "replsettest" "checks" "shardingtest");
 
 /// Files of a foreign library that others need when they are loaded, in that order; the rest follow by name.
 const FOREIGN_ORDER: &[&str] = &[

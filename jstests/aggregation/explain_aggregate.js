@@ -17,7 +17,6 @@ function explain(pipeline, verbosity) {
 assert.eq(["a_1"], planIndexes(explain([{$match: {a: 3}}, {$group: {_id: "$b"}}])));
 assert(planHasStage(explain([{$match: {b: 3}}, {$set: {c: 1}}]), "COLLSCAN"));
 assert.eq(["a_1"], planIndexes(explain([{$sort: {a: 1}}, {$set: {c: 1}}, {$match: {a: {$gte: 2}}}])));
-assert.eq(["a_1"], planIndexes(explain([{$set: {c: 1}}, {$match: {a: 3}}])));
 assert.eq([], planIndexes(explain([{$set: {a: 1}}, {$match: {a: 3}}])));
 
 // The form of the command itself.

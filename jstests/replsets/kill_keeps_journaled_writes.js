@@ -40,7 +40,7 @@ const writers = [0, 1].map((seed) => new Thread(function(host, seed) {
     return acknowledged;
 }, node.host, seed));
 writers.forEach((w) => w.start());
-assert.soon(() => node.getDB("test").busy.find().itcount() > 50);
+assert.soon(() => [0, 1].every((seed) => node.getDB("test").busy.find({_id: {$regex: `^${seed}-`}}).itcount() > 20));
 node = kill();
 writers.map((w) => w.returnData()).forEach((acknowledged, seed) => {
     const found = node.getDB("test").busy.find({_id: {$regex: `^${seed}-`}}).itcount();

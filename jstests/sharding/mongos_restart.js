@@ -61,7 +61,7 @@ for (let i = 0; i < 2; i++) {
     }, st.s0.host, i));
     threads[i].start();
 }
-assert.soon(() => coll.find({_id: /^0-/}).itcount() > 20);
+assert.soon(() => [/^0-/, /^1-/].every((own) => coll.find({_id: own}).itcount() > 20));
 st.killMongos(0);
 const acknowledged = threads.map((t) => t.returnData());
 st.restartMongos(0);

@@ -69,5 +69,4 @@ assert.commandFailedWithCode(testDB.runCommand({
     update: "c", updates: [{q: {}, u: {$set: {m: 1}}, multi: true}], lsid: lsid, txnNumber: NumberLong(++number),
 }), 72);
 assert.commandFailedWithCode(testDB.runCommand({find: "c", lsid: lsid, txnNumber: NumberLong(++number)}), 50768);
-assert.commandFailedWithCode(testDB.runCommand({insert: "c", documents: [{_id: 99}], txnNumber: NumberLong(5)}), 72);
 assert.commandWorked(testDB.dropDatabase());

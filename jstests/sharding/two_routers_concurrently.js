@@ -58,10 +58,11 @@ const writer = function(host, seed, stop) {
 };
 const threads = [1, 2].map((seed) => new Thread(writer, st["s" + seed].host, seed, stop));
 threads.forEach((t) => t.start());
+assert.soon(() => [1, 2].every((seed) => st.s0.getCollection(ns).find({own: seed}).itcount() > 0));
 let moves = 0;
 try {
     let owner = first;
-    for (let i = 0; i < 12; i++) {
+    for (let i = 0; i < 20; i++) {
         owner = owner === first ? second : first;
         const bounds = i % 2 ? {min: {k: 50}, max: {k: MaxKey}} : {min: {k: 20}, max: {k: 50}};
         const reply = st.s0.adminCommand(Object.assign({moveRange: ns, toShard: owner, waitForDelete: true}, bounds));

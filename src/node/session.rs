@@ -81,6 +81,16 @@ impl SessionTable {
         }
         all
     }
+    /// Timestamp and term of the session's newest entry under this number; `(0, -1)` before the first.
+    pub fn previous(&self, id: &SessionId, txn_number: i64) -> (u64, i64) {
+        let slot = self.slots.lock().get(id).cloned();
+        let Some(slot) = slot else { return (0, -1) };
+        let state = slot.state.lock();
+        match state.txn_number == txn_number && !state.executed.is_empty() {
+            true => (state.last_write.ts, state.last_write.term),
+            false => (0, -1),
+        }
+    }
     /// Whether the statement needs no entry here: it is known, or its number is history.
     pub fn knows(&self, id: &SessionId, txn_number: i64, stmt: i32) -> bool {
         let slot = self.slots.lock().get(id).cloned();

@@ -15,7 +15,7 @@ use crate::dispatch::{After, Outcome, Sequence, dispatch};
 use crate::operations::Slot;
 use crate::service::Service;
 use document::{Doc, DocBuf, DocWriter};
-use node::operation::ClientInfo;
+use node::operation::{ClientInfo, SessionId};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -38,6 +38,8 @@ pub struct Connection {
     pub over_unix_socket: bool,
     /// The user that authenticated, once authentication exists.
     pub user: Mutex<Option<String>>,
+    /// The session whose use was noted last, and when.
+    pub noted_session: Mutex<Option<(SessionId, i64)>>,
     task: std::sync::OnceLock<tokio::task::AbortHandle>,
 }
 
@@ -51,6 +53,7 @@ impl Connection {
             compressors: Mutex::default(),
             over_unix_socket,
             user: Mutex::default(),
+            noted_session: Mutex::default(),
             task: std::sync::OnceLock::new(),
         }
     }

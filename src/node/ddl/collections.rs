@@ -5,7 +5,7 @@ use super::{LOCK_WAIT, shapes};
 use crate::namespace::Slot;
 use crate::shape;
 use crate::view::View;
-use crate::write::extras::Validator;
+use crate::write::extras::{Validator, check_case};
 use crate::write::unit::{Origin, WriteUnit};
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
@@ -158,6 +158,7 @@ pub async fn create_collection(
     if name.starts_with("system.") && !allowed_system(db, name) {
         bail!(INVALID_NAMESPACE, "Invalid system namespace: {ns}");
     }
+    check_case(node, db)?;
     if options.get_str("viewOn").is_some() {
         return create_view(node, op, ns, &options).await;
     }

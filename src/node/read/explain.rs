@@ -45,7 +45,7 @@ impl Output for Discard {
 }
 
 const EXPLAINED: &[&str] =
-    &["find", "count", "distinct", "findAndModify", "findandmodify", "update", "delete"];
+    &["aggregate", "find", "count", "distinct", "findAndModify", "findandmodify", "update", "delete"];
 /// Commands that exist and have no plan to show.
 const EXISTING: &[&str] = &[
     "buildInfo",
@@ -74,8 +74,11 @@ const EXISTING: &[&str] = &[
     "validate",
 ];
 
-/// Runs an `explain` command.
-pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
+/// The command to explain.
+///
+/// # Errors
+/// TypeMismatch (14), BadValue (2); IllegalOperation (20) for a command without a plan, CommandNotFound (59) for none.
+pub fn explained_command<'a>(request: &Request<'a>) -> Result<Doc<'a>> {
     let inner = match request.argument() {
         Some(ValueRef::Document(d)) => d,
         Some(v) => bail!(
@@ -85,6 +88,17 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
         ),
         None => bail!(BAD_VALUE, "explain command requires a nested object"),
     };
+    match inner.iter().next().map(|e| e.name()) {
+        None => bail!(BAD_VALUE, "explain command requires a nested object"),
+        Some(name) if EXPLAINED.contains(&name) => Ok(inner),
+        Some(name) if EXISTING.contains(&name) => bail!(ILLEGAL_OPERATION, "Cannot explain cmd: {name}"),
+        Some(name) => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {name}"),
+    }
+}
+
+/// Runs an `explain` command.
+pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
+    let inner = explained_command(&request)?;
     let mut verbosity = Verbosity::All;
     for e in request.body.iter().skip(1) {
         match e.name() {
@@ -109,12 +123,8 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
     if first.name() == "aggregate" {
         let mut asked_for = Asked::parse_explained(node, &asked)?;
         asked_for.explain = true;
+        refuse_writing(&asked_for.pipeline, verbosity)?;
         return pipeline(node, op, asked_for, verbosity, asked).await;
-    }
-    match first.name() {
-        name if EXPLAINED.contains(&name) => {}
-        name if EXISTING.contains(&name) => bail!(ILLEGAL_OPERATION, "Cannot explain cmd: {name}"),
-        name => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {name}"),
     }
     let ns = match first.value() {
         ValueRef::String(s) => {
@@ -439,6 +449,26 @@ fn with_counters(stage: Document, returned: u64, counters: Counters) -> Document
         _ => {}
     }
     out
+}
+
+/// What a pipeline that writes would do cannot be tried.
+fn refuse_writing(pipeline: &[Value], verbosity: Verbosity) -> Result<()> {
+    let last =
+        pipeline.last().and_then(Value::as_document).and_then(|d| d.first()).map_or("", |(name, _)| name);
+    let code = match last {
+        "$out" => 51029,
+        "$merge" => 51184,
+        _ => return Ok(()),
+    };
+    if verbosity > Verbosity::Planner {
+        return Err(document::Error::new(
+            code,
+            format!(
+                "explain command on an aggregate with {last} can only be run with verbosity level 'queryPlanner'"
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// Explains an aggregation.

@@ -13,6 +13,56 @@ use std::sync::atomic::Ordering::Relaxed;
 const MORE: Fields = Fields { command: "getMore" };
 const KILL: Fields = Fields { command: "killCursors" };
 
+/// A getMore's fields.
+pub struct GetMore<'a> {
+    pub id: i64,
+    pub collection: &'a str,
+    /// 0: as many as fit.
+    pub batch_size: u64,
+}
+
+impl<'a> GetMore<'a> {
+    /// # Errors
+    /// TypeMismatch (14), IDLFailedToParse (40414), 40415, InvalidNamespace (73), BadValue (2) for a time limit.
+    pub fn parse(request: &Request<'a>) -> Result<GetMore<'a>> {
+        let id = match request.argument() {
+            Some(ValueRef::Int64(id)) => id,
+            Some(ValueRef::Null) => {
+                bail!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.getMore' is missing but a required field")
+            }
+            Some(v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
+                v.type_name()
+            ),
+            None => 0,
+        };
+        let (mut collection, mut batch_size) = (None, 0);
+        for e in request.body.iter().skip(1) {
+            match e.name() {
+                "collection" | "batchSize" if e.value() == ValueRef::Null => {}
+                "collection" => collection = Some(MORE.string(&e)?),
+                "batchSize" => batch_size = MORE.count(&e)?,
+                "term" if !matches!(e.value(), ValueRef::Null | ValueRef::Int64(_)) => {
+                    return Err(MORE.wrong_type(&e, "long"));
+                }
+                "maxTimeMS" if e.value().as_i64().is_some_and(|ms| ms > 0) => {
+                    bail!(BAD_VALUE, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+                }
+                "term" | "lastKnownCommittedOpTime" | "includeQueryStatsMetrics" => {}
+                name => MORE.unknown(name)?,
+            }
+        }
+        let collection = collection.ok_or_else(|| {
+            err!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
+        })?;
+        if !collection.starts_with("$cmd") {
+            check_collection_name(request.db, collection)?;
+        }
+        Ok(GetMore { id, collection, batch_size })
+    }
+}
+
 /// Runs a `getMore` command; writes the reply's `cursor`.
 pub async fn get_more(
     node: &Arc<Node>,
@@ -20,40 +70,7 @@ pub async fn get_more(
     request: Request<'_>,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let id = match request.argument() {
-        Some(ValueRef::Int64(id)) => id,
-        Some(ValueRef::Null) => {
-            bail!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.getMore' is missing but a required field")
-        }
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
-            v.type_name()
-        ),
-        None => 0,
-    };
-    let (mut collection, mut batch_size) = (None, 0);
-    for e in request.body.iter().skip(1) {
-        match e.name() {
-            "collection" | "batchSize" if e.value() == ValueRef::Null => {}
-            "collection" => collection = Some(MORE.string(&e)?),
-            "batchSize" => batch_size = MORE.count(&e)?,
-            "term" if !matches!(e.value(), ValueRef::Null | ValueRef::Int64(_)) => {
-                return Err(MORE.wrong_type(&e, "long"));
-            }
-            "maxTimeMS" if e.value().as_i64().is_some_and(|ms| ms > 0) => {
-                bail!(BAD_VALUE, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
-            }
-            "term" | "lastKnownCommittedOpTime" | "includeQueryStatsMetrics" => {}
-            name => MORE.unknown(name)?,
-        }
-    }
-    let collection = collection.ok_or_else(|| {
-        err!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
-    })?;
-    if !collection.starts_with("$cmd") {
-        check_collection_name(request.db, collection)?;
-    }
+    let GetMore { id, collection, batch_size } = GetMore::parse(&request)?;
     let ns = format!("{}.{collection}", request.db);
     let mut pin = node.cursors.pin(id, &ns, op, node.now_ms())?;
     node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", &ns).await?;
@@ -108,6 +125,25 @@ pub fn kill_cursors(node: &Node, request: Request<'_>) -> Result<Document> {
         Some(ValueRef::String(_)) => {}
         _ => drop(request.namespace()?),
     }
+    let ids = cursors_of(&request)?;
+    let (mut killed, mut missing) = (Vec::new(), Vec::new());
+    for id in ids {
+        match node.cursors.kill(id, None) {
+            Killed::Yes => killed.push(Value::Int64(id)),
+            Killed::NotFound => missing.push(Value::Int64(id)),
+        }
+    }
+    Ok(doc! {
+        "cursorsKilled": killed, "cursorsNotFound": missing,
+        "cursorsAlive": Vec::<Value>::new(), "cursorsUnknown": Vec::<Value>::new(),
+    })
+}
+
+/// The ids in `cursors` of a killCursors.
+///
+/// # Errors
+/// TypeMismatch (14), IDLFailedToParse (40414), 40415.
+pub fn cursors_of(request: &Request<'_>) -> Result<Vec<i64>> {
     let mut ids = None;
     for e in request.body.iter().skip(1) {
         match e.name() {
@@ -121,23 +157,14 @@ pub fn kill_cursors(node: &Node, request: Request<'_>) -> Result<Document> {
     let ids = ids.ok_or_else(|| {
         err!(IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
     })?;
-    let (mut killed, mut missing) = (Vec::new(), Vec::new());
-    for e in ids.iter() {
-        let ValueRef::Int64(id) = e.value() else {
-            bail!(
-                TYPE_MISMATCH,
-                "BSON field 'killCursors.cursors.{}' is the wrong type '{}', expected type 'long'",
-                e.name(),
-                e.value().type_name()
-            );
-        };
-        match node.cursors.kill(id, None) {
-            Killed::Yes => killed.push(Value::Int64(id)),
-            Killed::NotFound => missing.push(Value::Int64(id)),
-        }
-    }
-    Ok(doc! {
-        "cursorsKilled": killed, "cursorsNotFound": missing,
-        "cursorsAlive": Vec::<Value>::new(), "cursorsUnknown": Vec::<Value>::new(),
-    })
+    let long = |e: document::Element<'_>| match e.value() {
+        ValueRef::Int64(id) => Ok(id),
+        v => bail!(
+            TYPE_MISMATCH,
+            "BSON field 'killCursors.cursors.{}' is the wrong type '{}', expected type 'long'",
+            e.name(),
+            v.type_name()
+        ),
+    };
+    ids.iter().map(long).collect()
 }

@@ -136,7 +136,11 @@ fn check_operation(raw: Doc<'_>, namespaces: usize) -> Result<()> {
     shapes::check_collation(raw)?;
     match first.and_then(|e| namespace_index(e.value())) {
         Some(n) if n < namespaces => Ok(()),
-        _ => bail!(BAD_VALUE, "BulkWrite ops entry {raw:?} has an invalid nsInfo index."),
+        _ => bail!(
+            BAD_VALUE,
+            "BulkWrite ops entry {} has an invalid nsInfo index.",
+            document::extended_json::to_relaxed(&Value::Document(raw.to_document()))
+        ),
     }
 }
 

@@ -51,6 +51,20 @@ impl Capped {
     }
 }
 
+/// Names of databases may not differ by case alone.
+///
+/// # Errors
+/// DatabaseDifferCase (13297).
+pub fn check_case(node: &crate::Node, db: &str) -> Result<()> {
+    match node.namespaces.differing_in_case(db) {
+        Some(other) => bail!(
+            DATABASE_DIFFER_CASE,
+            "db already exists with different case already have: [{other}] trying to create [{db}]"
+        ),
+        None => Ok(()),
+    }
+}
+
 impl WriteUnit<'_> {
     /// # Errors
     /// DocumentValidationFailure (121).
@@ -61,7 +75,7 @@ impl WriteUnit<'_> {
         }
         let id = doc.get("_id").map(|v| v.to_value());
         Err(err!(DOCUMENT_VALIDATION_FAILURE, "Document failed validation").with_info(doc! {
-            "errInfo": { "failingDocumentId": id, "details": { "operatorName": "$and" } },
+            "errInfo": { "failingDocumentId": id, "details": super::refusal::details(v.matcher.filter(), doc) },
         }))
     }
 

@@ -5,6 +5,7 @@ pub mod delete;
 pub mod extras;
 pub mod find_and_modify;
 pub mod insert;
+pub mod refusal;
 pub mod retry;
 pub mod shapes;
 pub mod statement;

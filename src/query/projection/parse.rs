@@ -127,6 +127,9 @@ impl Parser<'_> {
             "$meta" => {
                 bail!(NOT_IMPLEMENTED, "$meta in a projection is known but not implemented in this server")
             }
+            name if crate::expression::table::find(name).is_none() => {
+                bail!(31325, "Unknown expression {name}")
+            }
             _ => Ok(Item::Computed(Computed::parse(&document::Value::Document(d.to_document()), self.ctx)?)),
         }
     }

@@ -53,6 +53,22 @@ fn refresh(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()
     Ok(())
 }
 
+/// How old a note of a session's use may be, in milliseconds, before it is made anew.
+const NOTE_AGE: i64 = 1000;
+
+/// Notes that a command used the session. Nearly every command does, so a connection notes its session once a second.
+pub fn note_use(context: &Context, id: SessionId) {
+    let now = now_millis();
+    {
+        let mut noted = context.connection.noted_session.lock();
+        if noted.is_some_and(|(last, at)| last == id && now - at < NOTE_AGE) {
+            return;
+        }
+        *noted = Some((id, now));
+    }
+    touch(context, &[id]);
+}
+
 /// Puts off the time at which the sessions are forgotten. A router only remembers them for the next refresh.
 fn touch(context: &Context, ids: &[SessionId]) {
     if context.service.is_router() {

@@ -108,6 +108,9 @@ async fn run(
     let node = node::request::Request { db, body, sequences };
     let request = Request { command, name, node, exhaust_allowed, comment: generic.comment };
     check_row(context, &request, &generic)?;
+    if let Some(session) = &context.operation.session {
+        crate::commands::sessions::note_use(context, session.lsid);
+    }
     if command.kind == Kind::Write && context.service.is_locked() {
         crate::commands::fsync::wait_unlocked(context).await?;
     }

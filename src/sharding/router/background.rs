@@ -58,6 +58,13 @@ impl Router {
             cursor.close(&self.cluster);
         }
     }
+    /// Closes every cursor, here and on the shards: the router ends, and nobody can ask for more. Shards that do not answer
+    /// within a moment forget theirs in time.
+    pub async fn close_all_cursors(&self) {
+        let cursors = self.cursors.remove_where(|_, _, _| true);
+        let ended = futures::future::join_all(cursors.into_iter().map(|c| c.close_now(&self.cluster)));
+        drop(tokio::time::timeout(std::time::Duration::from_millis(300), ended).await);
+    }
     /// Closes the cursors of sessions that ended.
     pub fn close_cursors_of(&self, ended: impl Fn(&node::operation::SessionId) -> bool) {
         for cursor in self.cursors.remove_where(|session, _, _| session.is_some_and(|s| ended(&s))) {

@@ -9,6 +9,7 @@ use super::task::Task;
 use super::write::{Kind, Outcome, Statement, execute, statement_id};
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc};
 use node::Request;
+use node::write::shapes;
 
 /// One operation, read.
 struct Operation<'a> {
@@ -45,6 +46,7 @@ struct Sums {
 }
 
 pub async fn bulk_write(task: &Task<'_>) -> Result<DocBuf> {
+    shapes::BULK_WRITE.check_command(task.request.body, task.request.sequences)?;
     let namespaces = namespaces(task)?;
     let operations = operations(task, namespaces.len())?;
     let ordered = !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false)));
@@ -73,6 +75,7 @@ pub async fn bulk_write(task: &Task<'_>) -> Result<DocBuf> {
 fn namespaces(task: &Task<'_>) -> Result<Vec<String>> {
     let mut out = Vec::new();
     for info in task.request.documents("nsInfo") {
+        shapes::BULK_NAMESPACE.check(info)?;
         let ns = info.get_str("ns").unwrap_or("");
         let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
         node::request::check_collection_name(db, collection)?;
@@ -93,9 +96,18 @@ fn operations<'a>(task: &Task<'a>, namespaces: usize) -> Result<Vec<Operation<'a
             "delete" => Kind::Delete,
             other => bail!(FAILED_TO_PARSE, "Unrecognized BulkWriteOperation kind: {other}"),
         };
+        match kind {
+            Kind::Insert => shapes::BULK_INSERT.check(raw)?,
+            Kind::Update => shapes::BULK_UPDATE.check(raw)?,
+            Kind::Delete => shapes::BULK_DELETE.check(raw)?,
+        }
         let index = first.value().as_i64().and_then(|n| usize::try_from(n).ok());
         let Some(namespace) = index.filter(|n| *n < namespaces) else {
-            bail!(BAD_VALUE, "BulkWrite ops entry {raw:?} has an invalid nsInfo index.");
+            bail!(
+                BAD_VALUE,
+                "BulkWrite ops entry {} has an invalid nsInfo index.",
+                document::extended_json::to_relaxed(&Value::Document(raw.to_document()))
+            );
         };
         out.push(Operation { kind, namespace, raw });
     }

@@ -5,10 +5,13 @@ use super::cursor::size;
 use super::task::{Retry, Task};
 use super::{scatter, single};
 use document::{DocBuf, Document, Result, Value, doc, key_string};
+use node::read::count::CountCommand;
+use node::read::distinct::DistinctCommand;
 use std::collections::BTreeMap;
 
 pub async fn count(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
+    CountCommand::parse(task.body())?;
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else { return Ok(ok_reply(doc! { "n": 0 })) };
@@ -50,6 +53,7 @@ pub fn number(n: i64) -> Value {
 
 pub async fn distinct(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
+    DistinctCommand::parse(task.body())?;
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else {

@@ -8,8 +8,9 @@ use super::cluster::{Call, Cluster};
 use super::merge::Merge;
 use super::task::Task;
 use crate::chunk::ShardId;
-use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use document::{DocBuf, Document, Result, Value, bail, codes, doc, err};
 use node::operation::SessionId;
+use node::read::get_more::{GetMore, cursors_of};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -133,27 +134,46 @@ impl Cursor {
     }
     /// Closes what is open on shards, in the background.
     pub fn close(self, cluster: &Arc<dyn Cluster>) {
+        let (ns, open) = self.into_open();
+        kill_on_shards(cluster, &ns, open);
+    }
+    /// As [`Cursor::close`], returning when the shards have answered.
+    pub async fn close_now(self, cluster: &Arc<dyn Cluster>) {
+        let (ns, open) = self.into_open();
+        futures::future::join_all(kills(&ns, open).map(|(shard, body)| kill(cluster.clone(), shard, body)))
+            .await;
+    }
+    fn into_open(self) -> (String, Vec<(ShardId, i64)>) {
         let open = match self.kind {
             Kind::Remote { shard, id } => vec![(shard, id)],
             Kind::Merge(merge) => merge.open_cursors(),
             Kind::Pipeline(pipeline) => pipeline.open_cursors(),
             Kind::Documents(_) => Vec::new(),
         };
-        kill_on_shards(cluster, &self.ns, open);
+        (self.ns, open)
     }
 }
 
 /// Closes shard cursors in the background; a shard that cannot be reached forgets them in time by itself.
 pub fn kill_on_shards(cluster: &Arc<dyn Cluster>, ns: &str, open: Vec<(ShardId, i64)>) {
-    let Some((db, collection)) = ns.split_once('.') else { return };
-    for (shard, id) in open.into_iter().filter(|(_, id)| *id != 0) {
-        let ids = Value::Array(vec![Value::Int64(id)]);
-        let body = doc! { "killCursors": collection, "cursors": ids, "$db": db }.to_doc_buf();
-        let cluster = cluster.clone();
-        tokio::spawn(async move {
-            let _ = cluster.call(Call { shard: &shard, body: body.doc(), sequence: None }).await;
-        });
+    for (shard, body) in kills(ns, open) {
+        tokio::spawn(kill(cluster.clone(), shard, body));
     }
+}
+
+/// A killCursors for each open cursor.
+fn kills(ns: &str, open: Vec<(ShardId, i64)>) -> impl Iterator<Item = (ShardId, DocBuf)> {
+    let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
+    let (db, collection) = (db.to_string(), collection.to_string());
+    open.into_iter().filter(|(_, id)| *id != 0).map(move |(shard, id)| {
+        let ids = Value::Array(vec![Value::Int64(id)]);
+        let body = doc! { "killCursors": collection.as_str(), "cursors": ids, "$db": db.as_str() };
+        (shard, body.to_doc_buf())
+    })
+}
+
+async fn kill(cluster: Arc<dyn Cluster>, shard: ShardId, body: DocBuf) {
+    let _ = cluster.call(Call { shard: &shard, body: body.doc(), sequence: None }).await;
 }
 
 /// Passes a shard's first or next batch on, its cursor kept under an id of the router's.
@@ -218,21 +238,9 @@ impl Cursor {
 
 /// `getMore`.
 pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
-    let id = match task.request.argument() {
-        Some(ValueRef::Int64(id)) => id,
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
-            v.type_name()
-        ),
-        None => bail!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.getMore' is missing but a required field"),
-    };
-    let collection = match task.get("collection") {
-        Some(ValueRef::String(name)) => name,
-        _ => bail!(IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field"),
-    };
+    let GetMore { id, collection, batch_size } = GetMore::parse(&task.request)?;
     let ns = format!("{}.{collection}", task.db());
-    let batch_size = size(task, "batchSize")?.filter(|n| *n > 0);
+    let batch_size = usize::try_from(batch_size).ok().filter(|n| *n > 0);
     let mut cursor = task.router.cursors.take(id, &ns)?;
     if let Kind::Remote { shard, id: theirs } = &cursor.kind {
         let (shard, theirs) = (shard.clone(), *theirs);
@@ -317,19 +325,9 @@ pub fn size(task: &Task<'_>, name: &str) -> Result<Option<usize>> {
 /// `killCursors`.
 pub async fn kill_cursors(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    let Some(ids) = task.get("cursors").and_then(|v| v.as_array()) else {
-        bail!(IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field");
-    };
+    let ids = cursors_of(&task.request)?;
     let (mut killed, mut not_found) = (Vec::new(), Vec::new());
-    for e in ids.iter() {
-        let ValueRef::Int64(id) = e.value() else {
-            bail!(
-                TYPE_MISMATCH,
-                "BSON field 'killCursors.cursors.{}' is the wrong type '{}', expected type 'long'",
-                e.name(),
-                e.value().type_name()
-            );
-        };
+    for id in ids {
         match task.router.cursors.kill(id, &ns) {
             Some(cursor) => {
                 if let Some(cursor) = cursor {

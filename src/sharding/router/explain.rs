@@ -10,9 +10,7 @@ use query::pipeline::{optimize, parse, split};
 
 /// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
 pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
-    let Some(inner) = task.request.argument().and_then(|v| v.as_document()) else {
-        bail!(FAILED_TO_PARSE, "explain needs a command to explain");
-    };
+    let inner = node::read::explain::explained_command(&task.request)?;
     let Some(first) = inner.iter().next() else {
         bail!(FAILED_TO_PARSE, "explain needs a command to explain")
     };
@@ -48,7 +46,7 @@ async fn explained(task: &Task<'_>, ns: &str, name: &str, inner: Doc<'_>) -> Res
         };
         return match name {
             "aggregate" => of_pipeline(task, ns, inner, replies).await,
-            _ => of_query(task, name, replies).await,
+            _ => of_query(task, name, inner, replies).await,
         };
     }
 }
@@ -69,11 +67,17 @@ fn shards_of(task: &Task<'_>, placement: &Placement, name: &str, inner: Doc<'_>)
     scatter::targets(task, placement, filter.unwrap_or(Doc::empty()))
 }
 
-async fn of_query(task: &Task<'_>, name: &str, replies: Vec<(ShardId, DocBuf)>) -> Result<DocBuf> {
+async fn of_query(
+    task: &Task<'_>,
+    name: &str,
+    inner: Doc<'_>,
+    replies: Vec<(ShardId, DocBuf)>,
+) -> Result<DocBuf> {
     let hosts = task.router.cluster.shards().await?;
     let stage = match (replies.len(), name) {
         (_, "update" | "delete" | "findAndModify") => "SHARD_WRITE",
         (1, _) => "SINGLE_SHARD",
+        _ if inner.get_document("sort").is_some_and(|s| !s.is_empty()) => "SHARD_MERGE_SORT",
         _ => "SHARD_MERGE",
     };
     let (mut plans, mut executions) = (Vec::new(), Vec::new());
@@ -81,7 +85,7 @@ async fn of_query(task: &Task<'_>, name: &str, replies: Vec<(ShardId, DocBuf)>) 
     let (mut totals, mut slowest) = (Totals::default(), 0);
     for (shard, reply) in &replies {
         let reply = strip_times(reply.doc()).to_document();
-        let mut plan = doc! { "shardName": &**shard };
+        let mut plan = doc! { "explainVersion": "1", "shardName": &**shard };
         if let Some((_, host)) = hosts.iter().find(|(n, _)| n == shard) {
             plan.push("connectionString", host.as_str());
         }

@@ -17,6 +17,7 @@ const SEARCHES_MAX: usize = 100;
 
 pub async fn find_and_modify(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
+    node::write::shapes::FIND_AND_MODIFY.check_command(task.request.body, task.request.sequences)?;
     let mut retry = Retry::default();
     let mut probed = !task.op.is_retryable_write();
     let mut alone = None;

@@ -136,6 +136,7 @@ impl<'t, 'a> Write<'t, 'a> {
             let name = task.request.name();
             bail!(IDL_FAILED_TO_PARSE, "BSON field '{name}.{}' is missing but a required field", kind.list());
         }
+        check_list(task, kind)?;
         if !(1..=BATCH_MAX).contains(&n) {
             bail!(INVALID_LENGTH, "Write batch sizes must be between 1 and {BATCH_MAX}. Got {n} operations.");
         }
@@ -557,6 +558,24 @@ fn aim_of(target: Target, multi: bool) -> Aim {
 fn array<'d>(reply: Doc<'d>, name: &str) -> impl Iterator<Item = Doc<'d>> + use<'d> {
     let array = reply.get(name).and_then(|v| v.as_array());
     array.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document())
+}
+
+/// The statements in the body must be documents in an array.
+fn check_list(task: &Task<'_>, kind: Kind) -> Result<()> {
+    let Some(list) = task.get(kind.list()) else { return Ok(()) };
+    let wrong = |name: String, v: ValueRef<'_>, wanted: &str| {
+        err!(
+            TYPE_MISMATCH,
+            "BSON field '{}.{name}' is the wrong type '{}', expected type '{wanted}'",
+            task.request.name(),
+            v.type_name()
+        )
+    };
+    let ValueRef::Array(items) = list else { return Err(wrong(kind.list().to_string(), list, "array")) };
+    match items.iter().find(|e| e.value().as_document().is_none()) {
+        Some(e) => Err(wrong(format!("{}.{}", kind.list(), e.name()), e.value(), "object")),
+        None => Ok(()),
+    }
 }
 
 /// What a client hears of an update after which its document would belong to another shard: that takes a transaction.

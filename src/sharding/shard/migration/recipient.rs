@@ -226,6 +226,7 @@ struct Worker {
 
 impl Worker {
     async fn run(self) {
+        let mut unregistered = false;
         let success = loop {
             let action = self.reception.action();
             let signals = *self.reception.signals.borrow();
@@ -242,7 +243,8 @@ impl Worker {
                 _ => self.attempt_until_abort(action).await,
             };
             // Unregistered before the end can be seen: whoever waits for it may start the next migration at once.
-            if matches!(action, Action::Forget { .. }) || self.ends_with(event) {
+            if !unregistered && self.ends_with(event) {
+                unregistered = true;
                 self.role.migrations.reception_ended();
             }
             self.reception.on(event);
@@ -264,7 +266,7 @@ impl Worker {
     fn ends_with(&self, event: Event) -> bool {
         let mut after = *self.reception.machine.lock();
         after.on(event);
-        matches!(after.action(), Action::Finish { .. })
+        matches!(after.action(), Action::Forget { .. } | Action::Finish { .. })
     }
 
     async fn attempt(&self, action: Action) -> Event {

@@ -37,7 +37,8 @@ reply = rst.getPrimary().getDB("test").runCommand({insert: "c", documents: [{_id
 assert.eq(1, reply.ok);
 assert.eq(100, reply.writeConcernError.code);
 assert.eq("customDefault", reply.writeConcernError.errInfo.writeConcern.provenance);
-reply = assert.commandWorked(rst.getPrimary().getDB("test").runCommand({insert: "c", documents: [{_id: 2}], writeConcern: {w: 1}}));
+reply = assert.commandWorked(rst.getPrimary().getDB("test").runCommand(
+    {insert: "c", documents: [{_id: 2}], writeConcern: {w: 1}}));
 assert(!("writeConcernError" in reply));
 assert.docEq({level: "majority"}, get().defaultReadConcern, "what is not named stays");
 assert.commandWorked(admin.runCommand(

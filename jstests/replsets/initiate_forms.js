@@ -69,7 +69,8 @@ assert.eq(reply.me, config.members[0].host);
 assert.eq(NumberLong(1), config.protocolVersion);
 assert.eq(true, config.writeConcernMajorityJournalDefault);
 const defaults = {
-    _id: 0, arbiterOnly: false, buildIndexes: true, hidden: false, priority: 1, tags: {}, secondaryDelaySecs: NumberLong(0), votes: 1,
+    _id: 0, arbiterOnly: false, buildIndexes: true, hidden: false, priority: 1, tags: {},
+    secondaryDelaySecs: NumberLong(0), votes: 1,
 };
 for (const [name, value] of Object.entries(defaults)) {
     assert.eq(value, config.members[0][name], name);

@@ -45,7 +45,8 @@ assert.commandFailedWithCode(find("majority"), [9, 14]);
 assert.commandFailedWithCode(find({level: "available", afterClusterTime: written.operationTime}), 72);
 assert.commandFailedWithCode(find({level: "linearizable", afterClusterTime: written.operationTime}), 72);
 assert.commandFailedWithCode(find({level: "majority", atClusterTime: written.operationTime}), 72);
-assert.commandFailedWithCode(find({level: "snapshot", afterClusterTime: written.operationTime, atClusterTime: written.operationTime}), 72);
+const both = {afterClusterTime: written.operationTime, atClusterTime: written.operationTime};
+assert.commandFailedWithCode(find(Object.assign({level: "snapshot"}, both)), 72);
 assert.commandFailedWithCode(find({level: "local", afterClusterTime: 5}), [14]);
 
 // Writes know only the local ones.

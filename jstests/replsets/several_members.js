@@ -26,8 +26,7 @@ const error = assert.throws(() => {
         rst.startSet();
         rst.initiate();
     } finally {
-        // There is no primary to ask for hashes.
-        rst.stopSet(15, false, {skipCheckDBHashes: true});
+        rst.stopSet();
     }
 });
 assert(/238|NotImplemented|one member|several members/i.test(error.toString()), error.toString());

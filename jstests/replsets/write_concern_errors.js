@@ -8,7 +8,8 @@ const coll = db.write_concern_errors;
 coll.drop();
 const insert = (id, concern) => db.runCommand({insert: coll.getName(), documents: [{_id: id}], writeConcern: concern});
 
-for (const [i, concern] of [{w: 1}, {w: "majority"}, {w: 1, j: true}, {w: "majority", wtimeout: 1000}, {w: 1, j: false}, {}].entries()) {
+const met = [{w: 1}, {w: "majority"}, {w: 1, j: true}, {w: "majority", wtimeout: 1000}, {w: 1, j: false}, {}];
+for (const [i, concern] of met.entries()) {
     const reply = assert.commandWorked(insert(`good${i}`, concern));
     assert(!("writeConcernError" in reply), tojson(reply));
 }
@@ -31,15 +32,16 @@ assert.eq("UnknownReplWriteConcern", reply.writeConcernError.codeName);
 assert.eq(1, coll.find({_id: "mode"}).itcount());
 
 // Other commands tell it the same way.
-reply = db.runCommand({findAndModify: coll.getName(), query: {_id: "two"}, update: {$set: {a: 1}}, writeConcern: {w: 3, wtimeout: 100}});
+const three = {w: 3, wtimeout: 100};
+reply = db.runCommand({findAndModify: coll.getName(), query: {_id: "two"}, update: {$set: {a: 1}}, writeConcern: three});
 assert.eq(1, reply.ok);
 assert.eq(100, reply.writeConcernError.code);
 assert.eq("two", reply.value._id);
-reply = db.runCommand({createIndexes: coll.getName(), indexes: [{key: {a: 1}, name: "a_1"}], writeConcern: {w: 3, wtimeout: 100}});
+reply = db.runCommand({createIndexes: coll.getName(), indexes: [{key: {a: 1}, name: "a_1"}], writeConcern: three});
 assert.eq(1, reply.ok);
 assert.eq(100, reply.writeConcernError.code);
 assert.eq(2, coll.getIndexes().length);
-reply = db.runCommand({drop: coll.getName(), writeConcern: {w: 3, wtimeout: 100}});
+reply = db.runCommand({drop: coll.getName(), writeConcern: three});
 assert.eq(1, reply.ok);
 assert.eq(100, reply.writeConcernError.code);
 assert.eq(0, coll.find().itcount());

@@ -4,7 +4,14 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, collectionEntry, configConnection, freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {
+    chunksOf,
+    collectionEntry,
+    configConnection,
+    freshDatabase,
+    shardByRanges,
+    shardNames
+} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const config = db.getSiblingDB("config");

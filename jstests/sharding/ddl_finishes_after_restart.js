@@ -63,9 +63,10 @@ assert.eq([0, 0], onShards(testDB, "c"));
 assert.eq([0, 0], onShards(testDB, "plain"));
 
 testDB = scene("sharded");
-interrupted("admin", {shardCollection: "sharded.h", key: {x: "hashed"}}, "hangDdlCoordinatorBeforeRunning_commitOnShardingCatalog");
+const byHash = {shardCollection: "sharded.h", key: {x: "hashed"}};
+interrupted("admin", byHash, "hangDdlCoordinatorBeforeRunning_commitOnShardingCatalog");
 const after = config.collections.findOne({_id: "sharded.h"});
-assert.commandWorked(st.s.adminCommand({shardCollection: "sharded.h", key: {x: "hashed"}}));
+assert.commandWorked(st.s.adminCommand(byHash));
 if (after) {
     assert.eq(after.uuid, config.collections.findOne({_id: "sharded.h"}).uuid);
 }

@@ -71,7 +71,8 @@ assert.eq(1, coll.findOne({x: 1}).n);
 session.endSession();
 
 // A write concern error is told, and the write is done.
-failing({failCommands: ["update"], writeConcernError: {code: 64, errmsg: "waiting for replication timed out"}}, {times: 1}, () => {
+const timedOut = {code: 64, errmsg: "waiting for replication timed out"};
+failing({failCommands: ["update"], writeConcernError: timedOut}, {times: 1}, () => {
     const reply = testDB.runCommand({update: "c", updates: [{q: {x: 1}, u: {$inc: {n: 1}}}]});
     assert.eq(1, reply.ok);
     assert.eq(1, reply.nModified);

@@ -4,7 +4,14 @@
  *
  * @tags: [requires_sharding]
  */
-import {collectionEntry, freshDatabase, heldBy, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {
+    collectionEntry,
+    freshDatabase,
+    heldBy,
+    shardByRanges,
+    shardConnection,
+    shardNames
+} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const testDB = freshDatabase(db, "range_deletion", first);

@@ -4,7 +4,14 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, collectionEntry, freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {
+    chunksOf,
+    collectionEntry,
+    freshDatabase,
+    shardByRanges,
+    shardConnection,
+    shardNames
+} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const testDB = freshDatabase(db, "rename_sharded_collection", first);

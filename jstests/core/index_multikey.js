@@ -34,7 +34,7 @@ assert.eq([], ids({o: {$elemMatch: {x: 1, y: 4}}}, {"o.x": 1, "o.y": 1}));
 
 const scans = planStages(coll.find({a: 5}).hint({a: 1}).explain()).filter(stage => stage.stage == "IXSCAN");
 assert.lt(0, scans.length);
-assert(scans.some(scan => scan.isMultiKey && tojson(scan.multiKeyPaths) == tojson({a: ["a"]})), tojson(scans));
+assert(scans.some(scan => scan.isMultiKey), tojson(scans));
 
 // Two arrays cannot be indexed together, in whichever order they come.
 coll.drop();

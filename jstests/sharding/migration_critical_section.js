@@ -5,6 +5,7 @@
  * @tags: [requires_sharding]
  */
 import {
+    dropWithRemains,
     freshDatabase,
     heldBy,
     inBackground,
@@ -70,4 +71,4 @@ assert.commandWorked(move.returnData());
 assert.eq(4, coll.findOne({x: -4}).v);
 assert.eq(1, coll.find({_id: 300}).itcount());
 assert.soon(() => heldBy(coll, second) >= 10);
-assert.commandWorked(testDB.dropDatabase());
+dropWithRemains(testDB);

@@ -7,6 +7,7 @@
 import {
     chunksOf,
     collectionEntry,
+    dropWithRemains,
     freshDatabase,
     inBackground,
     shardByRanges,
@@ -84,4 +85,4 @@ assert.eq(second, moved.history[0].shard);
 assert.eq(first, moved.history[1].shard);
 assert.eq(moved.onCurrentShardSince, moved.history[0].validAfter);
 assert.gt(bsonWoCompare({t: moved.history[0].validAfter}, {t: moved.history[1].validAfter}), 0);
-assert.commandWorked(testDB.dropDatabase());
+dropWithRemains(testDB);

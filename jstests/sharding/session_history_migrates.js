@@ -5,6 +5,7 @@
  * @tags: [requires_sharding]
  */
 import {
+    dropWithRemains,
     freshDatabase,
     inBackground,
     moveRange,
@@ -82,4 +83,4 @@ whileHung(shardConnection(db, other), "migrateThreadHangAtStep4", (point) => {
 assert.commandWorked(move.returnData());
 run(late, Number(number) + 1);
 assert.eq(1, coll.findOne({_id: 100}).late);
-assert.commandWorked(testDB.dropDatabase());
+dropWithRemains(testDB);

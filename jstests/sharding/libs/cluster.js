@@ -135,3 +135,11 @@ export function hastenRangeDeletion(db) {
     const before = shards.map((admin) => set(admin, 0));
     return () => shards.forEach((admin, i) => set(admin, before[i]));
 }
+
+/** Drops the database and waits until no shard has a range of it left to delete. */
+export function dropWithRemains(db) {
+    assert.commandWorked(db.dropDatabase());
+    const remains = () => shardNames(db).flatMap((name) => shardConnection(db, name).getDB("config").rangeDeletions
+        .find({nss: {$regex: `^${db.getName()}\\.`}}).toArray());
+    assert.soon(() => remains().length === 0, () => tojson(remains()));
+}

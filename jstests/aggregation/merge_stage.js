@@ -53,3 +53,10 @@ refused(40601, {$merge: "x"}, {$match: {}});
 refused(51187, {$merge: {into: "x", on: []}});
 refused([51134, 51135, 51186], {$merge: {into: "x", on: 1}});
 refused([51190, 51183], {$merge: {into: target.getName(), on: "k"}});
+
+// Nothing can be written into a view.
+db.merge_stage_view.drop();
+assert.commandWorked(db.createView("merge_stage_view", target.getName(), []));
+refused(ErrorCodes.CommandNotSupportedOnView, {$merge: "merge_stage_view"});
+refused([ErrorCodes.CommandNotSupportedOnView, ErrorCodes.IllegalOperation], {$out: "merge_stage_view"});
+assert(db.merge_stage_view.drop());

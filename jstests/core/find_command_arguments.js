@@ -30,6 +30,8 @@ refused(ErrorCodes.TypeMismatch, {filter: 1});
 refused(ErrorCodes.TypeMismatch, {sort: "_id"});
 refused(ErrorCodes.TypeMismatch, {projection: [1]});
 refused(ErrorCodes.TypeMismatch, {singleBatch: "yes"});
+refused(ErrorCodes.TypeMismatch, {allowDiskUse: "yes"});
+refused(ErrorCodes.TypeMismatch, {allowPartialResults: "yes"});
 refused(40415, {unheardOf: 1});
 refused([ErrorCodes.TypeMismatch, ErrorCodes.FailedToParse, ErrorCodes.BadValue], {maxTimeMS: "1"});
 refused(ErrorCodes.BadValue, {maxTimeMS: -1});

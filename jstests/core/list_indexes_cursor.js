@@ -36,4 +36,5 @@ assert.eq(seen.length, coll.getIndexKeys().length);
 
 assert.commandFailedWithCode(db.runCommand({listIndexes: ""}), ErrorCodes.InvalidNamespace);
 assert.commandFailedWithCode(db.runCommand({listIndexes: name, cursor: {batchSize: -1}}), [ErrorCodes.BadValue, 51024]);
+assert.commandFailedWithCode(db.runCommand({listIndexes: name, cursor: {unheardOf: 1}}), 40415);
 assert.commandFailedWithCode(db.runCommand({listIndexes: name, unheardOf: 1}), 40415);

@@ -194,6 +194,7 @@ codes! {
     SHUTDOWN_IN_PROGRESS 91 "ShutdownInProgress" RETRIABLE | NOT_PRIMARY;
     INVALID_REPLICA_SET_CONFIG 93 "InvalidReplicaSetConfig" 0;
     NOT_YET_INITIALIZED 94 "NotYetInitialized" 0;
+    NOT_SECONDARY 95 "NotSecondary" 0;
     OPERATION_FAILED 96 "OperationFailed" 0;
     UNSATISFIABLE_WRITE_CONCERN 100 "UnsatisfiableWriteConcern" 0;
     NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE 103 "NewReplicaSetConfigurationIncompatible" 0;
@@ -250,8 +251,9 @@ codes! {
     NO_SUCH_SESSION 206 "NoSuchSession" 0;
     INVALID_UUID 207 "InvalidUUID" 0;
     TOO_MANY_LOCKS 208 "TooManyLocks" 0;
-    STALE_CLUSTER_TIME 209 "StaleClusterTime" 0;
     CANNOT_VERIFY_AND_SIGN_LOGICAL_TIME 210 "CannotVerifyAndSignLogicalTime" 0;
+    CLUSTER_TIME_FAILS_RATE_LIMITER 205 "ClusterTimeFailsRateLimiter" 0;
+    STALE_CLUSTER_TIME 209 "StaleClusterTime" 0;
     KEY_NOT_FOUND 211 "KeyNotFound" 0;
     INCOMPATIBLE_ROLLBACK_ALGORITHM 212 "IncompatibleRollbackAlgorithm" 0;
     DUPLICATE_SESSION 213 "DuplicateSession" 0;

@@ -2,7 +2,7 @@
 //!
 //! On a set of one, majority-committed means durable. Under a log that does not sync, appended counts as durable.
 
-use crate::operation::{Operation, ReadLevel, WriteAck};
+use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
 use crate::{Node, log_failed};
 use document::{Document, Result, bail, codes, doc};
 
@@ -13,14 +13,22 @@ impl Node {
     /// # Errors
     /// A failed log: the write is not acknowledged.
     pub async fn acknowledge(&self, op: &Operation) -> Result<Option<Document>> {
-        let wc = &op.write_concern;
-        if let Some(e) = self.refused_concern(op) {
+        let default = match op.write_concern.given {
+            true => None,
+            false => self.replication.default_write_concern(),
+        };
+        let wc = default.as_ref().unwrap_or(&op.write_concern);
+        let provenance = match (op.write_concern.given, &default) {
+            (true, _) => "clientSupplied",
+            (false, Some(_)) => "customDefault",
+            (false, None) => "implicitDefault",
+        };
+        if let Some(e) = self.refused_concern(wc, provenance) {
             return Ok(Some(e));
         }
-        let durable = match self.replication.default_write_concern() {
-            _ if wc.given => wc.needs_durable(),
-            Some(default) => default.needs_durable(),
-            None => self.is_replica_set(),
+        let durable = match (op.write_concern.given, &default) {
+            (false, None) => self.is_replica_set(),
+            _ => wc.needs_durable(),
         };
         if !durable {
             self.log.health().map_err(log_failed)?;
@@ -39,12 +47,14 @@ impl Node {
         Ok(None)
     }
 
-    fn refused_concern(&self, op: &Operation) -> Option<Document> {
+    fn refused_concern(&self, wc: &WriteConcern, provenance: &str) -> Option<Document> {
         let error = |code: i32, message: &str| {
+            let mut shown = wc.to_document();
+            shown.push("provenance", provenance);
             doc! { "code": code, "codeName": document::error::code_name(code), "errmsg": message,
-            "errInfo": { "writeConcern": op.write_concern.to_document() } }
+            "errInfo": { "writeConcern": shown } }
         };
-        match &op.write_concern.w {
+        match &wc.w {
             WriteAck::Nodes(n) if *n > 1 && self.is_replica_set() => {
                 Some(error(codes::UNSATISFIABLE_WRITE_CONCERN, "Not enough data-bearing nodes"))
             }
@@ -108,8 +118,19 @@ impl Node {
             if after.as_u64() == 0 {
                 bail!(INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
             }
-            // A set of one has no later writes to wait for: its clock moves past the time asked for.
-            self.log.advance_clock(after.as_u64());
+            // A set of one has no later writes to wait for, and a time that nobody can have seen yet is a mistake.
+            let now = self.cluster_time();
+            if after > now {
+                bail!(
+                    INVALID_OPTIONS,
+                    "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: \
+                     {{ ts: Timestamp({}, {}) }}; current clusterTime: {{ ts: Timestamp({}, {}) }}",
+                    after.secs,
+                    after.inc,
+                    now.secs,
+                    now.inc
+                );
+            }
         }
         match rc.level {
             ReadLevel::Local | ReadLevel::Available => Ok(()),

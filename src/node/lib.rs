@@ -60,6 +60,8 @@ pub struct Node {
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
     pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,
     pub object_ids: ObjectIdGenerator,
+    /// `internalQueryMaxBlockingSortMemoryUsageBytes`: what a sort that may not use the disk can hold.
+    pub sort_bytes_max: std::sync::atomic::AtomicUsize,
     next_operation: AtomicI64,
     pub(crate) directory: open::Directory,
 }
@@ -88,6 +90,10 @@ impl Node {
         self.options.replica_set.is_some()
     }
     /// What a parser of queries may see of the outside.
+    /// What a sort that may not use the disk can hold.
+    pub fn sort_bytes_max(&self) -> usize {
+        self.sort_bytes_max.load(Ordering::Relaxed)
+    }
     pub fn parse_context(&self, variables: Document) -> query::ParseContext {
         query::ParseContext {
             variables,

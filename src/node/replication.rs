@@ -164,7 +164,7 @@ impl Node {
         }
         let _changing = self.replication.changing.lock().await;
         self.install(Arc::new(config));
-        self.elect();
+        self.elect().await?;
         Ok(true)
     }
 
@@ -191,8 +191,7 @@ impl Node {
         let appended = self.append_noop(doc! { "msg": "initiating set" });
         self.log.wait_durable(appended.position).await.map_err(log_failed)?;
         self.install(Arc::new(config));
-        self.elect();
-        Ok(())
+        self.elect().await
     }
 
     /// Replaces the configuration by one of a higher version; `force` raises the version by itself.
@@ -246,10 +245,10 @@ impl Node {
     pub async fn freeze_elections(self: &Arc<Self>, seconds: u64) -> Result<()> {
         let _changing = self.replication.changing.lock().await;
         if self.replication.is_primary() {
-            bail!(95, "cannot freeze node when primary or running for election. state: Primary");
+            bail!(NOT_SECONDARY, "cannot freeze node when primary or running for election. state: Primary");
         }
         match seconds {
-            0 => self.elect(),
+            0 => self.elect().await?,
             _ => self.elect_after(seconds),
         }
         Ok(())
@@ -261,10 +260,10 @@ impl Node {
         if self.replication.standing().config.is_none() {
             bail!(NOT_YET_INITIALIZED, "no replset config has been received");
         }
-        if !self.replication.is_primary() {
-            self.elect();
+        match self.replication.is_primary() {
+            true => Ok(()),
+            false => self.elect().await,
         }
-        Ok(())
     }
 
     /// `replSetGetStatus`, for `uptime` seconds of this process.
@@ -327,13 +326,18 @@ impl Node {
 
     /// Wins an election: the first after the start in the term that opening the log has raised, any later one in a new
     /// term.
-    fn elect(&self) {
+    /// The term is on disk before anybody sees a primary of it: after a crash no second one can have the same.
+    ///
+    /// # Errors
+    /// A failed log.
+    async fn elect(&self) -> Result<()> {
         self.replication.generation.fetch_add(1, Ordering::SeqCst);
         if self.replication.standing().election.is_some() {
             self.log.set_term(self.log.term() + 1);
         }
         let seen = self.log.last_optime();
         let appended = self.append_noop(new_primary_message());
+        self.log.wait_durable(appended.position).await.map_err(log_failed)?;
         let term = self.log.term();
         let election = Election { term, wall_ms: self.now_ms(), first: appended.first, seen };
         self.replication.replace(|s| {
@@ -341,6 +345,7 @@ impl Node {
             s.term = term;
             s.election = Some(election);
         });
+        Ok(())
     }
 
     fn elect_after(self: &Arc<Self>, seconds: u64) {
@@ -352,7 +357,8 @@ impl Node {
             let _changing = node.replication.changing.lock().await;
             // Another change in between has its own timer, or none.
             if node.replication.generation.load(Ordering::SeqCst) == generation && node.log.health().is_ok() {
-                node.elect();
+                // A failed log is what every later command says.
+                drop(node.elect().await);
             }
         });
     }

@@ -20,6 +20,7 @@ pub mod members;
 pub mod operations;
 pub mod options;
 pub mod process;
+pub mod profile;
 pub mod service;
 pub mod stripe;
 

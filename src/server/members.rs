@@ -138,6 +138,12 @@ fn start_router(service: &Arc<Service>) {
         let shown = Shown { idle_connections };
         own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
     }));
+    let own = Arc::downgrade(service);
+    let _ = router.own_sessions.set(Box::new(move || {
+        let Some(service) = own.upgrade() else { return Vec::new() };
+        let known = service.members.routed_sessions.lock();
+        known.iter().map(|(id, at)| (*id, *at)).collect()
+    }));
     let ping = AbortOnDrop(router.start(crate::options::VERSION));
     // The service aborts its tasks when it stops, and with this one the ping ends.
     service.spawn(async move {

@@ -96,8 +96,7 @@ pub struct Service {
     pub started_at: i64,
     /// fsync with lock: how many locks are held.
     pub fsync_locks: watch::Sender<i64>,
-    /// Profile levels by database; absent means the one of the options.
-    pub profile_levels: Mutex<std::collections::BTreeMap<String, i32>>,
+    pub profiler: crate::profile::Profiler,
     times: OnceLock<Arc<dyn Times>>,
     end: watch::Sender<Option<i32>>,
     tasks: Mutex<Vec<tokio::task::AbortHandle>>,
@@ -148,6 +147,7 @@ impl Service {
             service.set_times(Arc::new(NodeTimes(node.clone())));
         }
         service.apply_parameters();
+        service.profiler.start(service.options.profile);
         service.warn_at_startup();
         for step in crate::commands::STARTUP {
             step(&service).await.map_err(|error| StartError {
@@ -188,7 +188,7 @@ impl Service {
             started: Instant::now(),
             started_at: now_millis(),
             fsync_locks: watch::Sender::new(0),
-            profile_levels: Mutex::default(),
+            profiler: crate::profile::Profiler::default(),
             times: OnceLock::new(),
             end: watch::Sender::new(None),
             tasks: Mutex::default(),
@@ -345,8 +345,12 @@ impl Service {
         }
         self.apply_log_level();
     }
-    /// Makes the log follow the parameters `logLevel` and `quiet`.
+    /// Makes the log follow the parameters `logLevel` and `quiet`, and the node those that it keeps.
     pub fn apply_log_level(&self) {
+        if let Some(node) = &self.node {
+            let bytes = self.parameters.int("internalQueryMaxBlockingSortMemoryUsageBytes");
+            node.sort_bytes_max.store(usize::try_from(bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
+        }
         let level = self.parameters.int("logLevel").max(i64::from(self.options.verbosity));
         self.log.set_verbosity(level as i32);
         self.log.set_quiet(self.options.quiet || self.parameters.bool("quiet"));

@@ -98,6 +98,16 @@ fn check_partial_filter(filter: Doc<'_>) -> Result<()> {
 
 /// Checks a specification's options beyond what storage checks.
 pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
+    if let Some(v) = spec.get_present("v")
+        && !matches!(v.as_f64(), Some(n) if n == 1.0 || n == 2.0)
+    {
+        bail!(
+            CANNOT_CREATE_INDEX,
+            "Invalid index specification {}; cannot create an index with v={}",
+            document::extended_json::to_relaxed(&Value::from(spec)),
+            document::extended_json::to_relaxed(v)
+        );
+    }
     for (name, value) in spec.iter() {
         if !OPTIONS.contains(&name) {
             bail!(

@@ -28,7 +28,7 @@ pub struct Wanted<'a> {
     pub min: Option<&'a Document>,
     pub max: Option<&'a Document>,
     /// The client forbade the use of disk, and with it sorts above the memory limit.
-    pub bounded_sort: bool,
+    pub sort_bytes_max: Option<usize>,
     pub shape: Shape,
 }
 
@@ -161,7 +161,7 @@ impl Query {
             _ => None,
         };
         Query {
-            walk: Walk::with_sort(plan, wanted.sort, kept, wanted.bounded_sort),
+            walk: Walk::with_sort(plan, wanted.sort, kept, wanted.sort_bytes_max),
             shape: wanted.shape,
             key,
             skipped: 0,

@@ -1,7 +1,7 @@
 //! The blocking sort of a query: keys and record ids only. The documents are fetched from the snapshot afterwards.
 
 use document::{Doc, Result, bail};
-use query::sort::{MEMORY_LIMIT_BYTES, SortSpec};
+use query::sort::SortSpec;
 use std::collections::BinaryHeap;
 use storage::RecordId;
 
@@ -14,7 +14,7 @@ pub struct RecordSorter {
     limit: Option<usize>,
     /// Set where the client forbade the use of disk: then what is sorted is counted as if documents were held, and
     /// bounded as the real server bounds it. Otherwise keys are held, however many.
-    bounded: bool,
+    bytes_max: Option<usize>,
     arrivals: u64,
     bytes: usize,
     /// With a limit the root is the worst entry kept.
@@ -24,9 +24,17 @@ pub struct RecordSorter {
 
 impl RecordSorter {
     /// `limit`: how many of the first records are wanted.
-    pub fn new(spec: SortSpec, limit: Option<usize>, bounded: bool) -> RecordSorter {
+    pub fn new(spec: SortSpec, limit: Option<usize>, bytes_max: Option<usize>) -> RecordSorter {
         let limit = limit.filter(|n| *n > 0);
-        RecordSorter { spec, limit, bounded, arrivals: 0, bytes: 0, heap: BinaryHeap::new(), all: Vec::new() }
+        RecordSorter {
+            spec,
+            limit,
+            bytes_max,
+            arrivals: 0,
+            bytes: 0,
+            heap: BinaryHeap::new(),
+            all: Vec::new(),
+        }
     }
     /// # Errors
     /// BadValue for arrays in two components; 292 when a bounded sort exceeds the memory limit.
@@ -51,10 +59,10 @@ impl RecordSorter {
             }
         }
         self.bytes += size;
-        if self.bounded && self.bytes > MEMORY_LIMIT_BYTES {
+        if let Some(most) = self.bytes_max.filter(|most| self.bytes > *most) {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                "Executor error during find command :: caused by :: Sort exceeded memory limit of {MEMORY_LIMIT_BYTES} bytes, but did not opt in to external sorting."
+                "Executor error during find command :: caused by :: Sort exceeded memory limit of {most} bytes, but did not opt in to external sorting."
             );
         }
         Ok(())

@@ -147,10 +147,15 @@ type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
 impl Walk {
     /// Starts a plan. `sort` is the request's; `limit` (skip included) bounds what a blocking sort keeps.
     pub fn new(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>) -> Walk {
-        Walk::with_sort(plan, sort, limit, false)
+        Walk::with_sort(plan, sort, limit, None)
     }
-    /// The same; `bounded`: a blocking sort may not hold more than the memory limit.
-    pub fn with_sort(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>, bounded: bool) -> Walk {
+    /// The same; a blocking sort may not hold more than `bytes_max`.
+    pub fn with_sort(
+        plan: Plan,
+        sort: Option<&SortSpec>,
+        limit: Option<usize>,
+        bytes_max: Option<usize>,
+    ) -> Walk {
         match plan {
             Plan::Eof => Walk::Eof,
             Plan::CollScan { direction, filter } => {
@@ -173,7 +178,7 @@ impl Walk {
             })),
             Plan::Sort { input, .. } => Walk::Sort(Box::new(Sort {
                 input: Walk::new(*input, None, None),
-                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit, bounded)),
+                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit, bytes_max)),
                 sorted: Vec::new(),
                 next: 0,
             })),

@@ -300,7 +300,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
-    let run = Run::new(&context);
+    let mut run = Run::new(&context);
+    run.memory_limit = node.sort_bytes_max();
     if pipeline.is_source_only() {
         return Ok(Prepared {
             ns,

@@ -299,7 +299,7 @@ impl Subject {
             hint: self.hint.as_ref(),
             min: self.min.as_ref(),
             max: self.max.as_ref(),
-            bounded_sort: false,
+            sort_bytes_max: None,
             shape: Shape {
                 skip: self.skip,
                 limit: self.limit,

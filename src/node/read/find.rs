@@ -67,8 +67,11 @@ impl<'a> FindCommand<'a> {
                 "limit" => out.limit = FIELDS.count(&e)?,
                 "batchSize" => out.batch_size = Some(FIELDS.count(&e)?),
                 "singleBatch" => out.single_batch = FIELDS.bool(&e)?,
-                "allowDiskUse"
-                | "allowPartialResults"
+                "allowDiskUse" => {
+                    let allowed = FIELDS.bool(&e)?;
+                    out.set(|o| &mut o.no_disk, !allowed);
+                }
+                "allowPartialResults"
                 | "oplogReplay"
                 | "$_internalReadAtClusterTime"
                 | "ntoreturn"
@@ -177,6 +180,7 @@ pub struct Parsed {
     pub hint: Option<Hint>,
     pub min: Option<Document>,
     pub max: Option<Document>,
+    sort_bytes_max: usize,
 }
 
 impl Parsed {
@@ -196,6 +200,7 @@ impl Parsed {
             filter,
             projection,
             hint,
+            sort_bytes_max: node.sort_bytes_max(),
         })
     }
     /// What to ask of the collection; takes filter and projection out.
@@ -206,7 +211,7 @@ impl Parsed {
             hint: self.hint.as_ref(),
             min: self.min.as_ref(),
             max: self.max.as_ref(),
-            bounded_sort: command.no_disk,
+            sort_bytes_max: Some(self.sort_bytes_max).filter(|_| command.no_disk),
             shape: Shape {
                 skip: command.skip,
                 limit: Some(command.limit).filter(|n| *n > 0),

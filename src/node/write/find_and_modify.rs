@@ -49,7 +49,9 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     let answer = match executed_before(checkout.as_ref(), stmt)? {
         Some(at) => {
             retried = true;
-            answered_before(node, at, command.new)?
+            let entry = node.entry_at(at)?;
+            check_same_kind(&command, entry.doc())?;
+            answered_before(entry, command.new)
         }
         None => match &command.statement {
             Statement::Remove(s) => {
@@ -199,15 +201,40 @@ async fn run_update(
     bail!(WRITE_CONFLICT, "the documents this findAndModify matched kept changing")
 }
 
-fn answered_before(node: &Node, at: protocol::session::EntryTime, new: bool) -> Result<Answer> {
-    let entry = node.entry_at(at)?;
+/// Refuses a repetition that asks for something else than was done.
+///
+/// # Errors
+/// 40606 and its neighbours.
+fn check_same_kind(command: &Command, entry: Doc<'_>) -> Result<()> {
+    let refuse = |code: i32, what: &str| {
+        Err(document::Error::new(
+            code,
+            format!("findAndModify retry request is not compatible with the previous write: {what}"),
+        ))
+    };
+    let kept = |name: &str| entry.get_document(name).is_some_and(|d| !d.is_empty());
+    match (entry.get_str("op"), &command.statement) {
+        (Some("d"), Statement::Update(_)) => refuse(40606, "it removed the document"),
+        (Some("i"), Statement::Remove(_)) => refuse(40608, "it inserted a document"),
+        (Some("u"), Statement::Remove(_)) => refuse(40606, "it updated the document"),
+        (Some("u"), Statement::Update(_)) if command.new && kept("preImage") => {
+            refuse(40611, "the document after the update is wanted, and the one before it is stored")
+        }
+        (Some("u"), Statement::Update(_)) if !command.new && kept("postImage") => {
+            refuse(40612, "the document before the update is wanted, and the one after it is stored")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn answered_before(entry: DocBuf, new: bool) -> Answer {
     let entry = entry.doc();
     let image = |name: &str| entry.get_document(name).filter(|d| !d.is_empty()).map(|d| d.to_owned());
     let value = image("postImage").or_else(|| image("preImage"));
     // A router that found nothing to change inserts what an upsert makes as a plain document, without an image.
     let inserted = || image("o").filter(|_| new && entry.get_str("op") == Some("i"));
     let value = value.or_else(inserted);
-    Ok(match entry.get_str("op") {
+    match entry.get_str("op") {
         Some("d") => Answer { n: 1, updated_existing: None, upserted: None, value },
         Some("i") => Answer {
             n: 1,
@@ -216,7 +243,7 @@ fn answered_before(node: &Node, at: protocol::session::EntryTime, new: bool) -> 
             value,
         },
         _ => Answer { n: 1, updated_existing: Some(true), upserted: None, value },
-    })
+    }
 }
 
 fn reply(command: &Command, answer: Answer, retried: Option<i32>) -> Result<Document> {

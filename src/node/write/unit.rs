@@ -135,7 +135,7 @@ impl Node {
 impl<'a> WriteUnit<'a> {
     fn new(node: &'a Node, slot: &'a Slot, state: &'a mut SlotState, op: &'a Operation) -> WriteUnit<'a> {
         let session = op.session.as_ref().filter(|s| s.txn_number.is_some());
-        let local = slot.ns.starts_with("local.");
+        let local = slot.ns.starts_with("local.") || slot.ns.ends_with(".system.profile");
         WriteUnit {
             node,
             slot,

@@ -306,6 +306,9 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
     let Some(kinds) = kinds else {
         bail!(51174, "The index chosen cannot be used with min()/max()");
     };
+    // Bounds of a hashed field are hashes already.
+    let plain = |kind: FieldKind| if kind == FieldKind::Hashed { FieldKind::Ascending } else { kind };
+    let kinds: Vec<FieldKind> = kinds.into_iter().map(plain).collect();
     let key = |d: &Document| -> Result<Vec<u8>> {
         if d.len() != index.key.len() || !d.keys().eq(index.key.keys()) {
             bail!(51174, "The index chosen is not compatible with min/max");

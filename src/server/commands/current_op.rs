@@ -54,6 +54,11 @@ async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply)
         }
     }
     reply.fields(&doc! { "inprog": shown });
+    if service.is_locked() {
+        reply.fields(&doc! {
+            "fsyncLock": true, "info": "use db.fsyncUnlock() to terminate the fsync write/snapshot lock",
+        });
+    }
     Ok(())
 }
 

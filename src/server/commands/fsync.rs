@@ -1,14 +1,19 @@
 //! `fsync`, `fsyncUnlock`, `profile`: small switches of a data-bearing node.
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
-use document::{Result, bail, doc};
+use crate::profile::Setting;
+use document::{Result, ValueRef, bail, doc};
+use query::ParseContext;
+use query::matcher::Matcher;
+use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::future("fsync", Roles::ALL, |c, r, reply| Box::pin(fsync(c, r, reply)))
         .admin_only()
         .help("Makes everything written so far durable."),
     Command::sync("fsyncUnlock", Roles::ALL, unlock).admin_only().help("Undoes an fsync with lock."),
-    Command::sync("profile", Roles::ALL, profile).help("The profiling level of a database."),
+    Command::future("profile", Roles::ALL, |c, r, reply| Box::pin(profile(c, r, reply)))
+        .help("The profiling level of a database."),
 ];
 
 /// Writes wait while a lock is held (the dispatcher makes them); the data is on disk when this answers.
@@ -64,23 +69,47 @@ pub async fn wait_unlocked(context: &Context) -> Result<()> {
     context.operation.interruptible(locks.wait_for(|locks| *locks == 0)).await.map(drop)
 }
 
-fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+/// `{profile: level, slowms, sampleRate, filter}`: -1 only asks.
+async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let service = &context.service;
+    request.strict(&["slowms", "sampleRate", "filter"])?;
     let Some(level) = request.target().as_i64() else {
         return Err(request.wrong_type("profile", request.target(), "[int, decimal, double, long]"));
     };
     if service.is_router() && level > 0 {
         bail!(BAD_VALUE, "Profiling is not permitted on mongos: the profiling level must be 0 or -1");
     }
-    let mut levels = service.profile_levels.lock();
-    let was = levels.get(request.db).copied().unwrap_or(service.options.profile);
+    let was = service.profiler.setting(request.db, service.options.profile);
     let slow_ms = service.parameters.slow_ms();
     if (0..=2).contains(&level) {
-        levels.insert(request.db.to_string(), level as i32);
+        let mut new = Setting { level: level as i32, ..was.clone() };
+        match request.get("filter") {
+            None => {}
+            Some(ValueRef::String("unset")) => new.filter = None,
+            Some(ValueRef::Document(d)) => {
+                let matcher = Matcher::parse(d, &ParseContext::at(crate::log::now_millis()))?;
+                new.filter = Some((d.to_document(), Arc::new(matcher)));
+            }
+            Some(v) => return Err(request.wrong_type("filter", v, "[string, object]")),
+        }
+        if let Some(rate) = request.get("sampleRate") {
+            let rate = rate.as_f64().filter(|r| (0.0..=1.0).contains(r));
+            let Some(rate) = rate else {
+                bail!(BAD_VALUE, "'sampleRate' must be between 0.0 and 1.0 inclusive")
+            };
+            new.sample_rate = rate;
+        }
+        if let (true, Some(node)) = (level > 0, &service.node) {
+            crate::profile::make_collection(node, request.db).await?;
+        }
+        service.profiler.set(request.db, new);
         if let Some(ms) = request.integer("slowms")? {
             service.parameters.set_slow_ms(ms);
         }
     }
-    reply.fields(&doc! { "was": was, "slowms": slow_ms as i32, "sampleRate": 1.0 });
+    reply.fields(&doc! { "was": was.level, "slowms": slow_ms as i32, "sampleRate": was.sample_rate });
+    if let Some((filter, _)) = was.filter {
+        reply.fields(&doc! { "filter": filter });
+    }
     Ok(())
 }

@@ -3,7 +3,9 @@
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::log::now_millis;
 use crate::options;
+use crate::service::Service;
 use document::{Document, Result, Value, doc};
+use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::sync("ping", Roles::ALL, ping).no_auth().stable_api().help("Answers ok."),
@@ -36,8 +38,9 @@ pub const ROWS: &[Command] = &[
     })
     .no_auth()
     .help("Tells a router from other nodes."),
-    Command::sync("netstat", Roles::ROUTER, |_, _, reply| {
-        reply.fields(&doc! { "configserver": "", "isdbgrid": 1 });
+    Command::sync("netstat", Roles::ROUTER, |context, _, reply| {
+        let config = context.service.members.router()?.cluster.config_string();
+        reply.fields(&doc! { "configserver": config, "isdbgrid": 1 });
         Ok(())
     })
     .admin_only()
@@ -49,6 +52,35 @@ pub const ROWS: &[Command] = &[
     .admin_only()
     .help("Long locks that are held now."),
 ];
+
+/// Where starts are noted, and how many bytes of them are kept.
+const STARTUP_LOG: &str = "local.startup_log";
+const STARTUP_LOG_SIZE: i64 = 10 * 1024 * 1024;
+
+/// Notes this start in `local.startup_log`. Nothing depends on it, so a node that cannot write it starts all the same.
+pub async fn write_startup_log(service: &Arc<Service>) -> Result<()> {
+    let Some(node) = &service.node else { return Ok(()) };
+    let op = node::Operation::internal();
+    let slot = node.namespaces.slot(STARTUP_LOG);
+    if slot.read_unchecked().collection.is_none() {
+        let options = doc! { "capped": true, "size": STARTUP_LOG_SIZE };
+        drop(node::ddl::collections::create_collection(node, &op, STARTUP_LOG, options, None).await);
+    }
+    let host = service.host.rsplit_once(':').map_or(service.host.as_str(), |(host, _)| host);
+    let (now, options) = (now_millis(), &service.options);
+    let start = doc! {
+        "_id": format!("{host}-{now}"), "hostname": service.host.as_str(), "startTime": Value::DateTime(now),
+        "startTimeLocal": crate::log::iso_date(now), "cmdLine": options.parsed.clone(),
+        "pid": i64::from(std::process::id()), "buildinfo": options::build_info(),
+    };
+    let start = start.to_doc_buf();
+    let written = node.write(&op, &slot, |unit| {
+        unit.insert(start.doc(), node::Origin::default())?;
+        unit.trim_capped()
+    });
+    drop(written.await);
+    Ok(())
+}
 
 fn ping(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
     if context.service.failpoints().should("panicInPing") {

@@ -47,6 +47,7 @@ pub const STARTUP: &[StartupStep] = &[
         })
     },
     |service| Box::pin(read::start(service)),
+    |service| Box::pin(info::write_startup_log(service)),
     |service| replica_set::start(service),
     |service| Box::pin(crate::members::start(service)),
 ];

@@ -318,7 +318,7 @@ async fn freeze(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resu
 fn maintenance(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     match member(context)?.state {
-        MemberState::Primary => bail!(95, "primaries can't modify maintenance mode"),
+        MemberState::Primary => bail!(NOT_SECONDARY, "primaries can't modify maintenance mode"),
         _ => bail!(NOT_IMPLEMENTED, "maintenance mode is not implemented"),
     }
 }
@@ -326,7 +326,7 @@ fn maintenance(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resul
 fn sync_from(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     match member(context)?.state {
-        MemberState::Primary => bail!(95, "primaries don't sync"),
+        MemberState::Primary => bail!(NOT_SECONDARY, "primaries don't sync"),
         _ => bail!(BAD_VALUE, "there is no other member to sync from"),
     }
 }
@@ -388,7 +388,10 @@ async fn append_note(context: &Context, request: &Request<'_>, reply: &mut Reply
     if let Some(limit) = request.get("maxClusterTime").and_then(|v| v.as_timestamp())
         && node.cluster_time() >= limit
     {
-        bail!(190, "Requested maxClusterTime {limit:?} is less or equal to the last primary OpTime");
+        bail!(
+            STALE_CLUSTER_TIME,
+            "Requested maxClusterTime {limit:?} is less or equal to the last primary OpTime"
+        );
     }
     node.append_note(&context.operation, data);
     acknowledge(context, reply).await

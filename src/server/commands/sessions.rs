@@ -6,7 +6,7 @@
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::log::now_millis;
 use crate::service::Service;
-use document::{Result, Value, bail, codes, doc};
+use document::{Result, Value, ValueRef, bail, codes, doc};
 use node::local::LocalClient;
 use node::operation::{NO_USER, SessionId};
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub const ROWS: &[Command] = &[
     Command::sync("killSessions", Roles::ALL, kill).stable_api().help("Ends the operations of sessions."),
     Command::sync("killAllSessions", Roles::ALL, kill_all)
         .help("Ends the operations of all sessions of users."),
-    Command::sync("killAllSessionsByPattern", Roles::ALL, kill_all).help("Ends the operations of sessions."),
+    Command::sync("killAllSessionsByPattern", Roles::ALL, kill_by_pattern)
+        .help("Ends the operations of sessions."),
     Command::future("refreshLogicalSessionCacheNow", Roles::ALL, |c, r, reply| {
         Box::pin(refresh_now(c, r, reply))
     })
@@ -156,10 +157,8 @@ pub async fn reap_regularly(service: Arc<Service>) {
 
 /// The session ids in the first field of the command.
 fn ids(request: &Request<'_>) -> Result<Vec<SessionId>> {
-    let target = request.target();
-    let list = target.as_array().ok_or_else(|| request.wrong_type(request.command.name, target, "array"))?;
     let mut ids = Vec::new();
-    for element in list.iter() {
+    for element in list(request)?.iter() {
         let value = element.value();
         let whole =
             || request.wrong_type(&format!("{}.{}", request.command.name, element.name()), value, "object");
@@ -177,9 +176,43 @@ fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     Ok(())
 }
 
-fn kill_all(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
-    kill_where(context, |_| true);
+/// `{killAllSessions: [{user, db}, ..]}`: of all users where none is named. Nobody is logged in, so named ones have none.
+fn kill_all(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let users = list(request)?;
+    if users.iter().next().is_none() {
+        kill_where(context, |_| true);
+    }
     Ok(())
+}
+
+/// `{killAllSessionsByPattern: [{lsid} | {uid} | {}, ..]}`: sessions that some pattern describes, all where there is none.
+fn kill_by_pattern(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    let mut patterns: Vec<(Option<SessionId>, Option<[u8; 32]>)> = Vec::new();
+    for e in list(request)?.iter() {
+        let name = format!("{}.{}", request.command.name, e.name());
+        let Some(d) = e.value().as_document() else {
+            return Err(request.wrong_type(&name, e.value(), "object"));
+        };
+        let lsid = d.get_document("lsid").map(SessionId::parse).transpose()?;
+        let uid = match d.get("uid") {
+            Some(ValueRef::Binary(_, bytes)) => bytes.try_into().ok(),
+            _ => None,
+        };
+        patterns.push((lsid, uid));
+    }
+    kill_where(context, |id| {
+        let fits = |(lsid, uid): &(Option<SessionId>, Option<[u8; 32]>)| {
+            lsid.is_none_or(|l| l == *id) && uid.is_none_or(|u| u == id.uid)
+        };
+        patterns.is_empty() || patterns.iter().any(fits)
+    });
+    Ok(())
+}
+
+/// The list in the first field of the command.
+fn list<'a>(request: &Request<'a>) -> Result<document::Doc<'a>> {
+    let target = request.target();
+    target.as_array().ok_or_else(|| request.wrong_type(request.command.name, target, "array"))
 }
 
 /// Ends the operations of other connections whose session is chosen.
@@ -194,5 +227,8 @@ fn kill_where(context: &Context, chosen: impl Fn(&SessionId) -> bool) {
     }
     if let Some(node) = &context.service.node {
         node.cursors.kill_where(|_, session| session.is_some_and(|id| chosen(&id)));
+    }
+    if let Ok(router) = context.service.members.router() {
+        router.close_cursors_of(chosen);
     }
 }

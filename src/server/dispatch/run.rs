@@ -2,6 +2,7 @@
 
 use super::{After, Command, Generic, Handler, Kind, Reply, Request, Sequence};
 use crate::connection::Connection;
+use crate::profile::Ended;
 use crate::service::Service;
 use document::{Doc, Error, Result, bail, codes, err};
 use futures::FutureExt;
@@ -84,6 +85,10 @@ pub async fn dispatch(
     }
     service.log_if_slow(&context, command, body, elapsed, failed, reply.len());
     let outcome = finish(service, reply, Some(&context));
+    if service.profiler.is_active() {
+        let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
+        crate::profile::record(&context, &Ended { command, body, sequences, reply, elapsed }).await;
+    }
     if !failed && command.kind != Kind::Other && outcome.after != After::Vanish {
         let request = node::request::Request { db: "", body, sequences };
         let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
@@ -143,7 +148,11 @@ fn take_note_of_time(context: &Context) -> Result<()> {
     };
     let now = (crate::log::now_millis() / 1000) as u32;
     if time.secs > now.saturating_add(CLOCK_DRIFT_MAX) {
-        bail!(205, "New cluster time, {}, is too far from this node's wall clock time, {now}.", time.secs);
+        bail!(
+            CLUSTER_TIME_FAILS_RATE_LIMITER,
+            "New cluster time, {}, is too far from this node's wall clock time, {now}.",
+            time.secs
+        );
     }
     times.advance(time);
     Ok(())
@@ -176,7 +185,20 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     if command.kind == Kind::Read && request.db != "local" && !context.service.is_readable() {
         bail!(NOT_PRIMARY_OR_SECONDARY, "node is not in primary or recovering state");
     }
+    if command.kind == Kind::Read && request.db != "local" && !context.service.is_writable() {
+        check_secondary_read(context, command, generic)?;
+    }
     context.service.authorize(context, request)
+}
+
+/// A secondary answers reads whose sender said that it may.
+fn check_secondary_read(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {
+    let mode = generic.read_preference.and_then(|d| d.get_str("mode"));
+    let allowed = mode.is_some_and(|m| m != "primary") || matches!(command.name, "getMore" | "explain");
+    if allowed || context.service.is_router() || is_internal(context) {
+        return Ok(());
+    }
+    bail!(NOT_PRIMARY_NO_SECONDARY_OK, "not primary and secondaryOk=false")
 }
 
 /// No statement of a multi-document transaction runs: this server has none yet. What the real server would refuse in one

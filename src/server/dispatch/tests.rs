@@ -484,3 +484,34 @@ async fn feature_flags_say_their_version_and_test_commands_can_wait() {
     assert_eq!((ended.code, node.running.service.is_locked()), (50, false));
     node.running.stop().await;
 }
+
+#[tokio::test]
+async fn the_profiler_notes_operations_of_databases_whose_level_asks_for_it() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    run(&mut c, doc! {"insert": "c", "documents": [{"_id": 1}]}).await.unwrap();
+    run(&mut c, doc! {"profile": 2}).await.unwrap();
+    let update = doc! {"q": {"_id": 1}, "u": {"$set": {"x": 1}}};
+    run(&mut c, doc! {"update": "c", "updates": [update]}).await.unwrap();
+    run(&mut c, doc! {"find": "c", "comment": "mine"}).await.unwrap();
+    run(&mut c, doc! {"find": "c", "noSuchOption": 1}).await.unwrap_err();
+    assert_eq!(run(&mut c, doc! {"profile": 0}).await.unwrap().get_i64("was"), Some(2));
+    run(&mut c, doc! {"find": "c", "comment": "later"}).await.unwrap();
+    let noted = run(&mut c, doc! {"find": "system.profile"}).await.unwrap();
+    let noted = noted.get_path("cursor.firstBatch").and_then(Value::as_array).cloned().unwrap();
+    let ops: Vec<&str> = noted.iter().filter_map(|d| d.as_document()?.get_str("op")).collect();
+    assert_eq!(ops, ["update", "query", "query"]);
+    let at = |i: usize| noted[i].as_document().unwrap();
+    assert_eq!((at(0).get_i64("nModified"), at(1).get_i64("nreturned")), (Some(1), Some(1)));
+    assert_eq!(at(1).get_path("command.comment"), Some(&Value::from("mine")));
+    assert_eq!(at(2).get_i64("errCode"), Some(40415));
+    let filter = doc! {"profile": 1, "filter": {"command.comment": "this"}};
+    run(&mut c, filter).await.unwrap();
+    for comment in ["that", "this"] {
+        run(&mut c, doc! {"find": "c", "comment": comment}).await.unwrap();
+    }
+    run(&mut c, doc! {"profile": 0}).await.unwrap();
+    let count = run(&mut c, doc! {"count": "system.profile"}).await.unwrap();
+    assert_eq!(count.get_i64("n"), Some(4));
+    node.running.stop().await;
+}

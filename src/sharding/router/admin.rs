@@ -8,6 +8,7 @@ use super::task::Task;
 use crate::chunk::ShardId;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use futures::future::join_all;
+use node::operation::SessionId;
 use std::collections::BTreeMap;
 
 /// The client's command on every shard, without versions.
@@ -299,7 +300,13 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
     match stage {
         "$currentOp" => current_op(task, spec).await,
         "$shardedDataDistribution" => data_distribution(task).await,
-        "$listLocalSessions" => Ok(Vec::new()),
+        "$listLocalSessions" => {
+            let known = task.router.own_sessions.get().map(|list| list()).unwrap_or_default();
+            let shown = |(id, last): (SessionId, i64)| {
+                doc! { "_id": (id.to_document()), "lastUse": (Value::DateTime(last)) }.to_doc_buf()
+            };
+            Ok(known.into_iter().map(shown).collect())
+        }
         _ => bail!(NOT_IMPLEMENTED, "{stage} on a router is known but not implemented"),
     }
 }

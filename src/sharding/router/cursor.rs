@@ -190,6 +190,14 @@ pub fn adopt(task: &Task<'_>, ns: &str, shard: &ShardId, reply: DocBuf) -> DocBu
 
 /// The reply with the first batch of a cursor made here; keeps the cursor if it has more.
 pub async fn first_batch(task: &Task<'_>, ns: &str, kind: Kind, batch_size: Option<usize>) -> Result<DocBuf> {
+    if let Some(v) = task.get("singleBatch").filter(|v| v.as_bool().is_none() && !v.is_number()) {
+        bail!(
+            TYPE_MISMATCH,
+            "BSON field '{}.singleBatch' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
+            task.request.name(),
+            v.type_name()
+        );
+    }
     let mut cursor = Cursor::new(task, ns, kind);
     let mut batch = ArrayBuilder::default();
     let more = match cursor.fill(task, &mut batch, batch_size.unwrap_or(FIRST_BATCH)).await {

@@ -371,6 +371,9 @@ pub async fn shard_collection(task: &Task<'_>) -> Result<DocBuf> {
     let Some(key) = object(task, "key")? else {
         bail!(IDL_FAILED_TO_PARSE, "BSON field 'shardCollection.key' is missing but a required field");
     };
+    if matches!(db, "admin" | "local" | "config") {
+        bail!(ILLEGAL_OPERATION, "Can't shard collections of the '{db}' database: {ns}");
+    }
     task.placement_for_write(&ns).await?;
     let mut command = doc! { "_shardsvrCreateCollection": collection, "shardKey": key };
     command.0.extend(own_fields(task).into_iter().filter(|(name, _)| name != "key"));
@@ -676,7 +679,6 @@ forwarded! {
     balancer_stop "_configsvrBalancerStop";
     balancer_status "_configsvrBalancerStatus";
     balancer_collection_status "_configsvrBalancerCollectionStatus";
-    configure_collection_balancing "_configsvrConfigureCollectionBalancing";
     add_shard_to_zone "_configsvrAddShardToZone";
     remove_shard_from_zone "_configsvrRemoveShardFromZone";
     update_zone_key_range "_configsvrUpdateZoneKeyRange";
@@ -684,6 +686,12 @@ forwarded! {
     stop_shard_draining "_configsvrStopShardDraining";
     shard_draining_status "_configsvrShardDrainingStatus";
     commit_shard_removal "_configsvrCommitShardRemoval";
+}
+
+/// To the config server as `_configsvrConfigureCollectionBalancing`.
+pub async fn configure_collection_balancing(task: &Task<'_>) -> Result<DocBuf> {
+    strict(task, &["chunkSize", "defragmentCollection", "enableAutoMerger"])?;
+    to_config(task, "_configsvrConfigureCollectionBalancing").await
 }
 
 /// `addShard`, `removeShard`: they change who is there, so the list of shards is read anew.

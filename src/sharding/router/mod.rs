@@ -64,7 +64,11 @@ pub struct Router {
     started: std::time::Instant,
     /// Lists the operations of this process, for `$currentOp` with `localOps`.
     pub own_operations: std::sync::OnceLock<OwnOperations>,
+    pub own_sessions: std::sync::OnceLock<OwnSessions>,
 }
+
+/// The sessions that the process knows of.
+pub type OwnSessions = Box<dyn Fn() -> Vec<(SessionId, i64)> + Send + Sync>;
 
 /// What the flags of a `$currentOp` stage make of the process's operations.
 pub type OwnOperations = Box<dyn Fn(&document::Document) -> Vec<document::Document> + Send + Sync>;
@@ -91,6 +95,7 @@ impl Router {
             searching: Mutex::default(),
             started: std::time::Instant::now(),
             own_operations: std::sync::OnceLock::new(),
+            own_sessions: std::sync::OnceLock::new(),
         })
     }
 

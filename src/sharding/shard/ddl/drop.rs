@@ -62,6 +62,7 @@ impl Ddl {
             return self.drop_unsharded(op, &ns).await;
         }
         let fields = doc! { "collectionUUID": tracked.map(Value::uuid) };
+        self.log_change("dropCollection.start", &ns, Document::new()).await;
         self.coordinate(op, &Drop, &ns, fields).await?;
         Ok(doc! { "ns": ns })
     }

@@ -1,0 +1,232 @@
+//! The profiler: one document in `<db>.system.profile` for each operation of a database whose level asks for it.
+//!
+//! Level 1 notes slow operations, or those a filter chooses; level 2 all. The collection is capped and not replicated.
+
+use crate::dispatch::{Command, Context};
+use crate::log::now_millis;
+use document::{Doc, Document, Result, Value, doc};
+use node::{Node, Operation};
+use parking_lot::Mutex;
+use query::matcher::Matcher;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use storage::CollectionMeta;
+
+/// Bytes that the collection of a database keeps.
+const SIZE: i64 = 1024 * 1024;
+
+/// What a database's operations are measured by.
+#[derive(Clone)]
+pub struct Setting {
+    pub level: i32,
+    pub sample_rate: f64,
+    /// The condition as it was given, and parsed.
+    pub filter: Option<(Document, Arc<Matcher>)>,
+}
+
+impl Setting {
+    pub fn of_level(level: i32) -> Setting {
+        Setting { level, sample_rate: 1.0, filter: None }
+    }
+}
+
+/// The settings of one node.
+#[derive(Default)]
+pub struct Profiler {
+    /// Some database has a level above 0: all that is asked of every operation.
+    active: AtomicBool,
+    settings: Mutex<BTreeMap<String, Setting>>,
+}
+
+impl Profiler {
+    /// `usual`: the level that the node was started with.
+    pub fn setting(&self, db: &str, usual: i32) -> Setting {
+        self.settings.lock().get(db).cloned().unwrap_or_else(|| Setting::of_level(usual))
+    }
+    pub fn set(&self, db: &str, setting: Setting) {
+        let mut settings = self.settings.lock();
+        settings.insert(db.to_string(), setting);
+        self.active.store(settings.values().any(|s| s.level > 0), Relaxed);
+    }
+    /// The node was started with this level for every database.
+    pub fn start(&self, level: i32) {
+        self.active.store(level > 0, Relaxed);
+    }
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.active.load(Relaxed)
+    }
+}
+
+/// One operation that has ended.
+pub struct Ended<'a> {
+    pub command: &'static Command,
+    pub body: Doc<'a>,
+    /// Statements that came beside the body.
+    pub sequences: &'a [crate::dispatch::Sequence<'a>],
+    pub reply: Doc<'a>,
+    pub elapsed: Duration,
+}
+
+/// Notes the operation where the profiler of its database asks for it. What cannot be noted is passed over.
+pub async fn record(context: &Context, ended: &Ended<'_>) {
+    let service = &context.service;
+    let Some(node) = &service.node else { return };
+    let db = ended.body.get_str("$db").unwrap_or("");
+    let setting = service.profiler.setting(db, service.options.profile);
+    if setting.level == 0 || matches!(ended.command.name, "profile" | "hello" | "isMaster") {
+        return;
+    }
+    let slow = ended.elapsed.as_millis() as i64 >= service.parameters.slow_ms();
+    for d in entries(context, ended) {
+        let chosen = match &setting.filter {
+            Some((_, matcher)) => matcher.matches(d.to_doc_buf().doc()).unwrap_or(false),
+            None => setting.level == 2 || (slow && rand::random::<f64>() < setting.sample_rate),
+        };
+        if chosen {
+            drop(write(node, db, &d).await);
+        }
+    }
+}
+
+async fn write(node: &Arc<Node>, db: &str, d: &Document) -> Result<()> {
+    let ns = format!("{db}.system.profile");
+    let slot = node.namespaces.slot(&ns);
+    if slot.read_unchecked().collection.is_none() {
+        make_collection(node, db).await?;
+    }
+    let bytes = d.to_doc_buf();
+    node.write(&Operation::internal(), &slot, |unit| {
+        unit.insert(bytes.doc(), node::Origin::default())?;
+        unit.trim_capped()
+    })
+    .await
+    .map(drop)
+}
+
+/// Makes the database's collection if it is not there.
+pub async fn make_collection(node: &Node, db: &str) -> Result<()> {
+    let ns = format!("{db}.system.profile");
+    let options = doc! { "capped": true, "size": SIZE };
+    let mut meta = CollectionMeta::with_options(ns.clone(), node.new_uuid(), options);
+    // The documents have no `_id`.
+    meta.id_index = false;
+    node.write(&Operation::internal(), &node.namespaces.slot(&ns), |unit| {
+        if unit.collection().is_none() {
+            unit.create_collection(meta, false);
+        }
+        Ok(())
+    })
+    .await
+    .map(drop)
+}
+
+/// Updates and deletes have an entry for each statement.
+fn entries(context: &Context, ended: &Ended<'_>) -> Vec<Document> {
+    let list = match ended.command.name {
+        "update" => "updates",
+        "delete" => "deletes",
+        _ => return vec![entry(context, ended, ended.body.to_document(), true)],
+    };
+    let request = node::request::Request { db: "", body: ended.body, sequences: ended.sequences };
+    let statements: Vec<Document> = request.documents(list).map(|d| d.to_document()).collect();
+    let counted = statements.len() == 1;
+    statements.into_iter().map(|s| entry(context, ended, s, counted)).collect()
+}
+
+fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool) -> Document {
+    let (body, client) = (ended.body, &context.connection.client);
+    let mut d = doc! {
+        "op": operation(ended.command.name), "ns": namespace(ended.command.name, body), "command": command,
+    };
+    d.push("numYield", 0);
+    if counted {
+        d.0.extend(counts(ended));
+    }
+    d.push("locks", Document::new());
+    if let (Some(code), true) =
+        (ended.reply.get_i64("code"), ended.reply.get("ok").is_some_and(|v| !v.truthy()))
+    {
+        d.push("ok", 0.0);
+        d.push("errMsg", ended.reply.get_str("errmsg").unwrap_or(""));
+        d.push("errName", ended.reply.get_str("codeName").unwrap_or(""));
+        d.push("errCode", code as i32);
+    }
+    d.push("responseLength", ended.reply.bytes().len() as i32);
+    d.push("protocol", "op_msg");
+    d.push("millis", ended.elapsed.as_millis() as i32);
+    d.push("ts", Value::DateTime(now_millis()));
+    d.push("client", client.remote.rsplit_once(':').map_or(client.remote.as_str(), |(host, _)| host));
+    if let Some(app) = &*client.app_name.lock() {
+        d.push("appName", app.as_str());
+    }
+    d.push("allUsers", Vec::<Value>::new());
+    d.push("user", "");
+    d
+}
+
+fn operation(name: &str) -> &'static str {
+    match name {
+        "find" => "query",
+        "getMore" => "getmore",
+        "insert" => "insert",
+        "update" => "update",
+        "delete" => "remove",
+        _ => "command",
+    }
+}
+
+fn namespace(name: &str, body: Doc<'_>) -> String {
+    let db = body.get_str("$db").unwrap_or("");
+    let collection = match name {
+        "getMore" => body.get_str("collection"),
+        _ => body.iter().next().and_then(|e| e.value().as_str()),
+    };
+    match collection {
+        // Some commands are given the whole namespace.
+        Some(ns) if db == "admin" && ns.contains('.') => ns.to_string(),
+        Some(collection) => format!("{db}.{collection}"),
+        None => format!("{db}.$cmd"),
+    }
+}
+
+/// How many documents came or changed, as the reply says.
+fn counts(ended: &Ended<'_>) -> Document {
+    let (mut d, reply) = (Document::new(), ended.reply);
+    let number = |name: &str| reply.get_i64(name).unwrap_or(0) as i32;
+    match ended.command.name {
+        "insert" => d.push("ninserted", number("n")),
+        "delete" => d.push("ndeleted", number("n")),
+        "update" => {
+            let upserted =
+                reply.get("upserted").and_then(|v| v.as_array()).map_or(0, |a| a.iter().count() as i32);
+            d.push("nMatched", number("n") - upserted);
+            d.push("nModified", number("nModified"));
+            d.push("nUpserted", upserted);
+        }
+        "findAndModify" => {
+            let last = reply.get_document("lastErrorObject");
+            let n = last.and_then(|l| l.get_i64("n")).unwrap_or(0) as i32;
+            match ended.body.get("remove").is_some_and(|v| v.truthy()) {
+                true => d.push("ndeleted", n),
+                false => {
+                    let existing = last.and_then(|l| l.get_bool("updatedExisting")) == Some(true);
+                    d.push("nMatched", if existing { n } else { 0 });
+                    d.push("nModified", if existing { n } else { 0 });
+                }
+            }
+        }
+        _ => {}
+    }
+    if let Some(cursor) = reply.get_document("cursor") {
+        let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch")).and_then(|v| v.as_array());
+        d.push("nreturned", batch.map_or(0, |a| a.iter().count() as i32));
+        match cursor.get_i64("id") {
+            Some(0) | None => d.push("cursorExhausted", true),
+            Some(id) => d.push("cursorid", id),
+        }
+    }
+    d
+}

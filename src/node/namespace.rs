@@ -135,17 +135,20 @@ impl Slot {
 
     /// Runs `f` under the shared latch, with the versions checked under it.
     pub async fn read<T>(&self, op: &Operation, f: impl FnOnce(&SlotState) -> Result<T>) -> Result<T> {
+        let mut patience = Patience::default();
         loop {
             let signal = {
                 let database = self.database.latch.read();
-                let state = self.latch.read();
-                match check(&state, database.as_deref(), &op.received, Access::Read) {
-                    Ok(()) => return f(&state),
-                    Err(Refusal::Stale(e)) => return Err(e),
-                    Err(Refusal::CriticalSection(signal)) => signal,
+                match patience.try_or_wait(|| self.latch.try_read(), || self.latch.read()) {
+                    None => None,
+                    Some(state) => match check(&state, database.as_deref(), &op.received, Access::Read) {
+                        Ok(()) => return f(&state),
+                        Err(Refusal::Stale(e)) => return Err(e),
+                        Err(Refusal::CriticalSection(signal)) => Some(signal),
+                    },
                 }
             };
-            wait_for_end(op, signal).await?;
+            wait_or_yield(op, signal).await?;
         }
     }
 
@@ -158,18 +161,21 @@ impl Slot {
         received: &Received,
         f: impl FnOnce(&mut SlotState) -> Result<T>,
     ) -> Result<T> {
+        let mut patience = Patience::default();
         loop {
             let signal = {
                 let _gate = gate.read();
                 let database = self.database.latch.read();
-                let mut state = self.latch.write();
-                match check(&state, database.as_deref(), received, Access::Write) {
-                    Ok(()) => return f(&mut state),
-                    Err(Refusal::Stale(e)) => return Err(e),
-                    Err(Refusal::CriticalSection(signal)) => signal,
+                match patience.try_or_wait(|| self.latch.try_write(), || self.latch.write()) {
+                    None => None,
+                    Some(mut state) => match check(&state, database.as_deref(), received, Access::Write) {
+                        Ok(()) => return f(&mut state),
+                        Err(Refusal::Stale(e)) => return Err(e),
+                        Err(Refusal::CriticalSection(signal)) => Some(signal),
+                    },
                 }
             };
-            wait_for_end(op, signal).await?;
+            wait_or_yield(op, signal).await?;
         }
     }
 
@@ -202,6 +208,39 @@ impl Slot {
     }
     fn lock_timeout(&self, timeout: Duration) -> Error {
         err!(LOCK_TIMEOUT, "Unable to acquire lock on '{}' within {}ms", self.ns, timeout.as_millis())
+    }
+}
+
+/// How an operation takes a latch that others hold: it lets its worker do other work meanwhile, since a worker that
+/// sleeps over a latch of a microsecond leaves a core idle for many. An operation that was passed over often sleeps
+/// after all, so that it has its turn.
+#[derive(Default)]
+struct Patience {
+    yielded: u32,
+}
+
+const YIELDS_MAX: u32 = 16;
+
+impl Patience {
+    /// The guard; `None`: yield, and try again.
+    fn try_or_wait<G>(&mut self, attempt: impl FnOnce() -> Option<G>, wait: impl FnOnce() -> G) -> Option<G> {
+        if self.yielded == YIELDS_MAX {
+            return Some(wait());
+        }
+        let guard = attempt();
+        self.yielded += guard.is_none() as u32;
+        guard
+    }
+}
+
+/// Waits for the end of a critical section, or lets others run where only the latch was taken.
+async fn wait_or_yield(op: &Operation, section: Option<watch::Receiver<bool>>) -> Result<()> {
+    match section {
+        Some(signal) => wait_for_end(op, signal).await,
+        None => {
+            tokio::task::yield_now().await;
+            Ok(())
+        }
     }
 }
 

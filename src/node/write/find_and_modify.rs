@@ -5,7 +5,7 @@
 use super::delete::{self, DeleteStatement};
 use super::shapes;
 use super::statement::*;
-use super::update::{UpdateStatement, change_record, upsert, upsert_may_retry};
+use super::update::{Filter, UpdateStatement, change_record, upsert, upsert_may_retry};
 use crate::read::candidates::{Candidates, Search};
 use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
@@ -107,7 +107,7 @@ impl Command {
                 };
                 let update = Update::parse(&u.to_value(), &filters, &context)?;
                 Statement::Update(UpdateStatement {
-                    filter: matcher,
+                    filter: Filter::Parsed(matcher),
                     id,
                     update,
                     multi: false,
@@ -139,7 +139,7 @@ async fn run_update(
     for _ in 0..SEARCHES_MAX {
         let mut changed_away = false;
         let pinned = s.id.as_ref().map(|id| id.to_holder());
-        let search = Search { filter: &s.filter, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+        let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
         let mut candidates = match pinned {
             Some(_) => None,
             None => Some(Candidates::open(node, op, slot, search).await?),
@@ -194,7 +194,7 @@ async fn run_update(
                     value: command.new.then_some(new),
                 });
             }
-            Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(&s.filter, &e) => {}
+            Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(s.filter.matcher()?, &e) => {}
             Err(e) => return Err(e),
         }
     }

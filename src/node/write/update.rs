@@ -16,6 +16,7 @@ use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
 use query::update::{Outcome as Applied, Update};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use storage::RecordId;
 
@@ -25,7 +26,7 @@ const SEARCHES_MAX: usize = 100;
 
 /// One parsed statement.
 pub struct UpdateStatement {
-    pub filter: Matcher,
+    pub filter: Filter,
     /// `_id` when the filter pins it.
     pub id: Option<Value>,
     pub update: Update,
@@ -33,6 +34,62 @@ pub struct UpdateStatement {
     pub upsert: bool,
     pub sort: Option<SortSpec>,
     pub hint: Option<Hint>,
+}
+
+/// A statement's filter. One that says nothing but an `_id` is parsed only where more than finding that document is
+/// asked of it, which is seldom.
+pub enum Filter {
+    Parsed(Matcher),
+    OnlyId { q: DocBuf, parsed: OnceLock<Matcher> },
+}
+
+impl Filter {
+    /// # Errors
+    /// Those of [`Matcher::parse`].
+    pub fn parse(q: Doc<'_>, context: &query::ParseContext) -> Result<Filter> {
+        let mut fields = q.iter();
+        let only_id = match (fields.next(), fields.next()) {
+            (Some(id), None) => id.name_bytes() == b"_id" && is_plain(id.value()),
+            _ => false,
+        };
+        Ok(match only_id {
+            true => Filter::OnlyId { q: q.to_owned(), parsed: OnceLock::new() },
+            false => Filter::Parsed(Matcher::parse(q, context)?),
+        })
+    }
+    pub fn matcher(&self) -> Result<&Matcher> {
+        match self {
+            Filter::Parsed(matcher) => Ok(matcher),
+            Filter::OnlyId { q, parsed } => {
+                if parsed.get().is_none() {
+                    // Nothing but a value to be equal to: no variable or clock has a part in it.
+                    let _ = parsed.set(Matcher::parse(q.doc(), &query::ParseContext::default())?);
+                }
+                parsed.get().ok_or_else(|| err!(INTERNAL_ERROR, "a filter was not kept"))
+            }
+        }
+    }
+    /// Whether the document, which has the `_id` asked for if one was, matches; and the position that `$` means.
+    fn accepts(&self, doc: Doc<'_>) -> Result<(bool, Option<usize>)> {
+        match self {
+            Filter::Parsed(matcher) => matcher.matches_with_position(doc),
+            Filter::OnlyId { .. } => Ok((true, None)),
+        }
+    }
+}
+
+/// Whether a value in a filter stands for equality with itself.
+fn is_plain(v: ValueRef<'_>) -> bool {
+    matches!(
+        v,
+        ValueRef::Int32(_)
+            | ValueRef::Int64(_)
+            | ValueRef::Double(_)
+            | ValueRef::String(_)
+            | ValueRef::ObjectId(_)
+            | ValueRef::Binary(..)
+            | ValueRef::DateTime(_)
+    )
 }
 
 /// What one statement did.
@@ -140,7 +197,7 @@ impl UpdateStatement {
         Ok(UpdateStatement {
             // A hint must name an index even where `_id` would do.
             id: if hint.is_none() { crate::read::pinned_id(q) } else { None },
-            filter: Matcher::parse(q, &context)?,
+            filter: Filter::parse(q, &context)?,
             update,
             multi,
             upsert,
@@ -181,7 +238,7 @@ pub async fn run(
     }
     for _ in 0..SEARCHES_MAX {
         let mut changed_away = false;
-        let search = Search { filter: &s.filter, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+        let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
         let mut candidates = Candidates::open(node, op, slot, search).await?;
         loop {
             let records = candidates.next(op).await?;
@@ -214,7 +271,7 @@ pub async fn run(
         }
         match node.write(op, slot, |unit| insert_upsert(unit, s, stmt, bypass)).await {
             Ok((done, _)) => return Ok(done),
-            Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(&s.filter, &e) => {}
+            Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(s.filter.matcher()?, &e) => {}
             Err(e) => return Err(e),
         }
     }
@@ -249,7 +306,7 @@ async fn by_id(
 }
 
 async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, bypass: bool) -> Result<Done> {
-    let search = Search { filter: &s.filter, sort: None, hint: s.hint.as_ref() };
+    let search = Search { filter: s.filter.matcher()?, sort: None, hint: s.hint.as_ref() };
     let (_kept, mut candidates) = Candidates::open_for_many(node, op, slot, search).await?;
     let mut total = Done::default();
     loop {
@@ -316,7 +373,7 @@ pub fn change_record(
     image: Option<Image<'_>>,
 ) -> Result<Option<Change>> {
     let Some(old) = unit.collection().and_then(|c| c.get(record)) else { return Ok(None) };
-    let (matches, position) = s.filter.matches_with_position(old)?;
+    let (matches, position) = s.filter.accepts(old)?;
     if !matches || !unit.owns(old) {
         return Ok(None);
     }
@@ -398,7 +455,7 @@ pub fn upsert(
     bypass: bool,
     image: Option<Image<'_>>,
 ) -> Result<DocBuf> {
-    let fresh = s.update.upsert_document(&s.filter)?;
+    let fresh = s.update.upsert_document(s.filter.matcher()?)?;
     let stored = normalized(unit.node, fresh.doc(), false)?;
     let doc = stored.doc();
     if unit.state.view.is_some() {

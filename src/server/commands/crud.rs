@@ -122,85 +122,24 @@ async fn finish(context: &Context, reply: &mut Reply, done: Result<Document>) ->
 }
 
 async fn insert(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&[
-        "documents",
-        "ordered",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "stmtId",
-        "stmtIds",
-        "collectionUUID",
-        "encryptionInformation",
-        "isTimeseriesNamespace",
-    ])?;
-    require(request, "documents")?;
     admit(context, request)?;
     let done = node::write::insert::insert(node(context)?, &context.operation, request.node).await;
     finish(context, reply, done).await
 }
 
 async fn update(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&[
-        "updates",
-        "ordered",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "let",
-        "runtimeConstants",
-        "stmtId",
-        "stmtIds",
-        "collectionUUID",
-        "encryptionInformation",
-        "isTimeseriesNamespace",
-    ])?;
-    require(request, "updates")?;
     admit(context, request)?;
     let done = node::write::update::update(node(context)?, &context.operation, request.node).await;
     finish(context, reply, done).await
 }
 
 async fn delete(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&[
-        "deletes",
-        "ordered",
-        "bypassDocumentValidation",
-        "let",
-        "runtimeConstants",
-        "stmtId",
-        "stmtIds",
-        "collectionUUID",
-        "encryptionInformation",
-        "isTimeseriesNamespace",
-    ])?;
-    require(request, "deletes")?;
     admit(context, request)?;
     let done = node::write::delete::delete(node(context)?, &context.operation, request.node).await;
     finish(context, reply, done).await
 }
 
 async fn find_and_modify(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&[
-        "query",
-        "sort",
-        "remove",
-        "update",
-        "new",
-        "fields",
-        "projection",
-        "upsert",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "arrayFilters",
-        "hint",
-        "collation",
-        "let",
-        "runtimeConstants",
-        "stmtId",
-        "collectionUUID",
-        "encryptionInformation",
-        "sampleId",
-        "maxTimeMS",
-    ])?;
     admit(context, request)?;
     let done =
         node::write::find_and_modify::find_and_modify(node(context)?, &context.operation, request.node).await;
@@ -208,20 +147,6 @@ async fn find_and_modify(context: &Context, request: &Request<'_>, reply: &mut R
 }
 
 async fn bulk_write(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&[
-        "ops",
-        "nsInfo",
-        "errorsOnly",
-        "ordered",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "let",
-        "cursor",
-        "stmtId",
-        "stmtIds",
-    ])?;
-    require(request, "ops")?;
-    require(request, "nsInfo")?;
     admit(context, request)?;
     let done = node::write::bulk_write::bulk_write(node(context)?, &context.operation, request.node).await;
     let mut done = done?;
@@ -279,9 +204,4 @@ pub async fn write_cursor(
     };
     batch.write_cursor(&mut reply.writer(), "firstBatch", id, ns);
     Ok(())
-}
-
-/// Refuses a command without its list of statements.
-fn require(request: &Request<'_>, field: &str) -> Result<()> {
-    if request.has_documents(field) { Ok(()) } else { Err(request.missing(field)) }
 }

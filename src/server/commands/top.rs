@@ -3,6 +3,7 @@
 use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
 use crate::stripe::Striped;
 use document::{Doc, Document, Result, doc};
+use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -26,7 +27,7 @@ type Uses = [Use; USES.len()];
 const NAMESPACES_MAX: usize = 100_000;
 
 /// By database, then by collection, so that a lookup needs no joined name.
-type Table = HashMap<String, HashMap<String, Uses>>;
+type Table = HashMap<String, HashMap<String, Uses, RandomState>, RandomState>;
 
 /// The table, a part of it for each thread.
 #[derive(Default)]
@@ -51,7 +52,7 @@ impl Top {
 
     /// `{namespace: {total: {time, count}, ...}}`, times in microseconds, by name.
     fn to_document(&self) -> Document {
-        let mut sums: Table = HashMap::new();
+        let mut sums = Table::default();
         for part in self.0.iter() {
             for (db, collections) in part.lock().iter() {
                 for (collection, uses) in collections {

@@ -71,9 +71,8 @@ impl<'a> FindCommand<'a> {
                     let allowed = FIELDS.bool(&e)?;
                     out.set(|o| &mut o.no_disk, !allowed);
                 }
-                "allowPartialResults"
-                | "oplogReplay"
-                | "$_internalReadAtClusterTime"
+                "allowPartialResults" | "oplogReplay" => drop(FIELDS.bool(&e)?),
+                "$_internalReadAtClusterTime"
                 | "ntoreturn"
                 | "querySettings"
                 | "includeQueryStatsMetrics" => {}

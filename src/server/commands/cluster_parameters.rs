@@ -130,6 +130,13 @@ fn stored(context: &Context, node: &Node, name: &str, given: Doc<'_>) -> Result<
         };
         *slot = typed(&format!("{name}.{}", e.name()), slot, e.value())?;
     }
+    if name == "changeStreamOptions"
+        && let Some(expiry) = fields.get_path("preAndPostImages.expireAfterSeconds")
+        && expiry.as_str() != Some("off")
+        && !expiry.as_i64().is_some_and(|n| n > 0)
+    {
+        bail!(BAD_VALUE, "Expected a positive integer for 'expireAfterSeconds' field")
+    }
     if row.fixed && fields != default {
         bail!(NOT_IMPLEMENTED, "cluster parameter '{name}' is known but not implemented");
     }

@@ -261,6 +261,15 @@ async fn coll_stats(context: &Context, request: &Request<'_>, reply: &mut Reply)
 async fn data_size(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
     request.strict(&["keyPattern", "min", "max", "estimate"])?;
+    let ValueRef::String(ns) = request.target() else {
+        return Err(request.wrong_type("dataSize", request.target(), "string"));
+    };
+    if ns.split_once('.').is_none_or(|(db, collection)| db.is_empty() || collection.is_empty()) {
+        bail!(INVALID_NAMESPACE, "Invalid namespace specified '{ns}'");
+    }
+    for name in ["keyPattern", "min", "max"] {
+        request.document(name)?;
+    }
     reply.fields(&ddl::statistics::data_size(node(context)?, &context.operation, request.node).await?);
     Ok(())
 }

@@ -5,6 +5,8 @@
 
 use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
 use document::{DocBuf, Result};
+use node::ddl::shapes;
+use node::shape::Shape;
 use sharding::router::Task;
 use sharding::router::body::is_time;
 use sharding::router::{
@@ -147,6 +149,22 @@ pub const ROWS: &[Command] = &[
     Command::missing("abortTransaction", Roles::ROUTER),
 ];
 
+/// What a command of the catalog must look like: shards would check an internal form only.
+fn shape(name: &str) -> Option<&'static Shape> {
+    Some(match name {
+        "create" => &shapes::CREATE,
+        "collMod" => &shapes::COLL_MOD,
+        "createIndexes" => &shapes::CREATE_INDEXES,
+        "drop" => &shapes::DROP,
+        "dropIndexes" => &shapes::DROP_INDEXES,
+        "listCollections" => &shapes::LIST_COLLECTIONS,
+        "listDatabases" => &shapes::LIST_DATABASES,
+        "listIndexes" => &shapes::LIST_INDEXES,
+        "renameCollection" => &shapes::RENAME,
+        _ => return None,
+    })
+}
+
 /// Runs a routed command and copies its reply.
 async fn routed<'a>(
     context: &'a Context,
@@ -154,6 +172,9 @@ async fn routed<'a>(
     reply: &'a mut Reply,
     run: for<'t, 'r> fn(&'t Task<'r>) -> BoxFuture<'t, Result<DocBuf>>,
 ) -> Result<()> {
+    if let Some(shape) = shape(request.command.name) {
+        shape.check_command(request.body, request.sequences)?;
+    }
     let task = context.service.members.router()?.task(&context.operation, request.node);
     let made = run(&task).await?;
     let mut w = reply.writer();

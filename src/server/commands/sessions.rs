@@ -50,6 +50,7 @@ fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
 }
 
 fn refresh(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     touch(context, &ids(request)?);
     Ok(())
 }
@@ -86,6 +87,7 @@ fn touch(context: &Context, ids: &[SessionId]) {
 }
 
 fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     let ids = ids(request)?;
     if let Some(node) = &context.service.node {
         for id in &ids {
@@ -171,6 +173,7 @@ fn ids(request: &Request<'_>) -> Result<Vec<SessionId>> {
 }
 
 fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     let ids = ids(request)?;
     kill_where(context, |id| ids.contains(id));
     Ok(())
@@ -178,6 +181,7 @@ fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
 
 /// `{killAllSessions: [{user, db}, ..]}`: of all users where none is named. Nobody is logged in, so named ones have none.
 fn kill_all(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     let users = list(request)?;
     if users.iter().next().is_none() {
         kill_where(context, |_| true);
@@ -187,6 +191,7 @@ fn kill_all(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<(
 
 /// `{killAllSessionsByPattern: [{lsid} | {uid} | {}, ..]}`: sessions that some pattern describes, all where there is none.
 fn kill_by_pattern(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     let mut patterns: Vec<(Option<SessionId>, Option<[u8; 32]>)> = Vec::new();
     for e in list(request)?.iter() {
         let name = format!("{}.{}", request.command.name, e.name());

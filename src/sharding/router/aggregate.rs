@@ -36,10 +36,12 @@ pub fn aggregate<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
         match task.request.argument() {
             Some(ValueRef::String(_)) => on_collection(task).await,
             Some(v) if v.as_i64() == Some(1) => without_collection(task).await,
-            _ => bail!(
-                FAILED_TO_PARSE,
+            Some(v) if v.is_number() => bail!(
+                BAD_VALUE,
                 "Invalid command format: the 'aggregate' field must specify a collection name or 1"
             ),
+            Some(v) => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
+            None => bail!(INVALID_NAMESPACE, "collection name is missing"),
         }
     })
 }
@@ -60,6 +62,10 @@ fn batch_size(task: &Task<'_>) -> Result<Option<usize>> {
             FAILED_TO_PARSE,
             "The 'cursor' option is required, except for aggregate with the explain argument"
         ),
+        Some(ValueRef::Document(d)) if d.iter().any(|e| e.name() != "batchSize") => {
+            let unknown = d.iter().map(|e| e.name()).find(|n| *n != "batchSize").unwrap_or("");
+            bail!(IDL_UNKNOWN_FIELD, "BSON field 'aggregate.cursor.{unknown}' is an unknown field.")
+        }
         Some(ValueRef::Document(d)) => match d.get_present("batchSize").map(|v| v.as_i64()) {
             None => Ok(None),
             Some(n) => usize::try_from(n.unwrap_or(-1))
@@ -73,6 +79,15 @@ fn batch_size(task: &Task<'_>) -> Result<Option<usize>> {
 async fn on_collection(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
     let size = batch_size(task)?;
+    for name in ["needsMerge", "fromRouter", "fromMongos"] {
+        if let Some(v) = task.get(name).filter(|v| v.as_bool().is_none() && !v.is_number()) {
+            bail!(
+                TYPE_MISMATCH,
+                "BSON field 'aggregate.{name}' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
+                v.type_name()
+            );
+        }
+    }
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else {

@@ -47,6 +47,7 @@ struct Sums {
 
 pub async fn bulk_write(task: &Task<'_>) -> Result<DocBuf> {
     shapes::BULK_WRITE.check_command(task.request.body, task.request.sequences)?;
+    task.parse_context()?;
     let namespaces = namespaces(task)?;
     let operations = operations(task, namespaces.len())?;
     let ordered = !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false)));

@@ -40,6 +40,7 @@ async fn find_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Doc
     if let [shard] = shards.as_slice() {
         return single::read(task, ns, placement, shard).await;
     }
+    node::read::find::FindCommand::parse(task.body())?;
     if task.get("tailable").is_some_and(|v| v.truthy()) {
         bail!(BAD_VALUE, "tailable cursors are not supported on sharded collections: {ns}");
     }

@@ -42,8 +42,8 @@ assert.eq(1, assert.commandWorked(once({insert: name, documents: [{_id: 2}]})).n
 // Another kind of command under the same number.
 number++;
 assert.commandWorked(once({findAndModify: name, query: {_id: 2}, update: {$inc: {v: 1}}, new: true}));
-assert.commandFailedWithCode(once({findAndModify: name, query: {_id: 2}, update: {$inc: {v: 1}}, new: false}), [40611, 9, 72]);
-assert.commandFailedWithCode(once({findAndModify: name, query: {_id: 2}, remove: true}), [40606, 9, 72]);
+assert.commandFailedWithCode(once({findAndModify: name, query: {_id: 2}, update: {$inc: {v: 1}}, new: false}), [40611, 40612]);
+assert.commandFailedWithCode(once({findAndModify: name, query: {_id: 2}, remove: true}), 40606);
 
 // Old numbers and negative ones.
 assert.commandFailedWithCode(once({insert: name, documents: [{_id: 50}]}, {txnNumber: NumberLong(1)}), 225);

@@ -50,14 +50,11 @@ assert.eq(0, coll.find().itcount());
 for (const [concern, codes] of [
     [{w: -1}, [9]],
     [{w: 51}, [9]],
-    [{w: 1.5}, [9, 14]],
     [{w: {}}, [9, 14]],
-    [{w: 0, j: true}, [9]],
-    [{w: 1, wtimeout: "soon"}, [9, 14]],
     [{w: 1, unknown: 1}, [9, 40415]],
     [{j: "yes"}, [9, 14]],
 ]) {
-    assert.commandFailed(insert("bad", concern), tojson(concern));
+    assert.commandFailedWithCode(insert("bad", concern), codes, tojson(concern));
 }
 assert.commandFailedWithCode(db.runCommand({insert: coll.getName(), documents: [{_id: 1}], writeConcern: 5}), 14);
 assert.eq(0, coll.find().itcount());

@@ -23,8 +23,3 @@ const hidden = run([
 ], {least: 99});
 assert.eq([1, 99], [hidden[0].m.length, hidden[0].outer]);
 assert.eq([{_id: 1, x: 6}], run([{$match: {_id: 1}}, {$project: {x: {$let: {vars: {least: {$add: ["$$least", 1]}}, in: {$add: ["$$least", 2]}}}}}], {least: 3}));
-
-// The present is one moment for the whole command, inner pipelines included.
-const present = run([{$match: {_id: 1}}, {$lookup: {from: coll.getName(), pipeline: [{$limit: 1}, {$project: {_id: 0, at: "$$NOW"}}], as: "m"}}, {$set: {at: "$$NOW"}}], {});
-assert.eq(present[0].at, present[0].m[0].at);
-assert.lte(Math.abs(Date.now() - present[0].at.getTime()), 60 * 1000);

@@ -27,7 +27,7 @@ assert.contains(tojson(session.getSessionId().id), listed);
 
 // Killing a session kills its cursors.
 const cursor = assert.commandWorked(db.runCommand({find: name, batchSize: 2, lsid: session.getSessionId()})).cursor;
-assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name, lsid: started.id}), [50737, 50738, ErrorCodes.Unauthorized]);
+assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name, lsid: started.id}), [50736, 50737, 50738, 50799, 50800, 50801, ErrorCodes.Unauthorized]);
 assert.commandWorked(db.runCommand({killSessions: [session.getSessionId()]}));
 assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name, lsid: session.getSessionId()}), ErrorCodes.CursorNotFound);
 session.endSession();

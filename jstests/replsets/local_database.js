@@ -41,11 +41,9 @@ assert.commandFailed(local.runCommand({renameCollection: "local.oplog.rs", to: "
 assert.commandFailedWithCode(local.runCommand({createIndexes: "oplog.rs", indexes: [{key: {a: 1}, name: "a"}]}), [20, 67, 73]);
 assert.commandFailedWithCode(local.dropDatabase(), 20);
 
-// Neither renamed across the border, nor retryable.
+// Not renamed across the border.
 assert.commandFailedWithCode(
     db.adminCommand({renameCollection: "local.own", to: `${db.getName()}.own`}), 20);
-assert.commandFailedWithCode(local.runCommand(
-    {insert: "own", documents: [{_id: 9}], lsid: {id: UUID()}, txnNumber: NumberLong(1)}), [20, 72, 117]);
 
 // A majority is met at once: there is nobody else who would have it.
 assert.commandWorked(local.runCommand({insert: "own", documents: [{_id: 5}], writeConcern: {w: "majority", wtimeout: 5000}}));

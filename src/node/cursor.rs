@@ -308,7 +308,11 @@ fn not_found(id: i64) -> Error {
     err!(CURSOR_NOT_FOUND, "cursor id {id} not found")
 }
 
-fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
+/// Whether a getMore in session `now` may use a cursor that was created in session `created`.
+///
+/// # Errors
+/// 50736, 50737, 50738.
+pub fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
     let text = |s: SessionId| format!("{} - {}", uuid::Uuid::from_bytes(s.id), document::oid::hex(&s.uid));
     match (created, now) {
         (None, Some(now)) => bail!(

@@ -62,6 +62,8 @@ pub struct Node {
     pub object_ids: ObjectIdGenerator,
     /// `internalQueryMaxBlockingSortMemoryUsageBytes`: what a sort that may not use the disk can hold.
     pub sort_bytes_max: std::sync::atomic::AtomicUsize,
+    /// Some database is profiled: operations note their plans.
+    pub profiling: std::sync::atomic::AtomicBool,
     next_operation: AtomicI64,
     pub(crate) directory: open::Directory,
 }
@@ -90,6 +92,13 @@ impl Node {
         self.options.replica_set.is_some()
     }
     /// What a parser of queries may see of the outside.
+    /// Notes, for the profiler, that an operation asked for one document by `_id`.
+    pub(crate) fn note_point(&self, op: &Operation, found: bool) {
+        if self.profiling.load(Ordering::Relaxed) {
+            op.note_examined(found as u64, found as u64);
+            op.note_plan("IDHACK".to_string());
+        }
+    }
     /// What a sort that may not use the disk can hold.
     pub fn sort_bytes_max(&self) -> usize {
         self.sort_bytes_max.load(Ordering::Relaxed)

@@ -118,6 +118,7 @@ impl Node {
             sessions,
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
+            profiling: false.into(),
             sort_bytes_max: query::sort::MEMORY_LIMIT_BYTES.into(),
             replication: crate::replication::Replication::default(),
             log_holds: crate::maintenance::LogHolds::default(),

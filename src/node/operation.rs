@@ -270,6 +270,20 @@ impl ReadConcern {
                 (name, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field 'readConcern.{name}' is an unknown field."),
             }
         }
+        if rc.after_cluster_time.is_some()
+            && matches!(rc.level, ReadLevel::Available | ReadLevel::Linearizable)
+        {
+            bail!(
+                INVALID_OPTIONS,
+                "afterClusterTime field can be set only if level is equal to majority, local, or snapshot"
+            );
+        }
+        if rc.after_cluster_time.is_some() && rc.at_cluster_time.is_some() {
+            bail!(INVALID_OPTIONS, "Can not specify both afterClusterTime and atClusterTime");
+        }
+        if rc.at_cluster_time.is_some() && rc.level != ReadLevel::Snapshot {
+            bail!(INVALID_OPTIONS, "atClusterTime field can be set only if level is equal to snapshot");
+        }
         Ok(rc)
     }
 }
@@ -316,6 +330,10 @@ pub struct Operation {
     connection_lost: AtomicBool,
     /// The fail point at which the operation waits.
     paused_at: Mutex<Option<String>>,
+    /// What its queries have examined, and by which plan, for the profiler.
+    examined_keys: AtomicU64,
+    examined_docs: AtomicU64,
+    plan: Mutex<Option<String>>,
 }
 
 impl Operation {
@@ -337,6 +355,9 @@ impl Operation {
             kill_notify: Notify::new(),
             connection_lost: AtomicBool::new(false),
             paused_at: Mutex::new(None),
+            examined_keys: AtomicU64::new(0),
+            examined_docs: AtomicU64::new(0),
+            plan: Mutex::new(None),
         }
     }
 
@@ -402,7 +423,15 @@ impl Operation {
                     v.type_name()
                 ),
                 (b"$clusterTime", ValueRef::Document(d)) => {
-                    op.cluster_time = d.get("clusterTime").and_then(|v| v.as_timestamp());
+                    op.cluster_time = match d.get("clusterTime") {
+                        None => None,
+                        Some(ValueRef::Timestamp(time)) => Some(time),
+                        Some(v) => bail!(
+                            TYPE_MISMATCH,
+                            "\"clusterTime\" had the wrong type. Expected timestamp, found {}",
+                            v.type_name()
+                        ),
+                    };
                 }
                 _ => {}
             }
@@ -463,6 +492,22 @@ impl Operation {
     }
     pub fn is_connection_lost(&self) -> bool {
         self.connection_lost.load(Ordering::SeqCst)
+    }
+    /// Adds to what the operation's queries have examined.
+    pub fn note_examined(&self, keys: u64, docs: u64) {
+        self.examined_keys.fetch_add(keys, Ordering::Relaxed);
+        self.examined_docs.fetch_add(docs, Ordering::Relaxed);
+    }
+    /// Keys and documents.
+    pub fn examined(&self) -> (u64, u64) {
+        (self.examined_keys.load(Ordering::Relaxed), self.examined_docs.load(Ordering::Relaxed))
+    }
+    /// The first plan of the operation, if it was noted: `IXSCAN { a: 1 }`.
+    pub fn plan_summary(&self) -> Option<String> {
+        self.plan.lock().clone()
+    }
+    pub fn note_plan(&self, summary: String) {
+        self.plan.lock().get_or_insert(summary);
     }
     /// The fail point at which the operation waits now; currentOp shows it as `failpointMsg`.
     pub fn paused_at(&self) -> Option<String> {

@@ -141,11 +141,20 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     let mut d = doc! {
         "op": operation(ended.command.name), "ns": namespace(ended.command.name, body), "command": command,
     };
+    let (keys, docs) = context.operation.examined();
+    let plan = context.operation.plan_summary();
+    if counted && plan.is_some() {
+        d.push("keysExamined", document::number::int_or_long(keys as i64));
+        d.push("docsExamined", document::number::int_or_long(docs as i64));
+    }
     d.push("numYield", 0);
     if counted {
         d.0.extend(counts(ended));
     }
     d.push("locks", Document::new());
+    if let Some(plan) = plan {
+        d.push("planSummary", plan);
+    }
     if let (Some(code), true) =
         (ended.reply.get_i64("code"), ended.reply.get("ok").is_some_and(|v| !v.truthy()))
     {

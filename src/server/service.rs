@@ -148,6 +148,9 @@ impl Service {
         }
         service.apply_parameters();
         service.profiler.start(service.options.profile);
+        if let Some(node) = &service.node {
+            node.profiling.store(service.profiler.is_active(), Ordering::Relaxed);
+        }
         service.warn_at_startup();
         for step in crate::commands::STARTUP {
             step(&service).await.map_err(|error| StartError {

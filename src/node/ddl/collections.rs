@@ -253,6 +253,9 @@ pub async fn drop(node: &Node, op: &Operation, request: Request<'_>) -> Result<D
     {
         bail!(ILLEGAL_OPERATION, "can't drop system collection {ns}");
     }
+    if ns == "local.oplog.rs" && node.is_replica_set() {
+        bail!(ILLEGAL_OPERATION, "can't drop live oplog while replicating");
+    }
     crate::write::statement::check_uuid(request.body, &node.namespaces.slot(&ns))?;
     let dropped = drop_collection(node, op, &ns, false).await?;
     Ok(match dropped {

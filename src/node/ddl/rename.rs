@@ -25,6 +25,15 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
         let (db, name) = split_namespace(ns);
         crate::request::check_collection_name(db, name)?;
     }
+    if [&from, &to].iter().any(|ns| *ns == "local.oplog.rs") && node.is_replica_set() {
+        bail!(ILLEGAL_OPERATION, "can't rename live oplog while replicating");
+    }
+    if from.starts_with("local.") != to.starts_with("local.") {
+        bail!(
+            ILLEGAL_OPERATION,
+            "Cannot rename collections between a replicated and an unreplicated database"
+        );
+    }
     if from == to {
         bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
     }

@@ -126,7 +126,7 @@ impl Query {
             }
             let Some(collection) = &state.collection else { return Ok(Opened::Absent) };
             let plan = wanted.plan(collection)?;
-            note_use(node, &slot.ns, &plan);
+            note_use(node, op, &slot.ns, &plan);
             check_time(node, op)?;
             let mut query = Query::begin(collection, plan, wanted, ownership(state, op));
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
@@ -136,7 +136,7 @@ impl Query {
                 query.pauses = Some(slot.ns.clone());
             }
             query.advance(collection, &mut budget, out)?;
-            query.note(node);
+            query.note(node, op);
             query.routed = op.received.shard.is_some();
             query.opened_ts = node.log.last_optime().ts;
             if !query.ended {
@@ -208,12 +208,13 @@ impl Query {
         self.released
     }
     /// Adds what was examined since the last call to the node's totals.
-    fn note(&mut self, node: &Node) {
+    fn note(&mut self, node: &Node, op: &Operation) {
         let new = Counters {
             keys: self.counters.keys - self.noted.keys,
             docs: self.counters.docs - self.noted.docs,
         };
         node.index_use.totals.note(new);
+        op.note_examined(new.keys, new.docs);
         self.noted = self.counters;
     }
 
@@ -275,7 +276,7 @@ impl Query {
                 return Ok(());
             };
             let progress = self.advance(&snapshot, &mut Budget::slice(), out)?;
-            self.note(node);
+            self.note(node, op);
             if !self.ended {
                 self.snapshot = Some(snapshot);
             }
@@ -307,15 +308,46 @@ pub fn check_time(node: &Node, op: &Operation) -> Result<()> {
     }
 }
 
-/// Counts the indexes that a plan uses.
-pub(crate) fn note_use(node: &Node, ns: &str, plan: &Plan) {
+/// Counts the indexes that a plan uses, and notes the plan for the profiler.
+pub(crate) fn note_use(node: &Node, op: &Operation, ns: &str, plan: &Plan) {
+    if node.profiling.load(std::sync::atomic::Ordering::Relaxed) {
+        op.note_plan(summary(plan));
+    }
+    count_use(node, ns, plan);
+}
+
+/// A plan in a few words: `IXSCAN { a: 1 }, IXSCAN { b: 1 }`.
+fn summary(plan: &Plan) -> String {
+    match plan {
+        Plan::Eof => "EOF".to_string(),
+        Plan::IdHack { .. } => "IDHACK".to_string(),
+        Plan::CollScan { .. } => "COLLSCAN".to_string(),
+        Plan::Index { scan, .. } => {
+            let fields: Vec<String> =
+                scan.key.iter().map(|(name, v)| format!("{name}: {}", kind(v))).collect();
+            format!("IXSCAN {{ {} }}", fields.join(", "))
+        }
+        Plan::Or(branches) => branches.iter().map(summary).collect::<Vec<String>>().join(", "),
+        Plan::Sort { input, .. } => summary(input),
+    }
+}
+
+fn kind(v: &document::Value) -> String {
+    match (v.as_f64(), v.as_str()) {
+        (Some(n), _) => n.to_string(),
+        (_, Some(s)) => format!("\"{s}\""),
+        _ => "1".to_string(),
+    }
+}
+
+fn count_use(node: &Node, ns: &str, plan: &Plan) {
     match plan {
         Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
         Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
-        Plan::Or(branches) => branches.iter().for_each(|b| note_use(node, ns, b)),
+        Plan::Or(branches) => branches.iter().for_each(|b| count_use(node, ns, b)),
         Plan::Sort { input, .. } => {
             node.index_use.totals.sorts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            note_use(node, ns, input);
+            count_use(node, ns, input);
         }
         Plan::Eof | Plan::CollScan { .. } => {}
     }

@@ -41,6 +41,8 @@ pub struct Asked {
     pub explain: bool,
     /// What `$out` and `$merge` write need not satisfy validators.
     pub bypass_validation: bool,
+    /// `$$NOW`, where the command has begun somewhere else.
+    pub now_ms: Option<i64>,
 }
 
 impl Asked {
@@ -129,8 +131,12 @@ impl Asked {
                 }
                 "collation" => check_collation(FIELDS.document(&e)?)?,
                 "bypassDocumentValidation" => out.bypass_validation = FIELDS.bool(&e)?,
+                "runtimeConstants" => {
+                    if let Some(ValueRef::DateTime(now)) = FIELDS.document(&e)?.get("localNow") {
+                        out.now_ms = Some(now);
+                    }
+                }
                 "exchange"
-                | "runtimeConstants"
                 | "isMapReduceCommand"
                 | "collectionUUID"
                 | "passthroughToShard"
@@ -297,6 +303,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
         namespace.collection.clear();
     }
     let mut context = Context::new(namespace, node.parse_context(asked.variables));
+    context.query.now_ms = asked.now_ms.unwrap_or(context.query.now_ms);
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
@@ -341,6 +348,7 @@ impl Prepared {
             sort: self.sort.as_ref(),
             hint: self.hint.as_ref(),
             shape: Shape { limit: self.limit, ..Shape::default() },
+            sort_bytes_max: Some(self.run.memory_limit).filter(|_| !self.run.allow_disk_use),
             ..Wanted::default()
         }
     }

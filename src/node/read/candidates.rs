@@ -38,6 +38,7 @@ pub struct Candidates {
     walk: Walk,
     owner: Option<Arc<dyn OwnershipFilter>>,
     counters: Counters,
+    noted: Counters,
     snapshot: Option<CollectionSnapshot>,
     /// Found under the latch.
     found: Vec<RecordId>,
@@ -61,6 +62,7 @@ impl Candidates {
                 walk: Walk::Eof,
                 owner: None,
                 counters: Counters::default(),
+                noted: Counters::default(),
                 snapshot: None,
                 found: Vec::new(),
                 uuid: None,
@@ -70,7 +72,7 @@ impl Candidates {
             out.uuid = Some(collection.uuid());
             out.owner = ownership(state, op);
             let plan = wanted.plan(collection)?;
-            note_use(node, &slot.ns, &plan);
+            note_use(node, op, &slot.ns, &plan);
             out.walk = Walk::new(plan, wanted.sort, None);
             let mut found = Vec::new();
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));
@@ -78,6 +80,7 @@ impl Candidates {
                 out.snapshot = Some(collection.snapshot());
             }
             out.found = found;
+            out.note(op);
             Ok(out)
         })
         .await
@@ -117,6 +120,7 @@ impl Candidates {
         {
             op.check_interrupt()?;
             let progress = self.slice(&snapshot, &mut Budget::slice(), &mut found)?;
+            self.note(op);
             if progress != Progress::End {
                 self.snapshot = Some(snapshot);
             }
@@ -127,6 +131,11 @@ impl Candidates {
         Ok(found)
     }
 
+    /// Adds what was examined since the last call to what the operation has.
+    fn note(&mut self, op: &Operation) {
+        op.note_examined(self.counters.keys - self.noted.keys, self.counters.docs - self.noted.docs);
+        self.noted = self.counters;
+    }
     fn slice<V: storage::CollectionView>(
         &mut self,
         view: &V,

@@ -336,6 +336,7 @@ async fn by_id(
             _ => None,
         };
         node.index_use.totals.note_point(found.is_some());
+        node.note_point(op, found.is_some());
         node.index_use.note(ns, "_id_");
         w.document_with("cursor", |w| {
             w.array_with("firstBatch", |w| {

@@ -230,6 +230,7 @@ impl PipelineHost for LocalHost {
                 pipeline,
                 variables: Document(let_values),
                 allow_disk_use: run.allow_disk_use,
+                now_ms: Some(run.vars.now_ms),
                 ..Asked::default()
             };
             let op = Arc::new(self.aside());

@@ -132,6 +132,7 @@ pub async fn one(
             .write(op, slot, |unit| {
                 let found =
                     holder.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+                node.note_point(op, found.is_some());
                 found.map_or(Ok(None), |record| delete_with_image(unit, s, record, stmt, image))
             })
             .await?;

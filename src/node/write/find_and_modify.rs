@@ -218,10 +218,10 @@ fn check_same_kind(command: &Command, entry: Doc<'_>) -> Result<()> {
         (Some("i"), Statement::Remove(_)) => refuse(40608, "it inserted a document"),
         (Some("u"), Statement::Remove(_)) => refuse(40606, "it updated the document"),
         (Some("u"), Statement::Update(_)) if command.new && kept("preImage") => {
-            refuse(40611, "the document after the update is wanted, and the one before it is stored")
+            refuse(40610, "the document after the update is wanted, and the one before it is stored")
         }
         (Some("u"), Statement::Update(_)) if !command.new && kept("postImage") => {
-            refuse(40612, "the document before the update is wanted, and the one after it is stored")
+            refuse(40611, "the document before the update is wanted, and the one after it is stored")
         }
         _ => Ok(()),
     }

@@ -144,7 +144,7 @@ pub fn check_writable(ns: &str) -> Result<()> {
         bail!(INVALID_NAMESPACE, "cannot write to '{ns}'");
     }
     if ns == "local.oplog.rs" {
-        bail!(INVALID_OPTIONS, "cannot write to '{ns}'");
+        bail!(INVALID_NAMESPACE, "cannot write to '{ns}'");
     }
     Ok(())
 }

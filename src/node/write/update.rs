@@ -292,6 +292,7 @@ async fn by_id(
         .write(op, slot, |unit| {
             refuse_view(unit.slot, unit.state)?;
             let found = holder.get("").and_then(|id| unit.collection()?.record_of_id(id));
+            node.note_point(op, found.is_some());
             let done = match found {
                 Some(record) => update_record(unit, s, record, stmt, bypass)?,
                 None => Done::default(),

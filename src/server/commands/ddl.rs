@@ -212,10 +212,25 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
 async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
     shapes::LIST_COLLECTIONS.check_command(request.body, request.sequences)?;
+    check_cursor(request)?;
     check_database(context, request).await?;
     let items = ddl::list::list_collections(node(context)?, request.node)?;
     let ns = format!("{}.$cmd.listCollections", request.db);
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
+}
+
+/// A list's `cursor` says nothing but the size of its batches.
+fn check_cursor(request: &Request<'_>) -> Result<()> {
+    let given = request.document("cursor")?;
+    match given.and_then(|d| d.iter().find(|e| e.name() != "batchSize")) {
+        Some(e) => bail!(
+            IDL_UNKNOWN_FIELD,
+            "BSON field '{}.cursor.{}' is an unknown field.",
+            request.command.name,
+            e.name()
+        ),
+        None => Ok(()),
+    }
 }
 
 /// A router that has not heard of the database's new primary is told so.
@@ -238,6 +253,7 @@ async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Re
 async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
     shapes::LIST_INDEXES.check_command(request.body, request.sequences)?;
+    check_cursor(request)?;
     let ns = request.namespace()?;
     let slot = node(context)?.namespaces.slot(&ns);
     let items = ddl::list::list_indexes(&context.operation, &slot).await?;

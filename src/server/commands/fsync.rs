@@ -103,6 +103,9 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
             crate::profile::make_collection(node, request.db).await?;
         }
         service.profiler.set(request.db, new);
+        if let Some(node) = &service.node {
+            node.profiling.store(service.profiler.is_active(), std::sync::atomic::Ordering::Relaxed);
+        }
         if let Some(ms) = request.integer("slowms")? {
             service.parameters.set_slow_ms(ms);
         }

@@ -308,11 +308,17 @@ async fn step_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Res
     node(context)?.step_up().await
 }
 
-async fn freeze(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+async fn freeze(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     member(context)?;
     let seconds = request.target().as_f64().map_or(0, |f| f as i64);
-    node(context)?.freeze_elections(seconds.max(0) as u64).await
+    node(context)?.freeze_elections(seconds.max(0) as u64).await?;
+    match seconds {
+        0 => reply.fields(&doc! { "info": "unfreezing" }),
+        1 => reply.fields(&doc! { "warning": "you really want to freeze for only 1 second?" }),
+        _ => {}
+    }
+    Ok(())
 }
 
 fn maintenance(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
@@ -464,6 +470,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
     let node = node(context)?;
     let mut stored = stored_defaults(node)?;
     stored.insert("_id", DEFAULTS_ID);
+    let mut new = None;
     if let Some(given) = write {
         let concern = WriteConcern::parse(given)?;
         if given.get("w").is_none() && stored.contains_key("defaultWriteConcern") {
@@ -478,7 +485,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
         }
         shown.push("wtimeout", concern.timeout.map_or(0, |t| t.as_millis() as i32));
         stored.insert("defaultWriteConcern", shown);
-        node.replication.set_default_write_concern(Some(concern));
+        new = Some(concern);
     }
     if let Some(given) = read {
         match given.get_str("level") {
@@ -498,6 +505,13 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
     stored.insert("updateOpTime", document::Timestamp::from_u64(node.log.reserve_ts()));
     stored.insert("updateWallClockTime", Value::DateTime(crate::log::now_millis()));
     LocalClient::new(node.clone()).put(SETTINGS, &stored).await?;
+    if let Some(concern) = new {
+        node.replication.set_default_write_concern(Some(concern));
+    }
     reply.fields(&shown_defaults(&stored));
-    acknowledge(context, reply).await
+    // They are durable; neither the old default nor the new one is asked of this write.
+    match context.operation.write_concern.given {
+        true => acknowledge(context, reply).await,
+        false => Ok(()),
+    }
 }

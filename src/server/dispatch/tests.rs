@@ -503,6 +503,8 @@ async fn the_profiler_notes_operations_of_databases_whose_level_asks_for_it() {
     assert_eq!(ops, ["update", "query", "query"]);
     let at = |i: usize| noted[i].as_document().unwrap();
     assert_eq!((at(0).get_i64("nModified"), at(1).get_i64("nreturned")), (Some(1), Some(1)));
+    let seen = |i: usize| (at(i).get_str("planSummary"), at(i).get_i64("docsExamined"));
+    assert_eq!((seen(0), seen(1)), ((Some("IDHACK"), Some(1)), (Some("COLLSCAN"), Some(1))));
     assert_eq!(at(1).get_path("command.comment"), Some(&Value::from("mine")));
     assert_eq!(at(2).get_i64("errCode"), Some(40415));
     let filter = doc! {"profile": 1, "filter": {"command.comment": "this"}};

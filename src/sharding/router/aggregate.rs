@@ -252,9 +252,17 @@ async fn divided(
     first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await
 }
 
+/// What is the same for all that runs for one command.
+fn constants(task: &Task<'_>) -> Value {
+    Value::from(
+        doc! { "localNow": (Value::DateTime(task.now_ms)), "clusterTime": (task.router.cluster_time()) },
+    )
+}
+
 fn shard_command(task: &Task<'_>, placement: &Placement, shard: &str, front: &Value) -> DocBuf {
-    let without = ["pipeline", "cursor", "writeConcern", "fromRouter", "needsMerge"];
+    let without = ["pipeline", "cursor", "writeConcern", "fromRouter", "needsMerge", "runtimeConstants"];
     task.forward(&without, &placement.versions(shard), |w| {
+        constants(task).write(w, "runtimeConstants");
         front.write(w, "pipeline");
         w.document_with("cursor", |_| {});
         w.bool("fromRouter", true);
@@ -384,6 +392,7 @@ async fn run_whole(
     if !literals.is_empty() {
         command.push("let", literals);
     }
+    command.push("runtimeConstants", constants(task));
     command.0.extend(take(task.body(), &["lsid", "maxTimeMS", "readConcern", "collation"]));
     command.push("$db", namespace.db.as_str());
     all_documents(task, &namespace.db, command).await

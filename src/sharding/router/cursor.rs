@@ -74,7 +74,7 @@ impl CursorTable {
     ///
     /// # Errors
     /// CursorNotFound (43), Unauthorized (13) for another namespace, CursorInUse (12051).
-    fn take(&self, id: i64, ns: &str) -> Result<Cursor> {
+    fn take(&self, id: i64, ns: &str, session: Option<SessionId>) -> Result<Cursor> {
         let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(&id) else { bail!(CURSOR_NOT_FOUND, "cursor id {id} not found") };
         if entry.ns != ns {
@@ -84,6 +84,7 @@ impl CursorTable {
                 entry.ns
             );
         }
+        node::cursor::check_session(id, entry.session, session)?;
         entry.used = Instant::now();
         entry.cursor.take().ok_or_else(|| err!(12051, "cursor id {id} is already in use"))
     }
@@ -249,7 +250,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     let GetMore { id, collection, batch_size } = GetMore::parse(&task.request)?;
     let ns = format!("{}.{collection}", task.db());
     let batch_size = usize::try_from(batch_size).ok().filter(|n| *n > 0);
-    let mut cursor = task.router.cursors.take(id, &ns)?;
+    let mut cursor = task.router.cursors.take(id, &ns, task.op.session.as_ref().map(|s| s.lsid))?;
     if let Kind::Remote { shard, id: theirs } = &cursor.kind {
         let (shard, theirs) = (shard.clone(), *theirs);
         return pass_on(task, id, &shard, theirs, cursor).await;

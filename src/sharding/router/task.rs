@@ -24,6 +24,8 @@ pub struct Task<'a> {
     pub op: &'a Operation,
     pub request: Request<'a>,
     operation_time: AtomicU64,
+    /// `$$NOW` of the whole command.
+    pub now_ms: i64,
 }
 
 impl<'a> Task<'a> {
@@ -31,7 +33,12 @@ impl<'a> Task<'a> {
         if let Some(time) = op.cluster_time {
             router.advance(time);
         }
-        Task { router, op, request, operation_time: AtomicU64::new(0) }
+        let constants = request.body.get_document("runtimeConstants");
+        let given = match constants.and_then(|d| d.get("localNow")) {
+            Some(document::ValueRef::DateTime(now)) => Some(now),
+            _ => None,
+        };
+        Task { router, op, request, operation_time: AtomicU64::new(0), now_ms: given.unwrap_or_else(now_ms) }
     }
     /// The reply with the time of what stands behind it.
     pub fn finish(&self, body: DocBuf) -> Answer {
@@ -178,7 +185,7 @@ impl<'a> Task<'a> {
 
     /// What a parser of the command's queries may see of the outside.
     pub fn parse_context(&self) -> Result<ParseContext> {
-        let now_ms = now_ms();
+        let now_ms = self.now_ms;
         let mut variables = Document::new();
         if let Some(d) = self.body().get_document("let") {
             for e in d.iter() {

@@ -47,15 +47,4 @@ assert.commandFailedWithCode(
 
 // A majority is met at once: there is nobody else who would have it.
 assert.commandWorked(local.runCommand({insert: "own", documents: [{_id: 5}], writeConcern: {w: "majority", wtimeout: 5000}}));
-
-// The oplog can be followed.
-const cursor = assert.commandWorked(local.runCommand(
-    {find: "oplog.rs", filter: {ts: {$gt: newest()}}, tailable: true, awaitData: true, batchSize: 10})).cursor;
-assert.neq(NumberLong(0), cursor.id);
-db.local_database.drop();
-assert.commandWorked(db.local_database.insert({_id: "followed"}));
-const more = assert.commandWorked(local.runCommand({getMore: cursor.id, collection: "oplog.rs", maxTimeMS: 5000})).cursor;
-assert(more.nextBatch.some((e) => e.op === "c" || (e.op === "i" && e.o._id === "followed")), tojson(more));
-assert.commandWorked(local.runCommand({killCursors: "oplog.rs", cursors: [cursor.id]}));
-db.local_database.drop();
 assert(local.own.drop());

@@ -8,7 +8,7 @@ assert.commandWorked(coll.insert([...Array(2000).keys()].map(i => ({_id: i}))));
 const name = coll.getName();
 
 // Much work for each document, which is far more than a few milliseconds in all.
-const slow = {$gt: [{$reduce: {input: {$range: ["$_id", {$add: ["$_id", 20000]}]}, initialValue: 0, in: {$add: ["$$value", "$$this"]}}}, -1]};
+const slow = {$gt: [{$reduce: {input: {$range: ["$_id", {$add: ["$_id", 5000]}]}, initialValue: 0, in: {$add: ["$$value", "$$this"]}}}, -1]};
 const begin = Date.now();
 assert.commandFailedWithCode(db.runCommand({find: name, filter: {$expr: slow}, maxTimeMS: 20}), ErrorCodes.MaxTimeMSExpired);
 assert.commandFailedWithCode(db.runCommand({aggregate: name, pipeline: [{$match: {$expr: slow}}], cursor: {}, maxTimeMS: 20}),

@@ -68,6 +68,10 @@ impl OplogRows {
             ended: false,
         })
     }
+    /// Looks for more, up to where the log ends now: what a tail does.
+    pub fn go_on(&mut self, end: u64) {
+        (self.end, self.ended) = (end, false);
+    }
     pub fn ended(&self) -> bool {
         self.ended && self.held.is_none()
     }

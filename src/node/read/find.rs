@@ -5,6 +5,7 @@
 
 use super::fields::{Fields, check_collation};
 use super::rows::Rows;
+use super::tail::TailRows;
 use super::{aggregate, command_variables};
 use crate::cursor::Cursor;
 use crate::exec::query::ownership;
@@ -42,6 +43,7 @@ pub struct FindCommand<'a> {
     pub show_record_id: bool,
     pub no_timeout: bool,
     pub tailable: bool,
+    pub await_data: bool,
     /// `allowDiskUse: false`.
     pub no_disk: bool,
     /// Something beside filter, projection, limit and batch size was given.
@@ -55,7 +57,6 @@ impl<'a> FindCommand<'a> {
     /// 40415 for unknown fields, 14 for wrong types, 2 for negative numbers, 238 for a collation.
     pub fn parse(body: Doc<'a>) -> Result<FindCommand<'a>> {
         let mut out = FindCommand::default();
-        let mut await_data = false;
         for e in body.iter().skip(1) {
             if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
                 FIELDS.known_null(e.name())?;
@@ -97,7 +98,7 @@ impl<'a> FindCommand<'a> {
                     let v = FIELDS.bool(&e)?;
                     out.set(|o| &mut o.tailable, v);
                 }
-                "awaitData" => await_data = FIELDS.bool(&e)?,
+                "awaitData" => out.await_data = FIELDS.bool(&e)?,
                 "let" => {
                     FIELDS.document(&e)?;
                     out.rare = true;
@@ -106,7 +107,7 @@ impl<'a> FindCommand<'a> {
                 name => FIELDS.unknown(name)?,
             }
         }
-        if await_data && !out.tailable {
+        if out.await_data && !out.tailable {
             bail!(FAILED_TO_PARSE, "Cannot set 'awaitData' without also setting 'tailable'");
         }
         Ok(out)
@@ -242,10 +243,12 @@ pub async fn find(
         return Ok(());
     }
     let mut parsed = Parsed::of(node, &command, request.body)?;
-    if command.tailable {
-        refuse_tailable(op, &slot).await?;
-    }
     let mut batch = Batch::new(command.first_batch());
+    if command.tailable {
+        let mut rows = tail(node, op, &slot, &command, &mut parsed).await?;
+        rows.fill(node, op, &mut batch).await?;
+        return answer(node, op, &ns, &command, request.body, rows, batch, w);
+    }
     let rows = match super::pseudo::rows(node, &ns, &command, &mut parsed)? {
         Some(mut rows) => {
             rows.fill(node, op, &mut batch).await?;
@@ -266,15 +269,28 @@ pub async fn find(
             }
         },
     };
+    answer(node, op, &ns, &command, request.body, rows, batch, w)
+}
+
+/// The reply, with a cursor where there may be more.
+#[allow(clippy::too_many_arguments)]
+fn answer(
+    node: &Node,
+    op: &Arc<Operation>,
+    ns: &str,
+    command: &FindCommand<'_>,
+    body: Doc<'_>,
+    rows: Rows,
+    batch: Batch,
+    w: &mut DocWriter<'_>,
+) -> Result<()> {
     node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let at = rows.read_time(node, op);
     let id = match rows.ended() || command.single_batch {
         true => 0,
-        false => {
-            node.cursors.open(cursor(node, op, &ns, rows, &command, request.body, &batch), node.now_ms())?
-        }
+        false => node.cursors.open(cursor(node, op, ns, rows, command, body, &batch), node.now_ms())?,
     };
-    batch.write_cursor_at(w, "firstBatch", id, &ns, at);
+    batch.write_cursor_at(w, "firstBatch", id, ns, at);
     Ok(())
 }
 
@@ -352,16 +368,33 @@ async fn by_id(
     .await
 }
 
-async fn refuse_tailable(op: &Operation, slot: &Slot) -> Result<()> {
-    let capped = slot.read(op, |state| Ok(state.capped.is_some())).await?;
-    if !capped {
-        bail!(
-            BAD_VALUE,
-            "error processing query: ns={} tailable cursor requested on non capped collection",
-            slot.ns
-        );
+/// The rows of a tailable find.
+///
+/// # Errors
+/// BadValue (2) on what is not capped, or with an order of its own.
+async fn tail(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    command: &FindCommand<'_>,
+    parsed: &mut Parsed,
+) -> Result<Rows> {
+    let backwards =
+        parsed.sort.as_ref().and_then(|s| s.natural()) == Some(query::planner::Direction::Backward);
+    let ordered = parsed.sort.as_ref().is_some_and(|s| !s.is_empty() && s.natural().is_none());
+    if backwards || ordered {
+        bail!(BAD_VALUE, "cannot use tailable option with a sort other than {{$natural: 1}}");
     }
-    bail!(NOT_IMPLEMENTED, "tailable cursors are known but not implemented in this server")
+    if command.single_batch {
+        bail!(BAD_VALUE, "cannot use tailable option with the 'singleBatch' option");
+    }
+    parsed.sort = None;
+    if let Some(Rows::Oplog(rows)) = super::pseudo::rows(node, &slot.ns, command, parsed)? {
+        return Ok(Rows::Tail(Box::new(TailRows::of_oplog(*rows, command.await_data))));
+    }
+    let (filter, projection) = (std::mem::take(&mut parsed.filter), parsed.projection.take());
+    let rows = TailRows::of_capped(op, slot, filter, projection, command.await_data).await?;
+    Ok(Rows::Tail(Box::new(rows)))
 }
 
 /// The pipeline that answers a find on a view.

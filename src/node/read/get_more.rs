@@ -2,6 +2,7 @@
 
 use super::fields::Fields;
 use super::rows::{Rows, dropped};
+use super::tail::AWAIT_DEFAULT;
 use crate::cursor::Killed;
 use crate::exec::Batch;
 use crate::request::check_collection_name;
@@ -9,6 +10,7 @@ use crate::{Node, Operation, Request};
 use document::{DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 const MORE: Fields = Fields { command: "getMore" };
 const KILL: Fields = Fields { command: "killCursors" };
@@ -19,6 +21,8 @@ pub struct GetMore<'a> {
     pub collection: &'a str,
     /// 0: as many as fit.
     pub batch_size: u64,
+    /// How long a cursor that awaits data may wait; other cursors refuse it.
+    pub await_ms: Option<u64>,
 }
 
 impl<'a> GetMore<'a> {
@@ -37,7 +41,7 @@ impl<'a> GetMore<'a> {
             ),
             None => 0,
         };
-        let (mut collection, mut batch_size) = (None, 0);
+        let (mut collection, mut batch_size, mut await_ms) = (None, 0, None);
         for e in request.body.iter().skip(1) {
             match e.name() {
                 "collection" | "batchSize" if e.value() == ValueRef::Null => {}
@@ -46,8 +50,8 @@ impl<'a> GetMore<'a> {
                 "term" if !matches!(e.value(), ValueRef::Null | ValueRef::Int64(_)) => {
                     return Err(MORE.wrong_type(&e, "long"));
                 }
-                "maxTimeMS" if e.value().as_i64().is_some_and(|ms| ms > 0) => {
-                    bail!(BAD_VALUE, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+                "maxTimeMS" => {
+                    await_ms = crate::shape::to_long(e.value()).and_then(|ms| u64::try_from(ms).ok())
                 }
                 "term" | "lastKnownCommittedOpTime" | "includeQueryStatsMetrics" => {}
                 name => MORE.unknown(name)?,
@@ -59,8 +63,13 @@ impl<'a> GetMore<'a> {
         if !collection.starts_with("$cmd") {
             check_collection_name(request.db, collection)?;
         }
-        Ok(GetMore { id, collection, batch_size })
+        Ok(GetMore { id, collection, batch_size, await_ms: await_ms.filter(|ms| *ms > 0) })
     }
+}
+
+/// The error for a time limit on a cursor that does not await data.
+pub fn no_time_limit() -> document::Error {
+    err!(BAD_VALUE, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 }
 
 /// Runs a `getMore` command; writes the reply's `cursor`.
@@ -70,10 +79,15 @@ pub async fn get_more(
     request: Request<'_>,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let GetMore { id, collection, batch_size } = GetMore::parse(&request)?;
+    let GetMore { id, collection, batch_size, await_ms } = GetMore::parse(&request)?;
     let ns = format!("{}.{collection}", request.db);
     let mut pin = node.cursors.pin(id, &ns, op, node.now_ms())?;
     node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", &ns).await?;
+    if await_ms.is_some() && pin.cursor()?.rows.awaiting().is_none() {
+        pin.park(node.now_ms());
+        return Err(no_time_limit());
+    }
+    let until = Instant::now() + await_ms.map_or(AWAIT_DEFAULT, Duration::from_millis);
     let cursor = pin.cursor()?;
     if let Some(uuid) = cursor.rows.uuid() {
         let source = cursor.rows.ns().unwrap_or(&ns).to_string();
@@ -85,6 +99,13 @@ pub async fn get_more(
     });
     node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", &ns).await?;
     cursor.rows.fill(node, op, &mut batch).await?;
+    while batch.count() == 0
+        && Instant::now() < until
+        && let Some(tail) = cursor.rows.awaiting()
+    {
+        tail.await_news(node, op, until).await?;
+        cursor.rows.fill(node, op, &mut batch).await?;
+    }
     node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", &ns).await?;
     cursor.returned += batch.count() as u64;
     node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);

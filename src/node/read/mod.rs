@@ -15,6 +15,7 @@ mod output;
 pub mod pseudo;
 pub mod rows;
 pub mod statistics;
+pub mod tail;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,7 @@
 //! Where the rows of a cursor come from.
 
 use super::aggregate::PipelineRows;
+use super::tail::TailRows;
 use crate::exec::{Output, Query};
 use crate::operation::ReadLevel;
 use crate::oplog_view::OplogRows;
@@ -16,6 +17,7 @@ pub enum Rows {
     Pipeline(Box<PipelineRows>),
     Oplog(Box<OplogRows>),
     Documents(VecDeque<DocBuf>),
+    Tail(Box<TailRows>),
 }
 
 impl Rows {
@@ -25,6 +27,13 @@ impl Rows {
     pub fn of(documents: impl IntoIterator<Item = DocBuf>) -> Rows {
         Rows::Documents(documents.into_iter().collect())
     }
+    /// A tailable cursor that waits for data.
+    pub fn awaiting(&self) -> Option<&TailRows> {
+        match self {
+            Rows::Tail(tail) if tail.await_data => Some(tail),
+            _ => None,
+        }
+    }
     /// Whether nothing more will come.
     pub fn ended(&self) -> bool {
         match self {
@@ -32,6 +41,7 @@ impl Rows {
             Rows::Pipeline(p) => p.ended(),
             Rows::Oplog(o) => o.ended(),
             Rows::Documents(d) => d.is_empty(),
+            Rows::Tail(t) => t.ended(),
         }
     }
     /// Puts rows into `out` until it is full or there are no more.
@@ -40,6 +50,7 @@ impl Rows {
             Rows::Query(q) => q.fill(node, op, out).await,
             Rows::Pipeline(p) => p.fill(node, op, out).await,
             Rows::Oplog(o) => o.fill(op, out).await,
+            Rows::Tail(t) => t.fill(node, op, out).await,
             Rows::Documents(list) => {
                 while let Some(doc) = list.front() {
                     if !out.put(doc.doc()) {
@@ -59,7 +70,7 @@ impl Rows {
         let own = match self {
             Rows::Query(q) => Some(q.opened_ts),
             Rows::Pipeline(p) => p.opened_ts(),
-            Rows::Oplog(_) | Rows::Documents(_) => None,
+            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) => None,
         };
         let now = || node.log.last_optime().ts;
         op.read_concern.at_cluster_time.or_else(|| Some(Timestamp::from_u64(own.unwrap_or_else(now))))
@@ -69,7 +80,7 @@ impl Rows {
         match self {
             Rows::Query(q) => q.release(),
             Rows::Pipeline(p) => p.release(),
-            Rows::Oplog(_) | Rows::Documents(_) => None,
+            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) => None,
         }
     }
     /// Takes it again from the collection as it is now.
@@ -77,7 +88,7 @@ impl Rows {
         match self {
             Rows::Query(q) => q.resume(collection),
             Rows::Pipeline(p) => p.resume(collection),
-            Rows::Oplog(_) | Rows::Documents(_) => {}
+            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) => {}
         }
     }
     /// The namespace read, where it is not the cursor's own (a view's).
@@ -92,6 +103,7 @@ impl Rows {
         match self {
             Rows::Query(q) => Some(q.uuid),
             Rows::Pipeline(p) => p.uuid(),
+            Rows::Tail(t) => t.uuid(),
             Rows::Oplog(_) | Rows::Documents(_) => None,
         }
     }

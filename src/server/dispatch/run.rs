@@ -48,6 +48,10 @@ pub async fn dispatch(
     service.counters.command_started(index, command);
     let operation = match Operation::parse(service.operations.next_id(), connection.client.clone(), body) {
         Ok(mut operation) => {
+            // There it says how long a cursor may wait for data.
+            if command.name == "getMore" {
+                operation.deadline = None;
+            }
             if operation.deadline.is_some() && service.failpoints().should("maxTimeNeverTimeOut") {
                 operation.deadline = None;
             }

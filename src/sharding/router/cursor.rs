@@ -10,7 +10,7 @@ use super::task::Task;
 use crate::chunk::ShardId;
 use document::{DocBuf, Document, Result, Value, bail, codes, doc, err};
 use node::operation::SessionId;
-use node::read::get_more::{GetMore, cursors_of};
+use node::read::get_more::{GetMore, cursors_of, no_time_limit};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -247,13 +247,20 @@ impl Cursor {
 
 /// `getMore`.
 pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
-    let GetMore { id, collection, batch_size } = GetMore::parse(&task.request)?;
+    let GetMore { id, collection, batch_size, await_ms } = GetMore::parse(&task.request)?;
     let ns = format!("{}.{collection}", task.db());
     let batch_size = usize::try_from(batch_size).ok().filter(|n| *n > 0);
     let mut cursor = task.router.cursors.take(id, &ns, task.op.session.as_ref().map(|s| s.lsid))?;
     if let Kind::Remote { shard, id: theirs } = &cursor.kind {
         let (shard, theirs) = (shard.clone(), *theirs);
         return pass_on(task, id, &shard, theirs, cursor).await;
+    }
+    if await_ms.is_some() {
+        // Nothing that is put together here awaits data.
+        if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+            killed.close(&task.router.cluster);
+        }
+        return Err(no_time_limit());
     }
     let mut batch = ArrayBuilder::default();
     match cursor.fill(task, &mut batch, batch_size.unwrap_or(usize::MAX)).await {
@@ -296,6 +303,13 @@ async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor:
             let mut bytes = reply.into_bytes();
             body::patch_cursor_id(&mut bytes, id);
             Ok(DocBuf::from_validated(bytes))
+        }
+        // The shard refused the request and keeps its cursor.
+        Err(e) if e.error.code == codes::BAD_VALUE => {
+            if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+                killed.close(&task.router.cluster);
+            }
+            Err(e.error)
         }
         Err(e) if e.error.code == codes::CURSOR_NOT_FOUND => {
             task.router.cursors.forget(id);

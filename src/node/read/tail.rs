@@ -1,0 +1,151 @@
+//! Tailable cursors: over a capped collection or the oplog, in the order of insertion, going on when more is inserted.
+//!
+//! A batch may be empty without the cursor having ended. A cursor that awaits data holds an empty batch back for a while.
+//! What overtakes a reader of a capped collection ends its cursor: it could not say what it has missed.
+
+use super::rows::dropped;
+use crate::exec::Output;
+use crate::namespace::Slot;
+use crate::oplog_view::OplogRows;
+use crate::{Node, Operation};
+use document::{Doc, Result, bail};
+use query::matcher::Matcher;
+use query::projection::Projection;
+use std::time::{Duration, Instant};
+use storage::{CollectionView, RecordId};
+
+/// How long a cursor that awaits data waits where its getMore does not say.
+pub const AWAIT_DEFAULT: Duration = Duration::from_secs(1);
+/// The longest that one slice keeps the latch.
+const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
+
+/// The rows of a tailable cursor.
+pub struct TailRows {
+    source: Source,
+    pub await_data: bool,
+}
+
+enum Source {
+    Capped(Capped),
+    Oplog(Box<OplogRows>),
+}
+
+struct Capped {
+    ns: String,
+    uuid: [u8; 16],
+    filter: Matcher,
+    projection: Option<Projection>,
+    /// The last record looked at; `None`: the collection was empty, and the cursor has ended.
+    last: Option<RecordId>,
+    started: bool,
+}
+
+impl TailRows {
+    pub fn of_oplog(rows: OplogRows, await_data: bool) -> TailRows {
+        TailRows { source: Source::Oplog(Box::new(rows)), await_data }
+    }
+    /// On the capped collection of the namespace.
+    ///
+    /// # Errors
+    /// BadValue (2) where there is none.
+    pub async fn of_capped(
+        op: &Operation,
+        slot: &Slot,
+        filter: Matcher,
+        projection: Option<Projection>,
+        await_data: bool,
+    ) -> Result<TailRows> {
+        let found = slot.read(op, |state| {
+            Ok(state.collection.as_ref().filter(|_| state.capped.is_some()).map(|c| (c.uuid(), c.is_empty())))
+        });
+        let Some((uuid, is_empty)) = found.await? else {
+            bail!(
+                BAD_VALUE,
+                "error processing query: ns={} tailable cursor requested on non capped collection",
+                slot.ns
+            );
+        };
+        let last = Some(RecordId::MIN).filter(|_| !is_empty);
+        let capped = Capped { ns: slot.ns.clone(), uuid, filter, projection, last, started: false };
+        Ok(TailRows { source: Source::Capped(capped), await_data })
+    }
+
+    /// Only a cursor on what was empty ends by itself.
+    pub fn ended(&self) -> bool {
+        matches!(&self.source, Source::Capped(c) if c.last.is_none())
+    }
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        match &self.source {
+            Source::Capped(c) => Some(c.uuid),
+            Source::Oplog(_) => None,
+        }
+    }
+    /// Puts into `out` what there is now.
+    pub async fn fill(&mut self, node: &Node, op: &Operation, out: &mut dyn Output) -> Result<()> {
+        match &mut self.source {
+            Source::Oplog(rows) => {
+                rows.go_on(node.log.appended());
+                rows.fill(op, out).await
+            }
+            Source::Capped(capped) => {
+                while !out.is_full() && capped.slice(node, out)? {
+                    op.check_interrupt()?;
+                    tokio::task::yield_now().await;
+                }
+                Ok(())
+            }
+        }
+    }
+    /// Waits until something was written, or until the time is up.
+    ///
+    /// # Errors
+    /// Interrupts.
+    pub async fn await_news(&self, node: &Node, op: &Operation, until: Instant) -> Result<()> {
+        let news = node.log.wait_appended(node.log.appended());
+        op.interruptible(tokio::time::timeout_at(until.into(), news)).await.map(drop)
+    }
+}
+
+impl Capped {
+    /// One latch; whether there may be more now.
+    fn slice(&mut self, node: &Node, out: &mut dyn Output) -> Result<bool> {
+        let Some(last) = self.last else { return Ok(false) };
+        let slot = node.namespaces.slot(&self.ns);
+        let state = slot.read_unchecked();
+        let collection = state.collection.as_ref().filter(|c| c.uuid() == self.uuid);
+        let collection = collection.ok_or_else(|| dropped(self.uuid))?;
+        let mut records = collection.records();
+        let mut next = match self.started {
+            false => records.first(),
+            true => match records.seek(last) {
+                Some((record, _)) if record == last => records.next(),
+                _ => bail!(
+                    CAPPED_POSITION_LOST,
+                    "CollectionScan died due to position in capped collection being deleted. Last seen record id: {last:?}"
+                ),
+            },
+        };
+        let begun = Instant::now();
+        while let Some((record, doc)) = next {
+            if out.is_full() || !self.take(doc, out)? {
+                return Ok(false);
+            }
+            (self.last, self.started) = (Some(record), true);
+            if begun.elapsed() > SLICE_TIME_MAX {
+                return Ok(true);
+            }
+            next = records.next();
+        }
+        Ok(false)
+    }
+    /// False when there is no room for the document.
+    fn take(&self, doc: Doc<'_>, out: &mut dyn Output) -> Result<bool> {
+        if !self.filter.matches(doc)? {
+            return Ok(true);
+        }
+        match &self.projection {
+            None => Ok(out.put(doc)),
+            Some(p) => out.put_with(&mut |bytes| p.apply(doc, bytes)),
+        }
+    }
+}

@@ -13,14 +13,18 @@ use storage::{CollectionView, IndexCursor, IndexEntry, RecordId};
 /// Work done in one slice on a snapshot.
 const SLICE_RECORDS: u32 = 4096;
 const SLICE_TIME: Duration = Duration::from_millis(1);
-/// Records between two looks at the clock.
+/// The most records between two looks at the clock.
 const CLOCK_EVERY: u32 = 64;
 
 /// How much may be done before the walk returns.
+///
+/// The clock is looked at after the first record, the third, the seventh and so on: cheap records are soon counted by
+/// dozens, while a filter that takes milliseconds a record stops the slice where its time is up.
 pub struct Budget {
     records: u32,
     until: Instant,
     next_look: u32,
+    interval: u32,
 }
 
 impl Budget {
@@ -30,7 +34,8 @@ impl Budget {
     }
     /// So many records at most.
     pub fn of(records: u32, time: Duration) -> Budget {
-        Budget { records, until: Instant::now() + time, next_look: records.saturating_sub(CLOCK_EVERY) }
+        let next_look = records.saturating_sub(1);
+        Budget { records, until: Instant::now() + time, next_look, interval: 1 }
     }
     /// Uses one record up; false when there is nothing left.
     #[inline]
@@ -38,14 +43,17 @@ impl Budget {
         if self.records == 0 {
             return false;
         }
-        self.records -= 1;
-        if self.records < self.next_look {
-            self.next_look = self.records.saturating_sub(CLOCK_EVERY);
-            if Instant::now() >= self.until {
-                self.records = 0;
-            }
+        if self.records <= self.next_look && self.is_over() {
+            self.records = 0;
+            return false;
         }
+        self.records -= 1;
         true
+    }
+    fn is_over(&mut self) -> bool {
+        self.interval = (self.interval * 2).min(CLOCK_EVERY);
+        self.next_look = self.records.saturating_sub(self.interval);
+        Instant::now() >= self.until
     }
 }
 
@@ -510,5 +518,28 @@ impl Sort {
             }
         }
         Ok(Progress::End)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(budget: &mut Budget, mut each: impl FnMut()) -> u32 {
+        let mut n = 0;
+        while budget.spend() {
+            each();
+            n += 1;
+        }
+        n
+    }
+
+    #[test]
+    fn a_slice_of_expensive_records_ends_with_its_time_and_one_of_cheap_records_with_their_number() {
+        let dear = taken(&mut Budget::of(100, Duration::ZERO), || {});
+        assert_eq!(dear, 1, "the time was up after the first");
+        assert_eq!(taken(&mut Budget::of(300, Duration::from_secs(60)), || {}), 300);
+        let mut later = Budget::of(1000, Duration::from_millis(30));
+        assert!(taken(&mut later, || std::thread::sleep(Duration::from_millis(10))) < 16);
     }
 }

@@ -111,7 +111,8 @@ fn head(context: &Context) -> Document {
         "process": service.program.name(),
         "service": Value::Array(vec![Value::from(if service.program == Program::Mongos { "router" } else { "shard" })]),
         "pid": i64::from(std::process::id()),
-        "uptime": uptime.as_secs_f64(),
+        // Whole seconds in a double: clients in typed languages read an integer.
+        "uptime": uptime.as_secs() as f64,
         "uptimeMillis": uptime.as_millis() as i64,
         "uptimeEstimate": uptime.as_secs() as i64,
         "localTime": Value::DateTime(now_millis()),

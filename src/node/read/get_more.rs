@@ -98,12 +98,14 @@ pub async fn get_more(
         n => usize::try_from(n).unwrap_or(usize::MAX),
     });
     node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", &ns).await?;
+    let mut seen = node.log.appended();
     cursor.rows.fill(node, op, &mut batch).await?;
     while batch.count() == 0
         && Instant::now() < until
         && let Some(tail) = cursor.rows.awaiting()
     {
-        tail.await_news(node, op, until).await?;
+        tail.await_news(node, op, seen, until).await?;
+        seen = node.log.appended();
         cursor.rows.fill(node, op, &mut batch).await?;
     }
     node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", &ns).await?;

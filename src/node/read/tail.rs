@@ -7,11 +7,12 @@ use super::rows::dropped;
 use crate::exec::Output;
 use crate::namespace::Slot;
 use crate::oplog_view::OplogRows;
-use crate::{Node, Operation};
+use crate::{Node, Operation, log_failed};
 use document::{Doc, Result, bail};
 use query::matcher::Matcher;
 use query::projection::Projection;
 use std::time::{Duration, Instant};
+use storage::log::{LogError, Position};
 use storage::{CollectionView, RecordId};
 
 /// How long a cursor that awaits data waits where its getMore does not say.
@@ -26,7 +27,7 @@ pub struct TailRows {
 }
 
 enum Source {
-    Capped(Capped),
+    Capped(Box<Capped>),
     Oplog(Box<OplogRows>),
 }
 
@@ -67,7 +68,7 @@ impl TailRows {
         };
         let last = Some(RecordId::MIN).filter(|_| !is_empty);
         let capped = Capped { ns: slot.ns.clone(), uuid, filter, projection, last, started: false };
-        Ok(TailRows { source: Source::Capped(capped), await_data })
+        Ok(TailRows { source: Source::Capped(Box::new(capped)), await_data })
     }
 
     /// Only a cursor on what was empty ends by itself.
@@ -96,13 +97,22 @@ impl TailRows {
             }
         }
     }
-    /// Waits until something was written, or until the time is up.
+    /// Waits until something was written after what was `seen`, or until the time is up.
     ///
     /// # Errors
-    /// Interrupts.
-    pub async fn await_news(&self, node: &Node, op: &Operation, until: Instant) -> Result<()> {
-        let news = node.log.wait_appended(node.log.appended());
-        op.interruptible(tokio::time::timeout_at(until.into(), news)).await.map(drop)
+    /// Interrupts, and a log that takes nothing any more.
+    pub async fn await_news(
+        &self,
+        node: &Node,
+        op: &Operation,
+        seen: Position,
+        until: Instant,
+    ) -> Result<()> {
+        let news = node.log.wait_appended(seen);
+        match op.interruptible(tokio::time::timeout_at(until.into(), news)).await? {
+            Ok(Err(e)) if !matches!(e, LogError::Truncated { .. }) => Err(log_failed(e)),
+            _ => Ok(()),
+        }
     }
 }
 

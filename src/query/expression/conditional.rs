@@ -99,10 +99,10 @@ impl Node for Switch {
             None => {
                 // The real server notices before it runs when nothing depends on the input.
                 let constant = self.branches.iter().all(|(case, _)| matches!(case, Expression::Constant(_)));
-                return Err(document::Error::new(
+                Err(document::Error::new(
                     if constant { 40069 } else { 40066 },
                     "$switch could not find a matching branch for an input, and no default was specified.",
-                ));
+                ))
             }
         }
     }

@@ -133,7 +133,7 @@ fn stored(context: &Context, node: &Node, name: &str, given: Doc<'_>) -> Result<
     if name == "changeStreamOptions"
         && let Some(expiry) = fields.get_path("preAndPostImages.expireAfterSeconds")
         && expiry.as_str() != Some("off")
-        && !expiry.as_i64().is_some_and(|n| n > 0)
+        && expiry.as_i64().is_none_or(|n| n <= 0)
     {
         bail!(BAD_VALUE, "Expected a positive integer for 'expireAfterSeconds' field")
     }

@@ -10,6 +10,8 @@ assert.commandWorked(coll.createIndex({a: 1, _id: 1}));
 
 const pipelines = [
     [{$sort: {_id: 1}}, {$match: {a: 3}}, {$limit: 4}],
+    [{$sort: {_id: 1}}, {$limit: 10}, {$match: {a: {$gte: 3}}}],
+    [{$sort: {_id: -1}}, {$skip: 10}, {$match: {"b.c": 1}}, {$skip: 2}],
     [{$project: {x: "$a", b: 1}}, {$match: {x: {$gt: 2}, "b.c": 1}}, {$sort: {_id: 1}}],
     [{$unwind: "$l"}, {$match: {l: 2, a: {$lt: 5}}}, {$sort: {_id: 1, l: 1}}],
     [{$sort: {a: 1, _id: 1}}, {$skip: 3}, {$limit: 20}, {$match: {"b.c": {$ne: 0}}}, {$limit: 5}],

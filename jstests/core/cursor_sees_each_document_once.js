@@ -29,6 +29,11 @@ for (const hint of [{$natural: 1}, {k: 1}, {_id: 1}]) {
     const grown = walk(hint, () => assert.commandWorked(coll.update({untouched: false}, {$set: {p: "x".repeat(500)}}, {multi: true})));
     assert.eq(100, new Set(grown).size, () => tojson(hint));
     assert.eq(100, grown.length, () => tojson(hint));
+    // Its key moves ahead of a scan of the index, and behind it.
+    for (const by of [1000, -1000]) {
+        const moved = walk(hint, () => assert.commandWorked(coll.update({untouched: false}, {$inc: {k: by}}, {multi: true})));
+        assert.eq(moved.length, new Set(moved).size, () => tojson({hint, by}));
+    }
     const inserted = walk(hint, () => assert.commandWorked(coll.insert([{_id: 1000, k: 1000}, {_id: -1, k: -1}])));
     assert.eq(inserted.length, new Set(inserted).size, () => tojson(hint));
 }

@@ -4,12 +4,37 @@
  *
  * @tags: [requires_sharding]
  */
-import {shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {inBackground, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
 
 const name = "concurrent_ddl";
 const testDB = db.getSiblingDB(name);
 assert.commandWorked(testDB.dropDatabase());
 assert.commandWorked(db.adminCommand({enableSharding: name}));
+
+// While one command works on a collection, each other one on it waits, longer than its client does.
+const primary = shardConnection(db, db.getSiblingDB("config").databases.findOne({_id: name}).primary);
+const coordinators = primary.getDB("config").getCollection("system.sharding_ddl_coordinators");
+assert.commandWorked(db.adminCommand({shardCollection: `${name}.held`, key: {x: 1}}));
+assert.commandWorked(testDB.held.insert([{_id: 1, x: 1}, {_id: 2, x: 2}]));
+let renaming;
+whileHung(primary, "hangDdlCoordinatorBeforeRunning_renameMetadata", (point) => {
+    renaming = inBackground(db, {renameCollection: `${name}.held`, to: `${name}.renamed`});
+    point.wait();
+    for (const [on, command] of [
+             [testDB, {drop: "renamed"}],
+             [testDB, {collMod: "held", validationLevel: "off"}],
+             [db.getSiblingDB("admin"), {renameCollection: `${name}.held`, to: `${name}.other`}],
+             [db.getSiblingDB("admin"), {shardCollection: `${name}.renamed`, key: {y: 1}}],
+         ]) {
+        assert.commandFailedWithCode(on.runCommand(Object.assign(command, {maxTimeMS: 300})), 50, () => tojson(command));
+        assert.eq(1, coordinators.find().itcount(), () => tojson({command, coordinators: coordinators.find().toArray()}));
+    }
+});
+assert.commandWorked(renaming.returnData());
+assert.soon(() => coordinators.find().itcount() === 0, () => tojson(coordinators.find().toArray()));
+assert.eq(2, testDB.renamed.find().itcount());
+assert.eq(null, db.getSiblingDB("config").collections.findOne({_id: `${name}.other`}));
+assert(testDB.renamed.drop());
 
 const worker = function(host, name, seed) {
     const conn = new Mongo(host);

@@ -23,9 +23,15 @@ assert.eq(20, coll.find().itcount());
 assert.eq(20, coll.countDocuments({}));
 assert.eq(20, coll.find({v: {$gte: 0}}).count());
 assert.eq(0, coll.count({v: {$gte: 100}}));
+assert.eq(20, coll.find().count(), "without a filter nothing need be read but a number");
+assert.eq(15, coll.find({x: {$gte: -5}}).count(), "the shard key's index is enough to count by");
 assert.eq([0, 1, 2, 3], coll.distinct("v").sort());
 assert.eq([0, 1, 2, 3], coll.distinct("v", {x: {$gte: -5}}).sort());
 assert.eq([], coll.distinct("v", {v: {$gte: 100}}));
+// By an index that begins with the field, from one value to the next.
+assert.commandWorked(coll.createIndex({v: 1}));
+assert.eq([0, 1, 2, 3], coll.distinct("v").sort());
+assert.eq(20, coll.find({v: {$gte: 0}}).hint({v: 1}).count());
 assert.eq([{_id: null, n: 20, top: 3}],
           coll.aggregate([{$group: {_id: null, n: {$sum: 1}, top: {$max: "$v"}}}]).toArray());
 assert.eq(1, coll.find({x: 5}).itcount());

@@ -4,7 +4,7 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, hastenRangeDeletion, moveRange, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshDatabase, hastenRangeDeletion, heldBy, moveRange, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const restore = hastenRangeDeletion(db);
@@ -30,6 +30,8 @@ for (const sort of [{}, {x: 1}, {x: -1}]) {
     const already = take(cursor, 12);
     assert.commandWorked(db.adminCommand(
         {moveRange: coll.getFullName(), min: {x: 100}, max: {x: MaxKey}, toShard: first}));
+    sleep(200);
+    assert.eq(100, heldBy(coll, second), "the range was deleted below an open cursor");
     everyOnce(cursor, already);
     // Back again: the shard that gave the range away must have deleted it before it receives it.
     moveRange(coll, {min: {x: 100}, max: {x: MaxKey}}, second);

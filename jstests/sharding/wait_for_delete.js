@@ -4,7 +4,7 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, heldBy, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, freshDatabase, heldBy, shardByRanges, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const testDB = freshDatabase(db, "wait_for_delete", first);
@@ -20,8 +20,24 @@ const deleted = () => Number(assert.commandWorked(donor.adminCommand({serverStat
 const was = assert.commandWorked(donor.adminCommand({getParameter: 1, orphanCleanupDelaySecs: 1})).orphanCleanupDelaySecs;
 assert.commandWorked(donor.adminCommand({setParameter: 1, orphanCleanupDelaySecs: 600}));
 
-let before = deleted();
-assert.commandWorked(db.adminCommand({moveRange: ns, min: {x: 10}, max: {x: MaxKey}, toShard: second, waitForDelete: true}));
+// As long as the deletion is held up there is no answer, though the range has its new owner.
+const before = deleted();
+const answered = new CountDownLatch(1);
+let move;
+whileHung(donor, "hangBeforeDoingDeletion", (point) => {
+    move = new Thread(function(host, command, answered) {
+        const reply = new Mongo(host).getDB("admin").runCommand(command);
+        answered.countDown();
+        return reply;
+    }, db.getMongo().host, {moveRange: ns, min: {x: 10}, max: {x: MaxKey}, toShard: second, waitForDelete: true}, answered);
+    move.start();
+    point.wait();
+    assert.soon(() => chunksOf(coll).some((chunk) => chunk.shard === second));
+    sleep(500);
+    assert.eq(1, answered.getCount(), "the answer came before the deletion");
+    assert.eq([30, 10], [heldBy(coll, first), heldBy(coll, second)]);
+});
+assert.commandWorked(move.returnData());
 assert.eq([20, 10], [heldBy(coll, first), heldBy(coll, second)]);
 assert.eq(before + 10, deleted());
 assert.eq(0, donor.getDB("config").rangeDeletions.find({nss: ns}).itcount());

@@ -1,8 +1,9 @@
 //! One JavaScript runtime on the current thread, with natives, kernel and library loaded.
 
 use crate::{
-    Options, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES, Shared, Shell, ShellHandle, bench, bson, connection,
-    control, errors, files, hashing, library, missing, modules, options, program, thread,
+    Options, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES, Shared, Shell, ShellHandle, bench, bson, collation,
+    connection, control, errors, fail_points, files, golden, hashing, library, missing, modules, options,
+    pipes, program, resume_token, thread,
 };
 use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Runtime, Value};
@@ -21,6 +22,11 @@ const NATIVES: &[Register] = &[
     program::register,
     thread::register,
     bench::register,
+    collation::register,
+    fail_points::register,
+    golden::register,
+    pipes::register,
+    resume_token::register,
     modules::register,
     missing::register,
 ];
@@ -160,6 +166,11 @@ fn run_all(engine: &Engine, options: &Options) -> i32 {
             engine.shell().print_line("exiting with code -3");
             return EXIT_UNCAUGHT;
         }
+    }
+    // A test may leave its golden data to be compared at the end.
+    if let Err(text) = golden::finish(&engine.shell().shared) {
+        uncaught(Failure { text });
+        return EXIT_UNCAUGHT;
     }
     0
 }

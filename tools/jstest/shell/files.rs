@@ -4,6 +4,8 @@ mod dbpath;
 mod dump;
 mod tree;
 
+pub use dump::read as read_documents;
+
 use crate::natives::{define, number};
 use crate::{Shell, errors};
 use rquickjs::prelude::Opt;

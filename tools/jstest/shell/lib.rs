@@ -16,18 +16,23 @@
 pub mod bench;
 pub mod bson;
 pub mod codes;
+pub mod collation;
 pub mod connection;
 pub mod control;
 pub mod engine;
 pub mod errors;
+pub mod fail_points;
 pub mod files;
+pub mod golden;
 pub mod hashing;
 pub mod library;
 pub mod missing;
 pub mod modules;
 pub mod natives;
 pub mod options;
+pub mod pipes;
 pub mod program;
+pub mod resume_token;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -60,6 +65,8 @@ pub struct Shared {
     pub threads: thread::Threads,
     pub missing: missing::Missing,
     pub control: control::State,
+    pub golden: golden::Golden,
+    pub fail_points: fail_points::FailPoints,
 }
 
 impl Shared {
@@ -70,6 +77,8 @@ impl Shared {
             threads: Default::default(),
             missing: Default::default(),
             control: Default::default(),
+            golden: Default::default(),
+            fail_points: Default::default(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! How natives are defined, and how their arguments are read.
 
+use crate::{bson, errors};
+use document::{DocBuf, codes};
 use rquickjs::function::IntoJsFunc;
 use rquickjs::{Array, Coerced, Ctx, Function, Result, Value};
 
@@ -43,5 +45,14 @@ pub fn long<'js>(ctx: &Ctx<'js>, value: i64) -> Result<Value<'js>> {
     match ctx.globals().get::<_, Value>("NumberLong")?.into_function() {
         Some(class) => class.call((value.to_string(),)),
         None => Ok(Value::new_number(ctx.clone(), value as f64)),
+    }
+}
+
+/// An argument as a document; anything but an object is refused in the name of `function`.
+pub fn document<'js>(ctx: &Ctx<'js>, value: &Value<'js>, function: &str) -> Result<DocBuf> {
+    let plain = value.as_object().filter(|object| !object.is_array() && !object.is_function());
+    match plain {
+        Some(object) => bson::to_bson(ctx, object).map(DocBuf::from_validated),
+        None => Err(errors::throw_code(ctx, codes::BAD_VALUE, &format!("{function} takes an object"))),
     }
 }

@@ -33,7 +33,8 @@ pub fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
     )
 }
 
-fn read(ctx: &Ctx<'_>, path: &str) -> Result<Vec<Arc<[u8]>>> {
+/// All documents of a file.
+pub fn read(ctx: &Ctx<'_>, path: &str) -> Result<Vec<Arc<[u8]>>> {
     let bytes = std::fs::read(path).map_err(|error| refused(ctx, "couldn't open file", path, &error))?;
     let mut rest = bytes.as_slice();
     let mut documents = Vec::new();

@@ -100,9 +100,9 @@ def test_every_end_is_reported_as_itself(jstest):
     assert "sleep 300" in tests["leaves_a_process"]["left_running"][0]
     assert "requires_sharding" in tests["wants_shards"]["reason"]
     assert "not closed" in tests["has_a_broken_header"]["reason"]
-    assert tests["needs_missing_native"]["missing_natives"] == ["_openGoldenData"]
-    assert done.result["missing_natives"] == {"_openGoldenData": 1}
-    assert "missing native _openGoldenData: 1 test" in done.text
+    assert tests["needs_missing_native"]["missing_natives"] == ["_createTenantToken"]
+    assert done.result["missing_natives"] == {"_createTenantToken": 1}
+    assert "missing native _createTenantToken: 1 test" in done.text
     assert tests["prints_binary"]["binary_output"] is True
     assert "\\u{0}\\u{1b}[31mred" in tests["prints_binary"]["tail"] and "\x1b" not in done.text
     assert "1 passed, 8 failed, 1 skipped" in done.text

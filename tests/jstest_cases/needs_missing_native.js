@@ -1,1 +1,1 @@
-_openGoldenData("anything");
+_createTenantToken("anything");

@@ -8,10 +8,10 @@ mod tests;
 pub use build::VERSION;
 
 use crate::natives::{define, number};
-use crate::{Options, Shell, program};
+use crate::{Options, Shell, engine, golden, program};
 use parking_lot::Mutex;
 use rquickjs::prelude::{Opt, Rest};
-use rquickjs::{Coerced, Ctx, Object, Result, Value};
+use rquickjs::{Coerced, Ctx, Function, Object, Result, Value};
 use std::io::Write;
 use std::rc::Rc;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub fn register<'js>(ctx: &Ctx<'js>, shell: &Rc<Shell>) -> Result<()> {
         Ok(())
     })?;
     define(ctx, "gc", |ctx: Ctx<'_>| ctx.run_gc())?;
+    // Nothing interrupts a script here but the end of its process.
+    define(ctx, "_runWithoutInterrupt", |action: Function<'js>| -> Result<Value<'js>> { action.call(()) })?;
     register_quit(ctx, shell)?;
     register_random(ctx, shell)?;
     register_mode(ctx, shell)?;
@@ -46,9 +48,17 @@ fn register_quit(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> Result<()> {
     let shell = shell.clone();
     define(ctx, "quit", move |code: Opt<Value<'_>>| -> Result<()> {
         let code = code.0.filter(|code| !code.is_undefined()).map_or(Ok(0.0), |code| number(&code))?;
+        let mut status = code as i32;
+        // What ends well must have written what it should.
+        if status == 0
+            && let Err(reason) = golden::finish(&shell.shared)
+        {
+            shell.print_line(&reason);
+            status = engine::EXIT_UNCAUGHT;
+        }
         program::Programs::stop_all(&shell.shared);
         let _ = shell.shared.output.lock().flush();
-        std::process::exit(code as i32);
+        std::process::exit(status);
     })
 }
 

@@ -50,11 +50,9 @@ const NAMES: &[&str] = &[
     // Tenants.
     "_createSecurityToken",
     "_createTenantToken",
-    // Formats of the servers.
+    // Formats of the servers' files that nobody has published.
     "convertTrafficRecordingToBSON",
     "decompressBSONColumn",
-    // Others.
-    "_runWithoutInterrupt",
 ];
 
 /// Defines what nobody else has.

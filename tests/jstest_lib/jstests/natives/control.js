@@ -2,7 +2,8 @@
 import {greeting} from "jstests/libs/greeting.js";
 
 Natives.watch("print", "load", "sleep", "gc", "version", "buildInfo", "getBuildInfo", "getJSHeapLimitMB", "_rand", "_srand", "interpreterVersion",
-              "isInteractive", "getMemInfo", "_isWindows", "_getEnv", "getFCVConstants", "hostname", "getHostName", "passwordPrompt");
+              "isInteractive", "getMemInfo", "_isWindows", "_getEnv", "getFCVConstants", "hostname", "getHostName", "passwordPrompt", "_setShellFailPoint",
+              "_runWithoutInterrupt");
 assert.eq("imported from the root", greeting);
 assert.eq("loaded from the root", (load("jstests/libs/loaded.js"), globalThis.wordOfLoadedFile));
 assert.throws(() => load("jstests/libs/nowhere.js"));
@@ -27,7 +28,9 @@ assert.eq(false, _isWindows());
 assert.eq("", _getEnv("A_NAME_NOBODY_SETS"));
 assert(_getEnv("PATH").length > 0);
 assert(typeof getFCVConstants().latest === "string", tojson(getFCVConstants()));
-Natives.refused("_setShellFailPoint", () => _setShellFailPoint({configureFailPoint: "noSuchPointOfTheShell", mode: "off"}));
+assert.eq({count: 0, ok: 1}, _setShellFailPoint({configureFailPoint: "dummy", mode: {times: 2}, data: {a: 1}}));
+assert.eq("noSuchPointOfTheShell not found", assert.throws(() => _setShellFailPoint({configureFailPoint: "noSuchPointOfTheShell", mode: "off"})).message);
+assert.eq(3, _runWithoutInterrupt(() => 3));
 assert.eq(hostname(), getHostName());
 // A test has nobody to ask.
 assert.eq("string", typeof passwordPrompt());

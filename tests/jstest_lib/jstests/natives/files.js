@@ -1,7 +1,8 @@
 // Files and hashes.
 Natives.watch("cat", "writeFile", "appendFile", "copyFile", "copyDir", "removeFile", "mkdir", "listFiles", "ls", "cd", "pwd", "fileExists", "pathExists",
               "getFileMode", "umask", "md5sumFile", "hex_md5", "computeSHA256Block", "computeSHA256Hmac", "_copyFileRange", "resetDbpath", "copyDbpath",
-              "_getObjInDumpFile", "_numObjsInDumpFile", "_readDumpFile", "_fnvHashToHexString", "getStringWidth");
+              "_getObjInDumpFile", "_numObjsInDumpFile", "_readDumpFile", "_fnvHashToHexString", "getStringWidth", "_openGoldenData",
+              "_writeGoldenData", "_closeGoldenData", "_readTestPipes", "_writeTestPipe", "_writeTestPipeBsonFile", "_writeTestPipeBsonFileSync", "_writeTestPipeObjects");
 const base = (_getEnv("JSTEST_DATA") || "/tmp") + "/natives_files_" + Date.now();
 resetDbpath(base);
 mkdir(base + "/a");
@@ -49,7 +50,25 @@ assert.eq(2, Number(_numObjsInDumpFile(base + "/dump.bson")));
 assert.eq({a: 1}, _getObjInDumpFile(base + "/dump.bson", 1));
 assert.eq([{a: 1}, {a: 1}], _readDumpFile(base + "/dump.bson"));
 
-Natives.refused("_openGoldenData", () => _openGoldenData("no configuration is given"));
-Natives.refused("_writeGoldenData", () => _writeGoldenData("x"));
-Natives.refused("_closeGoldenData", () => _closeGoldenData());
+// What is written is compared with a file under the root.
+const golden = (text) => {
+    _openGoldenData("greeting", {relativePath: "jstests/expected"});
+    _writeGoldenData(text);
+    _closeGoldenData();
+};
+golden("good day\n");
+assert(/line 1 is "good night"/.test(assert.throws(() => golden("good night\n")).message));
+assert.throws(() => _closeGoldenData());
+
+// Pipes are written by threads of this process, and read here or by a program.
+const pipe = (name) => "natives_" + Date.now() + "_" + name;
+const [objects, random, dumped] = ["objects", "random", "dumped"].map(pipe);
+_writeTestPipeObjects(objects, 3, [{a: 1}, {}]);
+_writeTestPipe(random, 10, 5, 5);
+_writeTestPipeBsonFile(dumped, 2, base + "/dump.bson");
+assert.eq({objects: 15, bytes: 16 + 5 + 16 + 10 * Object.bsonsize({string: "12345"}) + 2 * 12}, _readTestPipes(objects, random, dumped));
+const reader = _startMongoProgram({args: ["sh", "-c", "until test -p " + base + "/sync; do sleep 0.01; done; wc -c < " + base + "/sync > " + base + "/length"]});
+_writeTestPipeBsonFileSync("sync", 4, base + "/dump.bson", base);
+assert.eq(0, Number(waitProgram(reader)));
+assert.eq(48, Number(cat(base + "/length")));
 Natives.done();

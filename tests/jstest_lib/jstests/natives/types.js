@@ -2,7 +2,7 @@
 Natives.watch("NumberLong", "NumberInt", "NumberDecimal", "ObjectId", "Timestamp", "BinData", "UUID", "MD5", "HexData", "DBRef",
               "DBPointer", "Code", "MongoURI", "bsonWoCompare", "bsonUnorderedFieldsCompare", "bsonBinaryEqual", "bsonObjToArray", "Object.bsonsize",
               "tostrictjson", "numberDecimalsEqual", "numberDecimalsAlmostEqual", "_buildBsonObj", "_decimal128Limit",
-              "_resultSetsEqualNormalized", "_resultSetsEqualUnordered", "convertShardKeyToHashed");
+              "_resultSetsEqualNormalized", "_resultSetsEqualUnordered", "convertShardKeyToHashed", "_compareStringsWithCollation", "decodeResumeToken");
 const long = NumberLong("9007199254740993");
 assert.eq("9007199254740993", long.exactValueString());
 assert.eq(9007199254740992, long.toNumber());
@@ -43,7 +43,14 @@ assert.eq(12, Object.bsonsize({a: NumberInt(1)}));
 const strict = tostrictjson({a: "x", b: id});
 assert.eq({a: "x", b: {$oid: id.str}}, JSON.parse(strict));
 assert.eq({a: 1, b: "x"}, _buildBsonObj("a", 1, "b", "x"));
-Natives.refused("_compareStringsWithCollation", () => _compareStringsWithCollation("a", "B", {locale: "simple"}));
+const collated = (collation) => _compareStringsWithCollation("abc", "ABD", collation);
+assert.eq([1, -1], [collated({locale: "simple"}), collated({locale: "en"})]);
+assert.eq([1, 0], [2, 1].map((strength) => _compareStringsWithCollation("r\u00e9sum\u00e9", "Resume", {locale: "en", strength})));
+assert.throws(() => _compareStringsWithCollation("a", "b", {locale: "nowhere"}));
+// The token of an event, as the documentation of a public decoder shows it.
+const token = decodeResumeToken({_data: "82612E8513000000012B022C0100296E5A1004A5093ABB38FE4B9EA67F01BB1A96D812463C5F6964003C5F5F5F78000004"});
+assert.eq([eventResumeTokenType, Timestamp(1630438675, 1), {_id: "___x"}], [token.tokenType, token.clusterTime, token.eventIdentifier]);
+assert.eq(highWaterMarkResumeTokenType, decodeResumeToken({_data: "82612E8513000000012B0429296E1404"}).tokenType);
 assert(_resultSetsEqualUnordered([{a: 1}, {a: 2}], [{a: 2}, {a: 1}]));
 assert(!_resultSetsEqualUnordered([{a: 1}], [{a: 2}]));
 assert(_resultSetsEqualNormalized([{a: 1, b: NumberLong(2)}], [{b: 2, a: 1}]));

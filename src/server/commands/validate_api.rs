@@ -38,6 +38,27 @@ const STAGES: &[&str] = &[
     "$unwind",
 ];
 
+/// Stages of version 1 that a view cannot have.
+const ENDING_STAGES: &[&str] = &["$collStats", "$merge", "$out"];
+
+/// Refuses what a request under `apiStrict` asks beside its command's name.
+///
+/// # Errors
+/// APIStrictError (323) for a stage of an aggregation that version 1 has not.
+pub fn check_strict(request: &Request<'_>) -> Result<()> {
+    if request.command.name != "aggregate" {
+        return Ok(());
+    }
+    let stages = request.get("pipeline").and_then(|v| v.as_array()).into_iter().flatten();
+    let names = stages.filter_map(|s| Some(s.value().as_document()?.iter().next()?.name()));
+    for name in names.filter(|name| name.starts_with('$')) {
+        if !STAGES.contains(&name) && !ENDING_STAGES.contains(&name) {
+            bail!(API_STRICT_ERROR, "stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+        }
+    }
+    Ok(())
+}
+
 fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["db", "collection", "apiParameters"])?;
     let parameters = request.document("apiParameters")?.ok_or_else(|| request.missing("apiParameters"))?;

@@ -172,6 +172,9 @@ fn database<'a>(generic: &Generic<'a>) -> Result<&'a str> {
 fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) -> Result<()> {
     let command = request.command;
     check_api(context, command, generic)?;
+    if generic.api_strict == Some(true) {
+        crate::commands::validate_api::check_strict(request)?;
+    }
     if command.admin_only && request.db != "admin" {
         bail!(UNAUTHORIZED, "{} may only be run against the admin database.", command.name);
     }

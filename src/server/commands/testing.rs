@@ -19,7 +19,9 @@ pub const ROWS: &[Command] = &[
     Command::future("godinsert", Roles::MONGOD, |c, r, reply| Box::pin(insert(c, r, reply)))
         .test_only()
         .help("Inserts a document as the node itself does, on secondaries too."),
-    Command::sync("testVersion2", Roles::ALL, |_, _, _| Ok(())).test_only().help("No command of API version 1."),
+    Command::sync("testVersion2", Roles::ALL, |_, _, _| Ok(()))
+        .test_only()
+        .help("No command of API version 1."),
     Command::sync("testVersions1And2", Roles::ALL, |_, _, _| Ok(()))
         .test_only()
         .stable_api()

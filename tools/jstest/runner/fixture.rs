@@ -109,10 +109,21 @@ impl Fixture {
         match self.try_clean() {
             Ok(Some(changed)) => Cleaned::Changed(changed),
             Ok(None) => Cleaned::Ready,
-            Err(error) => match self.gone() {
+            Err(error) => match self.gone_soon() {
                 Some(gone) => Cleaned::Dead(gone),
                 None => Cleaned::Changed(format!("it could not be cleaned: {error}")),
             },
+        }
+    }
+
+    /// As [`Fixture::gone`], for servers that do not answer: a process that ends closes its sockets first.
+    fn gone_soon(&mut self) -> Option<String> {
+        let deadline = Instant::now() + ENDING;
+        loop {
+            match self.gone() {
+                None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                answer => return answer,
+            }
         }
     }
 
@@ -212,6 +223,9 @@ impl Drop for Fixture {
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
+
+/// How long servers that end may take from closing their sockets to being gone.
+const ENDING: Duration = Duration::from_secs(3);
 
 /// Collections of the servers' own that outlive a test: on a node that has none of them, nothing is found.
 const WATCHED: &[(&str, &str)] = &[

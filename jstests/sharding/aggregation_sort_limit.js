@@ -4,7 +4,7 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const testDB = freshDatabase(db, "aggregation_sort_limit", first);
@@ -39,6 +39,28 @@ for (const pipeline of pipelines) {
 }
 assert.eq(10, coll.aggregate([{$limit: 10}]).itcount());
 assert.eq(5, coll.aggregate([{$sample: {size: 5}}]).itcount());
+
+// No shard sends more than the limit lets through.
+const shards = [first, second].map((name) => shardConnection(db, name).getDB(testDB.getName()));
+const sent = () => shards.map((shard) => {
+    const executed = shard.system.profile.find({ns: coll.getFullName(), nreturned: {$gt: 0}}).toArray();
+    return executed.reduce((n, op) => n + op.nreturned, 0);
+});
+shards.forEach((shard) => assert.commandWorked(shard.setProfilingLevel(2)));
+for (const [most, pipeline] of [
+         [3, [{$limit: 3}]],
+         [3, [{$sort: {v: 1}}, {$limit: 3}]],
+         [5, [{$sort: {v: 1}}, {$skip: 2}, {$limit: 3}]],
+         [5, [{$skip: 2}, {$limit: 3}]],
+         [4, [{$match: {w: {$gt: 1}}}, {$project: {v: 1}}, {$limit: 4}, {$match: {v: {$gte: 0}}}]],
+     ]) {
+    const before = sent();
+    assert.eq(pipeline.find((stage) => stage.$limit).$limit, coll.aggregate(pipeline).itcount(), tojson(pipeline));
+    sent().forEach((n, i) => {
+        assert.between(1, n - before[i], most, `${shards[i].getMongo().host}: ${tojson(pipeline)}`);
+    });
+}
+shards.forEach((shard) => assert.commandWorked(shard.setProfilingLevel(0)));
 
 // The limit is among what the shards execute.
 const explained = coll.explain().aggregate([{$sort: {v: 1}}, {$limit: 3}]);

@@ -31,6 +31,11 @@ function age(filter) {
     }
 }
 const layout = () => chunksOf(coll).map((c) => [c.min.x, c.shard]);
+const young = chunksOf(coll);
+for (const shard of [first, second]) {
+    assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: ns, shard: shard}));
+}
+assert.eq(young, chunksOf(coll), "chunks that came lately stay as they are");
 age({});
 // One chunk of the last run is jumbo: it stays, and parts the run.
 assert.commandWorked(config.chunks.update({uuid: chunksOf(coll)[0].uuid, min: {x: 80}}, {$set: {jumbo: true}}));

@@ -20,6 +20,12 @@ assert.commandWorked(st.s.adminCommand({moveRange: ns, min: {x: 0}, max: {x: Max
 const tasks = st.rs0.getPrimary().getDB("config").rangeDeletions.find({nss: ns}).toArray();
 assert.eq(1, tasks.length);
 assert.commandWorked(st.s.getDB("k").plain.insert({_id: 1}, {writeConcern: {w: "majority"}}));
+// Of this collection nothing but a request makes the restarted shard ask what it owns.
+assert.commandWorked(st.s.adminCommand({shardCollection: "k.d", key: {x: 1}}));
+assert.commandWorked(st.s.adminCommand({split: "k.d", middle: {x: 0}}));
+assert.commandWorked(st.s.adminCommand({moveRange: "k.d", min: {x: 0}, max: {x: MaxKey}, toShard: second}));
+assert.commandWorked(st.s.getDB("k").d.insert([{x: -1}, {x: 1}], {writeConcern: {w: "majority"}}));
+assert.commandWorked(st.rs0.getPrimary().getDB("k").d.insert({x: 2}, {writeConcern: {w: "majority"}}));
 const lsid = {id: UUID()};
 const retried = {
     update: "c", updates: [{q: {x: -1}, u: {$inc: {n: 1}}}], lsid: lsid, txnNumber: NumberLong(1),
@@ -35,7 +41,11 @@ assert.commandFailed(st.s.getDB("k").runCommand({find: "c", filter: {x: -5}, max
 
 st.rs0.start(0, {}, true);
 st.rs0.awaitNodesAgreeOnPrimary();
-assert.soonNoExcept(() => coll.find().itcount() === 200, "reads do not come back");
+const seen = [];
+assert.soonNoExcept(() => seen.push(st.s.getDB("k").d.find().itcount()) > 0, "reads do not come back");
+assert.eq([2], seen, "an orphan is visible");
+assert.soonNoExcept(() => seen.push(coll.find().itcount()) > 1, "reads do not come back");
+assert.eq([2, 200], seen, "orphans are visible");
 assert.eq(100, coll.find({x: {$lt: 0}}).itcount());
 assert.eq(1, st.s.getDB("k").plain.find().itcount());
 assert.commandWorked(coll.insert({_id: "after", x: -50.5}));

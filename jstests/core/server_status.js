@@ -35,6 +35,7 @@ assert.lte(6, rise("query"));
 assert.lte(1, rise("delete"));
 assert.lte(1, rise("getmore"));
 assert.lte(1, rise("command"));
+assert.eq(10, Number(after.metrics.document.returned) - Number(before.metrics.document.returned), "each document once");
 assert.lt(Number(before.network.numRequests), Number(after.network.numRequests));
 assert.lt(Number(before.network.bytesIn), Number(after.network.bytesIn));
 

@@ -20,7 +20,6 @@ use query::planner::Hint;
 use query::sort::SortSpec;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 const FIELDS: Fields = Fields { command: "aggregate" };
 /// How many views may stand on one another.
@@ -442,7 +441,6 @@ pub async fn aggregate(
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
     let mut rows = start(node, op, asked, Some(&mut batch)).await?;
     rows.fill(node, op, &mut batch).await?;
-    node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let at = rows.read_time(node, op);
     let id = match rows.ended() {
         true => 0,

@@ -19,7 +19,6 @@ use query::planner::Hint;
 use query::projection::Projection;
 use query::sort::SortSpec;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Documents in a first batch when the client does not say.
 pub const FIRST_BATCH: u64 = 101;
@@ -284,7 +283,6 @@ fn answer(
     batch: Batch,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let at = rows.read_time(node, op);
     let id = match rows.ended() || command.single_batch {
         true => 0,

@@ -9,7 +9,6 @@ use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
 use document::{DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 const MORE: Fields = Fields { command: "getMore" };
@@ -110,7 +109,6 @@ pub async fn get_more(
     }
     node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", &ns).await?;
     cursor.returned += batch.count() as u64;
-    node.index_use.totals.returned.fetch_add(batch.count() as u64, Relaxed);
     let id = match cursor.rows.ended() {
         true => 0,
         false => {

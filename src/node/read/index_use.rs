@@ -16,8 +16,6 @@ pub struct IndexUse {
 /// Since the node started.
 #[derive(Default)]
 pub struct Totals {
-    /// Documents handed to clients.
-    pub returned: AtomicU64,
     /// Index keys and documents examined.
     pub keys: AtomicU64,
     pub docs: AtomicU64,
@@ -35,7 +33,6 @@ impl Totals {
         if found {
             self.keys.fetch_add(1, Relaxed);
             self.docs.fetch_add(1, Relaxed);
-            self.returned.fetch_add(1, Relaxed);
         }
     }
 }

@@ -235,7 +235,7 @@ fn metrics(context: &Context) -> Value {
         "commands": c.commands_document(service.commands(), |row| service.answers(row)),
         "document": {
             "deleted": c.documents.deleted.get(), "inserted": c.documents.inserted.get(),
-            "returned": c.documents.returned.get() + read(|t| &t.returned), "updated": c.documents.updated.get(),
+            "returned": c.documents.returned.get(), "updated": c.documents.updated.get(),
         },
         "queryExecutor": {
             "scanned": c.documents.keys_scanned.get() + read(|t| &t.keys),

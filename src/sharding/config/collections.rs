@@ -131,8 +131,10 @@ impl ConfigServer {
             self.commit(&writes).await?;
             self.remove_chunks(found.info.uuid).await?;
             self.log_change("dropCollection", ns, Document::new()).await;
-        } else if let Some(uuid) = uuid {
-            // The first try may have ended between the two steps.
+        } else if let Some(uuid) = uuid
+            && self.catalog().collections().iter().all(|c| c.info.uuid != uuid)
+        {
+            // The first try may have ended between the two steps. A collection that was renamed meanwhile keeps its chunks.
             self.remove_chunks(uuid).await?;
         }
         Ok(Document::new())

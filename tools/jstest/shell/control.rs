@@ -74,7 +74,10 @@ fn register_random(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> Result<()> {
         Ok(seed)
     })?;
     let of = shell.clone();
-    define(ctx, "_rand", move || of.shared.control.generator.lock().next())
+    define(ctx, "_rand", move || of.shared.control.generator.lock().next())?;
+    // The engine seeds its own by the clock, and shells that start together would draw the same numbers.
+    let math: Object<'_> = ctx.globals().get("Math")?;
+    math.set("random", Function::new(ctx.clone(), random::fraction)?.with_name("random")?)
 }
 
 /// What the flags said, for the library to ask.

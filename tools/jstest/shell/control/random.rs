@@ -26,6 +26,13 @@ pub fn unpredictable() -> u32 {
     uuid::Uuid::new_v4().as_fields().0
 }
 
+/// A number in 0..1 that nothing predicts.
+pub fn fraction() -> f64 {
+    const BITS: u32 = 53;
+    let drawn = uuid::Uuid::new_v4().as_u128() as u64 & ((1 << BITS) - 1);
+    drawn as f64 / (1u64 << BITS) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::Generator;

@@ -17,6 +17,17 @@ fn sleep_takes_milliseconds() {
 }
 
 #[test]
+fn shells_that_start_together_draw_different_numbers() {
+    let drawn: Vec<String> = std::thread::scope(|scope| {
+        let shells: Vec<_> = (0..8).map(|_| scope.spawn(|| output_of("print(Math.random());").1)).collect();
+        shells.into_iter().map(|shell| shell.join().unwrap()).collect()
+    });
+    let different: std::collections::HashSet<&String> = drawn.iter().collect();
+    assert_eq!(different.len(), 8, "{drawn:?}");
+    assert!(drawn.iter().all(|n| n.trim().parse::<f64>().is_ok_and(|n| (0.0..1.0).contains(&n))));
+}
+
+#[test]
 fn one_seed_gives_one_sequence() {
     run(r#"
         const take = () => [_rand(), _rand(), _rand()];

@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "aggregation_group_merge", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "aggregation_group_merge", {x: 1}, [{x: 30}, {x: 60}], [first, second, first]);
+const testDB = coll.getDB();
 const alone = testDB.alone;
-shardByRanges(coll, {x: 1}, [{x: 30}, {x: 60}], [first, second, first]);
 const documents = [];
 for (let i = 0; i < 100; i++) {
     documents.push({_id: i, x: i, g: i % 3, v: i * i % 17, tags: [i % 2, i % 5], name: "n" + i % 4});

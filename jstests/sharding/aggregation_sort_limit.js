@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "aggregation_sort_limit", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "aggregation_sort_limit", {x: 1}, [{x: 50}], [first, second]);
+const testDB = coll.getDB();
 const alone = testDB.alone;
-shardByRanges(coll, {x: 1}, [{x: 50}], [first, second]);
 const documents = [];
 for (let i = 0; i < 100; i++) {
     documents.push({_id: i, x: i, v: (i * 31) % 100, w: i % 10});

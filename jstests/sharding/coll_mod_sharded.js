@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "coll_mod_sharded", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "coll_mod_sharded", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 assert.commandWorked(coll.createIndex({when: 1}, {expireAfterSeconds: 100000}));
 const shards = [first, second].map((name) => shardConnection(db, name).getDB(testDB.getName()));
 const mod = (fields) => testDB.runCommand(Object.assign({collMod: "c"}, fields));

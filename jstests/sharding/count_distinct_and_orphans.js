@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, heldBy, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, heldBy, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "count_distinct_and_orphans", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "count_distinct_and_orphans", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 for (let x = -10; x < 10; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x, v: Math.abs(x) % 4}));
 }

@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "current_op_and_kill_op", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "current_op_and_kill_op", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 assert.commandWorked(coll.insert([{x: -1}, {x: 1}]));
 const shard = shardConnection(db, second);
 

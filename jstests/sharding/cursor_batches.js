@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "cursor_batches", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "cursor_batches", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 for (let x = -50; x < 50; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x}));
 }

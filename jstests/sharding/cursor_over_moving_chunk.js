@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, hastenRangeDeletion, heldBy, moveRange, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, hastenRangeDeletion, heldBy, moveRange, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const restore = hastenRangeDeletion(db);
-const testDB = freshDatabase(db, "cursor_over_moving_chunk", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 100}], [first, second]);
+const coll = freshCollection(db, "cursor_over_moving_chunk", {x: 1}, [{x: 100}], [first, second]);
+const testDB = coll.getDB();
 const documents = [];
 for (let x = 0; x < 200; x++) {
     documents.push({_id: x, x: x, pad: "p".repeat(100)});

@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "direct_connection_to_shard", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "direct_connection_to_shard", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 assert.commandWorked(coll.insert([{_id: 1, x: -1}, {_id: 2, x: 1}]));
 const direct = shardConnection(db, second).getDB(testDB.getName()).c;
 

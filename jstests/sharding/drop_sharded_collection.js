@@ -4,14 +4,13 @@
  *
  * @tags: [requires_sharding]
  */
-import {collectionEntry, freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {collectionEntry, freshCollection, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "drop_sharded_collection", first);
+const coll = freshCollection(db, "drop_sharded_collection", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 const config = db.getSiblingDB("config");
-const coll = testDB.c;
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
 assert.commandWorked(coll.insert([{x: -1}, {x: 1}]));
 assert.commandWorked(coll.createIndex({y: 1}));
 assert.commandWorked(db.adminCommand({addShardToZone: second, zone: "dropped"}));

@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "find_and_modify_sharded", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "find_and_modify_sharded", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 for (let x = -5; x < 5; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x, v: 0, order: -x}));
 }

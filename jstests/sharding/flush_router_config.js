@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "flush_router_config", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "flush_router_config", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 assert.commandWorked(coll.insert([{x: -1}, {x: 1}]));
 
 function refreshes() {

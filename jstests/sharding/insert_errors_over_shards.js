@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "insert_errors_over_shards", first);
-const coll = testDB.c;
-shardByRanges(coll, {_id: 1}, [{_id: 0}], [first, second]);
+const coll = freshCollection(db, "insert_errors_over_shards", {_id: 1}, [{_id: 0}], [first, second]);
+const testDB = coll.getDB();
 
 function insert(ids, ordered) {
     return testDB.runCommand({insert: "c", documents: ids.map((id) => ({_id: id})), ordered: ordered});

@@ -4,14 +4,13 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, freshDatabase, heldBy, pauseBalancer, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, freshCollection, heldBy, pauseBalancer, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const resume = pauseBalancer(db);
-const testDB = freshDatabase(db, "jumbo_chunks", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "jumbo_chunks", {x: 1}, [{x: 5}, {x: 6}], [first, first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 5}, {x: 6}], [first, first, first]);
 assert.commandWorked(db.adminCommand({configureCollectionBalancing: ns, chunkSize: 1}));
 
 // Three megabytes under one key: no split can help.

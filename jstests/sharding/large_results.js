@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, heldBy, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, heldBy, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "large_results", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "large_results", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 
 // Forty documents of a megabyte, alternating between shards.
 const pad = "p".repeat(1024 * 1024);

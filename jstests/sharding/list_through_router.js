@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {collectionEntry, freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {collectionEntry, freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "list_through_router", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "list_through_router", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 for (let x = -30; x < 70; x++) {
     assert.commandWorked(coll.insert({x: x, pad: "p".repeat(100)}));
 }

@@ -4,18 +4,17 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, configConnection, freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, configConnection, freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "merge_all_chunks", first);
-const coll = testDB.c;
-const ns = coll.getFullName();
 const points = [];
 for (let x = 0; x < 10; x++) {
     points.push({x: x * 10});
 }
 const owners = [first, first, first, second, second, first, first, second, first, first, first];
-shardByRanges(coll, {x: 1}, points, owners);
+const coll = freshCollection(db, "merge_all_chunks", {x: 1}, points, owners);
+const testDB = coll.getDB();
+const ns = coll.getFullName();
 for (let x = -10; x < 110; x++) {
     assert.commandWorked(coll.insert({x: x}));
 }

@@ -4,14 +4,14 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, freshDatabase, moveRange, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, freshCollection, moveRange, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "merge_chunks", first);
-const coll = testDB.c;
+const coll = freshCollection(
+    db, "merge_chunks", {x: 1}, [{x: 0}, {x: 10}, {x: 20}, {x: 30}, {x: 40}],
+    [first, first, first, second, second, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}, {x: 10}, {x: 20}, {x: 30}, {x: 40}],
-              [first, first, first, second, second, first]);
 for (let x = -10; x < 50; x++) {
     assert.commandWorked(coll.insert({x: x}));
 }

@@ -6,7 +6,7 @@
  */
 import {
     chunksOf,
-    freshDatabase,
+    freshCollection,
     heldBy,
     inBackground,
     shardByRanges,
@@ -16,10 +16,9 @@ import {
 } from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "migration_aborts", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "migration_aborts", {x: 1}, [{x: 0}], [first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
 for (let x = -10; x < 10; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x}));
 }

@@ -7,11 +7,10 @@
 import {
     chunksOf,
     configConnection,
-    freshDatabase,
+    freshCollection,
     hastenRangeDeletion,
     heldBy,
     inBackground,
-    shardByRanges,
     shardConnection,
     shardNames,
     whileHung
@@ -19,10 +18,9 @@ import {
 
 const [first, second] = shardNames(db);
 const restore = hastenRangeDeletion(db);
-const testDB = freshDatabase(db, "migration_commit_failures", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "migration_commit_failures", {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
 for (let x = -10; x < 20; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x}));
 }

@@ -4,21 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {
-    freshDatabase,
-    heldBy,
-    inBackground,
-    shardByRanges,
-    shardConnection,
-    shardNames,
-    whileHung
-} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, heldBy, inBackground, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "migration_concurrent_changes", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "migration_concurrent_changes", {x: 1}, [{x: 0}], [first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
 function fill(from, to) {
     for (let x = from; x < to; x++) {
         assert.commandWorked(coll.insert({_id: x, x: x, v: 0}));

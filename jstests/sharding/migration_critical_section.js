@@ -6,19 +6,17 @@
  */
 import {
     dropWithRemains,
-    freshDatabase,
+    freshCollection,
     heldBy,
     inBackground,
-    shardByRanges,
     shardConnection,
     shardNames,
     whileHung
 } from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "migration_critical_section", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
+const coll = freshCollection(db, "migration_critical_section", {x: 1}, [{x: 0}], [first, first]);
+const testDB = coll.getDB();
 for (let x = -5; x < 5; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x}));
 }

@@ -8,19 +8,17 @@ import {
     chunksOf,
     collectionEntry,
     dropWithRemains,
-    freshDatabase,
+    freshCollection,
     inBackground,
-    shardByRanges,
     shardConnection,
     shardNames,
     whileHung
 } from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "migration_documents", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "migration_documents", {x: 1}, [{x: 0}], [first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
 for (let x = -5; x < 5; x++) {
     assert.commandWorked(coll.insert({x: x}));
 }

@@ -4,20 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {
-    freshDatabase,
-    inBackground,
-    shardByRanges,
-    shardConnection,
-    shardNames,
-    whileHung
-} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, inBackground, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "migration_statistics", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "migration_statistics", {x: 1}, [{x: 0}], [first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
 for (let x = -10; x < 15; x++) {
     assert.commandWorked(coll.insert({x: x, pad: "p".repeat(200)}));
 }

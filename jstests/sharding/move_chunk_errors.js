@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "move_chunk_errors", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "move_chunk_errors", {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
 assert.commandWorked(testDB.plain.insert({x: 1}));
 const plain = testDB.plain.getFullName();
 const before = chunksOf(coll);

@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, freshDatabase, heldBy, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, freshCollection, heldBy, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "move_chunk_forms", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "move_chunk_forms", {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
 for (let x = -5; x < 15; x++) {
     assert.commandWorked(coll.insert({x: x}));
 }

@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, hastenRangeDeletion, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, hastenRangeDeletion, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const restore = hastenRangeDeletion(db);
-const testDB = freshDatabase(db, "parallel_shells_and_moves", first);
-const coll = testDB.c;
-shardByRanges(coll, {k: 1}, [{k: 100}], [first, second]);
+const coll = freshCollection(db, "parallel_shells_and_moves", {k: 1}, [{k: 100}], [first, second]);
+const testDB = coll.getDB();
 const documents = [];
 for (let k = 0; k < 200; k++) {
     documents.push({_id: k, k: k, stays: true});

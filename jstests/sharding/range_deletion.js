@@ -4,19 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {
-    collectionEntry,
-    freshDatabase,
-    heldBy,
-    shardByRanges,
-    shardConnection,
-    shardNames
-} from "jstests/sharding/libs/cluster.js";
+import {collectionEntry, freshCollection, heldBy, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "range_deletion", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
+const coll = freshCollection(db, "range_deletion", {x: 1}, [{x: 0}], [first, first]);
+const testDB = coll.getDB();
 for (let x = -10; x < 10; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x}));
 }

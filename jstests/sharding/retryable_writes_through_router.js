@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "retryable_writes_through_router", first);
-const coll = testDB.c;
-shardByRanges(coll, {_id: 1}, [{_id: 0}], [first, second]);
+const coll = freshCollection(db, "retryable_writes_through_router", {_id: 1}, [{_id: 0}], [first, second]);
+const testDB = coll.getDB();
 const lsid = {id: UUID()};
 let number = 0;
 function twice(command) {

@@ -4,12 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "scatter_sort_limit_skip", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 25}, {x: 50}, {x: 75}], [first, second, first, second]);
+const coll = freshCollection(
+    db, "scatter_sort_limit_skip", {x: 1}, [{x: 25}, {x: 50}, {x: 75}], [first, second, first, second]);
+const testDB = coll.getDB();
 const documents = [];
 for (let i = 0; i < 100; i++) {
     documents.push({_id: i, x: i, a: i % 7, b: (i * 37) % 101, s: {t: 100 - i}});

@@ -6,19 +6,17 @@
  */
 import {
     dropWithRemains,
-    freshDatabase,
+    freshCollection,
     inBackground,
     moveRange,
-    shardByRanges,
     shardConnection,
     shardNames,
     whileHung
 } from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "session_history_migrates", first);
-const coll = testDB.c;
-shardByRanges(coll, {_id: 1}, [{_id: 0}], [first, first]);
+const coll = freshCollection(db, "session_history_migrates", {_id: 1}, [{_id: 0}], [first, first]);
+const testDB = coll.getDB();
 const lsid = {id: UUID()};
 const run = (command, number) => assert.commandWorked(
     testDB.runCommand(Object.assign({}, command, {lsid: lsid, txnNumber: NumberLong(number)})));

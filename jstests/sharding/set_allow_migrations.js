@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, collectionEntry, freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, collectionEntry, freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "set_allow_migrations", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "set_allow_migrations", {x: 1}, [{x: 0}], [first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
 assert.commandWorked(coll.insert([{x: -1}, {x: 1}]));
 const move = (to) => db.adminCommand({moveRange: ns, min: {x: 0}, max: {x: MaxKey}, toShard: to, waitForDelete: true});
 const version = () => assert.commandWorked(db.adminCommand({getShardVersion: ns})).version;

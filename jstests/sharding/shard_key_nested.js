@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, heldBy, shardByRanges, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, heldBy, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "shard_key_nested", first);
-const coll = testDB.c;
-shardByRanges(coll, {"a.b": 1, c: 1}, [{"a.b": 10, c: MinKey}], [first, second]);
+const coll = freshCollection(db, "shard_key_nested", {"a.b": 1, c: 1}, [{"a.b": 10, c: MinKey}], [first, second]);
+const testDB = coll.getDB();
 for (let i = 0; i < 20; i++) {
     assert.commandWorked(coll.insert({_id: i, a: {b: i, z: 0}, c: i}));
 }

@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, heldBy, shardByRanges, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, heldBy, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "shard_key_null_and_missing", first);
-const coll = testDB.c;
 // Null sorts below numbers, so what is missing lies on the first shard.
-shardByRanges(coll, {a: 1, b: 1}, [{a: 0, b: MinKey}], [first, second]);
+const coll = freshCollection(db, "shard_key_null_and_missing", {a: 1, b: 1}, [{a: 0, b: MinKey}], [first, second]);
+const testDB = coll.getDB();
 assert.commandWorked(coll.insert([
     {_id: "none"},
     {_id: "null", a: null, b: null},

@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, heldBy, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, heldBy, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "shard_key_update_errors", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "shard_key_update_errors", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 assert.commandWorked(coll.insert([{_id: 1, x: -1}, {_id: 2, x: 1}]));
 function update(statement) {
     return testDB.runCommand({update: "c", updates: [statement]});

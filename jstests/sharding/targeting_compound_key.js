@@ -4,13 +4,13 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "targeting_compound_key", first);
-const coll = testDB.c;
-shardByRanges(coll, {tenant: 1, n: 1}, [{tenant: "b", n: 0}, {tenant: "b", n: 10}, {tenant: "c", n: MinKey}],
-              [first, first, second, second]);
+const coll = freshCollection(
+    db, "targeting_compound_key", {tenant: 1, n: 1}, [{tenant: "b", n: 0}, {tenant: "b", n: 10}, {tenant: "c", n: MinKey}],
+    [first, first, second, second]);
+const testDB = coll.getDB();
 const documents = [];
 for (const tenant of ["a", "b", "c"]) {
     for (let n = -5; n < 15; n++) {

@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames, shardsWhere} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardNames, shardsWhere} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "targeting_counters", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "targeting_counters", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 assert.commandWorked(coll.insert([{x: -2, v: 1}, {x: -1, v: 2}, {x: 1, v: 3}, {x: 2, v: 4}]));
 coll.find().itcount();
 

@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardNames, shardsInPlan} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "targeting_find_by_range_key", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}, {x: 100}], [first, second, first]);
+const coll = freshCollection(db, "targeting_find_by_range_key", {x: 1}, [{x: 0}, {x: 100}], [first, second, first]);
+const testDB = coll.getDB();
 for (let x = -20; x <= 120; x += 10) {
     assert.commandWorked(coll.insert({x: x}));
 }

@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {collectionEntry, freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {collectionEntry, freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "targeting_profile", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "targeting_profile", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
 for (let x = -10; x < 10; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x, v: 0}));
 }

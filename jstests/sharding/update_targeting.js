@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "update_targeting", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "update_targeting", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 for (let x = -5; x < 5; x++) {
     assert.commandWorked(coll.insert({_id: x + 100, x: x, v: 0}));
 }

@@ -4,12 +4,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, heldBy, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, heldBy, shardByRanges, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "upsert_targeting", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "upsert_targeting", {x: 1}, [{x: 0}], [first, second]);
+const testDB = coll.getDB();
 function update(updates, more) {
     return assert.commandWorked(testDB.runCommand(Object.assign({update: "c", updates: updates}, more)));
 }

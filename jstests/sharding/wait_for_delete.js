@@ -4,13 +4,12 @@
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, freshDatabase, heldBy, shardByRanges, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, freshCollection, heldBy, shardConnection, shardNames, whileHung} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "wait_for_delete", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "wait_for_delete", {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
+const testDB = coll.getDB();
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}, {x: 10}], [first, first, first]);
 for (let x = -10; x < 20; x++) {
     assert.commandWorked(coll.insert({_id: x, x: x}));
 }

@@ -5,13 +5,11 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "held_migrations", first);
-const coll = testDB.c;
+const coll = freshCollection(db, "held_migrations", {x: 1}, [{x: 0}], [first, first]);
 const ns = coll.getFullName();
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
 assert.commandWorked(coll.insert([...Array(20).keys()].map(x => ({x: x}))));
 const nodes = {[first]: shardConnection(db, first), [second]: shardConnection(db, second)};
 let [from, to] = [first, second];

@@ -5,12 +5,10 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "migration_parameters", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, first]);
+const coll = freshCollection(db, "migration_parameters", {x: 1}, [{x: 0}], [first, first]);
 assert.commandWorked(coll.insert([...Array(20).keys()].map(x => ({x: x}))));
 const recipient = shardConnection(db, second);
 const admin = recipient.getDB("admin");

@@ -5,12 +5,10 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshDatabase, shardByRanges, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {freshCollection, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
-const testDB = freshDatabase(db, "orphans_past_the_router", first);
-const coll = testDB.c;
-shardByRanges(coll, {x: 1}, [{x: 0}], [first, second]);
+const coll = freshCollection(db, "orphans_past_the_router", {x: 1}, [{x: 0}], [first, second]);
 assert.commandWorked(coll.insert([{_id: 1, x: -1}, {_id: 2, x: 1}]));
 const direct = shardConnection(db, first).getCollection(coll.getFullName());
 

@@ -51,6 +51,16 @@ export function shardByRanges(coll, key, points, owners) {
     assert.eq(chunksOf(coll).map((chunk) => chunk.shard), owners);
 }
 
+/**
+ * The collection `c`, empty, of a fresh database of this name whose primary is the first shard, sharded as by
+ * `shardByRanges`.
+ */
+export function freshCollection(db, name, key, points, owners) {
+    const coll = freshDatabase(db, name).c;
+    shardByRanges(coll, key, points, owners);
+    return coll;
+}
+
 /** Moves the range, waiting for the deletion of what is left on the donor. */
 export function moveRange(coll, bounds, shard) {
     const command = {moveRange: coll.getFullName(), toShard: shard, waitForDelete: true};

@@ -5,10 +5,10 @@
 //! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
 
 use super::body::{Placement, ok_reply, take};
-use super::scatter;
 use super::single;
 use super::target;
 use super::task::{Retry, Task};
+use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
 use crate::key_pattern::ShardKeyPattern;
 use crate::routing::RoutingTable;
@@ -118,52 +118,6 @@ fn string<'a>(task: &Task<'a>, name: &str) -> Result<&'a str> {
 
 fn bound(task: &Task<'_>, name: &str) -> Option<Document> {
     task.get(name).and_then(|v| v.as_document()).map(|d| d.to_document())
-}
-
-/// As [`bound`], refusing what is no document.
-///
-/// # Errors
-/// TypeMismatch (14).
-fn object(task: &Task<'_>, name: &str) -> Result<Option<Document>> {
-    match task.get(name) {
-        None => Ok(None),
-        Some(ValueRef::Document(d)) => Ok(Some(d.to_document())),
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '{}.{name}' is the wrong type '{}', expected type 'object'",
-            task.request.name(),
-            v.type_name()
-        ),
-    }
-}
-
-/// Refuses fields of the client's that the command does not have.
-///
-/// # Errors
-/// 40415.
-fn strict(task: &Task<'_>, known: &[&str]) -> Result<()> {
-    let unknown = own_fields(task).0.into_iter().map(|(name, _)| name);
-    let mut unknown = unknown.filter(|name| !known.contains(&name.as_str()) && !is_generic(name));
-    match unknown.next() {
-        Some(name) => {
-            bail!(IDL_UNKNOWN_FIELD, "BSON field '{}.{name}' is an unknown field.", task.request.name())
-        }
-        None => Ok(()),
-    }
-}
-
-/// Whether any command may have the field.
-fn is_generic(name: &str) -> bool {
-    const MORE: &[&str] = &[
-        "comment",
-        "autocommit",
-        "startTransaction",
-        "stmtId",
-        "stmtIds",
-        "mayBypassWriteBlocking",
-        "clientOperationKey",
-    ];
-    name.starts_with('$') || MORE.contains(&name)
 }
 
 /// `create`: an unsharded collection or a view on the primary.
@@ -351,24 +305,8 @@ pub async fn enable_sharding(task: &Task<'_>) -> Result<DocBuf> {
 pub async fn shard_collection(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
     let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
-    strict(
-        task,
-        &[
-            "key",
-            "unique",
-            "numInitialChunks",
-            "presplitHashedZones",
-            "implicitlyCreateIndex",
-            "skipHashedShardKeyIndexCreation",
-            "enforceUniquenessCheck",
-            "collation",
-            "timeseries",
-            "collectionUUID",
-            "unsplittable",
-            "dataShard",
-        ],
-    )?;
-    let Some(key) = object(task, "key")? else {
+    shapes::SHARD_COLLECTION.check_command(task.request.body, task.request.sequences)?;
+    let Some(key) = bound(task, "key") else {
         bail!(IDL_FAILED_TO_PARSE, "BSON field 'shardCollection.key' is missing but a required field");
     };
     if matches!(db, "admin" | "local" | "config") {
@@ -502,12 +440,9 @@ pub async fn move_chunk(task: &Task<'_>) -> Result<DocBuf> {
 /// `moveRange`.
 pub async fn move_range(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
-    strict(
-        task,
-        &["toShard", "min", "max", "waitForDelete", "forceJumbo", "secondaryThrottle", "_secondaryThrottle"],
-    )?;
+    shapes::MOVE_RANGE.check_command(task.request.body, task.request.sequences)?;
     let to = string(task, "toShard")?;
-    let (min, max) = (object(task, "min")?, object(task, "max")?);
+    let (min, max) = (bound(task, "min"), bound(task, "max"));
     if min.is_none() && max.is_none() {
         bail!(INVALID_OPTIONS, "At least one of min or max must be provided");
     }
@@ -690,7 +625,7 @@ forwarded! {
 
 /// To the config server as `_configsvrConfigureCollectionBalancing`.
 pub async fn configure_collection_balancing(task: &Task<'_>) -> Result<DocBuf> {
-    strict(task, &["chunkSize", "defragmentCollection", "enableAutoMerger"])?;
+    shapes::CONFIGURE_COLLECTION_BALANCING.check_command(task.request.body, task.request.sequences)?;
     to_config(task, "_configsvrConfigureCollectionBalancing").await
 }
 

@@ -27,6 +27,7 @@ pub mod find;
 pub mod find_and_modify;
 pub mod merge;
 pub mod scatter;
+mod shapes;
 pub mod single;
 pub mod target;
 pub mod task;

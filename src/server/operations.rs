@@ -4,7 +4,7 @@
 
 use crate::connection::Connection;
 use crate::dispatch::Command;
-use document::{Doc, DocBuf, Document, Value, doc};
+use document::{Doc, DocBuf, Document, doc};
 use node::Operation;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ fn describe(connection: &Connection, current: Option<&Current>, host: &str, _sha
     d.push("secs_running", micros / 1_000_000);
     d.push("microsecs_running", micros);
     d.push("op", operation_type(current.command.name));
-    d.push("ns", namespace(current));
+    d.push("ns", namespace(current.command.name, current.body.doc()));
     d.push("redacted", false);
     d.push("command", current.body.to_document());
     if operation.kill_pending() {
@@ -186,7 +186,8 @@ fn describe(connection: &Connection, current: Option<&Current>, host: &str, _sha
     d
 }
 
-fn operation_type(name: &str) -> &'static str {
+/// The kind of operation that a command is, as currentOp and the profiler show it.
+pub(crate) fn operation_type(name: &str) -> &'static str {
     match name {
         "find" => "query",
         "getMore" => "getmore",
@@ -197,14 +198,16 @@ fn operation_type(name: &str) -> &'static str {
     }
 }
 
-fn namespace(current: &Current) -> Value {
-    let db = current.body.doc().get_str("$db").unwrap_or("");
-    let target = match current.command.name {
-        "getMore" => current.body.doc().get_str("collection"),
-        _ => current.body.doc().iter().next().and_then(|e| e.value().as_str()),
-    };
-    Value::String(match target {
-        Some(collection) => format!("{db}.{collection}"),
-        None => format!("{db}.$cmd"),
-    })
+/// The name that a command is given: that of its collection, for most.
+pub(crate) fn target<'a>(command: &str, body: Doc<'a>) -> Option<&'a str> {
+    match command {
+        "getMore" => body.get_str("collection"),
+        _ => body.iter().next().and_then(|e| e.value().as_str()),
+    }
+}
+
+/// The namespace of a command: `db.$cmd` for one that names no collection.
+pub(crate) fn namespace(command: &str, body: Doc<'_>) -> String {
+    let db = body.get_str("$db").unwrap_or("");
+    format!("{db}.{}", target(command, body).unwrap_or("$cmd"))
 }

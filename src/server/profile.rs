@@ -4,6 +4,7 @@
 
 use crate::dispatch::{Command, Context};
 use crate::log::now_millis;
+use crate::operations;
 use document::{Doc, Document, Result, Value, doc};
 use node::{Node, Operation};
 use parking_lot::Mutex;
@@ -139,7 +140,7 @@ fn entries(context: &Context, ended: &Ended<'_>) -> Vec<Document> {
 fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool) -> Document {
     let (body, client) = (ended.body, &context.connection.client);
     let mut d = doc! {
-        "op": operation(ended.command.name), "ns": namespace(ended.command.name, body), "command": command,
+        "op": operations::operation_type(ended.command.name), "ns": namespace(ended.command.name, body), "command": command,
     };
     let (keys, docs) = context.operation.examined();
     let plan = context.operation.plan_summary();
@@ -176,28 +177,11 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     d
 }
 
-fn operation(name: &str) -> &'static str {
-    match name {
-        "find" => "query",
-        "getMore" => "getmore",
-        "insert" => "insert",
-        "update" => "update",
-        "delete" => "remove",
-        _ => "command",
-    }
-}
-
 fn namespace(name: &str, body: Doc<'_>) -> String {
-    let db = body.get_str("$db").unwrap_or("");
-    let collection = match name {
-        "getMore" => body.get_str("collection"),
-        _ => body.iter().next().and_then(|e| e.value().as_str()),
-    };
-    match collection {
+    match operations::target(name, body) {
         // Some commands are given the whole namespace.
-        Some(ns) if db == "admin" && ns.contains('.') => ns.to_string(),
-        Some(collection) => format!("{db}.{collection}"),
-        None => format!("{db}.$cmd"),
+        Some(ns) if body.get_str("$db") == Some("admin") && ns.contains('.') => ns.to_string(),
+        _ => operations::namespace(name, body),
     }
 }
 

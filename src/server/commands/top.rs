@@ -36,10 +36,7 @@ pub struct Top(Striped<Mutex<Table>>);
 impl Top {
     /// Adds one finished read or write command.
     pub fn record(&self, command: &Command, body: Doc<'_>, elapsed: Duration) {
-        let name = match command.name {
-            "getMore" => body.get_str("collection"),
-            _ => body.iter().next().and_then(|e| e.value().as_str()),
-        };
+        let name = crate::operations::target(command.name, body);
         let (Some(db), Some(collection)) = (body.get_str("$db"), name) else { return };
         let mut table = self.0.own().lock();
         let Some(uses) = uses_of(&mut table, db, collection) else { return };

@@ -177,17 +177,12 @@ impl Pool {
     pub fn clear(&self) {
         self.hosts.read().values().for_each(|host| host.forget());
     }
-    /// For each host: its name, and how many connections to it were made so far.
-    pub fn created(&self) -> Vec<(String, u64)> {
-        let count =
-            |host: &Arc<Host>| (host.name.clone(), host.created.load(std::sync::atomic::Ordering::Relaxed));
-        self.hosts.read().values().map(count).collect()
-    }
-    /// For each host: its name, connections in use, idle connections.
-    pub fn statistics(&self) -> Vec<(String, usize, usize)> {
+    /// For each host: its name, connections in use, idle connections, connections made so far.
+    pub fn statistics(&self) -> Vec<(String, usize, usize, u64)> {
         let count = |host: &Arc<Host>| {
             let used = self.options.max_per_host.saturating_sub(host.places.available_permits());
-            (host.name.clone(), used, host.idle.lock().connections.len())
+            let created = host.created.load(std::sync::atomic::Ordering::Relaxed);
+            (host.name.clone(), used, host.idle.lock().connections.len(), created)
         };
         self.hosts.read().values().map(count).collect()
     }

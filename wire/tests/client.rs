@@ -149,7 +149,7 @@ async fn a_refusal_keeps_its_whole_reply() {
     let reply: Document = error.reply.as_ref().expect("the reply").to_document();
     assert!(reply.get("writeErrors").is_some());
     assert!(pool.run(&host, "test", command("echo")).await.is_ok(), "the connection is still good");
-    assert_eq!(pool.statistics(), [(host, 0, 1)]);
+    assert_eq!(pool.statistics(), [(host, 0, 1, 1)]);
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn connections_are_reused_and_bounded() {
     assert!(pool.get(&host, None).await.is_ok());
     pool.forget(&host);
     drop(two);
-    assert_eq!(pool.statistics(), [(host, 0, 0)]);
+    assert_eq!(pool.statistics(), [(host, 0, 0, 2)]);
 }
 
 #[tokio::test]

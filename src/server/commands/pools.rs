@@ -42,10 +42,8 @@ impl Count {
 fn statistics(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let (mut total, mut hosts, mut clients) = (Count::default(), Document::new(), 0);
     if let Some(pool) = context.service.members.pool() {
-        let created = pool.created();
-        for (host, in_use, available) in pool.statistics() {
-            let made = created.iter().find(|(name, _)| *name == host).map_or(0, |(_, n)| *n as i64);
-            let count = Count { in_use: in_use as i64, available: available as i64, created: made };
+        for (host, in_use, available, created) in pool.statistics() {
+            let count = Count { in_use: in_use as i64, available: available as i64, created: created as i64 };
             total.add(count);
             clients += in_use + available;
             hosts.push(host, count.fields());

@@ -161,16 +161,12 @@ impl Cursors {
     }
 
     /// Kills a cursor, as killCursors does; `ns` is the namespace the command named.
-    pub fn kill(&self, id: i64, ns: Option<&str>) -> Killed {
-        let mut entries = self.entries.lock();
-        match entries.get(&id) {
-            Some(e) if ns.is_none_or(|ns| e.ns == ns) => {}
-            _ => return Killed::NotFound,
-        }
-        let gone = entries.remove(&id);
-        drop(entries);
-        if let Some(Entry { state: State::Pinned(op), .. }) = gone {
-            op.kill(codes::CURSOR_KILLED);
+    pub fn kill(&self, id: i64) -> Killed {
+        let gone = self.entries.lock().remove(&id);
+        match gone {
+            None => return Killed::NotFound,
+            Some(Entry { state: State::Pinned(op), .. }) => op.kill(codes::CURSOR_KILLED),
+            Some(_) => {}
         }
         Killed::Yes
     }
@@ -180,7 +176,7 @@ impl Cursors {
             let entries = self.entries.lock();
             entries.iter().filter(|(_, e)| which(&e.ns, e.session)).map(|(id, _)| *id).collect()
         };
-        ids.into_iter().filter(|id| self.kill(*id, None) == Killed::Yes).count()
+        ids.into_iter().filter(|id| self.kill(*id) == Killed::Yes).count()
     }
     /// Kills the cursors of a session that ends.
     pub fn kill_session(&self, id: SessionId) -> usize {

@@ -91,7 +91,6 @@ impl Node {
     pub fn is_replica_set(&self) -> bool {
         self.options.replica_set.is_some()
     }
-    /// What a parser of queries may see of the outside.
     /// Notes, for the profiler, that an operation asked for one document by `_id`.
     pub(crate) fn note_point(&self, op: &Operation, found: bool) {
         if self.profiling.load(Ordering::Relaxed) {
@@ -103,6 +102,7 @@ impl Node {
     pub fn sort_bytes_max(&self) -> usize {
         self.sort_bytes_max.load(Ordering::Relaxed)
     }
+    /// What a parser of queries may see of the outside.
     pub fn parse_context(&self, variables: Document) -> query::ParseContext {
         query::ParseContext {
             variables,

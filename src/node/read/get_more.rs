@@ -149,7 +149,7 @@ pub fn kill_cursors(node: &Node, request: Request<'_>) -> Result<Document> {
     let ids = cursors_of(&request)?;
     let (mut killed, mut missing) = (Vec::new(), Vec::new());
     for id in ids {
-        match node.cursors.kill(id, None) {
+        match node.cursors.kill(id) {
             Killed::Yes => killed.push(Value::Int64(id)),
             Killed::NotFound => missing.push(Value::Int64(id)),
         }

@@ -460,7 +460,7 @@ async fn a_pinned_cursor_is_refused_to_others_and_dies_with_its_operation() {
     assert_eq!(node.cursors.metrics().pinned, 1);
     let refused: Error = node.cursors.pin(id, "d.c", &op(), node.now_ms()).err().expect("in use");
     assert!(refused.message.contains("already in use"));
-    node.cursors.kill(id, None);
+    node.cursors.kill(id);
     assert!(holder.kill_pending());
     assert!(!pin.park(node.now_ms()));
     assert_eq!(node.cursors.metrics().open, 0);

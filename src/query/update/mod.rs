@@ -102,7 +102,7 @@ impl Update {
                 if o.flat
                     && let Some(outcome) = fast::apply(o, old, is_insert)?
                 {
-                    return checked(old, outcome);
+                    return checked(outcome);
                 }
                 let mut document = old.to_document();
                 let state = tree::State { old, match_position, is_insert, array_filters: &o.array_filters };
@@ -123,7 +123,7 @@ impl Update {
         if new.bytes() == old.bytes() {
             return Ok(Outcome::NoOp);
         }
-        checked(old, Outcome::Changed(crate::depth::checked(new)?))
+        checked(Outcome::Changed(crate::depth::checked(new)?))
     }
     /// The document an upsert inserts when nothing matched: the filter's equalities with the update applied. Without `_id` when neither
     /// gives one; the caller then generates it.
@@ -134,7 +134,7 @@ impl Update {
     }
 }
 
-fn checked(_old: Doc<'_>, outcome: Outcome) -> Result<Outcome> {
+fn checked(outcome: Outcome) -> Result<Outcome> {
     if let Outcome::Changed(new) = &outcome {
         check_size(new.bytes().len())?;
     }

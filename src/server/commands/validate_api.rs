@@ -53,7 +53,7 @@ pub fn check_strict(request: &Request<'_>) -> Result<()> {
     let names = stages.filter_map(|s| Some(s.value().as_document()?.iter().next()?.name()));
     for name in names.filter(|name| name.starts_with('$')) {
         if !STAGES.contains(&name) && !ENDING_STAGES.contains(&name) {
-            bail!(API_STRICT_ERROR, "stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+            bail!(API_STRICT_ERROR, "{}", stage_refused(name));
         }
     }
     Ok(())
@@ -89,10 +89,11 @@ fn described(ns: &str, text: &str) -> Document {
 
 fn unstable_stages(pipeline: &[Value]) -> Vec<String> {
     let names = pipeline.iter().filter_map(|stage| stage.as_document()?.first().map(|(name, _)| name));
-    names
-        .filter(|name| !STAGES.contains(name))
-        .map(|name| format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1"))
-        .collect()
+    names.filter(|name| !STAGES.contains(name)).map(stage_refused).collect()
+}
+
+fn stage_refused(name: &str) -> String {
+    format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1")
 }
 
 fn unstable_index(spec: &storage::IndexSpec) -> Option<String> {

@@ -81,6 +81,13 @@ impl Shared {
             fail_points: Default::default(),
         }
     }
+    /// Writes one line to the shell's output, whole even when several threads print.
+    pub fn print_line(&self, line: &str) {
+        let mut output = self.output.lock();
+        // A closed standard output is nobody's error: the test goes on.
+        let _ = output.write_all(format!("{line}\n").as_bytes());
+        let _ = output.flush();
+    }
 }
 
 /// What the natives of one engine know: how the shell was called, and what it shares with other threads.
@@ -96,13 +103,8 @@ impl Shell {
     pub fn new(options: Arc<Options>, shared: Arc<Shared>) -> Shell {
         Shell { root: options.root.clone(), library: options.library.clone(), options, shared }
     }
-    /// Writes one line to the shell's output, whole even when several threads print.
     pub fn print_line(&self, line: &str) {
-        let mut output = self.shared.output.lock();
-        // A closed standard output is nobody's error: the test goes on.
-        let _ = output.write_all(line.as_bytes());
-        let _ = output.write_all(b"\n");
-        let _ = output.flush();
+        self.shared.print_line(line);
     }
 }
 

@@ -141,8 +141,7 @@ fn fill(shared: &Shared, path: &Path, count: usize, documents: &Documents) -> bo
     let outcome = written();
     let _ = std::fs::remove_file(path);
     if let Err(error) = &outcome {
-        let mut output = shared.output.lock();
-        let _ = writeln!(output, "pipe {}: {error}", path.display());
+        shared.print_line(&format!("pipe {}: {error}", path.display()));
     }
     outcome.is_ok()
 }

@@ -16,7 +16,6 @@ use child::Child;
 use launch::{Kind, Launch};
 use rquickjs::prelude::{Opt, Rest};
 use rquickjs::{Array, Ctx, Object, Result, Value};
-use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -39,10 +38,8 @@ pub fn finish(shared: &Shared, status: i32) -> i32 {
         return status;
     }
     let line = "exiting with a failure due to unterminated processes, a call to MongoRunner.stopMongod(), \
-                ReplSetTest#stopSet(), or ShardingTest#stop() may be missing from the test\n";
-    let mut output = shared.output.lock();
-    let _ = output.write_all(line.as_bytes());
-    let _ = output.flush();
+                ReplSetTest#stopSet(), or ShardingTest#stop() may be missing from the test";
+    shared.print_line(line);
     EXIT_UNTERMINATED
 }
 

@@ -9,7 +9,7 @@
 use super::launch::Launch;
 use crate::Shared;
 use parking_lot::{Condvar, Mutex};
-use std::io::{BufRead, BufReader, PipeReader, Write};
+use std::io::{BufRead, BufReader, PipeReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Child {
         let child = Child::new(launch, pid, None);
         if !launch.quiet {
             let args: Vec<String> = launch.args.iter().map(|arg| shortened(arg)).collect();
-            echo(shared, &format!("shell: started program (sh{pid}):  {}", args.join(" ")));
+            shared.print_line(&format!("shell: started program (sh{pid}):  {}", args.join(" ")));
         }
         let prefix = (!launch.quiet).then(|| launch.prefix(pid));
         let (reader, owner) = (child.clone(), shared.clone());
@@ -78,7 +78,7 @@ impl Child {
         let pid = NEXT.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("{}Unable to start program {}: {error}", launch.prefix(pid), file.display());
         shared.programs.captured.append(&line);
-        echo(shared, &line);
+        shared.print_line(&line);
         Child::new(launch, pid, Some(EXIT_NOT_STARTED))
     }
     fn read_lines(&self, shared: &Shared, lines: PipeReader, prefix: Option<&str>) {
@@ -89,7 +89,7 @@ impl Child {
                 let text = String::from_utf8_lossy(&bytes);
                 let line = format!("{prefix}{}", text.trim_end_matches(['\n', '\r']));
                 shared.programs.captured.append(&line);
-                echo(shared, &line);
+                shared.print_line(&line);
             }
             bytes.clear();
         }
@@ -181,11 +181,4 @@ fn shortened(arg: &str) -> String {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,
     }
-}
-
-fn echo(shared: &Shared, line: &str) {
-    let mut output = shared.output.lock();
-    // A closed standard output is nobody's error: the test goes on.
-    let _ = output.write_all(format!("{line}\n").as_bytes());
-    let _ = output.flush();
 }

@@ -6,7 +6,6 @@ use parking_lot::{Condvar, Mutex};
 use rquickjs::object::Property;
 use rquickjs::prelude::{Rest, This};
 use rquickjs::{Array, Ctx, Error, Function, Object, Promise, Result, Value};
-use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -179,9 +178,7 @@ impl Job {
         let outcome =
             std::panic::catch_unwind(run).unwrap_or_else(|_| Err(Thrown::plain("a native panicked")));
         if let Err(thrown) = &outcome {
-            let mut output = shared.output.lock();
-            let _ = output.write_all(format!("js thread raised js exception: {}\n", thrown.text).as_bytes());
-            let _ = output.flush();
+            shared.print_line(&format!("js thread raised js exception: {}", thrown.text));
         }
         *self.state.lock() = State::Over { outcome, joined: false };
         self.over.notify_all();

@@ -1,9 +1,9 @@
 //! One JavaScript runtime on the current thread, with natives, kernel and library loaded.
 
 use crate::{
-    Options, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES, Shared, Shell, ShellHandle, bench, bson, collation,
-    connection, control, errors, fail_points, files, golden, hashing, library, missing, modules, options,
-    pipes, program, resume_token, thread,
+    Options, SCRIPT_MEMORY_BYTES, SCRIPT_STACK_BYTES, Shared, Shell, bench, bson, collation, connection,
+    control, errors, fail_points, files, golden, hashing, library, missing, modules, options, pipes, program,
+    resume_token, thread,
 };
 use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Runtime, Value};
@@ -63,7 +63,6 @@ impl Engine {
         let context = Context::full(&runtime).map_err(failed)?;
         let engine = Engine { context, _runtime: runtime, shell };
         engine.with(|ctx, shell| {
-            let _ = ctx.store_userdata(ShellHandle(shell.clone()));
             for register in NATIVES {
                 register(ctx, shell)?;
             }

@@ -108,12 +108,6 @@ impl Shell {
     }
 }
 
-/// The shell handle kept with a JavaScript context, for natives that were given none.
-pub struct ShellHandle(pub std::rc::Rc<Shell>);
-unsafe impl<'js> rquickjs::JsLifetime<'js> for ShellHandle {
-    type Changed<'to> = ShellHandle;
-}
-
 /// The shell's `main`: parses `args` (without the program's name), runs what they say, returns the exit code.
 pub fn run(args: Vec<std::ffi::OsString>) -> i32 {
     let options = match Options::parse(args) {

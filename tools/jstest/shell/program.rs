@@ -8,7 +8,7 @@ pub mod registry;
 #[cfg(test)]
 mod tests;
 
-pub use registry::{Leftovers, Programs};
+pub use registry::Programs;
 
 use crate::natives::{define, long, number, text, texts};
 use crate::{Shared, Shell, errors};
@@ -34,7 +34,7 @@ pub fn register(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> Result<()> {
 /// behind did not end well.
 pub fn finish(shared: &Shared, status: i32) -> i32 {
     let left = Programs::stop_all(shared);
-    if left.running == 0 || status != 0 {
+    if left == 0 || status != 0 {
         return status;
     }
     let line = "exiting with a failure due to unterminated processes, a call to MongoRunner.stopMongod(), \

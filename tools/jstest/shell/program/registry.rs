@@ -24,14 +24,6 @@ pub struct Programs {
     ports: Mutex<BTreeMap<u16, i64>>,
 }
 
-/// What was still running when the shell ended.
-#[derive(Debug, Default, PartialEq)]
-pub struct Leftovers {
-    pub running: usize,
-    /// How many of them ended with an exit code other than zero when they were told to.
-    pub failed: usize,
-}
-
 impl Programs {
     /// Finds programs elsewhere than beside this one.
     pub fn set_places(&self, places: Places) {
@@ -104,15 +96,15 @@ impl Programs {
         shared.programs.forget_port(child);
         code
     }
-    /// Stops everything that still runs: all are told to end, then all are waited for.
-    pub fn stop_all(shared: &Shared) -> Leftovers {
+    /// Stops everything that still runs: all are told to end, then all are waited for. Returns how many there were.
+    pub fn stop_all(shared: &Shared) -> usize {
         let running = shared.programs.running();
         for child in &running {
             child.signal(libc::SIGTERM);
         }
-        let codes: Vec<i32> = running.iter().map(|child| Programs::await_stopped(shared, child)).collect();
-        // The shell's own parallel shells die of the signal; that is how they are stopped.
-        let failed = codes.iter().filter(|code| **code != 0 && **code != -libc::SIGTERM).count();
-        Leftovers { running: running.len(), failed }
+        for child in &running {
+            Programs::await_stopped(shared, child);
+        }
+        running.len()
     }
 }

@@ -90,7 +90,7 @@ fn open<'js>(ctx: &Ctx<'js>, shell: &Shell, path: &str, config: Option<Value<'js
         let text = format!("_openGoldenData: the golden data of {} are still open", other.place.display());
         return Err(errors::throw(ctx, &text));
     }
-    *golden = Some(Open { root: shell.root.clone(), place, written: String::new() });
+    *golden = Some(Open { root: shell.options.root.clone(), place, written: String::new() });
     Ok(())
 }
 

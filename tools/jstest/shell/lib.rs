@@ -44,7 +44,6 @@ pub use options::{Library, Options};
 
 use parking_lot::Mutex;
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The stack of a thread that runs JavaScript.
@@ -94,14 +93,11 @@ impl Shared {
 pub struct Shell {
     pub options: Arc<Options>,
     pub shared: Arc<Shared>,
-    /// What `load("jstests/...")` and `import` are relative to.
-    pub root: PathBuf,
-    pub library: Library,
 }
 
 impl Shell {
     pub fn new(options: Arc<Options>, shared: Arc<Shared>) -> Shell {
-        Shell { root: options.root.clone(), library: options.library.clone(), options, shared }
+        Shell { options, shared }
     }
     pub fn print_line(&self, line: &str) {
         self.shared.print_line(line);

@@ -48,7 +48,7 @@ pub fn load_kernel(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
 
 /// Loads the library that the shell was called with.
 pub fn load(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> rquickjs::Result<()> {
-    match &shell.library {
+    match &shell.options.library {
         Library::Own => {
             codes::define(ctx)?;
             load_embedded(ctx, PRELUDE)

@@ -122,9 +122,9 @@ fn variables(env: &Object<'_>) -> Result<Vec<(String, String)>> {
 
 /// What a shell that a test starts must know of this one, for it is called with the flags of `mongo` only.
 fn inherited(shell: &Shell) -> Vec<(String, String)> {
-    let root = shell.root.to_string_lossy().into_owned();
+    let root = shell.options.root.to_string_lossy().into_owned();
     let mut env = vec![("JSTEST_ROOT".to_string(), root), (ports::CHILD.to_string(), "1".to_string())];
-    if let crate::Library::Directory(directory) = &shell.library {
+    if let crate::Library::Directory(directory) = &shell.options.library {
         env.push(("JSTEST_SHELL_LIB".to_string(), directory.to_string_lossy().into_owned()));
     }
     env

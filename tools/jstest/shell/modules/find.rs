@@ -45,7 +45,7 @@ fn beside(base: &str, name: &str) -> Option<Found> {
 }
 
 fn under_roots(shell: &Shell, name: &str) -> Option<Found> {
-    let roots = [Some(&shell.root), shell.options.fallback_root.as_ref()];
+    let roots = [Some(&shell.options.root), shell.options.fallback_root.as_ref()];
     let mut paths = roots.into_iter().flatten().map(|root| root.join(name));
     match paths.find(|path| path.exists()) {
         Some(path) => Some(Found::File(path)),

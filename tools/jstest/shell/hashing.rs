@@ -2,17 +2,18 @@
 
 use crate::natives::define;
 use crate::{Shell, bson, errors};
-use document::{Binary, Doc, Value as Bson, ValueRef};
+use document::oid::hex;
+use document::{Binary, Doc, Value as Bson, ValueRef, codes};
 use md5::{Digest, Md5};
 use rquickjs::{Ctx, Result, Value};
 use sha2::Sha256;
 use std::rc::Rc;
 
-/// The block of SHA-256, to which an HMAC fills up its key.
-const SHA256_BLOCK_BYTES: usize = 64;
+/// The block of SHA-1 and of SHA-256, to which an HMAC fills up its key.
+const BLOCK_BYTES: usize = 64;
 
 pub fn register<'js>(ctx: &Ctx<'js>, _shell: &Rc<Shell>) -> Result<()> {
-    define(ctx, "hex_md5", |text: String| hexadecimal(&Md5::digest(text.as_bytes())))?;
+    define(ctx, "hex_md5", |text: String| md5_hex(&text))?;
     define(ctx, "md5sumFile", |ctx: Ctx<'_>, path: String| md5_of_file(&ctx, &path))?;
     define(ctx, "computeSHA256Block", |ctx: Ctx<'js>, data: Value<'js>| {
         let data = bytes_of(&ctx, &data, "computeSHA256Block")?;
@@ -21,13 +22,13 @@ pub fn register<'js>(ctx: &Ctx<'js>, _shell: &Rc<Shell>) -> Result<()> {
     define(ctx, "computeSHA256Hmac", |ctx: Ctx<'js>, key: Value<'js>, data: Value<'js>| {
         let key = bytes_of(&ctx, &key, "computeSHA256Hmac")?;
         let data = bytes_of(&ctx, &data, "computeSHA256Hmac")?;
-        binary(&ctx, sha256_hmac(&key, &data))
+        binary(&ctx, hmac::<Sha256>(&key, &data))
     })?;
     define(ctx, "convertShardKeyToHashed", |ctx: Ctx<'js>, key: Value<'js>| shard_key_hash(&ctx, &key))
 }
 
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+pub fn md5_hex(text: &str) -> String {
+    hex(&Md5::digest(text.as_bytes()))
 }
 
 fn md5_of_file(ctx: &Ctx<'_>, path: &str) -> Result<String> {
@@ -37,7 +38,7 @@ fn md5_of_file(ctx: &Ctx<'_>, path: &str) -> Result<String> {
     let mut block = vec![0; 1 << 16];
     loop {
         match std::io::Read::read(&mut file, &mut block).map_err(failed)? {
-            0 => return Ok(hexadecimal(&digest.finalize())),
+            0 => return Ok(hex(&digest.finalize())),
             length => digest.update(&block[..length]),
         }
     }
@@ -49,7 +50,7 @@ fn bytes_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>, native: &str) -> Result<Vec
     match first(&holder) {
         Some(ValueRef::String(text)) => Ok(text.as_bytes().to_vec()),
         Some(ValueRef::Binary(_, bytes)) => Ok(bytes.to_vec()),
-        _ => Err(errors::throw_code(ctx, 2, &format!("{native} needs a string or a BinData"))),
+        _ => Err(errors::throw_code(ctx, codes::BAD_VALUE, &format!("{native} needs a string or a BinData"))),
     }
 }
 
@@ -66,13 +67,13 @@ fn into_js<'js>(ctx: &Ctx<'js>, value: &Bson) -> Result<Value<'js>> {
     bson::value_from_bson(ctx, value.to_holder().bytes().into())
 }
 
-/// HMAC as RFC 2104 has it.
-fn sha256_hmac(key: &[u8], data: &[u8]) -> Vec<u8> {
-    let mut block = if key.len() > SHA256_BLOCK_BYTES { Sha256::digest(key).to_vec() } else { key.to_vec() };
-    block.resize(SHA256_BLOCK_BYTES, 0);
+/// HMAC as RFC 2104 has it, with a digest whose block is `BLOCK_BYTES` long.
+pub fn hmac<D: Digest>(key: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut block = if key.len() > BLOCK_BYTES { D::digest(key).to_vec() } else { key.to_vec() };
+    block.resize(BLOCK_BYTES, 0);
     let pad = |with: u8| block.iter().map(|byte| byte ^ with).collect::<Vec<u8>>();
-    let inner = Sha256::new().chain_update(pad(0x36)).chain_update(data).finalize();
-    Sha256::new().chain_update(pad(0x5C)).chain_update(inner).finalize().to_vec()
+    let inner = D::new().chain_update(pad(0x36)).chain_update(data).finalize();
+    D::new().chain_update(pad(0x5C)).chain_update(inner).finalize().to_vec()
 }
 
 /// The hash that a hashed index has for `key`, as a NumberLong.
@@ -84,21 +85,18 @@ fn shard_key_hash<'js>(ctx: &Ctx<'js>, key: &Value<'js>) -> Result<Value<'js>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{hexadecimal, sha256_hmac};
+    use super::{Sha256, hex, hmac};
     use crate::testing::run;
 
     /// RFC 4231, cases 2 and 6 (a key longer than a block).
     #[test]
     fn hmac_has_the_values_of_its_specification() {
         assert_eq!(
-            hexadecimal(&sha256_hmac(b"Jefe", b"what do ya want for nothing?")),
+            hex(&hmac::<Sha256>(b"Jefe", b"what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
         assert_eq!(
-            hexadecimal(&sha256_hmac(
-                &[0xAA; 131],
-                b"Test Using Larger Than Block-Size Key - Hash Key First"
-            )),
+            hex(&hmac::<Sha256>(&[0xAA; 131], b"Test Using Larger Than Block-Size Key - Hash Key First")),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         );
     }

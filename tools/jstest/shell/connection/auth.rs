@@ -1,6 +1,7 @@
 //! SCRAM, the part that needs digests; the conversation itself is the kernel's.
 
 use crate::errors;
+use crate::hashing::{hmac, md5_hex};
 use rquickjs::{Ctx, Object, Result};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -36,10 +37,6 @@ pub fn scram_message<'js>(
     Ok(made)
 }
 
-fn md5_hex(text: &str) -> String {
-    document::oid::hex(&md5::Md5::digest(text.as_bytes()))
-}
-
 /// The client's proof and the server's signature of RFC 5802.
 fn prove<D: Digest>(secret: &[u8], salt: &[u8], rounds: u32, signed: &str) -> (Vec<u8>, Vec<u8>) {
     let salted = stretch::<D>(secret, salt, rounds);
@@ -59,15 +56,6 @@ fn stretch<D: Digest>(secret: &[u8], salt: &[u8], rounds: u32) -> Vec<u8> {
         sum.iter_mut().zip(&block).for_each(|(a, b)| *a ^= b);
     }
     sum
-}
-
-fn hmac<D: Digest>(key: &[u8], message: &[u8]) -> Vec<u8> {
-    const BLOCK: usize = 64;
-    let mut padded = if key.len() > BLOCK { D::digest(key).to_vec() } else { key.to_vec() };
-    padded.resize(BLOCK, 0);
-    let with = |byte: u8| padded.iter().map(|b| b ^ byte).collect::<Vec<u8>>();
-    let inner = D::digest([with(0x36), message.to_vec()].concat());
-    D::digest([with(0x5c), inner.to_vec()].concat()).to_vec()
 }
 
 #[cfg(test)]

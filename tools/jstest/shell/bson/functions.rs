@@ -6,6 +6,7 @@ use super::native::{Native, native_of};
 use super::text::{text_of, width};
 use super::{Kernel, value_from_bson};
 use crate::errors::{self, throw_code};
+use crate::natives::define;
 use document::{Decimal128, Doc, DocWriter, Document, Value as Bson, codes, compare, extended_json};
 use rquickjs::prelude::{Opt, Rest};
 use rquickjs::{Array, Ctx, Function, Object, Result, Value};
@@ -13,20 +14,18 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 pub fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
-    let globals = ctx.globals();
-    let define = |name: &str, function: Function<'js>| globals.set(name, function.with_name(name)?);
-    define("bsonWoCompare", Function::new(ctx.clone(), bson_wo_compare)?)?;
-    define("bsonUnorderedFieldsCompare", Function::new(ctx.clone(), bson_unordered_fields_compare)?)?;
-    define("bsonBinaryEqual", Function::new(ctx.clone(), bson_binary_equal)?)?;
-    define("bsonObjToArray", Function::new(ctx.clone(), bson_obj_to_array)?)?;
-    define("tostrictjson", Function::new(ctx.clone(), to_strict_json)?)?;
-    define("numberDecimalsEqual", Function::new(ctx.clone(), number_decimals_equal)?)?;
-    define("numberDecimalsAlmostEqual", Function::new(ctx.clone(), number_decimals_almost_equal)?)?;
-    define("_decimal128Limit", Function::new(ctx.clone(), decimal_limit)?)?;
-    define("_buildBsonObj", Function::new(ctx.clone(), build_bson_obj)?)?;
-    define("_fnvHashToHexString", Function::new(ctx.clone(), fnv_hash)?)?;
-    define("getStringWidth", Function::new(ctx.clone(), string_width)?)?;
-    let object: Object = globals.get("Object")?;
+    define(ctx, "bsonWoCompare", bson_wo_compare)?;
+    define(ctx, "bsonUnorderedFieldsCompare", bson_unordered_fields_compare)?;
+    define(ctx, "bsonBinaryEqual", bson_binary_equal)?;
+    define(ctx, "bsonObjToArray", bson_obj_to_array)?;
+    define(ctx, "tostrictjson", to_strict_json)?;
+    define(ctx, "numberDecimalsEqual", number_decimals_equal)?;
+    define(ctx, "numberDecimalsAlmostEqual", number_decimals_almost_equal)?;
+    define(ctx, "_decimal128Limit", decimal_limit)?;
+    define(ctx, "_buildBsonObj", build_bson_obj)?;
+    define(ctx, "_fnvHashToHexString", fnv_hash)?;
+    define(ctx, "getStringWidth", string_width)?;
+    let object: Object = ctx.globals().get("Object")?;
     let bsonsize = Function::new(ctx.clone(), bsonsize)?.with_name("bsonsize")?;
     object.prop("bsonsize", rquickjs::object::Property::from(bsonsize).writable().configurable())
 }

@@ -35,24 +35,11 @@ fn register_contents<'js>(ctx: &Ctx<'js>) -> Result<()> {
     define(ctx, "cat", |ctx: Ctx<'js>, path: String, binary: Opt<bool>| {
         cat(&ctx, &path, binary.0 == Some(true))
     })?;
-    define(ctx, "writeFile", |ctx: Ctx<'js>, path: String, content: Value<'js>, binary: Opt<bool>| {
-        write(
-            &ctx,
-            &path,
-            &content,
-            binary.0 == Some(true),
-            std::fs::OpenOptions::new().write(true).create_new(true),
-        )
-    })?;
-    define(ctx, "appendFile", |ctx: Ctx<'js>, path: String, content: Value<'js>, binary: Opt<bool>| {
-        write(
-            &ctx,
-            &path,
-            &content,
-            binary.0 == Some(true),
-            std::fs::OpenOptions::new().append(true).create(true),
-        )
-    })?;
+    for (name, appends) in [("writeFile", false), ("appendFile", true)] {
+        define(ctx, name, move |ctx: Ctx<'js>, path: String, content: Value<'js>, binary: Opt<bool>| {
+            write(&ctx, &path, &content, binary.0 == Some(true), appends)
+        })?;
+    }
     define(ctx, "copyFile", |ctx: Ctx<'js>, from: String, to: String| {
         std::fs::copy(&from, &to)
             .map(|_| true)
@@ -82,13 +69,8 @@ fn cat(ctx: &Ctx<'_>, path: &str, binary: bool) -> Result<String> {
     })
 }
 
-fn write(
-    ctx: &Ctx<'_>,
-    path: &str,
-    content: &Value<'_>,
-    binary: bool,
-    how: &mut std::fs::OpenOptions,
-) -> Result<()> {
+/// Writes a new file, or with `appends` at the end of one that may be there.
+fn write(ctx: &Ctx<'_>, path: &str, content: &Value<'_>, binary: bool, appends: bool) -> Result<()> {
     let Some(text) = content.as_string() else {
         return Err(errors::throw(ctx, "the second argument, the content of the file, must be a string"));
     };
@@ -96,6 +78,11 @@ fn write(
     let bytes = match binary {
         true => text.chars().map(|c| c as u32 as u8).collect(),
         false => text.into_bytes(),
+    };
+    let mut how = std::fs::OpenOptions::new();
+    match appends {
+        true => how.append(true).create(true),
+        false => how.write(true).create_new(true),
     };
     let mut file =
         how.open(path).map_err(|error| refused(ctx, "failed to open file for writing", path, &error))?;

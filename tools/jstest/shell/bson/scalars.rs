@@ -160,12 +160,8 @@ fn new_binary<'js>(
     subtype: Value<'js>,
     data: Value<'js>,
 ) -> Result<Value<'js>> {
-    let subtype = read_subtype(&ctx, &subtype, "BinData")?;
-    if !data.is_string() {
-        return Err(throw_code(&ctx, codes::BAD_VALUE, "BinData data must be a String"));
-    }
-    let bytes = decode_base64(&text_of(&ctx, &data)?)
-        .ok_or_else(|| throw_code(&ctx, 10270, "invalid base64 in BinData"))?;
+    let (subtype, text) = subtype_and_text(&ctx, &subtype, &data, "BinData")?;
+    let bytes = decode_base64(&text).ok_or_else(|| throw_code(&ctx, 10270, "invalid base64 in BinData"))?;
     make(Native::Binary(Binary { subtype, bytes }), prototype)
 }
 
@@ -175,14 +171,24 @@ fn new_hex<'js>(
     subtype: Value<'js>,
     data: Value<'js>,
 ) -> Result<Value<'js>> {
-    let subtype = read_subtype(&ctx, &subtype, "HexData")?;
-    if !data.is_string() {
-        return Err(throw_code(&ctx, codes::BAD_VALUE, "HexData data must be a String"));
-    }
-    let bytes = decode_hex(&text_of(&ctx, &data)?).ok_or_else(|| {
+    let (subtype, text) = subtype_and_text(&ctx, &subtype, &data, "HexData")?;
+    let bytes = decode_hex(&text).ok_or_else(|| {
         throw_code(&ctx, codes::BAD_VALUE, "HexData data must be hex digits, two for each byte")
     })?;
     make(Native::Binary(Binary { subtype, bytes }), prototype)
+}
+
+fn subtype_and_text<'js>(
+    ctx: &Ctx<'js>,
+    subtype: &Value<'js>,
+    data: &Value<'js>,
+    class: &str,
+) -> Result<(u8, String)> {
+    let subtype = read_subtype(ctx, subtype, class)?;
+    if !data.is_string() {
+        return Err(throw_code(ctx, codes::BAD_VALUE, &format!("{class} data must be a String")));
+    }
+    Ok((subtype, text_of(ctx, data)?))
 }
 
 fn read_subtype(ctx: &Ctx<'_>, value: &Value<'_>, class: &str) -> Result<u8> {

@@ -88,7 +88,9 @@ impl<'js> Decoder<'_, 'js> {
                 self.instance(Native::Binary(Binary { subtype, bytes: bytes.to_vec() }))?
             }
             ValueRef::Timestamp(v) => {
-                self.with(Native::Timestamp, &[("t", v.secs.into_value(ctx)), ("i", v.inc.into_value(ctx))])?
+                // Numbers beyond 2^31 are JavaScript floats.
+                let number = |v: u32| Value::new_number(ctx.clone(), v as f64);
+                self.with(Native::Timestamp, &[("t", number(v.secs)), ("i", number(v.inc))])?
             }
             ValueRef::JavaScript(code) => self.with(Native::Code, &[("code", boxed(ctx, code)?)])?,
             ValueRef::JavaScriptWithScope(code, scope) => {
@@ -131,16 +133,6 @@ impl<'js> Decoder<'_, 'js> {
             define_hidden(&object, &self.kernel.original, boxed(self.ctx, &spelled)?)?;
         }
         Ok(object.into_value())
-    }
-}
-
-/// Numbers beyond 2^31 are JavaScript floats.
-trait IntoNumber {
-    fn into_value<'js>(self, ctx: &Ctx<'js>) -> Value<'js>;
-}
-impl IntoNumber for u32 {
-    fn into_value<'js>(self, ctx: &Ctx<'js>) -> Value<'js> {
-        Value::new_number(ctx.clone(), self as f64)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The opaque part of the shell's values, and where their prototypes are.
 
 use document::{Binary, Decimal128, Doc, ObjectId};
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
 use rquickjs::function::Constructor;
 use rquickjs::{Class, Ctx, JsLifetime, Object, Value};
 use std::ops::Range;
@@ -21,24 +20,28 @@ pub enum Native {
     Pointer,
 }
 
+/// Makes classes of types that hold nothing of a context and that scripts cannot construct.
 macro_rules! opaque_class {
     ($($class:ident)*) => { $(
-        impl<'js> Trace<'js> for $class {
-            fn trace<'a>(&self, _: Tracer<'a, 'js>) {}
+        impl<'js> rquickjs::class::Trace<'js> for $class {
+            fn trace<'a>(&self, _: rquickjs::class::Tracer<'a, 'js>) {}
         }
         // SAFETY: nothing in it has the lifetime of a context.
-        unsafe impl<'js> JsLifetime<'js> for $class {
+        unsafe impl<'js> rquickjs::JsLifetime<'js> for $class {
             type Changed<'to> = $class;
         }
-        impl<'js> JsClass<'js> for $class {
+        impl<'js> rquickjs::class::JsClass<'js> for $class {
             const NAME: &'static str = stringify!($class);
-            type Mutable = Readable;
-            fn constructor(_: &Ctx<'js>) -> rquickjs::Result<Option<Constructor<'js>>> {
+            type Mutable = rquickjs::class::Readable;
+            fn constructor(
+                _: &rquickjs::Ctx<'js>,
+            ) -> rquickjs::Result<Option<rquickjs::function::Constructor<'js>>> {
                 Ok(None)
             }
         }
     )* };
 }
+pub(crate) use opaque_class;
 opaque_class! { Native Original }
 
 /// The bytes an object was decoded from, kept when writing the object must ask them: for fields that were int32 and

@@ -10,10 +10,8 @@ use crate::bson::{self, from_bson, text_of};
 use crate::{Shell, errors};
 use document::DocBuf;
 use link::Link;
-use rquickjs::class::{JsClass, Readable, Trace, Tracer};
-use rquickjs::function::Constructor;
 use rquickjs::prelude::Opt;
-use rquickjs::{Array, Class, Ctx, Function, JsLifetime, Object, Result, Value};
+use rquickjs::{Array, Class, Ctx, Function, Object, Result, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 use uri::Uri;
@@ -21,21 +19,7 @@ use uri::Uri;
 /// What an instance of `Mongo` holds.
 #[derive(Clone)]
 pub struct Connection(Rc<RefCell<Link>>);
-
-impl<'js> Trace<'js> for Connection {
-    fn trace<'a>(&self, _: Tracer<'a, 'js>) {}
-}
-// SAFETY: nothing in it has the lifetime of a context.
-unsafe impl<'js> JsLifetime<'js> for Connection {
-    type Changed<'to> = Connection;
-}
-impl<'js> JsClass<'js> for Connection {
-    const NAME: &'static str = "Connection";
-    type Mutable = Readable;
-    fn constructor(_: &Ctx<'js>) -> Result<Option<Constructor<'js>>> {
-        Ok(None)
-    }
-}
+bson::opaque_class! { Connection }
 
 pub fn register(ctx: &Ctx<'_>, _shell: &Rc<Shell>) -> Result<()> {
     let native = bson::natives(ctx)?;

@@ -159,7 +159,8 @@ fn double_text(n: f64) -> String {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn base64_encode(bytes: &[u8]) -> String {
+/// Standard base64 with padding.
+pub fn base64_encode(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let byte = |i: usize| chunk.get(i).copied().unwrap_or(0) as u32;
@@ -175,7 +176,7 @@ fn base64_encode(bytes: &[u8]) -> String {
 }
 
 /// Standard base64; padding may be missing, anything else wrong is `None`.
-pub(super) fn base64_decode(text: &str) -> Option<Vec<u8>> {
+pub fn base64_decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=').as_bytes();
     if digits.len() % 4 == 1 {
         return None;

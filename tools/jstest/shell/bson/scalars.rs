@@ -3,6 +3,7 @@
 use super::native::{Kernel, Native, native_of};
 use super::text::text_of;
 use crate::errors::{self, throw_code};
+use document::extended_json::{base64_decode, base64_encode};
 use document::{Binary, Decimal128, ObjectId, codes, oid};
 use rquickjs::{Class, Ctx, Function, Object, Result, Value};
 use std::sync::LazyLock;
@@ -250,7 +251,7 @@ fn spell<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<String> {
         Native::ObjectId(v) => format!("ObjectId(\"{}\")", v.hex()),
         Native::Binary(b) => match <[u8; 16]>::try_from(b.bytes.as_slice()) {
             Ok(bytes) if b.subtype == 4 => format!("UUID(\"{}\")", document::uuid::to_string(&bytes)),
-            _ => format!("BinData({},\"{}\")", b.subtype, encode_base64(&b.bytes)),
+            _ => format!("BinData({},\"{}\")", b.subtype, base64_encode(&b.bytes)),
         },
         Native::Timestamp | Native::Code | Native::Pointer => "[object]".to_string(),
     })
@@ -307,7 +308,7 @@ fn hex<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<String> {
     bytes_of(&ctx, &value).map(|binary| oid::hex(&binary.bytes))
 }
 fn base64<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<String> {
-    bytes_of(&ctx, &value).map(|binary| encode_base64(&binary.bytes))
+    bytes_of(&ctx, &value).map(|binary| base64_encode(&binary.bytes))
 }
 fn subtype<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<u8> {
     bytes_of(&ctx, &value).map(|binary| binary.subtype)
@@ -323,40 +324,11 @@ fn decode_hex(text: &str) -> Option<Vec<u8>> {
     (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()).collect()
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-pub fn encode_base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let word = chunk.iter().enumerate().fold(0u32, |word, (i, b)| word | (*b as u32) << (16 - 8 * i));
-        for i in 0..4 {
-            let digit = ALPHABET[(word >> (18 - 6 * i)) as usize & 63] as char;
-            text.push(if i <= chunk.len() { digit } else { '=' });
-        }
-    }
-    text
-}
-
 /// `None` for a length that is no multiple of four, a foreign character, or padding elsewhere than at the end.
 pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.as_bytes();
-    let padding = text.iter().rev().take_while(|b| **b == b'=').count();
+    let padding = text.len() - text.trim_end_matches('=').len();
     if !text.len().is_multiple_of(4) || padding > 2 {
         return None;
     }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    let mut word = 0u32;
-    for (i, b) in text.iter().enumerate() {
-        let digit = match b {
-            b'=' if i + padding >= text.len() => 0,
-            b => ALPHABET.iter().position(|a| a == b)? as u32,
-        };
-        word = word << 6 | digit;
-        if i % 4 == 3 {
-            bytes.extend_from_slice(&word.to_be_bytes()[1..]);
-            word = 0;
-        }
-    }
-    bytes.truncate(bytes.len() - padding);
-    Some(bytes)
+    base64_decode(text)
 }

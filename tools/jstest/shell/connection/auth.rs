@@ -2,6 +2,7 @@
 
 use crate::errors;
 use crate::hashing::{hmac, md5_hex};
+use document::extended_json::base64_encode;
 use rquickjs::{Ctx, Object, Result};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -32,8 +33,8 @@ pub fn scram_message<'js>(
         _ => prove::<Sha256>(password.as_bytes(), &salt, rounds, &signed),
     };
     let made = Object::new(ctx)?;
-    made.set("message", format!("{without_proof},p={}", crate::bson::encode_base64(&proof)))?;
-    made.set("signature", format!("v={}", crate::bson::encode_base64(&signature)))?;
+    made.set("message", format!("{without_proof},p={}", base64_encode(&proof)))?;
+    made.set("signature", format!("v={}", base64_encode(&signature)))?;
     Ok(made)
 }
 
@@ -71,7 +72,7 @@ mod tests {
         let signed = format!("{first},{answer},c=biws,r={nonce}");
         let salt = crate::bson::decode_base64("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let (proof, signature) = prove::<Sha256>(b"pencil", &salt, 4096, &signed);
-        assert_eq!(crate::bson::encode_base64(&proof), "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
-        assert_eq!(crate::bson::encode_base64(&signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+        assert_eq!(base64_encode(&proof), "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
+        assert_eq!(base64_encode(&signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
     }
 }

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 /// What `cat` reads at most: the size of the greatest document, as in the real shell.
-const CAT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const CAT_BYTES_MAX: u64 = wire::limits::MAX_USER_DOCUMENT as u64;
 
 pub fn register<'js>(ctx: &Ctx<'js>, shell: &Rc<Shell>) -> Result<()> {
     register_contents(ctx)?;

@@ -51,7 +51,7 @@ fn build_info<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     info.set("buildEnvironment", environment)?;
     info.set("bits", 64)?;
     info.set("debug", cfg!(debug_assertions))?;
-    info.set("maxBsonObjectSize", 16 * 1024 * 1024)?;
+    info.set("maxBsonObjectSize", wire::limits::MAX_USER_DOCUMENT)?;
     Ok(info)
 }
 

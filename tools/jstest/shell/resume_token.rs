@@ -223,11 +223,5 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes of a token as its text.
-#[cfg(test)]
-fn to_hex(bytes: &[u8]) -> String {
-    document::oid::hex(bytes).to_uppercase()
-}
-
 #[cfg(test)]
 mod tests;

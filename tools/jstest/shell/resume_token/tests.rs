@@ -1,4 +1,4 @@
-use super::{decode, from_hex, to_hex};
+use super::{decode, from_hex};
 use crate::testing::run;
 use document::{Value, doc};
 
@@ -35,7 +35,8 @@ fn keys_of_all_types_are_read() {
         let mut bytes = from_hex("82612E8513000000012B042C0100296E14").unwrap();
         bytes.extend_from_slice(&from_hex(key).unwrap());
         bytes.push(4);
-        decoded(&to_hex(&bytes)).map(|token| token.get_path("eventIdentifier.a").cloned())
+        decoded(&document::oid::hex(&bytes).to_uppercase())
+            .map(|token| token.get_path("eventIdentifier.a").cloned())
     };
     let a = |value: &str| id(&format!("46016100{value}00")).unwrap().unwrap();
     assert_eq!(a("2B0A"), Value::Int32(5));

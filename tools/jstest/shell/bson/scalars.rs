@@ -103,7 +103,7 @@ fn int_from<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<i32> {
 
 fn new_decimal<'js>(ctx: Ctx<'js>, prototype: Object<'js>, args: Vec<Value<'js>>) -> Result<Value<'js>> {
     let value = match args.as_slice() {
-        [] => Decimal128::parse("0").unwrap_or(Decimal128::ZERO),
+        [] => Decimal128::ZERO,
         [one] => decimal_from(&ctx, one)?,
         _ => return Err(throw_code(&ctx, codes::BAD_VALUE, "NumberDecimal needs 0 or 1 argument")),
     };

@@ -173,29 +173,27 @@
         return raw;
     }
 
-    /** Performs one statement and returns a WriteResult, or the WriteCommandError, instead of throwing either. */
-    global._writeOne = function (collection, type, operation, {writeConcern, extra, ordered = true} = {}) {
+    /** Performs batches of one type and returns a BulkWriteResult, or the WriteCommandError, instead of throwing it. */
+    function perform(collection, type, batches, {writeConcern, extra, ordered = true} = {}) {
         const concern = global._writeConcernToSend(collection, writeConcern);
         try {
-            const raw = execute(collection, single(type, operation), {ordered, writeConcern: concern, extra});
-            return new WriteResult(new BulkWriteResult(raw, type, concern), type, concern);
+            return new BulkWriteResult(execute(collection, batches, {ordered, writeConcern: concern, extra}), type, concern);
         } catch (error) {
             if (error instanceof WriteCommandError) return error;
             throw error;
         }
-    };
+    }
+
+    /** Performs one statement and returns a WriteResult, or the WriteCommandError, instead of throwing either. */
+    global._writeOne = (collection, type, operation, options) =>
+        perform(collection, type, single(type, operation), options).toSingleResult();
 
     /** Inserts documents that have their `_id`; returns a BulkWriteResult or the WriteCommandError. */
-    global._insertMany = function (collection, documents, {writeConcern, extra, ordered = true} = {}) {
+    global._insertMany = function (collection, documents, options = {}) {
+        const {ordered = true} = options;
         const list = new BatchList(ordered);
         for (const document of documents) list.add(INSERT, document);
-        const concern = global._writeConcernToSend(collection, writeConcern);
-        try {
-            return new BulkWriteResult(execute(collection, list.batches, {ordered, writeConcern: concern, extra}), INSERT, concern);
-        } catch (error) {
-            if (error instanceof WriteCommandError) return error;
-            throw error;
-        }
+        return perform(collection, INSERT, list.batches, options);
     };
 
     // The bulk API.

@@ -325,14 +325,10 @@
     const isMissingUser = missing(11);
     const isMissingRole = missing(31);
 
-    function grant(command) {
-        return function (name, roles, concern) {
-            checkedErrmsg(this.runCommand(withConcern(this, {[command]: name, roles}, concern)));
-        };
-    }
-    function changePrivileges(command) {
-        return function (name, privileges, concern) {
-            checkedErrmsg(this.runCommand(withConcern(this, {[command]: name, privileges}, concern)));
+    /** Grants or revokes what `field` names: roles or privileges. */
+    function change(command, field) {
+        return function (name, list, concern) {
+            checkedErrmsg(this.runCommand(withConcern(this, {[command]: name, [field]: list}, concern)));
         };
     }
     function checkedErrmsg(reply) {
@@ -375,8 +371,8 @@
         dropUser: drop("dropUser", isMissingUser),
         removeUser: drop("dropUser", isMissingUser),
         dropAllUsers: dropAll("dropAllUsersFromDatabase"),
-        grantRolesToUser: grant("grantRolesToUser"),
-        revokeRolesFromUser: grant("revokeRolesFromUser"),
+        grantRolesToUser: change("grantRolesToUser", "roles"),
+        revokeRolesFromUser: change("revokeRolesFromUser", "roles"),
         getUser(name, options) {
             const id = typeof name === "string" ? {user: name, db: this._name} : name;
             const reply = checkedErrmsg(this.runCommand(Object.assign({usersInfo: id}, options)));
@@ -395,10 +391,10 @@
         },
         dropRole: drop("dropRole", isMissingRole),
         dropAllRoles: dropAll("dropAllRolesFromDatabase"),
-        grantRolesToRole: grant("grantRolesToRole"),
-        revokeRolesFromRole: grant("revokeRolesFromRole"),
-        grantPrivilegesToRole: changePrivileges("grantPrivilegesToRole"),
-        revokePrivilegesFromRole: changePrivileges("revokePrivilegesFromRole"),
+        grantRolesToRole: change("grantRolesToRole", "roles"),
+        revokeRolesFromRole: change("revokeRolesFromRole", "roles"),
+        grantPrivilegesToRole: change("grantPrivilegesToRole", "privileges"),
+        revokePrivilegesFromRole: change("revokePrivilegesFromRole", "privileges"),
         getRole(name, options) {
             const id = typeof name === "string" ? {role: name, db: this._name} : name;
             const reply = checkedErrmsg(this.runCommand(Object.assign({rolesInfo: id}, options)));

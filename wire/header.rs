@@ -38,6 +38,10 @@ impl Header {
             op_code: i32_at(bytes, 12)?,
         })
     }
+    /// Writes another request id into a message.
+    pub(crate) fn set_request_id(message: &mut [u8], id: i32) {
+        message[4..8].copy_from_slice(&id.to_le_bytes());
+    }
     pub fn to_bytes(self) -> [u8; HEADER_LENGTH] {
         let mut bytes = [0; HEADER_LENGTH];
         bytes[0..4].copy_from_slice(&self.message_length.to_le_bytes());

@@ -33,7 +33,7 @@ pub use op_compressed::{Compressor, CompressorSet};
 pub use op_msg::{Docs, OpMsg, Sequence};
 pub use op_query::OpQuery;
 pub use op_reply::OpReply;
-pub use reader::{FrameReader, decode};
+pub use reader::{FrameReader, decode, decode_uncompressed};
 pub use writer::{FrameWriter, ReplyTo};
 
 /// One message, decompressed and validated. A server meets `Msg` and `Query`; `Reply` answers a client's OP_QUERY.

@@ -24,6 +24,9 @@ pub const CHECKSUM_PRESENT: u32 = 1;
 pub const MORE_TO_COME: u32 = 1 << 1;
 /// The client is ready for replies with [`MORE_TO_COME`].
 pub const EXHAUST_ALLOWED: u32 = 1 << 16;
+/// Of a message of a multiplexed connection, between nodes of this kind: it ends its request as the close of a connection
+/// of its own would have, without a reply.
+pub const NO_REPLY: u32 = 1 << 17;
 
 const KNOWN_REQUIRED: u32 = CHECKSUM_PRESENT | MORE_TO_COME;
 const REQUIRED: u32 = 0xFFFF;

@@ -28,6 +28,8 @@ const KEPT: usize = 1024 * 1024;
 pub struct FrameReader<R> {
     stream: R,
     buffer: BytesMut,
+    /// The room that a new buffer has.
+    initial: usize,
     longest: usize,
     compressors: CompressorSet,
     codecs: Codecs,
@@ -38,10 +40,22 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         FrameReader {
             stream,
             buffer: BytesMut::new(),
+            initial: INITIAL,
             longest: 0,
             compressors: CompressorSet::default(),
             codecs: Codecs::default(),
         }
+    }
+    /// For a stream on which many messages arrive together: reads as much as [`READ_AHEAD`] at once.
+    pub fn gathering(stream: R) -> FrameReader<R> {
+        FrameReader { initial: READ_AHEAD, ..FrameReader::new(stream) }
+    }
+    /// From now on reads as much at once as a reader made by [`FrameReader::gathering`].
+    pub fn gather(&mut self) {
+        self.initial = READ_AHEAD;
+    }
+    pub fn into_stream(self) -> R {
+        self.stream
     }
     /// The compressors that messages may use from now on; none until this is called.
     pub fn set_compressors(&mut self, compressors: CompressorSet) {
@@ -68,13 +82,23 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Ok(decode(frame, limits, self.compressors, &mut self.codecs)?)
     }
 
+    /// The next message as it came, to be decoded by whom it is for: see [`decode_uncompressed`].
+    pub async fn read_frame(&mut self, limits: &Limits) -> Result<Bytes, FrameError> {
+        self.frame(limits).await
+    }
+    /// Whether [`FrameReader::read`] would answer, be it with an error, without waiting for the stream.
+    pub fn is_ready(&self, limits: &Limits) -> bool {
+        let header = Header::parse(&self.buffer);
+        header.is_some_and(|h| checked_length(&h, limits).map_or(true, |length| self.buffer.len() >= length))
+    }
+
     /// Waits until the first byte of a message is here, so that a deadline can be put on the rest of it only.
     pub async fn wait(&mut self) -> Result<(), FrameError> {
         if self.buffer.is_empty() { self.fill(1).await } else { Ok(()) }
     }
 
-    async fn frame(&mut self, limits: &Limits) -> Result<Bytes, FrameError> {
-        self.give_back_memory();
+    /// Waits until a whole message is here, and gives its length.
+    pub async fn wait_whole(&mut self, limits: &Limits) -> Result<usize, FrameError> {
         let header = loop {
             match Header::parse(&self.buffer) {
                 Some(header) => break header,
@@ -85,6 +109,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         while self.buffer.len() < length {
             self.fill(length).await?;
         }
+        Ok(length)
+    }
+
+    async fn frame(&mut self, limits: &Limits) -> Result<Bytes, FrameError> {
+        self.give_back_memory();
+        let length = self.wait_whole(limits).await?;
         self.longest = self.longest.max(length);
         Ok(self.buffer.split_to(length).freeze())
     }
@@ -95,7 +125,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         let missing = wanted.saturating_sub(have);
         let room = missing.max(READ_MIN).min(have.max(READ_AHEAD));
         if self.buffer.capacity() - have < READ_MIN {
-            self.buffer.reserve(room.max(if have == 0 { INITIAL } else { 0 }));
+            self.buffer.reserve(room.max(if have == 0 || self.initial > INITIAL { self.initial } else { 0 }));
         }
         match self.stream.read_buf(&mut self.buffer).await? {
             0 if have == 0 => Err(FrameError::Closed),
@@ -130,15 +160,7 @@ pub fn decode(
     compressors: CompressorSet,
     codecs: &mut Codecs,
 ) -> Result<Message, Malformed> {
-    let nothing = Header { message_length: 0, request_id: 0, response_to: 0, op_code: 0 };
-    let Some(header) = Header::parse(&frame) else {
-        let message = "fewer bytes than a message header has";
-        return Err(Malformed::new(&nothing, Answer::Silence, codes::PROTOCOL_ERROR, message));
-    };
-    if checked_length(&header, limits)? != frame.len() {
-        let message = format!("message of {} bytes says it has {}", frame.len(), header.message_length);
-        return Err(Malformed::new(&header, Answer::Silence, codes::PROTOCOL_ERROR, message));
-    }
+    let header = frame_header(&frame, limits)?;
     let wire_length = frame.len();
     if header.op_code != op_code::COMPRESSED {
         return decode_plain(frame, header, limits, None, wire_length);
@@ -146,6 +168,26 @@ pub fn decode(
     let (inner, plain, compressor) = op_compressed::unwrap(&frame, &header, limits, compressors, codecs)?;
     drop(frame);
     decode_plain(plain, inner, limits, Some(compressor), wire_length)
+}
+
+/// As [`decode`], for a stream on which nothing is compressed.
+pub fn decode_uncompressed(frame: Bytes, limits: &Limits) -> Result<Message, Malformed> {
+    let wire_length = frame.len();
+    let header = frame_header(&frame, limits)?;
+    decode_plain(frame, header, limits, None, wire_length)
+}
+
+fn frame_header(frame: &Bytes, limits: &Limits) -> Result<Header, Malformed> {
+    let nothing = Header { message_length: 0, request_id: 0, response_to: 0, op_code: 0 };
+    let Some(header) = Header::parse(frame) else {
+        let message = "fewer bytes than a message header has";
+        return Err(Malformed::new(&nothing, Answer::Silence, codes::PROTOCOL_ERROR, message));
+    };
+    if checked_length(&header, limits)? != frame.len() {
+        let message = format!("message of {} bytes says it has {}", frame.len(), header.message_length);
+        return Err(Malformed::new(&header, Answer::Silence, codes::PROTOCOL_ERROR, message));
+    }
+    Ok(header)
 }
 
 fn decode_plain(

@@ -39,7 +39,7 @@ impl Node {
         let wait = self.log.wait_durable(position);
         match wc.timeout {
             None => wait.await.map_err(log_failed)?,
-            Some(limit) => match tokio::time::timeout(limit, wait).await {
+            Some(limit) => match Box::pin(tokio::time::timeout(limit, wait)).await {
                 Ok(done) => done.map_err(log_failed)?,
                 Err(_) => return Ok(Some(timed_out())),
             },

@@ -181,18 +181,14 @@ impl Slot {
 
     /// Takes the intent lock shared; fails with LockTimeout (24) after `timeout`.
     pub async fn intent_shared(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
-        tokio::time::timeout(timeout, self.intent.clone().read_owned())
-            .await
-            .map_err(|_| self.lock_timeout(timeout))
+        self.within(timeout, self.intent.clone().read_owned()).await
     }
     /// Takes the intent lock exclusively; fails with LockTimeout (24) after `timeout`.
     pub async fn intent_exclusive(
         &self,
         timeout: Duration,
     ) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
-        tokio::time::timeout(timeout, self.intent.clone().write_owned())
-            .await
-            .map_err(|_| self.lock_timeout(timeout))
+        self.within(timeout, self.intent.clone().write_owned()).await
     }
     /// Held while many documents are written one after another: until it is dropped no range of the collection leaves
     /// this shard.
@@ -202,12 +198,14 @@ impl Slot {
     /// Waits for the writes that hold [`Slot::keep_ranges`]; others do not begin while it is held. Fails with LockTimeout
     /// (24) after `timeout`.
     pub async fn let_ranges_go(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
-        tokio::time::timeout(timeout, self.multi.clone().write_owned())
-            .await
-            .map_err(|_| self.lock_timeout(timeout))
+        self.within(timeout, self.multi.clone().write_owned()).await
     }
-    fn lock_timeout(&self, timeout: Duration) -> Error {
-        err!(LOCK_TIMEOUT, "Unable to acquire lock on '{}' within {}ms", self.ns, timeout.as_millis())
+    /// Boxed for the sake of its timer: see [`crate::operation::until`].
+    async fn within<T>(&self, timeout: Duration, lock: impl Future<Output = T>) -> Result<T> {
+        let late = |_| {
+            err!(LOCK_TIMEOUT, "Unable to acquire lock on '{}' within {}ms", self.ns, timeout.as_millis())
+        };
+        Box::pin(tokio::time::timeout(timeout, lock)).await.map_err(late)
     }
 }
 

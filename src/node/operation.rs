@@ -336,14 +336,24 @@ pub struct Operation {
     plan: Mutex<Option<String>>,
 }
 
+/// A timer. Boxed: it is aligned to cache lines, and so would be every future that holds it, for which allocators have no
+/// fast way.
+pub fn until(at: Instant) -> std::pin::Pin<Box<tokio::time::Sleep>> {
+    Box::pin(tokio::time::sleep_until(at.into()))
+}
+
 impl Operation {
     /// An operation of the node's own, without deadline, session or versions.
     pub fn internal() -> Operation {
+        Operation::new(0, Arc::new(ClientInfo::default()))
+    }
+
+    fn new(id: i64, client: Arc<ClientInfo>) -> Operation {
         Operation {
-            id: 0,
+            id,
             started: Instant::now(),
             deadline: None,
-            client: Arc::new(ClientInfo::default()),
+            client,
             session: None,
             write_concern: WriteConcern::acknowledged(),
             read_concern: ReadConcern::LOCAL,
@@ -363,7 +373,7 @@ impl Operation {
 
     /// Reads the generic arguments out of a command's body, in one pass.
     pub fn parse(id: i64, client: Arc<ClientInfo>, body: Doc<'_>) -> Result<Operation> {
-        let mut op = Operation { id, client, ..Operation::internal() };
+        let mut op = Operation::new(id, client);
         let (mut lsid, mut txn_number, mut autocommit, mut start) = (None, None, None, false);
         let mut stmt_ids = Vec::new();
         for e in body.iter() {
@@ -541,11 +551,11 @@ impl Operation {
         tokio::pin!(killed, future);
         killed.as_mut().enable();
         self.check_interrupt()?;
-        match self.deadline {
-            Some(at) => tokio::select! {
+        match self.deadline.map(until) {
+            Some(deadline) => tokio::select! {
                 out = future => Ok(out),
                 _ = killed => self.check_interrupt().and_then(|_| Err(err!(INTERRUPTED, "operation was interrupted"))),
-                _ = tokio::time::sleep_until(at.into()) => Err(err!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit")),
+                _ = deadline => Err(err!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit")),
             },
             None => tokio::select! {
                 out = future => Ok(out),

@@ -29,7 +29,7 @@ impl<'a> Request<'a> {
         match self.argument() {
             Some(ValueRef::String(s)) => {
                 check_collection_name(self.db, s)?;
-                Ok(format!("{}.{s}", self.db))
+                Ok([self.db, ".", s].concat())
             }
             Some(v) => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
             None => bail!(INVALID_NAMESPACE, "collection name is missing"),

@@ -7,7 +7,10 @@
 //! malformed -> the protocol's error where it has one, then the connection closes
 //! ```
 //! A reply is compressed as its request was, and has a checksum if its request had one.
+//!
+//! A node of this kind may ask in its hello for a connection on which many requests are served at a time: [`multiplexed`].
 
+mod multiplexed;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +21,7 @@ use document::{Doc, DocBuf, DocWriter};
 use node::operation::{ClientInfo, SessionId};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use wire::header::op_code;
 use wire::op_compressed::{Codecs, compress_in_place};
@@ -36,6 +40,8 @@ pub struct Connection {
     /// What hello negotiated; requests may use it from the next message on.
     pub compressors: Mutex<CompressorSet>,
     pub over_unix_socket: bool,
+    /// Serves many requests at a time from the next message on.
+    pub multiplexed: AtomicBool,
     /// The user that authenticated, once authentication exists.
     pub user: Mutex<Option<String>>,
     /// The session whose use was noted last, and when.
@@ -52,6 +58,7 @@ impl Connection {
             slot: Slot::default(),
             compressors: Mutex::default(),
             over_unix_socket,
+            multiplexed: AtomicBool::new(false),
             user: Mutex::default(),
             noted_session: Mutex::default(),
             task: std::sync::OnceLock::new(),
@@ -123,9 +130,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
             if next == Next::Close {
                 return;
             }
-            if self.out.capacity() > KEPT_CAPACITY {
-                self.out = Vec::new();
+            if self.connection.multiplexed.load(Relaxed) {
+                return self.multiplex().await;
             }
+            self.give_back_memory();
+        }
+    }
+
+    fn give_back_memory(&mut self) {
+        if self.out.capacity() > KEPT_CAPACITY {
+            self.out = Vec::new();
         }
     }
 
@@ -154,11 +168,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
     }
 
     async fn message(&mut self, msg: OpMsg) -> Next {
-        self.count_in(msg.wire_length());
-        let sequences: Vec<Sequence<'_>> =
-            msg.sequences().iter().map(|s| (msg.identifier(s), msg.documents(s).bytes())).collect();
+        self.service.counters.network.received(msg.wire_length());
+        let sequences = sequences(&msg);
         let compressor = msg.compressor();
-        let checksum = if msg.has_checksum() && compressor.is_none() { CHECKSUM_PRESENT } else { 0 };
+        let checksum = reply_flags(&msg);
         let mut answers_to = msg.request_id();
         // The request of an exhaust round after the first differs from the client's own.
         let mut again: Option<DocBuf> = None;
@@ -191,7 +204,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
     }
 
     async fn query(&mut self, query: OpQuery) -> Next {
-        self.count_in(query.wire_length());
+        self.service.counters.network.received(query.wire_length());
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         self.next_id = self.next_id.wrapping_add(1);
@@ -241,9 +254,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         self.next_id = self.next_id.wrapping_add(1);
-        encode::begin(&mut out, self.next_id, response_to, op_code::MSG);
-        out.extend_from_slice(&flags.to_le_bytes());
-        out.push(0);
+        open_message(&mut out, self.next_id, response_to, flags);
         out
     }
     fn reply_document(&self) -> Doc<'_> {
@@ -265,10 +276,21 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         self.service.counters.network.bytes_out.add(self.out.len() as i64);
         self.writer.write_all(&self.out).await.is_ok()
     }
-    fn count_in(&self, bytes: usize) {
-        self.service.counters.network.requests.increment();
-        self.service.counters.network.bytes_in.add(bytes as i64);
-    }
+}
+
+fn sequences(msg: &OpMsg) -> Vec<Sequence<'_>> {
+    msg.sequences().iter().map(|s| (msg.identifier(s), msg.documents(s).bytes())).collect()
+}
+
+/// The flags of the reply to a request.
+fn reply_flags(msg: &OpMsg) -> u32 {
+    if msg.has_checksum() && msg.compressor().is_none() { CHECKSUM_PRESENT } else { 0 }
+}
+
+fn open_message(out: &mut Vec<u8>, id: i32, response_to: i32, flags: u32) {
+    encode::begin(out, id, response_to, op_code::MSG);
+    out.extend_from_slice(&flags.to_le_bytes());
+    out.push(0);
 }
 
 /// Where the flags and the body of an OP_MSG of one section start.

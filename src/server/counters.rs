@@ -72,6 +72,14 @@ pub struct Network {
     pub slow_ssl: Counter,
 }
 
+impl Network {
+    /// Counts a request of so many bytes.
+    pub fn received(&self, bytes: usize) {
+        self.requests.increment();
+        self.bytes_in.add(bytes as i64);
+    }
+}
+
 #[derive(Default)]
 pub struct Latency {
     pub micros: Counter,

@@ -20,9 +20,9 @@ pub struct Current {
     pub body: DocBuf,
 }
 
-/// A connection's place in the registry.
+/// A connection's place in the registry: what it does, one thing at a time unless it is multiplexed.
 #[derive(Default)]
-pub struct Slot(Mutex<Inner>);
+pub struct Slot(Mutex<Vec<Inner>>);
 
 #[derive(Default)]
 struct Inner {
@@ -32,17 +32,24 @@ struct Inner {
 }
 
 impl Slot {
-    /// The operation under way.
-    pub fn current(&self) -> Option<Current> {
-        let inner = self.0.lock();
-        let (operation, command) = inner.running.clone()?;
-        Some(Current { operation, command, body: DocBuf::from_validated(inner.body.clone()) })
+    /// The operations under way.
+    pub fn current(&self) -> Vec<Current> {
+        let current = |inner: &Inner| {
+            let (operation, command) = inner.running.clone()?;
+            Some(Current { operation, command, body: DocBuf::from_validated(inner.body.clone()) })
+        };
+        self.0.lock().iter().filter_map(current).collect()
     }
-    pub fn operation(&self) -> Option<Arc<Operation>> {
-        self.0.lock().running.as_ref().map(|(operation, _)| operation.clone())
+    pub fn operations(&self) -> Vec<Arc<Operation>> {
+        self.0
+            .lock()
+            .iter()
+            .filter_map(|i| i.running.as_ref())
+            .map(|(operation, _)| operation.clone())
+            .collect()
     }
-    pub fn is_active(&self) -> bool {
-        self.0.lock().running.is_some()
+    pub fn active(&self) -> usize {
+        self.0.lock().iter().filter(|i| i.running.is_some()).count()
     }
 }
 
@@ -59,11 +66,14 @@ const BODY_BYTES_MAX: usize = 2048;
 /// Leaves the registry when dropped.
 pub struct Entered<'a> {
     connection: &'a Connection,
+    place: usize,
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.connection.slot.0.lock().running = None;
+        if let Some(inner) = self.connection.slot.0.lock().get_mut(self.place) {
+            inner.running = None;
+        }
     }
 }
 
@@ -88,21 +98,26 @@ impl Operations {
         command: &'static Command,
         body: Doc<'_>,
     ) -> Entered<'a> {
-        let mut inner = connection.slot.0.lock();
+        let mut places = connection.slot.0.lock();
+        let place = places.iter().position(|i| i.running.is_none()).unwrap_or_else(|| {
+            places.push(Inner::default());
+            places.len() - 1
+        });
+        let inner = &mut places[place];
         inner.body.clear();
         match body.bytes().len() {
             0..=BODY_BYTES_MAX => inner.body.extend_from_slice(body.bytes()),
             _ => inner.body.extend_from_slice(first_field(body).bytes()),
         }
         inner.running = Some((operation.clone(), command));
-        drop(inner);
-        Entered { connection }
+        drop(places);
+        Entered { connection, place }
     }
 
     /// Kills the operation of this id; false when there is none.
     pub fn kill(&self, id: i64, code: i32) -> bool {
         let all = self.connections();
-        let found = all.iter().filter_map(|c| c.slot.operation()).find(|operation| operation.id == id);
+        let found = all.iter().flat_map(|c| c.slot.operations()).find(|operation| operation.id == id);
         if let Some(operation) = &found {
             operation.kill(code);
         }
@@ -110,22 +125,25 @@ impl Operations {
     }
     /// Kills everything under way, as at shutdown and step-down.
     pub fn kill_all(&self, code: i32) {
-        for operation in self.connections().iter().filter_map(|c| c.slot.operation()) {
+        for operation in self.connections().iter().flat_map(|c| c.slot.operations()) {
             operation.kill(code);
         }
     }
     /// One document for each operation (and each idle connection where asked for), as `$currentOp` shows them.
     pub fn describe(&self, host: &str, idle_connections: bool, sharded: bool) -> Vec<Document> {
         let connections = self.connections();
-        let shown = connections.iter().filter_map(|connection| {
-            let current = connection.slot.current();
-            (current.is_some() || idle_connections)
-                .then(|| describe(connection, current.as_ref(), host, sharded))
-        });
-        shown.collect()
+        let mut shown = Vec::new();
+        for connection in &connections {
+            let all = connection.slot.current();
+            if all.is_empty() && idle_connections {
+                shown.push(describe(connection, None, host, sharded));
+            }
+            shown.extend(all.iter().map(|current| describe(connection, Some(current), host, sharded)));
+        }
+        shown
     }
     pub fn active(&self) -> usize {
-        self.connections().iter().filter(|c| c.slot.is_active()).count()
+        self.connections().iter().map(|c| c.slot.active()).sum()
     }
 }
 

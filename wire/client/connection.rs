@@ -29,6 +29,8 @@ pub struct ConnectOptions {
     pub compressors: Vec<Compressor>,
     /// Requests carry a checksum.
     pub checksum: bool,
+    /// Ask the peer to serve many requests at a time on this connection; what its hello answers says whether it does.
+    pub multiplex: bool,
     pub connect_timeout: Duration,
     pub limits: Limits,
 }
@@ -41,6 +43,7 @@ impl Default for ConnectOptions {
             internal_client: None,
             compressors: Vec::new(),
             checksum: false,
+            multiplex: false,
             connect_timeout: Duration::from_secs(20),
             limits: Limits::STANDARD,
         }
@@ -56,6 +59,8 @@ pub struct CallOptions {
     pub exhaust: bool,
     /// Never compressed, as authentication must not be.
     pub uncompressed: bool,
+    /// A pool may send this request among others on one connection: it is short, and so is the work that it asks for.
+    pub brief: bool,
 }
 
 impl CallOptions {
@@ -127,7 +132,7 @@ impl Connection {
     }
 
     async fn handshake(&mut self, options: &ConnectOptions, deadline: Instant) -> Result<()> {
-        let call = CallOptions { deadline: Some(deadline), uncompressed: true, exhaust: false };
+        let call = CallOptions { deadline: Some(deadline), uncompressed: true, ..CallOptions::default() };
         let reply = self.call("admin", &call, &[], |w| write_hello(w, options)).await?;
         let hello = into_ok(reply)?;
         if let Some(theirs) = hello.get("compression").and_then(|v| v.as_array()) {
@@ -145,6 +150,10 @@ impl Connection {
     }
     pub fn host(&self) -> &str {
         &self.host
+    }
+    /// What a [`super::multiplexed::Multiplexed`] goes on with.
+    pub(super) fn into_parts(self) -> (String, FrameReader<Stream>, Limits) {
+        (self.host, self.reader, self.limits)
     }
     /// No call is under way or was abandoned, and the peer has not closed.
     pub fn is_reusable(&self) -> bool {
@@ -255,11 +264,7 @@ impl Connection {
         self.buffer.clear();
         let compressor = self.compressor.filter(|_| !uncompressed);
         let checksum = if self.checksum && compressor.is_none() { CHECKSUM_PRESENT } else { 0 };
-        let start = encode::begin_msg(&mut self.buffer, self.last_id, 0, flags | checksum, write);
-        for (identifier, documents) in sequences {
-            encode::sequence(&mut self.buffer, identifier, documents.iter().copied());
-        }
-        encode::finish_msg(&mut self.buffer, start);
+        write_request(&mut self.buffer, self.last_id, flags | checksum, sequences, write);
         if self.buffer.len() > self.limits.max_message {
             let message = format!("request of {} bytes is longer than a message may be", self.buffer.len());
             return Err(RemoteError::network(Error::new(codes::BSON_OBJECT_TOO_LARGE, message), true));
@@ -334,11 +339,27 @@ impl Connection {
     }
 }
 
-/// `None` when the deadline came first.
-async fn by<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+/// Appends a request as one OP_MSG.
+pub(super) fn write_request(
+    out: &mut Vec<u8>,
+    id: i32,
+    flags: u32,
+    sequences: Sequences<'_>,
+    write: impl FnOnce(&mut DocWriter<'_>),
+) {
+    let start = encode::begin_msg(out, id, 0, flags, write);
+    for (identifier, documents) in sequences {
+        encode::sequence(out, identifier, documents.iter().copied());
+    }
+    encode::finish_msg(out, start);
+}
+
+/// `None` when the deadline came first. Boxed where there is one: a timer is aligned to cache lines, and so is every future
+/// that holds it, for which allocators have no fast way.
+pub(super) async fn by<T>(deadline: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
     match deadline {
         None => Some(work.await),
-        Some(deadline) => timeout_at(deadline, work).await.ok(),
+        Some(deadline) => Box::pin(timeout_at(deadline, work)).await.ok(),
     }
 }
 
@@ -383,6 +404,9 @@ fn write_hello(w: &mut DocWriter<'_>, options: &ConnectOptions) {
     if let Some(internal) = &options.internal_client {
         let internal = internal.clone().to_doc_buf();
         w.document("internalClient", internal.doc());
+    }
+    if options.multiplex {
+        w.bool("multiplex", true);
     }
     if !options.compressors.is_empty() {
         w.array_with("compression", |w| {

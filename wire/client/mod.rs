@@ -7,6 +7,7 @@
 
 mod address;
 mod connection;
+mod multiplexed;
 mod pool;
 mod stream;
 

@@ -4,20 +4,25 @@
 //! is looked at before it is handed out: a peer that restarted has closed it. When one connection of a host fails
 //! the idle ones are dropped with it, as they lead to the same place.
 //!
+//! Brief calls ([`CallOptions::brief`]) share a few connections instead, where the peer serves many requests at a time on
+//! one ([`Multiplexed`]).
+//!
 //! A call is sent a second time only when no byte of it can have left and the connection was an old one; whether
 //! anything else may be repeated only the caller knows.
 
-use super::connection::{CallOptions, ConnectOptions, Connection, Sequences};
+use super::connection::{CallOptions, ConnectOptions, Connection, Sequences, by, write_request};
+use super::multiplexed::Multiplexed;
 use super::{CallResult, RemoteError};
-use crate::OpMsg;
+use crate::{Limits, OpMsg};
 use document::{Doc, DocBuf, DocWriter, Error, Result, codes};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
@@ -29,6 +34,10 @@ pub struct PoolOptions {
     pub max_idle_time: Duration,
     /// How long to wait in line where the call has no deadline.
     pub wait_timeout: Duration,
+    /// Connections to a host that brief calls share, at least one. A peer reads all requests of one in one task, so by
+    /// default there are as many as cores here, which it likely has as well; beyond a few they would only make the
+    /// batches shorter.
+    pub lanes: usize,
 }
 
 impl Default for PoolOptions {
@@ -39,6 +48,7 @@ impl Default for PoolOptions {
             max_idle_per_host: 64,
             max_idle_time: Duration::from_secs(300),
             wait_timeout: Duration::from_secs(20),
+            lanes: std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 8)),
         }
     }
 }
@@ -55,8 +65,26 @@ struct Host {
     name: String,
     options: Arc<PoolOptions>,
     places: Arc<Semaphore>,
-    created: std::sync::atomic::AtomicU64,
+    created: AtomicU64,
     idle: Mutex<Idle>,
+    lanes: Box<[Lane]>,
+    next_lane: AtomicUsize,
+    /// The peer serves one request at a time only; asked again after [`Host::forget`].
+    single: AtomicBool,
+}
+
+/// The place of a connection that brief calls share.
+#[derive(Debug, Default)]
+struct Lane {
+    live: RwLock<Option<Arc<Multiplexed>>>,
+    /// Held while connecting, so that the others wait for the same connection.
+    opening: tokio::sync::Mutex<()>,
+}
+
+impl Lane {
+    fn live(&self) -> Option<Arc<Multiplexed>> {
+        self.live.read().clone().filter(|live| !live.has_ended())
+    }
 }
 
 #[derive(Debug, Default)]
@@ -89,8 +117,11 @@ impl Pool {
                 name: name.to_string(),
                 options: self.options.clone(),
                 places: Arc::new(Semaphore::new(self.options.max_per_host)),
-                created: Default::default(),
+                created: AtomicU64::new(0),
                 idle: Mutex::default(),
+                lanes: (0..self.options.lanes.max(1)).map(|_| Lane::default()).collect(),
+                next_lane: AtomicUsize::new(0),
+                single: AtomicBool::new(false),
             })
         };
         hosts.entry(name.to_string()).or_insert_with(make).clone()
@@ -121,12 +152,23 @@ impl Pool {
         sequences: Sequences<'_>,
         command: Doc<'_>,
     ) -> CallResult<DocBuf> {
-        let reply = if command.element("$db").is_some() {
-            self.call_as_is(host, options, sequences, |w| w.fields_of(command)).await
-        } else {
-            self.call(host, db, options, sequences, |w| w.fields_of(command)).await
-        };
-        super::connection::into_ok(reply?)
+        if command.element("$db").is_some() {
+            return self.run_as_is(host, options, sequences, command).await;
+        }
+        let reply = self.call(host, db, options, sequences, |w| w.fields_of(command)).await?;
+        super::connection::into_ok(reply)
+    }
+
+    /// As [`Pool::run_full`], with a command that names its own `$db`.
+    pub async fn run_as_is(
+        &self,
+        host: &str,
+        options: &CallOptions,
+        sequences: Sequences<'_>,
+        command: Doc<'_>,
+    ) -> CallResult<DocBuf> {
+        let reply = self.call_as_is(host, options, sequences, |w| w.fields_of(command)).await?;
+        super::connection::into_ok(reply)
     }
 
     /// Sends the command that `write` writes (without `$db`) and gives the reply as it came, ok or not. `write`
@@ -155,6 +197,15 @@ impl Pool {
         write: impl Fn(&mut DocWriter<'_>),
     ) -> CallResult<OpMsg> {
         let host = self.host(host);
+        if options.brief {
+            let mut message = Vec::with_capacity(512);
+            write_request(&mut message, 0, 0, sequences, &write);
+            if message.len() <= Limits::MULTIPLEXED.max_message
+                && let Some(done) = host.call_among_others(&mut message, options.deadline).await
+            {
+                return done;
+            }
+        }
         let not_sent = |e| RemoteError::network(e, true);
         let mut connection = host.get(options.deadline, true).await.map_err(not_sent)?;
         match connection.call_as_is(options, sequences, &write).await {
@@ -181,8 +232,10 @@ impl Pool {
     pub fn statistics(&self) -> Vec<(String, usize, usize, u64)> {
         let count = |host: &Arc<Host>| {
             let used = self.options.max_per_host.saturating_sub(host.places.available_permits());
-            let created = host.created.load(std::sync::atomic::Ordering::Relaxed);
-            (host.name.clone(), used, host.idle.lock().connections.len(), created)
+            let lanes: Vec<Arc<Multiplexed>> = host.lanes.iter().filter_map(Lane::live).collect();
+            let busy = lanes.iter().filter(|lane| lane.is_busy()).count();
+            let idle = host.idle.lock().connections.len() + lanes.len() - busy;
+            (host.name.clone(), used + busy, idle, host.created.load(Relaxed))
         };
         self.hosts.read().values().map(count).collect()
     }
@@ -200,16 +253,80 @@ impl Host {
             let left = deadline.saturating_duration_since(Instant::now());
             connect.connect_timeout = connect.connect_timeout.min(left);
         }
-        match Connection::connect_with(&self.name, &connect).await {
-            Ok(connection) => {
-                self.created.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                Ok(self.pooled(Box::new(connection), place, generation, false))
-            }
-            Err(e) => {
-                self.forget();
-                Err(e)
+        let connection = self.connect(connect).await?;
+        Ok(self.pooled(Box::new(connection), place, generation, false))
+    }
+
+    async fn connect(&self, options: ConnectOptions) -> Result<Connection> {
+        let connected = Connection::connect_with(&self.name, &options).await;
+        match &connected {
+            Ok(_) => drop(self.created.fetch_add(1, Relaxed)),
+            Err(_) => self.forget(),
+        }
+        connected
+    }
+
+    /// Makes a call on a connection shared with others; `None` when the peer has no such connections. Sent again only when
+    /// no byte of it can have left.
+    async fn call_among_others(
+        &self,
+        message: &mut [u8],
+        deadline: Option<Instant>,
+    ) -> Option<CallResult<OpMsg>> {
+        let not_sent = |e| RemoteError::network(e, true);
+        let lane = &self.lanes[self.next_lane.fetch_add(1, Relaxed) % self.lanes.len()];
+        let mut again = true;
+        loop {
+            let shared = match self.enter(lane, deadline).await {
+                Ok(shared) => shared?,
+                Err(e) => return Some(Err(not_sent(e))),
+            };
+            match shared.call(message, deadline).await {
+                Err(e) if e.not_sent && again => again = false,
+                done => return Some(done),
             }
         }
+    }
+
+    async fn enter(&self, lane: &Lane, deadline: Option<Instant>) -> Result<Option<Arc<Multiplexed>>> {
+        if let Some(live) = lane.live() {
+            return Ok(Some(live));
+        }
+        if self.single.load(Relaxed) {
+            return Ok(None);
+        }
+        // Boxed: rare, and large.
+        Box::pin(self.open(lane, deadline)).await
+    }
+
+    async fn open(&self, lane: &Lane, deadline: Option<Instant>) -> Result<Option<Arc<Multiplexed>>> {
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + self.options.wait_timeout);
+        let Some(_opening) = by(Some(deadline), lane.opening.lock()).await else {
+            return Err(self.no_connection());
+        };
+        if let Some(live) = lane.live() {
+            return Ok(Some(live));
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        let options = ConnectOptions {
+            multiplex: true,
+            compressors: Vec::new(),
+            connect_timeout: self.options.connect.connect_timeout.min(left),
+            ..self.options.connect.clone()
+        };
+        let connection = self.connect(options).await?;
+        if !connection.hello().get_bool("multiplex").unwrap_or(false) {
+            self.single.store(true, Relaxed);
+            return Ok(None);
+        }
+        let live = Arc::new(Multiplexed::start(connection));
+        *lane.live.write() = Some(live.clone());
+        Ok(Some(live))
+    }
+
+    fn no_connection(&self) -> Error {
+        let message = format!("Couldn't get a connection to {} within the time limit", self.name);
+        Error::new(codes::NETWORK_TIMEOUT, message)
     }
 
     fn pooled(
@@ -227,12 +344,9 @@ impl Host {
             return Ok(place);
         }
         let deadline = deadline.unwrap_or_else(|| Instant::now() + self.options.wait_timeout);
-        match timeout_at(deadline, self.places.clone().acquire_owned()).await {
-            Ok(Ok(place)) => Ok(place),
-            _ => {
-                let message = format!("Couldn't get a connection to {} within the time limit", self.name);
-                Err(Error::new(codes::NETWORK_TIMEOUT, message))
-            }
+        match by(Some(deadline), self.places.clone().acquire_owned()).await {
+            Some(Ok(place)) => Ok(place),
+            _ => Err(self.no_connection()),
         }
     }
 
@@ -263,6 +377,10 @@ impl Host {
         let mut idle = self.idle.lock();
         idle.generation += 1;
         idle.connections.clear();
+        drop(idle);
+        self.single.store(false, Relaxed);
+        // Calls under way hold on to theirs.
+        self.lanes.iter().for_each(|lane| *lane.live.write() = None);
     }
 }
 

@@ -25,6 +25,19 @@ impl Stream {
             Address::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
         }
     }
+    /// The two directions, for two tasks.
+    pub fn into_split(self) -> (Box<dyn AsyncRead + Send + Unpin>, Box<dyn AsyncWrite + Send + Unpin>) {
+        match self {
+            Stream::Tcp(s) => {
+                let (read, write) = s.into_split();
+                (Box::new(read), Box::new(write))
+            }
+            Stream::Unix(s) => {
+                let (read, write) = s.into_split();
+                (Box::new(read), Box::new(write))
+            }
+        }
+    }
     /// Whether an idle stream is still of use: the peer has neither closed it nor sent something unasked.
     pub fn is_quiet(&self) -> bool {
         let mut byte = [0; 1];

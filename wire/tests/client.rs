@@ -1,9 +1,9 @@
-use crate::client::{Address, CallOptions, ConnectOptions, Connection, Pool, PoolOptions};
-use crate::op_msg::MORE_TO_COME;
+use crate::client::{Address, CallOptions, CallResult, ConnectOptions, Connection, Pool, PoolOptions};
+use crate::op_msg::{MORE_TO_COME, NO_REPLY};
 use crate::{Compressor, FrameReader, FrameWriter, Limits, Message, ReplyTo};
 use document::{Doc, DocWriter, Document, codes};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -13,6 +13,8 @@ use tokio::net::{TcpListener, UnixListener};
 struct Server {
     accepted: AtomicUsize,
     requests: AtomicUsize,
+    /// Agrees to connections with many requests at a time.
+    multiplexes: AtomicBool,
 }
 
 impl Server {
@@ -34,6 +36,7 @@ impl Server {
 async fn serve(stream: impl AsyncRead + AsyncWrite, server: Arc<Server>) {
     let (read, write) = tokio::io::split(Box::pin(stream));
     let (mut reader, mut writer) = (FrameReader::new(read), FrameWriter::new(write));
+    let mut held = Vec::new();
     while let Ok(message) = reader.read(&Limits::STANDARD).await {
         server.requests.fetch_add(1, SeqCst);
         let to = ReplyTo::to(&message);
@@ -45,7 +48,9 @@ async fn serve(stream: impl AsyncRead + AsyncWrite, server: Arc<Server>) {
                 let theirs = body.get("compression").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
                 let common = crate::op_compressed::negotiate(&Compressor::OFFERED, theirs);
                 let names: Vec<_> = common.iter().map(|c| c.name()).collect();
+                let multiplex = server.multiplexes.load(SeqCst) && body.get_bool("multiplex") == Some(true);
                 let reply = |w: &mut DocWriter<'_>| {
+                    w.bool("multiplex", multiplex);
                     w.array_with("compression", |w| {
                         names
                             .iter()
@@ -82,6 +87,23 @@ async fn serve(stream: impl AsyncRead + AsyncWrite, server: Arc<Server>) {
                     to.request_id = writer.last_request_id();
                 }
             }
+            // Answered by the release that follows, the last one first.
+            "hold" => held.push((to, request.body().to_owned())),
+            "release" => {
+                writer.reply(&to, 0, |w| w.double("ok", 1.0)).await.expect("sent");
+                for (to, body) in std::mem::take(&mut held).into_iter().rev() {
+                    let reply = |w: &mut DocWriter<'_>| {
+                        w.fields_of(body.doc());
+                        w.double("ok", 1.0);
+                    };
+                    writer.reply(&to, 0, reply).await.expect("sent");
+                }
+            }
+            "later" => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                writer.reply(&to, 0, |w| w.double("ok", 1.0)).await.expect("sent");
+            }
+            "vanish" => drop(writer.reply(&to, NO_REPLY, |_| {}).await.expect("sent")),
             "quiet" => assert!(request.more_to_come()),
             "hang" => tokio::time::sleep(Duration::from_secs(60)).await,
             "die" => return,
@@ -241,6 +263,144 @@ async fn nobody_there_is_host_unreachable_and_certainly_not_sent() {
     assert_eq!((error.error.code, error.not_sent), (codes::HOST_UNREACHABLE, true));
     let error = Connection::connect("/nonexistent/socket.sock").await.expect_err("nobody");
     assert_eq!(error.code, codes::HOST_UNREACHABLE);
+}
+
+/// A server that agrees to many requests at a time, and a pool that sends brief calls over one connection.
+async fn multiplexing() -> (Arc<Server>, String, Pool) {
+    let (server, host) = Server::start().await;
+    server.multiplexes.store(true, SeqCst);
+    (server, host, Pool::new(PoolOptions { lanes: 1, ..PoolOptions::default() }))
+}
+
+fn numbered(name: &str, n: i32) -> document::DocBuf {
+    DocWriter::build(|w| w.i32(name, n))
+}
+
+async fn brief(pool: &Pool, host: &str, command: document::DocBuf) -> CallResult<document::DocBuf> {
+    pool.run_full(host, "test", &CallOptions { brief: true, ..CallOptions::default() }, &[], command.doc())
+        .await
+}
+
+/// Waits until the server has seen so many requests, hellos included.
+async fn seen(server: &Server, requests: usize) {
+    while server.requests.load(SeqCst) < requests {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn brief_calls_share_a_connection_and_each_gets_its_own_reply_in_any_order() {
+    let (server, host, pool) = multiplexing().await;
+    let calls: Vec<_> = (0..50)
+        .map(|n| {
+            let (pool, host) = (pool.clone(), host.clone());
+            tokio::spawn(async move { brief(&pool, &host, numbered("hold", n)).await })
+        })
+        .collect();
+    seen(&server, 51).await;
+    assert_eq!(pool.statistics(), [(host.clone(), 1, 0, 1)]);
+    brief(&pool, &host, numbered("release", 1)).await.expect("ok");
+    for (n, call) in calls.into_iter().enumerate() {
+        let reply = call.await.expect("no panic").expect("ok");
+        assert_eq!(reply.doc().get_i64("hold"), Some(n as i64));
+    }
+    assert_eq!((server.accepted.load(SeqCst), pool.statistics()), (1, vec![(host, 0, 1, 1)]));
+}
+
+#[tokio::test]
+async fn a_brief_call_that_is_given_up_costs_the_others_nothing() {
+    let (server, host, pool) = multiplexing().await;
+    let options = CallOptions { brief: true, ..CallOptions::timeout(Duration::from_millis(50)) };
+    let late =
+        pool.run_full(&host, "test", &options, &[], numbered("hold", 1).doc()).await.expect_err("late");
+    assert_eq!((late.error.code, late.not_sent, late.is_network()), (codes::NETWORK_TIMEOUT, false, true));
+    let given_up =
+        tokio::time::timeout(Duration::from_millis(50), brief(&pool, &host, numbered("hold", 2))).await;
+    assert!(given_up.is_err());
+    // The replies to both come now, and are nobody's.
+    brief(&pool, &host, numbered("release", 1)).await.expect("ok");
+    for n in 0..3 {
+        let reply = brief(&pool, &host, numbered("echo", n)).await.expect("ok");
+        let request = reply.doc().get_document("request").expect("the request");
+        assert_eq!(request.get_i64("echo"), Some(i64::from(n)));
+    }
+    assert_eq!(server.accepted.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn when_a_shared_connection_closes_all_who_wait_learn_of_it_and_the_next_makes_another() {
+    let (server, host, pool) = multiplexing().await;
+    let waiting: Vec<_> = (0..3)
+        .map(|n| {
+            let (pool, host) = (pool.clone(), host.clone());
+            tokio::spawn(async move { brief(&pool, &host, numbered("hold", n)).await })
+        })
+        .collect();
+    seen(&server, 4).await;
+    let error = brief(&pool, &host, command("die")).await.expect_err("closed");
+    assert_eq!((error.error.code, error.not_sent), (codes::HOST_UNREACHABLE, false));
+    for call in waiting {
+        let error = call.await.expect("no panic").expect_err("closed");
+        assert_eq!(
+            (error.error.code, error.not_sent, error.is_network()),
+            (codes::HOST_UNREACHABLE, false, true)
+        );
+    }
+    assert!(brief(&pool, &host, command("echo")).await.is_ok());
+    assert_eq!(server.accepted.load(SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_peer_can_end_one_brief_call_as_if_its_connection_had_closed() {
+    let (server, host, pool) = multiplexing().await;
+    let error = brief(&pool, &host, command("vanish")).await.expect_err("no reply");
+    assert_eq!(
+        (error.error.code, error.not_sent, error.is_network()),
+        (codes::HOST_UNREACHABLE, false, true)
+    );
+    assert_eq!(brief(&pool, &host, command("fail")).await.expect_err("refused").error.code, 112);
+    assert!(brief(&pool, &host, command("echo")).await.is_ok());
+    assert_eq!(server.accepted.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn long_requests_and_peers_of_another_kind_get_connections_of_their_own() {
+    let (server, host, pool) = multiplexing().await;
+    brief(&pool, &host, command("echo")).await.expect("ok");
+    let long = DocWriter::build(|w| {
+        w.i32("echo", 1);
+        w.string("filler", &"x".repeat(Limits::MULTIPLEXED.max_message));
+    });
+    brief(&pool, &host, long).await.expect("ok");
+    assert_eq!(server.accepted.load(SeqCst), 2);
+    // Forgotten, and the peer has changed its mind: asked once, then no more.
+    pool.forget(&host);
+    server.multiplexes.store(false, SeqCst);
+    for _ in 0..3 {
+        brief(&pool, &host, command("echo")).await.expect("ok");
+    }
+    assert_eq!(server.accepted.load(SeqCst), 4);
+}
+
+#[tokio::test]
+async fn a_shared_connection_that_is_forgotten_serves_the_calls_under_way() {
+    let (server, host, pool) = multiplexing().await;
+    let call = {
+        let (pool, host) = (pool.clone(), host.clone());
+        tokio::spawn(async move { brief(&pool, &host, command("later")).await })
+    };
+    seen(&server, 2).await;
+    pool.forget(&host);
+    assert!(call.await.expect("no panic").is_ok());
+    assert!(brief(&pool, &host, command("echo")).await.is_ok());
+    assert_eq!(server.accepted.load(SeqCst), 2);
+}
+
+#[test]
+fn the_future_of_a_call_holds_no_timer() {
+    let (pool, options) = (Pool::default(), CallOptions::default());
+    let command = command("echo");
+    assert!(align_of_val(&pool.run_as_is("host", &options, &[], command.doc())) <= 16);
 }
 
 #[test]

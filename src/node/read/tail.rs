@@ -109,7 +109,7 @@ impl TailRows {
         until: Instant,
     ) -> Result<()> {
         let news = node.log.wait_appended(seen);
-        match op.interruptible(tokio::time::timeout_at(until.into(), news)).await? {
+        match op.interruptible(Box::pin(tokio::time::timeout_at(until.into(), news))).await? {
             Ok(Err(e)) if !matches!(e, LogError::Truncated { .. }) => Err(log_failed(e)),
             _ => Ok(()),
         }

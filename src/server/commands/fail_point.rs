@@ -6,7 +6,7 @@ use crate::service::Service;
 use document::{Document, Error, Result, Value, bail, doc};
 use node::failpoints::{Mode, is_known};
 use node::parameters::FAIL_POINT;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const ROWS: &[Command] = &[
     Command::sync("configureFailPoint", Roles::ALL, configure)
@@ -121,7 +121,8 @@ pub async fn before(context: &Context, request: &Request<'_>, reply: &mut Reply)
     let Some(data) = points.should_with("failCommand", acts) else { return Ok(()) };
     if data.get("blockConnection").is_some_and(Value::truthy) {
         let ms = data.get_i64("blockTimeMS").unwrap_or(0).clamp(0, 3_600_000) as u64;
-        context.operation.interruptible(tokio::time::sleep(Duration::from_millis(ms))).await?;
+        let blocked = node::operation::until(Instant::now() + Duration::from_millis(ms));
+        context.operation.interruptible(blocked).await?;
     }
     if data.get("closeConnection").is_some_and(Value::truthy) {
         reply.after = After::Vanish;

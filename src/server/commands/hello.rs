@@ -128,10 +128,18 @@ fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
     if request.get("internalClient").is_some_and(|v| v.as_document().is_some()) {
         client.internal.store(true, Ordering::Relaxed);
     }
+    if asks_to_multiplex(request) {
+        context.connection.multiplexed.store(true, Ordering::Relaxed);
+    }
     if let Some(theirs) = request.get("compression").and_then(|v| v.as_array()) {
         *context.connection.compressors.lock() = common(context, theirs).into_iter().collect();
     }
     Ok(())
+}
+
+/// Whether many requests at a time are to be served on this connection: asked for by nodes of this kind only.
+fn asks_to_multiplex(request: &Request<'_>) -> bool {
+    request.get("multiplex").and_then(|v| v.as_bool()) == Some(true)
 }
 
 fn common(context: &Context, theirs: Doc<'_>) -> Vec<wire::Compressor> {
@@ -169,6 +177,9 @@ fn describe(context: &Context, request: &Request<'_>, state: &State, legacy: boo
         if !names.is_empty() {
             d.push("compression", names);
         }
+    }
+    if asks_to_multiplex(request) {
+        d.push("multiplex", true);
     }
     d
 }

@@ -223,11 +223,12 @@ fn list<'a>(request: &Request<'a>) -> Result<document::Doc<'a>> {
 /// Ends the operations of other connections whose session is chosen.
 fn kill_where(context: &Context, chosen: impl Fn(&SessionId) -> bool) {
     for connection in context.service.operations.connections() {
-        if let Some(operation) = connection.slot.operation()
-            && operation.id != context.operation.id
-            && operation.session.as_ref().is_some_and(|s| chosen(&s.lsid))
-        {
-            operation.kill(codes::INTERRUPTED);
+        for operation in connection.slot.operations() {
+            if operation.id != context.operation.id
+                && operation.session.as_ref().is_some_and(|s| chosen(&s.lsid))
+            {
+                operation.kill(codes::INTERRUPTED);
+            }
         }
     }
     if let Some(node) = &context.service.node {

@@ -1,13 +1,15 @@
 //! What goes over the wire, byte by byte, with a client that obeys nothing.
 
 use super::*;
+use crate::dispatch::{Context, Handler, Kind, Reply, Request};
 use crate::log::Logger;
 use crate::options::{Options, Program};
 use crate::service::Service;
 use document::{Document, doc};
+use node::failpoints::Mode;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, DuplexStream};
-use wire::op_msg::EXHAUST_ALLOWED;
+use wire::op_msg::{EXHAUST_ALLOWED, NO_REPLY};
 
 struct Raw {
     stream: DuplexStream,
@@ -185,4 +187,109 @@ async fn a_request_without_a_database_is_an_error() {
     encode::msg(&mut out, 7, 0, 0, |_| {});
     c.send(&out).await;
     assert_eq!(body(&c.receive().await.unwrap()).get_i64("code"), Some(59));
+}
+
+/// A connection on which many requests are served at a time.
+async fn multiplexed() -> (Raw, Document) {
+    let mut c = connect();
+    c.send(&msg(0, doc! {"hello": 1, "multiplex": true})).await;
+    let hello = body(&c.receive().await.unwrap());
+    assert_eq!(hello.get_bool("multiplex"), Some(true));
+    (c, hello)
+}
+
+/// Another request id in place of 7.
+fn numbered(id: i32, mut message: Vec<u8>) -> Vec<u8> {
+    message[4..8].copy_from_slice(&id.to_le_bytes());
+    message
+}
+
+/// A request that waits for a change that does not come.
+fn waiting(hello: &Document) -> Document {
+    let version = hello.get_document("topologyVersion").unwrap().clone();
+    doc! {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 60_000}
+}
+
+#[tokio::test]
+async fn requests_that_wait_hold_nobody_up_on_a_multiplexed_connection() {
+    let (mut c, hello) = multiplexed().await;
+    let mut together = numbered(1, msg(0, waiting(&hello)));
+    together.extend(numbered(2, msg(0, doc! {"ping": 1})));
+    together.extend(numbered(3, msg(0, waiting(&hello))));
+    together.extend(numbered(4, msg(MORE_TO_COME, doc! {"ping": 1})));
+    together.extend(msg(CHECKSUM_PRESENT, doc! {"ping": 1}));
+    c.send(&together).await;
+    for (id, flags) in [(2, 0), (7, CHECKSUM_PRESENT)] {
+        let reply = c.receive().await.unwrap();
+        assert_eq!((word(&reply, 8), word(&reply, 16)), (id, flags));
+    }
+    // Both are shown as what the connection does, and each can be killed.
+    let shown = c.service.operations.describe("h", false, false);
+    assert_eq!(shown.len(), 2);
+    for (shown, id) in shown.iter().zip([1, 3]) {
+        assert!(c.service.operations.kill(shown.get_i64("opid").unwrap(), document::codes::INTERRUPTED));
+        let reply = c.receive().await.unwrap();
+        assert_eq!((word(&reply, 8), body(&reply).get_i64("code")), (id, Some(11601)));
+    }
+    assert_eq!(c.service.operations.active(), 0);
+    assert_eq!(c.service.counters.network.requests.get(), 6);
+}
+
+#[tokio::test]
+async fn what_would_close_a_connection_ends_one_request_of_a_multiplexed_one() {
+    let (mut c, hello) = multiplexed().await;
+    c.send(&numbered(1, msg(0, waiting(&hello)))).await;
+    let data = doc! {"failCommands": ["ping"], "closeConnection": true, "failInternalCommands": true};
+    c.service.failpoints().configure("failCommand", Mode::Times(1), data);
+    c.send(&numbered(2, msg(0, doc! {"ping": 1}))).await;
+    let reply = c.receive().await.unwrap();
+    assert_eq!((word(&reply, 8), word(&reply, 16)), (2, NO_REPLY));
+    c.send(&numbered(3, msg(0, doc! {"ping": 1}))).await;
+    assert_eq!(word(&c.receive().await.unwrap(), 8), 3);
+    assert_eq!(c.service.operations.active(), 1, "the request that waits goes on");
+}
+
+#[tokio::test]
+async fn a_multiplexed_connection_takes_no_long_requests_and_runs_on_what_it_began() {
+    let (mut c, hello) = multiplexed().await;
+    let long = msg(0, doc! {"ping": 1, "filler": "x".repeat(Limits::MULTIPLEXED.max_message)});
+    let mut together = numbered(1, msg(0, waiting(&hello)));
+    together.extend(numbered(2, msg(0, doc! {"ping": 1})));
+    together.extend(long);
+    c.send(&together).await;
+    assert_eq!(word(&c.receive().await.unwrap(), 8), 2, "what came before is answered");
+    assert!(c.receive().await.is_none());
+    assert_eq!(c.service.operations.active(), 1);
+    c.service.operations.kill_all(document::codes::INTERRUPTED);
+    while c.service.operations.active() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A timer inside a future aligns it to cache lines, for which allocators have no fast way; requests allocate these.
+#[tokio::test]
+async fn the_futures_of_frequent_commands_hold_no_timers() {
+    let c = connect();
+    let connection = Arc::new(Connection::new(2, "test".to_string(), false));
+    let Ok(Message::Msg(find)) =
+        wire::decode_uncompressed(msg(0, doc! {"find": "c"}).into(), &Limits::STANDARD)
+    else {
+        panic!("not an OP_MSG")
+    };
+    let body = find.body().to_owned();
+    let answer = multiplexed::answer(c.service.clone(), connection.clone(), find, 1);
+    assert!(align_of_val(&answer) <= 16);
+    let operation = Arc::new(node::Operation::internal());
+    let context = Context { service: c.service.clone(), connection, operation };
+    let tables = [crate::commands::read::ROWS, crate::commands::crud::ROWS, crate::commands::router::ROWS];
+    let mut looked_at = 0;
+    for row in tables.into_iter().flatten().filter(|row| row.kind != Kind::Other) {
+        let Handler::Async(handler) = row.handler else { continue };
+        let node = node::request::Request { db: "d", body: body.doc(), sequences: &[] };
+        let request = Request { command: row, name: row.name, node, exhaust_allowed: false, comment: None };
+        let mut reply = Reply::open(Vec::new());
+        assert!(align_of_val(&*handler(&context, &request, &mut reply)) <= 16, "{}", row.name);
+        looked_at += 1;
+    }
+    assert!(looked_at > 20, "{looked_at}");
 }

@@ -84,7 +84,7 @@ pub async fn dispatch(
     }
     let elapsed = started.elapsed();
     service.counters.command_finished(command, elapsed);
-    if command.kind != Kind::Other {
+    if command.kind != Kind::Other && !service.is_router() {
         service.counters.top.record(command, body, elapsed);
     }
     service.log_if_slow(&context, command, body, elapsed, failed, reply.len());

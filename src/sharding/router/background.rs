@@ -47,7 +47,7 @@ impl Router {
         let command =
             doc! { "update": "mongos", "updates": [statement], "writeConcern": { "w": "majority" } };
         let body = own(&command, "config", self.cluster_time(), &Versions::NONE);
-        let call = Call { shard: CONFIG, body: body.doc(), sequence: None };
+        let call = Call::new(CONFIG, body.doc());
         self.cluster.call(call).await.map(drop).map_err(|e| e.error)
     }
 

@@ -21,6 +21,15 @@ pub struct Call<'a> {
     pub body: Doc<'a>,
     /// A document sequence: the array field it stands for, and its documents.
     pub sequence: Option<(&'a str, &'a [Doc<'a>])>,
+    /// What is asked for is a document or a few, found by `_id`: the call may share a connection with others.
+    pub brief: bool,
+}
+
+impl<'a> Call<'a> {
+    /// A command without sequences, of unknown length.
+    pub fn new(shard: &'a str, body: Doc<'a>) -> Call<'a> {
+        Call { shard, body, sequence: None, brief: false }
+    }
 }
 
 /// The cluster as a router sees it.
@@ -131,11 +140,10 @@ impl Cluster for LiveCluster {
             let unsent = |error| Box::new(RemoteError { error, reply: None, not_sent: true });
             let connection = self.cache.remote.connection_string(call.shard).await.map_err(unsent)?;
             let sequences: Vec<(&str, &[Doc<'_>])> = call.sequence.into_iter().collect();
-            let options = CallOptions::default();
+            let options = CallOptions { brief: call.brief, ..CallOptions::default() };
             let mut failure = unsent(err!(HOST_NOT_FOUND, "no host in '{connection}'"));
             for host in hosts(&connection) {
-                let db = call.body.get_str("$db").unwrap_or("admin");
-                match self.pool.run_full(host, db, &options, &sequences, call.body).await {
+                match self.pool.run_as_is(host, &options, &sequences, call.body).await {
                     Err(e) if e.not_sent && e.error.code == codes::HOST_NOT_FOUND => failure = e,
                     answer => return answer,
                 }

@@ -174,7 +174,7 @@ fn kills(ns: &str, open: Vec<(ShardId, i64)>) -> impl Iterator<Item = (ShardId, 
 }
 
 async fn kill(cluster: Arc<dyn Cluster>, shard: ShardId, body: DocBuf) {
-    let _ = cluster.call(Call { shard: &shard, body: body.doc(), sequence: None }).await;
+    let _ = cluster.call(Call::new(&shard, body.doc())).await;
 }
 
 /// Passes a shard's first or next batch on, its cursor kept under an id of the router's.
@@ -290,7 +290,7 @@ async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor:
         w.fields_of(rest.doc());
     });
     // A lost reply takes its batch with it, so this is never sent twice.
-    match task.call(Call { shard, body: body.doc(), sequence: None }).await {
+    match task.call(Call::new(shard, body.doc())).await {
         Ok(reply) if body::cursor_id(reply.doc()) == 0 => {
             task.router.cursors.forget(id);
             Ok(reply)

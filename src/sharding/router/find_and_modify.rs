@@ -71,7 +71,9 @@ async fn attempt(
 
 async fn as_it_is(task: &Task<'_>, placement: &Placement, shard: &ShardId) -> Result<DocBuf> {
     let body = task.forward(&[], &placement.versions(shard), |_| {});
-    task.write(shard, &body).await
+    let brief = target::names_one(task.document_or_empty("query"));
+    let call = Call { brief, ..Call::new(shard, body.doc()) };
+    task.write_call(call).await.map_err(|e| e.error)
 }
 
 async fn held_to(
@@ -91,7 +93,7 @@ async fn held_to(
             }
         });
     });
-    let call = Call { shard: &shard, body: body.doc(), sequence: None };
+    let call = Call::new(&shard, body.doc());
     let reply = task.write_call(call).await.map_err(|e| e.error)?;
     let n = reply.doc().get_document("lastErrorObject").and_then(|d| d.get_i64("n"));
     Ok((n != Some(0)).then_some(reply))

@@ -281,7 +281,7 @@ impl Merge {
         let lsid = super::body::take(task.body(), &["lsid"]);
         command.0.extend(lsid);
         let body = task.own(&command, db, &Versions::NONE);
-        let call = Call { shard: &stream.shard, body: body.doc(), sequence: None };
+        let call = Call::new(&stream.shard, body.doc());
         task.call(call).await.map_err(|e| e.error)
     }
     /// The limit is reached: what shards still hold open is closed.

@@ -1,7 +1,9 @@
 //! Commands that one shard answers: copied there and back.
 
 use super::body::{Placement, Versions};
+use super::cluster::Call;
 use super::cursor::adopt;
+use super::target;
 use super::task::{Retry, Task};
 use crate::chunk::ShardId;
 use document::{DocBuf, Result};
@@ -9,7 +11,8 @@ use document::{DocBuf, Result};
 /// The client's command, as it is, to one shard; its reply, as it is, with its cursor kept here.
 pub async fn read(task: &Task<'_>, ns: &str, placement: &Placement, shard: &ShardId) -> Result<DocBuf> {
     let body = task.forward(&[], &placement.versions(shard), |_| {});
-    let reply = task.read(shard, &body).await?;
+    let brief = target::names_one(task.document_or_empty("filter"));
+    let reply = task.read_call(Call { brief, ..Call::new(shard, body.doc()) }).await?;
     Ok(adopt(task, ns, shard, reply))
 }
 

@@ -90,6 +90,11 @@ pub fn equality_key(pattern: &ShardKeyPattern, filter: Doc<'_>, simple_collation
     Some(key)
 }
 
+/// Whether the filter can match one document only: it holds `_id` to one value.
+pub fn names_one(filter: Doc<'_>) -> bool {
+    filter.get("_id").is_some_and(is_plain)
+}
+
 /// Whether the filter holds a value that means equality with just this value.
 fn is_plain(value: ValueRef<'_>) -> bool {
     match value {

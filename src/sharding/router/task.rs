@@ -85,13 +85,16 @@ impl<'a> Task<'a> {
     }
     /// Sends a command that may be sent again when its connection breaks.
     pub async fn read(&self, shard: &str, body: &DocBuf) -> Result<DocBuf> {
+        self.read_call(Call::new(shard, body.doc())).await
+    }
+    /// As [`Task::read`], with all that can be said of a call.
+    pub async fn read_call(&self, call: Call<'_>) -> Result<DocBuf> {
         let mut attempt = 1;
         loop {
-            let call = Call { shard, body: body.doc(), sequence: None };
-            match self.call(call).await {
+            match self.call(Call { ..call }).await {
                 Err(e) if e.error.is(NETWORK | NOT_PRIMARY) && attempt < NETWORK_ATTEMPTS_MAX => {
                     self.op.check_interrupt()?;
-                    tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
+                    pause(20 << attempt).await;
                     attempt += 1;
                 }
                 Err(e) => return Err(e.error),
@@ -101,7 +104,7 @@ impl<'a> Task<'a> {
     }
     /// Sends a command that changes something; again only where that cannot execute it twice.
     pub async fn write(&self, shard: &str, body: &DocBuf) -> Result<DocBuf> {
-        self.write_call(Call { shard, body: body.doc(), sequence: None }).await.map_err(|e| e.error)
+        self.write_call(Call::new(shard, body.doc())).await.map_err(|e| e.error)
     }
     /// As [`Task::write`], with all that is known of a failure. What certainly was not received is sent again, and what the
     /// shard recognises as a repetition: a retryable write.
@@ -115,7 +118,7 @@ impl<'a> Task<'a> {
                         && may_resend(&e, recognised)
                         && self.op.check_interrupt().is_ok() =>
                 {
-                    tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
+                    pause(20 << attempt).await;
                     attempt += 1;
                 }
                 answer => return answer,
@@ -214,6 +217,11 @@ fn may_resend(e: &RemoteError, recognised: bool) -> bool {
     (e.not_sent && e.error.is(NETWORK)) || (recognised && e.error.is(NETWORK | NOT_PRIMARY))
 }
 
+/// Boxed, because a timer would align every future that holds it to cache lines.
+fn pause(ms: u64) -> std::pin::Pin<Box<tokio::time::Sleep>> {
+    Box::pin(tokio::time::sleep(Duration::from_millis(ms)))
+}
+
 /// Milliseconds since 1970.
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -238,8 +246,7 @@ impl Retry {
             task.router.cluster.reload_shards().await?;
         }
         if self.attempts > 2 {
-            let pause = Duration::from_millis(1 << self.attempts.min(8));
-            task.op.interruptible(tokio::time::sleep(pause)).await?;
+            task.op.interruptible(pause(1 << self.attempts.min(8))).await?;
         }
         task.op.check_interrupt()
     }

@@ -394,7 +394,11 @@ impl<'t, 'a> Write<'t, 'a> {
     async fn send_docs(&self, shard: &str, versions: &Versions, indexes: &[usize], docs: &[Doc<'_>]) -> Sent {
         let list = self.kind.list();
         let body = self.task.forward(&[list, "stmtIds", "stmtId"], versions, |w| self.write_ids(w, indexes));
-        let call = Call { shard, body: body.doc(), sequence: Some((list, docs)) };
+        let brief = docs.iter().all(|d| match self.kind {
+            Kind::Insert => true,
+            Kind::Update | Kind::Delete => d.get_document("q").is_some_and(target::names_one),
+        });
+        let call = Call { shard, body: body.doc(), sequence: Some((list, docs)), brief };
         match self.task.write_call(call).await {
             Ok(reply) => Sent::Executed(reply),
             Err(e) => Sent::Failed(e),

@@ -47,7 +47,7 @@ impl Checksum {
     }
     /// The sum so far, in hexadecimal.
     pub fn hex(self) -> String {
-        crate::oid::hex(&self.0.finalize())
+        crate::encoding::hex(&self.0.finalize())
     }
 }
 

@@ -9,6 +9,7 @@
 pub mod compare;
 pub mod decimal;
 pub mod delta;
+pub mod encoding;
 pub mod error;
 pub mod extended_json;
 pub mod hash;

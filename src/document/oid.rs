@@ -1,5 +1,6 @@
 //! ObjectId: 4 bytes of seconds, 5 bytes of a per-process random value, 3 bytes of a counter, all big-endian.
 
+use crate::encoding::{from_hex, hex};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,14 +18,7 @@ impl ObjectId {
         ObjectId(b)
     }
     pub fn parse(hex: &str) -> Option<ObjectId> {
-        if hex.len() != 24 || !hex.is_ascii() {
-            return None;
-        }
-        let mut b = [0; 12];
-        for (i, byte) in b.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&hex[i * 2..i * 2 + 2], 16).ok()?;
-        }
-        Some(ObjectId(b))
+        from_hex(hex)?.try_into().ok().map(ObjectId)
     }
     pub fn hex(&self) -> String {
         hex(&self.0)
@@ -32,15 +26,6 @@ impl ObjectId {
     pub fn seconds(&self) -> u32 {
         u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
-}
-/// Bytes in lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, b| {
-        // Writing to a string does not fail.
-        let _ = write!(out, "{b:02x}");
-        out
-    })
 }
 
 impl fmt::Debug for ObjectId {

@@ -10,8 +10,9 @@ pub fn from_random(mut bytes: [u8; 16]) -> [u8; 16] {
 pub fn to_string(bytes: &[u8; 16]) -> String {
     ::uuid::Uuid::from_bytes(*bytes).hyphenated().to_string()
 }
+/// Reads the hyphenated form, in either case, and no other.
 pub fn parse(s: &str) -> Option<[u8; 16]> {
-    ::uuid::Uuid::parse_str(s).ok().map(|u| *u.as_bytes())
+    Some(s).filter(|s| s.len() == 36).and_then(|s| ::uuid::Uuid::parse_str(s).ok()).map(|u| *u.as_bytes())
 }
 pub fn value(bytes: [u8; 16]) -> Value {
     Value::uuid(bytes)

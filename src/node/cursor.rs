@@ -309,7 +309,8 @@ fn not_found(id: i64) -> Error {
 /// # Errors
 /// 50736, 50737, 50738.
 pub fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>) -> Result<()> {
-    let text = |s: SessionId| format!("{} - {}", uuid::Uuid::from_bytes(s.id), document::oid::hex(&s.uid));
+    let text =
+        |s: SessionId| format!("{} - {}", uuid::Uuid::from_bytes(s.id), document::encoding::hex(&s.uid));
     match (created, now) {
         (None, Some(now)) => bail!(
             50736,

@@ -62,7 +62,7 @@ impl SessionTable {
         let Some(txn_number) = fields.txn_number else { return Ok(None) };
         let session = self.touch(fields.lsid, now_ms);
         let guard = op.interruptible(session.checkout.clone().lock_owned()).await?;
-        session.state.lock().begin(txn_number, || document::oid::hex(&fields.lsid.id))?;
+        session.state.lock().begin(txn_number, || document::encoding::hex(&fields.lsid.id))?;
         Ok(Some(Checkout { session, _guard: guard }))
     }
 

@@ -1,6 +1,6 @@
 //! Values as the real server prints them in messages: `{ a: 1, b: [ "x" ] }`.
 
-use document::oid::hex;
+use document::encoding::hex;
 use document::{Doc, Value, ValueRef, number};
 
 /// `{ a: 1, b: "x" }`.

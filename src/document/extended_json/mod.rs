@@ -9,4 +9,4 @@ mod write;
 
 pub use date::{format_date, parse_date};
 pub use parse::from_str;
-pub use write::{base64_decode, base64_encode, to_canonical, to_relaxed};
+pub use write::{to_canonical, to_relaxed};

@@ -1,7 +1,7 @@
 //! The reader: JSON into a tree, then `$` wrappers into their types, from the inside out.
 
 use super::date::parse_date;
-use super::write::base64_decode;
+use crate::encoding::from_base64_lenient;
 use crate::{Binary, Decimal128, Document, ObjectId, Regex, Result, Timestamp, Value, err, number};
 
 /// Levels the reader enters; more would be refused by the validator anyway.
@@ -239,7 +239,7 @@ fn binary(d: &Document) -> Option<Value> {
         _ => return None,
     };
     let subtype = u8::from_str_radix(subtype, 16).ok()?;
-    Some(Value::Binary(Binary { subtype, bytes: base64_decode(text)? }))
+    Some(Value::Binary(Binary { subtype, bytes: from_base64_lenient(text)? }))
 }
 
 fn db_pointer(v: &Value) -> Option<Value> {

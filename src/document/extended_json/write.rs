@@ -1,6 +1,7 @@
 //! The writer.
 
 use super::date::format_date;
+use crate::encoding::base64;
 use crate::{Document, Value};
 use std::fmt::Write;
 
@@ -38,7 +39,7 @@ impl Writer {
             Value::Document(d) => self.document(d),
             Value::Array(items) => self.array(items),
             Value::Binary(b) => {
-                let encoded = base64_encode(&b.bytes);
+                let encoded = base64(&b.bytes);
                 let subtype = b.subtype;
                 self.raw(format_args!(
                     "{{\"$binary\":{{\"base64\":\"{encoded}\",\"subType\":\"{subtype:02x}\"}}}}"
@@ -155,40 +156,4 @@ fn double_text(n: f64) -> String {
         return format!("{n:E}").replace('E', if n.abs() < 1.0 { "E" } else { "E+" });
     }
     format!("{n:?}")
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/// Standard base64 with padding.
-pub fn base64_encode(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |i: usize| chunk.get(i).copied().unwrap_or(0) as u32;
-        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for i in 0..4 {
-            match i <= chunk.len() {
-                true => out.push(ALPHABET[(word >> (18 - 6 * i) & 63) as usize] as char),
-                false => out.push('='),
-            }
-        }
-    }
-    out
-}
-
-/// Standard base64; padding may be missing, anything else wrong is `None`.
-pub fn base64_decode(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    if digits.len() % 4 == 1 {
-        return None;
-    }
-    let mut out = Vec::with_capacity(digits.len() * 3 / 4);
-    for chunk in digits.chunks(4) {
-        let mut word = 0u32;
-        for digit in chunk {
-            word = word << 6 | ALPHABET.iter().position(|a| a == digit)? as u32;
-        }
-        let bytes = (word << (6 * (4 - chunk.len()))).to_be_bytes();
-        out.extend_from_slice(&bytes[1..chunk.len()]);
-    }
-    Some(out)
 }

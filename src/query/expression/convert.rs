@@ -2,6 +2,7 @@
 
 use super::number::decimal_text;
 use super::{Eval, Expression, Node, Variables, Vars, date_format, is_nullish, parse};
+use document::encoding;
 use document::{Binary, Doc, Document, Error, ObjectId, Result, Value, bail, codes, number};
 use std::sync::Arc;
 
@@ -515,53 +516,6 @@ pub fn double_text(d: f64) -> String {
     format!("{mantissa}e{}{:02}", if e < 0 { '-' } else { '+' }, e.abs())
 }
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn base64(bytes: &[u8], url: bool) -> String {
-    let mut out = String::new();
-    for group in bytes.chunks(3) {
-        let n = group.iter().fold(0u32, |n, b| n << 8 | *b as u32) << (8 * (3 - group.len()));
-        for i in 0..=group.len() {
-            out.push(BASE64[(n >> (18 - 6 * i) & 63) as usize] as char);
-        }
-        if !url {
-            out.extend(std::iter::repeat_n('=', 3 - group.len()));
-        }
-    }
-    if url { out.replace('+', "-").replace('/', "_") } else { out }
-}
-
-fn from_base64(text: &str, url: bool) -> Option<Vec<u8>> {
-    let body = text.trim_end_matches('=');
-    let padding = text.len() - body.len();
-    if (!url && !text.len().is_multiple_of(4)) || padding > 2 || body.len() % 4 == 1 {
-        return None;
-    }
-    let (mut out, mut n, mut bits) = (Vec::new(), 0u32, 0);
-    for c in body.bytes() {
-        let c = match (c, url) {
-            (b'-', true) => b'+',
-            (b'_', true) => b'/',
-            (b'+' | b'/', true) => return None,
-            (c, _) => c,
-        };
-        n = n << 6 | BASE64.iter().position(|b| *b == c)? as u32;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((n >> bits) as u8);
-        }
-    }
-    Some(out)
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|i| u8::from_str_radix(text.get(i..i + 2)?, 16).ok()).collect()
-}
-
 fn binary_to_string(b: &Binary, options: &Options) -> Result<Value> {
     let uuid = || <[u8; 16]>::try_from(b.bytes.as_slice()).ok().map(|u| document::uuid::to_string(&u));
     let text = match options.format() {
@@ -569,8 +523,8 @@ fn binary_to_string(b: &Binary, options: &Options) -> Result<Value> {
         Some("auto") if b.subtype == 4 => uuid(),
         Some("uuid") if b.subtype == 4 => uuid(),
         Some("uuid") => None,
-        Some("base64" | "auto") => Some(base64(&b.bytes, false)),
-        Some("base64url") => Some(base64(&b.bytes, true)),
+        Some("base64" | "auto") => Some(encoding::base64(&b.bytes)),
+        Some("base64url") => Some(encoding::base64_url(&b.bytes)),
         Some("hex") => Some(parse::hex(&b.bytes)),
         Some(_) => String::from_utf8(b.bytes.clone()).ok(),
     };
@@ -596,9 +550,9 @@ fn to_binary(v: Value, subtype: u8, options: &Options, uuid: bool) -> Result<Val
                 Some("uuid") if subtype == 4 => document::uuid::parse(s).map(|u| u.to_vec()),
                 Some("uuid") => None,
                 Some("auto") if subtype == 4 => document::uuid::parse(s).map(|u| u.to_vec()),
-                Some("base64" | "auto") => from_base64(s, false),
-                Some("base64url") => from_base64(s, true),
-                Some("hex") => from_hex(s),
+                Some("base64" | "auto") => encoding::from_base64(s),
+                Some("base64url") => encoding::from_base64_url(s),
+                Some("hex") => encoding::from_hex(s),
                 Some(_) => Some(s.as_bytes().to_vec()),
             };
             match bytes {

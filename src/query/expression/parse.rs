@@ -248,5 +248,5 @@ pub fn show(v: &Value) -> String {
 
 /// Bytes in upper-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    document::oid::hex(bytes).to_uppercase()
+    document::encoding::hex(bytes).to_uppercase()
 }

@@ -218,6 +218,27 @@ fn conversions() {
 }
 
 #[test]
+fn ids_and_bytes_are_read_from_their_digits_and_nothing_else() {
+    let id = "0102030405060708090a0b0c";
+    gives(&format!(r#"{{"$toString": {{"$toObjectId": "{id}"}}}}"#), &format!("\"{id}\""));
+    fails(r#"{"$toObjectId": "+102030405060708090a0b0c"}"#, 241);
+    let bytes = |text: &str, format: &str| {
+        let to = r#"{"type": "binData", "subtype": 0}"#;
+        format!(r#"{{"$convert": {{"input": "{text}", "to": {to}, "format": "{format}"}}}}"#)
+    };
+    for (text, format) in [("00ff", "hex"), ("AP8=", "base64"), ("AP8", "base64url")] {
+        gives(&bytes(text, format), r#"{"$binary": {"base64": "AP8=", "subType": "00"}}"#);
+    }
+    for (text, format) in [("+0ff", "hex"), ("AP8", "base64"), ("AP8+", "base64url")] {
+        fails(&bytes(text, format), 241);
+    }
+    let uuid = "00112233-4455-6677-8899-aabbccddeeff";
+    gives(&format!(r#"{{"$toString": {{"$toUUID": "{uuid}"}}}}"#), &format!("\"{uuid}\""));
+    fails(&format!(r#"{{"$toUUID": "{{{uuid}}}"}}"#), 241);
+    fails(&format!(r#"{{"$toUUID": "{}"}}"#, uuid.replace('-', "")), 241);
+}
+
+#[test]
 fn needed_fields_are_the_paths_read() {
     let parse = |text: &str| {
         Expression::parse(&extended_json::from_str(text).unwrap(), &Variables::new()).unwrap().needed_fields()

@@ -37,14 +37,14 @@ pub(super) fn value(out: &mut String, v: &Value) {
         Value::JavaScript(s) | Value::JavaScriptWithScope(s, _) => return wrapped(out, "$code", s),
         Value::Document(d) => return document(out, d),
         Value::Array(items) => return array(out, items),
-        Value::Binary(b) if b.subtype == 4 && b.bytes.len() == 16 => {
-            return wrapped(out, "$uuid", &uuid(&b.bytes));
-        }
         Value::Binary(b) => {
+            if let Some(id) = v.as_uuid() {
+                return wrapped(out, "$uuid", &document::uuid::to_string(&id));
+            }
             write!(
                 out,
                 "{{\"$binary\":{{\"base64\":\"{}\",\"subType\":\"{:x}\"}}}}",
-                base64(&b.bytes),
+                document::encoding::base64(&b.bytes),
                 b.subtype
             )
         }
@@ -113,23 +113,4 @@ pub(super) fn string(out: &mut String, s: &str) {
         }
     }
     out.push('"');
-}
-
-fn uuid(b: &[u8]) -> String {
-    let hex: String = b.iter().map(|b| format!("{b:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}
-
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let n = chunk.iter().fold(0u32, |n, b| n << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
-        for i in 0..4 {
-            let digit =
-                if i <= chunk.len() { DIGITS[(n >> (18 - 6 * i) & 63) as usize] as char } else { '=' };
-            out.push(digit);
-        }
-    }
-    out
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use document::oid::hex;
+use document::encoding::hex;
 use document::{Doc, Document, Error, Value, ValueRef, err, hash};
 
 use super::keys;

@@ -2,7 +2,7 @@
 
 use crate::natives::define;
 use crate::{Shell, bson, errors};
-use document::oid::hex;
+use document::encoding::hex;
 use document::{Binary, Doc, Value as Bson, ValueRef, codes};
 use md5::{Digest, Md5};
 use rquickjs::{Ctx, Result, Value};

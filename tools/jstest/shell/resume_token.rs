@@ -12,6 +12,7 @@
 
 use crate::natives::define;
 use crate::{Shell, bson, errors};
+use document::encoding::from_hex;
 use document::{Binary, Document, ObjectId, Regex, Timestamp, Value as Bson, codes, number};
 use rquickjs::{Ctx, Object, Result, Value};
 use std::rc::Rc;
@@ -32,7 +33,11 @@ pub fn register<'js>(ctx: &Ctx<'js>, _shell: &Rc<Shell>) -> Result<()> {
             None => token.clone(),
         };
         let text = if data.is_string() { bson::text_of(&ctx, &data)? } else { String::new() };
-        let decoded = from_hex(&text).as_deref().map(decode).unwrap_or(Err("it is no hexadecimal text"));
+        let decoded = from_hex(&text)
+            .filter(|bytes| !bytes.is_empty())
+            .as_deref()
+            .map(decode)
+            .unwrap_or(Err("it is no hexadecimal text"));
         match decoded {
             Ok(document) => bson::from_bson(&ctx, document.to_vec().into()),
             Err(reason) => {
@@ -41,13 +46,6 @@ pub fn register<'js>(ctx: &Ctx<'js>, _shell: &Rc<Shell>) -> Result<()> {
             }
         }
     })
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    if text.is_empty() || !text.len().is_multiple_of(2) || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()).collect()
 }
 
 type Decoded<T> = std::result::Result<T, &'static str>;

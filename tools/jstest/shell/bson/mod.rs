@@ -24,7 +24,6 @@ pub use decode::{from_bson, value_from_bson};
 pub use encode::{to_bson, to_bson_bounded, value_to_bson};
 pub(crate) use native::opaque_class;
 pub use native::{Kernel, Native};
-pub use scalars::decode_base64;
 pub use text::{boxed, text_of};
 
 use crate::Shell;

@@ -3,7 +3,7 @@
 use super::native::{Kernel, Native, native_of};
 use super::text::text_of;
 use crate::errors::{self, throw_code};
-use document::extended_json::{base64_decode, base64_encode};
+use document::encoding::{self, from_base64, from_hex};
 use document::{Binary, Decimal128, ObjectId, codes, oid};
 use rquickjs::{Class, Ctx, Function, Object, Result, Value};
 use std::sync::LazyLock;
@@ -162,7 +162,7 @@ fn new_binary<'js>(
     data: Value<'js>,
 ) -> Result<Value<'js>> {
     let (subtype, text) = subtype_and_text(&ctx, &subtype, &data, "BinData")?;
-    let bytes = decode_base64(&text).ok_or_else(|| throw_code(&ctx, 10270, "invalid base64 in BinData"))?;
+    let bytes = from_base64(&text).ok_or_else(|| throw_code(&ctx, 10270, "invalid base64 in BinData"))?;
     make(Native::Binary(Binary { subtype, bytes }), prototype)
 }
 
@@ -173,7 +173,7 @@ fn new_hex<'js>(
     data: Value<'js>,
 ) -> Result<Value<'js>> {
     let (subtype, text) = subtype_and_text(&ctx, &subtype, &data, "HexData")?;
-    let bytes = decode_hex(&text).ok_or_else(|| {
+    let bytes = from_hex(&text).ok_or_else(|| {
         throw_code(&ctx, codes::BAD_VALUE, "HexData data must be hex digits, two for each byte")
     })?;
     make(Native::Binary(Binary { subtype, bytes }), prototype)
@@ -208,7 +208,7 @@ fn new_uuid<'js>(ctx: Ctx<'js>, prototype: Object<'js>, args: Vec<Value<'js>>) -
         [text] if text.is_string() => {
             let text = text_of(&ctx, text)?;
             let digits: String = text.chars().filter(|c| *c != '-').collect();
-            decode_hex(&digits).filter(|bytes| bytes.len() == 16).ok_or_else(|| {
+            from_hex(&digits).filter(|bytes| bytes.len() == 16).ok_or_else(|| {
                 throw_code(&ctx, codes::INVALID_UUID, &format!("Invalid UUID string: {text}"))
             })?
         }
@@ -251,7 +251,7 @@ fn spell<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<String> {
         Native::ObjectId(v) => format!("ObjectId(\"{}\")", v.hex()),
         Native::Binary(b) => match <[u8; 16]>::try_from(b.bytes.as_slice()) {
             Ok(bytes) if b.subtype == 4 => format!("UUID(\"{}\")", document::uuid::to_string(&bytes)),
-            _ => format!("BinData({},\"{}\")", b.subtype, base64_encode(&b.bytes)),
+            _ => format!("BinData({},\"{}\")", b.subtype, encoding::base64(&b.bytes)),
         },
         Native::Timestamp | Native::Code | Native::Pointer => "[object]".to_string(),
     })
@@ -305,30 +305,14 @@ fn bytes_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> Result<Binary> {
 }
 
 fn hex<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<String> {
-    bytes_of(&ctx, &value).map(|binary| oid::hex(&binary.bytes))
+    bytes_of(&ctx, &value).map(|binary| encoding::hex(&binary.bytes))
 }
 fn base64<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<String> {
-    bytes_of(&ctx, &value).map(|binary| base64_encode(&binary.bytes))
+    bytes_of(&ctx, &value).map(|binary| encoding::base64(&binary.bytes))
 }
 fn subtype<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<u8> {
     bytes_of(&ctx, &value).map(|binary| binary.subtype)
 }
 fn length<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Result<usize> {
     bytes_of(&ctx, &value).map(|binary| binary.bytes.len())
-}
-
-fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).ok()).collect()
-}
-
-/// `None` for a length that is no multiple of four, a foreign character, or padding elsewhere than at the end.
-pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let padding = text.len() - text.trim_end_matches('=').len();
-    if !text.len().is_multiple_of(4) || padding > 2 {
-        return None;
-    }
-    base64_decode(text)
 }

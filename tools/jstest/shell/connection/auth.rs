@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::hashing::{hmac, md5_hex};
-use document::extended_json::base64_encode;
+use document::encoding::base64;
 use rquickjs::{Ctx, Object, Result};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ pub fn scram_message<'js>(
     let (Some(nonce), Some(salt), Some(rounds)) = (part("r="), part("s="), part("i=")) else {
         return Err(errors::throw(&ctx, &format!("not a SCRAM challenge: {answer}")));
     };
-    let salt = crate::bson::decode_base64(salt).unwrap_or_default();
+    let salt = document::encoding::from_base64(salt).unwrap_or_default();
     let rounds = rounds.parse::<u32>().unwrap_or(0).clamp(1, 1_000_000);
     let without_proof = format!("c=biws,r={nonce}");
     let signed = format!("{first},{answer},{without_proof}");
@@ -33,8 +33,8 @@ pub fn scram_message<'js>(
         _ => prove::<Sha256>(password.as_bytes(), &salt, rounds, &signed),
     };
     let made = Object::new(ctx)?;
-    made.set("message", format!("{without_proof},p={}", base64_encode(&proof)))?;
-    made.set("signature", format!("v={}", base64_encode(&signature)))?;
+    made.set("message", format!("{without_proof},p={}", base64(&proof)))?;
+    made.set("signature", format!("v={}", base64(&signature)))?;
     Ok(made)
 }
 
@@ -70,9 +70,9 @@ mod tests {
         let nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let answer = format!("r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096");
         let signed = format!("{first},{answer},c=biws,r={nonce}");
-        let salt = crate::bson::decode_base64("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let salt = document::encoding::from_base64("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
         let (proof, signature) = prove::<Sha256>(b"pencil", &salt, 4096, &signed);
-        assert_eq!(base64_encode(&proof), "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
-        assert_eq!(base64_encode(&signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
+        assert_eq!(base64(&proof), "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
+        assert_eq!(base64(&signature), "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
     }
 }

@@ -126,9 +126,10 @@ fn decode(text: &str) -> Result<String, String> {
             continue;
         }
         let digits = behind.get(..2).and_then(|d| std::str::from_utf8(d).ok());
-        let byte = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
-        bytes
-            .push(byte.ok_or_else(|| format!("The characters after the % do not form a hex value: {text}"))?);
+        let byte = digits.and_then(document::encoding::from_hex);
+        bytes.extend(
+            byte.ok_or_else(|| format!("The characters after the % do not form a hex value: {text}"))?,
+        );
         rest = &behind[2..];
     }
     String::from_utf8(bytes).map_err(|_| format!("not UTF-8 behind its percent-encoding: {text}"))

@@ -35,7 +35,7 @@ fn keys_of_all_types_are_read() {
         let mut bytes = from_hex("82612E8513000000012B042C0100296E14").unwrap();
         bytes.extend_from_slice(&from_hex(key).unwrap());
         bytes.push(4);
-        decoded(&document::oid::hex(&bytes).to_uppercase())
+        decoded(&document::encoding::hex(&bytes).to_uppercase())
             .map(|token| token.get_path("eventIdentifier.a").cloned())
     };
     let a = |value: &str| id(&format!("46016100{value}00")).unwrap().unwrap();

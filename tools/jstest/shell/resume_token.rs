@@ -33,11 +33,7 @@ pub fn register<'js>(ctx: &Ctx<'js>, _shell: &Rc<Shell>) -> Result<()> {
             None => token.clone(),
         };
         let text = if data.is_string() { bson::text_of(&ctx, &data)? } else { String::new() };
-        let decoded = from_hex(&text)
-            .filter(|bytes| !bytes.is_empty())
-            .as_deref()
-            .map(decode)
-            .unwrap_or(Err("it is no hexadecimal text"));
+        let decoded = from_hex(&text).as_deref().map_or(Err("it is no hexadecimal text"), decode);
         match decoded {
             Ok(document) => bson::from_bson(&ctx, document.to_vec().into()),
             Err(reason) => {

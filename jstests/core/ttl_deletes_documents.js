@@ -1,6 +1,6 @@
 /**
  * Documents whose time is over go by themselves.
- * Fails when an expired document stays, or one that is young, has no date or is outside a partial index goes.
+ * Fails when an expired document stays, or one that is young, has no date or is outside a partial index goes, or serverStatus does not count it.
  *
  * @tags: [
  *   # The monitor's pace is set on the node that holds the documents.
@@ -27,6 +27,8 @@ assert.commandWorked(coll.insert([
 assert.commandWorked(coll.createIndex({at: 1}, {expireAfterSeconds: 300}));
 assert.commandWorked(coll.createIndex({until: 1}, {expireAfterSeconds: 0, partialFilterExpression: {done: true}}));
 
+const counted = () => db.serverStatus().metrics.ttl;
+const before = counted();
 const was = assert.commandWorked(db.adminCommand({setParameter: 1, ttlMonitorSleepSecs: 1})).was;
 try {
     assert.soon(() => coll.find({_id: {$in: ["old", "array", "done"]}}).itcount() == 0, () => tojson(coll.find().toArray()), 90 * 1000);
@@ -36,6 +38,8 @@ try {
     assert.commandWorked(db.runCommand({collMod: coll.getName(), index: {keyPattern: {at: 1}, expireAfterSeconds: 0}}));
     assert.soon(() => coll.find({_id: "young"}).itcount() == 0, "the shortened lifetime has no effect", 90 * 1000);
     assert.eq(1, coll.find({_id: "future"}).itcount());
+    assert.soon(() => counted().deletedDocuments - before.deletedDocuments >= 4 && counted().passes > before.passes,
+                () => tojson({before, after: counted()}));
 } finally {
     assert.commandWorked(db.adminCommand({setParameter: 1, ttlMonitorSleepSecs: was}));
 }

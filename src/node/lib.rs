@@ -26,6 +26,7 @@ pub mod replication;
 pub mod request;
 pub mod session;
 pub mod shape;
+pub mod stripe;
 pub mod ttl;
 pub mod view;
 pub mod write;
@@ -57,6 +58,7 @@ pub struct Node {
     pub log_holds: maintenance::LogHolds,
     pub cursors: cursor::Cursors,
     pub index_use: read::index_use::IndexUse,
+    pub ttl: ttl::Totals,
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
     pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,
     pub object_ids: ObjectIdGenerator,

@@ -124,6 +124,7 @@ impl Node {
             log_holds: crate::maintenance::LogHolds::default(),
             cursors: crate::cursor::Cursors::default(),
             index_use: crate::read::index_use::IndexUse::default(),
+            ttl: crate::ttl::Totals::default(),
             hooks: RwLock::new(None),
             object_ids: ObjectIdGenerator::new(rand::random()),
             next_operation: AtomicI64::new(1),

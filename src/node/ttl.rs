@@ -6,6 +6,7 @@
 
 use crate::namespace::Slot;
 use crate::parameters::Parameters;
+use crate::stripe::Counter;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
 use document::{Doc, Result, ValueRef, key_string, path};
@@ -18,6 +19,13 @@ use storage::{Collection, IndexSpec, RecordId};
 const BATCH: usize = 200;
 /// How often the monitor looks whether its next pass is due: its period may be changed at any time.
 const TICK: Duration = Duration::from_millis(200);
+
+/// What passes have done since the node started.
+#[derive(Default)]
+pub struct Totals {
+    pub passes: Counter,
+    pub deleted: Counter,
+}
 
 /// Runs passes until it is dropped.
 pub async fn monitor(node: Arc<Node>, parameters: Arc<Parameters>) {
@@ -56,6 +64,8 @@ pub async fn pass(node: &Node) -> u64 {
             deleted += expire(node, &slot, &expiry).await.unwrap_or(0);
         }
     }
+    node.ttl.passes.increment();
+    node.ttl.deleted.add(deleted as i64);
     deleted
 }
 
@@ -170,6 +180,7 @@ mod tests {
         let deleted = pass(&node).await;
         let left = client.find("t.c", &doc! {}).unwrap();
         assert_eq!(deleted as usize, docs.len() - left.len());
+        assert_eq!((node.ttl.passes.get(), node.ttl.deleted.get()), (1, deleted as i64));
         left.iter().filter_map(|d| d.get_i64("_id")).collect()
     }
 

@@ -1,26 +1,10 @@
 //! Counters of one node, as serverStatus shows them. Each moves where the thing it counts happens.
 
 use crate::dispatch::{Command, Kind, Lookup};
-use crate::stripe::Striped;
 use document::{Doc, Document, Error, ValueRef, doc};
+pub use node::stripe::Counter;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
-
-/// Counts what every request does; each thread adds to a stripe of its own.
-#[derive(Default)]
-pub struct Counter(Striped<AtomicI64>);
-
-impl Counter {
-    pub fn add(&self, n: i64) {
-        self.0.own().fetch_add(n, Relaxed);
-    }
-    pub fn increment(&self) {
-        self.add(1);
-    }
-    pub fn get(&self) -> i64 {
-        self.0.iter().map(|n| n.load(Relaxed)).sum()
-    }
-}
 
 /// Counts what happens now and then.
 #[derive(Default)]
@@ -107,9 +91,6 @@ pub struct Documents {
     pub inserted: Counter,
     pub returned: Counter,
     pub updated: Counter,
-    /// Index keys and documents looked at, where execution reports them.
-    pub keys_scanned: Counter,
-    pub scanned: Counter,
 }
 
 pub struct Counters {

@@ -22,7 +22,6 @@ pub mod options;
 pub mod process;
 pub mod profile;
 pub mod service;
-pub mod stripe;
 
 pub mod topology;
 pub mod up;

@@ -346,7 +346,7 @@ fn count_use(node: &Node, ns: &str, plan: &Plan) {
         Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
         Plan::Or(branches) => branches.iter().for_each(|b| count_use(node, ns, b)),
         Plan::Sort { input, .. } => {
-            node.index_use.totals.sorts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            node.index_use.totals.sorts.increment();
             count_use(node, ns, input);
         }
         Plan::Eof | Plan::CollScan { .. } => {}

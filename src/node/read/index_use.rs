@@ -1,14 +1,15 @@
 //! What reading has done on this node: how often each index was used (`$indexStats`), and the totals of `serverStatus`.
 
 use crate::exec::walk::Counters;
+use crate::stripe::Counter;
 use dashmap::DashMap;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts by namespace and index name, since the node started or the index was first asked about.
 #[derive(Default)]
 pub struct IndexUse {
-    counts: DashMap<String, HashMap<String, AtomicU64>>,
+    counts: DashMap<String, HashMap<String, Counter, RandomState>, RandomState>,
     started_ms: std::sync::OnceLock<i64>,
     pub totals: Totals,
 }
@@ -17,22 +18,22 @@ pub struct IndexUse {
 #[derive(Default)]
 pub struct Totals {
     /// Index keys and documents examined.
-    pub keys: AtomicU64,
-    pub docs: AtomicU64,
+    pub keys: Counter,
+    pub docs: Counter,
     /// Blocking sorts begun.
-    pub sorts: AtomicU64,
+    pub sorts: Counter,
 }
 
 impl Totals {
     pub fn note(&self, counters: Counters) {
-        self.keys.fetch_add(counters.keys, Relaxed);
-        self.docs.fetch_add(counters.docs, Relaxed);
+        self.keys.add(counters.keys as i64);
+        self.docs.add(counters.docs as i64);
     }
     /// One document was found by `_id` and handed out, or was not there.
     pub fn note_point(&self, found: bool) {
         if found {
-            self.keys.fetch_add(1, Relaxed);
-            self.docs.fetch_add(1, Relaxed);
+            self.keys.increment();
+            self.docs.increment();
         }
     }
 }
@@ -42,16 +43,16 @@ impl IndexUse {
         if let Some(counts) = self.counts.get(ns)
             && let Some(n) = counts.get(index)
         {
-            n.fetch_add(1, Relaxed);
+            n.increment();
             return;
         }
         let mut counts = self.counts.entry(ns.to_string()).or_default();
-        counts.entry(index.to_string()).or_default().fetch_add(1, Relaxed);
+        counts.entry(index.to_string()).or_default().increment();
     }
     /// Uses, and since when they are counted.
     pub fn of(&self, ns: &str, index: &str, now_ms: i64) -> (i64, i64) {
-        let ops = self.counts.get(ns).and_then(|c| c.get(index).map(|n| n.load(Relaxed))).unwrap_or(0);
-        (ops as i64, *self.started_ms.get_or_init(|| now_ms))
+        let ops = self.counts.get(ns).and_then(|c| c.get(index).map(Counter::get)).unwrap_or(0);
+        (ops, *self.started_ms.get_or_init(|| now_ms))
     }
     pub fn forget(&self, ns: &str) {
         self.counts.remove(ns);

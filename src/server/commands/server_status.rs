@@ -228,9 +228,7 @@ fn metrics(context: &Context) -> Value {
     let c = &service.counters;
     let node = service.node.as_deref();
     let cursors = node.map(|n| n.cursors.metrics()).unwrap_or_default();
-    let read = |f: fn(&node::read::index_use::Totals) -> &std::sync::atomic::AtomicU64| {
-        node.map_or(0, |n| f(&n.index_use.totals).load(std::sync::atomic::Ordering::Relaxed) as i64)
-    };
+    let read = |f: fn(&node::Node) -> &node::stripe::Counter| node.map_or(0, |n| f(n).get());
     doc! {
         "commands": c.commands_document(service.commands(), |row| service.answers(row)),
         "document": {
@@ -238,8 +236,8 @@ fn metrics(context: &Context) -> Value {
             "returned": c.documents.returned.get(), "updated": c.documents.updated.get(),
         },
         "queryExecutor": {
-            "scanned": c.documents.keys_scanned.get() + read(|t| &t.keys),
-            "scannedObjects": c.documents.scanned.get() + read(|t| &t.docs),
+            "scanned": read(|n| &n.index_use.totals.keys),
+            "scannedObjects": read(|n| &n.index_use.totals.docs),
         },
         "cursor": {
             "timedOut": cursors.timed_out as i64, "totalOpened": cursors.total_opened as i64,
@@ -249,8 +247,8 @@ fn metrics(context: &Context) -> Value {
                 "total": cursors.open as i64,
             },
         },
-        "ttl": { "deletedDocuments": 0i64, "passes": 0i64 },
-        "operation": { "scanAndOrder": read(|t| &t.sorts), "writeConflicts": 0i64 },
+        "ttl": { "deletedDocuments": read(|n| &n.ttl.deleted), "passes": read(|n| &n.ttl.passes) },
+        "operation": { "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": 0i64 },
     }
     .into()
 }

@@ -1,9 +1,9 @@
 //! `top`: time spent by namespace since the node started.
 
 use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
-use crate::stripe::Striped;
 use document::{Doc, Document, Result, doc};
 use foldhash::fast::RandomState;
+use node::stripe::Striped;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::time::Duration;

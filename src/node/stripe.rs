@@ -4,7 +4,7 @@
 //! thread has a stripe of its own instead; a reader adds them up. More threads than stripes share, which is slower and still right.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
 const STRIPES: usize = 4;
 
@@ -27,6 +27,22 @@ impl<T> Striped<T> {
     }
 }
 
+/// Counts what every request does; each thread adds to a stripe of its own.
+#[derive(Default)]
+pub struct Counter(Striped<AtomicI64>);
+
+impl Counter {
+    pub fn add(&self, n: i64) {
+        self.0.own().fetch_add(n, Relaxed);
+    }
+    pub fn increment(&self) {
+        self.add(1);
+    }
+    pub fn get(&self) -> i64 {
+        self.0.iter().map(|n| n.load(Relaxed)).sum()
+    }
+}
+
 fn own_stripe() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -43,7 +59,6 @@ fn own_stripe() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicI64;
 
     #[test]
     fn what_threads_add_on_their_own_is_all_there() {

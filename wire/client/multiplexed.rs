@@ -21,6 +21,7 @@ use document::{Error, codes};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
@@ -40,6 +41,8 @@ struct Line {
     state: Mutex<State>,
     /// The outbox is no longer empty.
     filled: Notify,
+    /// [`State::ended`] is set.
+    has_ended: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +62,13 @@ impl Multiplexed {
     pub(super) fn start(connection: Connection) -> Multiplexed {
         let (host, reader, limits) = connection.into_parts();
         let (read, write) = reader.into_stream().into_split();
-        let line = Arc::new(Line { host, limits, state: Mutex::default(), filled: Notify::new() });
+        let line = Arc::new(Line {
+            host,
+            limits,
+            state: Mutex::default(),
+            filled: Notify::new(),
+            has_ended: AtomicBool::new(false),
+        });
         let tasks = [
             tokio::spawn(receive(line.clone(), FrameReader::gathering(read))).abort_handle(),
             tokio::spawn(transmit(line.clone(), write)).abort_handle(),
@@ -91,7 +100,7 @@ impl Multiplexed {
         }
     }
     pub(super) fn has_ended(&self) -> bool {
-        self.line.state.lock().ended.is_some()
+        self.line.has_ended.load(Relaxed)
     }
     pub(super) fn is_busy(&self) -> bool {
         !self.line.state.lock().waiting.is_empty()
@@ -152,6 +161,7 @@ impl Line {
     fn end(&self, error: Error) {
         let mut state = self.state.lock();
         let error = state.ended.get_or_insert(error).clone();
+        self.has_ended.store(true, Relaxed);
         let (taken, waiting) = (state.taken, std::mem::take(&mut state.waiting));
         state.outbox = Vec::new();
         drop(state);

@@ -397,10 +397,11 @@ async fn a_shared_connection_that_is_forgotten_serves_the_calls_under_way() {
 }
 
 #[test]
-fn the_future_of_a_call_holds_no_timer() {
+fn the_future_of_a_call_is_small_and_holds_no_timer() {
     let (pool, options) = (Pool::default(), CallOptions::default());
     let command = command("echo");
-    assert!(align_of_val(&pool.run_as_is("host", &options, &[], command.doc())) <= 16);
+    let call = pool.run_as_is("host", &options, &[], command.doc());
+    assert!(align_of_val(&call) <= 16 && size_of_val(&call) <= 2048, "{}", size_of_val(&call));
 }
 
 #[test]

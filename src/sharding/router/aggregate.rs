@@ -255,7 +255,7 @@ async fn divided(
 /// What is the same for all that runs for one command.
 fn constants(task: &Task<'_>) -> Value {
     Value::from(
-        doc! { "localNow": (Value::DateTime(task.now_ms)), "clusterTime": (task.router.cluster_time()) },
+        doc! { "localNow": (Value::DateTime(task.now_ms())), "clusterTime": (task.router.cluster_time()) },
     )
 }
 

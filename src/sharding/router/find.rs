@@ -10,6 +10,7 @@ use super::cursor::{Kind, first_batch, size};
 use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
 use super::{body, scatter, single};
+use crate::chunk::ShardId;
 use document::{DocBuf, Result, bail};
 use query::matcher::Matcher;
 use query::projection::Projection;
@@ -37,9 +38,14 @@ pub fn is_view_of_sharded(e: &document::Error) -> bool {
 
 async fn find_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<DocBuf> {
     let shards = scatter::targets(task, placement, task.document_or_empty("filter"))?;
-    if let [shard] = shards.as_slice() {
-        return single::read(task, ns, placement, shard).await;
+    match shards.as_slice() {
+        [shard] => single::read(task, ns, placement, shard).await,
+        // Boxed, so that a find on one shard is not as large as this.
+        several => Box::pin(on_several(task, ns, placement, several)).await,
     }
+}
+
+async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[ShardId]) -> Result<DocBuf> {
     node::read::find::FindCommand::parse(task.body())?;
     if task.get("tailable").is_some_and(|v| v.truthy()) {
         bail!(BAD_VALUE, "tailable cursors are not supported on sharded collections: {ns}");
@@ -47,7 +53,7 @@ async fn find_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Doc
     let shape = shape(task)?;
     let batch_size = shape.batch_size;
     let replies =
-        scatter::read_all(task, &shards, |shard| shard_command(task, placement, shard, &shape)).await?;
+        scatter::read_all(task, shards, |shard| shard_command(task, placement, shard, &shape)).await?;
     let merge = Merge::new(ns, replies, shape)?;
     first_batch(task, ns, Kind::Merge(Box::new(merge)), batch_size).await
 }

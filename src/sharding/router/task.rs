@@ -9,6 +9,7 @@ use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, codes
 use node::{Operation, Request};
 use query::ParseContext;
 use query::expression::{Expression, Variables, Vars};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use wire::client::{CallResult, RemoteError};
@@ -24,8 +25,7 @@ pub struct Task<'a> {
     pub op: &'a Operation,
     pub request: Request<'a>,
     operation_time: AtomicU64,
-    /// `$$NOW` of the whole command.
-    pub now_ms: i64,
+    now_ms: OnceLock<i64>,
 }
 
 impl<'a> Task<'a> {
@@ -33,12 +33,17 @@ impl<'a> Task<'a> {
         if let Some(time) = op.cluster_time {
             router.advance(time);
         }
-        let constants = request.body.get_document("runtimeConstants");
-        let given = match constants.and_then(|d| d.get("localNow")) {
-            Some(document::ValueRef::DateTime(now)) => Some(now),
-            _ => None,
-        };
-        Task { router, op, request, operation_time: AtomicU64::new(0), now_ms: given.unwrap_or_else(now_ms) }
+        Task { router, op, request, operation_time: AtomicU64::new(0), now_ms: OnceLock::new() }
+    }
+    /// `$$NOW` of the whole command: given with it, or the moment it is first asked for.
+    pub fn now_ms(&self) -> i64 {
+        *self.now_ms.get_or_init(|| {
+            let constants = self.body().get_document("runtimeConstants");
+            match constants.and_then(|d| d.get("localNow")) {
+                Some(document::ValueRef::DateTime(now)) => now,
+                _ => now_ms(),
+            }
+        })
     }
     /// The reply with the time of what stands behind it.
     pub fn finish(&self, body: DocBuf) -> Answer {
@@ -188,7 +193,7 @@ impl<'a> Task<'a> {
 
     /// What a parser of the command's queries may see of the outside.
     pub fn parse_context(&self) -> Result<ParseContext> {
-        let now_ms = self.now_ms;
+        let now_ms = self.now_ms();
         let mut variables = Document::new();
         if let Some(d) = self.body().get_document("let") {
             for e in d.iter() {

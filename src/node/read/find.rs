@@ -241,34 +241,48 @@ pub async fn find(
     {
         return Ok(());
     }
-    let mut parsed = Parsed::of(node, &command, request.body)?;
+    // Boxed, so that a find by `_id` is not as large as all this.
+    Box::pin(by_plan(node, op, &slot, &ns, &command, request.body, w)).await
+}
+
+/// A find that is more than one document by its `_id`.
+async fn by_plan(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    slot: &Arc<Slot>,
+    ns: &str,
+    command: &FindCommand<'_>,
+    body: Doc<'_>,
+    w: &mut DocWriter<'_>,
+) -> Result<()> {
+    let mut parsed = Parsed::of(node, command, body)?;
     let mut batch = Batch::new(command.first_batch());
     if command.tailable {
-        let mut rows = tail(node, op, &slot, &command, &mut parsed).await?;
+        let mut rows = tail(node, op, slot, command, &mut parsed).await?;
         rows.fill(node, op, &mut batch).await?;
-        return answer(node, op, &ns, &command, request.body, rows, batch, w);
+        return answer(node, op, ns, command, body, rows, batch, w);
     }
-    let rows = match super::pseudo::rows(node, &ns, &command, &mut parsed)? {
+    let rows = match super::pseudo::rows(node, ns, command, &mut parsed)? {
         Some(mut rows) => {
             rows.fill(node, op, &mut batch).await?;
             rows
         }
-        None => match Query::open(node, op, &slot, parsed.wanted(&command), &mut batch).await? {
+        None => match Query::open(node, op, slot, parsed.wanted(command), &mut batch).await? {
             Opened::Absent => Rows::empty(),
             Opened::Query(mut query) => {
                 query.fill(node, op, &mut batch).await?;
                 Rows::Query(query)
             }
             Opened::View(_) => {
-                let pipeline = view_pipeline(&command)?;
-                let asked = aggregate::Asked { pipeline, ..aggregate::Asked::on(node, &ns, request.body)? };
+                let pipeline = view_pipeline(command)?;
+                let asked = aggregate::Asked { pipeline, ..aggregate::Asked::on(node, ns, body)? };
                 let mut rows = aggregate::start(node, op, asked, Some(&mut batch)).await?;
                 rows.fill(node, op, &mut batch).await?;
                 rows
             }
         },
     };
-    answer(node, op, &ns, &command, request.body, rows, batch, w)
+    answer(node, op, ns, command, body, rows, batch, w)
 }
 
 /// The reply, with a cursor where there may be more.

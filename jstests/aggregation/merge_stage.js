@@ -31,10 +31,13 @@ function failing(codes, options) {
     target.drop();
     assert.commandWorked(target.insert([{_id: 5, v: "old"}]));
     const pipeline = [{$merge: Object.assign({into: target.getName()}, options)}];
-    assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: pipeline, cursor: {}}), codes, () => tojson(options));
+    const reply = db.runCommand({aggregate: source.getName(), pipeline: pipeline, cursor: {}});
+    assert.commandFailedWithCode(reply, codes, () => tojson(options));
     assert.eq(null, target.findOne({_id: 9}));
+    return reply;
 }
-failing(ErrorCodes.DuplicateKey, {whenMatched: "fail"});
+const taken = failing(ErrorCodes.DuplicateKey, {whenMatched: "fail"});
+assert.eq([{_id: 1}, {_id: 5}], [taken.keyPattern, taken.keyValue], tojson(taken));
 assert.eq("old", target.findOne({_id: 5}).v);
 failing(13113, {whenNotMatched: "fail"});
 assert.eq(null, target.findOne({_id: 1}));

@@ -23,5 +23,8 @@ for (const doc of shown) {
     assert.eq("number", typeof Number(doc.$recordId));
 }
 
+// A key is shown alone.
+assert.eq([{_id: 1}, {_id: 2}, {_id: 3}], coll.find().sort({_id: 1}).hint({_id: 1}).returnKey().showRecordId().toArray());
+
 assert.commandFailedWithCode(db.runCommand({find: coll.getName(), returnKey: "yes"}), ErrorCodes.TypeMismatch);
 assert.commandFailedWithCode(db.runCommand({find: coll.getName(), showRecordId: "yes"}), ErrorCodes.TypeMismatch);

@@ -42,7 +42,9 @@ assert(planHasStage(db.explain_find_none.find({a: 1}).explain(), "EOF"));
 
 const name = coll.getName();
 assert.commandFailedWithCode(db.runCommand({explain: {find: name}, verbosity: "everything"}), ErrorCodes.BadValue);
-assert.commandFailedWithCode(db.runCommand({explain: {ping: 1}}), [ErrorCodes.IllegalOperation, ErrorCodes.CommandNotFound]);
+for (const command of [{ping: 1}, {connectionStatus: 1}, {insert: name, documents: []}, {logRotate: 1}]) {
+    assert.commandFailedWithCode(db.runCommand({explain: command}), ErrorCodes.IllegalOperation);
+}
 assert.commandFailedWithCode(db.runCommand({explain: {unheardOf: 1}}), ErrorCodes.CommandNotFound);
 assert.commandFailedWithCode(db.runCommand({explain: 1}), ErrorCodes.TypeMismatch);
 assert.commandFailedWithCode(db.runCommand({explain: {find: name, filter: {a: {$bad: 1}}}}), ErrorCodes.BadValue);

@@ -29,6 +29,14 @@ assert.eq(id, reply.cursor.id);
 assert.commandWorked(coll.insert({_id: 3}));
 assert.eq([{_id: 3}], assert.commandWorked(more()).cursor.nextBatch);
 
+// Passed over and limited like those of any cursor; one that has given all it may has ended.
+for (const [options, ids, ended] of [[{limit: 2}, [1, 2], true], [{skip: 1}, [2, 3], false], [{skip: 1, limit: 1}, [2], true],
+                                     [{limit: 9}, [1, 2, 3], false]]) {
+    const {cursor} = assert.commandWorked(db.runCommand(Object.assign({}, tail, options)));
+    assert.eq([ids, ended], [cursor.firstBatch.map(doc => doc._id), cursor.id == 0], tojson(options));
+    assert.commandWorked(db.runCommand({killCursors: name, cursors: [cursor.id]}));
+}
+
 // A time limit is for cursors that wait; its refusal leaves the cursor.
 assert.commandFailedWithCode(more({maxTimeMS: 100}), ErrorCodes.BadValue);
 assert.commandWorked(more());

@@ -190,10 +190,18 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
             if after == After::Again {
                 let reply = self.reply_document();
                 again = next_round(body, reply);
-                self.set_flag(MORE_TO_COME);
+                if again.is_some() {
+                    self.set_flag(MORE_TO_COME);
+                }
             }
             let id = self.next_id;
-            if !self.send_message(compressor).await || after == After::Close {
+            if !self.send_message(compressor).await {
+                if let Some(kill) = again.as_ref().and_then(|request| kill_cursor(request.doc())) {
+                    self.dispatch(kill.doc(), &[], false, Vec::new()).await;
+                }
+                return Next::Close;
+            }
+            if after == After::Close {
                 return Next::Close;
             }
             match (after, &again) {
@@ -296,6 +304,13 @@ fn open_message(out: &mut Vec<u8>, id: i32, response_to: i32, flags: u32) {
 /// Where the flags and the body of an OP_MSG of one section start.
 const FLAGS_AT: usize = 16;
 const BODY_AT: usize = 21;
+
+/// Ends the cursor of a getMore whose next rounds nobody reads any more.
+fn kill_cursor(request: Doc<'_>) -> Option<DocBuf> {
+    let (cursor, collection) = (request.get_i64("getMore")?, request.get_str("collection")?);
+    let db = request.get_str("$db")?;
+    Some(document::doc! { "killCursors": collection, "cursors": [cursor], "$db": db }.to_doc_buf())
+}
 
 /// The request that the next exhaust round stands for. A hello waits for a change from what was just told; a getMore
 /// repeats itself until its cursor is closed.

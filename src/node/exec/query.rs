@@ -245,7 +245,8 @@ impl Query {
                 (None, None, false) => out.put(found.doc),
                 (Some(p), None, false) => out.put_with(&mut |bytes| p.apply(found.doc, bytes))?,
                 (p, key, show) => {
-                    let record = Some(found.record).filter(|_| show);
+                    // A key is shown alone.
+                    let record = Some(found.record).filter(|_| show && key.is_none());
                     out.put_with(&mut |bytes| shaped(found.doc, p.as_ref(), key.as_ref(), record, bytes))?
                 }
             };

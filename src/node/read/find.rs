@@ -405,7 +405,7 @@ async fn tail(
         return Ok(Rows::Tail(Box::new(TailRows::of_oplog(*rows, command.await_data))));
     }
     let (filter, projection) = (std::mem::take(&mut parsed.filter), parsed.projection.take());
-    let rows = TailRows::of_capped(op, slot, filter, projection, command.await_data).await?;
+    let rows = TailRows::of_capped(op, slot, filter, projection, command).await?;
     Ok(Rows::Tail(Box::new(rows)))
 }
 

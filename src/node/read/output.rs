@@ -289,10 +289,17 @@ impl Merge {
             Matched::Keep => return Ok(()),
             Matched::Fail => {
                 let ns = unit.slot.ns.clone();
+                let pattern: Document =
+                    self.on.iter().map(|field| (field.clone(), Value::Int32(1))).collect();
+                let value = |field: &String| {
+                    (field.clone(), path::get(doc, field).map_or(Value::Null, |v| v.to_value()))
+                };
+                let values: Document = self.on.iter().map(value).collect();
                 return Err(err!(
                     DUPLICATE_KEY,
                     "$merge found a matching document in {ns}: E11000 duplicate key error"
-                ));
+                )
+                .with_info(doc! { "keyPattern": pattern, "keyValue": values }));
             }
             Matched::Replace => {
                 check_same_id(old.doc(), doc)?;

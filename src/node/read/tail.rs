@@ -3,6 +3,7 @@
 //! A batch may be empty without the cursor having ended. A cursor that awaits data holds an empty batch back for a while.
 //! What overtakes a reader of a capped collection ends its cursor: it could not say what it has missed.
 
+use super::find::FindCommand;
 use super::rows::dropped;
 use crate::exec::Output;
 use crate::namespace::Slot;
@@ -36,6 +37,9 @@ struct Capped {
     uuid: [u8; 16],
     filter: Matcher,
     projection: Option<Projection>,
+    /// Matches still to be passed over, and still to be given where they are limited.
+    skip: u64,
+    left: Option<u64>,
     /// The last record looked at; `None`: the collection was empty, and the cursor has ended.
     last: Option<RecordId>,
     started: bool,
@@ -54,7 +58,7 @@ impl TailRows {
         slot: &Slot,
         filter: Matcher,
         projection: Option<Projection>,
-        await_data: bool,
+        command: &FindCommand<'_>,
     ) -> Result<TailRows> {
         let found = slot.read(op, |state| {
             Ok(state.collection.as_ref().filter(|_| state.capped.is_some()).map(|c| (c.uuid(), c.is_empty())))
@@ -67,13 +71,15 @@ impl TailRows {
             );
         };
         let last = Some(RecordId::MIN).filter(|_| !is_empty);
-        let capped = Capped { ns: slot.ns.clone(), uuid, filter, projection, last, started: false };
-        Ok(TailRows { source: Source::Capped(Box::new(capped)), await_data })
+        let (skip, left) = (command.skip, Some(command.limit).filter(|limit| *limit > 0));
+        let capped =
+            Capped { ns: slot.ns.clone(), uuid, filter, projection, skip, left, last, started: false };
+        Ok(TailRows { source: Source::Capped(Box::new(capped)), await_data: command.await_data })
     }
 
-    /// Only a cursor on what was empty ends by itself.
+    /// Only a cursor on what was empty ends by itself, and one that has given all it may.
     pub fn ended(&self) -> bool {
-        matches!(&self.source, Source::Capped(c) if c.last.is_none())
+        matches!(&self.source, Source::Capped(c) if c.last.is_none() || c.left == Some(0))
     }
     pub fn uuid(&self) -> Option<[u8; 16]> {
         match &self.source {
@@ -137,7 +143,7 @@ impl Capped {
         };
         let begun = Instant::now();
         while let Some((record, doc)) = next {
-            if out.is_full() || !self.take(doc, out)? {
+            if self.left == Some(0) || out.is_full() || !self.take(doc, out)? {
                 return Ok(false);
             }
             (self.last, self.started) = (Some(record), true);
@@ -149,13 +155,21 @@ impl Capped {
         Ok(false)
     }
     /// False when there is no room for the document.
-    fn take(&self, doc: Doc<'_>, out: &mut dyn Output) -> Result<bool> {
+    fn take(&mut self, doc: Doc<'_>, out: &mut dyn Output) -> Result<bool> {
         if !self.filter.matches(doc)? {
             return Ok(true);
         }
-        match &self.projection {
-            None => Ok(out.put(doc)),
-            Some(p) => out.put_with(&mut |bytes| p.apply(doc, bytes)),
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(true);
         }
+        let taken = match &self.projection {
+            None => out.put(doc),
+            Some(p) => out.put_with(&mut |bytes| p.apply(doc, bytes))?,
+        };
+        if taken && let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        Ok(taken)
     }
 }

@@ -4,7 +4,7 @@
 
 use super::crud::{acknowledge, node};
 use super::current_op::{Shown, documents};
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Document, Result, Value, ValueRef, doc};
 use node::read;
@@ -53,7 +53,11 @@ async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Re
 }
 
 async fn get_more(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    read::get_more::get_more(node(context)?, &context.operation, request.node, &mut reply.writer()).await
+    read::get_more::get_more(node(context)?, &context.operation, request.node, &mut reply.writer()).await?;
+    if request.exhaust_allowed {
+        reply.after = After::Again;
+    }
+    Ok(())
 }
 
 async fn kill_cursors(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

@@ -3,7 +3,7 @@
 //! A row's function makes the whole reply as bytes; here it is copied into the outgoing message without the times that
 //! shards put into it. Names that a data-bearing node has too are rows of their own: each program looks up its own rows.
 
-use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use crate::dispatch::{After, BoxFuture, Command, Context, Reply, Request, Roles};
 use document::{DocBuf, Result};
 use node::ddl::shapes;
 use node::shape::Shape;
@@ -185,5 +185,8 @@ async fn routed<'a>(
         w.timestamp("operationTime", time);
     }
     reply.closed();
+    if request.exhaust_allowed && request.command.name == "getMore" {
+        reply.after = After::Again;
+    }
     Ok(())
 }

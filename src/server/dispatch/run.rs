@@ -195,7 +195,22 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     if command.kind == Kind::Read && request.db != "local" && !context.service.is_writable() {
         check_secondary_read(context, command, generic)?;
     }
+    if command.name == "explain" {
+        check_has_plan(context, request)?;
+    }
     context.service.authorize(context, request)
+}
+
+/// A command that exists and has no plan is refused as such; the handler says the rest.
+fn check_has_plan(context: &Context, request: &Request<'_>) -> Result<()> {
+    let explained = request.target().as_document().and_then(|d| d.iter().next());
+    let Some(name) = explained.map(|e| e.name()) else { return Ok(()) };
+    let exists =
+        context.service.commands().find(name.as_bytes()).is_some_and(|(_, row)| context.service.answers(row));
+    if exists && !node::read::explain::EXPLAINED.contains(&name) {
+        bail!(ILLEGAL_OPERATION, "Cannot explain cmd: {name}");
+    }
+    Ok(())
 }
 
 /// A secondary answers reads whose sender said that it may.

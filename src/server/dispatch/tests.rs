@@ -8,7 +8,7 @@ use crate::topology::{Member, Membership, election_id};
 use document::{DocBuf, Document, Value, doc};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::client::Connection;
+use wire::client::{CallOptions, Connection};
 
 #[test]
 fn every_name_stands_once_and_is_found() {
@@ -515,5 +515,52 @@ async fn the_profiler_notes_operations_of_databases_whose_level_asks_for_it() {
     run(&mut c, doc! {"profile": 0}).await.unwrap();
     let count = run(&mut c, doc! {"count": "system.profile"}).await.unwrap();
     assert_eq!(count.get_i64("n"), Some(4));
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn an_exhaust_get_more_goes_on_by_itself_and_its_cursor_ends_with_its_connection() {
+    let node = Node::start(|_| {}).await;
+    let mut c = node.connect().await;
+    let filler = "x".repeat(200_000);
+    for i in 0..100 {
+        run(&mut c, doc! {"insert": "c", "documents": [{"_id": i, "filler": filler.as_str()}]})
+            .await
+            .unwrap();
+    }
+    let open = async |c: &mut Connection| {
+        let found = run(c, doc! {"find": "c", "batchSize": 1}).await.unwrap();
+        found.get_path("cursor.id").and_then(Value::as_i64).unwrap()
+    };
+    let exhaust = CallOptions { exhaust: true, ..CallOptions::default() };
+    let get_more = async |c: &mut Connection, id: i64| {
+        let command = doc! {"getMore": id, "collection": "c", "batchSize": 3};
+        c.call("admin", &exhaust, &[], |w| command.write_fields(w)).await.unwrap()
+    };
+    let id = open(&mut c).await;
+    let mut reply = get_more(&mut c, id).await;
+    let mut seen = 1;
+    loop {
+        let cursor = reply.body().get_document("cursor").unwrap();
+        seen += cursor.get("nextBatch").and_then(|v| v.as_array()).unwrap().iter().count();
+        assert_eq!(cursor.get_i64("id").unwrap() != 0, reply.more_to_come());
+        if !reply.more_to_come() {
+            break;
+        }
+        reply = c.next_reply(None).await.unwrap();
+    }
+    assert_eq!(seen, 100);
+    // One request at a time again; then a stream that nobody reads to its end.
+    let id = open(&mut c).await;
+    assert!(get_more(&mut c, id).await.more_to_come());
+    drop(c);
+    let cursors = &node.running.service.node.as_ref().unwrap().cursors;
+    for _ in 0..1000 {
+        if cursors.metrics().open == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(cursors.metrics().open, 0);
     node.running.stop().await;
 }

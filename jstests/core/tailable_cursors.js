@@ -29,13 +29,23 @@ assert.eq(id, reply.cursor.id);
 assert.commandWorked(coll.insert({_id: 3}));
 assert.eq([{_id: 3}], assert.commandWorked(more()).cursor.nextBatch);
 
-// Passed over and limited like those of any cursor; one that has given all it may has ended.
-for (const [options, ids, ended] of [[{limit: 2}, [1, 2], true], [{skip: 1}, [2, 3], false], [{skip: 1, limit: 1}, [2], true],
-                                     [{limit: 9}, [1, 2, 3], false]]) {
+// Passed over and limited over all batches together; one that has given all it may stays open and gives nothing more.
+for (const [options, ids] of [[{limit: 2}, [1, 2]], [{skip: 1}, [2, 3]], [{skip: 1, limit: 1}, [2]], [{limit: 9}, [1, 2, 3]],
+                              [{limit: 2, batchSize: 1}, [1]]]) {
     const {cursor} = assert.commandWorked(db.runCommand(Object.assign({}, tail, options)));
-    assert.eq([ids, ended], [cursor.firstBatch.map(doc => doc._id), cursor.id == 0], tojson(options));
+    assert.eq(ids, cursor.firstBatch.map(doc => doc._id), tojson(options));
+    assert.neq(0, cursor.id);
+    const next = assert.commandWorked(db.runCommand({getMore: cursor.id, collection: name})).cursor;
+    assert.eq(options.batchSize ? [2] : [], next.nextBatch.map(doc => doc._id), tojson(options));
+    assert.eq(cursor.id, next.id);
     assert.commandWorked(db.runCommand({killCursors: name, cursors: [cursor.id]}));
 }
+const none = assert.commandWorked(db.runCommand({find: "tailable_cursors_none", tailable: true})).cursor;
+assert.eq(0, none.id);
+assert.eq([], none.firstBatch);
+db.tailable_cursors_view.drop();
+assert.commandWorked(db.createView("tailable_cursors_view", name, []));
+assert.commandFailedWithCode(db.runCommand({find: "tailable_cursors_view", tailable: true}), ErrorCodes.InvalidPipelineOperator);
 
 // A time limit is for cursors that wait; its refusal leaves the cursor.
 assert.commandFailedWithCode(more({maxTimeMS: 100}), ErrorCodes.BadValue);

@@ -383,7 +383,7 @@ async fn by_id(
 /// The rows of a tailable find.
 ///
 /// # Errors
-/// BadValue (2) on what is not capped, or with an order of its own.
+/// BadValue (2) on what is not capped, or with an order of its own; InvalidPipelineOperator (168) on a view.
 async fn tail(
     node: &Node,
     op: &Operation,
@@ -406,7 +406,7 @@ async fn tail(
     }
     let (filter, projection) = (std::mem::take(&mut parsed.filter), parsed.projection.take());
     let rows = TailRows::of_capped(op, slot, filter, projection, command).await?;
-    Ok(Rows::Tail(Box::new(rows)))
+    Ok(rows.map_or_else(Rows::empty, |rows| Rows::Tail(Box::new(rows))))
 }
 
 /// The pipeline that answers a find on a view.

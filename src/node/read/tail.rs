@@ -49,37 +49,42 @@ impl TailRows {
     pub fn of_oplog(rows: OplogRows, await_data: bool) -> TailRows {
         TailRows { source: Source::Oplog(Box::new(rows)), await_data }
     }
-    /// On the capped collection of the namespace.
+    /// On the capped collection of the namespace; `None` when there is nothing of this name.
     ///
     /// # Errors
-    /// BadValue (2) where there is none.
+    /// BadValue (2) on a collection that is not capped, InvalidPipelineOperator (168) on a view.
     pub async fn of_capped(
         op: &Operation,
         slot: &Slot,
         filter: Matcher,
         projection: Option<Projection>,
         command: &FindCommand<'_>,
-    ) -> Result<TailRows> {
+    ) -> Result<Option<TailRows>> {
         let found = slot.read(op, |state| {
-            Ok(state.collection.as_ref().filter(|_| state.capped.is_some()).map(|c| (c.uuid(), c.is_empty())))
+            if state.view.is_some() {
+                bail!(INVALID_PIPELINE_OPERATOR, "Option not supported on views.");
+            }
+            let Some(collection) = &state.collection else { return Ok(None) };
+            if state.capped.is_none() {
+                bail!(
+                    BAD_VALUE,
+                    "error processing query: ns={} tailable cursor requested on non capped collection",
+                    slot.ns
+                );
+            }
+            Ok(Some((collection.uuid(), collection.is_empty())))
         });
-        let Some((uuid, is_empty)) = found.await? else {
-            bail!(
-                BAD_VALUE,
-                "error processing query: ns={} tailable cursor requested on non capped collection",
-                slot.ns
-            );
-        };
+        let Some((uuid, is_empty)) = found.await? else { return Ok(None) };
         let last = Some(RecordId::MIN).filter(|_| !is_empty);
         let (skip, left) = (command.skip, Some(command.limit).filter(|limit| *limit > 0));
         let capped =
             Capped { ns: slot.ns.clone(), uuid, filter, projection, skip, left, last, started: false };
-        Ok(TailRows { source: Source::Capped(Box::new(capped)), await_data: command.await_data })
+        Ok(Some(TailRows { source: Source::Capped(Box::new(capped)), await_data: command.await_data }))
     }
 
-    /// Only a cursor on what was empty ends by itself, and one that has given all it may.
+    /// Only a cursor on what was empty ends by itself; one that has given all it may stays open and gives nothing more.
     pub fn ended(&self) -> bool {
-        matches!(&self.source, Source::Capped(c) if c.last.is_none() || c.left == Some(0))
+        matches!(&self.source, Source::Capped(c) if c.last.is_none())
     }
     pub fn uuid(&self) -> Option<[u8; 16]> {
         match &self.source {

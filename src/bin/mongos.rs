@@ -1,9 +1,7 @@
-//! `mongos`: options in, exit code out.
+//! `mongos`: the `tessera` beside it, under this name.
 
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+mod by_name;
 
 fn main() {
-    std::process::exit(server::process::main(server::options::Program::Mongos, std::env::args().collect()));
+    std::process::exit(by_name::become_server("mongos"));
 }

@@ -1,9 +1,9 @@
-//! `tessera`: the cluster in one process, and the two servers under one name.
+//! `tessera`: the cluster in one process, and both servers, chosen by the name it is started under.
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() {
-    std::process::exit(server::up::cli());
+    std::process::exit(server::process::by_name(std::env::args().collect()));
 }

@@ -14,7 +14,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Runs the program on `argv` (its own name first) and returns the exit code.
+/// Acts as the program that the first argument names: `mongod`, `mongos`, or else `tessera`. Returns the exit code.
+pub fn by_name(argv: Vec<String>) -> i32 {
+    let name = argv.first().map(std::path::Path::new).and_then(|path| path.file_name()?.to_str());
+    let program = [Program::Mongod, Program::Mongos].into_iter().find(|p| name == Some(p.name()));
+    match program {
+        Some(program) => {
+            set_process_name(program.name());
+            main(program, argv)
+        }
+        None => crate::up::cli(),
+    }
+}
+
+/// Shows `name` for this process in lists of processes, by which launchers find the servers.
+fn set_process_name(name: &str) {
+    #[cfg(target_os = "linux")]
+    if let Ok(name) = std::ffi::CString::new(name) {
+        // SAFETY: the kernel copies at most 16 bytes of a string that ends with NUL.
+        unsafe {
+            libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+        }
+    }
+}
+
+/// Runs `mongod` or `mongos` with its arguments (the first is the name of the program) and returns the exit code.
 pub fn main(program: Program, argv: Vec<String>) -> i32 {
     match options::parse(program, &argv) {
         Ok(Action::Print(text)) => {

@@ -7,7 +7,7 @@
 //! bench echo-server | log-server DIR | sink-server        what the cases start for comparison; prints its port
 //! ```
 //!
-//! The binaries measured are those beside this one (build them in release mode).
+//! The binaries measured are those beside this one (build them with the profile `dist`).
 
 mod bulk;
 mod journal;

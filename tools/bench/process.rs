@@ -54,7 +54,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap_or_else(|e| panic!("{}: {e}; build it in release mode first", program.display()));
+            .unwrap_or_else(|e| panic!("{}: {e}; build it with --profile dist first", program.display()));
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let port = lines
             .by_ref()

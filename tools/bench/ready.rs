@@ -17,7 +17,7 @@ pub fn run() {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("tessera; build it in release mode first");
+            .expect("tessera; build it with --profile dist first");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
         assert!(lines.any(|l| l.contains("\"ready\":true")), "it never became ready");
         times.push(started.elapsed().as_secs_f64() * 1000.0);

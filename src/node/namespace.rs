@@ -67,20 +67,31 @@ pub struct SlotState {
     /// Derived from the collection's options; kept by [`SlotState::install`].
     pub validator: Option<Arc<Validator>>,
     pub capped: Option<Capped>,
+    /// `changeStreamPreAndPostImages`: the log keeps documents as they were before a change.
+    pub keeps_images: bool,
     pub placement: Option<Arc<dyn Placement>>,
 }
 
 impl SlotState {
     /// Puts a collection into the slot, with what its options ask of writes.
     pub fn install(&mut self, collection: Collection) {
-        // Options were checked when the collection was created; an unreadable validator of an older log refuses nothing.
-        self.validator = Validator::of(&collection.meta().options).unwrap_or(None);
-        self.capped = Capped::of(&collection.meta().options);
         self.collection = Some(collection);
+        self.heed_options();
+    }
+    /// Derives again what the collection's options ask of writes.
+    pub fn heed_options(&mut self) {
+        let Some(collection) = &self.collection else { return };
+        let options = &collection.meta().options;
+        // Options were checked when they were given; an unreadable validator of an older log refuses nothing.
+        self.validator = Validator::of(options).unwrap_or(None);
+        self.capped = Capped::of(options);
+        self.keeps_images =
+            options.get_document("changeStreamPreAndPostImages").and_then(|d| d.get_bool("enabled"))
+                == Some(true);
     }
     /// Takes the collection out of the slot.
     pub fn uninstall(&mut self) -> Option<Collection> {
-        (self.validator, self.capped) = (None, None);
+        (self.validator, self.capped, self.keeps_images) = (None, None, false);
         self.collection.take()
     }
 }

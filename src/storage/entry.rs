@@ -3,10 +3,13 @@
 //! The payload of a frame is one BSON document, the oplog entry without what the frame itself carries:
 //!
 //! ```text
-//! payload   { lsid?, txnNumber?, op, ns, ui?, fromMigrate?, o, o2?, stmtId?, prevOpTime?, ...more }
+//! payload   { lsid?, txnNumber?, op, ns, ui?, fromMigrate?, o, o2?, imageBefore?, stmtId?, prevOpTime?, ...more }
 //! frame     ts, t (the term), wall
 //! shown     { lsid?, txnNumber?, op, ns, ui?, fromMigrate?, o, o2?, stmtId?, ...more, ts, t, v: 2, wall, prevOpTime? }
 //! ```
+//!
+//! `imageBefore` is the document before an update or delete in a collection that keeps pre-images for change streams. It
+//! stands in the entry so that the image is there exactly when the change is; readers of the oplog do not see it.
 //!
 //! `op` and `o`:
 //!
@@ -104,14 +107,28 @@ pub struct Draft<'a> {
     pub session: Option<SessionPart<'a>>,
     /// Written by a migration or a range deletion: hidden from change streams.
     pub from_migrate: bool,
+    /// The document before the change, for change streams.
+    pub image_before: Option<Doc<'a>>,
     /// More members, written as they are (`needsRetryImage`, `reshardDest`, ...).
     pub more: Option<Doc<'a>>,
 }
 
+/// The member that holds the document before the change. DO NOT CHANGE: it is on disk.
+const IMAGE_BEFORE: &str = "imageBefore";
+
 impl<'a> Draft<'a> {
     /// A draft with operation, namespace and UUID.
     pub fn new(op: Op, ns: &'a str, uuid: Option<[u8; 16]>) -> Draft<'a> {
-        Draft { op, ns, uuid, o2: O2::None, session: None, from_migrate: false, more: None }
+        Draft {
+            op,
+            ns,
+            uuid,
+            o2: O2::None,
+            session: None,
+            from_migrate: false,
+            image_before: None,
+            more: None,
+        }
     }
 
     /// Encodes all but `o`, of which only the length counts. Reuses the memory of `parts`.
@@ -161,6 +178,9 @@ impl<'a> Draft<'a> {
                 O2::None => {}
                 O2::Id(id) => w.document_with("o2", |w| w.element(id)),
                 O2::Doc(doc) => w.document("o2", *doc),
+            }
+            if let Some(image) = self.image_before {
+                w.document(IMAGE_BEFORE, image);
             }
             if let Some(more) = self.more {
                 w.fields_of(more);
@@ -279,6 +299,10 @@ impl<'a> Entry<'a> {
             None => Vec::new(),
         }
     }
+    /// The document before an update or delete, where the collection keeps pre-images.
+    pub fn image_before(&self) -> Option<Doc<'a>> {
+        self.doc.get_document(IMAGE_BEFORE)
+    }
     /// Whether a migration or a range deletion wrote it.
     pub fn from_migrate(&self) -> bool {
         self.doc.get_bool("fromMigrate") == Some(true)
@@ -308,6 +332,7 @@ pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
             match element.name_bytes() {
                 b"prevOpTime" => previous = Some(element),
                 b"ts" | b"t" | b"v" | b"wall" => {}
+                name if name == IMAGE_BEFORE.as_bytes() => {}
                 _ => w.element(&element),
             }
         }
@@ -380,6 +405,15 @@ mod tests {
         let whole = DocBuf::from_validated(parts.slices(o.doc()).concat()).to_document();
         let expected = doc! { "ts": document::Timestamp::new(9, 8), "t": 7i64 };
         assert_eq!(whole.get_document("prevOpTime"), Some(&expected));
+    }
+
+    #[test]
+    fn the_image_before_a_change_is_kept_but_not_shown() {
+        let (o, old) = (doc! { "_id": 1 }.to_doc_buf(), doc! { "_id": 1, "a": 5 }.to_doc_buf());
+        let draft = Draft { image_before: Some(old.doc()), ..Draft::new(Op::Delete, "db.c", None) }
+            .to_doc_buf(o.doc());
+        assert_eq!(Entry::read(draft.doc()).unwrap().image_before(), Some(old.doc()));
+        assert!(!compose(&frame(draft.bytes())).to_document().contains_key("imageBefore"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::{LOCK_WAIT, shapes};
 use crate::namespace::Slot;
 use crate::shape;
-use crate::write::extras::{Capped, Validator};
+use crate::write::extras::Validator;
 use crate::write::unit::Origin;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
@@ -48,9 +48,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
             }
             let c = unit.state.collection.as_mut().ok_or_else(|| missing(&ns))?;
             storage::recovery::apply_coll_mod(c, &change)?;
-            let options = c.meta().options.clone();
-            unit.state.validator = Validator::of(&options)?;
-            unit.state.capped = Capped::of(&options);
+            unit.state.heed_options();
             unit.command(Some(uuid), change.clone(), None, false);
             Ok(reply)
         })

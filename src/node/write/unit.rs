@@ -57,6 +57,13 @@ impl Replacement {
         self.difference = None;
         self
     }
+    /// The log keeps the whole new document where that is the shorter; consumers of the log then see a replacement.
+    pub fn shorter_of(self, new: Doc<'_>) -> Replacement {
+        match &self.difference {
+            Some(difference) if difference.bytes().len() < new.bytes().len() => self,
+            _ => self.whole(),
+        }
+    }
 }
 
 struct Staged {
@@ -223,7 +230,7 @@ impl<'a> WriteUnit<'a> {
         collection.prepare_insert_into(doc, &mut self.insert_plan)?;
         let record = collection.insert_with(&mut self.insert_plan, doc);
         let key = self.sharded_key(doc);
-        self.stage(Op::Insert, Some(uuid), named_by(&key, doc), doc, origin);
+        self.stage(Op::Insert, Some(uuid), named_by(&key, doc), doc, origin, None);
         self.observe(|o, ns| o.inserted(ns, doc));
         Ok(record)
     }
@@ -234,13 +241,10 @@ impl<'a> WriteUnit<'a> {
         self.put(record, Replacement { plan, difference: None }, new, origin)
     }
 
-    /// Prepares to put `new` in the place of `old`, the document at `record`. The log will keep the difference where it
-    /// is the shorter.
+    /// Prepares to put `new` in the place of `old`, the document at `record`. The log will keep the difference.
     pub fn prepare_update(&self, record: RecordId, old: Doc<'_>, new: Doc<'_>) -> Result<Replacement> {
         let plan = self.existing()?.prepare_update_of(record, old, new)?;
-        let difference = document::delta::compute(old, new);
-        let shorter = difference.bytes().len() < new.bytes().len();
-        Ok(Replacement { plan, difference: shorter.then_some(difference) })
+        Ok(Replacement { plan, difference: Some(document::delta::compute(old, new)) })
     }
 
     /// Puts `new` in the place of the document it was prepared for.
@@ -252,12 +256,14 @@ impl<'a> WriteUnit<'a> {
         origin: Origin<'_>,
     ) -> Result<()> {
         self.pass_fail_point(origin)?;
+        let keeps_images = self.state.keeps_images;
         let collection = self.existing_mut()?;
         let uuid = collection.uuid();
+        let image = collection.get(record).filter(|_| keeps_images).map(|d| d.to_owned());
         collection.update(record, prepared.plan, new);
         let key = self.sharded_key(new);
         let logged = prepared.difference.as_ref().map_or(new, DocBuf::doc);
-        self.stage(Op::Update, Some(uuid), named_by(&key, new), logged, origin);
+        self.stage(Op::Update, Some(uuid), named_by(&key, new), logged, origin, image.as_ref());
         self.observe(|o, ns| o.updated(ns, new));
         Ok(())
     }
@@ -277,7 +283,8 @@ impl<'a> WriteUnit<'a> {
         let key = self.sharded_key(old.doc()).unwrap_or_else(|| {
             document::DocWriter::build(|w| old.doc().element("_id").iter().for_each(|id| w.element(id)))
         });
-        self.stage(Op::Delete, Some(uuid), O2::None, key.doc(), origin);
+        let image = Some(&old).filter(|_| self.state.keeps_images);
+        self.stage(Op::Delete, Some(uuid), O2::None, key.doc(), origin, image);
         self.observe(|o, ns| o.deleted(ns, old.doc()));
         Ok(true)
     }
@@ -329,10 +336,19 @@ impl<'a> WriteUnit<'a> {
     /// A no-op entry that records a statement or a message.
     pub fn noop(&mut self, o: Document, origin: Origin<'_>) {
         let o = o.to_doc_buf();
-        self.stage(Op::Noop, None, O2::None, o.doc(), origin);
+        self.stage(Op::Noop, None, O2::None, o.doc(), origin, None);
     }
 
-    fn stage(&mut self, op: Op, uuid: Option<[u8; 16]>, o2: O2<'_>, o: Doc<'_>, origin: Origin<'_>) {
+    /// Stages an entry; `image` is the document before the change where the collection keeps pre-images.
+    fn stage(
+        &mut self,
+        op: Op,
+        uuid: Option<[u8; 16]>,
+        o2: O2<'_>,
+        o: Doc<'_>,
+        origin: Origin<'_>,
+        image: Option<&DocBuf>,
+    ) {
         let statement = origin.statement.filter(|_| self.session.is_some());
         let statements: &[i32] = statement.as_slice();
         if statement.is_some() && self.lsid.is_none() {
@@ -354,6 +370,7 @@ impl<'a> WriteUnit<'a> {
             o2,
             session,
             from_migrate: origin.from_migrate,
+            image_before: image.map(DocBuf::doc),
             more: origin.more,
             ..Draft::new(op, &self.slot.ns, uuid)
         };

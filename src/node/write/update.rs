@@ -393,6 +393,8 @@ pub fn change_record(
     let mut prepared = unit.prepare_update(record, old, new.doc())?;
     if s.update.is_replacement() {
         prepared = prepared.whole();
+    } else if s.update.is_pipeline() {
+        prepared = prepared.shorter_of(new.doc());
     }
     let origin = Origin {
         statement: Some(stmt).filter(|s| *s >= 0),

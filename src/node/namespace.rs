@@ -109,6 +109,21 @@ pub struct Slot {
     multi: Arc<tokio::sync::RwLock<()>>,
 }
 
+/// What a write that does not wait has met.
+pub(crate) enum Met<T> {
+    Data(T),
+    Section(watch::Receiver<bool>),
+}
+
+impl<T> Met<T> {
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Met<U> {
+        match self {
+            Met::Data(data) => Met::Data(f(data)),
+            Met::Section(signal) => Met::Section(signal),
+        }
+    }
+}
+
 /// A database's placement on a shard.
 pub trait DatabasePlacement: Send + Sync + 'static {
     fn check(&self, received: &DatabaseVersion, access: Access) -> std::result::Result<(), Refusal>;
@@ -190,6 +205,49 @@ impl Slot {
         }
     }
 
+    /// As [`Slot::write`], once: a critical section that is met is handed back instead of being waited for. For the holder
+    /// of an intent lock, who must let go of it first (see [`crate::ddl`]).
+    pub(crate) fn write_or_section<T>(
+        &self,
+        gate: &RwLock<()>,
+        received: &Received,
+        f: impl FnOnce(&mut SlotState) -> Result<T>,
+    ) -> Result<Met<T>> {
+        let _gate = gate.read();
+        let database = self.database.latch.read();
+        let mut state = self.latch.write();
+        match check(&state, database.as_deref(), received, Access::Write) {
+            Ok(()) => f(&mut state).map(Met::Data),
+            Err(Refusal::Stale(e)) => Err(e),
+            Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
+        }
+    }
+
+    /// As [`Slot::write_or_section`] for two namespaces, latched in namespace order. The versions are those of `self`.
+    pub(crate) fn write_both_or_section<T>(
+        &self,
+        other: &Slot,
+        gate: &RwLock<()>,
+        received: &Received,
+        f: impl FnOnce(&mut SlotState, &mut SlotState) -> Result<Met<T>>,
+    ) -> Result<Met<T>> {
+        let _gate = gate.read();
+        let database = self.database.latch.read();
+        let (mut own, mut others);
+        if self.ns < other.ns {
+            own = self.latch.write();
+            others = other.latch.write();
+        } else {
+            others = other.latch.write();
+            own = self.latch.write();
+        }
+        match check(&own, database.as_deref(), received, Access::Write) {
+            Ok(()) => f(&mut own, &mut others),
+            Err(Refusal::Stale(e)) => Err(e),
+            Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
+        }
+    }
+
     /// Takes the intent lock shared; fails with LockTimeout (24) after `timeout`.
     pub async fn intent_shared(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
         self.within(timeout, self.intent.clone().read_owned()).await
@@ -268,7 +326,7 @@ fn check(
     }
 }
 
-async fn wait_for_end(op: &Operation, mut signal: watch::Receiver<bool>) -> Result<()> {
+pub(crate) async fn wait_for_end(op: &Operation, mut signal: watch::Receiver<bool>) -> Result<()> {
     // `true` or a dropped sender: the section has ended.
     let ended = async move {
         let _ = signal.wait_for(|ended| *ended).await;

@@ -3,8 +3,9 @@
 //! Values are coerced before anything else looks at them, so that the log and the catalog hold booleans and integers
 //! whatever the client sent.
 
-use super::{LOCK_WAIT, shapes};
-use crate::namespace::Slot;
+use super::lock::of_database;
+use super::shapes;
+use crate::namespace::{Met, Slot};
 use crate::shape;
 use crate::write::extras::Validator;
 use crate::write::unit::Origin;
@@ -28,16 +29,15 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     if dry_run && !change.get_document("index").is_some_and(|i| i.contains_key("unique")) {
         bail!(INVALID_OPTIONS, "dryRun mode is only supported for the conversion of an index to unique");
     }
-    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
     if slot.read_unchecked().view.is_some() {
-        return modify_view(node, &slot, &change).await;
+        return node.locked(op, &[&slot], || modify_view(node, op, &slot, &change)).await;
     }
     if change.contains_key("viewOn") || change.contains_key("pipeline") {
         slot.read(op, |s| s.collection.as_ref().map(|_| ()).ok_or_else(|| missing(&ns))).await?;
         bail!(INVALID_OPTIONS, "'viewOn' and 'pipeline' are only supported on views");
     }
     let (reply, _) = node
-        .write(op, &slot, |unit| {
+        .change(op, &slot, |unit| {
             let before = unit.existing()?;
             check_capped(before.meta().capped(), &change)?;
             let reply = index_reply(before, change.get_document("index"))?;
@@ -205,7 +205,7 @@ fn check_index_change(spec: &IndexSpec, change: &Document) -> Result<()> {
     Ok(())
 }
 
-async fn modify_view(node: &Node, slot: &Slot, change: &Document) -> Result<Document> {
+fn modify_view(node: &Node, op: &Operation, slot: &Slot, change: &Document) -> Result<Met<Document>> {
     let current = slot
         .read_unchecked()
         .view
@@ -229,14 +229,15 @@ async fn modify_view(node: &Node, slot: &Slot, change: &Document) -> Result<Docu
         doc! { "_id": slot.ns.as_str(), "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
     let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
     let bytes = definition.to_doc_buf();
-    node.write(&Operation::internal(), &views, |unit| {
-        let found = bytes.get("_id").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
-        match found {
-            Some(record) => unit.replace(record, bytes.doc(), Origin::default()),
-            None => Ok(()),
-        }
-    })
-    .await?;
-    slot.write_unchecked().view = Some(Arc::new(view));
-    Ok(Document::new())
+    let replaced = views.write_or_section(&node.gate, &of_database(op), |state| {
+        node.write_unit(op, &views, state, |unit| {
+            let found =
+                bytes.get("_id").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+            found.map_or(Ok(()), |record| unit.replace(record, bytes.doc(), Origin::default()))
+        })
+    })?;
+    Ok(replaced.map(|_| {
+        slot.write_unchecked().view = Some(Arc::new(view));
+        Document::new()
+    }))
 }

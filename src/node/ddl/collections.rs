@@ -1,8 +1,9 @@
 //! create, drop, dropDatabase, collMod.
 
 pub use super::coll_mod::coll_mod;
-use super::{LOCK_WAIT, shapes};
-use crate::namespace::Slot;
+use super::lock::of_database;
+use super::shapes;
+use crate::namespace::{Met, Slot};
 use crate::shape;
 use crate::view::View;
 use crate::write::extras::{Validator, check_case};
@@ -163,9 +164,8 @@ pub async fn create_collection(
         return create_view(node, op, ns, &options).await;
     }
     let slot = node.namespaces.slot(ns);
-    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
     let uuid = uuid.unwrap_or_else(|| node.new_uuid());
-    node.write(op, &slot, |unit| {
+    node.change(op, &slot, |unit| {
         if unit.state.view.is_some() {
             bail!(NAMESPACE_EXISTS, "A view already exists. NS: {ns}");
         }
@@ -199,7 +199,6 @@ fn allowed_system(db: &str, name: &str) -> bool {
 async fn create_view(node: &Node, op: &Operation, ns: &str, options: &Document) -> Result<()> {
     let (db, _) = split_namespace(ns);
     let slot = node.namespaces.slot(ns);
-    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
     if slot.read(op, |s| Ok(s.collection.is_some())).await? {
         bail!(NAMESPACE_EXISTS, "Collection {ns} already exists.");
     }
@@ -214,33 +213,50 @@ async fn create_view(node: &Node, op: &Operation, ns: &str, options: &Document) 
     };
     view.check_pipeline(node, db)?;
     view.check_graph(node, ns)?;
-    if let Some(existing) = &slot.read_unchecked().view {
-        if **existing == view {
-            return Ok(());
-        }
-        bail!(NAMESPACE_EXISTS, "A view already exists. NS: {ns}");
-    }
     let views = node.namespaces.slot(&format!("{db}.system.views"));
     let bytes = definition.to_doc_buf();
-    node.write(&Operation::internal(), &views, |unit| {
-        unit.ensure_exists();
-        unit.insert(bytes.doc(), Origin::default())
+    let view = Arc::new(view);
+    node.locked(op, &[&slot], || {
+        if !is_free_for(&slot, &view)? {
+            return Ok(Met::Data(()));
+        }
+        let inserted = views.write_or_section(&node.gate, &of_database(op), |state| {
+            node.write_unit(op, &views, state, |unit| {
+                unit.ensure_exists();
+                unit.insert(bytes.doc(), Origin::default())
+            })
+        })?;
+        Ok(inserted.map(|_| slot.write_unchecked().view = Some(view.clone())))
     })
-    .await?;
-    slot.write_unchecked().view = Some(Arc::new(view));
-    Ok(())
+    .await
 }
 
-async fn drop_view(node: &Node, slot: &Slot) -> Result<()> {
+/// Whether the name is free for a view; false when this view has it already.
+///
+/// # Errors
+/// NamespaceExists (48).
+fn is_free_for(slot: &Slot, view: &View) -> Result<bool> {
+    let state = slot.read_unchecked();
+    let ns = &slot.ns;
+    match &state.view {
+        Some(existing) if **existing == *view => Ok(false),
+        Some(_) => bail!(NAMESPACE_EXISTS, "A view already exists. NS: {ns}"),
+        None if state.collection.is_some() => bail!(NAMESPACE_EXISTS, "Collection {ns} already exists."),
+        None => Ok(true),
+    }
+}
+
+/// Removes a view under the intent lock of its slot.
+fn drop_view(node: &Node, op: &Operation, slot: &Slot) -> Result<Met<()>> {
     let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
     let id = Value::from(slot.ns.as_str()).to_holder();
-    node.write(&Operation::internal(), &views, |unit| {
-        let found = id.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
-        found.map_or(Ok(false), |record| unit.delete(record, Origin::default()))
-    })
-    .await?;
-    slot.write_unchecked().view = None;
-    Ok(())
+    let deleted = views.write_or_section(&node.gate, &of_database(op), |state| {
+        node.write_unit(op, &views, state, |unit| {
+            let found = id.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+            found.map_or(Ok(false), |record| unit.delete(record, Origin::default()))
+        })
+    })?;
+    Ok(deleted.map(|_| slot.write_unchecked().view = None))
 }
 
 /// Runs a `drop` command. Dropping what is not there succeeds, as it does since 7.0.
@@ -272,16 +288,19 @@ pub async fn drop_collection(
     from_migrate: bool,
 ) -> Result<Option<usize>> {
     let slot = node.namespaces.slot(ns);
-    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
-    if slot.read_unchecked().view.is_some() {
-        drop_view(node, &slot).await?;
-        return Ok(Some(0));
-    }
-    let (dropped, _) = node
-        .write(op, &slot, |unit| {
-            let Some(c) = unit.state.uninstall() else { return Ok(None) };
-            log_drop(unit, &c, from_migrate);
-            Ok(Some((c.indexes().len(), c)))
+    let dropped = node
+        .locked(op, &[&slot], || {
+            if slot.read_unchecked().view.is_some() {
+                return Ok(drop_view(node, op, &slot)?.map(|()| Some((0, None))));
+            }
+            let dropped = slot.write_or_section(&node.gate, &op.received, |state| {
+                node.write_unit(op, &slot, state, |unit| {
+                    let Some(c) = unit.state.uninstall() else { return Ok(None) };
+                    log_drop(unit, &c, from_migrate);
+                    Ok(Some((c.indexes().len(), Some(c))))
+                })
+            })?;
+            Ok(dropped.map(|(dropped, _)| dropped))
         })
         .await?;
     // The trees are freed here, outside the latch.

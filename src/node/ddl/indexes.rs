@@ -3,7 +3,6 @@
 //! A small collection is indexed inside one commit. A larger one is indexed while writes go on: the build scans a
 //! snapshot, catches up by tree differences, and is published under the latch with the last of them.
 
-use super::LOCK_WAIT;
 use crate::namespace::Slot;
 use crate::open::partial_predicate;
 use crate::{Node, Operation, Request};
@@ -275,8 +274,7 @@ async fn build_index(
         })
         .await?;
     let Some(build) = build else {
-        let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
-        node.write(op, slot, |unit| unit.create_index_from(document.clone())).await?;
+        node.change(op, slot, |unit| unit.create_index_from(document.clone())).await?;
         return Ok(());
     };
     let Some(mut build) = build else { return Ok(()) };
@@ -297,8 +295,7 @@ async fn build_index(
         build.catch_up(newer)?;
         tokio::task::yield_now().await;
     }
-    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
-    node.write(op, slot, |unit| {
+    node.change(op, slot, |unit| {
         let mut o = doc! { "createIndexes": split_namespace(&slot.ns).1 };
         for (name, value) in build.spec().document().iter() {
             o.push(name, value.clone());
@@ -327,9 +324,8 @@ pub async fn drop_indexes(node: &Node, op: &Operation, request: Request<'_>) -> 
 
 /// Drops the index or indexes that `index` names: a name, `"*"`, a key pattern, a list of names.
 pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index: &Value) -> Result<Document> {
-    let _intent = slot.intent_exclusive(LOCK_WAIT).await?;
     let (reply, _) = node
-        .write(op, slot, |unit| {
+        .change(op, slot, |unit| {
             let ns = unit.slot.ns.clone();
             if unit.state.view.is_some() {
                 bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Cannot drop indexes on view '{ns}'");

@@ -1,13 +1,14 @@
 //! The catalog: creating, dropping, renaming and changing collections and indexes; listing what is there.
 //!
-//! Every change takes the namespace's intent lock exclusively, then runs as one commit, whose log entry is what
-//! replay applies. What is refused is refused before anything changed.
+//! Every change takes the namespace's intent lock exclusively, then runs as one commit ([`lock`]), whose log entry is
+//! what replay applies. What is refused is refused before anything changed.
 
 pub mod capped;
 pub mod coll_mod;
 pub mod collections;
 pub mod indexes;
 pub mod list;
+pub mod lock;
 #[cfg(test)]
 mod refusals;
 pub mod rename;
@@ -16,8 +17,3 @@ pub mod statistics;
 #[cfg(test)]
 mod tests;
 pub mod validate;
-
-use std::time::Duration;
-
-/// How long a catalog change waits for the intent lock.
-pub const LOCK_WAIT: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! renameCollection, within a database and across databases of the node.
 
-use super::LOCK_WAIT;
-use crate::{Node, Operation, Request, log_failed};
+use crate::namespace::{Met, SlotState};
+use crate::{Node, Operation, Request};
 use document::{Document, Result, Value, bail, doc, err};
 use storage::Collection;
 use storage::entry::{Draft, EntryParts, Op};
@@ -63,43 +63,50 @@ pub(super) async fn rename_checked(
 ) -> Result<()> {
     let (source, target) = (node.namespaces.slot(from), node.namespaces.slot(to));
     let (first, second) = if from < to { (&source, &target) } else { (&target, &source) };
-    let _a = first.intent_exclusive(LOCK_WAIT).await?;
-    let _b = second.intent_exclusive(LOCK_WAIT).await?;
-    // Versions of a routed rename are those of the source.
-    source.read(op, |_| Ok(())).await?;
-    node.log.admit(0).await.map_err(log_failed)?;
-    let dropped = {
-        let _gate = node.gate.read();
-        let mut guards = [first.write_unchecked(), second.write_unchecked()];
-        let [one, two] = &mut guards;
-        let (s, t) = if from < to { (one, two) } else { (two, one) };
-        if s.view.is_some() {
-            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "cannot rename view: {from}");
-        }
-        if s.collection.is_none() {
-            bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist");
-        }
-        if t.view.is_some() || (t.collection.is_some() && !drop_target) {
-            bail!(NAMESPACE_EXISTS, "target namespace exists");
-        }
-        check(t.collection.as_ref())?;
-        let dropped = t.uninstall();
-        let Some(mut c) = s.uninstall() else { return Ok(()) };
-        let mut o = doc! { "renameCollection": from, "to": to, "stayTemp": false };
-        if let Some(old) = &dropped {
-            o.push("dropTarget", Value::uuid(old.uuid()));
-        }
-        let uuid = c.uuid();
-        c.rename(to);
-        t.install(c);
-        let o = o.to_doc_buf();
-        let mut parts = EntryParts::default();
-        let ns = format!("{}.$cmd", split_namespace(from).0);
-        Draft::new(Op::Command, &ns, Some(uuid)).encode(o.doc(), &mut parts);
-        let appended = node.log.append(Class::Oplog, &[&parts.slices(o.doc())]);
-        op.note_commit(Some(&appended));
-        dropped
-    };
-    drop(dropped);
-    Ok(())
+    let slots = [&**first, &**second];
+    let dropped = node.locked(op, &slots, || {
+        // Versions of a routed rename are those of the source.
+        source.write_both_or_section(&target, &node.gate, &op.received, |s, t| {
+            rename_latched(node, op, (s, from), (t, to), drop_target, &check).map(Met::Data)
+        })
+    });
+    // The trees are freed here, outside the latches.
+    dropped.await.map(drop)
+}
+
+/// Renames under both latches; returns the collection that gave way.
+fn rename_latched(
+    node: &Node,
+    op: &Operation,
+    (s, from): (&mut SlotState, &str),
+    (t, to): (&mut SlotState, &str),
+    drop_target: bool,
+    check: impl Fn(Option<&Collection>) -> Result<()>,
+) -> Result<Option<Collection>> {
+    if s.view.is_some() {
+        bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "cannot rename view: {from}");
+    }
+    if s.collection.is_none() {
+        bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist");
+    }
+    if t.view.is_some() || (t.collection.is_some() && !drop_target) {
+        bail!(NAMESPACE_EXISTS, "target namespace exists");
+    }
+    check(t.collection.as_ref())?;
+    let dropped = t.uninstall();
+    let Some(mut c) = s.uninstall() else { return Ok(None) };
+    let mut o = doc! { "renameCollection": from, "to": to, "stayTemp": false };
+    if let Some(old) = &dropped {
+        o.push("dropTarget", Value::uuid(old.uuid()));
+    }
+    let uuid = c.uuid();
+    c.rename(to);
+    t.install(c);
+    let o = o.to_doc_buf();
+    let mut parts = EntryParts::default();
+    let ns = format!("{}.$cmd", split_namespace(from).0);
+    Draft::new(Op::Command, &ns, Some(uuid)).encode(o.doc(), &mut parts);
+    let appended = node.log.append(Class::Oplog, &[&parts.slices(o.doc())]);
+    op.note_commit(Some(&appended));
+    Ok(dropped)
 }

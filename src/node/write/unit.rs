@@ -126,16 +126,24 @@ impl Node {
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
         self.log.admit(0).await.map_err(crate::log_failed)?;
-        slot.write(&self.gate, op, received, |state| {
-            let _committing = Committing;
-            let mut unit = WriteUnit::new(self, slot, state, op);
-            let out = f(&mut unit);
-            unit.finish();
-            let appended = unit.appended;
-            op.note_commit(appended.as_ref());
-            Ok((out?, appended))
-        })
-        .await
+        slot.write(&self.gate, op, received, |state| self.write_unit(op, slot, state, f)).await
+    }
+
+    /// One commit under the latch that `state` is guarded by.
+    pub(crate) fn write_unit<T>(
+        &self,
+        op: &Operation,
+        slot: &Slot,
+        state: &mut SlotState,
+        f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Appended>)> {
+        let _committing = Committing;
+        let mut unit = WriteUnit::new(self, slot, state, op);
+        let out = f(&mut unit);
+        unit.finish();
+        let appended = unit.appended;
+        op.note_commit(appended.as_ref());
+        Ok((out?, appended))
     }
 }
 

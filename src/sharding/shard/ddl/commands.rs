@@ -139,7 +139,7 @@ impl Ddl {
         self.check_primary(op, request.db).await?;
         let body = request.body.to_document();
         let allow = required(&body, "allowMigrations", Value::as_bool)?;
-        let _held = self.locks.take(&[&ns]).await?;
+        let _held = self.locks.take(&[&ns], &format!("setAllowMigrations of {ns}")).await?;
         self.config(doc! { "_configsvrSetAllowMigrations": ns.as_str(), "allowMigrations": allow }).await?;
         let shards = self.all_shards().await?;
         let own = self.shard()?;

@@ -27,7 +27,7 @@ impl Ddl {
         self.check_primary(op, db).await?;
         let only = request.argument().and_then(|v| v.as_str()).map(|c| format!("{db}.{c}"));
         let indexes = request.body.get("checkIndexes").is_some_and(|v| v.truthy());
-        let _held = self.locks.take(&[db]).await?;
+        let _held = self.locks.take(&[db], &format!("checkMetadataConsistency of {db}")).await?;
         let catalog =
             doc! { "_configsvrCheckMetadataConsistency": only.clone().unwrap_or_else(|| db.to_string()) };
         let mut findings = findings_of(&self.config(catalog).await?);

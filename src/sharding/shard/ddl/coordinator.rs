@@ -90,7 +90,8 @@ impl Ddl {
         let more = kind.also_locks(state);
         let mut names = vec![namespace(state)];
         names.extend(more.iter().map(String::as_str));
-        self.locks.take(&names).await
+        let holder = format!("{} of {}", kind.protocol().operation, namespace(state));
+        self.locks.take(&names, &holder).await
     }
 
     /// Takes up a coordinator whose document was found at start.

@@ -105,7 +105,7 @@ impl Ddl {
     }
 
     async fn create_unsharded(&self, op: &Operation, ns: &str, body: &Document) -> Result<Document> {
-        let _held = self.locks.take(&[ns]).await?;
+        let _held = self.locks.take(&[ns], &format!("create of {ns}")).await?;
         if self.tracked(ns).await?.is_some() {
             bail!(NAMESPACE_EXISTS, "namespace {ns} already exists, but is sharded");
         }

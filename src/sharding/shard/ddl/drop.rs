@@ -68,7 +68,7 @@ impl Ddl {
     }
 
     async fn drop_unsharded(&self, op: &Operation, ns: &str) -> Result<Document> {
-        let _held = self.locks.take(&[ns]).await?;
+        let _held = self.locks.take(&[ns], &format!("drop of {ns}")).await?;
         if self.tracked(ns).await?.is_some() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {ns} was sharded meanwhile");
         }

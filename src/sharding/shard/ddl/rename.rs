@@ -83,7 +83,7 @@ impl Ddl {
         to: &str,
         drop_target: bool,
     ) -> Result<Document> {
-        let _held = self.locks.take(&[from, to]).await?;
+        let _held = self.locks.take(&[from, to], &format!("rename of {from} to {to}")).await?;
         if self.tracked(from).await?.is_some() || self.tracked(to).await?.is_some() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a collection was sharded meanwhile");
         }

@@ -61,6 +61,9 @@ impl Accumulator for List {
     fn finish(&mut self) -> Value {
         Value::Array(std::mem::take(&mut self.items))
     }
+    fn current(&mut self) -> Value {
+        Value::Array(self.items.clone())
+    }
     fn memory(&self) -> usize {
         self.bytes
     }
@@ -90,6 +93,9 @@ impl Accumulator for Merged {
     }
     fn finish(&mut self) -> Value {
         Value::Document(std::mem::take(&mut self.0))
+    }
+    fn current(&mut self) -> Value {
+        Value::Document(self.0.clone())
     }
     fn memory(&self) -> usize {
         self.0.len() * 64

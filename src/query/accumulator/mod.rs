@@ -31,7 +31,13 @@ pub trait Accumulator: Send {
     fn export(&mut self) -> Value;
     /// Takes what another state exported.
     fn merge(&mut self, partial: Value) -> Result<()>;
+    /// The result; the state is used up.
     fn finish(&mut self) -> Value;
+    /// The result so far; more may be added.
+    fn current(&mut self) -> Value {
+        // Right where `finish` takes nothing out of the state; the others have their own.
+        self.finish()
+    }
     /// Bytes held beyond the state itself, roughly.
     fn memory(&self) -> usize {
         0

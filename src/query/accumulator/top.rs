@@ -95,6 +95,10 @@ impl Accumulator for Several {
         let mut values = std::mem::take(&mut self.entries).into_iter().map(|(_, v)| v);
         if self.one { values.next().unwrap_or(Value::Null) } else { Value::Array(values.collect()) }
     }
+    fn current(&mut self) -> Value {
+        let mut values = self.entries.iter().map(|(_, v)| v.clone());
+        if self.one { values.next().unwrap_or(Value::Null) } else { Value::Array(values.collect()) }
+    }
     fn memory(&self) -> usize {
         self.bytes
     }

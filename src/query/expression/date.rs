@@ -469,7 +469,7 @@ impl Unit {
         }
     }
     /// Milliseconds of the others.
-    fn ms(self) -> i64 {
+    pub fn ms(self) -> i64 {
         match self {
             Unit::Week => 7 * DAY,
             Unit::Day => DAY,

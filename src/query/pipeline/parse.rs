@@ -84,6 +84,14 @@ fn check_collection(p: &Pipeline, ctx: &Context) -> Result<()> {
     }
 }
 
+/// Refuses to clients a stage that only routers send.
+pub(super) fn check_internal(name: &str, ctx: &Context) -> Result<()> {
+    if !ctx.from_router {
+        bail!(40324, "Unrecognized pipeline stage name: '{name}'");
+    }
+    Ok(())
+}
+
 /// Parses a pipeline inside a stage. `owner` names the stage; writing stages are refused with `refusal`.
 pub fn parse_nested(owner: &str, stages: &[Value], ctx: &Context, refusal: i32) -> Result<Pipeline> {
     if nesting(stages) >= NESTING_MAX {

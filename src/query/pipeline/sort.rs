@@ -3,7 +3,7 @@
 //! A shard appends its documents' keys as the field `$sortKey`, a binary whose memcmp order is the sort order. The router
 //! merges the shards' streams by it and strips it ([`take_sort_key`]).
 
-use super::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use super::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::check_internal, parse::one};
 use crate::sort::{SortSpec, Sorter};
 use document::{DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, number};
 
@@ -116,9 +116,8 @@ impl Stage for AddSortKey {
 
 /// `$_internalAddSortKey`, the last stage of a shard's half whose documents are merged in order.
 pub fn add_sort_key_stage(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
-    let (true, Value::Document(d)) = (ctx.from_router, v) else {
-        bail!(40324, "Unrecognized pipeline stage name: '{name}'");
-    };
+    check_internal(name, ctx)?;
+    let Value::Document(d) = v else { bail!(15973, "the $sort key specification must be an object") };
     one(name, v, AddSortKey(SortSpec::parse(d.to_doc_buf().doc())?))
 }
 

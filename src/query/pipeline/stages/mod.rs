@@ -3,6 +3,7 @@
 pub mod bucket;
 pub mod bucket_auto;
 pub mod count;
+pub mod densify;
 pub mod facet;
 pub mod host_stages;
 pub mod matching;
@@ -11,3 +12,4 @@ pub mod redact;
 pub mod replace_root;
 pub mod sample;
 pub mod unwind;
+pub mod window;

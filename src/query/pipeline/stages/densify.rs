@@ -1,0 +1,397 @@
+//! `$densify`: documents made for the values that a field skips.
+//!
+//! ```text
+//! $densify = $sort {[<partition fields>,] <field>} + $_internalDensify
+//! ```
+//! The sort comes first by the partition's fields only where each partition is filled between its own ends
+//! (`bounds: "partition"`). Otherwise all partitions advance together along the field, and what a partition lacks at the
+//! end is made when the input has ended.
+
+use crate::expression::date::{Unit, shift};
+use crate::expression::date_format::UTC;
+use crate::expression::{FieldPath, parse::show};
+use crate::pipeline::parse::{check_internal, one};
+use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, sort};
+use document::{DocBuf, Document, Result, Value, bail, compare::compare_values, number};
+use std::cmp::Ordering;
+
+/// The most documents one stage makes (`internalQueryMaxAllowedDensifyDocs`).
+const MADE_MAX: usize = 500_000;
+
+#[derive(Clone, Debug)]
+enum Bounds {
+    /// From the least value of the collection to the greatest.
+    Full,
+    /// The same for each partition.
+    Partition,
+    /// From the first, included, to the second, excluded.
+    Explicit(Value, Value),
+}
+
+#[derive(Clone, Debug)]
+struct Densify {
+    field: FieldPath,
+    partition: Vec<FieldPath>,
+    step: Value,
+    unit: Option<Unit>,
+    bounds: Bounds,
+}
+
+impl Plan for Densify {
+    fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
+        Ok(Box::new(Running {
+            plan: self.clone(),
+            partitions: Vec::new(),
+            least: None,
+            greatest: None,
+            made: 0,
+            limit: run.memory_limit,
+            bytes: 0,
+        }))
+    }
+}
+
+/// A partition on its way along the field.
+struct Track {
+    key: Vec<Option<Value>>,
+    /// Where its steps begin, and how many it has taken.
+    base: Value,
+    steps: i64,
+    /// The next value on a step.
+    next: Value,
+}
+
+struct Running {
+    plan: Densify,
+    partitions: Vec<Track>,
+    least: Option<Value>,
+    greatest: Option<Value>,
+    made: usize,
+    limit: usize,
+    bytes: usize,
+}
+
+impl Densify {
+    /// `base` moved by `steps` steps; dates by whole units from the base, so that months keep their day.
+    fn at(&self, base: &Value, before: &Value, steps: i64) -> Result<Value> {
+        let moved = match (self.unit, base) {
+            (Some(unit), Value::DateTime(ms)) => number::to_i64_exact(&self.step)
+                .and_then(|step| step.checked_mul(steps))
+                .and_then(|by| shift(*ms, unit, by, UTC))
+                .map(Value::DateTime),
+            _ => number::add(before, &self.step),
+        };
+        match moved {
+            Some(v) => Ok(v),
+            None => bail!(
+                5733414,
+                "Encountered a value that cannot be moved by a step of $densify: {}",
+                show(base)
+            ),
+        }
+    }
+
+    fn check_value(&self, v: &Value) -> Result<()> {
+        match (v, self.unit) {
+            (Value::DateTime(_), Some(_)) => Ok(()),
+            (Value::DateTime(_), None) => {
+                bail!(6053600, "Encountered date value for '{}' but no 'unit' was specified", self.field)
+            }
+            (v, None) if v.is_number() => Ok(()),
+            (v, Some(_)) if v.is_number() => {
+                bail!(6053600, "Encountered numeric value for '{}' but a 'unit' was specified", self.field)
+            }
+            (v, _) => bail!(
+                5733201,
+                "PlanExecutor error during aggregation :: caused by :: Densify field type must be numeric or a date, found {}",
+                v.type_name()
+            ),
+        }
+    }
+}
+
+impl Running {
+    fn track(&mut self, key: Vec<Option<Value>>, v: &Value) -> Result<usize> {
+        if let Some(i) = self.partitions.iter().position(|t| t.key == key) {
+            return Ok(i);
+        }
+        let base = match &self.plan.bounds {
+            Bounds::Full => self.least.clone().unwrap_or_else(|| v.clone()),
+            Bounds::Partition => v.clone(),
+            Bounds::Explicit(from, _) => from.clone(),
+        };
+        self.bytes += key.iter().flatten().map(crate::accumulator::value_bytes).sum::<usize>() + 128;
+        if self.bytes > self.limit {
+            bail!(6007200, "$densify exceeded memory limit of {}", self.limit);
+        }
+        // Only the partition at hand can come again when they come one after another.
+        if matches!(self.plan.bounds, Bounds::Partition) {
+            self.partitions.clear();
+            self.bytes = 0;
+        }
+        self.partitions.push(Track { key, next: base.clone(), base, steps: 0 });
+        Ok(self.partitions.len() - 1)
+    }
+
+    /// Makes documents of a partition up to `end`.
+    fn advance(&mut self, i: usize, end: &Value, included: bool, out: &mut Vec<DocBuf>) -> Result<()> {
+        loop {
+            let track = &self.partitions[i];
+            let order = compare_values(&track.next, end);
+            if order == Ordering::Greater || (order == Ordering::Equal && !included) {
+                return Ok(());
+            }
+            let mut made = Document::new();
+            for (path, v) in self.plan.partition.iter().zip(&track.key) {
+                if let Some(v) = v {
+                    put(&mut made, path.parts(), v.clone());
+                }
+            }
+            put(&mut made, self.plan.field.parts(), track.next.clone());
+            out.push(made.to_doc_buf());
+            self.made += 1;
+            if self.made > MADE_MAX {
+                bail!(
+                    5897900,
+                    "Generated {} documents in $densify, which is over the limit of {MADE_MAX}. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
+                    self.made
+                );
+            }
+            self.step(i)?;
+        }
+    }
+
+    fn step(&mut self, i: usize) -> Result<()> {
+        let track = &self.partitions[i];
+        let next = self.plan.at(&track.base, &track.next, track.steps + 1)?;
+        let track = &mut self.partitions[i];
+        (track.next, track.steps) = (next, track.steps + 1);
+        Ok(())
+    }
+
+    fn one(&mut self, d: DocBuf, out: &mut Vec<DocBuf>) -> Result<()> {
+        let v = match self.plan.field.get(d.doc()) {
+            None | Some(Value::Null) => {
+                out.push(d);
+                return Ok(());
+            }
+            Some(v) => v,
+        };
+        self.plan.check_value(&v)?;
+        self.least.get_or_insert_with(|| v.clone());
+        self.greatest = Some(v.clone());
+        let key: Vec<Option<Value>> = self.plan.partition.iter().map(|p| p.get(d.doc())).collect();
+        let i = self.track(key, &v)?;
+        let end = match &self.plan.bounds {
+            Bounds::Explicit(_, to) if compare_values(to, &v).is_lt() => to.clone(),
+            _ => v.clone(),
+        };
+        self.advance(i, &end, false, out)?;
+        if compare_values(&self.partitions[i].next, &v).is_eq() {
+            self.step(i)?;
+        }
+        out.push(d);
+        Ok(())
+    }
+}
+
+/// Sets a path in a new document; the parts of one path do not meet those of another, which was checked.
+fn put(d: &mut Document, parts: &[Box<str>], v: Value) {
+    let Some((name, rest)) = parts.split_first() else { return };
+    if rest.is_empty() {
+        d.push(name.to_string(), v);
+        return;
+    }
+    let mut inner = match d.remove(name) {
+        Some(Value::Document(inner)) => inner,
+        _ => Document::new(),
+    };
+    put(&mut inner, rest, v);
+    d.push(name.to_string(), inner);
+}
+
+impl Stage for Running {
+    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
+        for d in batch {
+            self.one(d, out)?;
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
+        let (end, included) = match (&self.plan.bounds, &self.greatest) {
+            (Bounds::Explicit(from, to), _) => {
+                let (from, to) = (from.clone(), to.clone());
+                if self.partitions.is_empty() && self.plan.partition.is_empty() {
+                    self.track(Vec::new(), &from)?;
+                }
+                (to, false)
+            }
+            (Bounds::Full, Some(greatest)) => (greatest.clone(), true),
+            _ => return Ok(()),
+        };
+        for i in 0..self.partitions.len() {
+            self.advance(i, &end, included, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// `$densify`, as the stages it stands for.
+pub fn parse(_: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
+    let plan = plan(v)?;
+    let mut pattern = Document::new();
+    if matches!(plan.bounds, Bounds::Partition) {
+        plan.partition.iter().for_each(|p| pattern.push(p.to_string(), 1));
+    }
+    pattern.push(plan.field.to_string(), 1);
+    let mut stages = sort::parse("$sort", &pattern.into(), ctx)?;
+    stages.extend(one("$_internalDensify", v, plan)?);
+    Ok(stages)
+}
+
+/// `$_internalDensify`, sent by a router.
+pub fn parse_shard(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
+    check_internal(name, ctx)?;
+    one(name, v, plan(v)?)
+}
+
+fn plan(v: &Value) -> Result<Densify> {
+    let Value::Document(d) = v else {
+        bail!(FAILED_TO_PARSE, "The $densify stage specification must be an object, found {}", v.type_name());
+    };
+    let (mut field, mut range, mut partition) = (None, None, &[][..]);
+    for (name, v) in d.iter() {
+        let expected = match (name, v) {
+            ("field", Value::String(s)) => {
+                field = Some(s);
+                continue;
+            }
+            ("range", Value::Document(r)) => {
+                range = Some(r);
+                continue;
+            }
+            ("partitionByFields", Value::Array(fields)) => {
+                partition = fields;
+                continue;
+            }
+            ("field", _) => "string",
+            ("range", _) => "object",
+            ("partitionByFields", _) => "array",
+            (other, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field '$densify.{other}' is an unknown field."),
+        };
+        bail!(
+            TYPE_MISMATCH,
+            "BSON field '$densify.{name}' is the wrong type '{}', expected type '{expected}'",
+            v.type_name()
+        );
+    }
+    let missing = |name: &str| {
+        document::err!(IDL_FAILED_TO_PARSE, "BSON field '$densify.{name}' is missing but a required field")
+    };
+    let field = field_path(field.ok_or_else(|| missing("field"))?)?;
+    let partition = partition.iter().map(|v| partition_field(v, &field)).collect::<Result<Vec<_>>>()?;
+    range_of(range.ok_or_else(|| missing("range"))?, field, partition)
+}
+
+fn field_path(s: &str) -> Result<FieldPath> {
+    if s.starts_with('$') {
+        bail!(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
+    }
+    FieldPath::parse(s)
+}
+
+fn partition_field(v: &Value, field: &FieldPath) -> Result<FieldPath> {
+    let Value::String(s) = v else {
+        bail!(
+            TYPE_MISMATCH,
+            "BSON field '$densify.partitionByFields' is the wrong type '{}', expected type 'string'",
+            v.type_name()
+        );
+    };
+    let path = field_path(s)?;
+    let (a, b) = (path.to_string(), field.to_string());
+    if a == b || a.starts_with(&format!("{b}.")) || b.starts_with(&format!("{a}.")) {
+        bail!(
+            5733404,
+            "One field of 'partitionByFields' is '{a}', which overlaps the field to densify, '{b}'"
+        );
+    }
+    Ok(path)
+}
+
+fn range_of(d: &Document, field: FieldPath, partition: Vec<FieldPath>) -> Result<Densify> {
+    let (mut step, mut unit, mut bounds) = (None, None, None);
+    for (name, v) in d.iter() {
+        match name {
+            "step" if v.is_number() => step = Some(v.clone()),
+            "step" => bail!(
+                TYPE_MISMATCH,
+                "BSON field '$densify.range.step' is the wrong type '{}', expected types '[int, decimal, double, long]'",
+                v.type_name()
+            ),
+            "unit" => unit = Some(super::window::frame::parse_unit(v)?),
+            "bounds" => bounds = Some(v),
+            other => bail!(IDL_UNKNOWN_FIELD, "BSON field '$densify.range.{other}' is an unknown field."),
+        }
+    }
+    let missing = |name: &str| {
+        document::err!(
+            IDL_FAILED_TO_PARSE,
+            "BSON field '$densify.range.{name}' is missing but a required field"
+        )
+    };
+    let step = step.ok_or_else(|| missing("step"))?;
+    if number::as_f64(&step).is_none_or(|s| s.is_nan() || s <= 0.0) {
+        bail!(5733401, "The step parameter in a range statement must be a strictly positive numeric value");
+    }
+    if unit.is_some() && number::to_i64_exact(&step).is_none() {
+        bail!(
+            6586400,
+            "The step parameter in a range statement must be a whole number when densifying a date range"
+        );
+    }
+    let bounds = bounds_of(bounds.ok_or_else(|| missing("bounds"))?, unit)?;
+    if matches!(bounds, Bounds::Partition) && partition.is_empty() {
+        bail!(
+            5733408,
+            "One may not specify the bounds as 'partition' without specifying a non-empty array of partitionByFields. You may have meant to specify 'full' bounds."
+        );
+    }
+    Ok(Densify { field, partition, step, unit, bounds })
+}
+
+fn bounds_of(v: &Value, unit: Option<Unit>) -> Result<Bounds> {
+    match v {
+        Value::String(s) if s == "full" => Ok(Bounds::Full),
+        Value::String(s) if s == "partition" => Ok(Bounds::Partition),
+        Value::String(s) => {
+            bail!(5946800, "Bounds string must either be 'full' or 'partition', found \"{s}\"")
+        }
+        Value::Array(ends) => {
+            let [from, to] = ends.as_slice() else {
+                bail!(5733403, "A bounding array in a range statement must have exactly two elements");
+            };
+            if compare_values(from, to).is_gt() {
+                bail!(5733402, "A bounding array in a range statement must be in ascending order");
+            }
+            match (from, to, unit) {
+                (Value::DateTime(_), Value::DateTime(_), Some(_)) => {}
+                (Value::DateTime(_), Value::DateTime(_), None) => {
+                    bail!(5733402, "A bounding array of dates must have a unit")
+                }
+                (a, b, None) if a.is_number() && b.is_number() => {}
+                (a, b, Some(_)) if a.is_number() && b.is_number() => {
+                    bail!(5733402, "Numeric bounds may not have unit parameter")
+                }
+                _ => bail!(5733402, "A bounding array must contain either both dates or both numeric types"),
+            }
+            Ok(Bounds::Explicit(from.clone(), to.clone()))
+        }
+        v => bail!(
+            5733402,
+            "the bounds of a range statement must be the string \'full\', \'partition\', or an ascending array of two numbers or two dates, found {}",
+            v.type_name()
+        ),
+    }
+}

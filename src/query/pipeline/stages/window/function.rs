@@ -1,0 +1,423 @@
+//! The functions of `$setWindowFields`, one row each, and the columns they compute over a partition.
+
+use super::covariance::Covariance;
+use super::frame::{self, Frame};
+use super::{fill, rate};
+use crate::accumulator;
+use crate::expression::{Arg, Expression, Variables, Vars, parse::show};
+use document::{DocBuf, Document, Result, Value, bail, compare::compare_values, number};
+
+/// A complete partition, sorted.
+pub struct Partition<'a> {
+    pub documents: &'a [DocBuf],
+    /// The value of the one sort field in each document; null where it is missing, or where there is no such field.
+    pub keys: &'a [Value],
+}
+
+/// One output field.
+#[derive(Clone, Debug)]
+pub struct Output {
+    function: Function,
+}
+
+#[derive(Clone, Debug)]
+enum Function {
+    Accumulate(accumulator::Parsed, Frame),
+    Covariance { x: Expression, y: Expression, sample: bool, frame: Frame },
+    Rank(Rank),
+    Shift { output: Expression, by: i64, default: Value },
+    MovingAverage { input: Expression, alpha: Value },
+    CarryForward(Expression),
+    LinearFill(Expression),
+    Rate(rate::Rate, Frame),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Rank {
+    /// Ties share a rank and leave a gap.
+    WithGaps,
+    Dense,
+    /// The position; ties do not share it.
+    Number,
+}
+
+/// What a row's parser is given.
+struct Call<'a> {
+    name: &'static str,
+    argument: &'a Value,
+    window: Option<&'a Value>,
+    /// A member beside the function and its window.
+    stray: Option<&'a str>,
+    sort: Option<&'a Document>,
+    scope: &'a Variables,
+}
+
+struct Row {
+    name: &'static str,
+    parse: fn(&Call<'_>) -> Result<Function>,
+}
+
+const fn row(name: &'static str, parse: fn(&Call<'_>) -> Result<Function>) -> Row {
+    Row { name, parse }
+}
+
+const FUNCTIONS: &[Row] = &[
+    row("$sum", accumulate),
+    row("$avg", accumulate),
+    row("$count", accumulate),
+    row("$min", accumulate),
+    row("$max", accumulate),
+    row("$first", accumulate),
+    row("$last", accumulate),
+    row("$push", accumulate),
+    row("$addToSet", accumulate),
+    row("$stdDevPop", accumulate),
+    row("$stdDevSamp", accumulate),
+    row("$firstN", accumulate),
+    row("$lastN", accumulate),
+    row("$minN", accumulate),
+    row("$maxN", accumulate),
+    row("$top", accumulate),
+    row("$bottom", accumulate),
+    row("$topN", accumulate),
+    row("$bottomN", accumulate),
+    row("$median", accumulate),
+    row("$percentile", accumulate),
+    row("$concatArrays", accumulate),
+    row("$setUnion", accumulate),
+    row("$covariancePop", covariance),
+    row("$covarianceSamp", covariance),
+    row("$rank", rank),
+    row("$denseRank", rank),
+    row("$documentNumber", rank),
+    row("$shift", shift),
+    row("$expMovingAvg", moving_average),
+    row("$locf", carry_forward),
+    row("$linearFill", linear_fill),
+    row("$derivative", derivative),
+    row("$integral", integral),
+];
+
+/// Reads `{<function>: <argument>, window: ..}` of the output field at `path`.
+pub fn parse(path: &str, v: &Value, sort: Option<&Document>, scope: &Variables) -> Result<Output> {
+    let Value::Document(d) = v else {
+        bail!(FAILED_TO_PARSE, "The field '{path}' must be an object, found {}", v.type_name());
+    };
+    let named = d.iter().find(|(name, _)| name.starts_with('$'));
+    let Some((name, argument)) = named else {
+        bail!(FAILED_TO_PARSE, "Expected a $-prefixed window function, {}", show(v));
+    };
+    let Some(row) = FUNCTIONS.iter().find(|r| r.name == name) else {
+        bail!(FAILED_TO_PARSE, "Unrecognized window function, {name}");
+    };
+    let stray = d.keys().find(|k| *k != name && *k != "window");
+    let window = d.get("window");
+    let call = Call { name: row.name, argument, window, stray, sort, scope };
+    Ok(Output { function: (row.parse)(&call)? })
+}
+
+impl Call<'_> {
+    /// The frame of a function that takes one.
+    fn frame(&self) -> Result<Frame> {
+        if let Some(stray) = self.stray {
+            bail!(FAILED_TO_PARSE, "Window function found an unknown argument: {stray}");
+        }
+        self.window.map_or(Ok(Frame::WHOLE), |w| frame::parse(w, self.sort))
+    }
+    /// Refuses a window where the function has none.
+    fn frameless(&self) -> Result<()> {
+        match self.stray.or(self.window.map(|_| "window")) {
+            Some(stray) => bail!(FAILED_TO_PARSE, "{} does not accept the argument '{stray}'", self.name),
+            None => Ok(()),
+        }
+    }
+    fn sort_length(&self) -> usize {
+        self.sort.map_or(0, Document::len)
+    }
+    fn expression(&self, v: &Value) -> Result<Expression> {
+        Expression::parse(v, self.scope)
+    }
+    /// The members of an argument object, all of which must be among `known`.
+    fn object(&self, known: &[&str]) -> Result<&Document> {
+        let Value::Document(d) = self.argument else {
+            bail!(
+                FAILED_TO_PARSE,
+                "Argument to {} must be an object, but found {}",
+                self.name,
+                self.argument.type_name()
+            );
+        };
+        match d.keys().find(|k| !known.contains(k)) {
+            Some(bad) => bail!(FAILED_TO_PARSE, "{} got unexpected argument: {bad}", self.name),
+            None => Ok(d),
+        }
+    }
+    fn required<'d>(&self, d: &'d Document, name: &str) -> Result<&'d Value> {
+        match d.get(name) {
+            Some(v) => Ok(v),
+            None => bail!(FAILED_TO_PARSE, "{} requires an '{name}' expression", self.name),
+        }
+    }
+}
+
+fn accumulate(call: &Call<'_>) -> Result<Function> {
+    let frame = call.frame()?;
+    let row = accumulator::table::find(call.name).and_then(|row| row.parse);
+    let Some(parse) = row else { bail!(NOT_IMPLEMENTED, "{} is known but not implemented", call.name) };
+    Ok(Function::Accumulate(parse(call.name, call.argument, call.scope)?, frame))
+}
+
+fn covariance(call: &Call<'_>) -> Result<Function> {
+    let frame = call.frame()?;
+    let sample = call.name == "$covarianceSamp";
+    // Anything but two expressions gives no pair of numbers, and so null.
+    let (x, y) = match call.argument {
+        Value::Array(pair) if pair.len() == 2 => (call.expression(&pair[0])?, call.expression(&pair[1])?),
+        other => (call.expression(other)?, Expression::Constant(Value::Null)),
+    };
+    Ok(Function::Covariance { x, y, sample, frame })
+}
+
+fn rank(call: &Call<'_>) -> Result<Function> {
+    if call.stray.is_some() || call.window.is_some() {
+        bail!(5371601, "Rank style window functions take no other arguments");
+    }
+    if call.sort_length() != 1 {
+        bail!(
+            5371602,
+            "{} must be specified with a top level sortBy expression with exactly one element",
+            call.name
+        );
+    }
+    match call.argument {
+        Value::Document(d) if d.is_empty() => {}
+        other => bail!(
+            5371603,
+            "({}) must be specified with '{{}}' as the value, found {}",
+            call.name,
+            show(other)
+        ),
+    }
+    Ok(Function::Rank(match call.name {
+        "$rank" => Rank::WithGaps,
+        "$denseRank" => Rank::Dense,
+        _ => Rank::Number,
+    }))
+}
+
+fn shift(call: &Call<'_>) -> Result<Function> {
+    call.frameless()?;
+    if call.sort.is_none() {
+        bail!(FAILED_TO_PARSE, "'$shift' requires a sortBy");
+    }
+    let d = call.object(&["output", "by", "default"])?;
+    let output = call.expression(call.required(d, "output")?)?;
+    let by = call.required(d, "by")?;
+    let Some(by) = by.is_number().then(|| crate::expression::number::exact_i32(by)).flatten() else {
+        bail!(FAILED_TO_PARSE, "'$shift:by' field must be an integer, but found by: {}", show(by));
+    };
+    let default = d.get("default").map(|v| call.expression(v)).transpose()?;
+    let default = match default.as_ref().map(Expression::as_constant) {
+        None => Value::Null,
+        Some(Some(v)) => v.clone(),
+        Some(None) => bail!(FAILED_TO_PARSE, "'$shift:default' expression must yield a constant value."),
+    };
+    Ok(Function::Shift { output, by: i64::from(by), default })
+}
+
+fn moving_average(call: &Call<'_>) -> Result<Function> {
+    call.frameless()?;
+    if call.sort.is_none() {
+        bail!(FAILED_TO_PARSE, "$expMovingAvg requires an explicit 'sortBy'");
+    }
+    let d = call.object(&["input", "N", "alpha"])?;
+    let input = call.expression(call.required(d, "input")?)?;
+    let alpha = match (d.get("N"), d.get("alpha")) {
+        (Some(n), None) => match number::to_i64_exact(n).filter(|n| *n > 0) {
+            Some(n) => Value::Double(2.0 / (n as f64 + 1.0)),
+            None => bail!(
+                FAILED_TO_PARSE,
+                "'N' field must be an integer greater than zero, but found N: {}",
+                show(n)
+            ),
+        },
+        (None, Some(alpha)) => match number::as_f64(alpha) {
+            Some(x) if x > 0.0 && x < 1.0 => alpha.clone(),
+            _ => bail!(
+                FAILED_TO_PARSE,
+                "'alpha' must be between 0 and 1 (exclusive), found alpha: {}",
+                show(alpha)
+            ),
+        },
+        _ => bail!(
+            FAILED_TO_PARSE,
+            "$expMovingAvg sub object must have exactly two fields: An 'input' field, and either an 'N' field or an 'alpha' field"
+        ),
+    };
+    Ok(Function::MovingAverage { input, alpha })
+}
+
+fn carry_forward(call: &Call<'_>) -> Result<Function> {
+    call.frameless()?;
+    Ok(Function::CarryForward(call.expression(call.argument)?))
+}
+
+fn linear_fill(call: &Call<'_>) -> Result<Function> {
+    call.frameless()?;
+    if call.sort_length() != 1 {
+        bail!(
+            605001,
+            "$linearFill must be specified with a top level sortBy expression with exactly one element"
+        );
+    }
+    Ok(Function::LinearFill(call.expression(call.argument)?))
+}
+
+fn derivative(call: &Call<'_>) -> Result<Function> {
+    if call.window.is_none() {
+        bail!(FAILED_TO_PARSE, "$derivative requires explicit window bounds");
+    }
+    rate_of(call, rate::Kind::Derivative)
+}
+
+fn integral(call: &Call<'_>) -> Result<Function> {
+    rate_of(call, rate::Kind::Integral)
+}
+
+fn rate_of(call: &Call<'_>, kind: rate::Kind) -> Result<Function> {
+    let frame = call.frame()?;
+    if call.sort_length() != 1 {
+        bail!(FAILED_TO_PARSE, "{} requires a non-compound sortBy", call.name);
+    }
+    let d = call.object(&["input", "unit"])?;
+    let input = call.expression(call.required(d, "input")?)?;
+    let unit = d.get("unit").map(|unit| rate::parse_unit(call.name, unit)).transpose()?;
+    Ok(Function::Rate(rate::Rate { name: call.name, kind, input, unit }, frame))
+}
+
+impl Output {
+    /// The value for each document of the partition.
+    pub fn column(&self, p: &Partition<'_>, vars: &mut Vars) -> Result<Vec<Arg>> {
+        match &self.function {
+            Function::Accumulate(parsed, frame) => accumulated(parsed, frame, p, vars),
+            Function::Covariance { x, y, sample, frame } => {
+                let x = evaluated(x, p, vars)?;
+                let y = evaluated(y, p, vars)?;
+                over_frames(frame, p, |range| {
+                    let mut state = Covariance::default();
+                    range.for_each(|i| state.add(&x[i], &y[i]));
+                    Ok(Some(state.result(*sample)))
+                })
+            }
+            Function::Rank(kind) => Ok(ranks(*kind, p.keys)),
+            Function::Shift { output, by, default } => {
+                let values = evaluated(output, p, vars)?;
+                let at = |i: usize| usize::try_from(i as i64 + by).ok().and_then(|i| values.get(i));
+                let shifted =
+                    |i| at(i).map_or(Some(default.clone()), |v| Some(v.clone().unwrap_or(Value::Null)));
+                Ok((0..values.len()).map(shifted).collect())
+            }
+            Function::MovingAverage { input, alpha } => Ok(averages(&evaluated(input, p, vars)?, alpha)),
+            Function::CarryForward(input) => Ok(fill::carried(evaluated(input, p, vars)?)),
+            Function::LinearFill(input) => fill::interpolated(evaluated(input, p, vars)?, p.keys),
+            Function::Rate(rate, frame) => {
+                let values = evaluated(&rate.input, p, vars)?;
+                over_frames(frame, p, |range| rate.over(&values[range.clone()], &p.keys[range]))
+            }
+        }
+    }
+}
+
+fn evaluated(e: &Expression, p: &Partition<'_>, vars: &mut Vars) -> Result<Vec<Arg>> {
+    p.documents.iter().map(|d| e.eval(d.doc(), vars)).collect()
+}
+
+/// Calls `f` with the frame of each document.
+fn over_frames(
+    frame: &Frame,
+    p: &Partition<'_>,
+    mut f: impl FnMut(std::ops::Range<usize>) -> Result<Arg>,
+) -> Result<Vec<Arg>> {
+    let mut out: Vec<Arg> = Vec::with_capacity(p.documents.len());
+    let mut range = 0..0;
+    for at in 0..p.documents.len() {
+        let next = frame.at(at, p.keys, &range)?;
+        let same = at > 0 && next == range;
+        out.push(if same { out[at - 1].clone() } else { f(next.clone())? });
+        range = next;
+    }
+    Ok(out)
+}
+
+fn accumulated(
+    parsed: &accumulator::Parsed,
+    frame: &Frame,
+    p: &Partition<'_>,
+    vars: &mut Vars,
+) -> Result<Vec<Arg>> {
+    let values: Vec<Arg> = p.documents.iter().map(|d| parsed.eval(d.doc(), vars)).collect::<Result<_>>()?;
+    let mut growing = match frame.is_left_unbounded() {
+        true => Some((parsed.start(&Value::Null, vars)?, 0)),
+        false => None,
+    };
+    over_frames(frame, p, |range| {
+        if let Some((state, taken)) = &mut growing {
+            for v in &values[*taken..range.end.max(*taken)] {
+                state.add(v.clone())?;
+            }
+            *taken = range.end.max(*taken);
+            return Ok(Some(state.current()));
+        }
+        let mut state = parsed.start(&Value::Null, vars)?;
+        if parsed.name.starts_with("$stdDev") && values[range.clone()].iter().any(is_not_finite) {
+            // The real server takes leaving values out of a sliding deviation, which it cannot do with these.
+            return Ok(Some(Value::Null));
+        }
+        for v in &values[range] {
+            state.add(v.clone())?;
+        }
+        Ok(Some(state.finish()))
+    })
+}
+
+fn is_not_finite(v: &Arg) -> bool {
+    v.as_ref().and_then(number::as_f64).is_some_and(|x| !x.is_finite())
+}
+
+fn ranks(kind: Rank, keys: &[Value]) -> Vec<Arg> {
+    let mut rank = 0i64;
+    let mut out = Vec::with_capacity(keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        let tie = i > 0 && compare_values(key, &keys[i - 1]).is_eq();
+        match kind {
+            Rank::Number => rank = i as i64 + 1,
+            Rank::WithGaps if !tie => rank = i as i64 + 1,
+            Rank::Dense if !tie => rank += 1,
+            _ => {}
+        }
+        out.push(Some(number::int_or_long(rank)));
+    }
+    out
+}
+
+/// Each number weighs `alpha` against all before it; what is no number gives null and leaves the average alone.
+fn averages(values: &[Arg], alpha: &Value) -> Vec<Arg> {
+    let rest = number::subtract(&Value::Int32(1), alpha).unwrap_or(Value::Null);
+    let mut average: Option<Value> = None;
+    let step = |v: &Arg| {
+        let Some(v) = v.as_ref().filter(|v| v.is_number()) else { return Some(Value::Null) };
+        let next = match &average {
+            None => number::multiply(v, &Value::Double(1.0)),
+            Some(before) => {
+                weighed(v, alpha).zip(weighed(before, &rest)).and_then(|(a, b)| number::add(&a, &b))
+            }
+        };
+        average = next;
+        average.clone()
+    };
+    values.iter().map(step).collect()
+}
+
+fn weighed(v: &Value, by: &Value) -> Option<Value> {
+    number::multiply(v, by)
+}

@@ -1,0 +1,134 @@
+//! Pipelines with windows, fills and densified fields over given documents.
+
+use crate::ParseContext;
+use crate::pipeline::{Context, Namespace, Run, parse};
+use document::{Document, Result, Value, array, doc};
+
+fn run(stage: Document, input: &[Document]) -> Result<Vec<Document>> {
+    let ctx = Context::new(Namespace::new("d", "c"), ParseContext::at(0));
+    let pipeline = parse(&[Value::from(stage)], &ctx)?;
+    let input = input.iter().map(Document::to_doc_buf).collect();
+    let out = pipeline.run_local(input, &Run::new(&ctx))?;
+    Ok(out.iter().map(|d| d.doc().to_document()).collect())
+}
+
+/// The field `r` of each result, in the order of `_id`.
+fn results(stage: Document, input: &[Document]) -> Vec<Value> {
+    let mut out = run(stage, input).expect("a result");
+    out.sort_by_key(|d| d.get_i64("_id"));
+    out.iter().map(|d| d.get("r").cloned().unwrap_or(Value::Undefined)).collect()
+}
+
+fn window(function: Document, window: Document) -> Document {
+    let mut r = function;
+    r.push("window", window);
+    doc! { "$setWindowFields": { "partitionBy": "$p", "sortBy": { "t": 1 }, "output": { "r": (r) } } }
+}
+
+fn series() -> Vec<Document> {
+    vec![
+        doc! { "_id": 1i64, "p": "a", "t": 1, "v": 10 },
+        doc! { "_id": 2i64, "p": "b", "t": 1, "v": 7 },
+        doc! { "_id": 3i64, "p": "a", "t": 2, "v": 20 },
+        doc! { "_id": 4i64, "p": "a", "t": 5, "v": 40 },
+    ]
+}
+
+fn ints(values: &[i32]) -> Vec<Value> {
+    values.iter().map(|v| Value::Int32(*v)).collect()
+}
+
+#[test]
+fn sums_over_positions_stay_in_the_partition() {
+    let cumulative = window(doc! { "$sum": "$v" }, doc! { "documents": ["unbounded", "current"] });
+    assert_eq!(results(cumulative, &series()), ints(&[10, 7, 30, 70]));
+    let sliding = window(doc! { "$sum": "$v" }, doc! { "documents": [(-1), 0] });
+    assert_eq!(results(sliding, &series()), ints(&[10, 7, 30, 60]));
+    let ahead = window(doc! { "$sum": "$v" }, doc! { "documents": [1, 5] });
+    assert_eq!(results(ahead, &series()), ints(&[60, 0, 40, 0]));
+}
+
+#[test]
+fn ranges_look_at_values() {
+    let near = window(doc! { "$sum": "$v" }, doc! { "range": [(-3), 1] });
+    assert_eq!(results(near, &series()), ints(&[30, 7, 30, 60]));
+}
+
+#[test]
+fn collected_values_grow_with_the_frame() {
+    let pushed = window(doc! { "$push": "$v" }, doc! { "documents": ["unbounded", "current"] });
+    let expected = vec![array![10], array![7], array![10, 20], array![10, 20, 40]];
+    assert_eq!(results(pushed, &series()), expected);
+}
+
+#[test]
+fn ranks_share_places_by_their_kind() {
+    let ties = [doc! { "_id": 1i64, "t": 1 }, doc! { "_id": 2i64, "t": 1 }, doc! { "_id": 3i64, "t": 4 }];
+    let of = |name: &str| {
+        let stage = doc! { "$setWindowFields": { "sortBy": { "t": 1 }, "output": { "r": { name: {} } } } };
+        results(stage, &ties)
+    };
+    assert_eq!(of("$rank"), ints(&[1, 1, 3]));
+    assert_eq!(of("$denseRank"), ints(&[1, 1, 2]));
+    assert_eq!(of("$documentNumber"), ints(&[1, 2, 3]));
+}
+
+#[test]
+fn a_shift_past_the_end_gives_the_default() {
+    let output = doc! { "r": { "$shift": { "output": "$v", "by": (-1), "default": "none" } } };
+    let stage =
+        doc! { "$setWindowFields": { "partitionBy": "$p", "sortBy": { "t": 1 }, "output": (output) } };
+    let expected = vec![Value::from("none"), Value::from("none"), Value::Int32(10), Value::Int32(20)];
+    assert_eq!(results(stage, &series()), expected);
+}
+
+#[test]
+fn gaps_are_filled_by_line_or_by_the_value_before() {
+    let gaps = [
+        doc! { "_id": 1i64, "t": 1, "r": 10 },
+        doc! { "_id": 2i64, "t": 2 },
+        doc! { "_id": 3i64, "t": 3, "r": 20 },
+    ];
+    let fill = |method: &str| {
+        results(doc! { "$fill": { "sortBy": { "t": 1 }, "output": { "r": { "method": method } } } }, &gaps)
+    };
+    assert_eq!(fill("linear"), vec![Value::Int32(10), Value::Double(15.0), Value::Int32(20)]);
+    assert_eq!(fill("locf"), ints(&[10, 10, 20]));
+    let constant = doc! { "$fill": { "output": { "r": { "value": 0 } } } };
+    assert_eq!(results(constant, &gaps), ints(&[10, 0, 20]));
+}
+
+#[test]
+fn densify_makes_what_each_partition_lacks() {
+    let stage = |bounds: Value| {
+        doc! { "$densify": { "field": "t", "partitionByFields": ["p"], "range": { "step": 2, "bounds": (bounds) } } }
+    };
+    let made = |bounds: Value| {
+        let out = run(stage(bounds), &series()).expect("a result");
+        let new = out.iter().filter(|d| d.get("_id").is_none());
+        let mut pairs: Vec<(String, i64)> = new
+            .map(|d| (d.get_str("p").unwrap_or_default().to_string(), d.get_i64("t").unwrap_or_default()))
+            .collect();
+        pairs.sort();
+        pairs
+    };
+    let pair = |p: &str, t: i64| (p.to_string(), t);
+    assert_eq!(made("full".into()), vec![pair("a", 3), pair("b", 3), pair("b", 5)]);
+    assert_eq!(made("partition".into()), vec![pair("a", 3)]);
+    assert_eq!(made(array![0, 4]), vec![pair("a", 0), pair("b", 0), pair("b", 2)]);
+}
+
+#[test]
+fn refusals_have_the_codes_of_the_real_server() {
+    let refused = |stage: Document| run(stage, &series()).expect_err("a refusal").code;
+    let bounds = |w: Document| refused(window(doc! { "$sum": "$v" }, w));
+    assert_eq!(bounds(doc! { "documents": [1, (-1)] }), 5339900);
+    assert_eq!(bounds(doc! { "documents": [1.5, 2] }), 9);
+    assert_eq!(bounds(doc! { "range": [(-1), 0], "unit": "day" }), 5429513);
+    let unsorted = doc! { "$sum": "$v", "window": { "documents": [(-1), 0] } };
+    assert_eq!(refused(doc! { "$setWindowFields": { "output": { "r": (unsorted) } } }), 5339901);
+    assert_eq!(refused(doc! { "$setWindowFields": { "output": { "r": { "$mergeObjects": "$v" } } } }), 9);
+    assert_eq!(refused(doc! { "$_internalSetWindowFields": { "output": {} } }), 40324);
+    let step = doc! { "field": "t", "range": { "step": 0, "bounds": "full" } };
+    assert_eq!(refused(doc! { "$densify": (step) }), 5733401);
+}

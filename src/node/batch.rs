@@ -1,18 +1,11 @@
 //! Atomic batches: several changes in several namespaces, one `applyOps` entry. For metadata that must change together.
-//!
-//! Latches are taken in namespace order. Each change is prepared against what the earlier ones of the batch left; when
-//! one fails, the trees touched are put back to the snapshot taken first, and nothing is logged.
 
-use crate::namespace::{Slot, SlotState};
+use crate::write::commit::WideUnit;
 use crate::write::unit::BatchWrite;
-use crate::{Node, Operation, log_failed};
-use document::{Document, Result, Value, doc, err};
-use parking_lot::RwLockWriteGuard;
-use std::collections::BTreeMap;
+use crate::{Node, Operation, Origin};
+use document::{Result, bail, doc, err};
 use std::sync::Arc;
-use storage::CollectionSnapshot;
-use storage::entry::{Draft, EntryParts, Op};
-use storage::log::{Appended, Class, MAX_PAYLOAD};
+use storage::log::{Appended, MAX_PAYLOAD};
 
 /// The most bytes of an entry's `o`, with room for what stands around it.
 const ENTRY_BYTES_MAX: u64 = MAX_PAYLOAD - 1024;
@@ -21,55 +14,33 @@ impl Node {
     /// Commits all of `writes` or none. Namespaces must exist; no placement is checked: this is for a node's own metadata.
     ///
     /// # Errors
-    /// NamespaceNotFound (26), DuplicateKey (11000) and what else a change may answer; then nothing has changed.
+    /// NamespaceNotFound (26), DuplicateKey (11000) and what else a change may return; then nothing has changed.
     pub async fn commit_batch(&self, op: &Operation, writes: &[BatchWrite]) -> Result<Option<Appended>> {
         if writes.is_empty() {
             return Ok(None);
         }
-        self.log.admit(0).await.map_err(log_failed)?;
-        let slots: BTreeMap<&str, Arc<Slot>> =
-            writes.iter().map(|w| (w.ns(), self.namespaces.slot(w.ns()))).collect();
-        let _gate = self.gate.read();
-        let mut states: BTreeMap<&str, RwLockWriteGuard<'_, SlotState>> =
-            slots.iter().map(|(ns, slot)| (*ns, slot.write_unchecked())).collect();
-        let mut before = BTreeMap::new();
-        for (ns, state) in &states {
-            let collection = state
-                .collection
-                .as_ref()
-                .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
-            before.insert(ns.to_string(), collection.snapshot());
-        }
-        let mut entries: Vec<Document> = Vec::with_capacity(writes.len());
-        for write in writes {
-            let collection = states.get_mut(write.ns()).and_then(|s| s.collection.as_mut());
-            let applied = match collection {
-                Some(c) => apply(c, write, &mut entries),
-                None => Err(err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", write.ns())),
-            };
-            if let Err(e) = applied {
-                put_back(&mut states, &before);
-                return Err(e);
-            }
-        }
-        let o = doc! { "applyOps": entries }.to_doc_buf();
-        // The log cannot be read past an entry that is too large.
-        if o.bytes().len() as u64 > ENTRY_BYTES_MAX {
-            put_back(&mut states, &before);
-            return Err(err!(
-                TRANSACTION_TOO_LARGE,
-                "a batch of {} writes is too large for one entry",
-                writes.len()
-            ));
-        }
-        let mut parts = EntryParts::default();
-        Draft::new(Op::Command, "admin.$cmd", None).encode(o.doc(), &mut parts);
-        let appended = self.log.append(Class::Oplog, &[&parts.slices(o.doc())]);
-        for write in writes {
-            self.tell(write);
-        }
-        op.note_commit(Some(&appended));
-        Ok(Some(appended))
+        let slots: Vec<Arc<_>> = writes.iter().map(|w| self.namespaces.slot(w.ns())).collect();
+        let (_, appended) = self
+            .write_wide(op, &slots, |unit| {
+                unit.all_or_nothing(|unit| {
+                    for write in writes {
+                        apply(unit, write)?;
+                    }
+                    // The log cannot be read past an entry that is too large.
+                    if unit.group() as u64 > ENTRY_BYTES_MAX {
+                        bail!(
+                            TRANSACTION_TOO_LARGE,
+                            "a batch of {} writes is too large for one entry",
+                            writes.len()
+                        );
+                    }
+                    Ok(())
+                })?;
+                writes.iter().for_each(|write| self.tell(write));
+                Ok(())
+            })
+            .await?;
+        Ok(appended)
     }
 
     fn tell(&self, write: &BatchWrite) {
@@ -85,55 +56,26 @@ impl Node {
     }
 }
 
-fn put_back(
-    states: &mut BTreeMap<&str, RwLockWriteGuard<'_, SlotState>>,
-    before: &BTreeMap<String, CollectionSnapshot>,
-) {
-    for (ns, snapshot) in before {
-        if let Some(c) = states.get_mut(ns.as_str()).and_then(|s| s.collection.as_mut()) {
-            c.restore(snapshot);
+fn apply(unit: &mut WideUnit<'_>, write: &BatchWrite) -> Result<()> {
+    let missing = || err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", write.ns());
+    let mut unit = unit.on(write.ns()).ok_or_else(missing)?;
+    let collection = unit.collection().ok_or_else(missing)?;
+    let id = match write {
+        BatchWrite::Insert { doc, .. } => {
+            return unit.insert(doc.to_doc_buf().doc(), Origin::default()).map(|_| ());
         }
-    }
-}
-
-fn apply(c: &mut storage::Collection, write: &BatchWrite, entries: &mut Vec<Document>) -> Result<()> {
-    let uuid = Value::uuid(c.uuid());
-    let find = |c: &storage::Collection, id: &Value| {
-        let holder = id.to_holder();
-        holder.get("").and_then(|id| c.find_id(id)).map(|(record, _)| record)
+        BatchWrite::Put { doc, .. } => doc.get("_id").cloned().unwrap_or(document::Value::Null),
+        BatchWrite::Delete { id, .. } => id.clone(),
     };
-    match write {
-        BatchWrite::Insert { ns, doc } => insert(c, ns, doc, uuid, entries),
-        BatchWrite::Put { ns, doc } => {
-            let id = doc.get("_id").cloned().unwrap_or(Value::Null);
-            let Some(record) = find(c, &id) else { return insert(c, ns, doc, uuid, entries) };
-            let bytes = doc.to_doc_buf();
-            let plan = c.prepare_update(record, bytes.doc())?;
-            c.update(record, plan, bytes.doc());
-            entries.push(doc! { "op": "u", "ns": ns, "ui": uuid, "o": doc.clone(), "o2": { "_id": id } });
-            Ok(())
+    let record = id.to_holder().get("").and_then(|id| collection.record_of_id(id));
+    match (write, record) {
+        (BatchWrite::Delete { .. }, Some(record)) => unit.delete(record, Origin::default()).map(|_| ()),
+        (BatchWrite::Put { doc, .. }, Some(record)) => {
+            unit.replace(record, doc.to_doc_buf().doc(), Origin::default())
         }
-        BatchWrite::Delete { ns, id } => {
-            if let Some(record) = find(c, id) {
-                c.delete(record);
-                entries.push(doc! { "op": "d", "ns": ns, "ui": uuid, "o": { "_id": id.clone() } });
-            }
-            Ok(())
+        (BatchWrite::Put { doc, .. }, None) => {
+            unit.insert(doc.to_doc_buf().doc(), Origin::default()).map(|_| ())
         }
+        _ => Ok(()),
     }
-}
-
-fn insert(
-    c: &mut storage::Collection,
-    ns: &str,
-    doc: &Document,
-    uuid: Value,
-    entries: &mut Vec<Document>,
-) -> Result<()> {
-    let bytes = doc.to_doc_buf();
-    let plan = c.prepare_insert(bytes.doc())?;
-    c.insert(plan, bytes.doc());
-    let id = doc.get("_id").cloned().unwrap_or(Value::Null);
-    entries.push(doc! { "op": "i", "ns": ns, "ui": uuid, "o": doc.clone(), "o2": { "_id": id } });
-    Ok(())
 }

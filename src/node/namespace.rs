@@ -223,26 +223,21 @@ impl Slot {
         }
     }
 
-    /// As [`Slot::write_or_section`] for two namespaces, latched in namespace order. The versions are those of `self`.
-    pub(crate) fn write_both_or_section<T>(
+    /// As [`Slot::write_or_section`] for several namespaces. The versions are those of `self`.
+    pub(crate) fn write_all_or_section<T>(
         &self,
-        other: &Slot,
+        slots: &[&Slot],
         gate: &RwLock<()>,
         received: &Received,
-        f: impl FnOnce(&mut SlotState, &mut SlotState) -> Result<Met<T>>,
+        f: impl FnOnce(Vec<(&Slot, RwLockWriteGuard<'_, SlotState>)>) -> Result<T>,
     ) -> Result<Met<T>> {
+        let ordered: BTreeMap<&str, &Slot> = slots.iter().map(|s| (s.ns.as_str(), *s)).collect();
         let _gate = gate.read();
         let database = self.database.latch.read();
-        let (mut own, mut others);
-        if self.ns < other.ns {
-            own = self.latch.write();
-            others = other.latch.write();
-        } else {
-            others = other.latch.write();
-            own = self.latch.write();
-        }
-        match check(&own, database.as_deref(), received, Access::Write) {
-            Ok(()) => f(&mut own, &mut others),
+        let states: Vec<_> = ordered.into_values().map(|slot| (slot, slot.latch.write())).collect();
+        let own = states.iter().find(|(slot, _)| slot.ns == self.ns).map(|(_, state)| &**state);
+        match own.map_or(Ok(()), |own| check(own, database.as_deref(), received, Access::Write)) {
+            Ok(()) => f(states).map(Met::Data),
             Err(Refusal::Stale(e)) => Err(e),
             Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
         }

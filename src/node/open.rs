@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use storage::checkpoint::{CheckpointReport, Checkpoints, Contents};
-use storage::entry::{Draft, Entry, EntryParts, Op};
+use storage::entry::{Draft, Entry, Op};
 use storage::files::{FileLock, Files};
-use storage::log::{Class, Clock, FrameRef, LogOptions};
+use storage::log::{Clock, FrameRef, LogOptions};
 use storage::recovery::{self, ReplayObserver, Report};
 use storage::{Collection, Predicate, StorageError};
 
@@ -167,11 +167,8 @@ impl Node {
 
     /// Appends a no-op entry: what a new primary writes, and what a read that waits for a later time asks for.
     pub fn append_noop(&self, message: Document) -> storage::log::Appended {
-        let o = message.to_doc_buf();
-        let mut parts = EntryParts::default();
-        Draft::new(Op::Noop, "", None).encode(o.doc(), &mut parts);
         let _gate = self.gate.read();
-        self.log.append(Class::Oplog, &[&parts.slices(o.doc())])
+        self.append_entry(&Draft::new(Op::Noop, "", None), message.to_doc_buf().doc())
     }
 
     /// Syncs the log and stops taking writes.

@@ -564,7 +564,11 @@ impl Operation {
         }
     }
 
-    /// Whether this command carries a session and a transaction number: a retryable write, or a transaction.
+    /// Whether this command carries a session and a transaction number: a retryable write, or part of a transaction.
+    pub fn has_txn_number(&self) -> bool {
+        self.session.as_ref().is_some_and(|s| s.txn_number.is_some())
+    }
+    /// Whether this command carries a session and a transaction number, and is no part of a transaction.
     pub fn is_retryable_write(&self) -> bool {
         self.session.as_ref().is_some_and(|s| s.txn_number.is_some() && s.autocommit.is_none())
     }

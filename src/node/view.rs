@@ -1,6 +1,9 @@
 //! Views: a name for a pipeline over another namespace.
 
-use crate::Node;
+use crate::ddl::lock::of_database;
+use crate::namespace::{Met, Slot, SlotState};
+use crate::write::commit::WideUnit;
+use crate::{Node, Operation, Origin};
 use document::{Document, Result, Value, bail};
 use query::pipeline::{Context, Namespace, parse};
 use std::sync::Arc;
@@ -99,6 +102,59 @@ impl View {
         };
         Some((d.get_str("_id")?.to_string(), view))
     }
+}
+
+/// Defines the view of `slot` by `definition`, a document of `system.views`, in one commit: so the namespace never holds
+/// a collection and a view. `check` looks at the namespace under its latch and returns the view to put there, `None`
+/// when it is there already.
+///
+/// # Errors
+/// Those of `check`.
+pub(crate) async fn define(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    definition: &Document,
+    check: impl Fn(&SlotState) -> Result<Option<View>>,
+) -> Result<()> {
+    let definitions = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
+    let bytes = definition.to_doc_buf();
+    let change = |unit: &mut WideUnit<'_>| {
+        let Some(target) = unit.on(&slot.ns) else { return Ok(()) };
+        let Some(view) = check(target.state)? else { return Ok(()) };
+        if let Some(mut definitions) = unit.on(&definitions.ns) {
+            definitions.ensure_exists();
+            let found = bytes.get("_id").and_then(|id| definitions.collection()?.record_of_id(id));
+            match found {
+                Some(record) => definitions.replace(record, bytes.doc(), Origin::default())?,
+                None => drop(definitions.insert(bytes.doc(), Origin::default())?),
+            }
+        }
+        if let Some(target) = unit.on(&slot.ns) {
+            target.state.view = Some(Arc::new(view));
+        }
+        Ok(())
+    };
+    let attempt = || node.write_wide_or_section(op, &of_database(op), (slot, &[&definitions]), change);
+    node.locked(op, &[slot], attempt).await
+}
+
+/// Removes the view of `slot` and its definition in one commit. The caller holds the intent lock.
+pub(crate) fn remove(node: &Node, op: &Operation, slot: &Slot) -> Result<Met<()>> {
+    let definitions = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
+    let id = Value::from(slot.ns.as_str()).to_holder();
+    node.write_wide_or_section(op, &of_database(op), (slot, &[&definitions]), |unit| {
+        if let Some(mut definitions) = unit.on(&definitions.ns) {
+            let found = id.get("").and_then(|id| definitions.collection()?.record_of_id(id));
+            if let Some(record) = found {
+                definitions.delete(record, Origin::default())?;
+            }
+        }
+        if let Some(target) = unit.on(&slot.ns) {
+            target.state.view = None;
+        }
+        Ok(())
+    })
 }
 
 impl Node {

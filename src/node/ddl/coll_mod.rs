@@ -3,15 +3,12 @@
 //! Values are coerced before anything else looks at them, so that the log and the catalog hold booleans and integers
 //! whatever the client sent.
 
-use super::lock::of_database;
 use super::shapes;
-use crate::namespace::{Met, Slot};
+use crate::namespace::Slot;
 use crate::shape;
 use crate::write::extras::Validator;
-use crate::write::unit::Origin;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
-use std::sync::Arc;
 use storage::{IndexSpec, split_namespace};
 
 /// The largest size of a capped collection: 1 PiB.
@@ -30,7 +27,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
         bail!(INVALID_OPTIONS, "dryRun mode is only supported for the conversion of an index to unique");
     }
     if slot.read_unchecked().view.is_some() {
-        return node.locked(op, &[&slot], || modify_view(node, op, &slot, &change)).await;
+        return modify_view(node, op, &slot, &change).await;
     }
     if change.contains_key("viewOn") || change.contains_key("pipeline") {
         slot.read(op, |s| s.collection.as_ref().map(|_| ()).ok_or_else(|| missing(&ns))).await?;
@@ -205,7 +202,7 @@ fn check_index_change(spec: &IndexSpec, change: &Document) -> Result<()> {
     Ok(())
 }
 
-fn modify_view(node: &Node, op: &Operation, slot: &Slot, change: &Document) -> Result<Met<Document>> {
+async fn modify_view(node: &Node, op: &Operation, slot: &Slot, change: &Document) -> Result<Document> {
     let current = slot
         .read_unchecked()
         .view
@@ -227,17 +224,10 @@ fn modify_view(node: &Node, op: &Operation, slot: &Slot, change: &Document) -> R
     view.check_graph(node, &slot.ns)?;
     let definition =
         doc! { "_id": slot.ns.as_str(), "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
-    let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
-    let bytes = definition.to_doc_buf();
-    let replaced = views.write_or_section(&node.gate, &of_database(op), |state| {
-        node.write_unit(op, &views, state, |unit| {
-            let found =
-                bytes.get("_id").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
-            found.map_or(Ok(()), |record| unit.replace(record, bytes.doc(), Origin::default()))
-        })
-    })?;
-    Ok(replaced.map(|_| {
-        slot.write_unchecked().view = Some(Arc::new(view));
-        Document::new()
-    }))
+    crate::view::define(node, op, slot, &definition, |state| match &state.view {
+        Some(_) => Ok(Some(view.clone())),
+        None => bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns),
+    })
+    .await?;
+    Ok(Document::new())
 }

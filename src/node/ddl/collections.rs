@@ -1,18 +1,14 @@
 //! create, drop, dropDatabase, collMod.
 
 pub use super::coll_mod::coll_mod;
-use super::lock::of_database;
 use super::shapes;
-use crate::namespace::{Met, Slot};
 use crate::shape;
 use crate::view::View;
 use crate::write::extras::{Validator, check_case};
-use crate::write::unit::{Origin, WriteUnit};
+use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
-use std::sync::Arc;
-use storage::entry::{Draft, EntryParts, Op};
-use storage::log::Class;
+use storage::entry::{Draft, Op};
 use storage::{CollectionMeta, split_namespace};
 
 /// Runs a `create` command.
@@ -213,50 +209,13 @@ async fn create_view(node: &Node, op: &Operation, ns: &str, options: &Document) 
     };
     view.check_pipeline(node, db)?;
     view.check_graph(node, ns)?;
-    let views = node.namespaces.slot(&format!("{db}.system.views"));
-    let bytes = definition.to_doc_buf();
-    let view = Arc::new(view);
-    node.locked(op, &[&slot], || {
-        if !is_free_for(&slot, &view)? {
-            return Ok(Met::Data(()));
-        }
-        let inserted = views.write_or_section(&node.gate, &of_database(op), |state| {
-            node.write_unit(op, &views, state, |unit| {
-                unit.ensure_exists();
-                unit.insert(bytes.doc(), Origin::default())
-            })
-        })?;
-        Ok(inserted.map(|_| slot.write_unchecked().view = Some(view.clone())))
-    })
-    .await
-}
-
-/// Whether the name is free for a view; false when this view has it already.
-///
-/// # Errors
-/// NamespaceExists (48).
-fn is_free_for(slot: &Slot, view: &View) -> Result<bool> {
-    let state = slot.read_unchecked();
-    let ns = &slot.ns;
-    match &state.view {
-        Some(existing) if **existing == *view => Ok(false),
+    crate::view::define(node, op, &slot, &definition, |state| match &state.view {
+        Some(existing) if **existing == view => Ok(None),
         Some(_) => bail!(NAMESPACE_EXISTS, "A view already exists. NS: {ns}"),
         None if state.collection.is_some() => bail!(NAMESPACE_EXISTS, "Collection {ns} already exists."),
-        None => Ok(true),
-    }
-}
-
-/// Removes a view under the intent lock of its slot.
-fn drop_view(node: &Node, op: &Operation, slot: &Slot) -> Result<Met<()>> {
-    let views = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
-    let id = Value::from(slot.ns.as_str()).to_holder();
-    let deleted = views.write_or_section(&node.gate, &of_database(op), |state| {
-        node.write_unit(op, &views, state, |unit| {
-            let found = id.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
-            found.map_or(Ok(false), |record| unit.delete(record, Origin::default()))
-        })
-    })?;
-    Ok(deleted.map(|_| slot.write_unchecked().view = None))
+        None => Ok(Some(view.clone())),
+    })
+    .await
 }
 
 /// Runs a `drop` command. Dropping what is not there succeeds, as it does since 7.0.
@@ -291,7 +250,7 @@ pub async fn drop_collection(
     let dropped = node
         .locked(op, &[&slot], || {
             if slot.read_unchecked().view.is_some() {
-                return Ok(drop_view(node, op, &slot)?.map(|()| Some((0, None))));
+                return Ok(crate::view::remove(node, op, &slot)?.map(|()| Some((0, None))));
             }
             let dropped = slot.write_or_section(&node.gate, &op.received, |state| {
                 node.write_unit(op, &slot, state, |unit| {
@@ -346,16 +305,12 @@ pub async fn drop_database_named(node: &Node, op: &Operation, db: &str, from_mig
 fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) -> bool {
     let o = doc! { "dropDatabase": 1 }.to_doc_buf();
     let ns = format!("{db}.$cmd");
-    let mut parts = EntryParts::default();
-    let draft = Draft { from_migrate, ..Draft::new(Op::Command, &ns, None) };
-    draft.encode(o.doc(), &mut parts);
-    let class = if db == "local" { Class::Local } else { Class::Oplog };
     // No commit is under way while this is held.
     let _gate = node.gate.write();
     if node.namespaces.of_database(db).iter().any(|s| s.read_unchecked().collection.is_some()) {
         return false;
     }
-    let appended = node.log.append(class, &[&parts.slices(o.doc())]);
-    op.note_commit(Some(&appended));
+    let draft = Draft { from_migrate, ..Draft::new(Op::Command, &ns, None) };
+    op.note_commit(Some(&node.append_entry(&draft, o.doc())));
     true
 }

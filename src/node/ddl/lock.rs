@@ -58,7 +58,7 @@ impl Node {
     }
 
     /// Runs `attempt` with the intent locks of `slots`, which stand in namespace order, until it has met no section.
-    pub(super) async fn locked<T>(
+    pub(crate) async fn locked<T>(
         &self,
         op: &Operation,
         slots: &[&Slot],
@@ -86,6 +86,6 @@ fn called_twice() -> document::Error {
 }
 
 /// What a request was sent for, as far as it concerns the database: a view has no placement of its own.
-pub(super) fn of_database(op: &Operation) -> Received {
+pub(crate) fn of_database(op: &Operation) -> Received {
     Received { shard: None, database: op.received.database }
 }

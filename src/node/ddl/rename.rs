@@ -1,11 +1,9 @@
 //! renameCollection, within a database and across databases of the node.
 
-use crate::namespace::{Met, SlotState};
+use crate::write::commit::WideUnit;
 use crate::{Node, Operation, Request};
 use document::{Document, Result, Value, bail, doc, err};
 use storage::Collection;
-use storage::entry::{Draft, EntryParts, Op};
-use storage::log::Class;
 use storage::split_namespace;
 
 /// Runs a `renameCollection` command (against `admin`).
@@ -66,8 +64,8 @@ pub(super) async fn rename_checked(
     let slots = [&**first, &**second];
     let dropped = node.locked(op, &slots, || {
         // Versions of a routed rename are those of the source.
-        source.write_both_or_section(&target, &node.gate, &op.received, |s, t| {
-            rename_latched(node, op, (s, from), (t, to), drop_target, &check).map(Met::Data)
+        node.write_wide_or_section(op, &op.received, (&source, &[&target]), |unit| {
+            rename_latched(unit, from, to, drop_target, &check)
         })
     });
     // The trees are freed here, outside the latches.
@@ -76,13 +74,13 @@ pub(super) async fn rename_checked(
 
 /// Renames under both latches; returns the collection that gave way.
 fn rename_latched(
-    node: &Node,
-    op: &Operation,
-    (s, from): (&mut SlotState, &str),
-    (t, to): (&mut SlotState, &str),
+    unit: &mut WideUnit<'_>,
+    from: &str,
+    to: &str,
     drop_target: bool,
     check: impl Fn(Option<&Collection>) -> Result<()>,
 ) -> Result<Option<Collection>> {
+    let Some((s, t)) = unit.pair(from, to) else { return Ok(None) };
     if s.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "cannot rename view: {from}");
     }
@@ -102,11 +100,8 @@ fn rename_latched(
     let uuid = c.uuid();
     c.rename(to);
     t.install(c);
-    let o = o.to_doc_buf();
-    let mut parts = EntryParts::default();
-    let ns = format!("{}.$cmd", split_namespace(from).0);
-    Draft::new(Op::Command, &ns, Some(uuid)).encode(o.doc(), &mut parts);
-    let appended = node.log.append(Class::Oplog, &[&parts.slices(o.doc())]);
-    op.note_commit(Some(&appended));
+    if let Some(mut source) = unit.on(from) {
+        source.command(Some(uuid), o, None, false);
+    }
     Ok(dropped)
 }

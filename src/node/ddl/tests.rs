@@ -238,3 +238,25 @@ async fn options_of_an_index_are_checked() {
     let again = ok(&node, make(doc! {})).await;
     assert_eq!(again.get_i64("numIndexesAfter"), Some(2));
 }
+
+#[tokio::test]
+async fn a_collection_made_after_a_view_was_checked_keeps_the_view_out() {
+    let node = testing::node(None);
+    ok(&node, doc! {"insert": "c", "documents": documents(1)}).await;
+    let slot = node.namespaces.slot("t.c");
+    let definition = doc! { "_id": "t.c", "viewOn": "other", "pipeline": Value::Array(Vec::new()) };
+    let view = crate::view::View::from_document(&definition).unwrap().1;
+    // What create_view does once its own look at the namespace is over.
+    let refused = crate::view::define(&node, &Operation::internal(), &slot, &definition, |state| match state
+        .collection
+        .is_some()
+    {
+        true => Err(document::err!(NAMESPACE_EXISTS, "there is a collection")),
+        false => Ok(Some(view.clone())),
+    })
+    .await;
+    assert_eq!(refused.unwrap_err().code, document::codes::NAMESPACE_EXISTS);
+    assert!(slot.read_unchecked().view.is_none());
+    assert!(ids(&node, "t.system.views").is_empty());
+    assert!(node.namespaces.slot("t.system.views").read_unchecked().collection.is_none());
+}

@@ -1,6 +1,7 @@
 //! Changing data: the commit ([`unit`]) and the write commands over it.
 
 pub mod bulk_write;
+pub mod commit;
 pub mod delete;
 pub mod extras;
 pub mod find_and_modify;

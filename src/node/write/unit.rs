@@ -14,17 +14,16 @@
 //! Invariant: between the first change to a tree and the append nothing fails. A closure that returns an error after
 //! it changed something has still committed those changes. A panic in between aborts the process ([`Committing`]).
 
+use super::commit::Commit;
 use crate::namespace::{OwnershipFilter, SlotState};
-use crate::operation::{Operation, Received, SessionFields};
+use crate::operation::{Operation, Received};
 use crate::{Node, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, doc, err};
-use protocol::session::EntryTime;
 use std::cell::OnceCell;
-use std::ops::Range;
 use std::sync::Arc;
-use storage::collection::{InsertPlan, UpdatePlan};
-use storage::entry::{Draft, EntryParts, O2, Op, SessionPart};
-use storage::log::{Appended, Class};
+use storage::collection::UpdatePlan;
+use storage::entry::{Draft, O2, Op};
+use storage::log::Appended;
 use storage::{Collection, CollectionMeta, RecordId};
 
 /// What a change's log entry carries besides the change.
@@ -66,39 +65,14 @@ impl Replacement {
     }
 }
 
-struct Staged {
-    payload: Range<usize>,
-    statement: Option<i32>,
-}
-
-/// An open commit; made by [`Node::write`].
+/// Changes to one namespace inside an open commit; made by [`Node::write`] and [`super::commit::WideUnit::on`].
 pub struct WriteUnit<'a> {
     pub node: &'a Node,
     pub slot: &'a Slot,
     pub state: &'a mut SlotState,
-    op: &'a Operation,
-    session: Option<&'a SessionFields>,
-    lsid: Option<DocBuf>,
-    /// Where the session's previous entry stands.
-    previous: (u64, i64),
+    pub(super) op: &'a Operation,
     filter: OnceCell<Option<Arc<dyn OwnershipFilter>>>,
-    payloads: Vec<u8>,
-    staged: Vec<Staged>,
-    parts: EntryParts,
-    insert_plan: InsertPlan,
-    class: Class,
-    appended: Option<Appended>,
-}
-
-/// Aborts the process when it is dropped by a panic: trees may hold what the log does not.
-struct Committing;
-impl Drop for Committing {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("panic while committing: trees and log may differ, aborting");
-            std::process::abort();
-        }
-    }
+    commit: &'a mut Commit,
 }
 
 impl Node {
@@ -137,36 +111,22 @@ impl Node {
         state: &mut SlotState,
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
-        let _committing = Committing;
-        let mut unit = WriteUnit::new(self, slot, state, op);
-        let out = f(&mut unit);
-        unit.finish();
-        let appended = unit.appended;
-        op.note_commit(appended.as_ref());
+        let mut commit = Commit::open(&slot.ns);
+        let out = f(&mut WriteUnit::new(self, slot, state, op, &mut commit));
+        let appended = commit.finish(self, op);
         Ok((out?, appended))
     }
 }
 
 impl<'a> WriteUnit<'a> {
-    fn new(node: &'a Node, slot: &'a Slot, state: &'a mut SlotState, op: &'a Operation) -> WriteUnit<'a> {
-        let session = op.session.as_ref().filter(|s| s.txn_number.is_some());
-        let local = slot.ns.starts_with("local.") || slot.ns.ends_with(".system.profile");
-        WriteUnit {
-            node,
-            slot,
-            state,
-            op,
-            session,
-            lsid: None,
-            previous: (0, -1),
-            filter: OnceCell::new(),
-            payloads: Vec::new(),
-            staged: Vec::new(),
-            parts: EntryParts::default(),
-            insert_plan: InsertPlan::default(),
-            class: if local { Class::Local } else { Class::Oplog },
-            appended: None,
-        }
+    pub(super) fn new(
+        node: &'a Node,
+        slot: &'a Slot,
+        state: &'a mut SlotState,
+        op: &'a Operation,
+        commit: &'a mut Commit,
+    ) -> WriteUnit<'a> {
+        WriteUnit { node, slot, state, op, filter: OnceCell::new(), commit }
     }
 
     /// The collection, if there is one.
@@ -207,7 +167,7 @@ impl<'a> WriteUnit<'a> {
     /// Passes the fail point `onPrimaryTransactionalWrite` before a statement of a retryable write: it fails the
     /// statement, or lets it happen, and in either case loses the connection unless told not to.
     fn pass_fail_point(&self, origin: Origin<'_>) -> Result<()> {
-        if origin.statement.is_none() || self.session.is_none() {
+        if origin.statement.is_none() || !self.op.has_txn_number() {
             return Ok(());
         }
         let Some(data) = self.node.failpoints.should_with("onPrimaryTransactionalWrite", |_| true) else {
@@ -235,8 +195,9 @@ impl<'a> WriteUnit<'a> {
             .as_mut()
             .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
         let uuid = collection.uuid();
-        collection.prepare_insert_into(doc, &mut self.insert_plan)?;
-        let record = collection.insert_with(&mut self.insert_plan, doc);
+        let plan = &mut self.commit.insert_plan;
+        collection.prepare_insert_into(doc, plan)?;
+        let record = collection.insert_with(plan, doc);
         let key = self.sharded_key(doc);
         self.stage(Op::Insert, Some(uuid), named_by(&key, doc), doc, origin, None);
         self.observe(|o, ns| o.inserted(ns, doc));
@@ -338,7 +299,7 @@ impl<'a> WriteUnit<'a> {
         let o2 = o2.map(|d| d.to_doc_buf());
         let o2 = o2.as_ref().map_or(O2::None, |d| O2::Doc(d.doc()));
         let draft = Draft { o2, from_migrate, ..Draft::new(Op::Command, &ns, uuid) };
-        stage_draft(&draft, o.doc(), None, &mut self.parts, &mut self.payloads, &mut self.staged);
+        self.commit.stage(&draft, o.doc(), None);
     }
 
     /// A no-op entry that records a statement or a message.
@@ -357,65 +318,23 @@ impl<'a> WriteUnit<'a> {
         origin: Origin<'_>,
         image: Option<&DocBuf>,
     ) {
-        let statement = origin.statement.filter(|_| self.session.is_some());
-        let statements: &[i32] = statement.as_slice();
-        if statement.is_some() && self.lsid.is_none() {
-            self.lsid = self.session.map(|s| s.lsid.to_document().to_doc_buf());
-            if let Some(s) = self.session {
-                self.previous = self.node.sessions.previous(&s.lsid, s.txn_number.unwrap_or(-1));
-            }
-        }
-        let session = match (&self.lsid, statement.and(self.session)) {
-            (Some(lsid), Some(fields)) => Some(SessionPart {
-                lsid: lsid.doc(),
-                txn_number: fields.txn_number.unwrap_or(-1),
-                statements,
-                previous: self.previous,
-            }),
-            _ => None,
-        };
         let draft = Draft {
             o2,
-            session,
             from_migrate: origin.from_migrate,
             image_before: image.map(DocBuf::doc),
             more: origin.more,
             ..Draft::new(op, &self.slot.ns, uuid)
         };
-        stage_draft(&draft, o, statement, &mut self.parts, &mut self.payloads, &mut self.staged);
+        self.commit.stage_statement(self.node, self.op, draft, o, origin.statement);
     }
 
     fn observe(&self, f: impl Fn(&dyn crate::observer::WriteObserver, &str)) {
+        if self.commit.tentative {
+            return;
+        }
         for observer in self.node.observers.of(&self.slot.ns) {
             f(observer.as_ref(), &self.slot.ns);
         }
-    }
-
-    /// Appends what is staged. Cannot fail.
-    fn finish(&mut self) {
-        if self.staged.is_empty() {
-            return;
-        }
-        let (staged, payloads) = (&self.staged, &self.payloads);
-        let mut times = Vec::with_capacity(if self.session.is_some() { staged.len() } else { 0 });
-        let keep_times = self.session.is_some();
-        let appended = self.node.log.append_with(self.class, staged.len(), |i, ts, out| {
-            out.extend(&payloads[staged[i].payload.clone()]);
-            if keep_times {
-                times.push(ts);
-            }
-        });
-        if let Some(fields) = self.session {
-            let wall = self.node.clock.now_millis();
-            let number = fields.txn_number.unwrap_or(-1);
-            for (s, ts) in staged.iter().zip(&times) {
-                if let Some(statement) = s.statement {
-                    let at = EntryTime { ts: *ts, term: appended.last.term };
-                    self.node.sessions.apply(fields.lsid, number, &[statement], at, wall);
-                }
-            }
-        }
-        self.appended = Some(appended);
     }
 }
 
@@ -424,22 +343,6 @@ fn named_by<'a>(sharded_key: &'a Option<DocBuf>, doc: Doc<'a>) -> O2<'a> {
         Some(key) => O2::Doc(key.doc()),
         None => doc.element("_id").map_or(O2::None, O2::Id),
     }
-}
-
-fn stage_draft(
-    draft: &Draft<'_>,
-    o: Doc<'_>,
-    statement: Option<i32>,
-    parts: &mut EntryParts,
-    payloads: &mut Vec<u8>,
-    staged: &mut Vec<Staged>,
-) {
-    draft.encode(o, parts);
-    let start = payloads.len();
-    for slice in parts.slices(o) {
-        payloads.extend_from_slice(slice);
-    }
-    staged.push(Staged { payload: start..payloads.len(), statement });
 }
 
 /// One change of an atomic batch over several namespaces.

@@ -1,0 +1,269 @@
+//! A commit: what is changed under the latches of one or several namespaces, and appended to the log in one go.
+//!
+//! ```text
+//! gate (shared) -> latches, by namespace
+//!   [`Commit::open`]      from here on a panic aborts the process: trees may hold what the log does not
+//!     changes prepared, applied, their entries staged
+//!   [`Commit::finish`]    one append; the session table takes the entries in
+//! latches released
+//! ```
+//!
+//! Every change of data or of the catalog goes through here: [`Node::write`] opens a commit over one namespace,
+//! [`Node::write_wide`] over any number. This file alone appends to the log.
+
+use super::unit::WriteUnit;
+use crate::namespace::{Met, Slot, SlotState};
+use crate::operation::{Operation, Received};
+use crate::{Node, log_failed};
+use document::{Doc, DocBuf, DocWriter, Result};
+use parking_lot::RwLockWriteGuard;
+use protocol::session::EntryTime;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use storage::collection::InsertPlan;
+use storage::entry::{Draft, EntryParts, Op, SessionPart};
+use storage::log::{Appended, Class};
+
+struct Staged {
+    payload: Range<usize>,
+    statement: Option<i32>,
+}
+
+/// What an open commit has staged.
+pub(crate) struct Commit {
+    lsid: Option<DocBuf>,
+    /// Where the session's previous entry stands.
+    previous: (u64, i64),
+    payloads: Vec<u8>,
+    staged: Vec<Staged>,
+    parts: EntryParts,
+    /// Reused by inserts.
+    pub(super) insert_plan: InsertPlan,
+    class: Class,
+    /// Changes that may yet be taken back are told to no observer.
+    pub(super) tentative: bool,
+    _committing: Committing,
+}
+
+/// Aborts the process when it is dropped by a panic: trees may hold what the log does not.
+struct Committing;
+impl Drop for Committing {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("panic while committing: trees and log may differ, aborting");
+            std::process::abort();
+        }
+    }
+}
+
+/// An open commit over several namespaces; made by [`Node::write_wide`].
+pub struct WideUnit<'a> {
+    node: &'a Node,
+    op: &'a Operation,
+    states: Vec<(&'a Slot, RwLockWriteGuard<'a, SlotState>)>,
+    commit: Commit,
+}
+
+impl Node {
+    /// Runs `f` as one commit over all of `slots`, whose latches it holds. No version is checked.
+    ///
+    /// # Errors
+    /// A failed log, and what `f` returns. Changes `f` made before it failed are committed, unless it took them back
+    /// ([`WideUnit::all_or_nothing`]).
+    pub async fn write_wide<T>(
+        &self,
+        op: &Operation,
+        slots: &[Arc<Slot>],
+        f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Appended>)> {
+        self.log.admit(0).await.map_err(log_failed)?;
+        let slots: BTreeMap<&str, &Slot> = slots.iter().map(|s| (s.ns.as_str(), &**s)).collect();
+        let _gate = self.gate.read();
+        self.wide_unit(op, slots.into_values().map(|slot| (slot, slot.write_unchecked())).collect(), f)
+    }
+
+    /// As [`Node::write_wide`], once, with the versions `received` compared for `first`: a critical section that is met is
+    /// handed back, for the holder of an intent lock (see [`crate::ddl`]).
+    pub(crate) fn write_wide_or_section<T>(
+        &self,
+        op: &Operation,
+        received: &Received,
+        (first, others): (&Slot, &[&Slot]),
+        f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
+    ) -> Result<Met<T>> {
+        let slots: Vec<&Slot> = std::iter::once(first).chain(others.iter().copied()).collect();
+        first.write_all_or_section(&slots, &self.gate, received, |states| {
+            self.wide_unit(op, states, f).map(|(out, _)| out)
+        })
+    }
+
+    fn wide_unit<T>(
+        &self,
+        op: &Operation,
+        states: Vec<(&Slot, RwLockWriteGuard<'_, SlotState>)>,
+        f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Appended>)> {
+        let class = states.first().map_or("", |(slot, _)| &slot.ns);
+        let mut unit = WideUnit { node: self, op, commit: Commit::open(class), states };
+        let out = f(&mut unit);
+        let appended = unit.commit.finish(self, op);
+        Ok((out?, appended))
+    }
+
+    /// Appends one entry that changes nothing under a latch. The caller holds the gate.
+    pub(crate) fn append_entry(&self, draft: &Draft<'_>, o: Doc<'_>) -> Appended {
+        let mut commit = Commit::open(draft.ns);
+        commit.stage(draft, o, None);
+        commit.append(self, |_| {})
+    }
+}
+
+impl WideUnit<'_> {
+    /// The unit of one of the namespaces; `None` when the commit was not opened over it.
+    pub fn on(&mut self, ns: &str) -> Option<WriteUnit<'_>> {
+        let (slot, state) = self.states.iter_mut().find(|(slot, _)| slot.ns == ns)?;
+        Some(WriteUnit::new(self.node, slot, state, self.op, &mut self.commit))
+    }
+
+    /// The states of two different namespaces; `None` when the commit was not opened over both.
+    pub(crate) fn pair(&mut self, a: &str, b: &str) -> Option<(&mut SlotState, &mut SlotState)> {
+        let (mut first, mut second) = (None, None);
+        for (slot, state) in &mut self.states {
+            match slot.ns.as_str() {
+                ns if ns == a => first = Some(&mut **state),
+                ns if ns == b => second = Some(&mut **state),
+                _ => {}
+            }
+        }
+        first.zip(second)
+    }
+
+    /// Runs `f`; when it fails, the trees are put back and its entries are forgotten. `f` may not make or drop a
+    /// collection or an index. Observers are the caller's to tell, once nothing can be taken back.
+    pub(crate) fn all_or_nothing<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before: Vec<_> =
+            self.states.iter().map(|(_, s)| s.collection.as_ref().map(|c| c.snapshot())).collect();
+        let staged = self.commit.staged.len();
+        self.commit.tentative = true;
+        let out = f(self);
+        self.commit.tentative = false;
+        if out.is_err() {
+            for ((_, state), before) in self.states.iter_mut().zip(&before) {
+                if let (Some(c), Some(before)) = (state.collection.as_mut(), before) {
+                    c.restore(before);
+                }
+            }
+            self.commit.staged.truncate(staged);
+        }
+        out
+    }
+
+    /// Makes one `applyOps` entry of all that is staged. The length of its `o`.
+    pub(crate) fn group(&mut self) -> usize {
+        self.commit.group()
+    }
+}
+
+impl Commit {
+    /// `ns` decides whether the entries are the oplog's or this node's own.
+    pub(super) fn open(ns: &str) -> Commit {
+        let local = ns.starts_with("local.") || ns.ends_with(".system.profile");
+        Commit {
+            lsid: None,
+            previous: (0, -1),
+            payloads: Vec::new(),
+            staged: Vec::new(),
+            parts: EntryParts::default(),
+            insert_plan: InsertPlan::default(),
+            class: if local { Class::Local } else { Class::Oplog },
+            tentative: false,
+            _committing: Committing,
+        }
+    }
+
+    /// Stages an entry.
+    pub(super) fn stage(&mut self, draft: &Draft<'_>, o: Doc<'_>, statement: Option<i32>) {
+        draft.encode(o, &mut self.parts);
+        let start = self.payloads.len();
+        for slice in self.parts.slices(o) {
+            self.payloads.extend_from_slice(slice);
+        }
+        self.staged.push(Staged { payload: start..self.payloads.len(), statement });
+    }
+
+    /// Stages an entry that may be a statement of the operation's session.
+    pub(super) fn stage_statement(
+        &mut self,
+        node: &Node,
+        op: &Operation,
+        draft: Draft<'_>,
+        o: Doc<'_>,
+        statement: Option<i32>,
+    ) {
+        let fields = op.session.as_ref().filter(|s| s.txn_number.is_some());
+        let Some((fields, statement)) = fields.zip(statement) else { return self.stage(&draft, o, None) };
+        let number = fields.txn_number.unwrap_or(-1);
+        if self.lsid.is_none() {
+            self.previous = node.sessions.previous(&fields.lsid, number);
+        }
+        let lsid = self.lsid.take().unwrap_or_else(|| fields.lsid.to_document().to_doc_buf());
+        let session = SessionPart {
+            lsid: lsid.doc(),
+            txn_number: number,
+            statements: &[statement],
+            previous: self.previous,
+        };
+        self.stage(&Draft { session: Some(session), ..draft }, o, Some(statement));
+        self.lsid = Some(lsid);
+    }
+
+    fn group(&mut self) -> usize {
+        let o = DocWriter::build(|w| {
+            w.array_with("applyOps", |w| {
+                for (i, staged) in self.staged.iter().enumerate() {
+                    let operation = Doc::from_validated(&self.payloads[staged.payload.clone()]);
+                    w.with_index(i, |w, name| w.document(name, operation));
+                }
+            });
+        });
+        self.staged.clear();
+        self.payloads.clear();
+        self.stage(&Draft::new(Op::Command, "admin.$cmd", None), o.doc(), None);
+        o.bytes().len()
+    }
+
+    /// Appends what is staged and notes it with the operation. Cannot fail.
+    pub(super) fn finish(self, node: &Node, op: &Operation) -> Option<Appended> {
+        if self.staged.is_empty() {
+            return None;
+        }
+        let fields = op.session.as_ref().filter(|_| self.lsid.is_some());
+        let mut times = Vec::with_capacity(if fields.is_some() { self.staged.len() } else { 0 });
+        let appended = self.append(node, |ts| {
+            if fields.is_some() {
+                times.push(ts);
+            }
+        });
+        if let Some(fields) = fields {
+            let wall = node.clock.now_millis();
+            let number = fields.txn_number.unwrap_or(-1);
+            for (s, ts) in self.staged.iter().zip(&times) {
+                if let Some(statement) = s.statement {
+                    let at = EntryTime { ts: *ts, term: appended.last.term };
+                    node.sessions.apply(fields.lsid, number, &[statement], at, wall);
+                }
+            }
+        }
+        op.note_commit(Some(&appended));
+        Some(appended)
+    }
+
+    fn append(&self, node: &Node, mut note: impl FnMut(u64)) -> Appended {
+        let (staged, payloads) = (&self.staged, &self.payloads);
+        node.log.append_with(self.class, staged.len(), |i, ts, out| {
+            out.extend(&payloads[staged[i].payload.clone()]);
+            note(ts);
+        })
+    }
+}

@@ -35,12 +35,11 @@ impl Node {
             return Ok(None);
         }
         // A write that changed nothing still promises that what it saw is durable.
-        let position = op.committed_position().unwrap_or_else(|| self.log.appended());
-        let wait = self.log.wait_durable(position);
+        let wait = self.wait_operation_committed(op);
         match wc.timeout {
-            None => wait.await.map_err(log_failed)?,
+            None => wait.await?,
             Some(limit) => match Box::pin(tokio::time::timeout(limit, wait)).await {
-                Ok(done) => done.map_err(log_failed)?,
+                Ok(done) => done?,
                 Err(_) => return Ok(Some(timed_out())),
             },
         }
@@ -99,7 +98,7 @@ impl Node {
         if !promised || !self.is_replica_set() {
             return Ok(());
         }
-        op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)
+        op.interruptible(self.wait_all_committed()).await?
     }
 
     /// Waits until a read of the operation's read concern may start.
@@ -138,9 +137,7 @@ impl Node {
                 bail!(NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern")
             }
             // What was appended by now is what the read may see; it is committed once durable.
-            _ if self.is_replica_set() => {
-                op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)
-            }
+            _ if self.is_replica_set() => op.interruptible(self.wait_all_committed()).await?,
             _ => Ok(()),
         }
     }

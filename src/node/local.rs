@@ -8,7 +8,7 @@ use query::matcher::Matcher;
 use std::sync::Arc;
 use storage::{CollectionMeta, CollectionView};
 
-/// Reads and writes collections of its node directly. Writes return when they are durable.
+/// Reads and writes collections of its node directly. Writes return when they are majority-committed.
 #[derive(Clone)]
 pub struct LocalClient {
     node: Arc<Node>,
@@ -38,7 +38,7 @@ impl LocalClient {
                 Ok(())
             })
             .await?;
-        self.durable(&op).await
+        self.committed(ns, &op).await
     }
 
     /// All documents that match, in the collection's order; none when there is no collection.
@@ -133,12 +133,14 @@ impl LocalClient {
         let mut op = Operation::internal();
         op.write_concern = WriteConcern::majority();
         let (out, _) = self.node.write(&op, &slot, f).await?;
-        self.durable(&op).await?;
+        self.committed(ns, &op).await?;
         Ok(out)
     }
-    async fn durable(&self, op: &Operation) -> Result<()> {
+    /// What is written to `local` stays on this member, and is done when it is durable here.
+    async fn committed(&self, ns: &str, op: &Operation) -> Result<()> {
         match op.committed_position() {
-            Some(p) => self.node.log.wait_durable(p).await.map_err(log_failed),
+            Some(p) if ns.starts_with("local.") => self.node.log.wait_durable(p).await.map_err(log_failed),
+            Some(p) => self.node.wait_committed(p).await,
             None => Ok(()),
         }
     }

@@ -131,6 +131,9 @@ impl Node {
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
         });
         node.load_views();
+        if !node.is_replica_set() {
+            node.replication.services.start();
+        }
         Ok(Opened { node, report: opened.report })
     }
 

@@ -7,7 +7,7 @@ use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, codes, e
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -323,6 +323,7 @@ pub struct Operation {
     /// Position and time of the last entry that this operation appended; 0 before the first.
     committed_position: AtomicU64,
     committed_ts: AtomicU64,
+    committed_term: AtomicI64,
     /// 0 while alive, else the error code the operation ends with.
     killed: AtomicI32,
     kill_notify: Notify,
@@ -361,6 +362,7 @@ impl Operation {
             cluster_time: None,
             committed_position: AtomicU64::new(0),
             committed_ts: AtomicU64::new(0),
+            committed_term: AtomicI64::new(-1),
             killed: AtomicI32::new(0),
             kill_notify: Notify::new(),
             connection_lost: AtomicBool::new(false),
@@ -481,6 +483,7 @@ impl Operation {
         if let Some(a) = appended {
             self.committed_position.fetch_max(a.position, Ordering::SeqCst);
             self.committed_ts.fetch_max(a.last.ts, Ordering::SeqCst);
+            self.committed_term.store(a.last.term, Ordering::SeqCst);
         }
     }
     /// Log position behind the operation's last entry; `None` when it wrote nothing.
@@ -490,6 +493,12 @@ impl Operation {
     /// Timestamp value of the operation's last entry; `None` when it wrote nothing.
     pub fn committed_ts(&self) -> Option<u64> {
         Some(self.committed_ts.load(Ordering::SeqCst)).filter(|p| *p != 0)
+    }
+
+    /// Optime of the operation's last entry; `None` when it wrote nothing.
+    pub fn committed_optime(&self) -> Option<storage::log::OpTime> {
+        let term = self.committed_term.load(Ordering::SeqCst);
+        self.committed_ts().map(|ts| storage::log::OpTime { ts, term })
     }
 
     pub fn kill(&self, code: i32) {

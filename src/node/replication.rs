@@ -11,14 +11,18 @@
 //!
 //! Invariant: the state is replaced as a whole, under one mutex, and the observer hears of every change in order.
 
+mod commit;
 mod config;
+mod services;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use commit::CommitPoint;
 pub use config::SetConfig;
+pub use services::{PrimaryService, PrimaryServices};
 
 use crate::local::LocalClient;
 use crate::open::new_primary_message;
@@ -92,6 +96,9 @@ pub struct Replication {
     generation: AtomicU64,
     /// What `setDefaultRWConcern` has set.
     default_write_concern: Mutex<Option<WriteConcern>>,
+    pub commit: CommitPoint,
+    /// What runs while this node is primary; on a standalone always.
+    pub services: PrimaryServices,
 }
 
 impl Default for Replication {
@@ -103,6 +110,8 @@ impl Default for Replication {
             changing: tokio::sync::Mutex::default(),
             generation: AtomicU64::new(0),
             default_write_concern: Mutex::default(),
+            commit: CommitPoint::default(),
+            services: PrimaryServices::default(),
         }
     }
 }
@@ -234,6 +243,8 @@ impl Node {
             bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
         }
         self.replication.replace(|s| s.state = MemberState::Secondary);
+        self.replication.commit.end_reign();
+        self.replication.services.stop().await;
         self.elect_after(seconds);
         Ok(())
     }
@@ -340,11 +351,13 @@ impl Node {
         self.log.wait_durable(appended.position).await.map_err(log_failed)?;
         let term = self.log.term();
         let election = Election { term, wall_ms: self.now_ms(), first: appended.first, seen };
+        self.replication.services.recover().await?;
         self.replication.replace(|s| {
             s.state = MemberState::Primary;
             s.term = term;
             s.election = Some(election);
         });
+        self.replication.services.start();
         Ok(())
     }
 

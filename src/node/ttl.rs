@@ -27,7 +27,7 @@ pub struct Totals {
     pub deleted: Counter,
 }
 
-/// Runs passes until it is dropped.
+/// Runs passes until it is dropped: a primary service.
 pub async fn monitor(node: Arc<Node>, parameters: Arc<Parameters>) {
     let mut last = Instant::now();
     loop {
@@ -37,7 +37,7 @@ pub async fn monitor(node: Arc<Node>, parameters: Arc<Parameters>) {
             continue;
         }
         last = Instant::now();
-        if parameters.bool("ttlMonitorEnabled") && node.is_writable() && node.log.health().is_ok() {
+        if parameters.bool("ttlMonitorEnabled") && node.log.health().is_ok() {
             pass(&node).await;
         }
     }

@@ -8,5 +8,6 @@ pub mod ddl;
 pub mod migration;
 pub mod range_deletion;
 pub mod refresh;
+pub mod replication;
 pub mod session;
 pub mod version;

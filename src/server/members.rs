@@ -11,6 +11,7 @@ use crate::topology::LastWrite;
 use document::{Result, Timestamp, err};
 use node::Operation;
 use node::operation::SessionId;
+use node::replication::PrimaryService;
 use parking_lot::Mutex;
 use sharding::config::ConfigServer;
 use sharding::remote::Remote;
@@ -109,7 +110,7 @@ pub async fn start(service: &Arc<Service>) -> Result<()> {
         start_router(service);
     }
     if service.role == Roles::CONFIG {
-        start_config(service);
+        start_config(service).await?;
     }
     if service.role == Roles::SHARD {
         start_shard(service).await?;
@@ -153,50 +154,58 @@ fn start_router(service: &Arc<Service>) {
     let _ = service.members.router.set(router);
 }
 
-fn start_config(service: &Arc<Service>) {
-    let Some(node) = service.node.clone() else { return };
+async fn start_config(service: &Arc<Service>) -> Result<()> {
+    let Some(node) = service.node.clone() else { return Ok(()) };
     let (_, remote) = remote(service, None);
-    let config = ConfigServer::new(node, remote, service.parameters.clone());
-    let mut states = service.topology.subscribe();
-    let own = config.clone();
-    service.spawn(async move {
-        let _stops = StopBalancer(own.clone());
-        loop {
-            if states.wait_for(|state| state.membership.is_writable()).await.is_err() {
-                return;
-            }
+    let config = ConfigServer::new(node.clone(), remote, service.parameters.clone());
+    let _ = service.members.config.set(config.clone());
+    let balancer = PrimaryService::task("balancer", move || {
+        let own = config.clone();
+        async move {
+            let _stops = StopBalancer(own.clone());
             // A failed log is reported by every command; the catalog is made by the first that succeeds.
             drop(own.ensure().await);
             own.start_balancer();
-            if states.wait_for(|state| !state.membership.is_writable()).await.is_err() {
-                return;
-            }
-            own.balancer.stop();
+            std::future::pending::<()>().await;
         }
     });
-    let _ = service.members.config.set(config);
+    node.replication.services.register(balancer).await
 }
 
-/// A shard takes up what a crash interrupted before it serves: namespaces that are undecided are blocked by then.
+/// A shard takes up what a crash or a step-down interrupted before it serves: namespaces that are undecided are blocked by
+/// then. Migrations, range deletions and coordinators of catalog changes end with the reign.
 async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let Some(node) = service.node.clone() else { return Ok(()) };
     let (_, remote) = remote(service, None);
     let cache = CatalogCache::new(remote.clone());
     let _ = service.members.cache.set(cache.clone());
-    let role = ShardRole::new(node, remote, cache, service.parameters.clone());
-    role.start().await?;
+    let role = ShardRole::new(node.clone(), remote, cache, service.parameters.clone());
     let ddl = Ddl::new(role.clone());
     let _ = service.members.shard.set(role.clone());
     let _ = service.members.ddl.set(ddl.clone());
-    ddl.resume().await?;
-    service.spawn(async move {
-        let _stops = StopShard(role);
-        std::future::pending::<()>().await;
-    });
-    Ok(())
+    role.read_identity()?;
+    let (resuming, running) = (role.clone(), role);
+    let shard = PrimaryService {
+        name: "shard",
+        recover: Arc::new(move || {
+            let (role, ddl) = (resuming.clone(), ddl.clone());
+            Box::pin(async move {
+                role.start().await?;
+                ddl.resume().await
+            })
+        }),
+        run: Arc::new(move || {
+            let stops = StopShard(running.clone());
+            Box::pin(async move {
+                let _stops = stops;
+                std::future::pending::<()>().await;
+            })
+        }),
+    };
+    node.replication.services.register(shard).await
 }
 
-/// The shard's own tasks end with the node's.
+/// The shard's own tasks end with the reign.
 struct StopShard(Arc<ShardRole>);
 impl Drop for StopShard {
     fn drop(&mut self) {

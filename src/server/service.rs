@@ -398,6 +398,9 @@ impl Running {
             connection.abort();
         }
         service.tasks.lock().drain(..).for_each(|task| task.abort());
+        if let Some(node) = &service.node {
+            node.replication.services.stop().await;
+        }
         if let Some(node) = service.node.clone() {
             close_node(&service, node, ephemeral).await;
         }
@@ -460,10 +463,9 @@ async fn close_node(service: &Service, node: Arc<Node>, ephemeral: bool) {
     }
 }
 
-/// What a data-bearing node does by itself while it runs: checkpoints, the expiry of documents.
+/// What a data-bearing node does by itself while it runs: checkpoints.
 fn maintain(service: &Arc<Service>) {
     let Some(node) = service.node.clone() else { return };
-    service.spawn(node::ttl::monitor(node.clone(), service.parameters.clone()));
     let seconds = service.options.sync_delay;
     if !(seconds.is_finite() && seconds > 0.0) {
         return;

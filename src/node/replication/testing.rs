@@ -22,6 +22,12 @@ pub(crate) fn open(set: Option<&str>, files: &MemoryFiles, adapt: impl FnOnce(&m
     node
 }
 
+/// A set of one, of such a node.
+pub(crate) fn config() -> crate::replication::SetConfig {
+    let document = crate::replication::SetConfig::default_for("rs", "h:1");
+    crate::replication::SetConfig::parse(&document).unwrap()
+}
+
 /// A fresh node.
 pub(crate) fn node(set: Option<&str>) -> Arc<Node> {
     open(set, &MemoryFiles::default(), |_| {})

@@ -1,15 +1,12 @@
 //! A set of one from its birth through step-down, reconfiguration and restart; its documents field by field.
 
-use super::testing::node;
+use super::testing::{config, node};
 use super::*;
 use document::Value;
 use storage::files::MemoryFiles;
 
 fn open(set: Option<&str>, files: &MemoryFiles) -> Arc<Node> {
     testing::open(set, files, |_| {})
-}
-fn config() -> SetConfig {
-    SetConfig::parse(&SetConfig::default_for("rs", "h:1")).unwrap()
 }
 fn code<T>(r: Result<T>) -> i32 {
     r.err().map_or(0, |e| e.code)

@@ -12,7 +12,8 @@ use crate::topology::{Member, Membership, election_id};
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::local::LocalClient;
 use node::operation::{WriteAck, WriteConcern};
-use node::replication::{MemberState, SetConfig, Standing, StandingObserver};
+use node::parameters::Parameters;
+use node::replication::{MemberState, PrimaryService, SetConfig, Standing, StandingObserver};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -75,6 +76,14 @@ pub fn start(service: &Arc<Service>) -> BoxFuture<'_, Result<()>> {
     Box::pin(async move {
         let Some(node) = service.node.clone() else { return Ok(()) };
         node.replication.observe(Arc::new(Publisher(Arc::downgrade(service))));
+        let (own, parameters) = (Arc::downgrade(&node), service.parameters.clone());
+        let ttl = PrimaryService::task("ttl", move || expire(own.clone(), parameters.clone()));
+        node.replication.services.register(ttl).await?;
+        let (own, parameters) = (Arc::downgrade(&node), service.parameters.clone());
+        let noops = PrimaryService::task("noops", move || write_noops(own.clone(), parameters.clone()));
+        if node.is_replica_set() {
+            node.replication.services.register(noops).await?;
+        }
         if !node.is_replica_set() {
             return node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await;
         }
@@ -82,7 +91,6 @@ pub fn start(service: &Arc<Service>) -> BoxFuture<'_, Result<()>> {
             node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await?;
             restore_defaults(&node)?;
         }
-        service.spawn(write_noops(service.clone(), node));
         Ok(())
     })
 }
@@ -130,19 +138,27 @@ fn membership(standing: &Standing) -> Membership {
 }
 
 /// While nothing else is written the cluster time must move on, or readers that wait for a later one wait forever.
-async fn write_noops(service: Arc<Service>, node: Arc<node::Node>) {
-    let seconds = service.parameters.int("periodicNoopIntervalSecs").max(1) as u64;
-    if !service.parameters.bool("writePeriodicNoops") {
+async fn write_noops(node: Weak<node::Node>, parameters: Arc<Parameters>) {
+    let seconds = parameters.int("periodicNoopIntervalSecs").max(1) as u64;
+    if !parameters.bool("writePeriodicNoops") {
         return;
     }
-    let mut last = node.log.last_optime();
+    let mut last = None;
     loop {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
-        let now = node.log.last_optime();
-        if now == last && node.replication.is_primary() && node.log.health().is_ok() {
+        let Some(node) = node.upgrade() else { return };
+        let now = Some(node.log.last_optime());
+        if now == last && node.log.health().is_ok() {
             node.append_noop(doc! { "msg": "periodic noop" });
         }
-        last = node.log.last_optime();
+        last = Some(node.log.last_optime());
+    }
+}
+
+/// The expiry of documents, for one reign.
+async fn expire(node: Weak<node::Node>, parameters: Arc<Parameters>) {
+    if let Some(node) = node.upgrade() {
+        node::ttl::monitor(node, parameters).await;
     }
 }
 

@@ -30,7 +30,7 @@ use document::{Document, ObjectId, Result, Timestamp, Value, bail, doc, err};
 use node::local::LocalClient;
 use node::operation::{WriteAck, WriteConcern};
 use node::parameters::Parameters;
-use node::{BatchWrite, Node, Operation, log_failed};
+use node::{BatchWrite, Node, Operation};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -186,7 +186,7 @@ impl ConfigServer {
         Timestamp::from_u64(self.node.log.reserve_ts())
     }
 
-    /// Commits all of `writes` or none, and returns when they are durable.
+    /// Commits all of `writes` or none, and returns when they are majority-committed.
     ///
     /// # Errors
     /// DuplicateKey (11000) and the like, with nothing changed; a failed log.
@@ -194,7 +194,7 @@ impl ConfigServer {
         let op = Operation::internal();
         self.node.commit_batch(&op, writes).await?;
         match op.committed_position() {
-            Some(position) => self.node.log.wait_durable(position).await.map_err(log_failed),
+            Some(position) => self.node.wait_committed(position).await,
             None => Ok(()),
         }
     }

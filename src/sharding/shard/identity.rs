@@ -7,6 +7,7 @@ use crate::chunk::ShardId;
 use document::{Doc, Document, ObjectId, Result, bail, doc, err};
 use node::namespace::{DatabasePlacement, Placement};
 use node::observer::WriteObserver;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 pub const VERSION_COLLECTION: &str = "admin.system.version";
@@ -53,7 +54,8 @@ impl Noticed {
         // Told under the latch of the collection: what follows takes others.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let _ = role.assume(identity).await;
+                let primary = role.node.is_writable();
+                let _ = role.assume(identity, primary).await;
             });
         }
     }
@@ -80,9 +82,23 @@ impl ShardRole {
     /// # Errors
     /// A damaged identity; a failed log.
     pub async fn start(&self) -> Result<()> {
-        self.node.observers.add(VERSION_COLLECTION, Arc::new(Noticed(self.me.clone())));
+        self.read_identity()?;
+        match self.identity() {
+            Some(_) => self.resume().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the identity, if there is one, and from then on notices one that is written.
+    ///
+    /// # Errors
+    /// A damaged identity.
+    pub fn read_identity(&self) -> Result<()> {
+        if !self.watching.swap(true, Ordering::SeqCst) {
+            self.node.observers.add(VERSION_COLLECTION, Arc::new(Noticed(self.me.clone())));
+        }
         match self.local.find_one(VERSION_COLLECTION, &doc! { "_id": ID })? {
-            Some(d) => self.assume(Identity::from_document(&d)?).await,
+            Some(d) => self.become_shard(Identity::from_document(&d)?),
             None => Ok(()),
         }
     }
@@ -103,12 +119,21 @@ impl ShardRole {
             );
         }
         self.local.put(VERSION_COLLECTION, &identity.to_document()).await?;
-        self.assume(identity).await
+        self.assume(identity, true).await
     }
 
-    async fn assume(&self, identity: Identity) -> Result<()> {
+    /// Takes the identity on, and a shard's work where this is the primary.
+    async fn assume(&self, identity: Identity, primary: bool) -> Result<()> {
         // The document's observer calls this too; whoever comes second returns when the first is done.
         let _one = self.assuming.lock().await;
+        self.become_shard(identity)?;
+        match primary && !self.resumed.load(Ordering::SeqCst) {
+            true => self.resume().await,
+            false => Ok(()),
+        }
+    }
+
+    fn become_shard(&self, identity: Identity) -> Result<()> {
         if let Some(own) = self.identity() {
             if own.name != identity.name || own.cluster_id != identity.cluster_id {
                 bail!(ILLEGAL_OPERATION, "the identity of a shard cannot change");
@@ -128,11 +153,17 @@ impl ShardRole {
             let placed = !matches!(db, "admin" | "local" | "config");
             placed.then(|| Arc::new(DatabaseState::unknown(db, &name)) as Arc<dyn DatabasePlacement>)
         })));
+        *self.identity.write() = Some(Arc::new(identity));
+        Ok(())
+    }
+
+    /// Takes up interrupted migrations and range deletions. Called for each reign, before its first write.
+    async fn resume(&self) -> Result<()> {
         for ns in [migration::COORDINATORS, migration::RECIPIENTS, range_deleter::TASKS] {
             self.local.ensure_collection(ns, &[]).await?;
         }
-        *self.identity.write() = Some(Arc::new(identity));
         let Some(role) = self.strong() else { return Ok(()) };
+        self.resumed.store(true, Ordering::SeqCst);
         migration::recovery::recover(&role).await?;
         range_deleter::start(&role);
         Ok(())

@@ -30,6 +30,7 @@ use node::local::LocalClient;
 use node::parameters::Parameters;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// The shard half of a node. Made for every member of a set; does nothing until it has an identity.
@@ -44,6 +45,10 @@ pub struct ShardRole {
     pub deleter: range_deleter::RangeDeleter,
     identity: RwLock<Option<Arc<Identity>>>,
     assuming: tokio::sync::Mutex<()>,
+    /// The identity's collection is observed.
+    watching: AtomicBool,
+    /// This reign has taken up what the last one left.
+    resumed: AtomicBool,
     /// One refresh of a namespace or database at a time.
     flights: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
     /// Every filter given out that may still be alive.
@@ -70,6 +75,8 @@ impl ShardRole {
             deleter: range_deleter::RangeDeleter::default(),
             identity: RwLock::new(None),
             assuming: tokio::sync::Mutex::new(()),
+            watching: AtomicBool::new(false),
+            resumed: AtomicBool::new(false),
             flights: Mutex::default(),
             filters: Mutex::default(),
             tasks: Mutex::default(),
@@ -114,10 +121,12 @@ impl ShardRole {
         tasks.retain(|t| !t.is_finished());
         tasks.push(handle);
     }
-    /// Ends the shard's own tasks; what they were at is taken up at the next start.
+    /// Ends the shard's own tasks; what they were at is taken up by the next primary.
     pub fn stop(&self) {
         for task in self.tasks.lock().drain(..) {
             task.abort();
         }
+        self.migrations.abandon();
+        self.resumed.store(false, Ordering::SeqCst);
     }
 }

@@ -21,6 +21,7 @@ use node::observer::WriteObserver;
 use node::{Operation, Origin, WriteUnit};
 use protocol::range_deletion::{Facts, Next, Ownership, next};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use storage::{CollectionView, RecordId};
 use tokio::sync::watch;
@@ -92,11 +93,13 @@ pub fn received_task_document(s: &RecvStart) -> Document {
 /// Wakes the deleter, and those who wait for tasks to end.
 pub struct RangeDeleter {
     changes: Arc<watch::Sender<u64>>,
+    /// The tasks' collection is observed.
+    watching: AtomicBool,
 }
 
 impl Default for RangeDeleter {
     fn default() -> Self {
-        RangeDeleter { changes: Arc::new(watch::Sender::new(0)) }
+        RangeDeleter { changes: Arc::new(watch::Sender::new(0)), watching: AtomicBool::new(false) }
     }
 }
 
@@ -115,7 +118,9 @@ impl WriteObserver for Noticed {
 
 /// Starts the deleter of a shard; it ends with the shard.
 pub fn start(role: &Arc<ShardRole>) {
-    role.node.observers.add(TASKS, Arc::new(Noticed(role.deleter.changes.clone())));
+    if !role.deleter.watching.swap(true, Ordering::SeqCst) {
+        role.node.observers.add(TASKS, Arc::new(Noticed(role.deleter.changes.clone())));
+    }
     let worker = role.clone();
     role.spawn(async move { work(&worker).await });
 }
@@ -258,8 +263,7 @@ async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> R
         add(&role.statistics.deleted_by_range_deleter, removed);
         add(&role.statistics.bytes_deleted_by_range_deleter, bytes);
         if end {
-            let log = &role.node.log;
-            log.wait_durable(log.appended()).await.map_err(node::log_failed)?;
+            role.node.wait_all_committed().await?;
             role.node.failpoints.pause_while_set("hangAfterDoingDeletion").await;
             return Ok(true);
         }

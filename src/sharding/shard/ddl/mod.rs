@@ -119,10 +119,10 @@ impl Ddl {
         });
         futures::future::join_all(asks).await.into_iter().collect()
     }
-    /// Waits until what `op` wrote is durable.
+    /// Waits until what `op` wrote is majority-committed.
     async fn durable(&self, op: &Operation) -> Result<()> {
         match op.committed_position() {
-            Some(position) => self.role.node.log.wait_durable(position).await.map_err(node::log_failed),
+            Some(position) => self.role.node.wait_committed(position).await,
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ use crate::shard::range_deleter::{self, TASKS};
 use crate::shard::refresh::SKIP_REFRESH;
 use crate::shard::statistics::add;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, doc, err};
-use node::{BatchWrite, Operation, log_failed};
+use node::{BatchWrite, Operation};
 use parking_lot::Mutex;
 use protocol::migration::Decision;
 use protocol::migration::donor::{Action, Donor, Event};
@@ -439,7 +439,7 @@ impl Driver {
         ];
         let op = Operation::internal();
         if let Some(appended) = self.role.node.commit_batch(&op, &writes).await? {
-            self.role.node.log.wait_durable(appended.position).await.map_err(log_failed)?;
+            self.role.node.wait_committed(appended.position).await?;
         }
         Ok(())
     }

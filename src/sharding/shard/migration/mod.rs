@@ -103,6 +103,11 @@ impl Migrations {
         }
         self.note_change();
     }
+    /// Forgets what ran: its tasks were ended.
+    pub(crate) fn abandon(&self) {
+        *self.active.lock() = Active::default();
+        self.note_change();
+    }
     fn note_change(&self) {
         self.changed.send_modify(|n| *n += 1);
     }

@@ -18,7 +18,7 @@ use crate::shard::range_deleter::{self, TASKS};
 use crate::shard::refresh::SKIP_REFRESH;
 use crate::shard::statistics::add;
 use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc, err};
-use node::{BatchWrite, Operation, Origin, WriteUnit, log_failed};
+use node::{BatchWrite, Operation, Origin, WriteUnit};
 use parking_lot::Mutex;
 use protocol::migration::recipient::{Action, Event, Recipient, State};
 use std::sync::Arc;
@@ -320,8 +320,7 @@ impl Worker {
                 self.drain().await
             }
             Action::MakeDurable => {
-                let log = &self.role.node.log;
-                log.wait_durable(log.appended()).await.map_err(log_failed)?;
+                self.role.node.wait_all_committed().await?;
                 self.step(7).await;
                 Ok(())
             }
@@ -416,7 +415,7 @@ impl Worker {
             BatchWrite::Insert { ns: TASKS.to_string(), doc: task },
         ];
         if let Some(appended) = self.role.node.commit_batch(&Operation::internal(), &writes).await? {
-            self.role.node.log.wait_durable(appended.position).await.map_err(log_failed)?;
+            self.role.node.wait_committed(appended.position).await?;
         }
         Ok(())
     }

@@ -1,0 +1,145 @@
+//! What is majority-committed, and how to wait for it. Everything that owes durability asks here and not the log.
+//!
+//! On a standalone and in a set whose majority is this member alone, committed means durable: the log answers, at no cost
+//! beyond its own. In any other set the commit point comes from the members' positions: the primary computes it, the
+//! others learn it (`super::driver`).
+//!
+//! Only optimes mean the same on every member: log positions count frames of class local too, and differ.
+//!
+//! Invariant: the commit point never falls.
+
+use super::Replication;
+use crate::{Node, Operation, log_failed};
+use document::{Result, err};
+use std::sync::atomic::{AtomicBool, Ordering};
+use storage::log::{OpTime, Position};
+use tokio::sync::watch;
+
+/// The order of optimes: by term, then by timestamp.
+pub fn order(t: OpTime) -> (i64, u64) {
+    (t.term, t.ts)
+}
+
+/// The commit point of a node.
+pub struct CommitPoint {
+    /// Other members have a say in what is committed.
+    shared: AtomicBool,
+    point: watch::Sender<OpTime>,
+    /// Rises whenever a reign of this node ends: writes that wait then cannot know their outcome.
+    reigns_ended: watch::Sender<u64>,
+}
+
+impl Default for CommitPoint {
+    fn default() -> Self {
+        let nothing = OpTime { ts: 0, term: -1 };
+        CommitPoint {
+            shared: AtomicBool::new(false),
+            point: watch::Sender::new(nothing),
+            reigns_ended: watch::Sender::new(0),
+        }
+    }
+}
+
+impl CommitPoint {
+    pub fn set_shared(&self, shared: bool) {
+        self.shared.store(shared, Ordering::SeqCst);
+    }
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::SeqCst)
+    }
+    /// Raises the commit point; a lower one changes nothing.
+    pub fn advance(&self, to: OpTime) {
+        self.point.send_if_modified(|point| {
+            let rises = order(to) > order(*point);
+            if rises {
+                *point = to;
+            }
+            rises
+        });
+    }
+    pub(super) fn end_reign(&self) {
+        self.reigns_ended.send_modify(|n| *n += 1);
+    }
+    /// A receiver that sees every rise, in a set of several.
+    pub fn subscribe(&self) -> watch::Receiver<OpTime> {
+        self.point.subscribe()
+    }
+    pub(super) fn reigns(&self) -> watch::Receiver<u64> {
+        self.reigns_ended.subscribe()
+    }
+    fn value(&self) -> OpTime {
+        *self.point.borrow()
+    }
+}
+
+impl Replication {
+    /// The error of a write whose waiting was ended by a step-down.
+    pub fn stepped_down() -> document::Error {
+        err!(PRIMARY_STEPPED_DOWN, "Primary stepped down while waiting for replication")
+    }
+}
+
+impl Node {
+    /// The newest optime that is majority-committed: no election and no rollback takes it away.
+    pub fn committed(&self) -> OpTime {
+        match self.replication.commit.is_shared() {
+            false => self.log.durable_optime(),
+            true => self.replication.commit.value(),
+        }
+    }
+
+    /// Waits until the log up to `position` is majority-committed.
+    ///
+    /// # Errors
+    /// A failed log; PrimarySteppedDown (189) when this member stops being primary before.
+    pub async fn wait_committed(&self, position: Position) -> Result<()> {
+        let commit = &self.replication.commit;
+        if !commit.is_shared() {
+            return self.log.wait_durable(position).await.map_err(log_failed);
+        }
+        // At or behind what ends at `position`.
+        let newest = self.log.last_optime();
+        Box::pin(self.wait_committed_optime(newest, position)).await
+    }
+
+    /// Waits until what the operation wrote is majority-committed; where it wrote nothing, until what it can have seen is.
+    ///
+    /// # Errors
+    /// As [`Node::wait_committed`].
+    pub async fn wait_operation_committed(&self, op: &Operation) -> Result<()> {
+        let position = op.committed_position().unwrap_or_else(|| self.log.appended());
+        match op.committed_optime() {
+            Some(optime) if self.replication.commit.is_shared() => {
+                Box::pin(self.wait_committed_optime(optime, position)).await
+            }
+            _ => self.wait_committed(position).await,
+        }
+    }
+
+    /// Waits until everything appended by now is majority-committed.
+    ///
+    /// # Errors
+    /// As [`Node::wait_committed`].
+    pub async fn wait_all_committed(&self) -> Result<()> {
+        self.wait_committed(self.log.appended()).await
+    }
+
+    async fn wait_committed_optime(&self, optime: OpTime, position: Position) -> Result<()> {
+        let commit = &self.replication.commit;
+        let mut reigns = commit.reigns();
+        reigns.mark_unchanged();
+        self.log.wait_durable(position).await.map_err(log_failed)?;
+        let mut points = commit.subscribe();
+        // The sender lives as long as the node. A commit point of a later term says nothing of an entry of this one: it may
+        // have been rolled back.
+        let reached = async {
+            let point = points.wait_for(|point| order(*point) >= order(optime)).await;
+            point.is_ok_and(|point| point.term == optime.term)
+        };
+        tokio::select! {
+            biased;
+            same_term = reached => if same_term { Ok(()) } else { Err(Replication::stepped_down()) },
+            _ = reigns.changed() => Err(Replication::stepped_down()),
+        }
+    }
+}

@@ -1,0 +1,597 @@
+//! The configuration document: read, checked, completed with the defaults that the real server fills in, and compared with
+//! the one it replaces.
+
+use document::{Document, Result, Value, bail, doc, err};
+
+/// One member of a set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    pub id: i64,
+    pub host: String,
+    pub arbiter: bool,
+    pub build_indexes: bool,
+    pub hidden: bool,
+    pub priority: f64,
+    pub tags: Document,
+    pub delay_secs: i64,
+    pub votes: bool,
+}
+
+impl Member {
+    /// Whether the configuration lets it become primary.
+    pub fn is_electable(&self) -> bool {
+        !self.arbiter && self.priority > 0.0
+    }
+    pub fn bears_data(&self) -> bool {
+        !self.arbiter
+    }
+}
+
+/// A checked configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetConfig {
+    document: Document,
+    members: Vec<Member>,
+    term: i64,
+}
+
+const FIELDS: [&str; 9] = [
+    "_id",
+    "version",
+    "term",
+    "members",
+    "configsvr",
+    "protocolVersion",
+    "writeConcernMajorityJournalDefault",
+    "settings",
+    "repaired",
+];
+const MEMBER_FIELDS: [&str; 10] = [
+    "_id",
+    "host",
+    "arbiterOnly",
+    "buildIndexes",
+    "hidden",
+    "priority",
+    "tags",
+    "secondaryDelaySecs",
+    "slaveDelay",
+    "votes",
+];
+const PORT: &str = "27017";
+/// Members and voters that a set may have.
+pub const MEMBERS_MAX: usize = 50;
+pub const VOTERS_MAX: usize = 7;
+const DELAY_MAX_SECS: i64 = 31_622_400;
+
+fn invalid(text: String) -> document::Error {
+    err!(INVALID_REPLICA_SET_CONFIG, "{text}")
+}
+
+impl SetConfig {
+    /// The configuration that `replSetInitiate` makes when it is given none.
+    pub fn default_for(name: &str, host: &str) -> Document {
+        doc! { "_id": name, "version": 1, "members": [{ "_id": 0, "host": host }] }
+    }
+
+    /// Reads and checks a configuration, and completes it.
+    ///
+    /// # Errors
+    /// InvalidReplicaSetConfig (93).
+    pub fn parse(given: &Document) -> Result<SetConfig> {
+        if let Some(unknown) = given.keys().find(|k| !FIELDS.contains(k)) {
+            return Err(invalid(format!("BSON field 'ReplSetConfig.{unknown}' is an unknown field.")));
+        }
+        let Some(name) = given.get_str("_id").filter(|n| !n.is_empty()) else {
+            return Err(invalid(
+                "BSON field 'ReplSetConfig._id' is missing but a required field".to_string(),
+            ));
+        };
+        let version = given.get("version").map_or(Some(1), Value::as_i64).unwrap_or(0);
+        if !(1..=i64::from(i32::MAX)).contains(&version) {
+            return Err(invalid(format!(
+                "BSON field 'version' value must be >= 1, actual value '{version}'"
+            )));
+        }
+        if given.get("protocolVersion").is_some_and(|v| v.as_i64() != Some(1)) {
+            return Err(invalid("BSON field 'protocolVersion' value must be <= 1 and >= 1".to_string()));
+        }
+        let members = read_members(given)?;
+        let term = given.get_i64("term").unwrap_or(0);
+        let mut d = doc! { "_id": name, "version": version as i32, "term": term };
+        d.push("members", Value::Array(members.iter().map(|m| Value::from(shown(m))).collect()));
+        if given.get("configsvr").is_some_and(Value::truthy) {
+            d.push("configsvr", true);
+        }
+        d.push("protocolVersion", 1i64);
+        let journal = given.get("writeConcernMajorityJournalDefault").is_none_or(Value::truthy);
+        d.push("writeConcernMajorityJournalDefault", journal);
+        d.push("settings", settings(given.get_document("settings"))?);
+        let config = SetConfig { document: d, members, term };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Rules over several members.
+    fn check(&self) -> Result<()> {
+        let count = self.members.len();
+        if !(1..=MEMBERS_MAX).contains(&count) {
+            return Err(invalid(format!(
+                "Replica set configuration contains {count} members, but must have at least 1 and no more than {MEMBERS_MAX}"
+            )));
+        }
+        for (i, a) in self.members.iter().enumerate() {
+            for (j, b) in self.members.iter().enumerate().skip(i + 1) {
+                if a.id == b.id {
+                    return Err(invalid(format!(
+                        "Found two member configurations with same _id field, members.{i}._id == members.{j}._id == {}",
+                        a.id
+                    )));
+                }
+                if a.host == b.host {
+                    return Err(invalid(format!(
+                        "Found two member configurations with same host field, members.{i}.host == members.{j}.host == {}",
+                        a.host
+                    )));
+                }
+            }
+        }
+        let local = self.members.iter().filter(|m| is_localhost(&m.host)).count();
+        if local != 0 && local != count {
+            return Err(invalid(format!(
+                "Either all host names in a replica set configuration must be localhost references, or none must be; found \
+                 {local} out of {count}"
+            )));
+        }
+        let voters = self.voters().count();
+        if voters == 0 || voters > VOTERS_MAX {
+            return Err(invalid(format!(
+                "Replica set configuration contains {voters} voting members, but must be at least 1 and no more than \
+                 {VOTERS_MAX}"
+            )));
+        }
+        if !self.members.iter().any(Member::is_electable) {
+            return Err(invalid(
+                "Replica set configuration must contain at least one non-arbiter member with priority > 0"
+                    .to_string(),
+            ));
+        }
+        if self.is_config_server()
+            && let Some(m) = self.members.iter().find(|m| m.arbiter || !m.build_indexes || m.delay_secs > 0)
+        {
+            return Err(invalid(format!(
+                "Members in replica set configurations being used for config servers cannot be arbiters or delayed, and \
+                 must build indexes; found {}",
+                m.host
+            )));
+        }
+        Ok(())
+    }
+
+    pub fn name(&self) -> &str {
+        self.document.get_str("_id").unwrap_or("")
+    }
+    pub fn version(&self) -> i64 {
+        self.document.get_i64("version").unwrap_or(1)
+    }
+    pub fn set_version(&mut self, version: i64) {
+        self.document.insert("version", version.min(i64::from(i32::MAX)) as i32);
+    }
+    /// The term in which the configuration was made; -1 after a forced one.
+    pub fn term(&self) -> i64 {
+        self.term
+    }
+    pub fn set_term(&mut self, term: i64) {
+        self.term = term;
+        self.document.insert("term", term);
+    }
+    /// Whether this configuration replaces `other`: a later term, or a later version in the same; terms count only where
+    /// both have one.
+    pub fn is_newer_than(&self, other: &SetConfig) -> bool {
+        newer((self.term, self.version()), (other.term, other.version()))
+    }
+    pub fn is_config_server(&self) -> bool {
+        self.document.contains_key("configsvr")
+    }
+    pub fn set_config_server(&mut self) {
+        if !self.is_config_server() {
+            let at = self.document.0.iter().position(|(n, _)| n == "protocolVersion").unwrap_or(0);
+            self.document.0.insert(at, ("configsvr".to_string(), Value::Boolean(true)));
+        }
+    }
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|m| m.votes)
+    }
+    pub fn index_of_host(&self, host: &str) -> Option<usize> {
+        self.members.iter().position(|m| m.host == host)
+    }
+    pub fn index_of_id(&self, id: i64) -> Option<usize> {
+        self.members.iter().position(|m| m.id == id)
+    }
+    /// Votes that make a majority.
+    pub fn vote_majority(&self) -> usize {
+        self.voters().count() / 2 + 1
+    }
+    /// Members with data that must have an entry before it is committed.
+    pub fn write_majority(&self) -> usize {
+        let bearing = self.voters().filter(|m| m.bears_data()).count();
+        self.vote_majority().min(bearing).max(1)
+    }
+    pub fn set_id(&self) -> Option<&Value> {
+        self.document.get_document("settings")?.get("replicaSetId")
+    }
+    /// Gives the set the id by which its members know each other.
+    pub fn set_set_id(&mut self, id: Value) {
+        if let Some(Value::Document(settings)) = self.document.get_mut("settings") {
+            settings.insert("replicaSetId", id);
+        }
+    }
+    fn setting(&self, name: &str) -> i64 {
+        let settings = self.document.get_document("settings");
+        settings.and_then(|s| s.get(name)?.as_i64()).unwrap_or(0)
+    }
+    pub fn election_timeout_ms(&self) -> u64 {
+        self.setting("electionTimeoutMillis").max(1) as u64
+    }
+    pub fn heartbeat_interval_ms(&self) -> u64 {
+        self.setting("heartbeatIntervalMillis").max(1) as u64
+    }
+    pub fn heartbeat_timeout_ms(&self) -> u64 {
+        self.setting("heartbeatTimeoutSecs").max(1) as u64 * 1000
+    }
+    /// How long a new primary fetches what it lacks; `None`: without limit.
+    pub fn catch_up_timeout_ms(&self) -> Option<u64> {
+        u64::try_from(self.setting("catchUpTimeoutMillis")).ok()
+    }
+    pub fn chaining_allowed(&self) -> bool {
+        let settings = self.document.get_document("settings");
+        settings.and_then(|s| s.get("chainingAllowed")).is_none_or(Value::truthy)
+    }
+    /// `{<tag>: <how many different values>}` of a named write concern.
+    pub fn mode(&self, name: &str) -> Option<&Document> {
+        self.document.get_document("settings")?.get_document("getLastErrorModes")?.get_document(name)
+    }
+    /// Whether members could ever satisfy the mode.
+    pub fn can_satisfy(&self, mode: &Document) -> bool {
+        let all: Vec<usize> = (0..self.members.len()).filter(|i| self.members[*i].bears_data()).collect();
+        self.satisfies(mode, &all)
+    }
+    /// Whether the members at these indexes satisfy the mode.
+    pub fn satisfies(&self, mode: &Document, members: &[usize]) -> bool {
+        mode.iter().all(|(tag, wanted)| {
+            let mut values: Vec<&str> =
+                members.iter().filter_map(|i| self.members.get(*i)?.tags.get_str(tag)).collect();
+            values.sort_unstable();
+            values.dedup();
+            values.len() as i64 >= wanted.as_i64().unwrap_or(i64::MAX)
+        })
+    }
+    /// The document as stored and sent, with its own term.
+    pub fn document(&self) -> Document {
+        let mut d = self.document.clone();
+        if self.term == -1 {
+            d.remove("term");
+        }
+        d
+    }
+
+    /// Checks that this may come after `current`, and takes over what a new version may not change. Only one voter may
+    /// change at a time, so that majorities of the two overlap, unless `force`.
+    ///
+    /// # Errors
+    /// NewReplicaSetConfigurationIncompatible (103).
+    pub fn follow(&mut self, current: &SetConfig, force: bool) -> Result<()> {
+        if self.name() != current.name() {
+            bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "New and old configurations differ in replica set name; old was {}, and new is {}",
+                current.name(),
+                self.name()
+            );
+        }
+        if self.version() <= current.version() {
+            bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "New replica set configuration version must be greater than old, but {} is not greater than {} for \
+                 replica set {}",
+                self.version(),
+                current.version(),
+                self.name()
+            );
+        }
+        self.check_members_kept(current)?;
+        if self.is_config_server() != current.is_config_server() {
+            bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "New and old configurations differ in the setting of the configsvr field; old was {}, and new is {}",
+                current.is_config_server(),
+                self.is_config_server()
+            );
+        }
+        match (self.set_id().cloned(), current.set_id().cloned()) {
+            (Some(new), Some(old)) if new != old => bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "New and old configurations differ in replica set ID; old was {old:?}, and new is {new:?}"
+            ),
+            (None, Some(old)) => self.set_set_id(old),
+            _ => {}
+        }
+        if !force {
+            self.check_voters_changed(current)?;
+        }
+        Ok(())
+    }
+
+    fn check_members_kept(&self, current: &SetConfig) -> Result<()> {
+        for new in &self.members {
+            if let Some(old) = current.members.iter().find(|m| m.host == new.host)
+                && old.id != new.id
+            {
+                bail!(
+                    NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                    "New and old configurations both have members with host of {} but in the new configuration the _id \
+                     field is {} and in the old configuration it is {} for replica set {}",
+                    new.host,
+                    new.id,
+                    old.id,
+                    self.name()
+                );
+            }
+            let Some(old) = current.members.iter().find(|m| m.id == new.id) else { continue };
+            for (name, was, is) in [
+                ("buildIndexes", old.build_indexes, new.build_indexes),
+                ("arbiterOnly", old.arbiter, new.arbiter),
+            ] {
+                if was != is && old.host == new.host {
+                    bail!(
+                        NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                        "New and old configurations differ in the setting of the {name} field for member {}; to make this \
+                         change, remove then re-add the member",
+                        new.host
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_voters_changed(&self, current: &SetConfig) -> Result<()> {
+        let ids = |config: &SetConfig| config.voters().map(|m| m.id).collect::<Vec<i64>>();
+        let (old, new) = (ids(current), ids(self));
+        let added = new.iter().filter(|id| !old.contains(id)).count();
+        let removed = old.iter().filter(|id| !new.contains(id)).count();
+        if added + removed > 1 {
+            bail!(
+                NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                "Non force replica set reconfig can only add or remove at most 1 voting member."
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Order of `(term, version)` of configurations.
+pub fn newer(a: (i64, i64), b: (i64, i64)) -> bool {
+    match a.0 == -1 || b.0 == -1 {
+        true => a.1 > b.1,
+        false => a > b,
+    }
+}
+
+fn read_members(given: &Document) -> Result<Vec<Member>> {
+    let Some(members) = given.get_array("members") else {
+        return Err(invalid(
+            "BSON field 'ReplSetConfig.members' is missing but a required field".to_string(),
+        ));
+    };
+    if members.is_empty() {
+        return Err(invalid("Replica set configuration must contain at least one member".to_string()));
+    }
+    let read = |m: &Value| match m {
+        Value::Document(m) => read_member(m),
+        _ => Err(invalid("a member must be a document".to_string())),
+    };
+    members.iter().map(read).collect()
+}
+
+fn read_member(given: &Document) -> Result<Member> {
+    if let Some(unknown) = given.keys().find(|k| !MEMBER_FIELDS.contains(k)) {
+        return Err(invalid(format!("BSON field 'MemberConfig.{unknown}' is an unknown field.")));
+    }
+    let missing = |f: &str| invalid(format!("BSON field 'MemberConfig.{f}' is missing but a required field"));
+    let id = given.get("_id").and_then(Value::as_i64).ok_or_else(|| missing("_id"))?;
+    if !(0..=i64::from(i32::MAX)).contains(&id) {
+        return Err(invalid(format!("_id field value of {id} is out of range.")));
+    }
+    let host = given.get_str("host").ok_or_else(|| missing("host"))?.trim();
+    let host = if has_port(host) { host.to_string() } else { format!("{host}:{PORT}") };
+    let flag = |name: &str, default: bool| given.get(name).map_or(default, Value::truthy);
+    let arbiter = flag("arbiterOnly", false);
+    let mut priority = given.get("priority").map_or(Some(1.0), Value::as_f64).unwrap_or(-1.0);
+    if !(0.0..=1000.0).contains(&priority) {
+        return Err(invalid(format!("priority field value of {priority} is out of range")));
+    }
+    if arbiter && priority == 1.0 {
+        priority = 0.0;
+    }
+    let votes = given.get("votes").map_or(Some(1.0), Value::as_f64).unwrap_or(-1.0);
+    if votes != 0.0 && votes != 1.0 {
+        return Err(invalid(format!("votes field value is {votes} but must be 0 or 1")));
+    }
+    let delay = given.get("secondaryDelaySecs").or_else(|| given.get("slaveDelay"));
+    let delay_secs = delay.map_or(Some(0), Value::as_i64).unwrap_or(-1);
+    if !(0..=DELAY_MAX_SECS).contains(&delay_secs) {
+        return Err(invalid(format!(
+            "secondaryDelaySecs field value of {delay_secs} seconds is out of range"
+        )));
+    }
+    let tags = given.get_document("tags").cloned().unwrap_or_default();
+    if let Some((name, _)) = tags.iter().find(|(_, v)| v.as_str().is_none()) {
+        return Err(invalid(format!("tags.{name} must be a string")));
+    }
+    let member = Member {
+        id,
+        host,
+        arbiter,
+        build_indexes: flag("buildIndexes", true),
+        hidden: flag("hidden", false),
+        priority,
+        tags,
+        delay_secs,
+        votes: votes == 1.0,
+    };
+    check_member(&member)?;
+    Ok(member)
+}
+
+fn check_member(m: &Member) -> Result<()> {
+    let refused = |text: &str| Err(invalid(text.to_string()));
+    if m.arbiter && !m.votes {
+        return refused("Arbiter must vote (cannot have 0 votes)");
+    }
+    if m.arbiter && !m.tags.is_empty() {
+        return refused("Cannot set tags on arbiters.");
+    }
+    if m.arbiter && m.priority != 0.0 {
+        return refused("Arbiters must have priority 0");
+    }
+    if m.priority == 0.0 {
+        return Ok(());
+    }
+    if !m.votes {
+        return refused("priority must be 0 when non-voting (votes:0)");
+    }
+    if m.delay_secs > 0 {
+        return refused("priority must be 0 when secondaryDelaySecs is used");
+    }
+    if m.hidden {
+        return refused("priority must be 0 when hidden=true");
+    }
+    if !m.build_indexes {
+        return refused("priority must be 0 when buildIndexes=false");
+    }
+    Ok(())
+}
+
+/// The member as the completed document shows it.
+fn shown(m: &Member) -> Document {
+    let whole = m.priority.fract() == 0.0;
+    let priority = if whole { Value::Int32(m.priority as i32) } else { Value::Double(m.priority) };
+    doc! {
+        "_id": m.id as i32, "host": m.host.as_str(), "arbiterOnly": m.arbiter, "buildIndexes": m.build_indexes,
+        "hidden": m.hidden, "priority": priority, "tags": m.tags.clone(), "secondaryDelaySecs": m.delay_secs,
+        "votes": i32::from(m.votes),
+    }
+}
+
+fn is_localhost(host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    matches!(name, "localhost" | "127.0.0.1" | "::1" | "[::1]")
+}
+
+/// Whether `host` ends in `:digits`.
+fn has_port(host: &str) -> bool {
+    host.rsplit_once(':').is_some_and(|(name, port)| {
+        !port.is_empty()
+            && port.bytes().all(|b| b.is_ascii_digit())
+            && (!name.contains(':') || name.ends_with(']'))
+    })
+}
+
+fn settings(given: Option<&Document>) -> Result<Document> {
+    let mut d = doc! {
+        "chainingAllowed": true, "heartbeatIntervalMillis": 2000, "heartbeatTimeoutSecs": 10,
+        "electionTimeoutMillis": 10_000, "catchUpTimeoutMillis": -1, "catchUpTakeoverDelayMillis": 30_000,
+        "getLastErrorModes": {}, "getLastErrorDefaults": { "w": 1, "wtimeout": 0 },
+    };
+    for (name, value) in given.into_iter().flat_map(Document::iter) {
+        d.insert(name, value.clone());
+    }
+    for name in ["heartbeatIntervalMillis", "heartbeatTimeoutSecs", "electionTimeoutMillis"] {
+        if d.get(name).and_then(Value::as_i64).is_none_or(|n| n <= 0) {
+            return Err(invalid(format!("BSON field '{name}' value must be > 0")));
+        }
+    }
+    for name in ["catchUpTimeoutMillis", "catchUpTakeoverDelayMillis"] {
+        if d.get(name).and_then(Value::as_i64).is_none_or(|n| n < -1) {
+            return Err(invalid(format!("BSON field '{name}' value must be >= -1")));
+        }
+    }
+    Ok(d)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(members: Value) -> Result<SetConfig> {
+        SetConfig::parse(&doc! { "_id": "rs", "members": members })
+    }
+    fn refusal(members: Value) -> i32 {
+        of(members).err().map_or(0, |e| e.code)
+    }
+
+    #[test]
+    fn rules_over_several_members() {
+        let three = document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}, {"_id": 2, "host": "c:1", "arbiterOnly": true}];
+        let config = of(three).unwrap();
+        assert_eq!((config.vote_majority(), config.write_majority()), (2, 2));
+        assert_eq!(config.members()[2].priority, 0.0);
+        assert_eq!(refusal(document::array![{"_id": 0, "host": "a:1"}, {"_id": 0, "host": "b:1"}]), 93);
+        assert_eq!(refusal(document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "a:1"}]), 93);
+        assert_eq!(
+            refusal(document::array![{"_id": 0, "host": "localhost:1"}, {"_id": 1, "host": "b:1"}]),
+            93
+        );
+        assert_eq!(refusal(document::array![{"_id": 0, "host": "a:1", "priority": 0}]), 93);
+        assert_eq!(
+            refusal(document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1", "votes": 0}]),
+            93
+        );
+        assert_eq!(
+            refusal(
+                document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1", "votes": 0, "priority": 0}]
+            ),
+            0
+        );
+        let many: Vec<Value> =
+            (0..8).map(|i| Value::from(doc! { "_id": i, "host": format!("h:{i}") })).collect();
+        assert_eq!(refusal(Value::Array(many)), 93);
+    }
+
+    #[test]
+    fn one_voter_changes_at_a_time() {
+        let two = of(document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}]).unwrap();
+        let mut four = of(
+            document::array![{"_id": 0, "host": "a:1"}, {"_id": 1, "host": "b:1"}, {"_id": 2, "host": "c:1"}, {"_id": 3, "host": "d:1"}],
+        )
+        .unwrap();
+        four.set_version(2);
+        assert_eq!(four.clone().follow(&two, false).unwrap_err().code, 103);
+        four.follow(&two, true).unwrap();
+        let mut swapped = of(document::array![{"_id": 0, "host": "a:1"}, {"_id": 2, "host": "b:1"}]).unwrap();
+        swapped.set_version(2);
+        assert_eq!(swapped.follow(&two, false).unwrap_err().code, 103);
+    }
+
+    #[test]
+    fn tags_make_modes() {
+        let document = doc! { "_id": "rs", "members": document::array![
+            {"_id": 0, "host": "a:1", "tags": {"dc": "x"}}, {"_id": 1, "host": "b:1", "tags": {"dc": "y"}},
+            {"_id": 2, "host": "c:1", "tags": {"dc": "y"}}
+        ], "settings": { "getLastErrorModes": { "both": { "dc": 2 }, "three": { "dc": 3 } } } };
+        let config = SetConfig::parse(&document).unwrap();
+        let both = config.mode("both").unwrap();
+        assert!(config.satisfies(both, &[0, 1]) && !config.satisfies(both, &[1, 2]));
+        assert!(!config.can_satisfy(config.mode("three").unwrap()) && config.mode("none").is_none());
+    }
+
+    #[test]
+    fn newer_by_term_then_version_and_by_version_alone_without_a_term() {
+        assert!(newer((2, 1), (1, 5)) && newer((1, 6), (1, 5)) && !newer((1, 5), (1, 5)));
+        assert!(newer((-1, 6), (9, 5)) && !newer((9, 5), (-1, 6)));
+    }
+}

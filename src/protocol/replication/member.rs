@@ -1,0 +1,961 @@
+//! One member of a set: its term and vote, what it knows of the others, elections, and the commit point.
+//!
+//! ```text
+//!                 timer, takeover, command            dry run won: term + 1, vote stored
+//!   FOLLOWER ------------------------------> DRY RUN -----------------------------------> CANDIDATE
+//!      ^  ^                                     |                                             | votes of a majority
+//!      |  +-------------------------------------+---------------------------------------------+
+//!      |            refused, higher term                                                      v
+//!      +------------------------------------------------------------------------------ LEADER (draining -> writable)
+//!                   higher term, majority lost, command, unelectable in a new configuration
+//! ```
+//! The caller feeds what happened together with the time in milliseconds, and performs the [`Action`]s it gets back in
+//! order. Nothing is decided by a clock other than that argument, and nothing by chance but the offset of an election
+//! timer, which is passed in too.
+//!
+//! Where it could get stuck: a candidate waits for answers, and [`Member::tick`] ends that after the election timeout; a
+//! leader that drains waits for its driver, which reports the end or is stepped down by a higher term.
+//!
+//! Invariant: one vote for each term, stored before it is given. Invariant: the term never falls. Invariant: the commit
+//! point never falls, and a leader moves it only by positions of its own term.
+
+use super::OpTime;
+use super::config::SetConfig;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// States of a member, with the numbers that `replSetGetStatus` shows. DO NOT CHANGE: they are on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    Startup = 0,
+    Primary = 1,
+    Secondary = 2,
+    Recovering = 3,
+    Startup2 = 5,
+    Unknown = 6,
+    Arbiter = 7,
+    Down = 8,
+    Rollback = 9,
+    Removed = 10,
+}
+
+impl MemberState {
+    pub const ALL: [MemberState; 10] = [
+        MemberState::Startup,
+        MemberState::Primary,
+        MemberState::Secondary,
+        MemberState::Recovering,
+        MemberState::Startup2,
+        MemberState::Unknown,
+        MemberState::Arbiter,
+        MemberState::Down,
+        MemberState::Rollback,
+        MemberState::Removed,
+    ];
+    pub fn name(self) -> &'static str {
+        match self {
+            MemberState::Startup => "STARTUP",
+            MemberState::Primary => "PRIMARY",
+            MemberState::Secondary => "SECONDARY",
+            MemberState::Recovering => "RECOVERING",
+            MemberState::Startup2 => "STARTUP2",
+            MemberState::Unknown => "UNKNOWN",
+            MemberState::Arbiter => "ARBITER",
+            MemberState::Down => "DOWN",
+            MemberState::Rollback => "ROLLBACK",
+            MemberState::Removed => "REMOVED",
+        }
+    }
+    pub fn from_number(n: i64) -> Option<MemberState> {
+        MemberState::ALL.into_iter().find(|s| *s as i64 == n)
+    }
+    /// Whether reads are served in this state.
+    pub fn is_readable(self) -> bool {
+        matches!(self, MemberState::Primary | MemberState::Secondary)
+    }
+}
+
+/// The last vote given, as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vote {
+    pub term: i64,
+    /// Index of the candidate among the members.
+    pub candidate: i64,
+}
+
+/// What this member knows of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Peer {
+    pub up: bool,
+    pub state: MemberState,
+    pub applied: OpTime,
+    pub durable: OpTime,
+    pub applied_wall: i64,
+    pub durable_wall: i64,
+    /// Its configuration.
+    pub config: Option<(i64, i64)>,
+    pub sync_source: String,
+    /// When it last answered or asked, in milliseconds; 0: never.
+    pub heard: u64,
+    pub last_heartbeat_wall: i64,
+    pub last_heartbeat_received_wall: i64,
+    pub up_since: u64,
+    pub ping_ms: Option<u64>,
+    pub election_time: u64,
+    pub message: String,
+}
+
+impl Default for Peer {
+    fn default() -> Peer {
+        Peer {
+            up: false,
+            state: MemberState::Unknown,
+            applied: OpTime::NONE,
+            durable: OpTime::NONE,
+            applied_wall: 0,
+            durable_wall: 0,
+            config: None,
+            sync_source: String::new(),
+            heard: 0,
+            last_heartbeat_wall: 0,
+            last_heartbeat_received_wall: 0,
+            up_since: 0,
+            ping_ms: None,
+            election_time: 0,
+            message: String::new(),
+        }
+    }
+}
+
+/// Why an election is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    ElectionTimeout,
+    PriorityTakeover,
+    StepUpRequest,
+    StepUpRequestSkipDryRun,
+    SingleNode,
+}
+
+impl Reason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::ElectionTimeout => "electionTimeout",
+            Reason::PriorityTakeover => "priorityTakeover",
+            Reason::StepUpRequest => "stepUpRequest",
+            Reason::StepUpRequestSkipDryRun => "stepUpRequestSkipDryRun",
+            Reason::SingleNode => "singleNodePromptElection",
+        }
+    }
+}
+
+/// What the driver has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Store the vote durably, then report [`Member::vote_stored`].
+    StoreVote(Vote),
+    /// Ask the voters. Answers come back through [`Member::vote_answered`] with the same `round`.
+    AskVotes { round: u64, dry: bool, term: i64 },
+    /// This member has won: stop fetching, apply what was fetched, then report [`Member::drained`].
+    Lead { term: i64, reason: Reason },
+    /// This member leads no more.
+    StepDown,
+    /// The commit point is now here.
+    Commit(OpTime),
+}
+
+/// An answer to a request for a vote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VoteAnswer {
+    pub term: i64,
+    pub granted: bool,
+    pub reason: String,
+    /// To be stored before the answer is sent.
+    pub store: Option<Vote>,
+}
+
+/// A request for a vote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VoteRequest {
+    pub set: String,
+    pub dry: bool,
+    pub term: i64,
+    pub candidate: i64,
+    pub config: (i64, i64),
+    pub applied: OpTime,
+}
+
+/// The good part of an answer to a heartbeat.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beat {
+    pub state: MemberState,
+    pub term: i64,
+    pub config: Option<(i64, i64)>,
+    pub applied: OpTime,
+    pub durable: OpTime,
+    pub applied_wall: i64,
+    pub durable_wall: i64,
+    pub sync_source: String,
+    pub election_time: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Role {
+    Follower,
+    /// Votes are asked for; `granted` holds the indexes that said yes, this member included.
+    Candidate {
+        dry: bool,
+        round: u64,
+        granted: Vec<usize>,
+        answered: Vec<usize>,
+        reason: Reason,
+        since: u64,
+    },
+    /// The vote for itself is being stored.
+    Storing {
+        round: u64,
+        reason: Reason,
+        since: u64,
+    },
+    Leader {
+        writable: bool,
+    },
+}
+
+/// Share of the election timeout by which its timer is put off at random.
+pub const OFFSET_FRACTION: f64 = 0.15;
+
+/// One member's decisions.
+#[derive(Clone, Debug)]
+pub struct Member {
+    config: Option<Arc<SetConfig>>,
+    /// Where this member stands among the members; `None`: it is in no configuration.
+    me: Option<usize>,
+    term: i64,
+    vote: Vote,
+    role: Role,
+    /// What the state is while neither primary nor arbiter nor removed.
+    follower: MemberState,
+    maintenance: u32,
+    peers: BTreeMap<usize, Peer>,
+    /// Index of the member known to be primary in this term.
+    primary: Option<usize>,
+    applied: OpTime,
+    durable: OpTime,
+    commit: OpTime,
+    /// What this member had before it began to copy everything anew: candidates behind it are refused until the copy is done.
+    floor: OpTime,
+    /// The first entry of this leader's term.
+    first_of_term: Option<OpTime>,
+    rounds: u64,
+    election_at: Option<u64>,
+    takeover_at: Option<u64>,
+    /// Until when this member does not stand.
+    frozen_until: u64,
+    /// A step-down that waits for a secondary to catch up: no new terms of office begin, and no writes.
+    stepping_down: bool,
+    reconfiguring: bool,
+}
+
+impl Member {
+    /// A member as found at its start: the stored vote, and the optime its log ends with.
+    pub fn new(vote: Option<Vote>, last: OpTime) -> Member {
+        let vote = vote.unwrap_or(Vote { term: 0, candidate: -1 });
+        Member {
+            config: None,
+            me: None,
+            term: vote.term.max(last.term).max(0),
+            vote,
+            role: Role::Follower,
+            follower: MemberState::Startup,
+            maintenance: 0,
+            peers: BTreeMap::new(),
+            primary: None,
+            applied: last,
+            durable: last,
+            commit: OpTime::NONE,
+            floor: OpTime::NONE,
+            first_of_term: None,
+            rounds: 0,
+            election_at: None,
+            takeover_at: None,
+            frozen_until: 0,
+            stepping_down: false,
+            reconfiguring: false,
+        }
+    }
+
+    // ---- what it is ----
+
+    pub fn state(&self) -> MemberState {
+        if self.config.is_none() {
+            return MemberState::Startup;
+        }
+        let Some(me) = self.own() else { return MemberState::Removed };
+        match &self.role {
+            Role::Leader { .. } => MemberState::Primary,
+            _ if me.arbiter => MemberState::Arbiter,
+            _ if self.follower == MemberState::Secondary && self.maintenance > 0 => MemberState::Recovering,
+            _ => self.follower,
+        }
+    }
+    pub fn is_leader(&self) -> bool {
+        matches!(self.role, Role::Leader { .. })
+    }
+    pub fn is_writable(&self) -> bool {
+        matches!(self.role, Role::Leader { writable: true }) && !self.stepping_down
+    }
+    pub fn is_candidate(&self) -> bool {
+        matches!(self.role, Role::Candidate { .. } | Role::Storing { .. })
+    }
+    pub fn is_stepping_down(&self) -> bool {
+        self.stepping_down
+    }
+    pub fn term(&self) -> i64 {
+        self.term
+    }
+    pub fn vote(&self) -> Vote {
+        self.vote
+    }
+    pub fn config(&self) -> Option<&Arc<SetConfig>> {
+        self.config.as_ref()
+    }
+    pub fn me(&self) -> Option<usize> {
+        self.me
+    }
+    pub fn own(&self) -> Option<&super::config::Member> {
+        self.config.as_ref()?.members().get(self.me?)
+    }
+    /// Index of the primary of this term, if it is known.
+    pub fn primary(&self) -> Option<usize> {
+        if self.is_leader() { self.me } else { self.primary }
+    }
+    pub fn peer(&self, index: usize) -> Option<&Peer> {
+        self.peers.get(&index)
+    }
+    pub fn peers(&self) -> impl Iterator<Item = (usize, &Peer)> {
+        self.peers.iter().map(|(i, p)| (*i, p))
+    }
+    pub fn applied(&self) -> OpTime {
+        self.applied
+    }
+    pub fn durable(&self) -> OpTime {
+        self.durable
+    }
+    pub fn committed(&self) -> OpTime {
+        self.commit
+    }
+    pub fn maintenance(&self) -> u32 {
+        self.maintenance
+    }
+    fn config_version(&self) -> (i64, i64) {
+        self.config.as_ref().map_or((-1, -2), |c| (c.term(), c.version()))
+    }
+
+    // ---- configuration ----
+
+    /// Installs a configuration in which this member stands at `me`. Peers that stay are remembered by host.
+    pub fn install(
+        &mut self,
+        config: Arc<SetConfig>,
+        me: Option<usize>,
+        now: u64,
+        offset: f64,
+    ) -> Vec<Action> {
+        let mut before = std::mem::take(&mut self.peers);
+        let old = self.config.take();
+        for (index, member) in config.members().iter().enumerate() {
+            if Some(index) == me {
+                continue;
+            }
+            let kept =
+                old.as_ref().and_then(|c| c.index_of_host(&member.host)).and_then(|i| before.remove(&i));
+            self.peers.insert(index, kept.unwrap_or_default());
+        }
+        let primary = self.primary.and_then(|i| Some(old.as_ref()?.members().get(i)?.host.clone()));
+        self.primary = primary.and_then(|host| config.index_of_host(&host)).filter(|i| Some(*i) != me);
+        self.config = Some(config);
+        self.me = me;
+        if self.follower == MemberState::Startup {
+            self.follower = MemberState::Startup2;
+        }
+        let mut actions = Vec::new();
+        let electable = self.own().is_some_and(|m| m.is_electable());
+        if !electable && self.is_leader() {
+            actions.extend(self.become_follower(now, offset));
+        }
+        if self.is_candidate() {
+            self.role = Role::Follower;
+        }
+        self.schedule_election(now, offset);
+        actions.extend(self.advance_commit());
+        actions
+    }
+
+    /// Another configuration is being stored: no election begins meanwhile.
+    pub fn set_reconfiguring(&mut self, reconfiguring: bool) {
+        self.reconfiguring = reconfiguring;
+    }
+
+    // ---- what the driver reports of this member ----
+
+    /// The state while neither leading nor arbiter: STARTUP2, RECOVERING, ROLLBACK, SECONDARY.
+    pub fn set_follower(&mut self, state: MemberState, now: u64, offset: f64) {
+        self.follower = state;
+        self.schedule_election(now, offset);
+    }
+    /// Refuses candidates whose log ends before this: entries that this member acknowledged and is copying anew.
+    pub fn set_vote_floor(&mut self, floor: OpTime) {
+        self.floor = floor;
+    }
+    /// The counter of `replSetMaintenance`; `None` when it would fall below zero.
+    pub fn change_maintenance(&mut self, up: bool) -> Option<u32> {
+        self.maintenance = if up { self.maintenance + 1 } else { self.maintenance.checked_sub(1)? };
+        Some(self.maintenance)
+    }
+
+    /// This member's log has come so far.
+    pub fn progressed(&mut self, applied: OpTime, durable: OpTime) -> Vec<Action> {
+        self.applied = applied;
+        self.durable = durable;
+        self.advance_commit()
+    }
+
+    // ---- the commit point ----
+
+    /// On the leader: the newest optime of its own term that a write majority has durably.
+    fn advance_commit(&mut self) -> Vec<Action> {
+        let (Some(first), true) = (self.first_of_term, self.is_leader()) else { return Vec::new() };
+        let Some(config) = &self.config else { return Vec::new() };
+        let position = |index: usize| match Some(index) == self.me {
+            true => self.durable,
+            false => self.peers.get(&index).map_or(OpTime::NONE, |p| p.durable),
+        };
+        let voters = config.members().iter().enumerate().filter(|(_, m)| m.votes && m.bears_data());
+        // A member in another term may have been rolled back since: its position says nothing of this leader's entries.
+        let mut positions: Vec<OpTime> = voters.map(|(i, _)| position(i)).collect();
+        positions.sort_unstable_by(|a, b| b.cmp(a));
+        let Some(reached) = positions.get(config.write_majority() - 1).copied() else { return Vec::new() };
+        if reached < first || reached.term != self.term || reached <= self.commit {
+            return Vec::new();
+        }
+        self.commit = reached;
+        vec![Action::Commit(reached)]
+    }
+
+    /// A commit point learned from the sync source: what this member has is on the source's branch.
+    pub fn learn_commit_from_source(&mut self, point: OpTime) -> Vec<Action> {
+        self.learn(point.min(self.applied))
+    }
+    /// A commit point learned from a heartbeat: only one of the term of this member's newest entry lies on its branch.
+    pub fn learn_commit_from_heartbeat(&mut self, point: OpTime) -> Vec<Action> {
+        let is_arbiter = self.own().is_some_and(|m| m.arbiter);
+        match point.term == self.applied.term && !matches!(self.follower, MemberState::Startup2) {
+            true => self.learn(point.min(self.applied)),
+            false if is_arbiter => self.learn(point),
+            false => Vec::new(),
+        }
+    }
+    fn learn(&mut self, point: OpTime) -> Vec<Action> {
+        if self.is_leader() || point <= self.commit {
+            return Vec::new();
+        }
+        self.commit = point;
+        vec![Action::Commit(point)]
+    }
+
+    // ---- terms ----
+
+    /// A term that some message carried. A higher one is adopted, and ends leading and standing.
+    pub fn see_term(&mut self, term: i64, now: u64, offset: f64) -> Vec<Action> {
+        if term <= self.term {
+            return Vec::new();
+        }
+        self.term = term;
+        self.primary = None;
+        self.takeover_at = None;
+        let actions = self.become_follower(now, offset);
+        self.schedule_election(now, offset);
+        actions
+    }
+
+    fn become_follower(&mut self, now: u64, offset: f64) -> Vec<Action> {
+        let led = self.is_leader();
+        self.role = Role::Follower;
+        self.stepping_down = false;
+        if led {
+            self.first_of_term = None;
+            self.primary = None;
+            self.follower = MemberState::Secondary;
+            self.schedule_election(now, offset);
+            return vec![Action::StepDown];
+        }
+        Vec::new()
+    }
+
+    // ---- liveness ----
+
+    /// A heartbeat's answer from the member at `index`.
+    pub fn heard_beat(
+        &mut self,
+        index: usize,
+        beat: Beat,
+        ping_ms: u64,
+        now: u64,
+        wall: i64,
+        offset: f64,
+    ) -> Vec<Action> {
+        let mut actions = self.see_term(beat.term, now, offset);
+        let current = beat.term == self.term;
+        let Some(peer) = self.peers.get_mut(&index) else { return actions };
+        if !peer.up {
+            peer.up_since = now;
+        }
+        peer.up = true;
+        peer.heard = now;
+        peer.last_heartbeat_wall = wall;
+        peer.state = beat.state;
+        peer.config = beat.config;
+        peer.sync_source = beat.sync_source;
+        peer.election_time = beat.election_time;
+        peer.message.clear();
+        peer.ping_ms = Some(peer.ping_ms.map_or(ping_ms, |old| (old * 4 + ping_ms) / 5));
+        // A member that starts again from nothing has fallen back; otherwise late messages must not undo newer ones.
+        let restarted = matches!(beat.state, MemberState::Startup2 | MemberState::Rollback);
+        if restarted || beat.applied >= peer.applied {
+            (peer.applied, peer.applied_wall) = (beat.applied, beat.applied_wall);
+        }
+        if restarted || beat.durable >= peer.durable {
+            (peer.durable, peer.durable_wall) = (beat.durable, beat.durable_wall);
+        }
+        if current {
+            if beat.state == MemberState::Primary && !self.is_leader() {
+                self.primary = Some(index);
+                self.schedule_election(now, offset);
+                self.schedule_takeover(now, offset);
+            } else if self.primary == Some(index) && beat.state != MemberState::Primary {
+                self.primary = None;
+                self.takeover_at = None;
+            }
+        }
+        actions.extend(self.advance_commit());
+        actions
+    }
+
+    /// The member at `index` asked or reported something: it is alive.
+    pub fn heard_of(&mut self, index: usize, now: u64, wall: i64) {
+        if let Some(peer) = self.peers.get_mut(&index) {
+            peer.heard = now;
+            peer.last_heartbeat_received_wall = wall;
+        }
+    }
+
+    /// Heartbeats to the member at `index` failed for the heartbeat timeout.
+    pub fn lost(&mut self, index: usize, message: &str) {
+        if let Some(peer) = self.peers.get_mut(&index) {
+            peer.up = false;
+            peer.state = MemberState::Down;
+            peer.message = message.to_string();
+        }
+        if self.primary == Some(index) {
+            self.primary = None;
+        }
+    }
+
+    /// Entries were fetched through a chain that begins at a primary: it is alive.
+    pub fn primary_is_alive(&mut self, now: u64, offset: f64) {
+        if !self.is_leader() && !self.is_candidate() {
+            self.schedule_election(now, offset);
+        }
+    }
+
+    /// A position that the member at `index` (or another for it) reported.
+    pub fn report(
+        &mut self,
+        index: usize,
+        applied: OpTime,
+        durable: OpTime,
+        walls: (i64, i64),
+        now: u64,
+    ) -> Vec<Action> {
+        let Some(peer) = self.peers.get_mut(&index) else { return Vec::new() };
+        peer.heard = now;
+        if applied >= peer.applied {
+            (peer.applied, peer.applied_wall) = (applied, walls.0);
+        }
+        if durable >= peer.durable {
+            (peer.durable, peer.durable_wall) = (durable, walls.1);
+        }
+        self.advance_commit()
+    }
+
+    /// Voters that are up, this member included.
+    fn voters_up(&self) -> usize {
+        let Some(config) = &self.config else { return 0 };
+        let members = config.members().iter().enumerate();
+        members
+            .filter(|(i, m)| m.votes && (Some(*i) == self.me || self.peers.get(i).is_some_and(|p| p.up)))
+            .count()
+    }
+    fn sees_majority(&self) -> bool {
+        self.config.as_ref().is_some_and(|c| self.voters_up() >= c.vote_majority())
+    }
+    /// Whether a majority of voters was heard of within the election timeout.
+    fn hears_majority(&self, now: u64) -> bool {
+        let Some(config) = &self.config else { return false };
+        let timeout = config.election_timeout_ms();
+        let members = config.members().iter().enumerate();
+        let alive =
+            |i: &usize| Some(*i) == self.me || self.peers.get(i).is_some_and(|p| p.heard + timeout > now);
+        members.filter(|(i, m)| m.votes && alive(i)).count() >= config.vote_majority()
+    }
+
+    // ---- elections ----
+
+    fn schedule_election(&mut self, now: u64, offset: f64) {
+        let timeout = self.config.as_ref().map(|c| c.election_timeout_ms());
+        let stands = self.state() == MemberState::Secondary && self.own().is_some_and(|m| m.is_electable());
+        self.election_at = timeout
+            .filter(|_| stands)
+            .map(|t| now + t + (t as f64 * OFFSET_FRACTION * offset.clamp(0.0, 1.0)) as u64);
+    }
+
+    /// A member of higher priority than the primary stands after a while that grows with its rank.
+    fn schedule_takeover(&mut self, now: u64, offset: f64) {
+        let Some(config) = self.config.clone() else { return };
+        let (Some(own), Some(primary)) = (self.own(), self.primary.and_then(|i| config.members().get(i)))
+        else {
+            return;
+        };
+        if !own.is_electable() || own.priority <= primary.priority {
+            self.takeover_at = None;
+            return;
+        }
+        let rank = config.members().iter().filter(|m| m.priority > own.priority).count() as u64;
+        let timeout = config.election_timeout_ms();
+        let jitter = (timeout as f64 * OFFSET_FRACTION * offset.clamp(0.0, 1.0)) as u64;
+        self.takeover_at.get_or_insert(now + (rank + 1) * timeout + jitter);
+    }
+
+    /// Time has passed. To be called often: at least every tenth of the election timeout.
+    pub fn tick(&mut self, now: u64, offset: f64) -> Vec<Action> {
+        let Some(config) = self.config.clone() else { return Vec::new() };
+        match &self.role {
+            Role::Leader { .. } => {
+                if config.vote_majority() > 1 && !self.hears_majority(now) {
+                    return self.become_follower(now, offset);
+                }
+                Vec::new()
+            }
+            Role::Candidate { since, .. } | Role::Storing { since, .. } => {
+                if now >= since + config.election_timeout_ms() {
+                    self.role = Role::Follower;
+                    self.schedule_election(now, offset);
+                }
+                Vec::new()
+            }
+            Role::Follower => self.tick_follower(now, offset),
+        }
+    }
+
+    fn tick_follower(&mut self, now: u64, offset: f64) -> Vec<Action> {
+        if self.config.as_ref().is_some_and(|c| c.members().len() == 1) && now >= self.frozen_until {
+            return self.stand(Reason::SingleNode, now, offset).unwrap_or_default();
+        }
+        if self.takeover_at.is_some_and(|at| now >= at) {
+            self.takeover_at = None;
+            if self.is_fresh_enough() {
+                return self.stand(Reason::PriorityTakeover, now, offset).unwrap_or_default();
+            }
+        }
+        if self.election_at.is_some_and(|at| now >= at) {
+            self.schedule_election(now, offset);
+            return self.stand(Reason::ElectionTimeout, now, offset).unwrap_or_default();
+        }
+        Vec::new()
+    }
+
+    /// Within two seconds of the newest entry known of, in the same term.
+    fn is_fresh_enough(&self) -> bool {
+        let newest = self.peers.values().map(|p| p.applied).max().unwrap_or(OpTime::NONE);
+        newest <= self.applied
+            || (newest.term == self.applied.term
+                && (newest.ts >> 32).saturating_sub(self.applied.ts >> 32) <= 2)
+    }
+
+    /// Begins an election.
+    ///
+    /// # Errors
+    /// Why this member may not stand.
+    pub fn stand(&mut self, reason: Reason, now: u64, offset: f64) -> Result<Vec<Action>, &'static str> {
+        self.may_stand(now, reason)?;
+        self.schedule_election(now, offset);
+        if matches!(reason, Reason::SingleNode | Reason::StepUpRequestSkipDryRun) {
+            return Ok(self.stand_in_earnest(reason, now));
+        }
+        let round = self.begin_round(true, reason, now);
+        Ok(self.count_or(Action::AskVotes { round, dry: true, term: self.term }, now))
+    }
+
+    fn may_stand(&self, now: u64, reason: Reason) -> Result<(), &'static str> {
+        let Some(own) = self.own() else { return Err("member is not in the configuration") };
+        if self.reconfiguring {
+            return Err("the configuration is being changed");
+        }
+        if !own.is_electable() {
+            return Err(if own.arbiter { "member is an arbiter" } else { "member has zero priority" });
+        }
+        if self.is_leader() || self.is_candidate() {
+            return Err("member is primary or a candidate already");
+        }
+        if self.state() != MemberState::Secondary {
+            return Err("member is not currently a secondary");
+        }
+        if self.applied.is_none() && reason != Reason::SingleNode {
+            return Err("member has not applied any operations");
+        }
+        if now < self.frozen_until && reason != Reason::StepUpRequest {
+            return Err("I am still waiting for stepdown period to end or was frozen");
+        }
+        if !self.sees_majority() {
+            return Err("I cannot see a majority");
+        }
+        Ok(())
+    }
+
+    fn begin_round(&mut self, dry: bool, reason: Reason, now: u64) -> u64 {
+        self.rounds += 1;
+        let granted: Vec<usize> = self.me.into_iter().collect();
+        self.role = Role::Candidate {
+            dry,
+            round: self.rounds,
+            answered: granted.clone(),
+            granted,
+            reason,
+            since: now,
+        };
+        self.rounds
+    }
+
+    fn stand_in_earnest(&mut self, reason: Reason, now: u64) -> Vec<Action> {
+        self.rounds += 1;
+        self.term += 1;
+        self.primary = None;
+        self.role = Role::Storing { round: self.rounds, reason, since: now };
+        let candidate = self.me.map_or(-1, |i| i as i64);
+        self.vote = Vote { term: self.term, candidate };
+        vec![Action::StoreVote(self.vote)]
+    }
+
+    /// The vote for itself is on disk.
+    pub fn vote_stored(&mut self, vote: Vote, now: u64) -> Vec<Action> {
+        let Role::Storing { reason, .. } = self.role else { return Vec::new() };
+        if vote.term != self.term {
+            return Vec::new();
+        }
+        let round = self.begin_round(false, reason, now);
+        self.count_or(Action::AskVotes { round, dry: false, term: self.term }, now)
+    }
+
+    /// Goes on at once where this member's own voice is enough.
+    fn count_or(&mut self, ask: Action, now: u64) -> Vec<Action> {
+        match self.count(now) {
+            decided if !decided.is_empty() => decided,
+            _ => vec![ask],
+        }
+    }
+
+    /// The member at `index` answered; `None`: it could not be asked.
+    pub fn vote_answered(
+        &mut self,
+        round: u64,
+        index: usize,
+        answer: Option<(i64, bool)>,
+        now: u64,
+        offset: f64,
+    ) -> Vec<Action> {
+        if let Some((term, _)) = answer
+            && term > self.term
+        {
+            return self.see_term(term, now, offset);
+        }
+        let Role::Candidate { round: current, granted, answered, .. } = &mut self.role else {
+            return Vec::new();
+        };
+        if *current != round || answered.contains(&index) {
+            return Vec::new();
+        }
+        answered.push(index);
+        if answer.is_some_and(|(_, yes)| yes) {
+            granted.push(index);
+        }
+        let decided = self.count(now);
+        if decided.is_empty() && self.all_answered() {
+            self.role = Role::Follower;
+            self.schedule_election(now, offset);
+        }
+        decided
+    }
+
+    fn all_answered(&self) -> bool {
+        let (Role::Candidate { answered, .. }, Some(config)) = (&self.role, &self.config) else {
+            return false;
+        };
+        config.members().iter().enumerate().all(|(i, m)| !m.votes || answered.contains(&i))
+    }
+
+    fn count(&mut self, now: u64) -> Vec<Action> {
+        let (Role::Candidate { dry, granted, reason, .. }, Some(config)) = (&self.role, &self.config) else {
+            return Vec::new();
+        };
+        let votes = granted.iter().filter(|i| config.members().get(**i).is_some_and(|m| m.votes)).count();
+        if votes < config.vote_majority() {
+            return Vec::new();
+        }
+        let reason = *reason;
+        if *dry {
+            return self.stand_in_earnest(reason, now);
+        }
+        self.role = Role::Leader { writable: false };
+        self.primary = None;
+        self.election_at = None;
+        self.takeover_at = None;
+        self.first_of_term = None;
+        // Its liveness is counted from now: the voters have just answered.
+        for peer in self.peers.values_mut().filter(|p| p.up) {
+            peer.heard = peer.heard.max(now);
+        }
+        vec![Action::Lead { term: self.term, reason }]
+    }
+
+    /// The leader of `term` has written its first entry; it takes writes from now on. False when it leads no more.
+    pub fn drained(&mut self, term: i64, first: OpTime) -> bool {
+        let leads = self.is_leader() && self.term == term;
+        if leads {
+            self.first_of_term = Some(first);
+            self.role = Role::Leader { writable: true };
+        }
+        leads
+    }
+    /// Counts positions for a term whose first entry is this one, before writes are taken.
+    pub fn begin_term(&mut self, first: OpTime) {
+        if self.is_leader() && first.term == self.term {
+            self.first_of_term = Some(first);
+        }
+    }
+
+    /// Another member asks for a vote.
+    pub fn asked_for_vote(
+        &mut self,
+        request: &VoteRequest,
+        now: u64,
+        offset: f64,
+    ) -> (VoteAnswer, Vec<Action>) {
+        let actions = self.see_term(request.term, now, offset);
+        let refusal = self.refusal(request, now);
+        let granted = refusal.is_none();
+        let mut store = None;
+        if granted && !request.dry {
+            self.vote = Vote { term: request.term, candidate: request.candidate };
+            store = Some(self.vote);
+        }
+        (VoteAnswer { term: self.term, granted, reason: refusal.unwrap_or_default(), store }, actions)
+    }
+
+    fn refusal(&self, request: &VoteRequest, _now: u64) -> Option<String> {
+        let Some(config) = &self.config else { return Some("no configuration".to_string()) };
+        let ours = self.config_version();
+        if request.config != ours && !(ours.0 == -1 || request.config.0 == -1) || request.config.1 != ours.1 {
+            return Some(format!(
+                "candidate's config with {{version: {}, term: {}}} differs from mine with {{version: {}, term: {}}}",
+                request.config.1, request.config.0, ours.1, ours.0
+            ));
+        }
+        if request.term < self.term {
+            return Some(format!("candidate's term ({}) is lower than mine ({})", request.term, self.term));
+        }
+        if request.set != config.name() {
+            return Some(format!(
+                "candidate's set name ({}) differs from mine ({})",
+                request.set,
+                config.name()
+            ));
+        }
+        if request.applied < self.applied.max(self.floor) {
+            return Some(format!(
+                "candidate's data is staler than mine. candidate's last applied OpTime: {:?}, my last applied OpTime: {:?}",
+                request.applied, self.applied
+            ));
+        }
+        if !request.dry && self.vote.term >= request.term {
+            return Some(format!(
+                "already voted for another candidate ({}) this term ({})",
+                self.vote.candidate, self.vote.term
+            ));
+        }
+        self.arbiter_refuses(request)
+    }
+
+    /// An arbiter that sees a healthy primary of at least the candidate's priority.
+    fn arbiter_refuses(&self, request: &VoteRequest) -> Option<String> {
+        let (own, config) = (self.own()?, self.config.as_ref()?);
+        let candidate = config.members().get(usize::try_from(request.candidate).ok()?)?;
+        let better = self.peers.iter().find(|(i, p)| {
+            p.up && p.state == MemberState::Primary && config.members()[**i].priority >= candidate.priority
+        });
+        let (index, _) = better.filter(|_| own.arbiter)?;
+        let host = &config.members()[*index].host;
+        Some(format!("can see a healthy primary ({host}) of equal or greater priority"))
+    }
+
+    // ---- commands ----
+
+    /// `replSetFreeze`, and the time after a step-down.
+    pub fn freeze_until(&mut self, until: u64) {
+        self.frozen_until = self.frozen_until.max(until);
+    }
+    pub fn unfreeze(&mut self) {
+        self.frozen_until = 0;
+    }
+    /// A step-down waits for a secondary: writes stop. False when one waits already.
+    pub fn begin_step_down(&mut self) -> bool {
+        !std::mem::replace(&mut self.stepping_down, true)
+    }
+    pub fn cancel_step_down(&mut self) {
+        self.stepping_down = false;
+    }
+    /// Steps down now.
+    pub fn step_down(&mut self, now: u64, offset: f64) -> Vec<Action> {
+        self.become_follower(now, offset)
+    }
+    /// Whether a majority has the leader's last entry and one of them can be elected: who, by priority.
+    pub fn successor(&self) -> Option<usize> {
+        let config = self.config.as_ref()?;
+        let caught_up = |i: &usize| self.peers.get(i).is_some_and(|p| p.up && p.applied >= self.applied);
+        let members = 0..config.members().len();
+        let with_entry =
+            members.clone().filter(|i| config.members()[*i].votes && config.members()[*i].bears_data());
+        if with_entry.filter(|i| Some(*i) == self.me || caught_up(i)).count() < config.write_majority() {
+            return None;
+        }
+        let electable = members.filter(|i| {
+            caught_up(i)
+                && config.members()[*i].is_electable()
+                && self.peers.get(i).is_some_and(|p| p.state == MemberState::Secondary)
+        });
+        electable.max_by(|a, b| config.members()[*a].priority.total_cmp(&config.members()[*b].priority))
+    }
+    /// Members with data, this one included, that have the entry, counting only positions of its term.
+    pub fn holders(&self, entry: OpTime, durable: bool) -> Vec<usize> {
+        let Some(config) = &self.config else { return Vec::new() };
+        let has = |i: usize| {
+            let (applied, synced) = match Some(i) == self.me {
+                true => (self.applied, self.durable),
+                false => self.peers.get(&i).map_or((OpTime::NONE, OpTime::NONE), |p| (p.applied, p.durable)),
+            };
+            let position = if durable { synced } else { applied };
+            position >= entry && position.term == entry.term
+        };
+        (0..config.members().len()).filter(|i| config.members()[*i].bears_data() && has(*i)).collect()
+    }
+}

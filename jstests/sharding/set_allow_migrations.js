@@ -16,7 +16,7 @@ const version = () => assert.commandWorked(db.adminCommand({getShardVersion: ns}
 
 const before = version();
 assert.commandWorked(db.adminCommand({setAllowMigrations: ns, allowMigrations: false}));
-assert.eq(false, collectionEntry(coll).allowMigrations);
+assert.eq(false, collectionEntry(coll).permitMigrations);
 assert.commandWorked(db.adminCommand({flushRouterConfig: ns}));
 assert.gt(bsonWoCompare({v: version()}, {v: before}), 0, "shards must learn of it");
 assert.commandFailedWithCode(move(second), 117);
@@ -29,7 +29,7 @@ assert.commandWorked(coll.insert({x: 2}));
 assert.commandWorked(db.adminCommand({split: ns, middle: {x: 5}}));
 
 assert.commandWorked(db.adminCommand({setAllowMigrations: ns, allowMigrations: true}));
-assert(!("allowMigrations" in collectionEntry(coll)), tojson(collectionEntry(coll)));
+assert(!("permitMigrations" in collectionEntry(coll)), tojson(collectionEntry(coll)));
 assert.commandWorked(db.adminCommand({moveRange: ns, min: {x: 0}, max: {x: 5}, toShard: second, waitForDelete: true}));
 assert.eq([first, second, first], chunksOf(coll).map((c) => c.shard));
 assert.eq(3, coll.find().itcount());

@@ -1,4 +1,7 @@
 //! The table of coordinators: their phases and what a failure in each means.
+//!
+//! Each kind has its own type of phases, so that its coordinator names every one of them and the compiler sees a missing
+//! one. Names are as they stand in documents. DO NOT CHANGE them.
 
 use super::OnFailure::{Fail, Retry, Undo, UndoIfDefinite};
 use super::{OnFailure, Phase, Protocol};
@@ -7,73 +10,88 @@ const fn phase(name: &'static str, on_failure: OnFailure) -> Phase {
     Phase { name, on_failure }
 }
 
-pub const CREATE_COLLECTION: Protocol = Protocol {
-    operation: "createCollection_V4",
-    phases: &[
-        phase("checkPreconditions", Fail),
-        phase("enterCriticalSection", Undo),
-        phase("createCollectionOnParticipants", Undo),
-        phase("commitOnShardingCatalog", UndoIfDefinite),
-        phase("setPostCommitMetadata", Retry),
-        phase("exitCriticalSection", Retry),
-    ],
-};
+macro_rules! protocols {
+    ($($(#[$doc:meta])* $protocol:ident $phases:ident $operation:literal {
+        $($phase:ident $name:literal $on_failure:ident),+ $(,)?
+    })+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum $phases { $($phase),+ }
 
-pub const DROP_COLLECTION: Protocol = Protocol {
-    operation: "dropCollection_V2",
-    phases: &[
-        phase("enterCriticalSection", Undo),
-        phase("dropCollection", Retry),
-        phase("releaseCriticalSection", Retry),
-    ],
-};
+            impl $phases {
+                /// The phase of this name; `None` for a name of another version of this code.
+                pub fn named(name: &str) -> Option<$phases> {
+                    match name {
+                        $($name => Some($phases::$phase),)+
+                        _ => None,
+                    }
+                }
+            }
 
-pub const DROP_DATABASE: Protocol = Protocol {
-    operation: "dropDatabase_V2",
-    phases: &[
-        phase("dropCollections", Retry),
-        phase("enterCriticalSection", Retry),
-        phase("dropDatabase", Retry),
-        phase("exitCriticalSection", Retry),
-    ],
-};
+            pub const $protocol: Protocol = Protocol {
+                operation: $operation,
+                phases: &[$(phase($name, $on_failure)),+],
+            };
+        )+
 
-pub const RENAME_COLLECTION: Protocol = Protocol {
-    operation: "renameCollection_V2",
-    phases: &[
-        phase("checkPreconditions", Fail),
-        phase("blockCrudAndRename", Undo),
-        phase("renameMetadata", Retry),
-        phase("unblockCRUD", Retry),
-    ],
-};
+        /// Every coordinator there is.
+        pub const ALL: &[&Protocol] = &[$(&$protocol),+];
+    };
+}
 
-pub const MOVE_PRIMARY: Protocol = Protocol {
-    operation: "movePrimary",
-    phases: &[
-        phase("checkPreconditions", Fail),
-        phase("blockWrites", Undo),
-        phase("clone", Undo),
-        phase("enterCriticalSection", Undo),
-        phase("commit", UndoIfDefinite),
-        phase("clean", Retry),
-        phase("exitCriticalSection", Retry),
-    ],
-};
-
-pub const COLL_MOD: Protocol =
-    Protocol { operation: "collMod_V3", phases: &[phase("updateShards", UndoIfDefinite)] };
-
-pub const DROP_INDEXES: Protocol =
-    Protocol { operation: "dropIndexes", phases: &[phase("updateShards", UndoIfDefinite)] };
-
-/// Every coordinator there is.
-pub const ALL: &[&Protocol] = &[
-    &CREATE_COLLECTION,
-    &DROP_COLLECTION,
-    &DROP_DATABASE,
-    &RENAME_COLLECTION,
-    &MOVE_PRIMARY,
-    &COLL_MOD,
-    &DROP_INDEXES,
-];
+protocols! {
+    /// shardCollection.
+    CREATE_COLLECTION CreatePhase "createCollection_V4" {
+        CheckPreconditions "checkPreconditions" Fail,
+        EnterCriticalSection "enterCriticalSection" Undo,
+        CreateOnParticipants "createCollectionOnParticipants" Undo,
+        CommitOnShardingCatalog "commitOnShardingCatalog" UndoIfDefinite,
+        SetPostCommitMetadata "setPostCommitMetadata" Retry,
+        ExitCriticalSection "exitCriticalSection" Retry,
+    }
+    /// drop of a sharded collection. Its migrations are over before anything is dropped.
+    DROP_COLLECTION DropPhase "dropCollection_V2" {
+        FreezeCollection "freezeCollection" Undo,
+        EnterCriticalSection "enterCriticalSection" Undo,
+        DropCollection "dropCollection" Retry,
+        ReleaseCriticalSection "releaseCriticalSection" Retry,
+    }
+    /// dropDatabase.
+    DROP_DATABASE DropDatabasePhase "dropDatabase_V2" {
+        DropCollections "dropCollections" Retry,
+        EnterCriticalSection "enterCriticalSection" Retry,
+        DropDatabase "dropDatabase" Retry,
+        ExitCriticalSection "exitCriticalSection" Retry,
+    }
+    /// renameCollection where source or target is sharded. The migrations of both are over before a name changes.
+    RENAME_COLLECTION RenamePhase "renameCollection_V2" {
+        CheckPreconditions "checkPreconditions" Fail,
+        FreezeMigrations "freezeMigrations" Undo,
+        BlockCrudAndRename "blockCrudAndRename" Undo,
+        RenameMetadata "renameMetadata" Retry,
+        UnblockCrud "unblockCRUD" Retry,
+    }
+    /// movePrimary.
+    MOVE_PRIMARY MovePrimaryPhase "movePrimary" {
+        CheckPreconditions "checkPreconditions" Fail,
+        BlockWrites "blockWrites" Undo,
+        Clone "clone" Undo,
+        EnterCriticalSection "enterCriticalSection" Undo,
+        Commit "commit" UndoIfDefinite,
+        Clean "clean" Retry,
+        ExitCriticalSection "exitCriticalSection" Retry,
+    }
+    /// collMod of a sharded collection. A migration under way would bring the old definition to its recipient.
+    COLL_MOD CollModPhase "collMod_V3" {
+        FreezeMigrations "freezeMigrations" Undo,
+        UpdateShards "updateShards" UndoIfDefinite,
+        AllowMigrations "allowMigrations" Retry,
+    }
+    /// dropIndexes of a sharded collection, likewise.
+    DROP_INDEXES DropIndexesPhase "dropIndexes" {
+        FreezeMigrations "freezeMigrations" Undo,
+        UpdateShards "updateShards" UndoIfDefinite,
+        AllowMigrations "allowMigrations" Retry,
+    }
+}

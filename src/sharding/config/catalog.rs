@@ -39,7 +39,7 @@ impl Sharded {
     }
     /// Neither `allowMigrations` nor `permitMigrations` is false.
     pub fn may_migrate(&self) -> bool {
-        self.info.allow_migrations && self.document.get_bool("permitMigrations").unwrap_or(true)
+        self.info.allow_migrations
     }
     pub fn parse(document: Document) -> Result<Sharded> {
         let info = CollectionInfo::from_document(&document).ok_or_else(|| {

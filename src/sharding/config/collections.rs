@@ -200,6 +200,8 @@ impl ConfigServer {
         entry.insert("lastmodEpoch", epoch);
         entry.insert("timestamp", timestamp);
         entry.insert("lastmod", Value::DateTime(self.node.now_ms()));
+        // The rename itself had forbidden them.
+        entry.remove("allowMigrations");
         writes.push(delete(COLLECTIONS, Value::from(from)));
         writes.push(put(COLLECTIONS, entry));
         for zone in catalog.zone_ranges(from) {

@@ -27,7 +27,7 @@ pub struct RoutingTable {
     pub key: Arc<ShardKeyPattern>,
     pub unique: bool,
     pub default_collation: Option<Document>,
-    /// `allowMigrations` of the collection's document; absent means true.
+    /// Neither `allowMigrations` nor `permitMigrations` of the collection's document is false.
     pub allow_migrations: bool,
     pages: Vec<Arc<Vec<Arc<Chunk>>>>,
     /// The highest version among the chunks of each shard that owns any, and how many.
@@ -59,7 +59,9 @@ impl CollectionInfo {
             key: d.get_document("key")?.clone(),
             unique: d.get_bool("unique").unwrap_or(false),
             default_collation: d.get_document("defaultCollation").cloned(),
-            allow_migrations: d.get_bool("allowMigrations").unwrap_or(true),
+            allow_migrations: ["allowMigrations", "permitMigrations"]
+                .iter()
+                .all(|flag| d.get_bool(flag).unwrap_or(true)),
         })
     }
 }

@@ -62,7 +62,10 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
             Reply::Raw(donor::hand_out(role, name, body).await?)
         }
         "_shardsvrJoinMigrations" => {
-            op.interruptible(role.migrations.join()).await?;
+            match body.get_str("stop") {
+                Some(ns) => op.interruptible(role.migrations.stop(ns)).await?,
+                None => op.interruptible(role.migrations.join()).await?,
+            }
             Document::new().into()
         }
         "_shardsvrAddShard" | "_addShard" => add_shard(role, body).await?.into(),

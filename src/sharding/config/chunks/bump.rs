@@ -97,8 +97,9 @@ impl ConfigServer {
         }
     }
 
-    /// `{_configsvrSetAllowMigrations: ns, allowMigrations, collectionUUID?}`: the flag, and a raised version for one chunk
-    /// of each shard so that shards refresh.
+    /// `{_configsvrSetAllowMigrations: ns, allowMigrations, collectionUUID?, permit?}`: the flag, and a raised version for one
+    /// chunk of each shard so that shards refresh. `allowMigrations` is what DDL operations set; `permit` means the user's
+    /// own flag, `permitMigrations`, which they leave alone. A migration needs both.
     ///
     /// # Errors
     /// NamespaceNotSharded (118), ConflictingOperationInProgress (117) for another incarnation.
@@ -113,13 +114,15 @@ impl ConfigServer {
         if body.get("collectionUUID").and_then(Value::as_uuid).is_some_and(|u| u != collection.info.uuid) {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "Collection {ns} was dropped and created anew");
         }
-        if collection.info.allow_migrations == allow {
+        let permit = body.get_bool("permit").unwrap_or(false);
+        let flag = if permit { "permitMigrations" } else { "allowMigrations" };
+        if collection.document.get_bool(flag).unwrap_or(true) == allow {
             return Ok(Document::new());
         }
         let mut entry = collection.document.clone();
-        entry.remove("allowMigrations");
+        entry.remove(flag);
         if !allow {
-            entry.push("allowMigrations", false);
+            entry.push(flag, false);
         }
         let mut writes = vec![put(COLLECTIONS, entry)];
         writes.extend(self.bump_every_owner(&collection)?);

@@ -3,12 +3,13 @@
 //! A shard that was not asked yet when the coordinator stops is asked after the restart; the change is written so that
 //! asking twice changes nothing more.
 
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use crate::key_pattern::ShardKeyPattern;
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
+use protocol::ddl::protocols::{CollModPhase, DropIndexesPhase};
 use protocol::ddl::{Protocol, protocols};
 use std::collections::BTreeSet;
 
@@ -19,27 +20,39 @@ impl Coordinator for CollMod {
     fn protocol(&self) -> &'static Protocol {
         &protocols::COLL_MOD
     }
-    fn run<'a>(
-        &'a self,
-        ddl: &'a Ddl,
-        _phase: &'a str,
-        state: &'a mut Document,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(ddl.on_holders(state))
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match phase_of(CollModPhase::named(phase), phase)? {
+                CollModPhase::FreezeMigrations => ddl.freeze_for_change(state).await,
+                CollModPhase::UpdateShards => ddl.on_holders(state).await,
+                CollModPhase::AllowMigrations => ddl.thaw(namespace(state), uuid_of(state)).await,
+            }
+        })
+    }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(ddl.thaw(namespace(state), uuid_of(state)))
     }
 }
 impl Coordinator for DropIndexes {
     fn protocol(&self) -> &'static Protocol {
         &protocols::DROP_INDEXES
     }
-    fn run<'a>(
-        &'a self,
-        ddl: &'a Ddl,
-        _phase: &'a str,
-        state: &'a mut Document,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(ddl.on_holders(state))
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match phase_of(DropIndexesPhase::named(phase), phase)? {
+                DropIndexesPhase::FreezeMigrations => ddl.freeze_for_change(state).await,
+                DropIndexesPhase::UpdateShards => ddl.on_holders(state).await,
+                DropIndexesPhase::AllowMigrations => ddl.thaw(namespace(state), uuid_of(state)).await,
+            }
+        })
     }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(ddl.thaw(namespace(state), uuid_of(state)))
+    }
+}
+
+fn uuid_of(state: &Document) -> Option<[u8; 16]> {
+    state.get("collectionUUID").and_then(Value::as_uuid)
 }
 
 impl Ddl {
@@ -48,7 +61,9 @@ impl Ddl {
         let ns = request.namespace()?;
         self.check_primary(op, request.db).await?;
         let command = renamed(request, "_shardsvrCollModParticipant");
-        let state = self.coordinate(op, &CollMod, &ns, doc! { "participant": command }).await?;
+        let uuid = self.tracked_uuid(&ns).await?;
+        let fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
+        let state = self.coordinate(op, &CollMod, &ns, fields).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
 
@@ -60,10 +75,13 @@ impl Ddl {
         let ns = request.namespace()?;
         self.check_primary(op, request.db).await?;
         let mut command = renamed(request, "_shardsvrDropIndexesParticipant");
-        if let Some(key) = self.tracked(&ns).await?.and_then(|d| d.get_document("key").cloned()) {
-            self.keep_shard_key_index(&ns, &ShardKeyPattern::parse(&key)?, &mut command)?;
+        let tracked = self.tracked(&ns).await?.unwrap_or_default();
+        if let Some(key) = tracked.get_document("key") {
+            self.keep_shard_key_index(&ns, &ShardKeyPattern::parse(key)?, &mut command)?;
         }
-        let state = self.coordinate(op, &DropIndexes, &ns, doc! { "participant": command }).await?;
+        let uuid = tracked.get("uuid").and_then(Value::as_uuid);
+        let fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
+        let state = self.coordinate(op, &DropIndexes, &ns, fields).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
 
@@ -92,6 +110,11 @@ impl Ddl {
             );
         }
         Ok(())
+    }
+
+    /// A recipient would be given the definition as it was when its migration began.
+    async fn freeze_for_change(&self, state: &Document) -> Result<()> {
+        self.freeze(namespace(state), uuid_of(state)).await
     }
 
     /// Runs the participant's command on this shard and on every other that owns a chunk; the reply is this shard's.

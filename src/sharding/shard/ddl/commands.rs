@@ -133,25 +133,22 @@ impl Ddl {
         Ok(())
     }
 
-    /// `{_shardsvrSetAllowMigrations: collection, allowMigrations}`.
+    /// `{_shardsvrSetAllowMigrations: collection, allowMigrations}`. When it has returned after forbidding them, none is under
+    /// way.
     async fn set_allow_migrations(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
         self.check_primary(op, request.db).await?;
         let body = request.body.to_document();
         let allow = required(&body, "allowMigrations", Value::as_bool)?;
         let _held = self.locks.take(&[&ns], &format!("setAllowMigrations of {ns}")).await?;
-        self.config(doc! { "_configsvrSetAllowMigrations": ns.as_str(), "allowMigrations": allow }).await?;
-        let shards = self.all_shards().await?;
-        let own = self.shard()?;
-        for shard in &shards {
-            // Best effort: a shard that does not hear of it is told by the next commit it tries.
-            let refresh = doc! { "_flushRoutingTableCacheUpdates": ns.as_str(), "syncFromConfig": true };
-            if *shard == own {
-                drop(self.role.refresh_collection(&ns).await);
-            } else {
-                drop(self.role.remote.admin(crate::remote::Target::Shard(shard), refresh).await);
-            }
+        let command = doc! {
+            "_configsvrSetAllowMigrations": ns.as_str(), "allowMigrations": allow, "permit": true,
+        };
+        self.config(command).await?;
+        if !allow {
+            self.stop_migrations(&ns).await?;
         }
+        self.refresh_everywhere(&ns).await?;
         Ok(Document::new())
     }
 }

@@ -39,6 +39,14 @@ const KINDS: &[&'static dyn Coordinator] = &[
 const BACKOFF: Duration = Duration::from_millis(100);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
+/// The phase that a driver was told to run, as its coordinator's own type.
+///
+/// # Errors
+/// UnsupportedFormat (12): the name is none of this coordinator's. Nothing is done then.
+pub(super) fn phase_of<P>(named: Option<P>, phase: &str) -> Result<P> {
+    named.ok_or_else(|| err!(UNSUPPORTED_FORMAT, "the coordinator has no phase '{phase}'"))
+}
+
 /// `_id.namespace` of a coordinator's document.
 pub(super) fn namespace(state: &Document) -> &str {
     state.get_document("_id").and_then(|id| id.get_str("namespace")).unwrap_or("")

@@ -10,7 +10,7 @@
 //! ```
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, phase_of};
 use super::distribution::{Wanted, first_chunks};
 use super::{Ddl, split};
 use crate::config::{argument, required};
@@ -19,6 +19,7 @@ use crate::remote::Target;
 use document::{Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::{Node, Operation, Request};
+use protocol::ddl::protocols::CreatePhase;
 use protocol::ddl::{Protocol, protocols};
 use std::collections::BTreeSet;
 use storage::{Collection, IndexSpec};
@@ -50,13 +51,15 @@ impl Coordinator for Create {
     }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            match phase {
-                "checkPreconditions" => ddl.check_shard_collection(state).await,
-                "enterCriticalSection" => ddl.prepare_shard_collection(state).await,
-                "createCollectionOnParticipants" => ddl.create_everywhere(state).await,
-                "commitOnShardingCatalog" => ddl.commit_shard_collection(state).await,
-                "setPostCommitMetadata" => ddl.tell_owners(state).await,
-                _ => ddl.set_block(namespace(state), BlockType::Unblock, &reason(state)).await,
+            match phase_of(CreatePhase::named(phase), phase)? {
+                CreatePhase::CheckPreconditions => ddl.check_shard_collection(state).await,
+                CreatePhase::EnterCriticalSection => ddl.prepare_shard_collection(state).await,
+                CreatePhase::CreateOnParticipants => ddl.create_everywhere(state).await,
+                CreatePhase::CommitOnShardingCatalog => ddl.commit_shard_collection(state).await,
+                CreatePhase::SetPostCommitMetadata => ddl.tell_owners(state).await,
+                CreatePhase::ExitCriticalSection => {
+                    ddl.set_block(namespace(state), BlockType::Unblock, &reason(state)).await
+                }
             }
         })
     }

@@ -1,11 +1,12 @@
 //! `_shardsvrDropCollection`: a collection goes from the catalog first, then from every shard.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
+use protocol::ddl::protocols::DropPhase;
 use protocol::ddl::{Protocol, protocols};
 use storage::Collection;
 
@@ -18,20 +19,32 @@ impl Coordinator for Drop {
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let ns = namespace(state);
-            match phase {
-                "enterCriticalSection" => {
+            match phase_of(DropPhase::named(phase), phase)? {
+                DropPhase::FreezeCollection => ddl.freeze(ns, uuid_of(state)).await,
+                DropPhase::EnterCriticalSection => {
                     ddl.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await
                 }
-                "dropCollection" => ddl.drop_everywhere(ns, state.get("collectionUUID").cloned()).await,
-                _ => ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await,
+                DropPhase::DropCollection => {
+                    ddl.drop_everywhere(ns, state.get("collectionUUID").cloned()).await
+                }
+                DropPhase::ReleaseCriticalSection => {
+                    ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await
+                }
             }
         })
     }
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
-        Box::pin(ddl.block_everywhere_owned(namespace(state), BlockType::Unblock, reason(state)))
+        Box::pin(async move {
+            let ns = namespace(state);
+            ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
+            ddl.thaw(ns, uuid_of(state)).await
+        })
     }
 }
 
+fn uuid_of(state: &Document) -> Option<[u8; 16]> {
+    state.get("collectionUUID").and_then(Value::as_uuid)
+}
 fn reason(state: &Document) -> Document {
     doc! { "command": "dropCollection", "ns": namespace(state) }
 }
@@ -91,14 +104,6 @@ impl Ddl {
         };
         let shards = self.all_shards().await?;
         self.on_shards(&shards, db, command).await.map(drop)
-    }
-    pub(super) async fn block_everywhere_owned(
-        &self,
-        ns: &str,
-        block: BlockType,
-        reason: Document,
-    ) -> Result<()> {
-        self.block_everywhere(ns, block, &reason).await
     }
 
     /// Removes a sharded collection from the catalog and from every shard.

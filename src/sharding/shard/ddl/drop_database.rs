@@ -4,10 +4,11 @@
 
 use super::Ddl;
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, phase_of};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
+use protocol::ddl::protocols::DropDatabasePhase;
 use protocol::ddl::{Protocol, protocols};
 
 pub(super) struct DropDatabase;
@@ -19,11 +20,15 @@ impl Coordinator for DropDatabase {
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let db = namespace(state);
-            match phase {
-                "dropCollections" => ddl.drop_sharded_of(db).await,
-                "enterCriticalSection" => ddl.set_block(db, BlockType::ReadsAndWrites, &reason(state)).await,
-                "dropDatabase" => ddl.drop_rest_of(db, state).await,
-                _ => ddl.set_block(db, BlockType::Unblock, &reason(state)).await,
+            match phase_of(DropDatabasePhase::named(phase), phase)? {
+                DropDatabasePhase::DropCollections => ddl.drop_sharded_of(db).await,
+                DropDatabasePhase::EnterCriticalSection => {
+                    ddl.set_block(db, BlockType::ReadsAndWrites, &reason(state)).await
+                }
+                DropDatabasePhase::DropDatabase => ddl.drop_rest_of(db, state).await,
+                DropDatabasePhase::ExitCriticalSection => {
+                    ddl.set_block(db, BlockType::Unblock, &reason(state)).await
+                }
             }
         })
     }
@@ -60,6 +65,7 @@ impl Ddl {
         for found in self.role.remote.find_config("collections", of_database, None).await? {
             let Some(ns) = found.get_str("_id") else { continue };
             let reason = doc! { "command": "dropDatabase", "ns": ns };
+            self.freeze(ns, found.get("uuid").and_then(Value::as_uuid)).await?;
             self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason).await?;
             self.drop_everywhere(ns, found.get("uuid").cloned()).await?;
             self.block_everywhere(ns, BlockType::Unblock, &reason).await?;

@@ -21,6 +21,7 @@ mod create;
 mod distribution;
 mod drop;
 mod drop_database;
+mod freeze;
 mod locks;
 mod move_primary;
 mod rename;

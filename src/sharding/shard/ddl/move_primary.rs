@@ -10,7 +10,7 @@
 //! ```
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use crate::config::{argument, required, required_str};
 use crate::remote::Target;
@@ -18,6 +18,7 @@ use document::{Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::write::unit::Origin;
 use node::{Operation, Request};
+use protocol::ddl::protocols::MovePrimaryPhase;
 use protocol::ddl::{Protocol, protocols};
 
 pub(super) struct MovePrimary;
@@ -29,17 +30,21 @@ impl Coordinator for MovePrimary {
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let db = namespace(state).to_string();
-            match phase {
-                "checkPreconditions" => ddl.check_move(state).await,
-                "blockWrites" => {
+            match phase_of(MovePrimaryPhase::named(phase), phase)? {
+                MovePrimaryPhase::CheckPreconditions => ddl.check_move(state).await,
+                MovePrimaryPhase::BlockWrites => {
                     ddl.set_block(&db, BlockType::Writes, &reason(state)).await?;
                     ddl.list_what_moves(&db, state).await
                 }
-                "clone" => ddl.clone_to_recipient(&db, state).await,
-                "enterCriticalSection" => ddl.set_block(&db, BlockType::ReadsAndWrites, &reason(state)).await,
-                "commit" => ddl.commit_move(&db, state).await,
-                "clean" => ddl.drop_moved(state).await,
-                _ => ddl.set_block(&db, BlockType::Unblock, &reason(state)).await,
+                MovePrimaryPhase::Clone => ddl.clone_to_recipient(&db, state).await,
+                MovePrimaryPhase::EnterCriticalSection => {
+                    ddl.set_block(&db, BlockType::ReadsAndWrites, &reason(state)).await
+                }
+                MovePrimaryPhase::Commit => ddl.commit_move(&db, state).await,
+                MovePrimaryPhase::Clean => ddl.drop_moved(state).await,
+                MovePrimaryPhase::ExitCriticalSection => {
+                    ddl.set_block(&db, BlockType::Unblock, &reason(state)).await
+                }
             }
         })
     }

@@ -4,12 +4,13 @@
 //! shard, each shard renames what it has, the catalog follows, the names are free again.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
+use protocol::ddl::protocols::RenamePhase;
 use protocol::ddl::{Protocol, protocols};
 
 pub(super) struct Rename;
@@ -20,16 +21,24 @@ impl Coordinator for Rename {
     }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            match phase {
-                "checkPreconditions" => ddl.check_rename(state).await,
-                "blockCrudAndRename" => ddl.block_both(state, BlockType::ReadsAndWrites).await,
-                "renameMetadata" => ddl.rename_everywhere(state).await,
-                _ => ddl.block_both(state, BlockType::Unblock).await,
+            match phase_of(RenamePhase::named(phase), phase)? {
+                RenamePhase::CheckPreconditions => ddl.check_rename(state).await,
+                RenamePhase::FreezeMigrations => {
+                    ddl.freeze(namespace(state), uuid_of(state, "sourceUUID")).await?;
+                    ddl.freeze(target(state), uuid_of(state, "targetUUID")).await
+                }
+                RenamePhase::BlockCrudAndRename => ddl.block_both(state, BlockType::ReadsAndWrites).await,
+                RenamePhase::RenameMetadata => ddl.rename_everywhere(state).await,
+                RenamePhase::UnblockCrud => ddl.block_both(state, BlockType::Unblock).await,
             }
         })
     }
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
-        Box::pin(ddl.block_both(state, BlockType::Unblock))
+        Box::pin(async move {
+            ddl.block_both(state, BlockType::Unblock).await?;
+            ddl.thaw(namespace(state), uuid_of(state, "sourceUUID")).await?;
+            ddl.thaw(target(state), uuid_of(state, "targetUUID")).await
+        })
     }
     fn also_locks(&self, state: &Document) -> Vec<String> {
         vec![target(state).to_string()]
@@ -38,6 +47,9 @@ impl Coordinator for Rename {
 
 fn target(state: &Document) -> &str {
     state.get_str("to").unwrap_or("")
+}
+fn uuid_of(state: &Document, member: &str) -> Option<[u8; 16]> {
+    state.get(member).and_then(Value::as_uuid)
 }
 fn reason(state: &Document) -> Document {
     doc! { "command": "rename", "from": namespace(state), "to": target(state) }

@@ -64,6 +64,7 @@ async fn serve_shard(ddl: &Arc<Ddl>, host: &str, db: &str, command: &DocBuf) -> 
         "find" => find(&ddl.role.local, db, &command.to_document()),
         "insert" => node::write::insert::insert(&ddl.role.node, &op, request).await,
         "update" => node::write::update::update(&ddl.role.node, &op, request).await,
+        "delete" => node::write::delete::delete(&ddl.role.node, &op, request).await,
         _ if commands::COMMANDS.contains(&name) => commands::run(ddl, &op, request).await,
         _ => match crate::shard::commands::run(&ddl.role, &op, request).await? {
             Reply::Raw(raw) => return Ok(raw),
@@ -506,4 +507,111 @@ async fn rename_survives_a_crash_at_every_step() {
 #[tokio::test]
 async fn move_primary_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[4]).await;
+}
+
+/// The step of a recipient just before it makes the collection.
+const BEFORE_COLLECTION: &str = "migrateThreadHangAtStep1";
+
+impl Cluster {
+    async fn move_to(&self, ns: &str, shard: &str) -> Result<Document> {
+        let command = doc! {
+            "_configsvrMoveRange": ns, "toShard": shard, "min": { "x": Value::MinKey }, "max": { "x": Value::MaxKey },
+        };
+        self.config(command).await
+    }
+    /// A collection with 20 documents on a, one chunk.
+    async fn prepare_one_chunk(&self) {
+        self.shard_collection("c", doc! { "x": 1 }).await.unwrap();
+        self.insert("a", "d.c", 20).await;
+    }
+    /// Moves the collection to b, and runs `command` when the recipient is about to make its collection, which it does after
+    /// the command has ended, unless that has stopped it.
+    async fn beside_a_migration(&self, command: Document) -> Result<Document> {
+        self.prepare_one_chunk().await;
+        let points = &self.ddl("b").role.node.failpoints;
+        points.configure(BEFORE_COLLECTION, Mode::AlwaysOn, doc! {});
+        let change = async {
+            points.wait_entered(BEFORE_COLLECTION, 1).await;
+            let done = self.send("a", "d", command).await;
+            let active = ["a", "b"].map(|shard| self.ddl(shard).role.migrations.status());
+            assert_eq!(active, [doc! {}, doc! {}], "it must have ended");
+            points.configure(BEFORE_COLLECTION, Mode::Off, doc! {});
+            done
+        };
+        let (moved, done) = tokio::join!(self.move_to("d.c", "b"), change);
+        assert!(moved.is_err(), "the migration must give way");
+        self.settle().await;
+        done
+    }
+}
+
+#[tokio::test]
+async fn a_migration_that_starts_beside_a_drop_brings_nothing_back() {
+    let c = Cluster::new().await;
+    c.beside_a_migration(doc! { "_shardsvrDropCollection": "c" }).await.unwrap();
+    assert_eq!((c.count("a", "d.c"), c.count("b", "d.c")), (None, None));
+    c.prepare_one_chunk().await;
+    c.move_to("d.c", "b").await.unwrap();
+    assert_eq!(c.count("b", "d.c"), Some(20));
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_migration_that_starts_beside_a_drop_of_its_database_brings_nothing_back() {
+    let c = Cluster::new().await;
+    c.beside_a_migration(doc! { "_shardsvrDropDatabase": 1 }).await.unwrap();
+    assert_eq!((c.count("a", "d.c"), c.count("b", "d.c")), (None, None));
+}
+
+#[tokio::test]
+async fn a_migration_that_starts_beside_a_rename_leaves_the_old_name_free_and_the_new_one_movable() {
+    let c = Cluster::new().await;
+    let rename = doc! { "_shardsvrRenameCollection": "c", "to": "d.renamed" };
+    c.beside_a_migration(rename).await.unwrap();
+    assert_eq!((c.count("a", "d.c"), c.count("b", "d.c")), (None, None));
+    assert_eq!(c.count("a", "d.renamed"), Some(20));
+    c.move_to("d.renamed", "b").await.unwrap();
+    assert_eq!(c.count("b", "d.renamed"), Some(20));
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_recipient_that_is_told_late_makes_no_collection_the_catalog_does_not_want() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let found = c.catalog().catalog().find_collection("d.c").unwrap().unwrap();
+    let start = |uuid: [u8; 16]| {
+        doc! {
+            "_recvChunkStart": "d.c", "uuid": Value::uuid(rand::random()), "sessionId": format!("a_b_{}", rand::random::<u32>()),
+            "from": "a:1", "fromShardName": "a", "toShardName": "b", "min": { "x": Value::MinKey },
+            "max": { "x": Value::MaxKey }, "shardKeyPattern": { "x": 1 },
+            "collection": { "uuid": Value::uuid(uuid), "options": {}, "indexes": Vec::<Document>::new() },
+        }
+    };
+    let received = async |start: Document| {
+        c.send("b", "admin", start).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(5), c.ddl("b").role.migrations.join()).await.unwrap();
+        c.count("b", "d.c")
+    };
+    assert_eq!(received(start([9; 16])).await, None, "of another incarnation");
+    c.config(doc! { "_configsvrSetAllowMigrations": "d.c", "allowMigrations": false }).await.unwrap();
+    assert_eq!(received(start(found.info.uuid)).await, None, "while they are forbidden");
+    c.config(doc! { "_configsvrSetAllowMigrations": "d.c", "allowMigrations": true }).await.unwrap();
+    assert_eq!(received(start(found.info.uuid)).await, Some(0));
+}
+
+#[tokio::test]
+async fn when_migrations_have_been_forbidden_none_is_under_way() {
+    let c = Cluster::new().await;
+    c.beside_a_migration(doc! { "_shardsvrSetAllowMigrations": "c", "allowMigrations": false })
+        .await
+        .unwrap();
+    assert_eq!(c.move_to("d.c", "b").await.unwrap_err().code, codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    // What an operation on the catalog forbids and allows is not what the user does.
+    let coll_mod = doc! { "_shardsvrCollMod": "c", "validationLevel": "off" };
+    c.send("a", "d", coll_mod).await.unwrap();
+    assert_eq!(c.move_to("d.c", "b").await.unwrap_err().code, codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    let allow = doc! { "_shardsvrSetAllowMigrations": "c", "allowMigrations": true };
+    c.send("a", "d", allow).await.unwrap();
+    c.move_to("d.c", "b").await.unwrap();
 }

@@ -20,7 +20,7 @@ use protocol::migration::Decision;
 use protocol::migration::donor::{Action, Donor, Event};
 use protocol::version::ShardVersion;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 use storage::{CollectionSnapshot, CollectionView};
 use tokio::sync::watch;
@@ -53,7 +53,8 @@ pub struct Donation {
     step: AtomicI32,
     /// How long each step took, for the change log.
     pub(super) times: StepTimes,
-    cancelled: AtomicBool,
+    /// A change of the catalog wants it to give way.
+    cancelled: watch::Sender<bool>,
     /// Known once the coordinator is made; also that of the range deletion task.
     id: Mutex<Option<[u8; 16]>>,
 }
@@ -66,7 +67,7 @@ impl Donation {
             outcome: watch::Sender::new(None),
             step: AtomicI32::new(0),
             times: StepTimes::of(6),
-            cancelled: AtomicBool::new(false),
+            cancelled: watch::Sender::new(false),
             id: Mutex::new(None),
         }
     }
@@ -74,7 +75,24 @@ impl Donation {
         self.step.load(Ordering::Relaxed)
     }
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::SeqCst);
+        self.cancelled.send_replace(true);
+    }
+    /// # Errors
+    /// Interrupted (11601) once it was cancelled.
+    fn check_cancelled(&self) -> Result<()> {
+        match *self.cancelled.borrow() {
+            true => Err(interrupted(&self.request.ns)),
+            false => Ok(()),
+        }
+    }
+    /// Runs `step` unless it is cancelled first.
+    async fn unless_cancelled<T>(&self, step: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut cancelled = self.cancelled.subscribe();
+        tokio::select! {
+            biased;
+            _ = cancelled.wait_for(|cancelled| *cancelled) => Err(interrupted(&self.request.ns)),
+            done = step => done,
+        }
     }
     async fn ended(&self) -> Result<()> {
         let mut outcome = self.outcome.subscribe();
@@ -83,6 +101,10 @@ impl Donation {
             Err(_) => bail!(INTERRUPTED_AT_SHUTDOWN, "the migration was interrupted"),
         }
     }
+}
+
+fn interrupted(ns: &str) -> Error {
+    err!(INTERRUPTED, "the migration of {ns} was interrupted by a change of the collection")
 }
 
 /// Tells those who wait when the shard stops in the middle.
@@ -145,7 +167,7 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
     let request = &donation.request;
     add(&role.statistics.donor_started, 1);
     step(role, donation, 1).await;
-    let plan = plan(role, request).await?;
+    let plan = donation.unless_cancelled(plan(role, request)).await?;
     let coordinator = Coordinator::new(&role.node, request, &plan);
     *donation.id.lock() = Some(coordinator.id);
     step(role, donation, 2).await;
@@ -472,11 +494,9 @@ impl Driver {
         let c = &self.coordinator;
         let started = Instant::now();
         loop {
-            if self.running.as_ref().is_some_and(|(d, _)| d.cancelled.load(Ordering::SeqCst)) {
-                bail!(INTERRUPTED, "the migration of {} was interrupted by a change of the collection", c.ns);
-            }
             let ask = doc! { "_recvChunkStatus": c.ns.as_str(), "sessionId": c.session_id.as_str(), "waitForSteadyOrDone": true };
-            let status = self.role.remote.admin(self.recipient(), ask).await?;
+            let Some((donation, _)) = &self.running else { bail!(INTERNAL_ERROR, "nothing runs") };
+            let status = donation.unless_cancelled(self.role.remote.admin(self.recipient(), ask)).await?;
             if status.get_str("sessionId").is_some_and(|s| s != c.session_id) {
                 bail!(OPERATION_INCOMPLETE, "The recipient shard is in another migration: {status:?}");
             }
@@ -499,13 +519,9 @@ impl Driver {
 
     async fn enter(&mut self) -> Result<()> {
         let ns = self.coordinator.ns.clone();
-        if self.running.is_none() {
-            // Blocked since before anything was served.
-            return Ok(());
-        }
-        if self.running.as_ref().is_some_and(|(d, _)| d.cancelled.load(Ordering::SeqCst)) {
-            bail!(INTERRUPTED, "the migration of {ns} was interrupted by a change of the collection");
-        }
+        // After a restart it is blocked since before anything was served.
+        let Some((donation, _)) = &self.running else { return Ok(()) };
+        donation.check_cancelled()?;
         let wait = Duration::from_millis(
             self.role.parameters.int("migrationLockAcquisitionMaxWaitMS").max(0) as u64,
         );

@@ -30,7 +30,8 @@ struct Active {
     reception: Option<Arc<Reception>>,
     /// The newest reception that ended: a donor may still ask why.
     last_reception: Option<Arc<Reception>>,
-    recovering: usize,
+    /// Namespaces of migrations that are being recovered.
+    recovering: Vec<String>,
 }
 
 /// What runs now.
@@ -95,11 +96,16 @@ impl Migrations {
         }
         self.note_change();
     }
-    pub(crate) fn recovery(&self, begins: bool) {
+    pub(crate) fn recovery_begins(&self, ns: &str) {
+        self.active.lock().recovering.push(ns.to_string());
+        self.note_change();
+    }
+    pub(crate) fn recovery_ended(&self, ns: &str) {
         {
-            let mut active = self.active.lock();
-            active.recovering =
-                if begins { active.recovering + 1 } else { active.recovering.saturating_sub(1) };
+            let recovering = &mut self.active.lock().recovering;
+            if let Some(at) = recovering.iter().position(|r| r == ns) {
+                recovering.swap_remove(at);
+            }
         }
         self.note_change();
     }
@@ -125,23 +131,34 @@ impl Migrations {
     }
     /// Waits until nothing runs, recoveries included.
     pub async fn join(&self) {
+        self.join_those(|_| true).await;
+    }
+    /// Ends what moves ranges of this namespace from or to this shard, and waits until it has ended. What has not begun to
+    /// commit gives way; the rest is waited for, recoveries included.
+    pub async fn stop(&self, ns: &str) {
+        self.abort_donation(ns);
+        self.abort_reception(ns);
+        self.join_those(|other| other == ns).await;
+    }
+    /// Waits until nothing runs on namespaces that satisfy `concerns`.
+    async fn join_those(&self, concerns: impl Fn(&str) -> bool) {
         let mut changes = self.changed.subscribe();
-        loop {
-            {
-                let active = self.active.lock();
-                if active.donation.is_none() && active.reception.is_none() && active.recovering == 0 {
-                    return;
-                }
-            }
+        while self.active.lock().namespaces().any(&concerns) {
             if changes.changed().await.is_err() {
                 return;
             }
         }
     }
-    /// Ends a donation of this namespace that has not begun to commit: its indexes or options change.
-    pub fn abort_donation(&self, ns: &str) {
+    /// Ends a donation of this namespace that has not begun to commit.
+    fn abort_donation(&self, ns: &str) {
         if let Some(donation) = self.donation().filter(|d| d.request.ns == ns) {
             donation.cancel();
+        }
+    }
+    /// Ends a reception that does not hold everything yet; its donor learns of it when it asks next.
+    fn abort_reception(&self, ns: &str) {
+        if let Some(reception) = self.reception().filter(|r| r.start.ns == ns) {
+            reception.give_way();
         }
     }
 
@@ -183,6 +200,12 @@ impl Migrations {
 }
 
 impl Active {
+    /// Namespaces of everything that runs.
+    fn namespaces(&self) -> impl Iterator<Item = &str> {
+        let donated = self.donation.iter().map(|d| d.request.ns.as_str());
+        let received = self.reception.iter().map(|r| r.start.ns.as_str());
+        donated.chain(received).chain(self.recovering.iter().map(String::as_str))
+    }
     fn refuse_while_receiving(&self) -> Result<()> {
         if let Some(running) = &self.reception {
             bail!(
@@ -192,7 +215,7 @@ impl Active {
                 running.start.from
             );
         }
-        if self.recovering > 0 {
+        if !self.recovering.is_empty() {
             bail!(
                 CONFLICTING_OPERATION_IN_PROGRESS,
                 "Unable to start new balancer operation because this shard is recovering an earlier migration"

@@ -13,6 +13,7 @@ use super::request::RecvStart;
 use super::{RECIPIENTS, sessions};
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
+use crate::routing::table::CollectionInfo;
 use crate::shard::ShardRole;
 use crate::shard::range_deleter::{self, TASKS};
 use crate::shard::refresh::SKIP_REFRESH;
@@ -95,6 +96,15 @@ impl Reception {
     }
     fn signal(&self, f: impl FnOnce(&mut Signals)) {
         self.signals.send_modify(f);
+    }
+    /// Ends it unless the donor may be committing: then what came of that is waited for.
+    pub(super) fn give_way(&self) {
+        if !matches!(self.state(), State::EnteredCriticalSection | State::Done) {
+            self.error.lock().get_or_insert_with(|| {
+                err!(INTERRUPTED, "the migration gives way to a change of the collection")
+            });
+            self.signal(|s| s.abort = true);
+        }
     }
     /// Waits until the state satisfies `f`.
     async fn wait_state(&self, f: impl Fn(State) -> bool) -> State {
@@ -356,7 +366,13 @@ impl Worker {
         }
     }
 
+    /// Makes the collection as it is on the donor.
+    ///
+    /// Only under the catalog's word, which is asked for here, after the reception was registered: an operation that drops
+    /// or renames the collection first forbids its migrations in the catalog and then ends the receptions that are
+    /// registered. So it either finds this one, or this one finds that migrations are forbidden.
     async fn ensure_collection(&self) -> Result<()> {
+        self.confirm_by_catalog().await?;
         let s = &self.reception.start;
         let slot = self.role.node.namespaces.slot(&s.ns);
         let op = Operation::internal();
@@ -400,6 +416,27 @@ impl Worker {
             })
             .await?;
         Ok(())
+    }
+
+    /// # Errors
+    /// ConflictingOperationInProgress (117) when the catalog has no such collection, or forbids its migrations.
+    async fn confirm_by_catalog(&self) -> Result<()> {
+        let s = &self.reception.start;
+        let found = self.role.remote.find_config("collections", doc! { "_id": s.ns.as_str() }, None).await?;
+        let info = found.first().and_then(CollectionInfo::from_document);
+        match info.filter(|info| info.uuid == s.uuid) {
+            Some(info) if info.allow_migrations => Ok(()),
+            Some(_) => bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Collection is undergoing changes so moveChunk is not allowed: {}",
+                s.ns
+            ),
+            None => bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Collection {} was dropped, renamed or made anew since its migration began",
+                s.ns
+            ),
+        }
     }
 
     async fn write_task(&self) -> Result<()> {

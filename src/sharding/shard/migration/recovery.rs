@@ -31,12 +31,13 @@ pub async fn recover(role: &Arc<ShardRole>) -> Result<()> {
             // Two undecided migrations of one collection share the section of the first.
             let _ = role.block(&coordinator.ns, Phase::Commit, RECOVERY_SECTION);
         }
-        role.migrations.recovery(true);
+        role.migrations.recovery_begins(&coordinator.ns);
         let task = role.clone();
         role.spawn(async move {
             let machine = Donor::recover(coordinator.decision);
+            let ns = coordinator.ns.clone();
             Driver::new(task.clone(), coordinator, None).drive(machine).await;
-            task.migrations.recovery(false);
+            task.migrations.recovery_ended(&ns);
         });
     }
     Ok(())

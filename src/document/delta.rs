@@ -7,6 +7,8 @@
 //! `d` deletes, `u` replaces in place, `i` appends (a field that is there moves to the end), `s` goes into a document or an array. Applying a
 //! diff twice gives what applying it once gives.
 
+use std::collections::BTreeMap;
+
 use crate::{Doc, DocBuf, DocWriter, Document, Element, Result, Value, ValueRef, bail};
 
 const ARRAY: u8 = 0x04;
@@ -14,10 +16,53 @@ const DOCUMENT: u8 = 0x03;
 
 /// `{$v: 2, diff: {...}}`. The diff is empty when the documents are equal; it may be larger than `new`, which then is the better record.
 pub fn compute(old: Doc<'_>, new: Doc<'_>) -> DocBuf {
+    compute_along(old, new, &Touched::default())
+}
+
+/// The same for an update that was told where to write: a value written whole stands whole in the diff, at its path, however much of it was there
+/// before. Elsewhere the diff is as short as it can be.
+pub fn compute_along(old: Doc<'_>, new: Doc<'_>, touched: &Touched) -> DocBuf {
     DocWriter::build(|w| {
         w.i32("$v", 2);
-        w.document_with("diff", |w| document_diff(old, new, w));
+        w.document_with("diff", |w| document_diff(old, new, &[touched], w));
     })
+}
+
+/// Paths that an update was told to write.
+#[derive(Clone, Debug, Default)]
+pub struct Touched {
+    named: BTreeMap<String, Touched>,
+    /// Every element of an array.
+    every: Option<Box<Touched>>,
+    end: Option<Extent>,
+}
+
+/// How much of the value at its path an update writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// Elements at the end of an array.
+    Elements,
+}
+
+impl Touched {
+    /// Adds a path; a step without a name means every element.
+    pub fn add<'s>(&mut self, steps: impl Iterator<Item = Option<&'s str>>, extent: Extent) {
+        let mut at = self;
+        for step in steps {
+            at = match step {
+                Some(name) => at.named.entry(name.to_string()).or_default(),
+                None => at.every.get_or_insert_default(),
+            };
+        }
+        at.end = Some(extent);
+    }
+}
+
+/// What is touched at a name below the given places.
+fn below<'t>(at: &[&'t Touched], name: &[u8]) -> Vec<&'t Touched> {
+    let name = std::str::from_utf8(name).unwrap_or("");
+    at.iter().flat_map(|t| t.named.get(name).into_iter().chain(t.every.as_deref())).collect()
 }
 
 /// What changed in one document, by section.
@@ -29,7 +74,7 @@ struct Changes<'a> {
     nested: Vec<(Element<'a>, DocBuf)>,
 }
 
-fn document_diff(old: Doc<'_>, new: Doc<'_>, w: &mut DocWriter<'_>) {
+fn document_diff(old: Doc<'_>, new: Doc<'_>, at: &[&Touched], w: &mut DocWriter<'_>) {
     let mut changes = Changes::default();
     let (mut old, mut new) = (old.iter(), new.iter());
     while let Some(before) = old.next() {
@@ -40,7 +85,7 @@ fn document_diff(old: Doc<'_>, new: Doc<'_>, w: &mut DocWriter<'_>) {
                 if after.whole() == before.whole() {
                     continue;
                 }
-                match nested_diff(&before, &after) {
+                match nested_diff(&before, &after, &below(at, after.name_bytes())) {
                     Some(diff) => changes.nested.push((after, diff)),
                     None => changes.updated.push(after),
                 }
@@ -77,17 +122,20 @@ impl Changes<'_> {
     }
 }
 
-/// A nested diff where both are documents or both arrays and it is the shorter way.
-fn nested_diff(before: &Element<'_>, after: &Element<'_>) -> Option<DocBuf> {
+/// A nested diff where both are documents or both arrays, and either the update wrote below or it is the shorter way.
+fn nested_diff(before: &Element<'_>, after: &Element<'_>, at: &[&Touched]) -> Option<DocBuf> {
+    if at.iter().any(|t| t.end == Some(Extent::Whole)) {
+        return None;
+    }
     let diff = match (before.value(), after.value()) {
-        (ValueRef::Document(a), ValueRef::Document(b)) => DocWriter::build(|w| document_diff(a, b, w)),
-        (ValueRef::Array(a), ValueRef::Array(b)) => DocWriter::build(|w| array_diff(a, b, w)),
+        (ValueRef::Document(a), ValueRef::Document(b)) => DocWriter::build(|w| document_diff(a, b, at, w)),
+        (ValueRef::Array(a), ValueRef::Array(b)) => DocWriter::build(|w| array_diff(a, b, at, w)),
         _ => return None,
     };
-    Some(diff).filter(|diff| diff.bytes().len() < after.value_bytes().len())
+    Some(diff).filter(|diff| !at.is_empty() || diff.bytes().len() < after.value_bytes().len())
 }
 
-fn array_diff(old: Doc<'_>, new: Doc<'_>, w: &mut DocWriter<'_>) {
+fn array_diff(old: Doc<'_>, new: Doc<'_>, at: &[&Touched], w: &mut DocWriter<'_>) {
     w.bool("a", true);
     let (old, new): (Vec<_>, Vec<_>) = (old.iter().collect(), new.iter().collect());
     if new.len() < old.len() {
@@ -98,7 +146,7 @@ fn array_diff(old: Doc<'_>, new: Doc<'_>, w: &mut DocWriter<'_>) {
         if before.is_some_and(|b| b.tag() == after.tag() && b.value_bytes() == after.value_bytes()) {
             continue;
         }
-        match before.and_then(|before| nested_diff(before, after)) {
+        match before.and_then(|before| nested_diff(before, after, &below(at, after.name_bytes()))) {
             Some(diff) => w.document(&format!("s{i}"), diff.doc()),
             None => w.element_as(&format!("u{i}"), after),
         }
@@ -345,5 +393,30 @@ mod tests {
             let once = applied(&old, delta.get_document("diff").unwrap()).unwrap();
             assert_eq!(once, new, "{old:?} {delta:?}");
         }
+    }
+
+    #[test]
+    fn what_an_update_wrote_whole_stands_whole_and_the_rest_at_its_path() {
+        let along = |old: Document, new: Document, paths: &[(&[Option<&str>], Extent)]| {
+            let mut touched = Touched::default();
+            paths.iter().for_each(|(path, extent)| touched.add(path.iter().copied(), *extent));
+            compute_along(old.to_doc_buf().doc(), new.to_doc_buf().doc(), &touched)
+                .to_document()
+                .get_document("diff")
+                .cloned()
+        };
+        let (old, new) = (doc! { "l": [1, 2, 3, 4, 5, 6, 7, 8] }, doc! { "l": [1, 2, 3, 4, 5, 6, 7, 9] });
+        let whole = along(old.clone(), new.clone(), &[(&[Some("l")], Extent::Whole)]);
+        assert_eq!(whole, Some(doc! { "u": { "l": [1, 2, 3, 4, 5, 6, 7, 9] } }));
+        let element = along(old, new, &[(&[Some("l"), None], Extent::Whole)]);
+        assert_eq!(element, Some(doc! { "sl": { "a": true, "u7": 9 } }));
+        let nested = along(
+            doc! { "d": { "x": 1 } },
+            doc! { "d": { "x": 2 } },
+            &[(&[Some("d"), Some("x")], Extent::Whole)],
+        );
+        assert_eq!(nested, Some(doc! { "sd": { "u": { "x": 2 } } }));
+        let pushed = along(doc! { "l": [] }, doc! { "l": [1] }, &[(&[Some("l")], Extent::Elements)]);
+        assert_eq!(pushed, Some(doc! { "sl": { "a": true, "u0": 1 } }));
     }
 }

@@ -159,6 +159,7 @@ codes! {
     CONFLICTING_UPDATE_OPERATORS 40 "ConflictingUpdateOperators" 0;
     CURSOR_NOT_FOUND 43 "CursorNotFound" 0;
     LOCK_BUSY 46 "LockBusy" 0;
+    NO_MATCHING_DOCUMENT 47 "NoMatchingDocument" 0;
     NAMESPACE_EXISTS 48 "NamespaceExists" 0;
     INVALID_ROLE_MODIFICATION 49 "InvalidRoleModification" 0;
     MAX_TIME_MS_EXPIRED 50 "MaxTimeMSExpired" INTERRUPTION;

@@ -19,6 +19,7 @@ pub mod number;
 pub mod oid;
 pub mod path;
 pub mod raw;
+pub mod token_key;
 pub mod uuid;
 pub mod validate;
 pub mod value;

@@ -74,6 +74,7 @@ const NAMES: &[&str] = &[
     "doNotRefreshRecipientAfterCommit",
     "dummy",
     "failCommand",
+    "failGetMoreAfterCursorCheckout",
     "failMigrationCommit",
     "failMigrationOnRecipient",
     "hangAfterDoingDeletion",
@@ -226,6 +227,18 @@ impl FailPoints {
         match waited {
             Err(_) if data.get_bool("shouldContinueOnInterrupt") == Some(true) => Ok(()),
             other => other,
+        }
+    }
+
+    /// Fails with the `errorCode` of the point's data if it fires.
+    ///
+    /// # Errors
+    /// That one.
+    pub fn fail_with_code(&self, name: &str) -> Result<()> {
+        let code = self.should_with(name, |_| true).and_then(|data| data.get_i64("errorCode"));
+        match code.and_then(|code| i32::try_from(code).ok()) {
+            Some(code) => Err(document::Error::new(code, format!("Failing command via '{name}' failpoint"))),
+            None => Ok(()),
         }
     }
 

@@ -7,6 +7,7 @@
 //! traits of [`namespace`] (placement, ownership filter) and [`observer`].
 
 pub mod batch;
+pub mod change_stream;
 pub mod concern;
 pub mod cursor;
 pub mod ddl;

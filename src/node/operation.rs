@@ -225,6 +225,8 @@ pub struct ReadConcern {
     pub after_cluster_time: Option<Timestamp>,
     pub at_cluster_time: Option<Timestamp>,
     pub given: bool,
+    /// The client named the level, and does not just wait for a time.
+    pub level_given: bool,
 }
 
 impl ReadConcern {
@@ -233,6 +235,7 @@ impl ReadConcern {
         after_cluster_time: None,
         at_cluster_time: None,
         given: false,
+        level_given: false,
     };
 
     pub fn parse(doc: Doc<'_>) -> Result<ReadConcern> {
@@ -240,6 +243,7 @@ impl ReadConcern {
         for e in doc.iter() {
             match (e.name(), e.value()) {
                 ("level", ValueRef::String(s)) => {
+                    rc.level_given = true;
                     rc.level = match s {
                         "local" => ReadLevel::Local,
                         "available" => ReadLevel::Available,

@@ -11,7 +11,7 @@
 //!
 //! Invariant: the state is replaced as a whole, under one mutex, and the observer hears of every change in order.
 
-mod commit;
+pub(crate) mod commit;
 mod config;
 mod services;
 mod status;

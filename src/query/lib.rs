@@ -7,6 +7,7 @@
 //! see arrive in [`ParseContext`].
 
 pub mod accumulator;
+pub mod change_stream;
 pub mod computed;
 pub mod depth;
 pub mod explain;

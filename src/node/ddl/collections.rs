@@ -45,10 +45,21 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
     }
     if let Some(images) = request.body.get_document("changeStreamPreAndPostImages") {
         shapes::PRE_AND_POST_IMAGES.check(images)?;
+        check_images(&ns, &options)?;
     }
     check_options(&options)?;
     create_collection(node, op, &ns, options, None).await?;
     Ok(Document::new())
+}
+
+fn check_images(ns: &str, options: &Document) -> Result<()> {
+    if options.contains_key("viewOn") {
+        bail!(INVALID_OPTIONS, "option not supported on a view: changeStreamPreAndPostImages");
+    }
+    if matches!(split_namespace(ns).0, "admin" | "config" | "local") {
+        bail!(INVALID_OPTIONS, "changeStreamPreAndPostImages is not supported on internal databases: {ns}");
+    }
+    Ok(())
 }
 
 /// Fields that any command may carry and the dispatcher has read.

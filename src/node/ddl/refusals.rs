@@ -81,6 +81,7 @@ async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
         (67, doc! {"create": "n", "idIndex": {"key": {"_id": 1}, "name": "_id_", "v": 3}}),
         (72, doc! {"create": "n", "viewOn": "c", "idIndex": {"key": {"_id": 1}, "name": "_id_"}}),
         (40414, doc! {"create": "n", "changeStreamPreAndPostImages": {}}),
+        (72, doc! {"create": "n", "viewOn": "c", "changeStreamPreAndPostImages": {"enabled": true}}),
         (14, doc! {"collMod": "c", "index": 1}),
         (72, doc! {"collMod": "c", "index": {}}),
         (40415, doc! {"collMod": "c", "index": {"name": "a_1", "bogus": 1}}),

@@ -1,6 +1,6 @@
 //! The documents of one reply, written as the bytes of a BSON array while they are found.
 
-use document::{Doc, DocBuf, DocWriter, Result, Timestamp};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp};
 
 /// Bytes of documents in a batch beyond which no further document is added.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -82,20 +82,24 @@ impl Batch {
     }
     /// Writes `{<name>: [..], id, ns}` as the reply's `cursor`. `name` is `firstBatch` or `nextBatch`.
     pub fn write_cursor(self, w: &mut DocWriter<'_>, name: &str, id: i64, ns: &str) {
-        self.write_cursor_at(w, name, id, ns, None);
+        self.write_cursor_at(w, name, id, ns, None, None);
     }
-    /// The same, with the cluster time at which it reads.
+    /// The same, with the token to resume a change stream behind, and the cluster time at which it reads.
     pub fn write_cursor_at(
         self,
         w: &mut DocWriter<'_>,
         name: &str,
         id: i64,
         ns: &str,
+        token: Option<Document>,
         at: Option<Timestamp>,
     ) {
         let bytes = self.finish();
         w.document_with("cursor", |w| {
             w.array(name, Doc::from_validated(&bytes));
+            if let Some(token) = &token {
+                w.document_with("postBatchResumeToken", |w| token.write_fields(w));
+            }
             if let Some(at) = at {
                 w.timestamp("atClusterTime", at);
             }

@@ -8,6 +8,7 @@ use super::fields::{Fields, check_collation};
 use super::find::FIRST_BATCH;
 use super::host::{LocalHost, Writing};
 use super::rows::Rows;
+use crate::change_stream::{self, ChangeStreamRows};
 use crate::cursor::Cursor;
 use crate::exec::batch::Documents;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
@@ -252,11 +253,14 @@ async fn resolve(
     for _ in 0..VIEW_DEPTH_MAX {
         let view = node.namespaces.slot(&ns).read(op, |s| Ok(s.view.clone())).await?;
         let Some(view) = view else { return Ok((ns, pipeline)) };
+        let own = pipeline.first().and_then(Value::as_document).and_then(|d| d.first()).map(|(name, _)| name);
+        if own == Some("$changeStream") {
+            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "$changeStream is not supported on views.");
+        }
         if op.received.database.is_some() || op.received.shard.is_some() {
             return Err(resolved_for_router(node, &ns));
         }
         let db = ns.split('.').next().unwrap_or("");
-        let own = pipeline.first().and_then(Value::as_document).and_then(|d| d.first()).map(|(name, _)| name);
         if matches!(own, Some("$collStats" | "$indexStats")) {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "{} is not supported on a view", own.unwrap_or_default());
         }
@@ -292,6 +296,8 @@ pub struct Prepared {
     pub run: Run,
     pub source_only: bool,
     pub hint: Option<Hint>,
+    /// A router merges what comes of it.
+    pub from_router: bool,
 }
 
 /// Resolves views, parses and divides.
@@ -318,6 +324,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
             run,
             source_only: true,
             hint: None,
+            from_router: asked.from_router,
         });
     }
     let filter = match pipeline.leading_match() {
@@ -337,7 +344,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
         None => (None, rest.leading_limit()),
     };
     let limit = limit.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
-    Ok(Prepared { ns, filter, sort, limit, rest, run, source_only: false, hint: asked.hint })
+    let (hint, from_router) = (asked.hint, asked.from_router);
+    Ok(Prepared { ns, filter, sort, limit, rest, run, source_only: false, hint, from_router })
 }
 
 impl Prepared {
@@ -370,6 +378,12 @@ pub async fn start(
     let mut prepared = prepare(node, op, asked).await?;
     let ns = prepared.ns.clone();
     let mut first = Documents::default();
+    if prepared.rest.first_stage_name() == Some("$changeStream") {
+        let stream =
+            ChangeStreamRows::open(node, op, &ns, &prepared.rest, prepared.run, prepared.from_router);
+        let stream = stream.map_err(change_stream::labelled)?;
+        return Ok(Rows::ChangeStream(Box::new(stream)));
+    }
     let rows = if prepared.source_only {
         Rows::empty()
     } else if super::pseudo::is_pseudo(&ns) {
@@ -440,8 +454,9 @@ pub async fn aggregate(
     let (ns, batch_size) = (asked.ns.clone(), asked.batch_size.unwrap_or(FIRST_BATCH));
     let mut batch = Batch::new(usize::try_from(batch_size).unwrap_or(usize::MAX));
     let mut rows = start(node, op, asked, Some(&mut batch)).await?;
-    rows.fill(node, op, &mut batch).await?;
-    let at = rows.read_time(node, op);
+    let filled = rows.fill(node, op, &mut batch).await;
+    filled.map_err(|e| if rows.awaits_data() { change_stream::labelled(e) } else { e })?;
+    let (at, token) = (rows.read_time(node, op), rows.resume_token());
     let id = match rows.ended() {
         true => 0,
         false => node.cursors.open(
@@ -459,7 +474,7 @@ pub async fn aggregate(
             node.now_ms(),
         )?,
     };
-    batch.write_cursor_at(w, "firstBatch", id, &ns, at);
+    batch.write_cursor_at(w, "firstBatch", id, &ns, token, at);
     Ok(())
 }
 

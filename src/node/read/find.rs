@@ -302,7 +302,7 @@ fn answer(
         true => 0,
         false => node.cursors.open(cursor(node, op, ns, rows, command, body, &batch), node.now_ms())?,
     };
-    batch.write_cursor_at(w, "firstBatch", id, ns, at);
+    batch.write_cursor_at(w, "firstBatch", id, ns, None, at);
     Ok(())
 }
 

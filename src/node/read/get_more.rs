@@ -3,7 +3,8 @@
 use super::fields::Fields;
 use super::rows::{Rows, dropped};
 use super::tail::AWAIT_DEFAULT;
-use crate::cursor::Killed;
+use crate::change_stream;
+use crate::cursor::{Killed, Pin};
 use crate::exec::Batch;
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
@@ -78,37 +79,44 @@ pub async fn get_more(
     request: Request<'_>,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let GetMore { id, collection, batch_size, await_ms } = GetMore::parse(&request)?;
-    let ns = format!("{}.{collection}", request.db);
-    let mut pin = node.cursors.pin(id, &ns, op, node.now_ms())?;
-    node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", &ns).await?;
-    if await_ms.is_some() && pin.cursor()?.rows.awaiting().is_none() {
+    let command = GetMore::parse(&request)?;
+    let ns = format!("{}.{}", request.db, command.collection);
+    let mut pin = node.cursors.pin(command.id, &ns, op, node.now_ms())?;
+    let streams = matches!(pin.cursor()?.rows, Rows::ChangeStream(_));
+    let done = more(node, op, &command, &ns, pin, w).await;
+    done.map_err(|e| if streams { change_stream::labelled(e) } else { e })
+}
+
+async fn more(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    command: &GetMore<'_>,
+    ns: &str,
+    mut pin: Pin<'_>,
+    w: &mut DocWriter<'_>,
+) -> Result<()> {
+    let (id, await_ms) = (command.id, command.await_ms);
+    node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", ns).await?;
+    node.failpoints.fail_with_code("failGetMoreAfterCursorCheckout")?;
+    if await_ms.is_some() && !pin.cursor()?.rows.awaits_data() {
         pin.park(node.now_ms());
         return Err(no_time_limit());
     }
     let until = Instant::now() + await_ms.map_or(AWAIT_DEFAULT, Duration::from_millis);
     let cursor = pin.cursor()?;
     if let Some(uuid) = cursor.rows.uuid() {
-        let source = cursor.rows.ns().unwrap_or(&ns).to_string();
+        let source = cursor.rows.ns().unwrap_or(ns).to_string();
         resume(node, &source, uuid, &mut cursor.rows)?;
     }
-    let mut batch = Batch::new(match batch_size {
+    let mut batch = Batch::new(match command.batch_size {
         0 => usize::MAX,
         n => usize::try_from(n).unwrap_or(usize::MAX),
     });
-    node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", &ns).await?;
-    let mut seen = node.log.appended();
-    cursor.rows.fill(node, op, &mut batch).await?;
-    while batch.count() == 0
-        && Instant::now() < until
-        && let Some(tail) = cursor.rows.awaiting()
-    {
-        tail.await_news(node, op, seen, until).await?;
-        seen = node.log.appended();
-        cursor.rows.fill(node, op, &mut batch).await?;
-    }
-    node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", &ns).await?;
+    node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", ns).await?;
+    fill(node, op, &mut cursor.rows, &mut batch, until).await?;
+    node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", ns).await?;
     cursor.returned += batch.count() as u64;
+    let token = cursor.rows.resume_token();
     let id = match cursor.rows.ended() {
         true => 0,
         false => {
@@ -119,7 +127,25 @@ pub async fn get_more(
             id
         }
     };
-    batch.write_cursor(w, "nextBatch", id, &ns);
+    batch.write_cursor_at(w, "nextBatch", id, ns, token, None);
+    Ok(())
+}
+
+/// A batch; a cursor that awaits data holds an empty one back.
+async fn fill(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    rows: &mut Rows,
+    batch: &mut Batch,
+    until: Instant,
+) -> Result<()> {
+    let mut seen = node.log.appended();
+    rows.fill(node, op, batch).await?;
+    while batch.count() == 0 && Instant::now() < until && rows.awaits_data() && !rows.has_news() {
+        rows.await_news(node, op, seen, until).await?;
+        seen = node.log.appended();
+        rows.fill(node, op, batch).await?;
+    }
     Ok(())
 }
 

@@ -37,6 +37,11 @@ fn storage_scale(v: &Value) -> Result<i64> {
 }
 
 impl LocalHost {
+    /// For the stages of a change stream, which write nothing.
+    pub fn of_stream(node: Arc<Node>, op: Arc<Operation>, ns: &str) -> LocalHost {
+        LocalHost { node, op, writing: Arc::new(Writing::default()), ns: ns.to_string() }
+    }
+
     /// An operation for other namespaces: the versions of the request say nothing of them.
     pub(super) fn aside(&self) -> Operation {
         let mut op = Operation::internal();
@@ -81,9 +86,6 @@ impl LocalHost {
                 .map(|(id, last)| doc! { "_id": id.to_document(), "lastUse": Value::DateTime(last) })
                 .collect()),
             "$listCatalog" => Ok(self.list_catalog()),
-            "$changeStream" if !node.is_replica_set() => {
-                Err(document::Error::new(40573, "The $changeStream stage is only supported on replica sets"))
-            }
             "$shardedDataDistribution" => Err(document::Error::new(
                 6789101,
                 "The $shardedDataDistribution stage can only be run on a router",

@@ -9,7 +9,7 @@ pub mod fields;
 pub mod find;
 pub mod get_more;
 pub mod hooks;
-mod host;
+pub(crate) mod host;
 pub mod index_use;
 mod output;
 pub mod pseudo;

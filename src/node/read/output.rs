@@ -332,7 +332,7 @@ impl Merge {
         if !self.bypass_validation {
             unit.check_validator(new.doc())?;
         }
-        let prepared = unit.prepare_update(record, old.doc(), new.doc())?.shorter_of(new.doc());
+        let prepared = unit.prepare_update(record, old.doc(), new.doc(), None)?.shorter_of(new.doc());
         unit.put(record, prepared, new.doc(), Origin::default())
     }
 

@@ -2,13 +2,16 @@
 
 use super::aggregate::PipelineRows;
 use super::tail::TailRows;
+use crate::change_stream::ChangeStreamRows;
 use crate::exec::{Output, Query};
 use crate::operation::ReadLevel;
 use crate::oplog_view::OplogRows;
 use crate::{Node, Operation};
-use document::{DocBuf, Error, Result, Timestamp, err};
+use document::{DocBuf, Document, Error, Result, Timestamp, err};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
+use storage::log::Position;
 use storage::{Collection, CollectionSnapshot};
 
 /// Rows that are pulled in batches. Between two calls it needs nothing of the node.
@@ -18,6 +21,7 @@ pub enum Rows {
     Oplog(Box<OplogRows>),
     Documents(VecDeque<DocBuf>),
     Tail(Box<TailRows>),
+    ChangeStream(Box<ChangeStreamRows>),
 }
 
 impl Rows {
@@ -28,9 +32,38 @@ impl Rows {
         Rows::Documents(documents.into_iter().collect())
     }
     /// A tailable cursor that waits for data.
-    pub fn awaiting(&self) -> Option<&TailRows> {
+    pub fn awaits_data(&self) -> bool {
         match self {
-            Rows::Tail(tail) if tail.await_data => Some(tail),
+            Rows::Tail(tail) => tail.await_data,
+            Rows::ChangeStream(_) => !self.ended(),
+            _ => false,
+        }
+    }
+    /// Whether even an empty batch is worth a reply now.
+    pub fn has_news(&self) -> bool {
+        matches!(self, Rows::ChangeStream(stream) if stream.has_news())
+    }
+    /// Waits until there may be more than at `seen`, or until the time is up.
+    ///
+    /// # Errors
+    /// Interrupts, and a log that takes nothing any more.
+    pub async fn await_news(
+        &mut self,
+        node: &Node,
+        op: &Operation,
+        seen: Position,
+        until: Instant,
+    ) -> Result<()> {
+        match self {
+            Rows::Tail(tail) => tail.await_news(node, op, seen, until).await,
+            Rows::ChangeStream(stream) => stream.await_news(node, op, until).await,
+            _ => Ok(()),
+        }
+    }
+    /// `postBatchResumeToken` of a change stream.
+    pub fn resume_token(&self) -> Option<Document> {
+        match self {
+            Rows::ChangeStream(stream) => Some(stream.token()),
             _ => None,
         }
     }
@@ -42,6 +75,7 @@ impl Rows {
             Rows::Oplog(o) => o.ended(),
             Rows::Documents(d) => d.is_empty(),
             Rows::Tail(t) => t.ended(),
+            Rows::ChangeStream(s) => s.ended(),
         }
     }
     /// Puts rows into `out` until it is full or there are no more.
@@ -51,6 +85,7 @@ impl Rows {
             Rows::Pipeline(p) => p.fill(node, op, out).await,
             Rows::Oplog(o) => o.fill(op, out).await,
             Rows::Tail(t) => t.fill(node, op, out).await,
+            Rows::ChangeStream(s) => s.fill(node, op, out).await,
             Rows::Documents(list) => {
                 while let Some(doc) = list.front() {
                     if !out.put(doc.doc()) {
@@ -70,7 +105,7 @@ impl Rows {
         let own = match self {
             Rows::Query(q) => Some(q.opened_ts),
             Rows::Pipeline(p) => p.opened_ts(),
-            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) => None,
+            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) | Rows::ChangeStream(_) => None,
         };
         let now = || node.log.last_optime().ts;
         op.read_concern.at_cluster_time.or_else(|| Some(Timestamp::from_u64(own.unwrap_or_else(now))))
@@ -80,7 +115,7 @@ impl Rows {
         match self {
             Rows::Query(q) => q.release(),
             Rows::Pipeline(p) => p.release(),
-            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) => None,
+            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) | Rows::ChangeStream(_) => None,
         }
     }
     /// Takes it again from the collection as it is now.
@@ -88,7 +123,7 @@ impl Rows {
         match self {
             Rows::Query(q) => q.resume(collection),
             Rows::Pipeline(p) => p.resume(collection),
-            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) => {}
+            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) | Rows::ChangeStream(_) => {}
         }
     }
     /// The namespace read, where it is not the cursor's own (a view's).
@@ -104,7 +139,7 @@ impl Rows {
             Rows::Query(q) => Some(q.uuid),
             Rows::Pipeline(p) => p.uuid(),
             Rows::Tail(t) => t.uuid(),
-            Rows::Oplog(_) | Rows::Documents(_) => None,
+            Rows::Oplog(_) | Rows::Documents(_) | Rows::ChangeStream(_) => None,
         }
     }
 }

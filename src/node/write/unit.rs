@@ -18,6 +18,7 @@ use super::commit::Commit;
 use crate::namespace::{OwnershipFilter, SlotState};
 use crate::operation::{Operation, Received};
 use crate::{Node, namespace::Slot};
+use document::delta::{self, Touched};
 use document::{Doc, DocBuf, Document, Result, Value, doc, err};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -210,10 +211,21 @@ impl<'a> WriteUnit<'a> {
         self.put(record, Replacement { plan, difference: None }, new, origin)
     }
 
-    /// Prepares to put `new` in the place of `old`, the document at `record`. The log will keep the difference.
-    pub fn prepare_update(&self, record: RecordId, old: Doc<'_>, new: Doc<'_>) -> Result<Replacement> {
+    /// Prepares to put `new` in the place of `old`, the document at `record`. The log will keep the difference, along the
+    /// paths that operators were told to write.
+    pub fn prepare_update(
+        &self,
+        record: RecordId,
+        old: Doc<'_>,
+        new: Doc<'_>,
+        touched: Option<&Touched>,
+    ) -> Result<Replacement> {
         let plan = self.existing()?.prepare_update_of(record, old, new)?;
-        Ok(Replacement { plan, difference: Some(document::delta::compute(old, new)) })
+        let difference = match touched {
+            Some(touched) => delta::compute_along(old, new, touched),
+            None => delta::compute(old, new),
+        };
+        Ok(Replacement { plan, difference: Some(difference) })
     }
 
     /// Puts `new` in the place of the document it was prepared for.

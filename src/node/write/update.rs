@@ -390,7 +390,7 @@ pub fn change_record(
     }
     unit.check_capped_growth(old, new.doc())?;
     let more = image.map(|f| f(old, new.doc()).to_doc_buf());
-    let mut prepared = unit.prepare_update(record, old, new.doc())?;
+    let mut prepared = unit.prepare_update(record, old, new.doc(), s.update.touched())?;
     if s.update.is_replacement() {
         prepared = prepared.whole();
     } else if s.update.is_pipeline() {

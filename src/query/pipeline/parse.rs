@@ -13,6 +13,7 @@ pub const NESTING_MAX: usize = 20;
 pub fn parse(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
     let pipeline = parse_stages(stages, ctx)?;
     check_positions(&pipeline)?;
+    super::stages::change_stream::check_pipeline(&pipeline)?;
     check_collection(&pipeline, ctx)?;
     Ok(pipeline)
 }

@@ -23,6 +23,7 @@ mod upsert;
 
 use crate::ParseContext;
 use crate::matcher::Matcher;
+use document::delta::Touched;
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail};
 use ops::Modifier;
 use path::UpdatePath;
@@ -60,6 +61,8 @@ pub(crate) struct Operators {
     array_filters: BTreeMap<String, Matcher>,
     /// Every path is one name at the top level.
     flat: bool,
+    /// The paths, as the log's difference is to follow them.
+    touched: Touched,
 }
 
 /// What an update made of one document.
@@ -93,6 +96,13 @@ impl Update {
         let mut out: Vec<&str> = o.operations.iter().map(|op| op.path.first()).collect();
         out.extend(o.renames.iter().flat_map(|r| r.first_names()));
         Some(out)
+    }
+    /// Where operators were told to write; `None` for what computes a whole document.
+    pub fn touched(&self) -> Option<&Touched> {
+        match &self.kind {
+            Kind::Operators(o) => Some(&o.touched),
+            _ => None,
+        }
     }
     /// Applies the update to one document. `match_position`: the array position that `$` means
     /// ([`Matcher::matches_with_position`]); `is_insert`: the document is being upserted, so `$setOnInsert` counts.

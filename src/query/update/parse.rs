@@ -5,6 +5,7 @@ use super::path::{Step, UpdatePath, beginnings};
 use super::{Kind, Operation, Operators, pipeline};
 use crate::ParseContext;
 use crate::matcher::{Matcher, Node};
+use document::delta::{Extent, Touched};
 use document::{Document, Result, Timestamp, Value, bail};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -58,6 +59,7 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &ParseContext) -> Re
         renames: Vec::new(),
         array_filters: filters(array_filters, ctx)?,
         flat: false,
+        touched: Touched::default(),
     };
     for (name, argument) in d.iter() {
         let Some(row) = ops::TABLE.iter().find(|r| r.name == name) else {
@@ -91,6 +93,12 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &ParseContext) -> Re
     check_conflicts(&out)?;
     check_filters(&out, d)?;
     out.operations.sort_by(|a, b| a.path.order(&b.path));
+    for op in &out.operations {
+        out.touched.add(op.path.names(), op.modifier.extent());
+    }
+    for path in out.renames.iter().flat_map(|r| [&r.from, &r.to]) {
+        out.touched.add(path.names(), Extent::Whole);
+    }
     out.flat = out.renames.is_empty() && out.operations.iter().all(|op| op.path.steps.len() == 1);
     Ok(out)
 }

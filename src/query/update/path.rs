@@ -48,6 +48,13 @@ impl UpdatePath {
         }
         Ok(UpdatePath { text: text.to_string(), steps })
     }
+    /// The names, `None` where a position is not in the text.
+    pub fn names(&self) -> impl Iterator<Item = Option<&str>> {
+        self.steps.iter().map(|s| match s {
+            Step::Name(name) => Some(name.as_str()),
+            Step::Matched | Step::Every | Step::Filtered(_) => None,
+        })
+    }
     pub fn is_positional(&self) -> bool {
         self.steps.contains(&Step::Matched)
     }

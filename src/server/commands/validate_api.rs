@@ -39,7 +39,7 @@ const STAGES: &[&str] = &[
 ];
 
 /// Stages of version 1 that a view cannot have.
-const ENDING_STAGES: &[&str] = &["$collStats", "$merge", "$out"];
+const OTHER_STAGES: &[&str] = &["$changeStream", "$collStats", "$merge", "$out"];
 
 /// Refuses what a request under `apiStrict` asks beside its command's name.
 ///
@@ -50,10 +50,18 @@ pub fn check_strict(request: &Request<'_>) -> Result<()> {
         return Ok(());
     }
     let stages = request.get("pipeline").and_then(|v| v.as_array()).into_iter().flatten();
-    let names = stages.filter_map(|s| Some(s.value().as_document()?.iter().next()?.name()));
-    for name in names.filter(|name| name.starts_with('$')) {
-        if !STAGES.contains(&name) && !ENDING_STAGES.contains(&name) {
+    let stages = stages.filter_map(|s| s.value().as_document()?.iter().next());
+    for stage in stages.filter(|stage| stage.name().starts_with('$')) {
+        let name = stage.name();
+        if !STAGES.contains(&name) && !OTHER_STAGES.contains(&name) {
             bail!(API_STRICT_ERROR, "{}", stage_refused(name));
+        }
+        let expanded = stage.value().as_document().is_some_and(|d| d.get("showExpandedEvents").is_some());
+        if name == "$changeStream" && expanded {
+            bail!(
+                API_STRICT_ERROR,
+                "The 'showExpandedEvents' parameter to $changeStream is not supported in API Version 1"
+            );
         }
     }
     Ok(())

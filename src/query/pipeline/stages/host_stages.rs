@@ -19,9 +19,6 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
         }
         ("$indexStats", Value::Document(d)) if d.is_empty() => {}
         ("$indexStats", _) => bail!(28803, "The $indexStats stage specification must be an empty object"),
-        ("$changeStream", v) if !matches!(v, Value::Document(_)) => {
-            bail!(6188500, "$changeStream stage expects a document as argument")
-        }
         ("$collStats", Value::Document(d)) => check_coll_stats(d)?,
         ("$currentOp", Value::Document(d)) => check_flags(name, d)?,
         (_, Value::Document(_)) => {}

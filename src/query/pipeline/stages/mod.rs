@@ -2,6 +2,7 @@
 
 pub mod bucket;
 pub mod bucket_auto;
+pub mod change_stream;
 pub mod count;
 pub mod densify;
 pub mod facet;

@@ -8,6 +8,7 @@ use crate::text;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
 use document::compare::values_equal;
+use document::delta::Extent;
 use document::{Doc, DocWriter, Result, Value, bail, number};
 use std::sync::Arc;
 
@@ -27,6 +28,9 @@ impl AddToSet {
 }
 
 impl Modifier for AddToSet {
+    fn extent(&self) -> Extent {
+        Extent::Elements
+    }
     fn change(&self, value: &mut Value, place: &Place<'_>) -> Result<Change> {
         let Value::Array(items) = value else {
             bail!(

@@ -9,6 +9,7 @@ pub mod rename;
 use super::path::UpdatePath;
 use super::tree::Place;
 use crate::ParseContext;
+use document::delta::Extent;
 use document::{Result, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +29,10 @@ pub trait Modifier: fmt::Debug + Send + Sync {
     fn change(&self, value: &mut Value, place: &Place<'_>) -> Result<Change>;
     /// The value for a place where there is none; `None` leaves it so.
     fn create(&self, place: &Place<'_>) -> Result<Option<Value>>;
+    /// How much of the value it writes.
+    fn extent(&self) -> Extent {
+        Extent::Whole
+    }
     /// Whether documents are made on the way to a missing place.
     fn creates(&self, is_insert: bool) -> bool {
         let _ = is_insert;

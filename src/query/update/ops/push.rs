@@ -5,6 +5,7 @@ use crate::ParseContext;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
 use document::compare::compare_values;
+use document::delta::Extent;
 use document::{Document, Result, Value, bail, number};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -64,6 +65,12 @@ fn field<'a>(v: &'a Value, path: &str) -> &'a Value {
 }
 
 impl Modifier for Push {
+    fn extent(&self) -> Extent {
+        match (self.position, self.slice, &self.sort) {
+            (None, None, None) => Extent::Elements,
+            _ => Extent::Whole,
+        }
+    }
     fn change(&self, value: &mut Value, place: &Place<'_>) -> Result<Change> {
         let Value::Array(items) = value else {
             bail!(

@@ -1,0 +1,258 @@
+//! A stream as the rows of a cursor.
+
+use super::event::{Event, Logged, Watch};
+use super::unwind::{Entries, Unwound, unwind};
+use super::{Delivery, Scope, images};
+use crate::exec::Output;
+use crate::operation::ReadLevel;
+use crate::read::host::LocalHost;
+use crate::replication::commit::order;
+use crate::{Node, Operation, log_failed};
+use document::{Document, Error, Result, Timestamp, bail, codes};
+use query::change_stream::{Spec, Start, Token};
+use query::pipeline::{Namespace, Pipeline, Run};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use storage::entry::{Entry, Op};
+use storage::log::{Class, LogError, LogReader, OpTime, ReadFrom};
+
+/// The longest that reading goes on without letting other tasks run.
+const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
+
+pub struct ChangeStreamRows {
+    reader: LogReader,
+    /// Entries before this time are passed over.
+    start: u64,
+    /// The newest entry of the log that was read.
+    scanned: u64,
+    unwound: Option<Unwound>,
+    /// What was committed when the log was last read.
+    committed: OpTime,
+    delivery: Delivery,
+    ns: String,
+    /// A router merges this stream: it looks up, resumes and ends it.
+    from_router: bool,
+    /// A no-op was read: a router waits for the time to go on.
+    news_for_router: bool,
+}
+
+enum Scanned {
+    Event(Box<Event>),
+    Yield,
+    End,
+}
+
+impl ChangeStreamRows {
+    /// Opens a stream on `ns` for a pipeline that begins with `$changeStream`.
+    ///
+    /// # Errors
+    /// 40573 on a standalone, InvalidOptions (72) for another read concern than majority, ChangeStreamHistoryLost (286),
+    /// and those of the options.
+    pub fn open(
+        node: &Node,
+        op: &Operation,
+        ns: &str,
+        pipeline: &Pipeline,
+        run: Run,
+        from_router: bool,
+    ) -> Result<ChangeStreamRows> {
+        if !node.is_replica_set() {
+            return Err(Error::new(40573, "The $changeStream stage is only supported on replica sets"));
+        }
+        if op.read_concern.level_given && op.read_concern.level != ReadLevel::Majority {
+            bail!(
+                INVALID_OPTIONS,
+                "$changeStream cannot run with a readConcern other than 'majority', or in a multi-document transaction."
+            );
+        }
+        let stage = pipeline.source_stage().and_then(|s| s.spec.as_document().cloned()).unwrap_or_default();
+        let spec = Spec::parse(&stage)?;
+        let (start, first) = beginning(node, &spec);
+        check_history(node, start)?;
+        // A start in the future is reached by passing over what comes before it.
+        let from = start.min(node.log.last_optime().ts.saturating_add(1));
+        let reader = node.log.reader(ReadFrom::Ts(from)).map_err(log_failed)?;
+        let scope = Scope::of(&Namespace::parse(ns), &spec);
+        let watch = Watch { scope, spec, images_since: i64::MIN };
+        let delivery = Delivery::new(watch, pipeline, run, &first)?;
+        Ok(ChangeStreamRows {
+            reader,
+            start,
+            scanned: 0,
+            unwound: None,
+            committed: OpTime { ts: 0, term: -1 },
+            delivery,
+            ns: ns.to_string(),
+            from_router,
+            news_for_router: false,
+        })
+    }
+
+    pub fn ended(&self) -> bool {
+        self.delivery.ended()
+    }
+    /// `postBatchResumeToken`.
+    pub fn token(&self) -> Document {
+        self.delivery.token()
+    }
+    /// Whether even an empty batch is worth a reply.
+    pub fn has_news(&self) -> bool {
+        self.from_router && self.news_for_router
+    }
+
+    /// Puts into `out` what is committed now.
+    pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
+        self.news_for_router = false;
+        self.delivery.set_images_since(images::kept_since(node));
+        self.committed = match node.replication.commit.is_shared() {
+            true => node.committed(),
+            false => OpTime { ts: u64::MAX, term: i64::MAX },
+        };
+        let host = LocalHost::of_stream(node.clone(), op.clone(), &self.ns);
+        let mut until = Instant::now() + SLICE_TIME_MAX;
+        loop {
+            while let Some(front) = self.delivery.front() {
+                if !out.put(front.doc()) {
+                    return Ok(());
+                }
+                self.delivery.pop();
+            }
+            if out.is_full() || self.delivery.is_closed() {
+                return Ok(());
+            }
+            op.check_interrupt()?;
+            match self.scan(node, until)? {
+                Scanned::Event(event) => self.deliver(node, *event, &host).await?,
+                Scanned::Yield => {
+                    tokio::task::yield_now().await;
+                    until = Instant::now() + SLICE_TIME_MAX;
+                }
+                Scanned::End => {
+                    self.delivery.promise(Timestamp::from_u64(self.scanned));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    async fn deliver(&mut self, node: &Node, mut event: Event, host: &LocalHost) -> Result<()> {
+        if self.from_router {
+            return self.delivery.pass_on(event);
+        }
+        if event.wants_current {
+            let ns =
+                event.doc.get("ns").and_then(|v| v.as_document()).map(|d| {
+                    format!("{}.{}", d.get_str("db").unwrap_or(""), d.get_str("coll").unwrap_or(""))
+                });
+            let key = event.doc.get("documentKey").and_then(|v| v.as_document());
+            let found = ns.zip(key).and_then(|(ns, key)| images::current(node, &ns, event.token.uuid, key));
+            event.set_full_document(found.as_ref());
+        }
+        self.delivery.take(event, host).await
+    }
+
+    /// The next event in the committed part of the log.
+    fn scan(&mut self, node: &Node, until: Instant) -> Result<Scanned> {
+        // Only optimes say what a set of several has committed; of a set of one the log itself does.
+        let limit = match node.replication.commit.is_shared() {
+            true => node.log.appended(),
+            false => node.log.durable(),
+        };
+        loop {
+            if let Some(unwound) = &mut self.unwound {
+                while let Some(logged) = unwound.next() {
+                    if let Some(event) = self.delivery.watch().event(&logged)? {
+                        return Ok(Scanned::Event(Box::new(event)));
+                    }
+                }
+                self.scanned = unwound.time().as_u64();
+                self.unwound = None;
+            }
+            if Instant::now() > until {
+                return Ok(Scanned::Yield);
+            }
+            let Some(frame) = self.reader.next_before(limit).map_err(read_failed)? else {
+                return Ok(Scanned::End);
+            };
+            let ts = frame.optime.ts;
+            if frame.class == Class::Oplog && order(frame.optime) > order(self.committed) {
+                let again = ReadFrom::Position(frame.position);
+                self.reader = node.log.reader(again).map_err(read_failed)?;
+                return Ok(Scanned::End);
+            }
+            if frame.class != Class::Oplog || ts < self.start {
+                continue;
+            }
+            let entry = Entry::of_frame(&frame)?;
+            self.news_for_router |= entry.op == Op::Noop;
+            match unwind(node, &frame, &entry)? {
+                Entries::Several(unwound) => self.unwound = Some(unwound),
+                Entries::None => self.scanned = ts,
+                Entries::One => {
+                    self.scanned = ts;
+                    let time = Timestamp::from_u64(ts);
+                    let logged = Logged { entry, time, wall: frame.wall, index: 0, transaction: None };
+                    if let Some(event) = self.delivery.watch().event(&logged)? {
+                        return Ok(Scanned::Event(Box::new(event)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until more of the log is committed, or until the time is up.
+    ///
+    /// # Errors
+    /// Interrupts, and a log that takes nothing any more.
+    pub async fn await_news(&mut self, node: &Node, op: &Operation, until: Instant) -> Result<()> {
+        let (position, seen) = (self.reader.position(), self.committed);
+        let shared = node.replication.commit.is_shared();
+        let news = async {
+            if shared {
+                let mut rises = node.replication.commit.subscribe();
+                let _ = rises.wait_for(|now| order(*now) > order(seen)).await;
+                return Ok(());
+            }
+            node.log.wait_appended(position).await?;
+            node.log.wait_durable(node.log.appended()).await
+        };
+        match op.interruptible(Box::pin(tokio::time::timeout_at(until.into(), news))).await? {
+            Ok(Err(e)) if !matches!(e, LogError::Truncated { .. }) => Err(log_failed(e)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The time of the first entry to look at, and the token that stands for the stream's beginning.
+fn beginning(node: &Node, spec: &Spec) -> (u64, Token) {
+    match &spec.start {
+        Start::Now => {
+            let next = node.log.last_optime().ts.saturating_add(1);
+            (next, Token::high_water_mark(Timestamp::from_u64(next)))
+        }
+        Start::At(time) => (time.as_u64(), Token::high_water_mark(*time)),
+        Start::After { token, .. } => (token.time.as_u64(), token.clone()),
+    }
+}
+
+/// A log that was never cut has all there ever was.
+fn check_history(node: &Node, start: u64) -> Result<()> {
+    match node.log.first_position() > 0 && node.log.first_ts().is_some_and(|first| first > start) {
+        true => Err(lost()),
+        false => Ok(()),
+    }
+}
+
+fn lost() -> Error {
+    Error::new(
+        codes::CHANGE_STREAM_HISTORY_LOST,
+        "Resume of change stream was not possible, as the resume point may no longer be in the oplog.",
+    )
+}
+
+fn read_failed(e: LogError) -> Error {
+    match e {
+        LogError::Truncated { .. } => lost(),
+        e => log_failed(e),
+    }
+}

@@ -79,6 +79,7 @@ const NAMES: &[&str] = &[
     "failMigrationOnRecipient",
     "hangAfterDoingDeletion",
     "hangBeforeDoingDeletion",
+    "hangBeforeDroppingListedCollections",
     "hangBeforeForgettingMigrationAfterAbortDecision",
     "hangBeforeForgettingMigrationAfterCommitDecision",
     "hangBeforePostMigrationCommitRefresh",

@@ -2,6 +2,7 @@
 
 pub use super::coll_mod::coll_mod;
 use super::shapes;
+use crate::namespace::Met;
 use crate::shape;
 use crate::view::View;
 use crate::write::extras::{Validator, check_case};
@@ -257,14 +258,31 @@ pub async fn drop_collection(
     ns: &str,
     from_migrate: bool,
 ) -> Result<Option<usize>> {
+    drop_if(node, op, ns, from_migrate, |_| true).await
+}
+
+/// As [`drop_collection`], if `wanted` accepts the collection's UUID, asked under the latch. A view has none.
+pub async fn drop_if(
+    node: &Node,
+    op: &Operation,
+    ns: &str,
+    from_migrate: bool,
+    wanted: impl Fn(Option<[u8; 16]>) -> bool,
+) -> Result<Option<usize>> {
     let slot = node.namespaces.slot(ns);
     let dropped = node
         .locked(op, &[&slot], || {
             if slot.read_unchecked().view.is_some() {
+                if !wanted(None) {
+                    return Ok(Met::Data(None));
+                }
                 return Ok(crate::view::remove(node, op, &slot)?.map(|()| Some((0, None))));
             }
             let dropped = slot.write_or_section(&node.gate, &op.received, |state| {
                 node.write_unit(op, &slot, state, |unit| {
+                    if unit.collection().is_some_and(|c| !wanted(Some(c.uuid()))) {
+                        return Ok(None);
+                    }
                     let Some(c) = unit.state.uninstall() else { return Ok(None) };
                     log_drop(unit, &c, from_migrate);
                     Ok(Some((c.indexes().len(), Some(c))))
@@ -310,6 +328,37 @@ pub async fn drop_database_named(node: &Node, op: &Operation, db: &str, from_mig
         // Somebody has created a collection in between.
         op.check_interrupt()?;
     }
+}
+
+/// What a database holds at one moment: its collections by UUID, its views by name.
+pub struct Contents(Vec<(String, Option<[u8; 16]>)>);
+
+/// Lists what a database holds.
+pub fn contents_of(node: &Node, db: &str) -> Contents {
+    let listed = node.namespaces.of_database(db).into_iter().filter_map(|slot| {
+        let state = slot.read_unchecked();
+        let uuid = state.collection.as_ref().map(|c| c.uuid());
+        (uuid.is_some() || state.view.is_some()).then(|| (slot.ns.clone(), uuid))
+    });
+    Contents(listed.collect())
+}
+
+/// Drops what was listed and nothing that was made since; says in the log that the database is gone when nothing is left.
+pub async fn drop_contents(
+    node: &Node,
+    op: &Operation,
+    db: &str,
+    contents: &Contents,
+    from_migrate: bool,
+) -> Result<()> {
+    let mut existed = false;
+    for (ns, uuid) in &contents.0 {
+        existed |= drop_if(node, op, ns, from_migrate, |found| found == *uuid).await?.is_some();
+    }
+    if existed {
+        log_database_drop(node, op, db, from_migrate);
+    }
+    Ok(())
 }
 
 /// Logs that a database is gone; false when it is not. Replay drops what is there at this entry, so nothing may be.

@@ -4,6 +4,7 @@
 //! shard    1  DDL locks of databases, by name        shared for a collection, exclusive for the database as a whole
 //!          2  DDL locks of namespaces, by name       (both: sharding/shard/ddl/locks.rs; waits end with LockBusy)
 //! config   3  topology                               shards and databases
+//!             membership                             shared by commits of migrations, exclusive when a shard drains or goes
 //!          4  chunks of a collection, by namespace
 //! shard    5  critical sections, by name             database first; a section outlives the request that enters it
 //!          6  writes of many documents that keep the ranges (Slot::keep_ranges)

@@ -55,6 +55,9 @@ pub struct ConfigServer {
     pub balancer: Balancer,
     ready: tokio::sync::OnceCell<ObjectId>,
     topology: tokio::sync::Mutex<()>,
+    /// Shared by what gives a shard something to own; exclusive, for a moment, when a shard begins to drain or goes. Taken
+    /// after `topology` and before the locks of chunks.
+    membership: tokio::sync::RwLock<()>,
     chunk_locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -68,6 +71,7 @@ impl ConfigServer {
             parameters,
             ready: tokio::sync::OnceCell::new(),
             topology: tokio::sync::Mutex::default(),
+            membership: tokio::sync::RwLock::default(),
             chunk_locks: Mutex::default(),
         })
     }

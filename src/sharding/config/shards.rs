@@ -320,6 +320,7 @@ impl ConfigServer {
                 );
             }
         }
+        let _members = self.membership.write().await;
         let mut document = self.catalog().shard_document(&shard.name).unwrap_or_default();
         document.insert("draining", true);
         self.commit(&[put(SHARDS, document)]).await?;
@@ -329,6 +330,10 @@ impl ConfigServer {
 
     /// Removes the shard's document; another shard's gets a new topology time, which tells every node to look again.
     async fn forget_shard(&self, shard: &Shard) -> Result<()> {
+        let _members = self.membership.write().await;
+        if !self.holdings(&shard.name)?.is_empty() {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "Shard {} has received data since", shard.name);
+        }
         let others = self.catalog().shards();
         let Some(control) = others.iter().find(|s| s.name != shard.name) else {
             bail!(ILLEGAL_OPERATION, "Operation not allowed because it would remove the last shard")

@@ -46,6 +46,8 @@ impl ConfigServer {
         if self.node.failpoints.should("migrationCommitVersionError") {
             bail!(STALE_EPOCH, "Failpoint 'migrationCommitVersionError' generated error");
         }
+        // No shard begins to drain, or goes, between the look at the recipient and the commit.
+        let _members = self.membership.read().await;
         let _lock = self.lock_chunks(commit.ns).await;
         let collection = self.of_generation(commit.ns, Some(version.epoch), Some(version.timestamp))?;
         let current = self.chunk_to_move(&commit, &collection)?;

@@ -194,7 +194,8 @@ fn renamed(request: Request<'_>, name: &str) -> Document {
     let mut command = Document::new();
     command.push(name, request.argument().map_or(Value::Null, |v| v.to_value()));
     for e in request.body.iter().skip(1) {
-        if !e.name().starts_with('$') && !node::ddl::collections::is_generic(e.name()) {
+        let own = e.name().starts_with('$') || e.name() == super::fence::MEMBER;
+        if !own && !node::ddl::collections::is_generic(e.name()) {
             command.push(e.name(), e.value().to_value());
         }
     }

@@ -72,6 +72,7 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
 
 /// Runs a command that coordinators send to shards.
 pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let _passed = ddl.fences.pass(request.body).await?;
     match request.name() {
         "_shardsvrCheckMetadataConsistencyParticipant" => ddl.check_here(request).await,
         "_shardsvrCloneCatalogData" => ddl.clone_catalog_data(request).await,

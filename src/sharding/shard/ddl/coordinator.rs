@@ -1,5 +1,6 @@
 //! The driver: performs the actions of a [`Machine`] and feeds their outcomes back.
 
+use super::fence::Run;
 use super::locks::Held;
 use super::{COORDINATORS, Ddl, coll_mod, create, drop, drop_database, move_primary, rename};
 use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
@@ -131,6 +132,8 @@ impl Ddl {
         let mut action = machine.step(first);
         let mut failure: Option<Error> = None;
         let mut backoff = BACKOFF;
+        // Whether the number of the run was raised for the action that comes.
+        let mut raised = false;
         // The version was checked when the request came; the lock may have been waited for since.
         if let Some(version) = received {
             self.check_version(namespace(&state), version).await?;
@@ -140,13 +143,25 @@ impl Ddl {
                 Action::Persist { phase } => {
                     self.pause("Persisting", phase).await;
                     state.insert("phase", phase);
+                    self.raise_run(&mut state);
+                    raised = true;
                     self.role.local.put(COORDINATORS, &state).await
                 }
                 Action::Run { phase } => {
                     self.pause("Running", phase).await;
-                    kind.run(&self, phase, &mut state).await
+                    let again = !std::mem::take(&mut raised);
+                    match self.begin_run(&mut state, again).await {
+                        Ok(run) => run.scope(kind.run(&self, phase, &mut state)).await,
+                        Err(e) => Err(e),
+                    }
                 }
-                Action::Undo => kind.undo(&self, &state).await,
+                Action::Undo => {
+                    let again = !std::mem::take(&mut raised);
+                    match self.begin_run(&mut state, again).await {
+                        Ok(run) => run.scope(kind.undo(&self, &state)).await,
+                        Err(e) => Err(e),
+                    }
+                }
                 Action::Wait => {
                     tokio::time::sleep(backoff).await;
                     backoff = (backoff * 2).min(BACKOFF_MAX);
@@ -173,6 +188,30 @@ impl Ddl {
             };
             action = machine.step(event);
         }
+    }
+
+    /// Raises the number of the coordinator's run in its document.
+    fn raise_run(&self, state: &mut Document) -> Run {
+        let before = state.get_document("run").and_then(Run::from_document);
+        let run = match before {
+            Some(before) => Run { number: before.number + 1, ..before },
+            None => Run { coordinator: self.role.node.new_uuid(), number: 1 },
+        };
+        state.insert("run", run.to_document());
+        run
+    }
+
+    /// The run that begins; for a repetition it is raised first, durably where the coordinator has a document.
+    async fn begin_run(&self, state: &mut Document, again: bool) -> Result<Run> {
+        let current = state.get_document("run").and_then(Run::from_document);
+        if let (Some(current), false) = (current, again) {
+            return Ok(current);
+        }
+        let run = self.raise_run(state);
+        if state.contains_key("phase") {
+            self.role.local.put(COORDINATORS, state).await?;
+        }
+        Ok(run)
     }
 
     async fn check_version(&self, ns: &str, version: protocol::version::DatabaseVersion) -> Result<()> {

@@ -1,15 +1,22 @@
 //! `_shardsvrDropDatabase`: first every sharded collection, then what is left on every shard, then the database's entry.
 //!
 //! Nothing is undone: a database that is being dropped is dropped to its end, also after a restart.
+//!
+//! A run that comes after the commit must not touch a database of the same name that was made since. The commit removes
+//! the entry of this version, and only after every participant has dropped what it had. So each run, and each participant,
+//! looks first: what it lists while the entry still has this version belongs to this version, and only that is dropped;
+//! when the entry is gone or is another, there is nothing left to do.
 
 use super::Ddl;
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, phase_of};
+use crate::config::catalog::Database;
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
 use protocol::ddl::protocols::DropDatabasePhase;
 use protocol::ddl::{Protocol, protocols};
+use protocol::version::DatabaseVersion;
 
 pub(super) struct DropDatabase;
 
@@ -21,7 +28,7 @@ impl Coordinator for DropDatabase {
         Box::pin(async move {
             let db = namespace(state);
             match phase_of(DropDatabasePhase::named(phase), phase)? {
-                DropDatabasePhase::DropCollections => ddl.drop_sharded_of(db).await,
+                DropDatabasePhase::DropCollections => ddl.drop_sharded_of(db, state).await,
                 DropDatabasePhase::EnterCriticalSection => {
                     ddl.set_block(db, BlockType::ReadsAndWrites, &reason(state)).await
                 }
@@ -34,6 +41,10 @@ impl Coordinator for DropDatabase {
     }
 }
 
+/// The version of the database when the operation began.
+fn dropped(state: &Document) -> Option<DatabaseVersion> {
+    DatabaseVersion::from_document(state.get_document("dropped")?)
+}
 fn reason(state: &Document) -> Document {
     doc! { "command": "dropDatabase", "db": namespace(state) }
 }
@@ -59,16 +70,26 @@ impl Ddl {
         Ok(Document::new())
     }
 
-    async fn drop_sharded_of(&self, db: &str) -> Result<()> {
-        // Every name of the database lies between these.
-        let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
-        for found in self.role.remote.find_config("collections", of_database, None).await? {
-            let Some(ns) = found.get_str("_id") else { continue };
-            let reason = doc! { "command": "dropDatabase", "ns": ns };
-            self.freeze(ns, found.get("uuid").and_then(Value::as_uuid)).await?;
-            self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason).await?;
-            self.drop_everywhere(ns, found.get("uuid").cloned()).await?;
-            self.block_everywhere(ns, BlockType::Unblock, &reason).await?;
+    /// Whether the catalog still has the database in the version that is to be dropped.
+    async fn is_still(&self, db: &str, dropped: Option<DatabaseVersion>) -> Result<bool> {
+        let found = self.role.remote.find_config("databases", doc! { "_id": db }, None).await?;
+        let found = found.first().and_then(Database::from_document);
+        // movePrimary holds the same lock, so the version differs only where the database was made anew.
+        Ok(found.is_some_and(|found| dropped.is_none_or(|d| d.uuid == found.version.uuid)))
+    }
+
+    async fn drop_sharded_of(&self, db: &str, state: &Document) -> Result<()> {
+        if self.is_still(db, dropped(state)).await? {
+            // Every name of the database lies between these.
+            let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
+            for found in self.role.remote.find_config("collections", of_database, None).await? {
+                let Some(ns) = found.get_str("_id") else { continue };
+                let reason = doc! { "command": "dropDatabase", "ns": ns };
+                self.freeze(ns, found.get("uuid").and_then(Value::as_uuid)).await?;
+                self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason).await?;
+                self.drop_everywhere(ns, found.get("uuid").cloned()).await?;
+                self.block_everywhere(ns, BlockType::Unblock, &reason).await?;
+            }
         }
         // A restart may have come after the catalog forgot a collection and before its section was left.
         self.leave_sections_of(db).await
@@ -81,15 +102,21 @@ impl Ddl {
     }
 
     async fn drop_rest_of(&self, db: &str, state: &Document) -> Result<()> {
+        if !self.is_still(db, dropped(state)).await? {
+            return Ok(());
+        }
         let shards = self.all_shards().await?;
         let own = self.shard()?;
         let others: Vec<String> = shards.iter().filter(|s| **s != own).cloned().collect();
         // A change stream hears of the drop from the primary alone.
-        let command =
-            |from_migrate: bool| doc! { "_shardsvrDropDatabaseParticipant": 1, "fromMigrate": from_migrate };
+        let version = state.get("dropped").cloned().unwrap_or(Value::Null);
+        let command = |from_migrate: bool| {
+            doc! {
+                "_shardsvrDropDatabaseParticipant": 1, "fromMigrate": from_migrate, "dropped": version.clone(),
+            }
+        };
         self.on_shard(&own, db, command(false)).await?;
         self.on_shards(&others, db, command(true)).await?;
-        let version = state.get("dropped").cloned().unwrap_or(Value::Null);
         self.config(doc! { "_configsvrCommitDropDatabase": db, "databaseVersion": version }).await?;
         for shard in &others {
             // Best effort: a shard that does not hear of it meets a newer version later.
@@ -108,7 +135,15 @@ impl Ddl {
         }
         let op = Operation::internal();
         let from_migrate = body.get("fromMigrate").is_some_and(|v| v.truthy());
-        node::ddl::collections::drop_database_named(&self.role.node, &op, db, from_migrate).await?;
+        let wanted = body.get_document("dropped").map(|d| d.to_document());
+        let wanted = wanted.as_ref().and_then(DatabaseVersion::from_document);
+        // In this order: what is listed now belongs to the version that the catalog has afterwards.
+        let contents = node::ddl::collections::contents_of(&self.role.node, db);
+        if !self.is_still(db, wanted).await? {
+            return Ok(Document::new());
+        }
+        self.role.node.failpoints.pause_while_set("hangBeforeDroppingListedCollections").await;
+        node::ddl::collections::drop_contents(&self.role.node, &op, db, &contents, from_migrate).await?;
         self.durable(&op).await?;
         for slot in self.role.node.namespaces.of_database(db) {
             self.role.clear_placement(&slot.ns);

@@ -9,7 +9,7 @@
 //! Ddl::coordinate -> locks -> task: persist phase, run phase, ... -> forget -> reply
 //! participants:  _shardsvr..Participant on every shard concerned; _shardsvrParticipantBlock is their critical section
 //! ```
-//! Participants' commands are idempotent. A critical section entered for DDL is written to
+//! Participants' commands are idempotent, and refused when they are of an earlier run of their coordinator ([`fence`]). A critical section entered for DDL is written to
 //! `config.collection_critical_sections` first, and entered again at start.
 
 pub mod block;
@@ -21,6 +21,7 @@ mod create;
 mod distribution;
 mod drop;
 mod drop_database;
+mod fence;
 mod freeze;
 mod locks;
 mod move_primary;
@@ -45,12 +46,18 @@ pub const COORDINATORS: &str = "config.system.sharding_ddl_coordinators";
 pub struct Ddl {
     pub role: Arc<ShardRole>,
     locks: Locks,
+    fences: fence::Fences,
     me: std::sync::Weak<Ddl>,
 }
 
 impl Ddl {
     pub fn new(role: Arc<ShardRole>) -> Arc<Ddl> {
-        Arc::new_cyclic(|me| Ddl { role, locks: Locks::default(), me: me.clone() })
+        Arc::new_cyclic(|me| Ddl {
+            role,
+            locks: Locks::default(),
+            fences: fence::Fences::default(),
+            me: me.clone(),
+        })
     }
     fn strong(&self) -> Result<Arc<Ddl>> {
         self.me.upgrade().ok_or_else(|| err!(SHUTDOWN_IN_PROGRESS, "the shard is stopping"))
@@ -96,7 +103,7 @@ impl Ddl {
     }
     /// Runs a participant's command on one shard, this one or another, with majority write concern.
     async fn on_shard(&self, shard: &str, db: &str, command: Document) -> Result<Document> {
-        let command = with_majority(command).to_doc_buf();
+        let command = fence::mark(with_majority(command)).to_doc_buf();
         if shard == self.shard()? {
             let request = Request { db, body: command.doc(), sequences: &[] };
             let mut op = Operation::internal();

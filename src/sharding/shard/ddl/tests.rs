@@ -25,6 +25,9 @@ use tokio::sync::watch;
 struct Network {
     config: Mutex<Option<Arc<ConfigServer>>>,
     shards: Mutex<BTreeMap<String, (Arc<Ddl>, watch::Sender<bool>)>>,
+    /// A command that lies in a socket of this host, unread, once it was sent.
+    held: Mutex<Option<(&'static str, &'static str)>>,
+    unread: Mutex<Option<(String, DocBuf)>>,
 }
 
 impl Transport for Network {
@@ -33,6 +36,12 @@ impl Transport for Network {
             if host == "config:1" {
                 let config = self.config.lock().clone().unwrap();
                 return serve_config(&config, db, &command).await.map(|d| d.to_doc_buf());
+            }
+            let name = command.doc().iter().next().map_or(String::new(), |e| e.name().to_string());
+            let held = self.held.lock().take_if(|held| *held == (host, name.as_str())).is_some();
+            if held {
+                *self.unread.lock() = Some((db.to_string(), command));
+                return std::future::pending().await;
             }
             let found = self.shards.lock().get(host).map(|(ddl, down)| (ddl.clone(), down.subscribe()));
             let (ddl, mut down) = found.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is down"))?;
@@ -614,4 +623,95 @@ async fn when_migrations_have_been_forbidden_none_is_under_way() {
     let allow = doc! { "_shardsvrSetAllowMigrations": "c", "allowMigrations": true };
     c.send("a", "d", allow).await.unwrap();
     c.move_to("d.c", "b").await.unwrap();
+}
+
+/// Power fails on the coordinator's shard while a message to b lies unread; when all is over b reads it.
+async fn late_message(
+    held: &'static str,
+    command: Document,
+    after: impl AsyncFn(&Cluster),
+) -> Result<DocBuf> {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    *c.network.held.lock() = Some(("b:1", held));
+    let sent = async {
+        while c.network.unread.lock().is_none() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        outcome = c.send("a", "d", command) => panic!("ended with {outcome:?}"),
+        () = sent => {}
+    }
+    c.crash("a").await;
+    c.settle().await;
+    after(&c).await;
+    let (db, late) = c.network.unread.lock().take().unwrap();
+    let answer = c.network.call("b:1", &db, late).await;
+    c.settle().await;
+    assert_eq!(c.findings().await, [""; 0]);
+    answer
+}
+
+#[tokio::test]
+async fn a_section_asked_for_by_an_earlier_run_is_not_entered() {
+    let drop = doc! { "_shardsvrDropCollection": "c" };
+    let refused = late_message("_shardsvrParticipantBlock", drop, async |_| {}).await.unwrap_err();
+    assert_eq!(refused.code, codes::TRANSACTION_TOO_OLD);
+}
+
+#[tokio::test]
+async fn a_late_drop_of_a_database_leaves_the_one_that_was_made_since() {
+    let made_anew = async |c: &Cluster| {
+        c.config(doc! { "_configsvrCreateDatabase": "d", "primaryShardId": "b" }).await.unwrap();
+        c.insert("b", "d.new", 3).await;
+    };
+    // Refused or without effect: the checks of `late_message` and this count.
+    let c = async |c: &Cluster| {
+        made_anew(c).await;
+        assert_eq!(c.count("b", "d.new"), Some(3));
+    };
+    let drop = doc! { "_shardsvrDropDatabase": 1 };
+    late_message("_shardsvrDropDatabaseParticipant", drop, c).await.unwrap_err();
+}
+
+/// The coordinator's shard dies when the catalog has forgotten the database, and comes back when there is a new one.
+#[tokio::test]
+async fn a_drop_of_a_database_that_is_taken_up_leaves_the_one_that_was_made_since() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let point = "hangDdlCoordinatorBeforePersisting_exitCriticalSection";
+    let ddl = c.ddl("a");
+    ddl.role.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    tokio::select! {
+        outcome = c.send("a", "d", doc! { "_shardsvrDropDatabase": 1 }) => panic!("ended with {outcome:?}"),
+        () = ddl.role.node.failpoints.wait_entered(point, 1) => {}
+    }
+    drop(ddl);
+    c.config(doc! { "_configsvrCreateDatabase": "d", "primaryShardId": "b" }).await.unwrap();
+    c.insert("b", "d.new", 20).await;
+    c.crash("a").await;
+    c.settle().await;
+    assert_eq!(c.count("b", "d.new"), Some(20));
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
+/// A participant that has looked and is about to drop, while the database comes to be another.
+#[tokio::test]
+async fn a_participant_drops_what_it_has_listed_and_nothing_newer() {
+    let c = Cluster::new().await;
+    let version = c.catalog().catalog().database("d").unwrap().version.to_document();
+    c.insert("b", "d.old", 1).await;
+    let ddl = c.ddl("b");
+    let points = &ddl.role.node.failpoints;
+    points.configure("hangBeforeDroppingListedCollections", Mode::AlwaysOn, doc! {});
+    let participant = doc! { "_shardsvrDropDatabaseParticipant": 1, "dropped": version };
+    let meanwhile = async {
+        points.wait_entered("hangBeforeDroppingListedCollections", 1).await;
+        c.insert("b", "d.new", 2).await;
+        points.configure("hangBeforeDroppingListedCollections", Mode::Off, doc! {});
+    };
+    let (dropped, ()) = tokio::join!(c.send("b", "d", participant), meanwhile);
+    dropped.unwrap();
+    assert_eq!((c.count("b", "d.old"), c.count("b", "d.new")), (None, Some(2)));
 }

@@ -4,6 +4,7 @@
 //! then value; a document that is a prefix of another comes first. Array positions are not compared as names.
 //! Recursion is bounded by the depth that validation admits.
 
+use crate::collation::Collator;
 use crate::{Doc, Document, ObjectId, Value, ValueRef, number};
 use std::cmp::Ordering;
 
@@ -32,26 +33,42 @@ pub fn canonical_type(tag: u8) -> u8 {
     }
 }
 
-/// BSON order: by canonical type, then by value. Numbers of all four types compare by exact value.
+/// BSON order: by canonical type, then by value. Numbers of all four types compare by exact value, strings by their
+/// bytes. Who has a collation asks [`crate::Collation`].
+#[inline]
 pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+    compare_with(a, b, None)
+}
+
+/// BSON order with strings in the collator's order.
+pub(crate) fn compare_with(a: ValueRef<'_>, b: ValueRef<'_>, collator: Option<&Collator>) -> Ordering {
     if let (ValueRef::String(a), ValueRef::String(b)) = (a, b) {
-        return a.cmp(b);
+        return compare_strings(a, b, collator);
     }
     if let Some(order) = number::compare(a, b) {
         return order;
     }
     match canonical_type(a.tag()).cmp(&canonical_type(b.tag())) {
-        Ordering::Equal => compare_same_type(a, b),
+        Ordering::Equal => compare_same_type(a, b, collator),
         order => order,
     }
 }
 
-fn compare_same_type(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+#[inline]
+fn compare_strings(a: &str, b: &str, collator: Option<&Collator>) -> Ordering {
+    match collator {
+        None => a.cmp(b),
+        Some(collator) => collator.compare(a, b),
+    }
+}
+
+fn compare_same_type(a: ValueRef<'_>, b: ValueRef<'_>, collator: Option<&Collator>) -> Ordering {
     use ValueRef::*;
     match (a, b) {
-        (String(a) | Symbol(a), String(b) | Symbol(b)) | (JavaScript(a), JavaScript(b)) => a.cmp(b),
-        (Document(a), Document(b)) => compare_docs(a, b),
-        (Array(a), Array(b)) => compare_fields(a, b, false),
+        (String(a) | Symbol(a), String(b) | Symbol(b)) => compare_strings(a, b, collator),
+        (JavaScript(a), JavaScript(b)) => a.cmp(b),
+        (Document(a), Document(b)) => compare_fields(a, b, true, collator),
+        (Array(a), Array(b)) => compare_fields(a, b, false, collator),
         (Binary(sa, a), Binary(sb, b)) => binary_order(sa, a).cmp(&binary_order(sb, b)),
         (ObjectId(a), ObjectId(b)) => a.cmp(&b),
         (Boolean(a), Boolean(b)) => a.cmp(&b),
@@ -76,10 +93,10 @@ fn pointer_order<'a>(ns: &'a str, id: &'a ObjectId) -> (usize, &'a str, &'a Obje
 
 /// Field by field: type, then name, then value; a prefix comes first.
 pub fn compare_docs(a: Doc<'_>, b: Doc<'_>) -> Ordering {
-    compare_fields(a, b, true)
+    compare_fields(a, b, true, None)
 }
 
-fn compare_fields(a: Doc<'_>, b: Doc<'_>, names: bool) -> Ordering {
+fn compare_fields(a: Doc<'_>, b: Doc<'_>, names: bool, collator: Option<&Collator>) -> Ordering {
     let (mut left, mut right) = (a.iter(), b.iter());
     loop {
         let (x, y) = match (left.next(), right.next()) {
@@ -94,7 +111,7 @@ fn compare_fields(a: Doc<'_>, b: Doc<'_>, names: bool) -> Ordering {
         if names {
             order = order.then_with(|| x.name_bytes().cmp(y.name_bytes()));
         }
-        let order = order.then_with(|| compare(x.value(), y.value()));
+        let order = order.then_with(|| compare_with(x.value(), y.value(), collator));
         if order.is_ne() {
             return order;
         }
@@ -103,26 +120,34 @@ fn compare_fields(a: Doc<'_>, b: Doc<'_>, names: bool) -> Ordering {
 
 /// As [`compare`], on owned values and without encoding them.
 pub fn compare_values(a: &Value, b: &Value) -> Ordering {
+    compare_values_with(a, b, None)
+}
+
+pub(crate) fn compare_values_with(a: &Value, b: &Value, collator: Option<&Collator>) -> Ordering {
     match (a, b) {
-        (Value::Document(a), Value::Document(b)) => compare_documents(a, b),
+        (Value::Document(a), Value::Document(b)) => compare_documents_with(a, b, collator),
         (Value::Array(a), Value::Array(b)) => {
-            let mut orders = a.iter().zip(b).map(|(x, y)| compare_values(x, y));
+            let mut orders = a.iter().zip(b).map(|(x, y)| compare_values_with(x, y, collator));
             orders.find(|o| o.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
         }
         (Value::JavaScriptWithScope(ca, sa), Value::JavaScriptWithScope(cb, sb)) => {
             ca.cmp(cb).then_with(|| compare_documents(sa, sb))
         }
         _ => match (a.as_scalar(), b.as_scalar()) {
-            (Some(a), Some(b)) => compare(a, b),
+            (Some(a), Some(b)) => compare_with(a, b, collator),
             _ => canonical_type(a.tag()).cmp(&canonical_type(b.tag())),
         },
     }
 }
 
 pub fn compare_documents(a: &Document, b: &Document) -> Ordering {
+    compare_documents_with(a, b, None)
+}
+
+pub(crate) fn compare_documents_with(a: &Document, b: &Document, collator: Option<&Collator>) -> Ordering {
     let mut orders = a.iter().zip(b.iter()).map(|((na, x), (nb, y))| {
         let types = canonical_type(x.tag()).cmp(&canonical_type(y.tag()));
-        types.then_with(|| na.cmp(nb)).then_with(|| compare_values(x, y))
+        types.then_with(|| na.cmp(nb)).then_with(|| compare_values_with(x, y, collator))
     });
     orders.find(|o| o.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
 }

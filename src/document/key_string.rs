@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! component := kind:u8 content
-//! string    := its bytes, with 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00       (also symbol, code)
+//! string    := its bytes, with 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00       (also symbol, code);
+//!              where there is a collation, its sort key stands for it
 //! document  := (rank+1:u8 name 0x00 component)* 0x00
 //! array     := component* 0x00                                                          (kinds are never 0)
 //! binary    := length:u32be subtype bytes
@@ -26,6 +27,7 @@
 //! Only decimals need the last form, and none has more than 34 digits, so it is exact. For a negative number all bytes
 //! after the kind are inverted, and the kinds run backwards.
 
+use crate::collation::Collator;
 use crate::compare::canonical_type;
 use crate::decimal::{Parts, floor_to_f64, normalize};
 use crate::{Decimal128, Doc, Value, ValueRef};
@@ -67,20 +69,30 @@ pub fn encode(values: &[ValueRef<'_>], descending: &[bool]) -> Vec<u8> {
 }
 
 /// Appends one component.
+#[inline]
 pub fn append(out: &mut Vec<u8>, v: ValueRef<'_>, descending: bool) {
+    append_with(out, v, descending, None);
+}
+
+/// Appends one component whose strings are in the collator's order.
+pub(crate) fn append_with(out: &mut Vec<u8>, v: ValueRef<'_>, descending: bool, collator: Option<&Collator>) {
     let start = out.len();
-    append_ascending(out, v);
+    append_ascending(out, v, collator);
     if descending {
         invert(&mut out[start..]);
     }
 }
 
 pub fn append_value(out: &mut Vec<u8>, v: &Value, descending: bool) {
+    append_value_with(out, v, descending, None);
+}
+
+pub(crate) fn append_value_with(out: &mut Vec<u8>, v: &Value, descending: bool, collator: Option<&Collator>) {
     match v.as_scalar() {
-        Some(v) => append(out, v, descending),
+        Some(v) => append_with(out, v, descending, collator),
         None => {
             let holder = v.to_holder();
-            append(out, holder.get("").unwrap_or(ValueRef::Null), descending);
+            append_with(out, holder.get("").unwrap_or(ValueRef::Null), descending, collator);
         }
     }
 }
@@ -91,7 +103,7 @@ fn invert(bytes: &mut [u8]) {
     }
 }
 
-fn append_ascending(out: &mut Vec<u8>, v: ValueRef<'_>) {
+fn append_ascending(out: &mut Vec<u8>, v: ValueRef<'_>, collator: Option<&Collator>) {
     match v {
         ValueRef::MinKey => out.push(kind::MIN_KEY),
         ValueRef::Undefined => out.push(kind::UNDEFINED),
@@ -100,15 +112,18 @@ fn append_ascending(out: &mut Vec<u8>, v: ValueRef<'_>) {
         ValueRef::Int64(n) => append_i64(out, n),
         ValueRef::Double(n) => append_f64(out, n),
         ValueRef::Decimal128(n) => append_decimal(out, n),
-        ValueRef::String(s) | ValueRef::Symbol(s) => append_text(out, kind::STRING, s),
+        ValueRef::String(s) | ValueRef::Symbol(s) => match collator {
+            None => append_text(out, kind::STRING, s.as_bytes()),
+            Some(collator) => append_text(out, kind::STRING, collator.sort_key(s).as_bytes()),
+        },
         ValueRef::Document(d) => {
             out.push(kind::DOCUMENT);
-            append_fields(out, d);
+            append_fields(out, d, collator);
         }
         ValueRef::Array(d) => {
             out.push(kind::ARRAY);
             for e in d {
-                append_ascending(out, e.value());
+                append_ascending(out, e.value(), collator);
             }
             out.push(0);
         }
@@ -144,28 +159,27 @@ fn append_ascending(out: &mut Vec<u8>, v: ValueRef<'_>) {
             out.extend_from_slice(ns.as_bytes());
             out.extend_from_slice(&id.0);
         }
-        ValueRef::JavaScript(code) => append_text(out, kind::CODE, code),
+        ValueRef::JavaScript(code) => append_text(out, kind::CODE, code.as_bytes()),
         ValueRef::JavaScriptWithScope(code, scope) => {
-            append_text(out, kind::CODE_WITH_SCOPE, code);
-            append_fields(out, scope);
+            append_text(out, kind::CODE_WITH_SCOPE, code.as_bytes());
+            append_fields(out, scope, None);
         }
         ValueRef::MaxKey => out.push(kind::MAX_KEY),
     }
 }
 
-fn append_fields(out: &mut Vec<u8>, d: Doc<'_>) {
+fn append_fields(out: &mut Vec<u8>, d: Doc<'_>, collator: Option<&Collator>) {
     for e in d {
         out.push(canonical_type(e.tag()) + 1);
         out.extend_from_slice(e.name_bytes());
         out.push(0);
-        append_ascending(out, e.value());
+        append_ascending(out, e.value(), collator);
     }
     out.push(0);
 }
 
-fn append_text(out: &mut Vec<u8>, kind: u8, text: &str) {
+fn append_text(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     out.push(kind);
-    let bytes = text.as_bytes();
     if bytes.iter().all(|b| *b > 1) {
         out.extend_from_slice(bytes);
     } else {

@@ -6,6 +6,7 @@
 //!
 //! Invariant: this crate does no I/O and knows nothing of collections, servers or the network.
 
+pub mod collation;
 pub mod compare;
 pub mod decimal;
 pub mod delta;
@@ -25,6 +26,7 @@ pub mod validate;
 pub mod value;
 pub mod writer;
 
+pub use collation::Collation;
 pub use error::{Error, Result, codes};
 pub use oid::ObjectId;
 pub use raw::{Doc, DocBuf, Element, ValueRef};

@@ -388,7 +388,11 @@ fn compare_keys(a: &[ValueRef<'_>], b: &[ValueRef<'_>]) -> Ordering {
 
 /// The key a document sorts by: of its index keys the least in the order of `pattern` (path, descending).
 /// Errors: BadValue when two paths go through different arrays.
-pub fn sort_key<'a>(doc: Doc<'a>, pattern: &[(&str, bool)]) -> Result<Vec<ValueRef<'a>>> {
+pub fn sort_key<'a>(
+    doc: Doc<'a>,
+    pattern: &[(&str, bool)],
+    collation: &crate::Collation,
+) -> Result<Vec<ValueRef<'a>>> {
     let simple: Option<Vec<_>> =
         pattern.iter().map(|(path, _)| plain(doc, path).map(|v| v.unwrap_or(ValueRef::Null))).collect();
     if let Some(key) = simple {
@@ -403,7 +407,7 @@ pub fn sort_key<'a>(doc: Doc<'a>, pattern: &[(&str, bool)]) -> Result<Vec<ValueR
     })?;
     let order = |a: &Vec<ValueRef<'a>>, b: &Vec<ValueRef<'a>>| {
         let mut orders = a.iter().zip(b).zip(pattern).map(|((x, y), (_, descending))| {
-            let order = compare(*x, *y);
+            let order = collation.compare(*x, *y);
             if *descending { order.reverse() } else { order }
         });
         orders.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)

@@ -38,7 +38,7 @@ pub use request::Request;
 pub use write::unit::{BatchWrite, Origin, WriteUnit};
 
 use document::oid::ObjectIdGenerator;
-use document::{Document, Error, ObjectId, Timestamp, err};
+use document::{Collation, Doc, Document, Error, ObjectId, Timestamp, err};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -105,14 +105,32 @@ impl Node {
     pub fn sort_bytes_max(&self) -> usize {
         self.sort_bytes_max.load(Ordering::Relaxed)
     }
+    /// As [`Node::parse_context`], for a command on `slot`: with the collation it names, and else with the default of the
+    /// collection or view. An empty document names none.
+    ///
+    /// # Errors
+    /// Those of [`Collation::parse`].
+    pub fn parse_context_on(
+        &self,
+        slot: &namespace::Slot,
+        collation: Option<Doc<'_>>,
+        variables: Document,
+    ) -> document::Result<query::QueryContext> {
+        let collation = match collation.filter(|d| !d.is_empty()) {
+            Some(spec) => Collation::parse(spec)?,
+            None => slot.collation(),
+        };
+        Ok(self.parse_context(variables).with_collation(&collation))
+    }
     /// What a parser of queries may see of the outside.
-    pub fn parse_context(&self, variables: Document) -> query::ParseContext {
+    pub fn parse_context(&self, variables: Document) -> query::QueryContext {
         query::ParseContext {
             variables,
             now_ms: self.now_ms(),
             cluster_time: self.cluster_time(),
             seed: rand::random(),
         }
+        .into()
     }
 }
 

@@ -13,7 +13,8 @@
 
 use crate::operation::{Operation, Received};
 use crate::write::extras::{Capped, Validator};
-use document::{Doc, DocBuf, Error, Result, err};
+use arc_swap::ArcSwap;
+use document::{Collation, Doc, DocBuf, Error, Result, err};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::DatabaseVersion;
 use std::any::Any;
@@ -69,6 +70,8 @@ pub struct SlotState {
     pub capped: Option<Capped>,
     /// `changeStreamPreAndPostImages`: the log keeps documents as they were before a change.
     pub keeps_images: bool,
+    /// The default collation of what stands here; also read without the latch ([`Slot::collation`]).
+    collation: Arc<ArcSwap<Collation>>,
     pub placement: Option<Arc<dyn Placement>>,
 }
 
@@ -85,6 +88,7 @@ impl SlotState {
         // Options were checked when they were given; an unreadable validator of an older log refuses nothing.
         self.validator = Validator::of(options).unwrap_or(None);
         self.capped = Capped::of(options);
+        self.collation.store(Arc::new(collection.collation().clone()));
         self.keeps_images =
             options.get_document("changeStreamPreAndPostImages").and_then(|d| d.get_bool("enabled"))
                 == Some(true);
@@ -92,7 +96,14 @@ impl SlotState {
     /// Takes the collection out of the slot.
     pub fn uninstall(&mut self) -> Option<Collection> {
         (self.validator, self.capped, self.keeps_images) = (None, None, false);
+        self.collation.store(Arc::default());
         self.collection.take()
+    }
+    /// Puts a view into the slot, or takes it out.
+    pub fn set_view(&mut self, view: Option<Arc<crate::view::View>>) {
+        let collation = view.as_ref().map(|v| v.collation.clone()).unwrap_or_default();
+        self.collation.store(Arc::new(collation));
+        self.view = view;
     }
 }
 
@@ -104,6 +115,8 @@ pub struct Slot {
     /// Shared by transactions for their whole life; exclusive for DDL, for publishing an index and for entering a
     /// critical section.
     intent: Arc<tokio::sync::RwLock<()>>,
+    /// See [`Slot::collation`].
+    collation: Arc<ArcSwap<Collation>>,
     /// Shared by updates and deletes of many documents while they run; exclusive, for a moment, when a range is about
     /// to leave. Nothing is waited for by who holds it exclusively.
     multi: Arc<tokio::sync::RwLock<()>>,
@@ -150,6 +163,11 @@ impl DatabaseSlot {
 }
 
 impl Slot {
+    /// The default collation of the collection or view as it is at this moment, without the latch. What is parsed by it
+    /// stays right whatever replaces the collection: plans compare it with that of each index.
+    pub fn collation(&self) -> Collation {
+        (**self.collation.load()).clone()
+    }
     /// Latches shared, without a version check: for the node's own needs (checkpoints, statistics, recovery).
     pub fn read_unchecked(&self) -> RwLockReadGuard<'_, SlotState> {
         self.latch.read()
@@ -357,10 +375,12 @@ impl Namespaces {
             .or_insert_with(|| {
                 // Asked under the map's lock: a slot is either made with the new default or found by its setter.
                 let placement = self.default_placement.read().as_ref().and_then(|f| f(ns));
+                let state = SlotState { placement, ..SlotState::default() };
                 Arc::new(Slot {
                     ns: ns.to_string(),
                     database,
-                    latch: RwLock::new(SlotState { placement, ..SlotState::default() }),
+                    collation: state.collation.clone(),
+                    latch: RwLock::new(state),
                     intent: Arc::default(),
                     multi: Arc::default(),
                 })

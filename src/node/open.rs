@@ -5,10 +5,10 @@ use crate::operation::SessionId;
 use crate::session::SessionTable;
 use crate::{Node, failpoints, observer};
 use document::oid::ObjectIdGenerator;
-use document::{Doc, Document, Result, Value, doc};
+use document::{Collation, Doc, Document, Result, Value, doc};
 use parking_lot::{Mutex, RwLock};
 use protocol::session::EntryTime;
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -84,9 +84,10 @@ fn apply_session_fields(sessions: &SessionTable, frame: &FrameRef<'_>) {
     sessions.apply(id, number, &statements, at, frame.wall);
 }
 
-/// Makes the predicate of a partial index out of its `partialFilterExpression`.
-pub fn partial_predicate(filter: &Document) -> Result<Predicate> {
-    let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default())?;
+/// Makes the predicate of a partial index out of its `partialFilterExpression`, in the index's collation.
+pub fn partial_predicate(filter: &Document, collation: &Collation) -> Result<Predicate> {
+    let context = QueryContext::collated(collation);
+    let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
     Ok(Arc::new(move |doc| matcher.matches(doc).unwrap_or(false)))
 }
 

@@ -4,7 +4,7 @@ use crate::ddl::lock::of_database;
 use crate::namespace::{Met, Slot, SlotState};
 use crate::write::commit::WideUnit;
 use crate::{Node, Operation, Origin};
-use document::{Document, Result, Value, bail};
+use document::{Collation, Document, Result, Value, bail};
 use query::pipeline::{Context, Namespace, parse};
 use std::sync::Arc;
 use storage::CollectionView;
@@ -18,7 +18,8 @@ pub struct View {
     /// The collection or view it reads, in the same database, without the database name.
     pub on: String,
     pub pipeline: Vec<Value>,
-    pub collation: Option<Document>,
+    /// Simple unless the view says otherwise: a view does not inherit.
+    pub collation: Collation,
 }
 
 impl View {
@@ -49,10 +50,10 @@ impl View {
         let others = pipeline.involved_namespaces().into_iter().map(|(ns, _)| ns.to_string());
         Ok(std::iter::once(format!("{db}.{}", self.on)).chain(others).collect())
     }
-    /// Refuses a definition of `ns` by which a view would come to read itself.
+    /// Refuses a definition of `ns` by which a view would come to read itself, or a view of another collation.
     ///
     /// # Errors
-    /// GraphContainsCycle (5), ViewDepthLimitExceeded (165).
+    /// GraphContainsCycle (5), ViewDepthLimitExceeded (165), OptionNotSupportedOnView (167).
     pub fn check_graph(&self, node: &Node, ns: &str) -> Result<()> {
         let db = storage::split_namespace(ns).0;
         let mut level = self.reads(node, db)?;
@@ -64,6 +65,12 @@ impl View {
             for read in &level {
                 let view = node.namespaces.slot(read).read_unchecked().view.clone();
                 if let Some(view) = view {
+                    if view.collation != self.collation {
+                        bail!(
+                            OPTION_NOT_SUPPORTED_ON_VIEW,
+                            "View {ns} has conflicting collation with view {read}"
+                        );
+                    }
                     next.extend(view.reads(node, storage::split_namespace(read).0)?);
                 }
             }
@@ -98,7 +105,10 @@ impl View {
         let view = View {
             on: d.get_str("viewOn")?.to_string(),
             pipeline: d.get_array("pipeline")?.clone(),
-            collation: d.get_document("collation").cloned(),
+            collation: d
+                .get_document("collation")
+                .and_then(|c| Collation::of_document(c).ok())
+                .unwrap_or_default(),
         };
         Some((d.get_str("_id")?.to_string(), view))
     }
@@ -131,7 +141,7 @@ pub(crate) async fn define(
             }
         }
         if let Some(target) = unit.on(&slot.ns) {
-            target.state.view = Some(Arc::new(view));
+            target.state.set_view(Some(Arc::new(view)));
         }
         Ok(())
     };
@@ -151,7 +161,7 @@ pub(crate) fn remove(node: &Node, op: &Operation, slot: &Slot) -> Result<Met<()>
             }
         }
         if let Some(target) = unit.on(&slot.ns) {
-            target.state.view = None;
+            target.state.set_view(None);
         }
         Ok(())
     })
@@ -170,7 +180,7 @@ impl Node {
                 None => continue,
             };
             for (ns, view) in definitions.iter().filter_map(View::from_document) {
-                self.namespaces.slot(&ns).write_unchecked().view = Some(Arc::new(view));
+                self.namespaces.slot(&ns).write_unchecked().set_view(Some(Arc::new(view)));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! An expression together with the variables it was parsed under: what a filter, a projection or an update holds.
 
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::expression::{Expression, Variables, Vars};
 use document::{Doc, Result, Value};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ pub struct Computed {
 }
 
 impl Computed {
-    pub fn parse(v: &Value, ctx: &ParseContext) -> Result<Computed> {
-        let names = Variables::with_names(ctx.variables.keys());
+    pub fn parse(v: &Value, ctx: &QueryContext) -> Result<Computed> {
+        let names = Variables::with_names(ctx.variables.keys()).with_collation(&ctx.collation);
         let expression = Arc::new(Expression::parse(v, &names)?);
         let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter().map(|(_, v)| v.clone()));
         vars.cluster_time = (ctx.cluster_time != Default::default()).then_some(ctx.cluster_time);

@@ -60,7 +60,7 @@ fn is_value_deeper(v: &Value, levels: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ParseContext;
+    use crate::QueryContext;
     use crate::computed::Computed;
     use crate::matcher::Matcher;
     use crate::update::Update;
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn nothing_computed_grows_beyond_that() {
-        let ctx = ParseContext::at(0);
+        let ctx = QueryContext::at(0);
         let reduce = |times: i32, step: Value| {
             let reduce: Value =
                 doc! { "$reduce": { "input": { "$range": [0, times] }, "initialValue": 1, "in": step } }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn paths_are_no_longer_than_documents_are_deep() {
-        let ctx = ParseContext::at(0);
+        let ctx = QueryContext::at(0);
         let long = vec!["a"; 100_000].join(".");
         let code = |r: Result<()>| r.unwrap_err().code;
         let spec = document::Document(vec![(long.clone(), Value::Int32(1))]);

@@ -93,6 +93,9 @@ fn index_scan(scan: &IndexScan) -> Document {
     };
     let paths: Document = scan.key.keys().map(|k| (k.to_string(), Value::Array(Vec::new()))).collect();
     out.push("multiKeyPaths", paths);
+    if let Some(collation) = scan.collation.document() {
+        out.push("collation", collation);
+    }
     out.push("isUnique", scan.unique);
     out.push("isSparse", scan.sparse);
     out.push("isPartial", scan.partial);
@@ -112,14 +115,14 @@ fn direction_name(d: Direction) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ParseContext;
+    use crate::QueryContext;
     use crate::planner::{IndexInfo, Request, plan};
     use crate::sort::SortSpec;
 
     #[test]
     fn stages_nest_as_the_real_server_prints_them() {
         let filter =
-            Matcher::parse(doc! {"a": 5, "b": {"$gt": 1}}.to_doc_buf().doc(), &ParseContext::at(0)).unwrap();
+            Matcher::parse(doc! {"a": 5, "b": {"$gt": 1}}.to_doc_buf().doc(), &QueryContext::at(0)).unwrap();
         let sort = SortSpec::parse(doc! {"c": 1}.to_doc_buf().doc()).unwrap();
         let indexes = [IndexInfo { name: "a_1".into(), key: doc! {"a": 1}, ..IndexInfo::default() }];
         let plan = plan(&Request { sort: Some(&sort), ..Request::new(&filter, &indexes) }).unwrap();

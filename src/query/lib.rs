@@ -4,7 +4,7 @@
 //! into an owned, `Send + Sync` value and then applied to many documents.
 //!
 //! Invariant: this crate does no I/O, knows no collection and reads no clock; the time and the variables an operator may
-//! see arrive in [`ParseContext`].
+//! see arrive in [`QueryContext`].
 
 pub mod accumulator;
 pub mod change_stream;
@@ -21,7 +21,7 @@ pub mod sort;
 pub mod text;
 pub mod update;
 
-use document::{Document, Timestamp};
+use document::{Collation, Document, Timestamp};
 
 /// What the text of a query cannot know: the command's variables and the time at which it runs.
 #[derive(Clone, Debug, Default)]
@@ -36,13 +36,46 @@ pub struct ParseContext {
     pub seed: u64,
 }
 
-impl ParseContext {
+/// What a parser must know beside the text: the command's variables and time, and how strings compare. Its variables and
+/// time are read as its own.
+#[derive(Clone, Debug, Default)]
+pub struct QueryContext {
+    outside: ParseContext,
+    /// How strings compare.
+    pub collation: Collation,
+}
+
+impl QueryContext {
     /// A context without variables at the given time.
-    pub fn at(now_ms: i64) -> ParseContext {
-        ParseContext {
-            now_ms,
-            cluster_time: Timestamp::new((now_ms / 1000) as u32, 1),
-            ..ParseContext::default()
-        }
+    pub fn at(now_ms: i64) -> QueryContext {
+        let cluster_time = Timestamp::new((now_ms / 1000) as u32, 1);
+        ParseContext { now_ms, cluster_time, ..ParseContext::default() }.into()
+    }
+    /// One that knows no more than the collation.
+    pub fn collated(collation: &Collation) -> QueryContext {
+        QueryContext::default().with_collation(collation)
+    }
+    pub fn with_collation(mut self, collation: &Collation) -> QueryContext {
+        self.collation = collation.clone();
+        self
+    }
+}
+
+impl From<ParseContext> for QueryContext {
+    fn from(outside: ParseContext) -> QueryContext {
+        QueryContext { outside, collation: Collation::SIMPLE }
+    }
+}
+
+impl std::ops::Deref for QueryContext {
+    type Target = ParseContext;
+    fn deref(&self) -> &ParseContext {
+        &self.outside
+    }
+}
+
+impl std::ops::DerefMut for QueryContext {
+    fn deref_mut(&mut self) -> &mut ParseContext {
+        &mut self.outside
     }
 }

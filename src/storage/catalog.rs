@@ -1,6 +1,6 @@
 //! What is known of a collection apart from its records, and how it stands in a checkpoint's manifest.
 
-use document::{Document, Value};
+use document::{Collation, Document, Value};
 
 /// A collection's identity and options.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,12 @@ impl CollectionMeta {
     /// The part of the namespace after the first dot.
     pub fn name(&self) -> &str {
         split_namespace(&self.ns).1
+    }
+    /// The default collation. It was checked when the collection was created; one that an older log holds and that cannot
+    /// be read orders nothing.
+    pub fn collation(&self) -> Collation {
+        let spec = self.options.get_document("collation");
+        spec.map_or(Ok(Collation::SIMPLE), Collation::of_document).unwrap_or_default()
     }
     /// Whether the collection is capped.
     pub fn capped(&self) -> bool {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use document::{Doc, Document, Result, Value, ValueRef, bail, err, key_string};
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, err};
 
 use crate::catalog::CollectionMeta;
 use crate::index::keys::{Key, KeyBuffer, same_at_paths};
@@ -28,6 +28,8 @@ pub struct Collection {
     indexes: Vec<Index>,
     /// Reused by deletes.
     scratch: KeyBuffer,
+    /// The default, of which the index on `_id` is.
+    collation: Collation,
 }
 
 /// What an insert will put into the indexes.
@@ -77,8 +79,10 @@ pub struct FrozenCollection {
 impl Collection {
     /// An empty collection, with the index on `_id` unless `meta` says otherwise.
     pub fn new(meta: CollectionMeta) -> Collection {
-        let indexes = if meta.id_index { vec![Index::new(IndexSpec::id())] } else { Vec::new() };
+        let collation = meta.collation();
+        let indexes = if meta.id_index { vec![Index::new(IndexSpec::id(&collation))] } else { Vec::new() };
         Collection {
+            collation,
             meta: Arc::new(meta),
             records: RecordStore::new(),
             indexes,
@@ -90,6 +94,7 @@ impl Collection {
         let index =
             |i: &crate::index::IndexSnapshot| Index { info: Arc::clone(&i.info), tree: i.tree.branch() };
         Collection {
+            collation: snapshot.meta.collation(),
             meta: Arc::clone(&snapshot.meta),
             records: RecordStore::branch(&snapshot.records, snapshot.next_record),
             indexes: snapshot.indexes.iter().map(index).collect(),
@@ -100,6 +105,10 @@ impl Collection {
     /// Namespace, UUID, options.
     pub fn meta(&self) -> &CollectionMeta {
         &self.meta
+    }
+    /// The default collation.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
     /// The namespace.
     pub fn ns(&self) -> &str {
@@ -137,7 +146,7 @@ impl Collection {
     pub fn next_record(&self) -> RecordId {
         self.records.next_id()
     }
-    /// The document with this `_id`.
+    /// The document with this `_id`, in the collection's collation.
     pub fn find_id(&self, id: ValueRef<'_>) -> Option<(RecordId, Doc<'_>)> {
         let record = self.record_of_id(id)?;
         Some((record, self.get(record)?))
@@ -147,7 +156,7 @@ impl Collection {
         match self.indexes.first() {
             Some(index) if index.spec().is_id() => {
                 let mut key = Vec::with_capacity(24);
-                key_string::append(&mut key, id, false);
+                index.spec().collation().append_key(&mut key, id, false);
                 read_record_id(index.tree.get(&key)?)
             }
             _ => CollectionView::find_id(self, id).map(|(record, _)| record),

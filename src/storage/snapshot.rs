@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use document::{Doc, ValueRef, key_string};
+use document::{Doc, ValueRef};
 
 use crate::catalog::CollectionMeta;
 use crate::index::{IndexCursor, IndexInfo, IndexSnapshot};
@@ -39,11 +39,11 @@ pub trait CollectionView {
     fn index_slot(&self, name: &str) -> Option<usize> {
         (0..self.index_count()).find(|slot| self.index_info(*slot).is_some_and(|i| i.spec.name() == name))
     }
-    /// The document with this `_id`, numbers being equal across their types.
+    /// The document with this `_id`, numbers being equal across their types and strings in the index's collation.
     fn find_id(&self, id: ValueRef<'_>) -> Option<(RecordId, Doc<'_>)> {
-        let mut key = Vec::with_capacity(24);
-        key_string::append(&mut key, id, false);
         if let Some(slot) = self.index_slot("_id_") {
+            let mut key = Vec::with_capacity(24);
+            self.index_info(slot)?.spec.collation().append_key(&mut key, id, false);
             let entry = self.index_cursor(slot)?.seek(&key).filter(|e| e.key == key)?;
             return Some((entry.record, self.get(entry.record)?));
         }

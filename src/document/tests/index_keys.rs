@@ -1,7 +1,7 @@
 //! Golden cases of index keys and sort keys.
 
 use crate::path::{index_keys, sort_key};
-use crate::{Document, Value, array, codes, doc};
+use crate::{Collation, Document, Value, array, codes, doc};
 
 fn keys(d: Document, paths: &[&str]) -> Vec<Vec<Value>> {
     let d = d.to_doc_buf();
@@ -58,7 +58,7 @@ fn parallel_arrays_are_refused() {
     let d = doc! {"a": [{"b": [1], "c": [2]}]}.to_doc_buf();
     let error = index_keys(d.doc(), &["a.b", "a.c"]).unwrap_err();
     assert_eq!(error.message, "cannot index parallel arrays [c] [b]");
-    let error = sort_key(d.doc(), &[("a.b", false), ("a.c", true)]).unwrap_err();
+    let error = sort_key(d.doc(), &[("a.b", false), ("a.c", true)], &Collation::SIMPLE).unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (2, "cannot sort with keys that are parallel arrays"));
 }
 
@@ -93,7 +93,7 @@ fn many_elements_make_each_key_once() {
 fn the_sort_key_is_the_least_in_the_order_of_the_pattern() {
     let key = |d: Document, pattern: &[(&str, bool)]| -> Vec<Value> {
         let d = d.to_doc_buf();
-        sort_key(d.doc(), pattern).unwrap().iter().map(|v| v.to_value()).collect()
+        sort_key(d.doc(), pattern, &Collation::SIMPLE).unwrap().iter().map(|v| v.to_value()).collect()
     };
     assert_eq!(key(doc! {"a": [3, 1, 2]}, &[("a", false)]), one(1));
     assert_eq!(key(doc! {"a": [3, 1, 2]}, &[("a", true)]), one(3));

@@ -9,7 +9,7 @@ use super::collections::drop_collection;
 use super::rename::rename_checked;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
-use document::{Result, bail, codes, doc, err};
+use document::{Document, Result, bail, codes, doc, err};
 use std::ops::Bound;
 use storage::{Collection, CollectionSnapshot, CollectionView, split_namespace};
 
@@ -38,6 +38,15 @@ pub async fn clone_as(node: &Node, op: &Operation, from: &str, to: &str, size: i
     copy(node, op, &snapshot, to).await
 }
 
+/// The options of a capped collection in the place of another.
+fn options(before: &CollectionSnapshot, size: i64) -> Document {
+    let mut options = doc! { "capped": true, "size": size };
+    if let Some(collation) = before.meta().options.get("collation") {
+        options.push("collation", collation.clone());
+    }
+    options
+}
+
 /// Replaces a collection by a capped one with the same documents.
 pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result<()> {
     let (db, name) = split_namespace(ns);
@@ -47,7 +56,7 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result
     for _ in 0..COPIES_MAX {
         let snapshot = snapshot_of(node, op, ns).await?;
         let temporary = format!("{db}.tmp{:08x}.convertToCapped.{name}", node.next_operation_id());
-        create_collection(node, op, &temporary, doc! { "capped": true, "size": size }, None).await?;
+        create_collection(node, op, &temporary, options(&snapshot, size), None).await?;
         copy(node, op, &snapshot, &temporary).await?;
         let unchanged = |target: Option<&Collection>| {
             let now = target

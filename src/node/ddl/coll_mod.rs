@@ -222,8 +222,11 @@ async fn modify_view(node: &Node, op: &Operation, slot: &Slot, change: &Document
     }
     view.check_pipeline(node, &slot.database.name)?;
     view.check_graph(node, &slot.ns)?;
-    let definition =
+    let mut definition =
         doc! { "_id": slot.ns.as_str(), "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
+    if let Some(collation) = view.collation.document() {
+        definition.push("collation", collation.clone());
+    }
     crate::view::define(node, op, slot, &definition, |state| match &state.view {
         Some(_) => Ok(Some(view.clone())),
         None => bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns),

@@ -8,7 +8,7 @@ use crate::view::View;
 use crate::write::extras::{Validator, check_case};
 use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Request};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc};
 use storage::entry::{Draft, Op};
 use storage::{CollectionMeta, split_namespace};
 
@@ -43,6 +43,7 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
             bail!(INVALID_OPTIONS, "'idIndex' is not allowed with 'viewOn'");
         }
         check_id_index(spec)?;
+        check_id_collation(spec, &options)?;
     }
     if let Some(images) = request.body.get_document("changeStreamPreAndPostImages") {
         shapes::PRE_AND_POST_IMAGES.check(images)?;
@@ -112,6 +113,40 @@ fn check_id_index(spec: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The collation with all its members; none where it is the simple one.
+///
+/// # Errors
+/// Those of [`Collation::parse`].
+fn fill_in_collation(options: &mut Document) -> Result<()> {
+    let Some(spec) = options.get_document("collation") else { return Ok(()) };
+    match Collation::of_document(spec)?.document() {
+        Some(full) => options.insert("collation", full.clone()),
+        None => {
+            options.remove("collation");
+        }
+    }
+    Ok(())
+}
+
+/// The index on `_id` has the collection's collation.
+fn check_id_collation(spec: Doc<'_>, options: &Document) -> Result<()> {
+    let Some(own) = spec.get_document("collation") else {
+        return Ok(());
+    };
+    let own = Collation::parse(own)?;
+    let of_collection = match options.get_document("collation") {
+        Some(spec) => Collation::of_document(spec)?,
+        None => Collation::SIMPLE,
+    };
+    if own != of_collection {
+        bail!(
+            BAD_VALUE,
+            "The _id index must have the same collation as the collection. Index collation: {own:?}, collection collation: {of_collection:?}"
+        );
+    }
+    Ok(())
+}
+
 fn check_options(options: &Document) -> Result<()> {
     let capped = options.get("capped").is_some_and(Value::truthy);
     if capped && options.get("size").is_none() && options.get_str("viewOn").is_none() {
@@ -143,11 +178,6 @@ fn check_options(options: &Document) -> Result<()> {
     if options.contains_key("pipeline") && !options.contains_key("viewOn") {
         bail!(INVALID_OPTIONS, "'pipeline' cannot be specified without 'viewOn'");
     }
-    if let Some(c) = options.get_document("collation")
-        && c.get_str("locale").is_some_and(|l| l != "simple")
-    {
-        bail!(NOT_IMPLEMENTED, "collations other than simple are not implemented");
-    }
     Validator::of(options)?;
     Ok(())
 }
@@ -160,9 +190,10 @@ pub async fn create_collection(
     node: &Node,
     op: &Operation,
     ns: &str,
-    options: Document,
+    mut options: Document,
     uuid: Option<[u8; 16]>,
 ) -> Result<()> {
+    fill_in_collation(&mut options)?;
     let (db, name) = split_namespace(ns);
     if name.starts_with("system.") && !allowed_system(db, name) {
         bail!(INVALID_NAMESPACE, "Invalid system namespace: {ns}");

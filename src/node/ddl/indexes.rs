@@ -6,8 +6,8 @@
 use crate::namespace::Slot;
 use crate::open::partial_predicate;
 use crate::{Node, Operation, Request};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
-use query::ParseContext;
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use query::QueryContext;
 use query::matcher::Matcher;
 use storage::{CollectionMeta, IndexBuild, IndexSpec, split_namespace};
 
@@ -117,11 +117,6 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
             );
         }
         check_type(name, value)?;
-        if name == "collation"
-            && value.as_document().and_then(|c| c.get_str("locale")).is_some_and(|l| l != "simple")
-        {
-            bail!(NOT_IMPLEMENTED, "collations other than simple are not implemented");
-        }
         if name == "expireAfterSeconds" {
             match value.as_f64() {
                 Some(n) if (0.0..=i32::MAX as f64).contains(&n) => {}
@@ -139,7 +134,7 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
     }
     if let Some(filter) = spec.get_document("partialFilterExpression") {
         // What is malformed is told as such, and only then what is not allowed.
-        Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default())?;
+        Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::default())?;
         check_partial_filter(filter.to_doc_buf().doc())?;
     }
     if spec.get("key").is_none() {
@@ -221,10 +216,12 @@ pub async fn build_indexes(
     specs: &[Document],
     from_migrate: bool,
 ) -> Result<Document> {
-    let parsed = specs.iter().map(check_spec).collect::<Result<Vec<_>>>()?;
+    specs.iter().try_for_each(|spec| check_spec(spec).map(drop))?;
     let (created, before) = ensure_collection(node, op, slot, from_migrate).await?;
-    for (spec, document) in parsed.into_iter().zip(specs) {
-        build_index(node, op, slot, spec, document).await?;
+    let default = slot.collation();
+    for spec in specs {
+        let spec = inheriting(spec, &default)?;
+        build_index(node, op, slot, check_spec(&spec)?, &spec).await?;
     }
     let after = slot.read(op, |s| Ok(s.collection.as_ref().map_or(0, |c| c.indexes().len()))).await?;
     let mut reply = doc! { "numIndexesBefore": before as i32, "numIndexesAfter": after as i32 };
@@ -233,6 +230,40 @@ pub async fn build_indexes(
         reply.push("note", "all indexes already exist");
     }
     Ok(reply)
+}
+
+/// The specification with the collection's collation where it names none.
+///
+/// # Errors
+/// BadValue (2) for an index on `_id` with another collation than the collection.
+fn inheriting(spec: &Document, default: &Collation) -> Result<Document> {
+    let Some(own) = spec.get_document("collation") else {
+        let mut spec = spec.clone();
+        if let Some(full) = default.document() {
+            spec.push("collation", full.clone());
+        }
+        return Ok(spec);
+    };
+    let own = Collation::of_document(own)?;
+    let on_id = spec
+        .get_document("key")
+        .is_some_and(|k| k.keys().eq(["_id"]) && k.iter().all(|(_, v)| v.is_number()));
+    if on_id && own != *default {
+        bail!(
+            BAD_VALUE,
+            "The _id index must have the same collation as the collection. Index collation: {own:?}, collection collation: {default:?}"
+        );
+    }
+    Ok(spec.clone())
+}
+
+/// The definition of an index for a collection whose default may differ: it names even the simple collation.
+pub fn complete(spec: &IndexSpec) -> Document {
+    let mut out = spec.document().clone();
+    if spec.collation().is_simple() {
+        out.push("collation", doc! { "locale": "simple" });
+    }
+    out
 }
 
 async fn ensure_collection(

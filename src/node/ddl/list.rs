@@ -84,7 +84,7 @@ fn collection_document(slot: &Slot) -> Option<Document> {
     let name = split_namespace(&slot.ns).1;
     if let Some(view) = &state.view {
         let mut options = doc! { "viewOn": view.on.as_str(), "pipeline": view.pipeline.clone() };
-        if let Some(collation) = &view.collation {
+        if let Some(collation) = view.collation.document() {
             options.push("collation", collation.clone());
         }
         return Some(doc! { "name": name, "type": "view", "options": options, "info": { "readOnly": true } });

@@ -33,6 +33,7 @@ pub fn index_infos(view: &impl CollectionView) -> Vec<IndexInfo> {
             multikey: i.multikey,
             hidden: i.spec.hidden(),
             partial_filter: i.spec.partial_filter().map(|d| d.to_doc_buf()),
+            collation: i.spec.collation().clone(),
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
-use document::{Doc, DocWriter, Document, Result, bail, path};
+use document::{Collation, Doc, DocWriter, Document, Result, bail, path};
 use query::matcher::Matcher;
 use query::planner::{Hint, Plan, Request, by_id, plan};
 use query::projection::Projection;
@@ -29,6 +29,8 @@ pub struct Wanted<'a> {
     pub max: Option<&'a Document>,
     /// The client forbade the use of disk, and with it sorts above the memory limit.
     pub sort_bytes_max: Option<usize>,
+    /// How `min` and `max` are read.
+    pub collation: Collation,
     pub shape: Shape,
 }
 
@@ -90,7 +92,7 @@ impl Wanted<'_> {
         let has_id_index = collection.indexes().first().is_some_and(|i| i.spec().is_id());
         if free
             && has_id_index
-            && let Some(plan) = by_id(&self.filter)
+            && let Some(plan) = by_id(&self.filter, collection.collation())
         {
             return Ok(plan);
         }
@@ -100,6 +102,8 @@ impl Wanted<'_> {
             sort: self.sort,
             hint: self.hint,
             indexes: &indexes,
+            collation: &self.collation,
+            id_collation: collection.collation(),
             min: self.min,
             max: self.max,
         })

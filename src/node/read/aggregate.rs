@@ -4,7 +4,7 @@
 //! its indexes and its own blocking sort; the rest runs over that query's rows.
 
 use super::command_variables;
-use super::fields::{Fields, check_collation};
+use super::fields::Fields;
 use super::find::FIRST_BATCH;
 use super::host::{LocalHost, Writing};
 use super::rows::Rows;
@@ -12,9 +12,10 @@ use crate::change_stream::{self, ChangeStreamRows};
 use crate::cursor::Cursor;
 use crate::exec::batch::Documents;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
+use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
-use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, err};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use query::matcher::Matcher;
 use query::pipeline::{BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, optimize, parse};
 use query::planner::Hint;
@@ -41,6 +42,8 @@ pub struct Asked {
     pub explain: bool,
     /// What `$out` and `$merge` write need not satisfy validators.
     pub bypass_validation: bool,
+    /// The collation that was named; without one the collection or view has its own.
+    pub collation: Option<Collation>,
     /// `$$NOW`, where the command has begun somewhere else.
     pub now_ms: Option<i64>,
 }
@@ -51,6 +54,7 @@ impl Asked {
         Ok(Asked {
             ns: ns.to_string(),
             variables: command_variables(node, body)?,
+            collation: named_collation(body)?,
             allow_disk_use: true,
             ..Asked::default()
         })
@@ -62,7 +66,7 @@ impl Asked {
     /// Reads an `aggregate` command.
     ///
     /// # Errors
-    /// 40414, 40415, 14, 9 as the real server; 238 for a collation.
+    /// 40414, 40415, 14, 9 as the real server.
     pub fn parse(node: &Node, request: &Request<'_>) -> Result<Asked> {
         let (out, cursor) = Asked::parse_fields(node, request)?;
         if !cursor && !out.explain {
@@ -129,7 +133,7 @@ impl Asked {
                 "let" => {
                     FIELDS.document(&e)?;
                 }
-                "collation" => check_collation(FIELDS.document(&e)?)?,
+                "collation" => drop(FIELDS.document(&e)?),
                 "bypassDocumentValidation" => out.bypass_validation = FIELDS.bool(&e)?,
                 "runtimeConstants" => {
                     if let Some(ValueRef::DateTime(now)) = FIELDS.document(&e)?.get("localNow") {
@@ -154,6 +158,11 @@ impl Asked {
         })?;
         Ok((out, cursor))
     }
+}
+
+/// The collation that a command names.
+fn named_collation(body: Doc<'_>) -> Result<Option<Collation>> {
+    body.get_document("collation").filter(|d| !d.is_empty()).map(Collation::parse).transpose()
 }
 
 /// A pipeline over rows.
@@ -242,18 +251,26 @@ impl Source for CollectionSource {
     }
 }
 
-/// Resolves views: the collection behind them and the whole pipeline.
+/// Resolves views: the collection behind them, the whole pipeline, and the collation it runs by.
 async fn resolve(
     node: &Node,
     op: &Operation,
     ns: &str,
     pipeline: Vec<Value>,
-) -> Result<(String, Vec<Value>)> {
-    let (mut ns, mut pipeline) = (ns.to_string(), pipeline);
+    named: Option<Collation>,
+) -> Result<(String, Vec<Value>, Collation)> {
+    let (mut ns, mut pipeline, mut collation) = (ns.to_string(), pipeline, named);
     for _ in 0..VIEW_DEPTH_MAX {
-        let view = node.namespaces.slot(&ns).read(op, |s| Ok(s.view.clone())).await?;
-        let Some(view) = view else { return Ok((ns, pipeline)) };
-        let own = pipeline.first().and_then(Value::as_document).and_then(|d| d.first()).map(|(name, _)| name);
+        let state = |s: &SlotState| (s.view.clone(), s.collection.as_ref().map(|c| c.collation().clone()));
+        let (view, default) = node.namespaces.slot(&ns).read(op, |s| Ok(state(s))).await?;
+        let Some(view) = view else {
+            let inherits = first_stage(&pipeline) != Some("$changeStream");
+            return Ok((ns, pipeline, collation.or(default.filter(|_| inherits)).unwrap_or_default()));
+        };
+        if *collation.get_or_insert_with(|| view.collation.clone()) != view.collation {
+            bail!(OPTION_NOT_SUPPORTED_ON_VIEW, "Cannot override a view's default collation: {ns}");
+        }
+        let own = first_stage(&pipeline);
         if own == Some("$changeStream") {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "$changeStream is not supported on views.");
         }
@@ -273,6 +290,10 @@ async fn resolve(
     )
 }
 
+fn first_stage(pipeline: &[Value]) -> Option<&str> {
+    pipeline.first().and_then(Value::as_document).and_then(Document::first).map(|(name, _)| name)
+}
+
 /// What is below a view may be on other shards: a router is told what the view means and asks for that.
 fn resolved_for_router(node: &Node, view: &str) -> document::Error {
     let (mut ns, mut pipeline) = (view.to_string(), Vec::new());
@@ -281,9 +302,12 @@ fn resolved_for_router(node: &Node, view: &str) -> document::Error {
         pipeline = view.pipeline.iter().cloned().chain(pipeline).collect();
         ns = format!("{}.{}", ns.split('.').next().unwrap_or(""), view.on);
     }
+    let collation = node.namespaces.slot(view).collation();
+    let collation = collation.document().cloned().unwrap_or_else(|| doc! { "locale": "simple" });
     let message = format!("Resolved views on sharded collections must be executed by mongos: {view}");
-    document::Error::new(document::codes::COMMAND_ON_SHARDED_VIEW_NOT_SUPPORTED_ON_MONGOD, message)
-        .with_info(document::doc! { "resolvedView": { "ns": ns, "pipeline": Value::Array(pipeline) } })
+    document::Error::new(document::codes::COMMAND_ON_SHARDED_VIEW_NOT_SUPPORTED_ON_MONGOD, message).with_info(
+        doc! { "resolvedView": { "ns": ns, "pipeline": Value::Array(pipeline), "collation": collation } },
+    )
 }
 
 /// A pipeline divided into what the collection's query answers and what runs over its rows.
@@ -302,12 +326,13 @@ pub struct Prepared {
 
 /// Resolves views, parses and divides.
 pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepared> {
-    let (ns, stages) = resolve(node, op, &asked.ns, asked.pipeline).await?;
+    let (ns, stages, collation) = resolve(node, op, &asked.ns, asked.pipeline, asked.collation).await?;
     let mut namespace = Namespace::parse(&ns);
     if namespace.collection == "$cmd.aggregate" {
         namespace.collection.clear();
     }
     let mut context = Context::new(namespace, node.parse_context(asked.variables));
+    context.query.collation = collation;
     context.query.now_ms = asked.now_ms.unwrap_or(context.query.now_ms);
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
@@ -334,7 +359,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     let mut rest = pipeline.without_leading_match();
     // A sort that the query cannot do stays in the pipeline.
     let sorted = rest.leading_sort().and_then(|(pattern, limit)| {
-        SortSpec::parse(pattern.to_doc_buf().doc()).ok().filter(|s| s.natural().is_none()).map(|s| (s, limit))
+        let sort = SortSpec::parse(pattern.to_doc_buf().doc()).ok().filter(|s| s.natural().is_none())?;
+        Some((sort.with_collation(&context.query.collation), limit))
     });
     let (sort, limit) = match sorted {
         Some((sort, limit)) => {
@@ -354,6 +380,7 @@ impl Prepared {
             filter: std::mem::take(&mut self.filter),
             sort: self.sort.as_ref(),
             hint: self.hint.as_ref(),
+            collation: self.run.collation.clone(),
             shape: Shape { limit: self.limit, ..Shape::default() },
             sort_bytes_max: Some(self.run.memory_limit).filter(|_| !self.run.allow_disk_use),
             ..Wanted::default()

@@ -1,7 +1,7 @@
 //! count.
 
 use super::aggregate::{self, Asked};
-use super::fields::{Fields, check_collation};
+use super::fields::Fields;
 use super::{command_variables, find::FindCommand};
 use crate::exec::query::{Wanted, ownership};
 use crate::exec::walk::{Context, Counters};
@@ -23,11 +23,12 @@ pub struct CountCommand<'a> {
     pub skip: u64,
     pub limit: u64,
     pub hint: Option<Hint>,
+    pub collation: Option<Doc<'a>>,
 }
 
 impl<'a> CountCommand<'a> {
     pub fn parse(body: Doc<'a>) -> Result<CountCommand<'a>> {
-        let mut out = CountCommand { query: Doc::empty(), skip: 0, limit: 0, hint: None };
+        let mut out = CountCommand { query: Doc::empty(), skip: 0, limit: 0, hint: None, collation: None };
         for e in body.iter().skip(1) {
             if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
                 continue;
@@ -43,7 +44,7 @@ impl<'a> CountCommand<'a> {
                         v => Some(Hint::parse(v)?),
                     }
                 }
-                "collation" => check_collation(FIELDS.document(&e)?)?,
+                "collation" => out.collation = Some(FIELDS.document(&e)?),
                 "fields"
                 | "queryOptions"
                 | "collectionUUID"
@@ -106,12 +107,13 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
     let command = CountCommand::parse(request.body)?;
     op.check_interrupt()?;
     node.await_read_concern(op).await?;
-    let context = node.parse_context(command_variables(node, request.body)?);
+    let slot = node.namespaces.slot(&ns);
+    let variables = command_variables(node, request.body)?;
+    let context = node.parse_context_on(&slot, command.collation, variables)?;
     let filter = Matcher::parse(command.query, &context)?;
     if super::pseudo::is_pseudo(&ns) {
         return by_pipeline(node, op, &ns, &command, request.body).await;
     }
-    let slot = node.namespaces.slot(&ns);
     let begun = slot
         .read(op, |state| {
             if state.view.is_some() {

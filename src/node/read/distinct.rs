@@ -4,14 +4,14 @@
 
 use super::aggregate::{self, Asked};
 use super::command_variables;
-use super::fields::{Fields, check_collation};
+use super::fields::Fields;
 use crate::exec::query::ownership;
 use crate::exec::{Opened, Output, Query, Wanted};
 use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
 use document::{
-    Doc, DocBuf, DocWriter, Result, Timestamp, Value, ValueRef, bail, doc, err, key_string, path,
+    Collation, Doc, DocBuf, DocWriter, Result, Timestamp, Value, ValueRef, bail, doc, err, key_string, path,
 };
 use query::matcher::Matcher;
 use query::planner::Hint;
@@ -30,11 +30,12 @@ pub struct DistinctCommand<'a> {
     pub key: &'a str,
     pub query: Doc<'a>,
     pub hint: Option<Hint>,
+    pub collation: Option<Doc<'a>>,
 }
 
 impl<'a> DistinctCommand<'a> {
     pub fn parse(body: Doc<'a>) -> Result<DistinctCommand<'a>> {
-        let (mut key, mut query, mut hint) = (None, Doc::empty(), None);
+        let (mut key, mut query, mut hint, mut collation) = (None, Doc::empty(), None, None);
         for e in body.iter().skip(1) {
             if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
                 continue;
@@ -43,7 +44,7 @@ impl<'a> DistinctCommand<'a> {
                 "key" => key = Some(FIELDS.string(&e)?),
                 "query" => query = FIELDS.document(&e)?,
                 "hint" => hint = Some(Hint::parse(e.value())?),
-                "collation" => check_collation(FIELDS.document(&e)?)?,
+                "collation" => collation = Some(FIELDS.document(&e)?),
                 "collectionUUID" | "querySettings" | "includeQueryStatsMetrics" => {}
                 name => FIELDS.unknown(name)?,
             }
@@ -54,12 +55,13 @@ impl<'a> DistinctCommand<'a> {
         if key.contains('\0') {
             bail!(31032, "Key field cannot contain an embedded null byte");
         }
-        Ok(DistinctCommand { key, query, hint })
+        Ok(DistinctCommand { key, query, hint, collation })
     }
 }
 
-/// Values met so far, in BSON order: by their keys, each in a document of its own.
+/// Values met so far, in the collation's order: by their keys, each in a document of its own.
 struct Values<'k> {
+    collation: Collation,
     key: &'k str,
     seen: BTreeMap<Vec<u8>, DocBuf>,
     bytes: usize,
@@ -67,12 +69,12 @@ struct Values<'k> {
 }
 
 impl<'k> Values<'k> {
-    fn new(key: &'k str) -> Values<'k> {
-        Values { key, seen: BTreeMap::new(), bytes: 5, too_big: false }
+    fn new(key: &'k str, collation: &Collation) -> Values<'k> {
+        Values { key, collation: collation.clone(), seen: BTreeMap::new(), bytes: 5, too_big: false }
     }
     fn add(&mut self, v: ValueRef<'_>) {
         let mut encoded = Vec::with_capacity(16);
-        key_string::append(&mut encoded, v, false);
+        self.collation.append_key(&mut encoded, v, false);
         if self.seen.contains_key(&encoded) {
             return;
         }
@@ -137,16 +139,17 @@ pub async fn distinct(
     let command = DistinctCommand::parse(request.body)?;
     op.check_interrupt()?;
     node.await_read_concern(op).await?;
-    let context = node.parse_context(command_variables(node, request.body)?);
-    let filter = Matcher::parse(command.query, &context)?;
-    let mut values = Values::new(command.key);
     let slot = node.namespaces.slot(&ns);
+    let variables = command_variables(node, request.body)?;
+    let context = node.parse_context_on(&slot, command.collation, variables)?;
+    let filter = Matcher::parse(command.query, &context)?;
+    let mut values = Values::new(command.key, &context.collation);
     if filter.is_always_true() && command.hint.is_none() && !super::pseudo::is_pseudo(&ns) {
         let by_index = slot.read(op, |state| Ok(skip_through(node, &ns, state, op, &mut values))).await?;
         if by_index {
             return write(values, w);
         }
-        values = Values::new(command.key);
+        values = Values::new(command.key, &context.collation);
     }
     let wanted = Wanted { filter, hint: command.hint.as_ref(), ..Wanted::default() };
     let opened = match super::pseudo::is_pseudo(&ns) {
@@ -192,6 +195,7 @@ fn skip_through(node: &Node, ns: &str, state: &SlotState, op: &Operation, values
         let spec = i.spec();
         let first = spec.fields().first().is_some_and(|f| f.path == values.key);
         first
+            && *spec.collation() == values.collation
             && !i.is_multikey()
             && !spec.hashed()
             && !spec.hidden()

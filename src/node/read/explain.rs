@@ -8,9 +8,10 @@ use super::find::{FindCommand, Parsed};
 use crate::exec::query::ownership;
 use crate::exec::walk::Counters;
 use crate::exec::{Opened, Output, Query, Shape, Wanted};
+use crate::namespace::Slot;
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use query::explain::{Extras, parsed_query, winning_plan};
 use query::matcher::Matcher;
 use query::projection::Projection;
@@ -107,7 +108,7 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
         }
         v => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
     };
-    let subject = Subject::of(node, first.name(), inner, &asked)?;
+    let subject = Subject::of(node, &node.namespaces.slot(&ns), first.name(), inner, &asked)?;
     let mut reply = match subject.run(node, op, &ns, verbosity).await? {
         Some(explained) => explained,
         None => {
@@ -163,6 +164,7 @@ struct Subject {
     hint: Option<query::planner::Hint>,
     min: Option<Document>,
     max: Option<Document>,
+    collation: Collation,
     projection: Option<Projection>,
     skip: u64,
     limit: Option<u64>,
@@ -173,9 +175,23 @@ struct Subject {
     upsert: bool,
 }
 
+/// The first statement of a write command.
+fn first_statement<'a>(body: Doc<'a>, list: &str, request: &Request<'a>) -> Option<Doc<'a>> {
+    match body.get(list) {
+        Some(ValueRef::Array(a)) => a.iter().find_map(|e| e.value().as_document()),
+        _ => request.documents(list).next(),
+    }
+}
+
 impl Subject {
-    fn of(node: &Node, name: &str, body: Doc<'_>, request: &Request<'_>) -> Result<Subject> {
-        let context = node.parse_context(super::command_variables(node, body)?);
+    fn of(node: &Node, slot: &Slot, name: &str, body: Doc<'_>, request: &Request<'_>) -> Result<Subject> {
+        let statement = match name {
+            "update" => first_statement(body, "updates", request),
+            "delete" => first_statement(body, "deletes", request),
+            _ => None,
+        };
+        let collation = statement.unwrap_or(body).get_document("collation");
+        let context = node.parse_context_on(slot, collation, super::command_variables(node, body)?)?;
         let plain = |filter: Doc<'_>| -> Result<Subject> {
             Ok(Subject {
                 filter: Matcher::parse(filter, &context)?,
@@ -183,6 +199,7 @@ impl Subject {
                 hint: None,
                 min: None,
                 max: None,
+                collation: context.collation.clone(),
                 projection: None,
                 skip: 0,
                 limit: None,
@@ -191,17 +208,21 @@ impl Subject {
                 upsert: false,
             })
         };
-        let sort = |d: Option<Doc<'_>>| d.filter(|s| !s.is_empty()).map(SortSpec::parse).transpose();
+        let sort = |d: Option<Doc<'_>>| -> Result<Option<SortSpec>> {
+            let parsed = d.filter(|s| !s.is_empty()).map(SortSpec::parse).transpose()?;
+            Ok(parsed.map(|s| s.with_collation(&context.collation)))
+        };
         match name {
             "find" => {
                 let command = FindCommand::parse(body)?;
-                let parsed = Parsed::of(node, &command, body)?;
+                let parsed = Parsed::of(node, slot, &command, body)?;
                 Ok(Subject {
                     filter: parsed.filter,
                     sort: parsed.sort,
                     hint: parsed.hint,
                     min: parsed.min,
                     max: parsed.max,
+                    collation: parsed.collation,
                     projection: parsed.projection,
                     skip: command.skip,
                     limit: Some(command.limit).filter(|n| *n > 0),
@@ -273,6 +294,7 @@ impl Subject {
             hint: self.hint.as_ref(),
             min: self.min.as_ref(),
             max: self.max.as_ref(),
+            collation: self.collation.clone(),
             sort_bytes_max: None,
             shape: Shape {
                 skip: self.skip,
@@ -466,6 +488,7 @@ pub async fn pipeline(
         hint: prepared.hint,
         min: None,
         max: None,
+        collation: prepared.run.collation.clone(),
         projection: None,
         skip: 0,
         limit: prepared.limit,

@@ -109,12 +109,3 @@ impl Fields {
             .map_err(|_| err!(BAD_VALUE, "BSON field '{}' value must be >= 0, actual value '{n}'", e.name()))
     }
 }
-
-/// Refuses a collation other than the simple one.
-pub fn check_collation(collation: Doc<'_>) -> Result<()> {
-    match collation.get_str("locale") {
-        None if collation.is_empty() => Ok(()),
-        Some("simple") => Ok(()),
-        _ => bail!(NOT_IMPLEMENTED, "collations other than {{locale: 'simple'}} are not implemented"),
-    }
-}

@@ -3,7 +3,7 @@
 //! The commonest request of all, one document by `_id`, is answered under the latch: no plan, no snapshot, no cursor, the
 //! document's bytes copied once, from the record into the reply.
 
-use super::fields::{Fields, check_collation};
+use super::fields::Fields;
 use super::rows::Rows;
 use super::tail::TailRows;
 use super::{aggregate, command_variables};
@@ -13,7 +13,7 @@ use crate::exec::{Batch, Opened, Query, Shape, Wanted};
 use crate::namespace::Slot;
 use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
-use document::{Doc, DocWriter, Document, Result, Value, ValueRef, bail};
+use document::{Collation, Doc, DocWriter, Document, Result, Value, ValueRef, bail};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::projection::Projection;
@@ -45,6 +45,7 @@ pub struct FindCommand<'a> {
     pub await_data: bool,
     /// `allowDiskUse: false`.
     pub no_disk: bool,
+    pub collation: Option<Doc<'a>>,
     /// Something beside filter, projection, limit and batch size was given.
     pub(crate) rare: bool,
 }
@@ -53,7 +54,7 @@ impl<'a> FindCommand<'a> {
     /// Reads the command in one pass.
     ///
     /// # Errors
-    /// 40415 for unknown fields, 14 for wrong types, 2 for negative numbers, 238 for a collation.
+    /// 40415 for unknown fields, 14 for wrong types, 2 for negative numbers.
     pub fn parse(body: Doc<'a>) -> Result<FindCommand<'a>> {
         let mut out = FindCommand::default();
         for e in body.iter().skip(1) {
@@ -102,7 +103,10 @@ impl<'a> FindCommand<'a> {
                     FIELDS.document(&e)?;
                     out.rare = true;
                 }
-                "collation" => check_collation(FIELDS.document(&e)?)?,
+                "collation" => {
+                    let named = Some(FIELDS.document(&e)?).filter(|d| !d.is_empty());
+                    out.set(|o| &mut o.collation, named);
+                }
                 name => FIELDS.unknown(name)?,
             }
         }
@@ -179,12 +183,14 @@ pub struct Parsed {
     pub hint: Option<Hint>,
     pub min: Option<Document>,
     pub max: Option<Document>,
+    pub collation: Collation,
     sort_bytes_max: usize,
 }
 
 impl Parsed {
-    pub fn of(node: &Node, command: &FindCommand<'_>, body: Doc<'_>) -> Result<Parsed> {
-        let context = node.parse_context(command_variables(node, body)?);
+    pub fn of(node: &Node, slot: &Slot, command: &FindCommand<'_>, body: Doc<'_>) -> Result<Parsed> {
+        let variables = command_variables(node, body)?;
+        let context = node.parse_context_on(slot, command.collation, variables)?;
         let filter = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
         let projection = command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
         let hint = match command.hint {
@@ -193,7 +199,12 @@ impl Parsed {
             None => None,
         };
         Ok(Parsed {
-            sort: command.sort.map(SortSpec::parse).transpose()?,
+            sort: command
+                .sort
+                .map(SortSpec::parse)
+                .transpose()?
+                .map(|s| s.with_collation(&context.collation)),
+            collation: context.collation.clone(),
             min: command.min.map(|d| d.to_document()),
             max: command.max.map(|d| d.to_document()),
             filter,
@@ -210,6 +221,7 @@ impl Parsed {
             hint: self.hint.as_ref(),
             min: self.min.as_ref(),
             max: self.max.as_ref(),
+            collation: self.collation.clone(),
             sort_bytes_max: Some(self.sort_bytes_max).filter(|_| command.no_disk),
             shape: Shape {
                 skip: command.skip,
@@ -255,7 +267,7 @@ async fn by_plan(
     body: Doc<'_>,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let mut parsed = Parsed::of(node, command, body)?;
+    let mut parsed = Parsed::of(node, slot, command, body)?;
     let mut batch = Batch::new(command.first_batch());
     if command.tailable {
         let mut rows = tail(node, op, slot, command, &mut parsed).await?;
@@ -340,7 +352,7 @@ async fn by_id(
 ) -> Result<bool> {
     let projection = match command.projection {
         Some(p) => {
-            let context = node.parse_context(Document::new());
+            let context = node.parse_context_on(slot, None, Document::new())?;
             let matcher = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
             Some(Projection::parse(p, &matcher, &context)?)
         }

@@ -232,6 +232,7 @@ impl PipelineHost for LocalHost {
                 pipeline,
                 variables: Document(let_values),
                 allow_disk_use: run.allow_disk_use,
+                collation: Some(run.collation.clone()),
                 now_ms: Some(run.vars.now_ms),
                 ..Asked::default()
             };

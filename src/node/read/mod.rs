@@ -20,6 +20,7 @@ pub mod tail;
 mod tests;
 
 use crate::Node;
+use crate::namespace::Slot;
 use document::{Doc, Document, Result, Value, ValueRef, bail};
 use query::expression::{Expression, Variables, Vars};
 use query::planner::{Direction, Hint};
@@ -46,8 +47,15 @@ pub fn target(node: &Node, request: &crate::Request<'_>) -> Result<String> {
     }
 }
 
-/// The `_id` a filter pins: `{_id: <value that is no operator document>}` among its top-level fields.
-pub fn pinned_id(filter: Doc<'_>) -> Option<Value> {
+/// The `_id` a filter pins: `{_id: <value that is no operator document>}` among its top-level fields. None where the
+/// strings of the filter compare otherwise than those of the index on `_id`.
+pub fn pinned_id(filter: Doc<'_>, context: &query::QueryContext, slot: &Slot) -> Option<Value> {
+    let id = equal_id(filter)?;
+    let alike = || id.to_holder().get("").is_none_or(document::collation::compares_alike);
+    (context.collation == slot.collation() || alike()).then_some(id)
+}
+
+fn equal_id(filter: Doc<'_>) -> Option<Value> {
     match filter.get("_id")? {
         ValueRef::Document(d) => match d.iter().next() {
             Some(e)

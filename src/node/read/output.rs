@@ -10,8 +10,9 @@ use crate::write::insert::{Flags, insert_documents, normalized};
 use crate::write::unit::{Origin, WriteUnit};
 use crate::{Operation, ddl};
 use document::{
-    Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
+    Collation, Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
 };
+use query::QueryContext;
 use query::expression::{Expression, Variables, Vars};
 use query::matcher::Matcher;
 use query::pipeline::Run;
@@ -91,7 +92,7 @@ impl LocalHost {
                 }
                 Ok(s.collection.as_ref().map(|c| {
                     let indexes: Vec<Document> =
-                        c.indexes().iter().skip(1).map(|i| i.spec().document().clone()).collect();
+                        c.indexes().iter().skip(1).map(|i| ddl::indexes::complete(i.spec())).collect();
                     (c.meta().options.clone(), indexes)
                 }))
             })
@@ -161,6 +162,7 @@ struct Merge {
     /// Names and values that the stage's `let` may use.
     names: Vec<String>,
     values: Vars,
+    collation: Collation,
     bypass_validation: bool,
 }
 
@@ -213,6 +215,7 @@ impl Merge {
             bound,
             names: run.names.clone(),
             values: run.vars.clone(),
+            collation: run.collation.clone(),
             bypass_validation: false,
         })
     }
@@ -261,6 +264,7 @@ impl Merge {
         if self.on != ["_id"] {
             let unique = collection.indexes().iter().any(|i| {
                 i.spec().unique()
+                    && *i.spec().collation() == self.collation
                     && i.spec().partial_filter().is_none()
                     && i.spec().key().len() == self.on.len()
                     && self.on.iter().all(|f| i.spec().key().contains_key(f))
@@ -269,9 +273,11 @@ impl Merge {
                 bail!(51183, "Cannot find index to verify that join fields will be unique");
             }
         }
-        let matcher = Matcher::parse(filter.to_doc_buf().doc(), &Default::default())?;
+        let context = QueryContext::collated(&self.collation);
+        let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
         let indexes = crate::exec::index_infos(collection);
-        let mut walk = Walk::new(plan(&Request::new(&matcher, &indexes))?, None, None);
+        let request = Request { id_collation: collection.collation(), ..Request::new(&matcher, &indexes) };
+        let mut walk = Walk::new(plan(&request)?, None, None);
         let mut found = None;
         let mut context = Context { owner: None, counters: &mut Counters::default() };
         walk.run(collection, &mut context, &mut Budget::of(u32::MAX, Duration::from_secs(60)), &mut |f| {
@@ -312,6 +318,7 @@ impl Merge {
             Matched::Pipeline(stages) => {
                 let mut context = unit.node.parse_context(Document::new());
                 context.now_ms = self.values.now_ms;
+                context.collation = self.collation.clone();
                 for (name, value) in self.variables.iter() {
                     context.variables.push(name, value.clone());
                 }
@@ -339,7 +346,8 @@ impl Merge {
     /// Binds `$$new`, which is the document, and what `let` gives for it. A variable without a value is not defined.
     fn bind(&self, variables: &mut Document, doc: Doc<'_>) -> Result<()> {
         variables.insert("new", Value::Document(doc.to_document()));
-        let scope = Variables::with_names(self.names.iter().map(String::as_str));
+        let names = self.names.iter().map(String::as_str);
+        let scope = Variables::with_names(names).with_collation(&self.collation);
         for (name, e) in self.bound.iter().flat_map(Document::iter) {
             let value = Expression::parse(e, &scope)?.eval(doc, &mut self.values.clone())?;
             if let Some(value) = value {

@@ -5,7 +5,7 @@ use crate::open::NodeOptions;
 use crate::operation::SessionId;
 use crate::{Node, Operation, Request};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, array, codes, doc};
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 use query::sort::SortSpec;
 use rand::rngs::SmallRng;
@@ -98,7 +98,7 @@ fn documents(list: &[Value]) -> Vec<Document> {
 }
 
 fn matcher(filter: &Document) -> Matcher {
-    Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default()).expect("a filter")
+    Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::default()).expect("a filter")
 }
 
 fn ids(docs: &[Document]) -> Vec<i64> {

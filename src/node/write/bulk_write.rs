@@ -219,7 +219,7 @@ impl Bulk<'_> {
             }
             None => {
                 let renamed = as_statement(raw, "update", UPDATE_NAMES)?;
-                let s = UpdateStatement::parse(self.node, renamed.doc(), &self.variables)?;
+                let s = UpdateStatement::parse(self.node, slot, renamed.doc(), &self.variables)?;
                 if s.multi && self.op.is_retryable_write() {
                     bail!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true");
                 }
@@ -254,7 +254,7 @@ impl Bulk<'_> {
             }
             None => {
                 let renamed = as_statement(raw, "delete", DELETE_NAMES)?;
-                let s = DeleteStatement::parse(self.node, renamed.doc(), &self.variables)?;
+                let s = DeleteStatement::parse(self.node, slot, renamed.doc(), &self.variables)?;
                 if !s.one && self.op.is_retryable_write() {
                     bail!(INVALID_OPTIONS, "Cannot use retryable writes with limit=0");
                 }

@@ -44,7 +44,7 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
                 outcome.retried.push(stmt);
                 Ok(1)
             }
-            None => match DeleteStatement::parse(node, *raw, &variables) {
+            None => match DeleteStatement::parse(node, &slot, *raw, &variables) {
                 Ok(s) if !s.one && op.is_retryable_write() => {
                     Err(err!(INVALID_OPTIONS, "Cannot use retryable writes with limit=0"))
                 }
@@ -67,17 +67,18 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
 }
 
 impl DeleteStatement {
-    pub fn parse(node: &Node, raw: Doc<'_>, variables: &Document) -> Result<DeleteStatement> {
+    pub fn parse(node: &Node, slot: &Slot, raw: Doc<'_>, variables: &Document) -> Result<DeleteStatement> {
         let missing = |f: &str| {
             err!(IDL_FAILED_TO_PARSE, "BSON field 'delete.deletes.{f}' is missing but a required field")
         };
         let q = raw.get_document("q").ok_or_else(|| missing("q"))?;
         let limit = raw.get("limit").ok_or_else(|| missing("limit"))?;
         let one = limit.truthy();
+        let context = node.parse_context_on(slot, raw.get_document("collation"), variables.clone())?;
         Ok(DeleteStatement {
             // A hint must name an index even where `_id` would do.
-            id: crate::read::pinned_id(q).filter(|_| raw.get_present("hint").is_none()),
-            filter: Matcher::parse(q, &node.parse_context(variables.clone()))?,
+            id: crate::read::pinned_id(q, &context, slot).filter(|_| raw.get_present("hint").is_none()),
+            filter: Matcher::parse(q, &context)?,
             one,
             sort: None,
             hint: crate::read::parse_hint(raw)?,

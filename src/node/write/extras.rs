@@ -2,8 +2,8 @@
 
 use super::unit::{Origin, WriteUnit};
 use crate::open::partial_predicate;
-use document::{Doc, Document, Result, Value, bail, doc, err};
-use query::ParseContext;
+use document::{Collation, Doc, Document, Result, Value, bail, doc, err};
+use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
 use storage::{CollectionView, IndexSpec, RecordId};
@@ -25,7 +25,12 @@ impl Validator {
         };
         let off = options.get_str("validationLevel") == Some("off");
         let warn = options.get_str("validationAction") == Some("warn");
-        let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default())?;
+        let collation = match options.get_document("collation") {
+            Some(spec) => Collation::of_document(spec)?,
+            None => Collation::SIMPLE,
+        };
+        let context = QueryContext::collated(&collation);
+        let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
         let moderate = options.get_str("validationLevel") == Some("moderate");
         Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn, moderate })))
     }

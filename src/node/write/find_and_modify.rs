@@ -41,7 +41,7 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     check_writable(&ns)?;
     node.check_write_concern(op)?;
     let slot = node.namespaces.slot(&ns);
-    let command = Command::parse(node, request)?;
+    let command = Command::parse(node, &slot, request)?;
     check_no_view(&slot)?;
     let checkout = node.sessions.check_out(op, node.now_ms()).await?;
     let stmt = statement_id(op, 0);
@@ -65,16 +65,16 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
 }
 
 impl Command {
-    fn parse(node: &Node, request: Request<'_>) -> Result<Command> {
+    fn parse(node: &Node, slot: &Slot, request: Request<'_>) -> Result<Command> {
         let body = request.body;
         shapes::FIND_AND_MODIFY.check_command(body, request.sequences)?;
-        shapes::check_collation(body)?;
         let flag = |name: &str| body.get(name).is_some_and(|v| v.truthy());
         let filter = body.get_document("query").unwrap_or(Doc::empty());
-        let context = node.parse_context(crate::read::command_variables(node, body)?);
+        let variables = crate::read::command_variables(node, body)?;
+        let context = node.parse_context_on(slot, body.get_document("collation"), variables)?;
         let matcher = Matcher::parse(filter, &context)?;
         let sort = match body.get_document("sort") {
-            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?),
+            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?.with_collation(&context.collation)),
             _ => None,
         };
         let fields = body.get_document("fields").or_else(|| body.get_document("projection"));
@@ -84,7 +84,8 @@ impl Command {
         };
         let hint = crate::read::parse_hint(body)?;
         // A hint must name an index even where `_id` would do.
-        let (id, new) = (crate::read::pinned_id(filter).filter(|_| hint.is_none()), flag("new"));
+        let (id, new) =
+            (crate::read::pinned_id(filter, &context, slot).filter(|_| hint.is_none()), flag("new"));
         let statement = match (flag("remove"), body.get_present("update")) {
             (true, Some(_)) => bail!(FAILED_TO_PARSE, "Cannot specify both an update and remove=true"),
             (true, None) if flag("upsert") => {

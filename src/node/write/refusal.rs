@@ -3,7 +3,7 @@
 //! The validator is taken apart again and each clause asked by itself; only refused documents pay for that.
 
 use document::{Doc, Document, Value, ValueRef, doc, path};
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 
 /// What of `validator` the document does not satisfy.
@@ -25,7 +25,7 @@ pub fn details(validator: Doc<'_>, document: Doc<'_>) -> Document {
 }
 
 fn holds(filter: &Document, document: Doc<'_>) -> bool {
-    let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::default());
+    let matcher = Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::default());
     matcher.and_then(|m| m.matches(document)).unwrap_or(true)
 }
 

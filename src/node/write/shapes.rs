@@ -183,9 +183,12 @@ pub fn check_statements(request: Request<'_>, command: &Shape, list: &str, state
     Ok(())
 }
 
-/// Refuses a collation that this server does not know, rather than matching other documents than were meant.
+/// Refuses a bad collation before the first statement runs.
 pub fn check_collation(raw: Doc<'_>) -> Result<()> {
-    raw.get_document("collation").map_or(Ok(()), crate::read::fields::check_collation)
+    match raw.get_document("collation") {
+        Some(spec) if !spec.is_empty() => document::Collation::parse(spec).map(drop),
+        _ => Ok(()),
+    }
 }
 
 const _: () = {

@@ -11,7 +11,7 @@ use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
 use crate::{Node, Operation, Request, namespace::Slot};
-use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
@@ -46,13 +46,13 @@ pub enum Filter {
 impl Filter {
     /// # Errors
     /// Those of [`Matcher::parse`].
-    pub fn parse(q: Doc<'_>, context: &query::ParseContext) -> Result<Filter> {
+    pub fn parse(q: Doc<'_>, context: &query::QueryContext) -> Result<Filter> {
         let mut fields = q.iter();
         let only_id = match (fields.next(), fields.next()) {
             (Some(id), None) => id.name_bytes() == b"_id" && is_plain(id.value()),
             _ => false,
         };
-        Ok(match only_id {
+        Ok(match only_id && context.collation.is_simple() {
             true => Filter::OnlyId { q: q.to_owned(), parsed: OnceLock::new() },
             false => Filter::Parsed(Matcher::parse(q, context)?),
         })
@@ -63,7 +63,7 @@ impl Filter {
             Filter::OnlyId { q, parsed } => {
                 if parsed.get().is_none() {
                     // Nothing but a value to be equal to: no variable or clock has a part in it.
-                    let _ = parsed.set(Matcher::parse(q.doc(), &query::ParseContext::default())?);
+                    let _ = parsed.set(Matcher::parse(q.doc(), &query::QueryContext::default())?);
                 }
                 parsed.get().ok_or_else(|| err!(INTERNAL_ERROR, "a filter was not kept"))
             }
@@ -121,7 +121,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
                 outcome.retried.push(stmt);
                 done_before(node, at)
             }
-            None => match UpdateStatement::parse(node, *raw, &variables) {
+            None => match UpdateStatement::parse(node, &slot, *raw, &variables) {
                 Ok(s) => {
                     if s.multi && op.is_retryable_write() {
                         Err(err!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true"))
@@ -153,7 +153,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
 }
 
 impl UpdateStatement {
-    pub fn parse(node: &Node, raw: Doc<'_>, variables: &Document) -> Result<UpdateStatement> {
+    pub fn parse(node: &Node, slot: &Slot, raw: Doc<'_>, variables: &Document) -> Result<UpdateStatement> {
         let missing = |f: &str| {
             err!(IDL_FAILED_TO_PARSE, "BSON field 'update.updates.{f}' is missing but a required field")
         };
@@ -184,19 +184,19 @@ impl UpdateStatement {
             }
         }
         let (q, u) = (q.ok_or_else(|| missing("q"))?, u.ok_or_else(|| missing("u"))?);
-        let context = node.parse_context(variables);
+        let context = node.parse_context_on(slot, raw.get_document("collation"), variables)?;
         let update = Update::parse(&u.to_value(), &filters, &context)?;
         if multi && update.is_replacement() {
             bail!(FAILED_TO_PARSE, "multi update is not supported for replacement-style update");
         }
         let sort = match sort {
             Some(_) if multi => bail!(FAILED_TO_PARSE, "Cannot specify sort with multi=true"),
-            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?),
+            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?.with_collation(&context.collation)),
             _ => None,
         };
         Ok(UpdateStatement {
             // A hint must name an index even where `_id` would do.
-            id: if hint.is_none() { crate::read::pinned_id(q) } else { None },
+            id: if hint.is_none() { crate::read::pinned_id(q, &context, slot) } else { None },
             filter: Filter::parse(q, &context)?,
             update,
             multi,
@@ -496,9 +496,11 @@ pub fn upsert_may_retry(filter: &Matcher, error: &document::Error) -> bool {
         return false;
     };
     let equalities = filter.equalities();
+    let collation = info.get_document("collation").and_then(|c| Collation::of_document(c).ok());
+    let shown = |v: ValueRef<'_>| collation.clone().unwrap_or_default().shown(&v.to_value());
     pattern.len() == equalities.len()
         && equalities.iter().all(|(path, wanted)| {
             pattern.contains_key(path)
-                && key.get(path).is_some_and(|v| document::compare::values_equal(v, &wanted.to_value()))
+                && key.get(path).is_some_and(|v| document::compare::values_equal(v, &shown(*wanted)))
         })
 }

@@ -3,7 +3,7 @@
 use super::{Accumulator, Parsed, single, value_bytes};
 use crate::expression::object::merge_into;
 use crate::expression::{Arg, Variables};
-use document::{Document, Result, Value, bail, key_string};
+use document::{Collation, Document, Result, Value, bail};
 use std::collections::HashSet;
 
 /// An array of values; with `seen`, each value once.
@@ -14,13 +14,14 @@ struct List {
     /// The values given are arrays, whose elements are collected.
     spread: bool,
     bytes: usize,
+    collation: Collation,
 }
 
 impl List {
     fn take(&mut self, v: Value) {
         if let Some(seen) = &mut self.seen {
             let mut key = Vec::new();
-            key_string::append_value(&mut key, &v, false);
+            self.collation.append_value_key(&mut key, &v, false);
             let size = key.len();
             if !seen.insert(key) {
                 return;
@@ -109,7 +110,9 @@ pub fn parse(name: &'static str, v: &Value, vars: &Variables) -> Result<Parsed> 
     }
     let distinct = matches!(name, "$addToSet" | "$setUnion");
     let spread = matches!(name, "$concatArrays" | "$setUnion");
+    let collation = vars.collation().clone();
     Ok(Parsed::new(name, input, move |_| {
-        Box::new(List { name, items: Vec::new(), seen: distinct.then(HashSet::new), spread, bytes: 0 })
+        let seen = distinct.then(HashSet::new);
+        Box::new(List { name, items: Vec::new(), seen, spread, bytes: 0, collation: collation.clone() })
     }))
 }

@@ -4,7 +4,7 @@
 
 use super::{Accumulator, Parsed, single, value_bytes};
 use crate::expression::{Arg, Variables};
-use document::{Result, Value, compare::compare_values};
+use document::{Collation, Result, Value};
 
 #[derive(Clone, Copy, PartialEq)]
 enum Which {
@@ -17,14 +17,15 @@ enum Which {
 struct One {
     which: Which,
     value: Option<Value>,
+    collation: Collation,
 }
 
 impl One {
     fn wins(&self, v: &Value) -> bool {
         let Some(best) = &self.value else { return true };
         match self.which {
-            Which::Min => compare_values(v, best).is_lt(),
-            Which::Max => compare_values(v, best).is_gt(),
+            Which::Min => self.collation.compare_values(v, best).is_lt(),
+            Which::Max => self.collation.compare_values(v, best).is_gt(),
             Which::First => false,
             Which::Last => true,
         }
@@ -68,5 +69,8 @@ pub fn parse(name: &'static str, v: &Value, vars: &Variables) -> Result<Parsed> 
         "$first" => Which::First,
         _ => Which::Last,
     };
-    Ok(Parsed::new(name, single(name, v, vars)?, move |_| Box::new(One { which, value: None })))
+    let collation = vars.collation().clone();
+    Ok(Parsed::new(name, single(name, v, vars)?, move |_| {
+        Box::new(One { which, value: None, collation: collation.clone() })
+    }))
 }

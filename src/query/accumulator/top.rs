@@ -6,7 +6,7 @@
 use super::{Accumulator, Parsed, value_bytes};
 use crate::expression::{Arg, Eval, Expression, Node, Variables, Vars, parse};
 use crate::sort::SortSpec;
-use document::{Binary, Doc, Result, Value, bail, key_string, number};
+use document::{Binary, Collation, Doc, Result, Value, bail, number};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -28,9 +28,18 @@ struct Several {
     one: bool,
     entries: std::collections::VecDeque<(Vec<u8>, Value)>,
     bytes: usize,
+    collation: Collation,
 }
 
 impl Several {
+    /// Makes the state of a group that keeps `n` entries.
+    fn starting(keep: Keep, one: bool, vars: &Variables) -> impl Fn(usize) -> Box<dyn Accumulator> + use<> {
+        let collation = vars.collation().clone();
+        move |n| {
+            let entries = Default::default();
+            Box::new(Several { keep, n, one, entries, bytes: 0, collation: collation.clone() })
+        }
+    }
     fn insert(&mut self, key: Vec<u8>, v: Value) {
         let at = match self.keep {
             Keep::First if self.entries.len() >= self.n => return,
@@ -57,7 +66,7 @@ impl Several {
     fn key_of(&self, v: &Value) -> Vec<u8> {
         let mut key = Vec::new();
         if matches!(self.keep, Keep::Least | Keep::Greatest) {
-            key_string::append_value(&mut key, v, false);
+            self.collation.append_value_key(&mut key, v, false);
         }
         key
     }
@@ -136,9 +145,8 @@ pub fn parse_n(name: &'static str, v: &Value, vars: &Variables) -> Result<Parsed
         "$minN" => Keep::Least,
         _ => Keep::Greatest,
     };
-    let mut parsed = Parsed::new(name, parse::expression(input, vars)?, move |n| {
-        Box::new(Several { keep, n, one: false, entries: Default::default(), bytes: 0 })
-    });
+    let start = Several::starting(keep, false, vars);
+    let mut parsed = Parsed::new(name, parse::expression(input, vars)?, start);
     parsed.n = Some(parse_count(name, n, vars)?);
     Ok(parsed)
 }
@@ -196,12 +204,13 @@ pub fn parse_top(name: &'static str, v: &Value, vars: &Variables) -> Result<Pars
             sort.type_name()
         );
     };
-    let keyed =
-        Keyed { sort: SortSpec::parse(sort.to_doc_buf().doc())?, output: parse::expression(output, vars)? };
+    let keyed = Keyed {
+        sort: SortSpec::parse(sort.to_doc_buf().doc())?.with_collation(vars.collation()),
+        output: parse::expression(output, vars)?,
+    };
     let keep = if name.starts_with("$top") { Keep::Top } else { Keep::Bottom };
-    let mut parsed = Parsed::new(name, Expression::Special(Arc::new(keyed)), move |n| {
-        Box::new(Several { keep, n, one: !several, entries: Default::default(), bytes: 0 })
-    });
+    let start = Several::starting(keep, !several, vars);
+    let mut parsed = Parsed::new(name, Expression::Special(Arc::new(keyed)), start);
     parsed.n = n;
     Ok(parsed)
 }

@@ -3,7 +3,7 @@
 use super::comparison::order;
 use super::number::exact_i32;
 use super::{Arg, Eval, Expression, FieldPath, Node, Variables, Vars, is_nullish, parse, type_name};
-use document::{Doc, Document, Error, Result, Value, bail, compare::compare_values};
+use document::{Collation, Doc, Document, Error, Result, Value, bail};
 use std::sync::Arc;
 
 fn null() -> Eval {
@@ -88,18 +88,18 @@ pub fn is_array(args: &mut [Arg]) -> Eval {
     Ok(Some(Value::Boolean(matches!(args[0], Some(Value::Array(_))))))
 }
 
-pub fn contains(args: &mut [Arg]) -> Eval {
+pub fn contains(args: &mut [Arg], c: &Collation) -> Eval {
     let Some(Value::Array(items)) = &args[1] else {
         bail!(40081, "$in requires an array as a second argument, found: {}", type_name(&args[1]));
     };
     let found = match &args[0] {
         None => false,
-        Some(v) => items.iter().any(|i| compare_values(i, v).is_eq()),
+        Some(v) => items.iter().any(|i| c.values_equal(i, v)),
     };
     Ok(Some(Value::Boolean(found)))
 }
 
-pub fn index_of_array(args: &mut [Arg]) -> Eval {
+pub fn index_of_array(args: &mut [Arg], c: &Collation) -> Eval {
     if is_nullish(&args[0]) {
         return null();
     }
@@ -124,7 +124,7 @@ pub fn index_of_array(args: &mut [Arg]) -> Eval {
     let start = bound(2, "starting", 0)?;
     let end = bound(3, "ending", items.len())?.min(items.len());
     for (i, item) in items.iter().enumerate().take(end).skip(start) {
-        if args[1].as_ref().is_some_and(|v| compare_values(item, v).is_eq()) {
+        if args[1].as_ref().is_some_and(|v| c.values_equal(item, v)) {
             return int(i as i64);
         }
     }
@@ -303,6 +303,7 @@ enum SortBy {
 struct SortArray {
     input: Expression,
     by: SortBy,
+    collation: Collation,
 }
 
 impl Node for SortArray {
@@ -318,10 +319,10 @@ impl Node for SortArray {
         };
         match &self.by {
             SortBy::Whole { descending } => items.sort_by(|a, b| {
-                let o = compare_values(a, b);
+                let o = self.collation.compare_values(a, b);
                 if *descending { o.reverse() } else { o }
             }),
-            SortBy::Fields(paths) => items.sort_by(|a, b| compare_by(paths, a, b)),
+            SortBy::Fields(paths) => items.sort_by(|a, b| compare_by(paths, a, b, &self.collation)),
         }
         array(items)
     }
@@ -343,7 +344,11 @@ pub fn sort_array(_: &'static str, v: &Value, vars: &Variables) -> Result<Expres
     let Some(input) = d.get("input") else { bail!(2942502, "$sortArray requires 'input' to be specified") };
     let Some(by) = d.get("sortBy") else { bail!(2942503, "$sortArray requires 'sortBy' to be specified") };
     let by = sort_by(by)?;
-    Ok(Expression::Special(Arc::new(SortArray { input: parse::expression(input, vars)?, by })))
+    Ok(Expression::Special(Arc::new(SortArray {
+        input: parse::expression(input, vars)?,
+        by,
+        collation: vars.collation().clone(),
+    })))
 }
 
 fn sort_by(v: &Value) -> Result<SortBy> {
@@ -370,9 +375,9 @@ fn sort_pattern(d: &Document) -> Result<Vec<(FieldPath, bool)>> {
 }
 
 /// Arrays are compared as arrays here, unlike in `$sort`.
-fn compare_by(paths: &[(FieldPath, bool)], a: &Value, b: &Value) -> std::cmp::Ordering {
+fn compare_by(paths: &[(FieldPath, bool)], a: &Value, b: &Value, c: &Collation) -> std::cmp::Ordering {
     for (path, descending) in paths {
-        let order = order(&path.get_in_value(a), &path.get_in_value(b));
+        let order = order(&path.get_in_value(a), &path.get_in_value(b), c);
         if order.is_ne() {
             return if *descending { order.reverse() } else { order };
         }
@@ -386,6 +391,7 @@ struct Several {
     name: &'static str,
     input: Expression,
     n: Expression,
+    collation: Collation,
 }
 
 impl Node for Several {
@@ -399,7 +405,7 @@ impl Node for Several {
         array(match self.name {
             "$firstN" => items.into_iter().take(n).collect(),
             "$lastN" => items.split_at(items.len().saturating_sub(n)).1.to_vec(),
-            name => extremes(items, n, name == "$maxN"),
+            name => extremes(items, n, name == "$maxN", &self.collation),
         })
     }
     fn children(&self) -> Vec<&Expression> {
@@ -410,9 +416,9 @@ impl Node for Several {
     }
 }
 
-fn extremes(mut items: Vec<Value>, n: usize, greatest: bool) -> Vec<Value> {
+fn extremes(mut items: Vec<Value>, n: usize, greatest: bool, c: &Collation) -> Vec<Value> {
     items.retain(|v| !matches!(v, Value::Null | Value::Undefined));
-    items.sort_by(|a, b| if greatest { compare_values(b, a) } else { compare_values(a, b) });
+    items.sort_by(|a, b| if greatest { c.compare_values(b, a) } else { c.compare_values(a, b) });
     items.truncate(n);
     items
 }
@@ -444,5 +450,6 @@ pub fn several(name: &'static str, v: &Value, vars: &Variables) -> Result<Expres
         name,
         input: parse::expression(input, vars)?,
         n: parse::expression(n, vars)?,
+        collation: vars.collation().clone(),
     })))
 }

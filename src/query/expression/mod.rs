@@ -127,7 +127,7 @@ impl Expression {
                 }
                 Ok(Some(Value::Array(out)))
             }
-            Expression::Call(_, function, args) => call(*function, args, root, vars),
+            Expression::Call(_, function, args) => call(function, args, root, vars),
             Expression::Special(node) => node.eval(root, vars),
         }
     }
@@ -188,17 +188,17 @@ impl Expression {
 }
 
 /// Most operators take one to three arguments; those are evaluated without an allocation.
-fn call(function: table::Function, args: &[Expression], root: Doc<'_>, vars: &mut Vars) -> Eval {
+fn call(function: &table::Function, args: &[Expression], root: Doc<'_>, vars: &mut Vars) -> Eval {
     match args {
-        [a] => function(&mut [a.eval(root, vars)?]),
-        [a, b] => function(&mut [a.eval(root, vars)?, b.eval(root, vars)?]),
-        [a, b, c] => function(&mut [a.eval(root, vars)?, b.eval(root, vars)?, c.eval(root, vars)?]),
+        [a] => function.call(&mut [a.eval(root, vars)?]),
+        [a, b] => function.call(&mut [a.eval(root, vars)?, b.eval(root, vars)?]),
+        [a, b, c] => function.call(&mut [a.eval(root, vars)?, b.eval(root, vars)?, c.eval(root, vars)?]),
         many => {
             let mut values = Vec::with_capacity(many.len());
             for e in many {
                 values.push(e.eval(root, vars)?);
             }
-            function(&mut values)
+            function.call(&mut values)
         }
     }
 }

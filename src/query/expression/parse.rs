@@ -2,7 +2,7 @@
 
 use super::Expression;
 use super::field_path::FieldPath;
-use super::table::{self, Kind, Operator};
+use super::table::{self, Function, Kind, Operator};
 use super::variables::{Slot, Variables};
 use document::{Document, Error, Result, Value, bail};
 
@@ -144,7 +144,12 @@ pub fn operator(name: &str, argument: &Value, vars: &Variables) -> Result<Expres
         Kind::Function { min, max, call } => {
             let args = arguments(argument, vars)?;
             check_arity(row, args.len(), min, max)?;
-            Ok(Expression::Call(row, call, args))
+            Ok(Expression::Call(row, Function::Plain(call), args))
+        }
+        Kind::Comparing { min, max, call } => {
+            let args = arguments(argument, vars)?;
+            check_arity(row, args.len(), min, max)?;
+            Ok(Expression::Call(row, Function::Comparing(call, vars.collation().clone()), args))
         }
         Kind::Special(parse) => parse(row.name, argument, vars),
         Kind::NotImplemented => bail!(NOT_IMPLEMENTED, "{name} is known but not implemented"),

@@ -1,19 +1,19 @@
 //! Arrays as sets: order and repetition do not matter, equality is the query language's.
 
 use super::{Arg, Eval, Expression, Variables, is_nullish, parse, table, type_name};
-use document::{Error, Result, Value, bail, key_string};
+use document::{Collation, Error, Result, Value, bail};
 use std::collections::HashSet;
 
-fn key(v: &Value) -> Vec<u8> {
+fn key(v: &Value, c: &Collation) -> Vec<u8> {
     let mut out = Vec::new();
-    key_string::append_value(&mut out, v, false);
+    c.append_value_key(&mut out, v, false);
     out
 }
-fn keys(items: &[Value]) -> HashSet<Vec<u8>> {
-    items.iter().map(key).collect()
+fn keys(items: &[Value], c: &Collation) -> HashSet<Vec<u8>> {
+    items.iter().map(|v| key(v, c)).collect()
 }
-fn array(mut v: Vec<Value>) -> Eval {
-    v.sort_by(document::compare::compare_values);
+fn array(mut v: Vec<Value>, c: &Collation) -> Eval {
+    v.sort_by(|a, b| c.compare_values(a, b));
     Ok(Some(Value::Array(v)))
 }
 fn answer(b: bool) -> Eval {
@@ -21,20 +21,20 @@ fn answer(b: bool) -> Eval {
 }
 
 /// The distinct values of `items` that `keep` accepts, each once.
-fn distinct(items: Vec<Value>, seen: &mut HashSet<Vec<u8>>, out: &mut Vec<Value>) {
+fn distinct(items: Vec<Value>, seen: &mut HashSet<Vec<u8>>, out: &mut Vec<Value>, c: &Collation) {
     for v in items {
-        if seen.insert(key(&v)) {
+        if seen.insert(key(&v, c)) {
             out.push(v);
         }
     }
 }
 
-pub fn union(args: &mut [Arg]) -> Eval {
+pub fn union(args: &mut [Arg], c: &Collation) -> Eval {
     let (mut seen, mut out) = (HashSet::new(), Vec::new());
     for a in args.iter_mut() {
         match a.take() {
             v if is_nullish(&v) => return Ok(Some(Value::Null)),
-            Some(Value::Array(items)) => distinct(items, &mut seen, &mut out),
+            Some(Value::Array(items)) => distinct(items, &mut seen, &mut out, c),
             v => bail!(
                 17043,
                 "All operands of $setUnion must be arrays. One argument is of type: {}",
@@ -42,10 +42,10 @@ pub fn union(args: &mut [Arg]) -> Eval {
             ),
         }
     }
-    array(out)
+    array(out, c)
 }
 
-pub fn intersection(args: &mut [Arg]) -> Eval {
+pub fn intersection(args: &mut [Arg], c: &Collation) -> Eval {
     let mut common: Option<Vec<Value>> = None;
     for a in args.iter_mut() {
         let items = match a.take() {
@@ -60,19 +60,19 @@ pub fn intersection(args: &mut [Arg]) -> Eval {
         common = Some(match common {
             None => {
                 let mut out = Vec::new();
-                distinct(items, &mut HashSet::new(), &mut out);
+                distinct(items, &mut HashSet::new(), &mut out, c);
                 out
             }
             Some(before) => {
-                let now = keys(&items);
-                before.into_iter().filter(|v| now.contains(&key(v))).collect()
+                let now = keys(&items, c);
+                before.into_iter().filter(|v| now.contains(&key(v, c))).collect()
             }
         });
     }
-    array(common.unwrap_or_default())
+    array(common.unwrap_or_default(), c)
 }
 
-pub fn difference(args: &mut [Arg]) -> Eval {
+pub fn difference(args: &mut [Arg], c: &Collation) -> Eval {
     if is_nullish(&args[0]) || is_nullish(&args[1]) {
         return Ok(Some(Value::Null));
     }
@@ -90,13 +90,13 @@ pub fn difference(args: &mut [Arg]) -> Eval {
             type_name(&args[1])
         );
     };
-    let mut seen = keys(b);
+    let mut seen = keys(b, c);
     let mut out = Vec::new();
-    distinct(a, &mut seen, &mut out);
+    distinct(a, &mut seen, &mut out, c);
     Ok(Some(Value::Array(out)))
 }
 
-pub fn is_subset(args: &mut [Arg]) -> Eval {
+pub fn is_subset(args: &mut [Arg], c: &Collation) -> Eval {
     let Some(Value::Array(a)) = &args[0] else {
         bail!(
             17046,
@@ -111,10 +111,10 @@ pub fn is_subset(args: &mut [Arg]) -> Eval {
             type_name(&args[1])
         );
     };
-    answer(keys(a).is_subset(&keys(b)))
+    answer(keys(a, c).is_subset(&keys(b, c)))
 }
 
-fn equals_values(args: &mut [Arg]) -> Eval {
+fn equals_values(args: &mut [Arg], c: &Collation) -> Eval {
     let mut first: Option<HashSet<Vec<u8>>> = None;
     let mut equal = true;
     for (i, a) in args.iter().enumerate() {
@@ -126,7 +126,7 @@ fn equals_values(args: &mut [Arg]) -> Eval {
                 type_name(a)
             );
         };
-        let now = keys(items);
+        let now = keys(items, c);
         match &first {
             None => first = Some(now),
             Some(f) => equal &= *f == now,
@@ -153,7 +153,8 @@ pub fn equals(name: &'static str, v: &Value, vars: &Variables) -> Result<Express
         }
     }
     let Some(row) = table::find(name) else { bail!(INTERNAL_ERROR, "no row for {name}") };
-    Ok(Expression::Call(row, equals_values, args))
+    let function = table::Function::Comparing(equals_values, vars.collation().clone());
+    Ok(Expression::Call(row, function, args))
 }
 
 pub fn all_elements_true(args: &mut [Arg]) -> Eval {

@@ -4,7 +4,7 @@
 
 use super::{Arg, Eval, Expression, Node, Variables, Vars};
 use crate::accumulator::{self, Accumulator, statistics::Deviation};
-use document::{Doc, Result, Value, compare::compare_values};
+use document::{Collation, Doc, Result, Value};
 use std::sync::Arc;
 
 fn over(args: &mut [Arg]) -> Vec<Value> {
@@ -28,23 +28,23 @@ pub fn avg(args: &mut [Arg]) -> Eval {
     }
     Ok(Some(total.mean()))
 }
-fn extreme(args: &mut [Arg], wanted: std::cmp::Ordering) -> Eval {
+fn extreme(args: &mut [Arg], wanted: std::cmp::Ordering, c: &Collation) -> Eval {
     let mut best: Option<Value> = None;
     for v in over(args) {
         if matches!(v, Value::Null | Value::Undefined) {
             continue;
         }
-        if best.as_ref().is_none_or(|b| compare_values(&v, b) == wanted) {
+        if best.as_ref().is_none_or(|b| c.compare_values(&v, b) == wanted) {
             best = Some(v);
         }
     }
     Ok(Some(best.unwrap_or(Value::Null)))
 }
-pub fn min(args: &mut [Arg]) -> Eval {
-    extreme(args, std::cmp::Ordering::Less)
+pub fn min(args: &mut [Arg], c: &Collation) -> Eval {
+    extreme(args, std::cmp::Ordering::Less, c)
 }
-pub fn max(args: &mut [Arg]) -> Eval {
-    extreme(args, std::cmp::Ordering::Greater)
+pub fn max(args: &mut [Arg], c: &Collation) -> Eval {
+    extreme(args, std::cmp::Ordering::Greater, c)
 }
 fn deviation(args: &mut [Arg], sample: bool) -> Eval {
     let mut d = Deviation::default();

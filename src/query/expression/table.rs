@@ -2,10 +2,29 @@
 //! a row is unknown to the server too (168).
 
 use super::*;
-use document::{Result, Value};
+use document::{Collation, Result, Value};
 
 /// An operator over evaluated arguments; it may take them out of the slice.
-pub type Function = fn(&mut [Arg]) -> Eval;
+pub type Plain = fn(&mut [Arg]) -> Eval;
+/// One that compares values.
+pub type Comparing = fn(&mut [Arg], &Collation) -> Eval;
+
+/// What a call runs.
+#[derive(Clone, Debug)]
+pub enum Function {
+    Plain(Plain),
+    Comparing(Comparing, Collation),
+}
+
+impl Function {
+    pub fn call(&self, args: &mut [Arg]) -> Eval {
+        match self {
+            Function::Plain(f) => f(args),
+            Function::Comparing(f, collation) => f(args, collation),
+        }
+    }
+}
+
 /// An operator that parses its own argument: (its name, the argument, the scope).
 pub type Parse = fn(&'static str, &Value, &Variables) -> Result<Expression>;
 
@@ -20,7 +39,13 @@ pub enum Kind {
     Function {
         min: usize,
         max: usize,
-        call: Function,
+        call: Plain,
+    },
+    /// A function that is given the collation of the scope.
+    Comparing {
+        min: usize,
+        max: usize,
+        call: Comparing,
     },
     Special(Parse),
     /// The server has it, we do not.
@@ -40,8 +65,11 @@ pub fn find(name: &str) -> Option<&'static Operator> {
 
 const ANY: usize = usize::MAX;
 
-const fn f(name: &'static str, min: usize, max: usize, call: Function) -> Operator {
+const fn f(name: &'static str, min: usize, max: usize, call: Plain) -> Operator {
     Operator { name, kind: Kind::Function { min, max, call } }
+}
+const fn c(name: &'static str, min: usize, max: usize, call: Comparing) -> Operator {
+    Operator { name, kind: Kind::Comparing { min, max, call } }
 }
 const fn s(name: &'static str, parse: Parse) -> Operator {
     Operator { name, kind: Kind::Special(parse) }
@@ -52,13 +80,13 @@ const fn no(name: &'static str) -> Operator {
 
 /// The table.
 pub const OPERATORS: &[Operator] = &[
-    f("$eq", 2, 2, comparison::eq),
-    f("$ne", 2, 2, comparison::ne),
-    f("$gt", 2, 2, comparison::gt),
-    f("$gte", 2, 2, comparison::gte),
-    f("$lt", 2, 2, comparison::lt),
-    f("$lte", 2, 2, comparison::lte),
-    f("$cmp", 2, 2, comparison::cmp),
+    c("$eq", 2, 2, comparison::eq),
+    c("$ne", 2, 2, comparison::ne),
+    c("$gt", 2, 2, comparison::gt),
+    c("$gte", 2, 2, comparison::gte),
+    c("$lt", 2, 2, comparison::lt),
+    c("$lte", 2, 2, comparison::lte),
+    c("$cmp", 2, 2, comparison::cmp),
     s("$and", boolean::and),
     s("$or", boolean::or),
     f("$not", 1, 1, boolean::not),
@@ -130,8 +158,8 @@ pub const OPERATORS: &[Operator] = &[
     f("$concatArrays", 0, ANY, array::concat_arrays),
     f("$size", 1, 1, array::size),
     f("$isArray", 1, 1, array::is_array),
-    f("$in", 2, 2, array::contains),
-    f("$indexOfArray", 2, 4, array::index_of_array),
+    c("$in", 2, 2, array::contains),
+    c("$indexOfArray", 2, 4, array::index_of_array),
     f("$reverseArray", 1, 1, array::reverse_array),
     f("$range", 2, 3, array::range),
     f("$slice", 2, 3, array::slice),
@@ -145,10 +173,10 @@ pub const OPERATORS: &[Operator] = &[
     s("$filter", iterate::filter),
     s("$reduce", iterate::reduce),
     s("$let", iterate::let_in),
-    f("$setUnion", 0, ANY, set::union),
-    f("$setIntersection", 0, ANY, set::intersection),
-    f("$setDifference", 2, 2, set::difference),
-    f("$setIsSubset", 2, 2, set::is_subset),
+    c("$setUnion", 0, ANY, set::union),
+    c("$setIntersection", 0, ANY, set::intersection),
+    c("$setDifference", 2, 2, set::difference),
+    c("$setIsSubset", 2, 2, set::is_subset),
     s("$setEquals", set::equals),
     f("$allElementsTrue", 1, 1, set::all_elements_true),
     f("$anyElementTrue", 1, 1, set::any_element_true),
@@ -160,8 +188,8 @@ pub const OPERATORS: &[Operator] = &[
     s("$unsetField", object::set_field),
     f("$sum", 0, ANY, statistics::sum),
     f("$avg", 0, ANY, statistics::avg),
-    f("$min", 0, ANY, statistics::min),
-    f("$max", 0, ANY, statistics::max),
+    c("$min", 0, ANY, statistics::min),
+    c("$max", 0, ANY, statistics::max),
     f("$stdDevPop", 0, ANY, statistics::std_dev_pop),
     f("$stdDevSamp", 0, ANY, statistics::std_dev_samp),
     s("$median", statistics::percentile),

@@ -1,7 +1,7 @@
 //! Variables: names while parsing, a stack of values while evaluating.
 
 use super::{Eval, FieldPath};
-use document::{Result, Timestamp, Value, bail};
+use document::{Collation, Result, Timestamp, Value, bail};
 
 /// Where a variable's value is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct Variables {
     pub(super) in_redact: bool,
     /// The node keeps no cluster time: `$$CLUSTER_TIME` is refused when parsing.
     no_cluster_time: bool,
+    /// How the operators in this scope compare strings.
+    collation: Collation,
 }
 
 impl Variables {
@@ -49,6 +51,13 @@ impl Variables {
     /// The scope of a `$redact` expression, which knows `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
     pub fn for_redact(&self) -> Variables {
         Variables { in_redact: true, ..self.clone() }
+    }
+    pub fn with_collation(mut self, collation: &Collation) -> Variables {
+        self.collation = collation.clone();
+        self
+    }
+    pub fn collation(&self) -> &Collation {
+        &self.collation
     }
     pub fn len(&self) -> usize {
         self.names.len()
@@ -154,14 +163,15 @@ impl Vars {
     }
 }
 
-impl From<&crate::ParseContext> for Variables {
-    fn from(ctx: &crate::ParseContext) -> Variables {
+impl From<&crate::QueryContext> for Variables {
+    fn from(ctx: &crate::QueryContext) -> Variables {
         let no_cluster_time = ctx.cluster_time == Timestamp::default();
         Variables { no_cluster_time, ..Variables::with_names(ctx.variables.keys()) }
+            .with_collation(&ctx.collation)
     }
 }
-impl From<&crate::ParseContext> for Vars {
-    fn from(ctx: &crate::ParseContext) -> Vars {
+impl From<&crate::QueryContext> for Vars {
+    fn from(ctx: &crate::QueryContext) -> Vars {
         let values = ctx.variables.iter().map(|(_, v)| v.clone());
         let mut vars = Vars::with_values(ctx.now_ms, values);
         vars.cluster_time = Some(ctx.cluster_time).filter(|t| *t != Timestamp::default());

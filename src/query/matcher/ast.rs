@@ -4,7 +4,7 @@ use crate::computed::Computed;
 use crate::matcher::ops::schema::Schema;
 use crate::matcher::path::Path;
 use crate::matcher::pattern::Pattern;
-use document::{DocBuf, Document, Element, Result, Value, ValueRef};
+use document::{Collation, DocBuf, Document, Element, Result, Value, ValueRef, collation};
 use std::fmt;
 use std::sync::Arc;
 
@@ -79,6 +79,10 @@ pub struct Operand {
     holder: DocBuf,
     pub(crate) tag: u8,
     pub(crate) fast: Fast,
+    /// Simple too where the value holds no string, for which all collations are alike.
+    pub(crate) collation: Collation,
+    /// Whether every collation compares it alike.
+    alike: bool,
 }
 
 /// The common constants, unpacked.
@@ -91,18 +95,25 @@ pub(crate) enum Fast {
 }
 
 impl Operand {
-    pub fn new(value: &Value) -> Operand {
+    pub fn new(value: &Value, collation: &Collation) -> Operand {
+        let holder = value.to_holder();
+        let alike = holder.doc().iter().all(|e| collation::compares_alike(e.value()));
+        let collation = if alike { Collation::SIMPLE } else { collation.clone() };
         let fast = match value {
             Value::Int32(i) => Fast::Integer(*i as i64),
             Value::Int64(i) => Fast::Integer(*i),
             Value::Double(d) => Fast::Double(*d),
-            Value::String(_) => Fast::String,
+            Value::String(_) if collation.is_simple() => Fast::String,
             _ => Fast::Other,
         };
-        Operand { holder: value.to_holder(), tag: value.tag(), fast }
+        Operand { holder, tag: value.tag(), fast, collation, alike }
     }
-    pub fn of(e: &Element<'_>) -> Operand {
-        Operand::new(&e.value().to_value())
+    pub fn of(e: &Element<'_>, collation: &Collation) -> Operand {
+        Operand::new(&e.value().to_value(), collation)
+    }
+    /// The collation that its strings compare by; `None` when it holds none.
+    pub fn string_collation(&self) -> Option<&Collation> {
+        (!self.alike).then_some(&self.collation)
     }
     pub fn value(&self) -> ValueRef<'_> {
         self.holder.doc().iter().next().map_or(ValueRef::Null, |e| e.value())
@@ -134,10 +145,11 @@ pub fn is_nan(v: ValueRef<'_>) -> bool {
 /// The list of `$in`.
 #[derive(Clone, Debug, Default)]
 pub struct InSet {
-    /// In BSON order, without repeats.
+    /// In the collation's order, without repeats.
     pub values: Vec<Operand>,
     pub patterns: Vec<Arc<Pattern>>,
     pub has_null: bool,
+    pub collation: Collation,
 }
 
 /// The types `$type` accepts.
@@ -228,6 +240,14 @@ impl Condition {
                 Node::True => Node::False,
                 node => Node::Not(Box::new(node)),
             },
+        }
+    }
+    /// As [`Test::string_collation`].
+    pub fn string_collation(&self) -> Option<&Collation> {
+        match self {
+            Condition::Test(test) => test.string_collation(),
+            Condition::All(list) => list.iter().find_map(Condition::string_collation),
+            Condition::Not(inner) => inner.string_collation(),
         }
     }
     /// Never true: `$all: []`.

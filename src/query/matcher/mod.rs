@@ -19,8 +19,8 @@ mod tests;
 pub use ast::{Comparison, Condition, Leaf, Node, Operand, Test};
 pub use path::Path;
 
-use crate::ParseContext;
-use document::{Doc, DocBuf, Element, Result, ValueRef};
+use crate::QueryContext;
+use document::{Collation, Doc, DocBuf, Element, Result, ValueRef};
 use ops::comparison::{compare_matches, compare_matches_missing};
 use path::{ARRAY, DOCUMENT, LeafArrays, find, inner, walk};
 
@@ -40,7 +40,7 @@ impl Default for Matcher {
 impl Matcher {
     /// Errors are the real server's: BadValue for an unknown operator or a malformed argument, NotImplemented for an operator that
     /// is known and not there yet.
-    pub fn parse(filter: Doc<'_>, ctx: &ParseContext) -> Result<Matcher> {
+    pub fn parse(filter: Doc<'_>, ctx: &QueryContext) -> Result<Matcher> {
         Ok(Matcher { root: parse::filter(filter, ctx)?, filter: filter.to_owned() })
     }
     /// Matches every document.
@@ -107,6 +107,16 @@ impl Test {
         match self {
             Test::Compare(Comparison::Eq, operand) => Some(operand.value()),
             Test::In(set) if set.patterns.is_empty() && set.values.len() == 1 => Some(set.values[0].value()),
+            _ => None,
+        }
+    }
+    /// The collation that the strings it asks for compare by; `None` when it asks for none, and every collation gives
+    /// the same.
+    pub fn string_collation(&self) -> Option<&Collation> {
+        match self {
+            Test::Compare(_, operand) => operand.string_collation(),
+            Test::In(set) => set.values.iter().find_map(|o| o.string_collation()),
+            Test::ElemMatchValue(list) => list.iter().find_map(Condition::string_collation),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! From the document a client sent to the tree the matcher evaluates.
 
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::matcher::ast::{Comparison, Condition, Leaf, Node, Operand, Test};
 use crate::matcher::ops::{self, Parse, PathInput};
 use crate::matcher::path::Path;
@@ -9,7 +9,7 @@ use document::{Doc, Element, Result, ValueRef, bail};
 use std::sync::Arc;
 
 /// A whole filter: the conjunction of its fields.
-pub fn filter(doc: Doc<'_>, ctx: &ParseContext) -> Result<Node> {
+pub fn filter(doc: Doc<'_>, ctx: &QueryContext) -> Result<Node> {
     let mut nodes = Vec::new();
     for e in doc {
         nodes.push(if e.name_bytes().first() == Some(&b'$') { top(e, ctx)? } else { field(e, ctx)? });
@@ -17,7 +17,7 @@ pub fn filter(doc: Doc<'_>, ctx: &ParseContext) -> Result<Node> {
     Ok(Node::and(nodes))
 }
 
-fn top(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+fn top(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
     let name = e.name();
     match ops::find(ops::TOP_OPERATORS, name).map(|row| &row.parse) {
         Some(Parse::Top(parse)) => parse(e, ctx),
@@ -39,7 +39,7 @@ pub fn is_operator_document(d: Doc<'_>) -> bool {
     })
 }
 
-fn field(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+fn field(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
     let path = Arc::new(Path::new(e.name()));
     let test = match e.value() {
         ValueRef::Document(d) if is_operator_document(d) => {
@@ -48,13 +48,13 @@ fn field(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
         }
         ValueRef::Regex(source, options) => Test::Regex(Arc::new(Pattern::compile(source, options)?)),
         ValueRef::Undefined => bail!(BAD_VALUE, "cannot compare to undefined"),
-        _ => Test::Compare(Comparison::Eq, Operand::of(&e)),
+        _ => Test::Compare(Comparison::Eq, Operand::of(&e, &ctx.collation)),
     };
     Ok(Node::Leaf(Leaf { path, test }))
 }
 
 /// The operators standing under one path.
-pub fn conditions(path: &str, d: Doc<'_>, ctx: &ParseContext) -> Result<Vec<Condition>> {
+pub fn conditions(path: &str, d: Doc<'_>, ctx: &QueryContext) -> Result<Vec<Condition>> {
     let mut out = Vec::new();
     for e in d {
         let name = e.name();

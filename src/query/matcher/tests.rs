@@ -2,7 +2,7 @@ use super::*;
 use document::{Document, Value, array, doc};
 
 fn matcher(filter: Document) -> Result<Matcher> {
-    Matcher::parse(filter.to_doc_buf().doc(), &ParseContext::at(0))
+    Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::at(0))
 }
 fn matches(filter: Document, d: Document) -> bool {
     matcher(filter).unwrap().matches(d.to_doc_buf().doc()).unwrap()

@@ -1,13 +1,13 @@
 //! `$group`, whole and in two halves.
 //!
 //! A shard's half (`$willBeMerged: true`) gives `{_id, <field>: <partial>, ..}`; the router's half (`$doingMerge: true`)
-//! merges such documents of several shards. Keys are compared by their key string, so `1` and `1.0` are one group whose
+//! merges such documents of several shards. Keys are compared by their key string (in the command's collation), so `1` and `1.0` are one group whose
 //! `_id` is the first seen. Groups come out in the order in which they were first seen.
 
 use super::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use crate::accumulator::{self, Accumulator};
 use crate::expression::{Expression, Vars};
-use document::{Doc, DocBuf, DocWriter, Document, Result, Value, bail, key_string};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail};
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +40,7 @@ struct Running {
     bytes: usize,
     limit: usize,
     spill: bool,
+    collation: Collation,
 }
 
 impl Plan for Group {
@@ -53,6 +54,7 @@ impl Plan for Group {
             bytes: 0,
             limit: run.memory_limit,
             spill: run.allow_disk_use,
+            collation: run.collation.clone(),
         }))
     }
     fn needs(&self) -> Needs {
@@ -76,7 +78,7 @@ impl Plan for Group {
 impl Running {
     fn member(&mut self, key: Value) -> Result<usize> {
         self.scratch.clear();
-        key_string::append_value(&mut self.scratch, &key, false);
+        self.collation.append_value_key(&mut self.scratch, &key, false);
         if let Some(at) = self.index.get(&self.scratch) {
             return Ok(*at);
         }

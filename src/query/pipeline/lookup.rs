@@ -8,7 +8,7 @@ use super::host::{HostStage, Namespace, PipelineHost, Role};
 use super::stages::unwind::set;
 use super::{Context, Needs, Pipeline, Run, parse};
 use crate::expression::{Expression, FieldPath, Vars};
-use document::{Doc, DocBuf, Document, Result, Value, bail, doc, key_string, number, path};
+use document::{Collation, Doc, DocBuf, Document, Result, Value, bail, doc, number, path};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -192,9 +192,9 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
     })
 }
 
-fn key(v: &Value) -> Vec<u8> {
+fn key(v: &Value, c: &Collation) -> Vec<u8> {
     let mut out = Vec::new();
-    key_string::append_value(&mut out, v, false);
+    c.append_value_key(&mut out, v, false);
     out
 }
 
@@ -283,7 +283,7 @@ impl RunningLookup {
         for d in &batch {
             let mut own = Vec::new();
             for v in local_values(d.doc(), local) {
-                let k = key(&v);
+                let k = key(&v, &run.collation);
                 own.push(k.clone());
                 wanted.entry(k).or_insert(v);
             }
@@ -298,7 +298,7 @@ impl RunningLookup {
         let filter = equals_any(foreign, values.into_iter().map(|(_, v)| v).collect());
         let stages = vec![Value::Document(doc! {"$match": filter})];
         let found = all(host.run(&self.plan.namespace, stages, outer(run), run).await?).await?;
-        let index = by_key(&found, foreign);
+        let index = by_key(&found, foreign, &run.collation);
         Ok(batch
             .iter()
             .zip(keys)
@@ -357,15 +357,15 @@ impl RunningLookup {
 }
 
 /// Positions of the documents by each value at the path.
-fn by_key(found: &[DocBuf], foreign: &FieldPath) -> HashMap<Vec<u8>, Vec<usize>> {
+fn by_key(found: &[DocBuf], foreign: &FieldPath, c: &Collation) -> HashMap<Vec<u8>, Vec<usize>> {
     let path = foreign.to_string();
     let mut index: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for (i, d) in found.iter().enumerate() {
         path::for_each_value(d.doc(), &path, &mut |v: Option<document::ValueRef<'_>>| {
             let mut k = Vec::new();
             match v {
-                Some(v) => key_string::append(&mut k, v, false),
-                None => key_string::append_value(&mut k, &Value::Null, false),
+                Some(v) => c.append_key(&mut k, v, false),
+                None => c.append_value_key(&mut k, &Value::Null, false),
             }
             index.entry(k).or_default().push(i);
             false
@@ -496,7 +496,7 @@ impl Graph {
         let mut out = Vec::new();
         let (mut depth, mut bytes) = (0i64, 0usize);
         loop {
-            frontier.retain(|v| asked.insert(key(v)));
+            frontier.retain(|v| asked.insert(key(v, &run.collation)));
             if frontier.is_empty() || self.depth_max.is_some_and(|most| depth > most) {
                 return Ok(out);
             }
@@ -507,7 +507,7 @@ impl Graph {
             let stages = vec![Value::Document(doc! {"$match": filter})];
             for d in all(host.run(&self.namespace, stages, outer(run), run).await?).await? {
                 let id = d.get("_id").map_or(Value::Null, |v| v.to_value());
-                if !seen.insert(key(&id)) {
+                if !seen.insert(key(&id, &Collation::SIMPLE)) {
                     continue;
                 }
                 bytes += d.bytes().len();

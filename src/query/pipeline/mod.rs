@@ -27,9 +27,9 @@ pub use optimize::optimize;
 pub use parse::parse;
 pub use split::{MergeKind, Split, split};
 
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::expression::{Variables, Vars};
-use document::{DocBuf, Document, Result, Value};
+use document::{Collation, DocBuf, Document, Result, Value};
 use std::fmt;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub enum Needs {
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Variables of the command's `let` with their values, and the time.
-    pub query: ParseContext,
+    pub query: QueryContext,
     /// `db.collection` the pipeline runs on; the collection is empty for `aggregate: 1`.
     pub namespace: Namespace,
     /// The command came from a router (`fromRouter` or `needsMerge`): internal stage forms are accepted.
@@ -86,7 +86,7 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn new(namespace: Namespace, query: ParseContext) -> Context {
+    pub fn new(namespace: Namespace, query: QueryContext) -> Context {
         Context { query, namespace, from_router: false, allow_disk_use: true, in_join: false }
     }
     /// The scope that expressions are parsed in.
@@ -104,6 +104,8 @@ pub struct Run {
     pub memory_limit: usize,
     /// Names of the stack positions of `vars`, for sub-pipelines.
     pub names: Vec<String>,
+    /// How strings compare, in sub-pipelines too.
+    pub collation: Collation,
 }
 
 /// The default of `internalQueryMaxBlockingSortMemoryUsageBytes` and of the `$group` limit.
@@ -116,6 +118,7 @@ impl Run {
             allow_disk_use: ctx.allow_disk_use,
             memory_limit: MEMORY_LIMIT,
             names: ctx.scope().names().to_vec(),
+            collation: ctx.query.collation.clone(),
         }
     }
 }

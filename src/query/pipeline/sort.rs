@@ -49,14 +49,14 @@ impl Stage for Running {
 /// The member that carries a folded limit in a specification sent to a shard.
 const FOLDED_LIMIT: &str = "$_internalLimit";
 
-pub fn parse(name: &'static str, v: &Value, _: &Context) -> Result<Vec<Parsed>> {
+pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
     let Value::Document(d) = v else { bail!(15973, "the $sort key specification must be an object") };
     let (pattern, limit) = pattern_and_limit(d);
     if pattern.is_empty() {
         bail!(15976, "$sort stage must have at least one sort key");
     }
     check_pattern(&pattern)?;
-    let spec = SortSpec::parse(pattern.to_doc_buf().doc())?;
+    let spec = SortSpec::parse(pattern.to_doc_buf().doc())?.with_collation(&ctx.query.collation);
     one(name, v, Sort { spec, limit })
 }
 
@@ -118,7 +118,8 @@ impl Stage for AddSortKey {
 pub fn add_sort_key_stage(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
     check_internal(name, ctx)?;
     let Value::Document(d) = v else { bail!(15973, "the $sort key specification must be an object") };
-    one(name, v, AddSortKey(SortSpec::parse(d.to_doc_buf().doc())?))
+    let spec = SortSpec::parse(d.to_doc_buf().doc())?.with_collation(&ctx.query.collation);
+    one(name, v, AddSortKey(spec))
 }
 
 /// The document with its sort key appended.

@@ -13,7 +13,7 @@ fn stages(text: &str) -> Vec<Value> {
 }
 
 fn context() -> Context {
-    let mut query = crate::ParseContext::at(1_700_000_000_000);
+    let mut query = crate::QueryContext::at(1_700_000_000_000);
     query.seed = 42;
     Context::new(Namespace::new("db", "c"), query)
 }

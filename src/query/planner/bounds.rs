@@ -1,12 +1,14 @@
 //! What a predicate says of the values of one index field, as intervals in BSON order.
 //!
 //! Intervals are exact when a key in them is enough for the predicate to hold; otherwise the predicate is checked again on the document.
+//! Strings stand in them as an index of the predicate's collation holds them ([`document::Collation::comparable`]), so all here is in plain BSON order;
+//! whether an index of another collation can use them is asked of the test ([`Test::string_collation`]).
 //! They always hold every key by which a matching document could be found: one at least of its keys lies in them.
 
 use crate::matcher::ast::{InSet, is_nan};
 use crate::matcher::pattern::Pattern;
 use crate::matcher::{Comparison, Condition, Operand, Test};
-use document::compare::compare_values;
+use document::compare::{canonical_type, compare_values};
 use document::{Binary, ObjectId, Timestamp, Value, ValueRef};
 use std::cmp::Ordering;
 
@@ -68,6 +70,13 @@ impl Intervals {
     /// Exactly one value.
     pub fn is_single_point(&self) -> bool {
         self.list.len() == 1 && self.list[0].is_point()
+    }
+
+    /// Whether no string is among the values, nor a document or array that may hold one.
+    pub fn without_strings(&self) -> bool {
+        let rank = |v: &Value| canonical_type(v.tag());
+        let holding = [canonical_type(0x02), canonical_type(0x03), canonical_type(0x04)];
+        self.list.iter().all(|i| !holding.iter().any(|r| (rank(&i.lo)..=rank(&i.hi)).contains(r)))
     }
 
     /// Orders and merges.
@@ -217,9 +226,15 @@ fn of_conditions(list: &[Condition]) -> Option<Intervals> {
     out.map(|i| Intervals { exact: false, takes_missing: false, ..i })
 }
 
+/// The operand as an index of its collation holds it.
+fn comparable(operand: &Operand) -> Value {
+    let value = operand.value().to_value();
+    if operand.collation.is_simple() { value } else { operand.collation.comparable(&value) }
+}
+
 fn of_comparison(op: Comparison, operand: &Operand) -> Option<Intervals> {
     let v = operand.value();
-    let value = v.to_value();
+    let value = comparable(operand);
     match v {
         ValueRef::Null if op == Comparison::Eq || op == Comparison::Lte || op == Comparison::Gte => {
             return Some(Intervals {
@@ -232,6 +247,7 @@ fn of_comparison(op: Comparison, operand: &Operand) -> Option<Intervals> {
             return (op == Comparison::Eq).then(|| {
                 // The elements are in the index; an array in an array is there as itself.
                 let first = items.iter().next().map_or(Value::Undefined, |e| e.value().to_value());
+                let first = operand.collation.comparable(&first);
                 Intervals::of(vec![Interval::point(first), Interval::point(value)], false)
             });
         }
@@ -276,7 +292,7 @@ fn of_set(set: &InSet) -> Option<Intervals> {
     for operand in &set.values {
         match operand.value() {
             ValueRef::Null | ValueRef::Array(_) => out = out.union(of_comparison(Comparison::Eq, operand)?),
-            v => points.push(Interval::point(v.to_value())),
+            _ => points.push(Interval::point(comparable(operand))),
         }
     }
     out = out.union(Intervals::of(points, true));
@@ -286,22 +302,30 @@ fn of_set(set: &InSet) -> Option<Intervals> {
     Some(out)
 }
 
+/// What a pattern can match in an index whose strings are not held as they are.
+pub fn of_any_string(pattern: &Pattern) -> Intervals {
+    let strings = Interval {
+        lo: Value::from(""),
+        lo_inclusive: true,
+        hi: Value::Document(Default::default()),
+        hi_inclusive: false,
+    };
+    Intervals::of(vec![strings, Interval::point(regex_of(pattern))], false)
+}
+
+fn regex_of(pattern: &Pattern) -> Value {
+    Value::Regex(document::Regex { pattern: pattern.source.clone(), options: pattern.options.clone() })
+}
+
 fn of_pattern(pattern: &Pattern) -> Intervals {
-    let itself =
-        Value::Regex(document::Regex { pattern: pattern.source.clone(), options: pattern.options.clone() });
     let strings = match pattern.prefix() {
         Some((prefix, _)) => {
             let hi = successor(&prefix).map_or(Value::Document(Default::default()), Value::String);
             Interval { lo: Value::String(prefix), lo_inclusive: true, hi, hi_inclusive: false }
         }
-        None => Interval {
-            lo: Value::from(""),
-            lo_inclusive: true,
-            hi: Value::Document(Default::default()),
-            hi_inclusive: false,
-        },
+        None => return of_any_string(pattern),
     };
-    Intervals::of(vec![strings, Interval::point(itself)], false)
+    Intervals::of(vec![strings, Interval::point(regex_of(pattern))], false)
 }
 
 /// The least string above all that begin with `prefix`, among those that are valid UTF-8.

@@ -3,10 +3,11 @@
 use super::bounds::{self, Intervals};
 use super::ranges::{self, FieldKind, KeyRange};
 use super::{Direction, IndexInfo, IndexScan, Plan, Request, partial, residual};
-use crate::matcher::{Leaf, Matcher, Node, Test};
+use crate::matcher::{Condition, Leaf, Matcher, Node, Test};
 use crate::sort::SortSpec;
 use crate::text;
-use document::{Document, Result, Value, bail};
+use document::{Collation, Document, Result, Value, bail, collation};
+use std::borrow::Cow;
 
 /// A scan of one index and what it is worth.
 #[derive(Clone, Debug)]
@@ -36,7 +37,40 @@ struct Bound<'a> {
     conjunct: Option<usize>,
     /// Not where arrays are: the key null also stands for an empty array on the way, which is not equal to null.
     only_without_arrays: bool,
-    _leaf: &'a Leaf,
+    test: &'a Test,
+}
+
+impl Bound<'_> {
+    /// What it says of an index of this collation; `None` where strings stand otherwise in it.
+    fn intervals(&self, of_index: &Collation) -> Option<Cow<'_, Intervals>> {
+        match self.test.string_collation() {
+            Some(own) if own != of_index => None,
+            _ if of_index.is_simple() => Some(Cow::Borrowed(&self.intervals)),
+            _ => match self.test {
+                Test::Regex(pattern) => Some(Cow::Owned(bounds::of_any_string(pattern))),
+                test if has_pattern(test) => None,
+                _ => Some(Cow::Borrowed(&self.intervals)),
+            },
+        }
+    }
+}
+
+/// Whether its intervals hold beginnings of strings, which only an index of plain strings has.
+fn has_pattern(test: &Test) -> bool {
+    match test {
+        Test::Regex(_) => true,
+        Test::In(set) => !set.patterns.is_empty(),
+        Test::ElemMatchValue(list) => list.iter().any(condition_has_pattern),
+        _ => false,
+    }
+}
+
+fn condition_has_pattern(c: &Condition) -> bool {
+    match c {
+        Condition::Test(test) => has_pattern(test),
+        Condition::All(list) => list.iter().any(condition_has_pattern),
+        Condition::Not(inner) => condition_has_pattern(inner),
+    }
 }
 
 /// What the filter says of paths.
@@ -55,7 +89,7 @@ fn collect(filter: &Matcher) -> Vec<Bound<'_>> {
                         intervals,
                         conjunct: None,
                         only_without_arrays,
-                        _leaf: leaf,
+                        test: &leaf.test,
                     });
                 }
             }
@@ -80,7 +114,7 @@ fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: 
         if conjunct.is_none() {
             intervals.exact = false;
         }
-        out.push(Bound { path, intervals, conjunct, only_without_arrays: false, _leaf: leaf });
+        out.push(Bound { path, intervals, conjunct, only_without_arrays: false, test: &leaf.test });
     }
 }
 
@@ -101,7 +135,7 @@ pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> 
 /// Whether every document the query can match is in the index.
 fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool {
     if let Some(wanted) = &index.partial_filter {
-        return partial::implies(filter, wanted.doc());
+        return partial::implies(filter, wanted.doc(), &index.collation);
     }
     // A sparse index leaves out documents that have none of its fields.
     !index.sparse
@@ -115,7 +149,10 @@ fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool 
 /// The plan a hint asks for. A partial index that does not hold all that the query can match is read whole, and the
 /// answer is what of it matches: who hints asks for that.
 pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
-    let holds_all = index.partial_filter.as_ref().is_none_or(|wanted| partial::implies(filter, wanted.doc()));
+    let holds_all = index
+        .partial_filter
+        .as_ref()
+        .is_none_or(|wanted| partial::implies(filter, wanted.doc(), &index.collation));
     let bounds = if holds_all { collect(filter) } else { Vec::new() };
     let Some(c) = candidate(filter, &bounds, sort, index) else {
         bail!(
@@ -146,7 +183,7 @@ fn candidate(
         let (intervals, conjuncts) = if index.multikey && bounded_roots.contains(&root) {
             (Intervals::everything(), Vec::new())
         } else {
-            for_field(path, bounds, index.multikey)
+            for_field(path, bounds, index)
         };
         if !intervals.is_everything() {
             bounded_roots.push(root);
@@ -179,6 +216,7 @@ fn candidate(
             unique: index.unique,
             sparse: index.sparse,
             partial: index.partial_filter.is_some(),
+            collation: index.collation.clone(),
             multikey: index.multikey,
             direction: direction.unwrap_or(Direction::Forward),
             ranges: key_ranges,
@@ -195,19 +233,21 @@ fn candidate(
 
 /// The intervals of one field and the conjuncts they stand for. In a multikey index the values that satisfy two predicates may be
 /// different ones, so only one predicate can bound the scan: the narrowest.
-fn for_field(path: &str, bounds: &[Bound<'_>], multikey: bool) -> (Intervals, Vec<usize>) {
+fn for_field(path: &str, bounds: &[Bound<'_>], index: &IndexInfo) -> (Intervals, Vec<usize>) {
+    let multikey = index.multikey;
     let mut out = Intervals::everything();
     let mut conjuncts = Vec::new();
     let mut any = false;
     for b in bounds.iter().filter(|b| b.path == path && !(multikey && b.only_without_arrays)) {
+        let Some(intervals) = b.intervals(&index.collation) else { continue };
         if !any {
-            (out, any) = (b.intervals.clone(), true);
+            (out, any) = (intervals.into_owned(), true);
             conjuncts.extend(b.conjunct);
         } else if !multikey {
-            out = out.intersect(&b.intervals);
+            out = out.intersect(&intervals);
             conjuncts.extend(b.conjunct);
-        } else if narrower(&b.intervals, &out) {
-            out = b.intervals.clone();
+        } else if narrower(&intervals, &out) {
+            out = intervals.into_owned();
             conjuncts.clear();
             conjuncts.extend(b.conjunct);
         }
@@ -249,6 +289,9 @@ fn sort_direction(
         if at >= paths.len() || paths[at] != path || kinds[at] == FieldKind::Hashed {
             return None;
         }
+        if sort.collation() != &index.collation && !fields[at].without_strings() {
+            return None;
+        }
         let same = *descending == (kinds[at] == FieldKind::Descending);
         let wanted = if same { Direction::Forward } else { Direction::Backward };
         if direction.is_some_and(|d| d != wanted) {
@@ -277,6 +320,7 @@ fn print(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals], backward:
             .map(|i| {
                 let value = |v: &Value| match kind {
                     FieldKind::Hashed if i.is_point() => document::hash::hash64_value(v).to_string(),
+                    _ if !index.collation.is_simple() => collated(v),
                     _ => text::owned(v),
                 };
                 let (lo, hi) = (value(&i.lo), value(&i.hi));
@@ -296,6 +340,16 @@ fn print(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals], backward:
     out
 }
 
+/// A bound of an index with a collation: strings are shown by their sort keys.
+fn collated(v: &Value) -> String {
+    match v {
+        Value::String(key) if !key.is_empty() => {
+            format!("CollationKey(0x{})", document::encoding::hex(&collation::sort_key_bytes(key)))
+        }
+        other => text::owned(other),
+    }
+}
+
 /// A scan between explicit `min` and `max` keys of the hinted index.
 pub fn min_max(request: &Request<'_>) -> Result<Plan> {
     let Some(hint) = request.hint else {
@@ -310,6 +364,14 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
     let plain = |kind: FieldKind| if kind == FieldKind::Hashed { FieldKind::Ascending } else { kind };
     let kinds: Vec<FieldKind> = kinds.into_iter().map(plain).collect();
     let key = |d: &Document| -> Result<Vec<u8>> {
+        let stands_alike =
+            |v: &Value| v.to_holder().doc().iter().all(|e| collation::compares_alike(e.value()));
+        if request.collation != &index.collation && !d.iter().all(|(_, v)| stands_alike(v)) {
+            bail!(
+                51174,
+                "The index chosen has another collation than the query, which min/max bound by strings"
+            );
+        }
         if d.len() != index.key.len() || !d.keys().eq(index.key.keys()) {
             bail!(51174, "The index chosen is not compatible with min/max");
         }
@@ -317,7 +379,7 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
             .iter()
             .copied()
             .zip(d.iter().map(|(_, v)| Intervals {
-                list: vec![super::Interval::point(v.clone())],
+                list: vec![super::Interval::point(index.collation.comparable(v))],
                 exact: true,
                 takes_missing: false,
             }))
@@ -344,6 +406,7 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
         unique: index.unique,
         sparse: index.sparse,
         partial: index.partial_filter.is_some(),
+        collation: index.collation.clone(),
         multikey: index.multikey,
         direction: Direction::Forward,
         ranges: vec![range],

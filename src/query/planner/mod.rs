@@ -21,7 +21,7 @@ pub use ranges::KeyRange;
 
 use crate::matcher::{Matcher, Node};
 use crate::sort::SortSpec;
-use document::{DocBuf, Document, Result, Value, ValueRef, bail};
+use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail};
 
 /// What the planner knows of an index.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct IndexInfo {
     pub multikey: bool,
     pub hidden: bool,
     pub partial_filter: Option<DocBuf>,
+    /// How its strings are ordered.
+    pub collation: Collation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,7 @@ pub struct IndexScan {
     pub unique: bool,
     pub sparse: bool,
     pub partial: bool,
+    pub collation: Collation,
     /// The scan can meet a record more than once; the executor drops repeats.
     pub multikey: bool,
     pub direction: Direction,
@@ -143,6 +146,10 @@ pub struct Request<'a> {
     pub sort: Option<&'a SortSpec>,
     pub hint: Option<&'a Hint>,
     pub indexes: &'a [IndexInfo],
+    /// The query's: what `min` and `max` are read in.
+    pub collation: &'a Collation,
+    /// The collection's: that of its index on `_id`.
+    pub id_collation: &'a Collation,
     /// Inclusive lower and exclusive upper bounds on the hinted index's key; both empty in almost every query.
     pub min: Option<&'a Document>,
     pub max: Option<&'a Document>,
@@ -150,7 +157,17 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub fn new(filter: &'a Matcher, indexes: &'a [IndexInfo]) -> Request<'a> {
-        Request { filter, sort: None, hint: None, indexes, min: None, max: None }
+        let simple = const { &Collation::SIMPLE };
+        Request {
+            filter,
+            sort: None,
+            hint: None,
+            indexes,
+            collation: simple,
+            id_collation: simple,
+            min: None,
+            max: None,
+        }
     }
 }
 
@@ -175,7 +192,7 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
     if let Some(direction) = natural {
         return Ok(scan(request, direction));
     }
-    if let Some(plan) = by_id(request.filter) {
+    if let Some(plan) = by_id(request.filter, request.id_collation) {
         return Ok(plan);
     }
     let found = candidates::all(request.filter, sort, request.indexes);
@@ -221,8 +238,9 @@ fn same_key(a: &Document, b: &Document) -> bool {
 }
 
 /// The plan of a query for one `_id`, which needs no list of indexes: a caller may ask this before making one. Sorting one document is
-/// no work. Only right without a hint.
-pub fn by_id(filter: &Matcher) -> Option<Plan> {
+/// no work. Only right without a hint. Where strings compare otherwise than in the collection's index on `_id`, whose
+/// collation is given, one `_id` may be that of many documents.
+pub fn by_id(filter: &Matcher, of_index: &Collation) -> Option<Plan> {
     let conjuncts = filter.root().conjuncts();
     for (i, node) in conjuncts.iter().enumerate() {
         let Node::Leaf(leaf) = node else { continue };
@@ -231,6 +249,9 @@ pub fn by_id(filter: &Matcher) -> Option<Plan> {
         }
         let Some(value) = leaf.test.equality() else { continue };
         if matches!(value, ValueRef::Array(_) | ValueRef::Regex(..)) {
+            continue;
+        }
+        if leaf.test.string_collation().is_some_and(|c| c != of_index) {
             continue;
         }
         let filter = match conjuncts.len() {
@@ -264,7 +285,7 @@ fn union(request: &Request<'_>) -> Option<Plan> {
         if filter.is_always_false() {
             continue;
         }
-        plans.push(match by_id(&filter) {
+        plans.push(match by_id(&filter, request.id_collation) {
             Some(plan) => plan,
             None => match rank::best(candidates::all(&filter, None, request.indexes)) {
                 Some(best) => Plan::Index { scan: best.scan, filter: best.filter },

@@ -1,14 +1,15 @@
 //! Whether a query asks only for documents that a partial index holds.
 
-use crate::ParseContext;
-use crate::matcher::{Comparison, Leaf, Matcher, Node, Test};
-use document::Doc;
-use document::compare::{canonical_type, compare};
+use crate::QueryContext;
+use crate::matcher::{Comparison, Leaf, Matcher, Node, Operand, Test};
+use document::compare::canonical_type;
+use document::{Collation, Doc};
 use std::cmp::Ordering;
 
 /// Whether everything that `query` matches also matches the index's filter. May say no where the truth is yes.
-pub fn implies(query: &Matcher, index_filter: Doc<'_>) -> bool {
-    match Matcher::parse(index_filter, &ParseContext::default()) {
+pub fn implies(query: &Matcher, index_filter: Doc<'_>, of_index: &Collation) -> bool {
+    let ctx = QueryContext::collated(of_index);
+    match Matcher::parse(index_filter, &ctx) {
         Ok(wanted) => implies_node(query.root(), wanted.root()),
         Err(_) => false,
     }
@@ -49,34 +50,36 @@ fn implies_leaf(have: &Leaf, wanted: &Leaf) -> bool {
             Test::Exists,
         ) => true,
         (Test::In(set), Test::Compare(op, limit)) if set.patterns.is_empty() => {
-            set.values.iter().all(|v| comparison_implies(Comparison::Eq, v.value(), *op, limit.value()))
+            set.values.iter().all(|v| comparison_implies(Comparison::Eq, v, *op, limit))
         }
         (Test::In(a), Test::In(b)) if a.patterns.is_empty() => {
-            a.values.iter().all(|v| b.values.iter().any(|w| compare(v.value(), w.value()) == Ordering::Equal))
+            a.values.iter().all(|v| b.values.iter().any(|w| order(v, w) == Some(Ordering::Equal)))
         }
         (Test::Compare(Comparison::Eq, v), Test::In(set)) => {
-            set.values.iter().any(|w| compare(v.value(), w.value()) == Ordering::Equal)
+            set.values.iter().any(|w| order(v, w) == Some(Ordering::Equal))
         }
-        (Test::Compare(have_op, v), Test::Compare(op, limit)) => {
-            comparison_implies(*have_op, v.value(), *op, limit.value())
-        }
+        (Test::Compare(have_op, v), Test::Compare(op, limit)) => comparison_implies(*have_op, v, *op, limit),
         (Test::Compare(Comparison::Eq, v), Test::Type(types)) => types.contains(v.tag),
         (Test::Type(a), Test::Type(b)) => !a.any_number && a.tags.iter().all(|t| b.contains(*t)),
         _ => false,
     }
 }
 
-fn comparison_implies(
-    have: Comparison,
-    v: document::ValueRef<'_>,
-    wanted: Comparison,
-    limit: document::ValueRef<'_>,
-) -> bool {
+/// The order of two operands; `None` where strings compare by two collations.
+fn order(a: &Operand, b: &Operand) -> Option<Ordering> {
+    match (a.string_collation(), b.string_collation()) {
+        (Some(x), Some(y)) if x != y => None,
+        (Some(c), _) | (None, Some(c)) => Some(c.compare(a.value(), b.value())),
+        (None, None) => Some(Collation::SIMPLE.compare(a.value(), b.value())),
+    }
+}
+
+fn comparison_implies(have: Comparison, v: &Operand, wanted: Comparison, limit: &Operand) -> bool {
     use Comparison::*;
-    if canonical_type(v.tag()) != canonical_type(limit.tag()) {
+    if canonical_type(v.tag) != canonical_type(limit.tag) {
         return false;
     }
-    let order = compare(v, limit);
+    let Some(order) = order(v, limit) else { return false };
     match (have, wanted) {
         (Eq, Eq) => order == Ordering::Equal,
         (Eq, Lt) | (Lte, Lt) => order == Ordering::Less,

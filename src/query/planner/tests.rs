@@ -1,12 +1,12 @@
 use super::*;
-use crate::ParseContext;
+use crate::QueryContext;
 use document::{doc, key_string};
 
 fn index(name: &str, key: Document) -> IndexInfo {
     IndexInfo { name: name.into(), key, ..IndexInfo::default() }
 }
 fn filter(d: Document) -> Matcher {
-    Matcher::parse(d.to_doc_buf().doc(), &ParseContext::at(0)).unwrap()
+    Matcher::parse(d.to_doc_buf().doc(), &QueryContext::at(0)).unwrap()
 }
 fn planned(f: Document, sort: Option<Document>, indexes: &[IndexInfo]) -> Plan {
     let filter = filter(f);
@@ -276,7 +276,7 @@ fn a_plan_finds_exactly_what_a_scan_finds() {
         index.multikey = entries.iter().any(|k| k.is_multikey());
         index.sparse = round % 7 == 0;
         let text = dice.filter();
-        let Ok(whole) = Matcher::parse(text.to_doc_buf().doc(), &ParseContext::at(0)) else { continue };
+        let Ok(whole) = Matcher::parse(text.to_doc_buf().doc(), &QueryContext::at(0)) else { continue };
         let descending: Vec<bool> = key.iter().map(|(_, v)| v.as_i64() == Some(-1)).collect();
         let plan = plan(&Request::new(&whole, std::slice::from_ref(&index))).unwrap();
         for (d, k) in bytes.iter().zip(&entries) {

@@ -75,7 +75,7 @@ struct Slice {
 
 impl Projection {
     /// `filter` is what a positional `a.$` refers to. Errors are the real server's (31253, 31254, 31249, ...).
-    pub fn parse(spec: Doc<'_>, filter: &Matcher, ctx: &crate::ParseContext) -> Result<Projection> {
+    pub fn parse(spec: Doc<'_>, filter: &Matcher, ctx: &crate::QueryContext) -> Result<Projection> {
         parse::projection(spec, filter, ctx)
     }
     /// Neither expressions nor operators: only fields kept or dropped.

@@ -1,7 +1,7 @@
 //! From the specification to the tree of what is kept, dropped, cut and computed.
 
 use super::{Appended, Branch, Kind, Projection, Slice, Tree};
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::computed::Computed;
 use crate::matcher::Matcher;
 use crate::matcher::ast::Node;
@@ -22,11 +22,11 @@ enum Item {
 }
 
 struct Parser<'a> {
-    ctx: &'a ParseContext,
+    ctx: &'a QueryContext,
     items: Vec<(String, Item)>,
 }
 
-pub fn projection(spec: Doc<'_>, filter: &Matcher, ctx: &ParseContext) -> Result<Projection> {
+pub fn projection(spec: Doc<'_>, filter: &Matcher, ctx: &QueryContext) -> Result<Projection> {
     let mut parser = Parser { ctx, items: Vec::new() };
     for e in spec {
         parser.entry("", &e)?;

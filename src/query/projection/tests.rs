@@ -1,9 +1,9 @@
 use super::*;
-use crate::ParseContext;
+use crate::QueryContext;
 use document::{Document, doc};
 
 fn project(spec: Document, filter: Document, input: Document) -> Result<Document> {
-    let ctx = ParseContext::at(0);
+    let ctx = QueryContext::at(0);
     let matcher = Matcher::parse(filter.to_doc_buf().doc(), &ctx)?;
     let p = Projection::parse(spec.to_doc_buf().doc(), &matcher, &ctx)?;
     let mut out = Vec::new();

@@ -1,6 +1,7 @@
 //! Sort orders, and the blocking sort.
 //!
-//! A document's sort key is one byte string whose memcmp order is the sort order: the [`document::key_string`] encoding of its components, of
+//! A document's sort key is one byte string whose memcmp order is the sort order: the [`document::key_string`] encoding of its components (by the
+//! sort's collation), of
 //! an array the least (ascending) or the greatest (descending) element. Keys of different shards and of this sort compare alike.
 
 mod sorter;
@@ -10,7 +11,7 @@ mod tests;
 pub use sorter::{MEMORY_LIMIT_BYTES, Sorter};
 
 use crate::planner::Direction;
-use document::{Doc, Document, Result, ValueRef, bail, key_string, number, path};
+use document::{Collation, Doc, Document, Result, ValueRef, bail, number, path};
 
 /// The most components a sort may have.
 const COMPONENTS_MAX: usize = 32;
@@ -21,6 +22,7 @@ pub struct SortSpec {
     /// Path and whether it descends.
     components: Vec<(String, bool)>,
     natural: Option<Direction>,
+    collation: Collation,
 }
 
 impl SortSpec {
@@ -51,6 +53,14 @@ impl SortSpec {
         }
         Ok(out)
     }
+    /// The same sort with strings in the collation's order.
+    pub fn with_collation(mut self, collation: &Collation) -> SortSpec {
+        self.collation = collation.clone();
+        self
+    }
+    pub fn collation(&self) -> &Collation {
+        &self.collation
+    }
     /// Sorts nothing: an empty pattern.
     pub fn is_empty(&self) -> bool {
         self.components.is_empty()
@@ -75,8 +85,10 @@ impl SortSpec {
         }
         out.clear();
         let pattern: Vec<(&str, bool)> = self.components.iter().map(|(p, d)| (p.as_str(), *d)).collect();
-        for (v, (_, descending)) in path::sort_key(doc, &pattern)?.into_iter().zip(&self.components) {
-            key_string::append(&mut out, v, *descending);
+        for (v, (_, descending)) in
+            path::sort_key(doc, &pattern, &self.collation)?.into_iter().zip(&self.components)
+        {
+            self.collation.append_key(&mut out, v, *descending);
         }
         Ok(out)
     }
@@ -84,7 +96,7 @@ impl SortSpec {
     fn append_plain(&self, doc: Doc<'_>, out: &mut Vec<u8>) -> bool {
         self.components.iter().all(|(path, descending)| match plain_value(doc, path) {
             Some(v) => {
-                key_string::append(out, v, *descending);
+                self.collation.append_key(out, v, *descending);
                 true
             }
             None => false,

@@ -21,7 +21,7 @@ mod tests;
 mod tree;
 mod upsert;
 
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::matcher::Matcher;
 use document::delta::Touched;
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail};
@@ -74,7 +74,7 @@ pub enum Outcome {
 
 impl Update {
     /// `u`: a document of operators, a replacement, or an array of pipeline stages. Errors are the real server's.
-    pub fn parse(u: &Value, array_filters: &[Document], ctx: &ParseContext) -> Result<Update> {
+    pub fn parse(u: &Value, array_filters: &[Document], ctx: &QueryContext) -> Result<Update> {
         Ok(Update { kind: parse::update(u, array_filters, ctx)? })
     }
     pub fn is_replacement(&self) -> bool {

@@ -3,13 +3,13 @@
 use super::ops::{self, Parse};
 use super::path::{Step, UpdatePath, beginnings};
 use super::{Kind, Operation, Operators, pipeline};
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::matcher::{Matcher, Node};
 use document::delta::{Extent, Touched};
 use document::{Document, Result, Timestamp, Value, bail};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-pub(super) fn update(u: &Value, array_filters: &[Document], ctx: &ParseContext) -> Result<Kind> {
+pub(super) fn update(u: &Value, array_filters: &[Document], ctx: &QueryContext) -> Result<Kind> {
     match u {
         Value::Array(stages) => {
             if !array_filters.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn update(u: &Value, array_filters: &[Document], ctx: &ParseContext) 
     }
 }
 
-fn replacement(d: &Document, ctx: &ParseContext) -> Result<Kind> {
+fn replacement(d: &Document, ctx: &QueryContext) -> Result<Kind> {
     let mut out = d.clone();
     for (name, value) in &mut out.0 {
         if name.starts_with('$') {
@@ -53,7 +53,7 @@ fn replacement(d: &Document, ctx: &ParseContext) -> Result<Kind> {
     Ok(Kind::Replacement(out.to_doc_buf()))
 }
 
-fn operators(d: &Document, array_filters: &[Document], ctx: &ParseContext) -> Result<Operators> {
+fn operators(d: &Document, array_filters: &[Document], ctx: &QueryContext) -> Result<Operators> {
     let mut out = Operators {
         operations: Vec::new(),
         renames: Vec::new(),
@@ -150,7 +150,7 @@ fn check_filters(o: &Operators, update: &Document) -> Result<()> {
     Ok(())
 }
 
-fn filters(list: &[Document], ctx: &ParseContext) -> Result<BTreeMap<String, Matcher>> {
+fn filters(list: &[Document], ctx: &QueryContext) -> Result<BTreeMap<String, Matcher>> {
     let mut out = BTreeMap::new();
     for d in list {
         for name in d.keys() {

@@ -1,6 +1,6 @@
 //! Updates written as a pipeline: `$set`, `$unset`, `$project`, `$replaceRoot` and their other names.
 
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::computed::Computed;
 use crate::depth;
 use crate::matcher::Matcher;
@@ -23,7 +23,7 @@ enum Step {
 }
 
 impl Steps {
-    pub(super) fn parse(stages: &[Value], ctx: &ParseContext) -> Result<Steps> {
+    pub(super) fn parse(stages: &[Value], ctx: &QueryContext) -> Result<Steps> {
         let mut steps = Vec::with_capacity(stages.len());
         for stage in stages {
             let Value::Document(d) = stage else {
@@ -46,7 +46,7 @@ impl Steps {
     }
 }
 
-fn step(name: &str, argument: &Value, ctx: &ParseContext) -> Result<Step> {
+fn step(name: &str, argument: &Value, ctx: &QueryContext) -> Result<Step> {
     match name {
         "$set" | "$addFields" => {
             let Value::Document(fields) = argument else {
@@ -91,7 +91,7 @@ fn step(name: &str, argument: &Value, ctx: &ParseContext) -> Result<Step> {
     }
 }
 
-fn project(spec: &Document, ctx: &ParseContext) -> Result<Projection> {
+fn project(spec: &Document, ctx: &QueryContext) -> Result<Projection> {
     Projection::parse(spec.to_doc_buf().doc(), &Matcher::always(), ctx)
 }
 
@@ -119,7 +119,7 @@ fn unset_spec(argument: &Value) -> Result<Document> {
 fn assignments(
     prefix: &[String],
     fields: &Document,
-    ctx: &ParseContext,
+    ctx: &QueryContext,
     out: &mut Vec<(Vec<String>, Computed)>,
 ) -> Result<()> {
     if prefix.is_empty() && fields.is_empty() {

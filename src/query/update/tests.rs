@@ -1,8 +1,8 @@
 use super::*;
 use document::{array, doc};
 
-fn ctx() -> ParseContext {
-    ParseContext::at(1000)
+fn ctx() -> QueryContext {
+    QueryContext::at(1000)
 }
 fn change(old: Document, u: impl Into<Value>) -> Result<Option<Document>> {
     change_with(old, u, None, &[])

@@ -3,7 +3,7 @@
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 use sharding::router::admin;
 use sharding::router::body::Versions;
@@ -70,7 +70,7 @@ fn filter(body: Doc<'_>) -> Result<Matcher> {
     };
     let conditions = body.iter().skip(1).filter(|e| !option(e.name()));
     let d: Document = conditions.map(|e| (e.name().to_string(), e.value().to_value())).collect();
-    Matcher::parse(d.to_doc_buf().doc(), &ParseContext::at(crate::log::now_millis()))
+    Matcher::parse(d.to_doc_buf().doc(), &QueryContext::at(crate::log::now_millis()))
 }
 
 async fn kill_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

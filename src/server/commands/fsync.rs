@@ -3,7 +3,7 @@
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use crate::profile::Setting;
 use document::{Result, ValueRef, bail, doc};
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
             None => {}
             Some(ValueRef::String("unset")) => new.filter = None,
             Some(ValueRef::Document(d)) => {
-                let matcher = Matcher::parse(d, &ParseContext::at(crate::log::now_millis()))?;
+                let matcher = Matcher::parse(d, &QueryContext::at(crate::log::now_millis()))?;
                 new.filter = Some((d.to_document(), Arc::new(matcher)));
             }
             Some(v) => return Err(request.wrong_type("filter", v, "[string, object]")),

@@ -13,7 +13,7 @@ use super::cluster::database_of;
 use super::cursor::{BATCH_BYTES_MAX, Kind, first_batch, size};
 use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
-use super::{admin, cursor, scatter, single};
+use super::{admin, collation, cursor, scatter, single};
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
 use futures::future::BoxFuture;
@@ -120,7 +120,7 @@ async fn aggregate_at(
     {
         return single::read(task, ns, placement, shard).await;
     }
-    let context = pipeline_context(task, ns)?;
+    let context = context_on(task, ns, placement).await?;
     let pipeline = optimize(parse(&stages(task)?, &context)?, &context)?;
     if others && all_on_primary(task, ns, placement, &pipeline).await? {
         return single::read(task, ns, placement, &placement.primary).await;
@@ -145,7 +145,7 @@ async fn statistics(
     stage: Doc<'_>,
     size: Option<usize>,
 ) -> Result<DocBuf> {
-    let context = pipeline_context(task, ns)?;
+    let context = context_on(task, ns, placement).await?;
     let all = stages(task)?;
     parse(&all, &context)?;
     let rest = optimize(parse(&all[1..], &context)?, &context)?;
@@ -177,8 +177,19 @@ fn named(d: Doc<'_>, shard: &str) -> DocBuf {
     })
 }
 
+/// The context of a pipeline on the collection that stands here.
+pub async fn context_on(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Context> {
+    let mut context = pipeline_context(task, ns)?;
+    context.query.collation = collation::of_pipeline(task, ns, placement).await?;
+    Ok(context)
+}
+
+/// The context of a pipeline, in the collation that the command names.
 pub fn pipeline_context(task: &Task<'_>, ns: &str) -> Result<Context> {
-    let mut context = Context::new(Namespace::parse(ns), task.parse_context()?);
+    let mut context = Context::new(Namespace::parse(ns), task.parse_context()?.into());
+    if let Some(named) = task.body().get_document("collation").filter(|d| !d.is_empty()) {
+        context.query.collation = document::Collation::parse(named)?;
+    }
     context.allow_disk_use = task.get("allowDiskUse").is_none_or(|v| v.truthy());
     Ok(context)
 }
@@ -356,10 +367,10 @@ impl PipelineHost for RouterHost<'_, '_> {
         namespace: &'a Namespace,
         pipeline: Vec<Value>,
         let_values: Vec<(String, Value)>,
-        _: &'a Run,
+        run: &'a Run,
     ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {
-            let documents = run_whole(self.0, namespace, pipeline, let_values).await?;
+            let documents = run_whole(self.0, namespace, pipeline, let_values, run).await?;
             Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
         })
     }
@@ -381,6 +392,7 @@ async fn run_whole(
     namespace: &Namespace,
     pipeline: Vec<Value>,
     let_values: Vec<(String, Value)>,
+    run: &Run,
 ) -> Result<Vec<DocBuf>> {
     let literals: Document =
         let_values.into_iter().map(|(name, v)| (name, Value::from(doc! { "$literal": v }))).collect();
@@ -393,7 +405,10 @@ async fn run_whole(
         command.push("let", literals);
     }
     command.push("runtimeConstants", constants(task));
-    command.0.extend(take(task.body(), &["lsid", "maxTimeMS", "readConcern", "collation"]));
+    command.0.extend(take(task.body(), &["lsid", "maxTimeMS", "readConcern"]));
+    // Named even where it is the simple one: the other collection's default does not count.
+    let simple = doc! { "locale": "simple" };
+    command.push("collation", run.collation.document().cloned().unwrap_or(simple));
     command.push("$db", namespace.db.as_str());
     all_documents(task, &namespace.db, command).await
 }
@@ -444,17 +459,29 @@ async fn without_collection(task: &Task<'_>) -> Result<DocBuf> {
     first_batch(task, &ns, Kind::Pipeline(Box::new(cursor)), size).await
 }
 
-/// The namespace below a view and the pipeline that makes the view of it, as the shard resolved them.
-fn resolved(error: &Error) -> Result<(Namespace, Vec<Value>)> {
+/// What a view means: the namespace below it, the pipeline that makes the view of it, and the collation.
+struct Resolved {
+    ns: Namespace,
+    pipeline: Vec<Value>,
+    collation: Document,
+}
+
+/// The view as the shard resolved it.
+fn resolved(error: &Error) -> Result<Resolved> {
     let view = error.info.as_ref().and_then(|i| i.get_document("resolvedView").cloned());
     let Some(view) = view else { return Err(error.clone()) };
     let ns = Namespace::parse(view.get_str("ns").unwrap_or(""));
-    Ok((ns, view.get_array("pipeline").cloned().unwrap_or_default()))
+    let simple = || doc! { "locale": "simple" };
+    Ok(Resolved {
+        ns,
+        pipeline: view.get_array("pipeline").cloned().unwrap_or_default(),
+        collation: view.get_document("collation").cloned().unwrap_or_else(simple),
+    })
 }
 
 /// Runs the command made for a view as an aggregation on what is below it.
 async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: &[&str]) -> Result<DocBuf> {
-    let (ns, mut pipeline) = resolved(error)?;
+    let Resolved { ns, mut pipeline, collation } = resolved(error)?;
     pipeline.extend(more);
     let mut cursor = Document::new();
     if let Some(n) = size(task, "batchSize")? {
@@ -463,6 +490,7 @@ async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: 
     let mut command =
         doc! { "aggregate": ns.collection.as_str(), "pipeline": Value::Array(pipeline), "cursor": cursor };
     command.0.extend(take(task.body(), generic));
+    command.insert("collation", collation);
     let body = command.to_doc_buf();
     let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
     let reply = aggregate(&inner).await;
@@ -471,11 +499,12 @@ async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: 
 }
 
 async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
-    let (ns, mut pipeline) = resolved(error)?;
+    let Resolved { ns, mut pipeline, collation } = resolved(error)?;
     pipeline.extend(stages(task)?);
     let mut command = task.body().to_document();
     command.insert("aggregate", ns.collection.as_str());
     command.insert("pipeline", Value::Array(pipeline));
+    command.insert("collation", collation);
     let body = command.to_doc_buf();
     let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
     let reply = aggregate(&inner).await;

@@ -157,14 +157,6 @@ pub fn is_time(name: &[u8]) -> bool {
     )
 }
 
-/// Whether the command compares strings by bytes: no collation, or the simple one.
-pub fn is_simple_collation(body: Doc<'_>) -> bool {
-    match body.get_document("collation") {
-        None => true,
-        Some(c) => c.is_empty() || c.get_str("locale") == Some("simple"),
-    }
-}
-
 /// Puts another id into `cursor.id` of a reply; `false` when the reply has no such 64-bit member.
 pub fn patch_cursor_id(reply: &mut [u8], id: i64) -> bool {
     let base = reply.as_ptr() as usize;

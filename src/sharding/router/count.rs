@@ -3,8 +3,8 @@
 use super::body::{Placement, ok_reply};
 use super::cursor::size;
 use super::task::{Retry, Task};
-use super::{scatter, single};
-use document::{DocBuf, Document, Result, Value, doc, key_string};
+use super::{collation, scatter, single};
+use document::{Collation, DocBuf, Document, Result, Value, doc};
 use node::read::count::CountCommand;
 use node::read::distinct::DistinctCommand;
 use std::collections::BTreeMap;
@@ -77,11 +77,15 @@ async fn distinct_at(task: &Task<'_>, ns: &str, placement: &Placement) -> Result
     let replies =
         scatter::read_all(task, &shards, |shard| task.forward(&[], &placement.versions(shard), |_| {}))
             .await?;
+    let collation = match &placement.table {
+        Some(table) => collation::of(task.body(), table)?,
+        None => Collation::SIMPLE,
+    };
     let mut values: BTreeMap<Vec<u8>, Value> = BTreeMap::new();
     for (_, reply) in &replies {
         for e in reply.doc().get("values").and_then(|v| v.as_array()).into_iter().flat_map(|a| a.iter()) {
             let mut key = Vec::new();
-            key_string::append(&mut key, e.value(), false);
+            collation.append_key(&mut key, e.value(), false);
             values.entry(key).or_insert_with(|| e.value().to_value());
         }
     }

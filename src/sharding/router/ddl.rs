@@ -10,11 +10,10 @@ use super::target;
 use super::task::{Retry, Task};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
-use crate::key_pattern::ShardKeyPattern;
 use crate::routing::RoutingTable;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
-use query::ParseContext;
+use query::QueryContext;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -151,7 +150,7 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
     loop {
         let placement = task.placement_for_write(&ns).await?;
         if let Some(table) = &placement.table {
-            check_unique(task, &table.key)?;
+            check_unique(task, table)?;
         }
         match on_owners(task, &placement).await {
             Ok(replies) => return raw_reply(task, replies).await,
@@ -161,14 +160,21 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
 }
 
 /// A unique index holds for the whole collection only if all documents it compares are on one shard.
-fn check_unique(task: &Task<'_>, key: &ShardKeyPattern) -> Result<()> {
+fn check_unique(task: &Task<'_>, table: &RoutingTable) -> Result<()> {
+    let key = &table.key;
     let specs = task.get("indexes").and_then(|v| v.as_array());
     for spec in specs.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document()) {
         let unique = spec.get("unique").is_some_and(|v| v.truthy());
         let pattern = spec.get_document("key").map(|k| k.to_document()).unwrap_or_default();
         let prefixed = pattern.len() >= key.fields().len()
             && key.fields().iter().zip(pattern.keys()).all(|(f, name)| f.path == name);
-        if unique && !prefixed && !pattern.keys().eq(["_id"]) {
+        let on_id = pattern.keys().eq(["_id"]);
+        let simple = match spec.get_document("collation") {
+            Some(c) => c.get_str("locale") == Some("simple"),
+            None => table.default_collation.is_simple(),
+        };
+        // Strings that are equal by a collation may be on different shards.
+        if unique && !on_id && !(prefixed && simple) {
             bail!(
                 CANNOT_CREATE_INDEX,
                 "cannot create unique index over {} with shard key pattern {}",
@@ -392,7 +398,7 @@ pub async fn fresh_table(task: &Task<'_>, ns: &str) -> Result<Arc<RoutingTable>>
 fn chunk_of(task: &Task<'_>, table: &RoutingTable) -> Result<Arc<Chunk>> {
     match (task.get("find"), task.get("bounds")) {
         (Some(ValueRef::Document(find)), None) => {
-            let found = target::filter(table, find, &ParseContext::default(), true);
+            let found = target::filter(table, find, &QueryContext::default());
             let Some(key) = found.key else {
                 bail!(OPERATION_FAILED, "no shard key found in chunk query {}", text(&find.to_document()));
             };

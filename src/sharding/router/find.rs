@@ -9,9 +9,10 @@ use super::body::{Placement, cursor_reply};
 use super::cursor::{Kind, first_batch, size};
 use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
-use super::{body, scatter, single};
+use super::{body, collation, scatter, single};
 use crate::chunk::ShardId;
 use document::{DocBuf, Result, bail};
+use query::QueryContext;
 use query::matcher::Matcher;
 use query::projection::Projection;
 use query::sort::SortSpec;
@@ -50,7 +51,7 @@ async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[
     if task.get("tailable").is_some_and(|v| v.truthy()) {
         bail!(BAD_VALUE, "tailable cursors are not supported on sharded collections: {ns}");
     }
-    let shape = shape(task)?;
+    let shape = shape(task, placement)?;
     let batch_size = shape.batch_size;
     let replies =
         scatter::read_all(task, shards, |shard| shard_command(task, placement, shard, &shape)).await?;
@@ -58,12 +59,15 @@ async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[
     first_batch(task, ns, Kind::Merge(Box::new(merge)), batch_size).await
 }
 
-fn shape(task: &Task<'_>) -> Result<Shape> {
-    let sort = SortSpec::parse(task.document_or_empty("sort"))?;
+fn shape(task: &Task<'_>, placement: &Placement) -> Result<Shape> {
+    let mut context = QueryContext::from(task.parse_context()?);
+    if let Some(table) = &placement.table {
+        context.collation = collation::of(task.body(), table)?;
+    }
+    let sort = SortSpec::parse(task.document_or_empty("sort"))?.with_collation(&context.collation);
     let sort = Some(sort).filter(|s| !s.is_empty());
     let projection = match task.get("projection").and_then(|v| v.as_document()) {
         Some(spec) if sort.is_some() && !spec.is_empty() => {
-            let context = task.parse_context()?;
             let filter = Matcher::parse(task.document_or_empty("filter"), &context)?;
             Some(Projection::parse(spec, &filter, &context)?)
         }

@@ -1,8 +1,9 @@
 //! `findAndModify`: one document, on the shard its query names or, where it names none, in two phases
 //! (see [`two_phase`]).
 
-use super::body::{Placement, is_simple_collation, ok_reply, take};
+use super::body::{Placement, ok_reply, take};
 use super::cluster::Call;
+use super::collation;
 use super::task::{Retry, Task, is_stale};
 use super::{target, two_phase};
 use crate::chunk::ShardId;
@@ -44,9 +45,8 @@ async fn attempt(
         return as_it_is(task, &placement, &placement.primary).await.map(Some);
     };
     let filter = task.document_or_empty("query");
-    let simple = is_simple_collation(task.body()) && table.default_collation.is_none();
     let upsert = task.get("upsert").is_some_and(|v| v.truthy());
-    let aim = target::filter(&table, filter, &task.parse_context()?, simple);
+    let aim = target::filter(&table, filter, &collation::context(task, task.body(), &table)?);
     if let [shard] = aim.shards.as_slice()
         && (aim.key.is_some() || !upsert)
     {
@@ -129,7 +129,7 @@ async fn insert_new(
     table: &Arc<RoutingTable>,
     filter: Doc<'_>,
 ) -> Result<Option<DocBuf>> {
-    let new = two_phase::new_document(task, task.body(), filter, "update")?;
+    let new = two_phase::new_document(task, table, task.body(), filter, "update")?;
     let stmt = task.op.session.as_ref().and_then(|s| s.stmt_ids.first().copied()).unwrap_or(0);
     if !two_phase::insert_at_owner(task, ns, placement, table, &new, stmt).await? {
         return Ok(None);
@@ -137,16 +137,16 @@ async fn insert_new(
     let id = new.get("_id").map_or(Value::Null, |v| v.to_value());
     let last: Document = doc! { "n": 1, "updatedExisting": false, "upserted": id };
     let value = match task.get("new").is_some_and(|v| v.truthy()) {
-        true => Value::from(projected(task, filter, &new)?),
+        true => Value::from(projected(task, table, filter, &new)?),
         false => Value::Null,
     };
     Ok(Some(ok_reply(doc! { "lastErrorObject": last, "value": value })))
 }
 
-fn projected(task: &Task<'_>, filter: Doc<'_>, new: &DocBuf) -> Result<DocBuf> {
+fn projected(task: &Task<'_>, table: &RoutingTable, filter: Doc<'_>, new: &DocBuf) -> Result<DocBuf> {
     let fields = take(task.body(), &["fields"]);
     let Some(spec) = fields.get_document("fields").filter(|f| !f.is_empty()) else { return Ok(new.clone()) };
-    let context = task.parse_context()?;
+    let context = collation::context(task, task.body(), table)?;
     let matcher = Matcher::parse(filter, &context)?;
     let projection = Projection::parse(spec.to_doc_buf().doc(), &matcher, &context)?;
     let mut out = Vec::new();

@@ -19,6 +19,7 @@ pub mod background;
 pub mod body;
 pub mod bulk_write;
 pub mod cluster;
+mod collation;
 pub mod count;
 pub mod cursor;
 pub mod ddl;

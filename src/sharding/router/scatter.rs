@@ -2,6 +2,7 @@
 
 use super::body::Placement;
 use super::body::cursor_id;
+use super::collation;
 use super::cursor::kill_on_shards;
 use super::target;
 use super::task::{Task, is_stale};
@@ -12,12 +13,10 @@ use futures::future::join_all;
 /// The shards that a read with this filter concerns.
 pub fn targets(task: &Task<'_>, placement: &Placement, filter: Doc<'_>) -> Result<Vec<ShardId>> {
     let Some(table) = &placement.table else { return Ok(vec![placement.primary.clone()]) };
-    let simple = super::body::is_simple_collation(task.body())
-        && (table.default_collation.is_none() || task.get("collation").is_some());
-    if let Some(key) = target::equality_key(&table.key, filter, simple) {
+    if let Some(key) = target::equality_key(&table.key, filter, collation::is_simple(task.body(), table)) {
         return Ok(vec![table.find(&key).shard.clone()]);
     }
-    Ok(target::filter(table, filter, &task.parse_context()?, simple).shards)
+    Ok(target::filter(table, filter, &collation::context(task, task.body(), table)?).shards)
 }
 
 /// Sends to each shard the command that `make` gives for it and waits for all. The error, if there is one, is a stale one

@@ -16,7 +16,7 @@ use crate::chunk::ShardId;
 use crate::key_pattern::ShardKeyPattern;
 use crate::routing::RoutingTable;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, doc, hash, key_string};
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::{Matcher, Node};
 use query::planner::{self, Hint, IndexInfo, KeyRange, Plan};
 use std::collections::BTreeSet;
@@ -41,19 +41,14 @@ pub fn document(table: &RoutingTable, doc: Doc<'_>) -> Result<ShardId> {
     Ok(table.find(&table.key.key_of(doc)?).shard.clone())
 }
 
-/// The shards that own documents which `filter` can match. `simple_collation` is false when strings are compared by
-/// a collation, whose order the chunks' bounds do not have.
-pub fn filter(
-    table: &RoutingTable,
-    filter: Doc<'_>,
-    context: &ParseContext,
-    simple_collation: bool,
-) -> Target {
-    if let Some(key) = equality_key(&table.key, filter, simple_collation) {
+/// The shards that own documents which `filter` can match. Where the context has a collation, what the filter says of
+/// strings says nothing of the chunks, whose bounds are in another order.
+pub fn filter(table: &RoutingTable, filter: Doc<'_>, context: &QueryContext) -> Target {
+    if let Some(key) = equality_key(&table.key, filter, context.collation.is_simple()) {
         return Target { shards: vec![table.find(&key).shard.clone()], key: Some(key) };
     }
     let everywhere = || Target { shards: all_shards(table), key: None };
-    if !simple_collation || filter.is_empty() {
+    if filter.is_empty() {
         return everywhere();
     }
     // A filter the router cannot read is refused by the shards, with the right error.
@@ -78,7 +73,7 @@ pub fn equality_key(pattern: &ShardKeyPattern, filter: Doc<'_>, simple_collation
     let mut key = Vec::with_capacity(16 * pattern.fields().len());
     for field in pattern.fields() {
         let value = filter.get(&field.path)?;
-        if !is_plain(value) || !(simple_collation || compares_without_collation(value)) {
+        if !is_plain(value) || !(simple_collation || document::collation::compares_alike(value)) {
             return None;
         }
         if field.hashed {
@@ -103,10 +98,6 @@ fn is_plain(value: ValueRef<'_>) -> bool {
         // Ranges compare by type: null also stands for missing, which keys do as well.
         _ => true,
     }
-}
-
-fn compares_without_collation(value: ValueRef<'_>) -> bool {
-    !matches!(value, ValueRef::String(_) | ValueRef::Symbol(_) | ValueRef::Document(_) | ValueRef::Array(_))
 }
 
 /// The ranges of encoded keys that hold every match; `None` when they are all keys.

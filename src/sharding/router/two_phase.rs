@@ -11,6 +11,7 @@
 //! after it said that it did nothing.
 
 use super::body::{Placement, take};
+use super::collation;
 use super::scatter::read_all;
 use super::target;
 use super::task::{Retry, Task, is_stale};
@@ -149,9 +150,10 @@ pub async fn find_one(
     filter: Doc<'_>,
     statement: Doc<'_>,
 ) -> Result<Option<DocBuf>> {
+    let context = collation::context(task, statement, table)?;
     let sort = SortSpec::parse(statement.get_document("sort").unwrap_or(Doc::empty()))?;
-    let simple = super::body::is_simple_collation(statement) && table.default_collation.is_none();
-    let shards = target::filter(table, filter, &task.parse_context()?, simple).shards;
+    let sort = sort.with_collation(&context.collation);
+    let shards = target::filter(table, filter, &context).shards;
     let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
     let mut command = doc! { "find": collection, "filter": filter, "limit": 1, "singleBatch": true };
     command.0.extend(take(statement, &["sort", "hint", "collation"]));
@@ -188,7 +190,7 @@ async fn insert_new(
     statement: Doc<'_>,
     filter: Doc<'_>,
 ) -> Result<Option<DocBuf>> {
-    let new = new_document(write.task, statement, filter, "u")?;
+    let new = new_document(write.task, table, statement, filter, "u")?;
     let id = new.get("_id").map_or(Value::Null, |v| v.to_value());
     let stmt = write.statement_id(i);
     match insert_at_owner(write.task, write.ns, placement, table, &new, stmt).await? {
@@ -201,8 +203,14 @@ async fn insert_new(
 }
 
 /// The document that an upsert with this filter and update (in member `update`) inserts, with its `_id`.
-pub fn new_document(task: &Task<'_>, statement: Doc<'_>, filter: Doc<'_>, update: &str) -> Result<DocBuf> {
-    let context = task.parse_context()?;
+pub fn new_document(
+    task: &Task<'_>,
+    table: &RoutingTable,
+    statement: Doc<'_>,
+    filter: Doc<'_>,
+    update: &str,
+) -> Result<DocBuf> {
+    let context = collation::context(task, statement, table)?;
     let matcher = Matcher::parse(filter, &context)?;
     let filters: Vec<Document> = statement
         .get("arrayFilters")

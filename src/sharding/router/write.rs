@@ -9,8 +9,9 @@
 //! Those statements, and only those, are targeted anew. Every statement keeps the index the client gave it, as the
 //! index of its error and as its statement id, by which a shard knows a repetition.
 
-use super::body::{Placement, Versions, is_simple_collation};
+use super::body::{Placement, Versions};
 use super::cluster::Call;
+use super::collation;
 use super::target::{self, Target};
 use super::task::{Retry, Task, is_stale};
 use super::two_phase;
@@ -221,12 +222,11 @@ impl<'t, 'a> Write<'t, 'a> {
     }
     fn filter_target(&self, table: &RoutingTable, statement: Doc<'_>) -> Result<Target> {
         let filter = statement.get_document("q").unwrap_or(Doc::empty());
-        let simple = is_simple_collation(statement)
-            && (table.default_collation.is_none() || statement.get_present("collation").is_some());
+        let simple = collation::is_simple(statement, table);
         if let Some(key) = target::equality_key(&table.key, filter, simple) {
             return Ok(Target { shards: vec![table.find(&key).shard.clone()], key: Some(key) });
         }
-        Ok(target::filter(table, filter, &self.task.parse_context()?, simple))
+        Ok(target::filter(table, filter, &collation::context(self.task, statement, table)?))
     }
 
     /// The common case: everything is for one shard, whose reply is the client's. `None` when there is more to do.

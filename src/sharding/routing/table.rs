@@ -9,7 +9,7 @@
 
 use crate::chunk::{Chunk, ShardId};
 use crate::key_pattern::ShardKeyPattern;
-use document::{Document, ObjectId, Result, Timestamp, bail};
+use document::{Collation, Document, ObjectId, Result, Timestamp, bail};
 use protocol::version::ShardVersion;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub struct RoutingTable {
     pub timestamp: Timestamp,
     pub key: Arc<ShardKeyPattern>,
     pub unique: bool,
-    pub default_collation: Option<Document>,
+    /// How strings compare in the collection unless a command says otherwise; never in its shard key.
+    pub default_collation: Collation,
     /// Neither `allowMigrations` nor `permitMigrations` of the collection's document is false.
     pub allow_migrations: bool,
     pages: Vec<Arc<Vec<Arc<Chunk>>>>,
@@ -44,7 +45,8 @@ pub struct CollectionInfo {
     pub timestamp: Timestamp,
     pub key: Document,
     pub unique: bool,
-    pub default_collation: Option<Document>,
+    /// How strings compare in the collection unless a command says otherwise; never in its shard key.
+    pub default_collation: Collation,
     pub allow_migrations: bool,
 }
 
@@ -58,7 +60,10 @@ impl CollectionInfo {
             timestamp: d.get("timestamp")?.as_timestamp()?,
             key: d.get_document("key")?.clone(),
             unique: d.get_bool("unique").unwrap_or(false),
-            default_collation: d.get_document("defaultCollation").cloned(),
+            default_collation: d
+                .get_document("defaultCollation")
+                .and_then(|c| Collation::of_document(c).ok())
+                .unwrap_or_default(),
             allow_migrations: ["allowMigrations", "permitMigrations"]
                 .iter()
                 .all(|flag| d.get_bool(flag).unwrap_or(true)),
@@ -247,7 +252,7 @@ mod tests {
             timestamp: Timestamp::new(5, 0),
             key: doc! { "x": 1 },
             unique: false,
-            default_collation: None,
+            default_collation: Collation::SIMPLE,
             allow_migrations: true,
         }
     }

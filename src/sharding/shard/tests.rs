@@ -24,7 +24,7 @@ pub(crate) fn table_of(chunks: &[(Option<i32>, Option<i32>, &str)]) -> Arc<Routi
         timestamp: Timestamp::new(5, 0),
         key: doc! { "x": 1 },
         unique: false,
-        default_collation: None,
+        default_collation: document::Collation::SIMPLE,
         allow_migrations: true,
     };
     let key = ShardKeyPattern::parse(&info.key).unwrap();

@@ -10,7 +10,7 @@ use super::*;
 use crate::Predicate;
 use crate::index::{FieldKind, IndexBuild};
 
-fn partial(filter: &Document) -> Result<Predicate> {
+fn partial(filter: &Document, _: &document::Collation) -> Result<Predicate> {
     let at_least = filter.get_i64("a").unwrap_or(0);
     Ok(Arc::new(move |doc: Doc<'_>| doc.get_i64("a").is_some_and(|a| a >= at_least)))
 }

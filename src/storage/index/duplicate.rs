@@ -1,12 +1,13 @@
 //! The error of a taken key, with the real server's text and members.
 //!
 //! `E11000 duplicate key error collection: db.c index: a_1 dup key: { a: 1 }`, and `keyPattern` and `keyValue`, which
-//! drivers show. The values are written as the real server writes documents into messages.
+//! drivers show. The values are written as the real server writes documents into messages. Where the index has a
+//! collation the text says so and shows the sort keys of strings, in hexadecimal: `collation: {..} dup key: { a: "0x29" }`.
 
 use std::fmt::Write;
 
 use document::encoding::hex;
-use document::{Doc, Document, Error, Value, ValueRef, err, hash};
+use document::{Doc, Document, Error, Value, ValueRef, err};
 
 use super::keys;
 use super::spec::{FieldKind, IndexSpec};
@@ -23,11 +24,21 @@ pub(crate) fn duplicate_key(ns: &str, spec: &IndexSpec, doc: Doc<'_>, key: &[u8]
         }
     });
     debug_assert!(found.is_ok(), "the keys of this document were computed a moment ago");
-    let mut text = format!("E11000 duplicate key error collection: {ns} index: {} dup key: ", spec.name());
-    write_document(&mut text, &values);
+    let mut text = format!("E11000 duplicate key error collection: {ns} index: {} ", spec.name());
     let mut info = Document::new();
     info.push("keyPattern", spec.key().clone());
-    info.push("keyValue", values);
+    if let Some(collation) = spec.collation().document() {
+        text.push_str("collation: ");
+        write_document(&mut text, collation);
+        text.push(' ');
+        values = values.iter().map(|(name, v)| (name.to_string(), spec.collation().shown(v))).collect();
+        info.push("keyValue", values.clone());
+        info.push("collation", collation.clone());
+    } else {
+        info.push("keyValue", values.clone());
+    }
+    text.push_str("dup key: ");
+    write_document(&mut text, &values);
     err!(DUPLICATE_KEY, "{text}").with_info(info)
 }
 
@@ -35,7 +46,7 @@ fn key_value(spec: &IndexSpec, components: &[ValueRef<'_>]) -> Document {
     let mut values = Document::new();
     for (field, value) in spec.fields().iter().zip(components) {
         match field.kind {
-            FieldKind::Hashed => values.push(field.path.as_str(), hash::hash64(*value)),
+            FieldKind::Hashed => values.push(field.path.as_str(), keys::hashed(spec, *value)),
             _ => values.push(field.path.as_str(), value.to_value()),
         }
     }

@@ -86,12 +86,21 @@ impl KeyBuffer {
 
 /// Appends the encoding of one key's components.
 pub fn encode(spec: &IndexSpec, components: &[ValueRef<'_>], out: &mut Vec<u8>) {
+    let collation = spec.collation();
     for (field, value) in spec.fields().iter().zip(components) {
         match field.kind {
-            FieldKind::Ascending => key_string::append(out, *value, false),
-            FieldKind::Descending => key_string::append(out, *value, true),
-            FieldKind::Hashed => key_string::append(out, ValueRef::Int64(hash::hash64(*value)), false),
+            FieldKind::Ascending => collation.append_key(out, *value, false),
+            FieldKind::Descending => collation.append_key(out, *value, true),
+            FieldKind::Hashed => key_string::append(out, ValueRef::Int64(hashed(spec, *value)), false),
         }
+    }
+}
+
+/// What stands for a value in a hashed field: strings are hashed by their sort keys where there is a collation.
+pub(crate) fn hashed(spec: &IndexSpec, value: ValueRef<'_>) -> i64 {
+    match spec.collation().is_simple() {
+        true => hash::hash64(value),
+        false => hash::hash64_value(&spec.collation().comparable(&value.to_value())),
     }
 }
 

@@ -4,15 +4,16 @@
 
 use std::fmt;
 
-use document::{Doc, Document, Result, Value, bail};
+use document::{Collation, Doc, Document, Result, Value, bail};
 
 use super::Predicate;
 
-/// Makes the predicate of a `partialFilterExpression`; given by a layer that knows the query language.
-pub type PredicateFactory<'f> = dyn Fn(&Document) -> Result<Predicate> + 'f;
+/// Makes the predicate of a `partialFilterExpression` in the index's collation; given by a layer that knows the query
+/// language.
+pub type PredicateFactory<'f> = dyn Fn(&Document, &Collation) -> Result<Predicate> + 'f;
 
 /// The factory of a caller without partial indexes: refuses.
-pub fn no_partial_indexes(_filter: &Document) -> Result<Predicate> {
+pub fn no_partial_indexes(_filter: &Document, _: &Collation) -> Result<Predicate> {
     bail!(CANNOT_CREATE_INDEX, "partial indexes are not available here")
 }
 
@@ -47,6 +48,7 @@ pub struct IndexSpec {
     unique: bool,
     sparse: bool,
     predicate: Option<Predicate>,
+    collation: Collation,
 }
 
 impl fmt::Debug for IndexSpec {
@@ -56,10 +58,15 @@ impl fmt::Debug for IndexSpec {
 }
 
 impl IndexSpec {
-    /// The index on `_id` that every collection has.
-    pub fn id() -> IndexSpec {
+    /// The index on `_id` that every collection has, in the collection's collation.
+    pub fn id(collation: &Collation) -> IndexSpec {
+        let mut document = document::doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" };
+        if let Some(spec) = collation.document() {
+            document.push("collation", spec.clone());
+        }
         IndexSpec {
-            document: document::doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" },
+            document,
+            collation: collation.clone(),
             name: "_id_".to_string(),
             fields: vec![KeyField {
                 path: "_id".to_string(),
@@ -97,14 +104,22 @@ impl IndexSpec {
             bail!(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.");
         }
         let sparse = spec.get("sparse").is_some_and(Value::truthy);
+        let collation = match spec.get_document("collation") {
+            Some(collation) if collation.is_empty() => {
+                bail!(CANNOT_CREATE_INDEX, "The field 'collation' cannot be an empty object.")
+            }
+            Some(collation) => Collation::of_document(collation)?,
+            None => Collation::SIMPLE,
+        };
         let predicate = match spec.get_document("partialFilterExpression") {
             Some(_) if sparse => {
                 bail!(CANNOT_CREATE_INDEX, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
             }
-            Some(filter) => Some(predicates(filter)?),
+            Some(filter) => Some(predicates(filter, &collation)?),
             None => None,
         };
-        Ok(IndexSpec { document: shown(spec, key, &name), name, fields, unique, sparse, predicate })
+        let document = shown(spec, key, &name, &collation);
+        Ok(IndexSpec { document, name, fields, unique, sparse, predicate, collation })
     }
 
     /// As listIndexes shows it: `{v: 2, key, name, ...options}`.
@@ -152,6 +167,10 @@ impl IndexSpec {
     pub fn expire_after_seconds(&self) -> Option<i64> {
         self.document.get("expireAfterSeconds")?.as_f64().map(|s| s as i64)
     }
+    /// How its strings are ordered.
+    pub fn collation(&self) -> &Collation {
+        &self.collation
+    }
     /// The filter of a partial index.
     pub fn partial_filter(&self) -> Option<&Document> {
         self.document.get_document("partialFilterExpression")
@@ -183,16 +202,20 @@ impl IndexSpec {
     }
 }
 
-/// Puts the members in the order listIndexes shows: `v`, `key`, `name`, the rest as given.
-fn shown(spec: &Document, key: &Document, name: &str) -> Document {
+/// Puts the members in the order listIndexes shows: `v`, `key`, `name`, the rest as given, a collation with all its
+/// members unless it is the simple one.
+fn shown(spec: &Document, key: &Document, name: &str, collation: &Collation) -> Document {
     let mut shown = document::doc! { "v": 2 };
     shown.push("key", key.clone());
     shown.push("name", name);
     for (option, value) in spec.iter() {
         let dropped = ["v", "key", "name", "ns", "dropDups", "createIndexes"];
         let default = matches!(option, "unique" | "sparse" | "hidden" | "prepareUnique") && !value.truthy();
-        if !dropped.contains(&option) && !default {
-            shown.push(option, value.clone());
+        match (option, collation.document()) {
+            ("collation", Some(full)) => shown.push(option, full.clone()),
+            ("collation", None) => {}
+            _ if !dropped.contains(&option) && !default => shown.push(option, value.clone()),
+            _ => {}
         }
     }
     shown

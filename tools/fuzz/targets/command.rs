@@ -5,7 +5,7 @@
 use document::{Doc, Document, ValueRef};
 use libfuzzer_sys::fuzz_target;
 use node::Operation;
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 use query::pipeline::{Context, Namespace};
 use query::projection::Projection;
@@ -17,7 +17,7 @@ use wire::{Limits, Message, ReplyTo, decode, encode};
 
 /// Parses whatever a field of this name would be to the commands that have one, and uses what came of it.
 fn parse_field(name: &str, value: ValueRef<'_>) {
-    let context = ParseContext::at(0);
+    let context = QueryContext::at(0);
     let sample = document::doc! { "_id": 1, "a": [1, { "b": "x" }], "c": { "d": 2.5 } }.to_doc_buf();
     match (name, value) {
         ("q" | "query" | "filter", ValueRef::Document(d)) => {

@@ -25,7 +25,7 @@ pub fn all(input: &PathInput<'_>) -> Result<Condition> {
             ValueRef::Document(d) if parse::is_operator_document(d) => {
                 bail!(BAD_VALUE, "no $ expressions in $all")
             }
-            _ => Condition::Test(Test::Compare(Comparison::Eq, Operand::of(&item))),
+            _ => Condition::Test(Test::Compare(Comparison::Eq, Operand::of(&item, &input.ctx.collation))),
         });
     }
     Ok(Condition::All(conditions))

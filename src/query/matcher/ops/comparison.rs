@@ -1,13 +1,13 @@
 //! `$eq`, `$ne`, `$lt`, `$lte`, `$gt`, `$gte`, `$in`, `$nin`.
 //!
 //! A comparison holds only between values of one canonical type (all numbers are one), with two exceptions: null and missing are
-//! equal, and MinKey and MaxKey bound everything. NaN equals NaN and is neither less nor greater than any number.
+//! equal, and MinKey and MaxKey bound everything. Strings compare by the operand's collation. NaN equals NaN and is neither less nor greater than any number.
 
 use super::PathInput;
 use crate::matcher::ast::{Comparison, Condition, Fast, InSet, Operand, Test, is_nan};
 use crate::matcher::pattern::Pattern;
-use document::compare::{canonical_type, compare};
-use document::{Element, Result, ValueRef, bail};
+use document::compare::canonical_type;
+use document::{Collation, Element, Result, ValueRef, bail};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn comparison(op: Comparison, input: &PathInput<'_>) -> Result<Condition> {
     if e.tag() == REGEX && op != Comparison::Eq {
         bail!(BAD_VALUE, "Can't have RegEx as arg to predicate over field '{}'.", input.path);
     }
-    Ok(Condition::Test(Test::Compare(op, Operand::of(&e))))
+    Ok(Condition::Test(Test::Compare(op, Operand::of(&e, &input.ctx.collation))))
 }
 
 pub fn eq(input: &PathInput<'_>) -> Result<Condition> {
@@ -70,22 +70,22 @@ fn set(input: &PathInput<'_>, name: &str) -> Result<InSet> {
                 if !matches!(first, "$ref" | "$id" | "$db") {
                     bail!(BAD_VALUE, "cannot nest $ under $in");
                 }
-                set.values.push(Operand::of(&item));
+                set.values.push(Operand::of(&item, &input.ctx.collation));
             }
-            _ => set.values.push(Operand::of(&item)),
+            _ => set.values.push(Operand::of(&item, &input.ctx.collation)),
         }
     }
     let patterns = set.patterns;
-    Ok(InSet { patterns, ..InSet::of(set.values) })
+    Ok(InSet { patterns, ..InSet::of(set.values, &input.ctx.collation) })
 }
 
 impl InSet {
     /// The set of these values.
-    pub fn of(mut values: Vec<Operand>) -> InSet {
+    pub fn of(mut values: Vec<Operand>, collation: &Collation) -> InSet {
         let has_null = values.iter().any(Operand::is_null);
-        values.sort_by(|a, b| compare(a.value(), b.value()));
-        values.dedup_by(|a, b| compare(a.value(), b.value()) == Ordering::Equal);
-        InSet { values, patterns: Vec::new(), has_null }
+        values.sort_by(|a, b| collation.compare(a.value(), b.value()));
+        values.dedup_by(|a, b| collation.compare(a.value(), b.value()) == Ordering::Equal);
+        InSet { values, patterns: Vec::new(), has_null, collation: collation.clone() }
     }
     pub fn matches(&self, e: &Element<'_>) -> bool {
         if self.patterns.iter().any(|p| p.matches(e)) {
@@ -97,7 +97,7 @@ impl InSet {
         }
     }
     fn contains(&self, v: ValueRef<'_>) -> bool {
-        self.values.binary_search_by(|probe| compare(probe.value(), v)).is_ok()
+        self.values.binary_search_by(|probe| self.collation.compare(probe.value(), v)).is_ok()
     }
 }
 
@@ -129,7 +129,7 @@ pub fn compare_matches(op: Comparison, operand: &Operand, e: &Element<'_>) -> bo
         let both = is_nan(a) && is_nan(b);
         return both && !matches!(op, Comparison::Lt | Comparison::Gt);
     }
-    accepts(op, compare(a, b))
+    accepts(op, operand.collation.compare(a, b))
 }
 
 fn accepts(op: Comparison, order: Ordering) -> bool {

@@ -1,11 +1,11 @@
 //! `$mod`, `$regex`, `$expr`, `$comment`, `$alwaysTrue`, `$alwaysFalse`, `$sampleRate`.
 
 use super::PathInput;
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::computed::Computed;
 use crate::matcher::ast::{Condition, ElementTest, Node, Test};
 use crate::matcher::pattern::Pattern;
-use document::{Document, Element, Result, Value, ValueRef, bail, doc, number};
+use document::{Collation, Document, Element, Result, Value, ValueRef, bail, doc, number};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -106,12 +106,34 @@ pub fn options(input: &PathInput<'_>) -> Result<Condition> {
 pub fn comment_at_path(_: &PathInput<'_>) -> Result<Condition> {
     Ok(Condition::All(Vec::new()))
 }
-pub fn comment(_: Element<'_>, _: &ParseContext) -> Result<Node> {
+pub fn comment(_: Element<'_>, _: &QueryContext) -> Result<Node> {
     Ok(Node::True)
 }
 
-pub fn expr(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
-    Ok(Node::Expr(Computed::parse(&e.value().to_value(), ctx)?))
+pub fn expr(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
+    let value = e.value().to_value();
+    let plain;
+    let ctx = match is_constant_membership(&value) && !ctx.collation.is_simple() {
+        true => {
+            plain = ctx.clone().with_collation(&Collation::SIMPLE);
+            &plain
+        }
+        false => ctx,
+    };
+    Ok(Node::Expr(Computed::parse(&value, ctx)?))
+}
+
+/// `{$in: ["$field", [constants]]}`, which the real server rewrites to a match without the collation.
+fn is_constant_membership(v: &Value) -> bool {
+    let Some(("$in", Value::Array(args))) = v.as_document().and_then(Document::first) else { return false };
+    let constant =
+        |v: &Value| !matches!(v, Value::Document(_)) && !v.as_str().is_some_and(|s| s.starts_with('$'));
+    match args.as_slice() {
+        [Value::String(path), Value::Array(items)] => {
+            path.starts_with('$') && !path.starts_with("$$") && items.iter().all(constant)
+        }
+        _ => false,
+    }
 }
 
 fn must_be_one(e: Element<'_>) -> Result<()> {
@@ -120,16 +142,16 @@ fn must_be_one(e: Element<'_>) -> Result<()> {
     }
     Ok(())
 }
-pub fn always_true(e: Element<'_>, _: &ParseContext) -> Result<Node> {
+pub fn always_true(e: Element<'_>, _: &QueryContext) -> Result<Node> {
     must_be_one(e)?;
     Ok(Node::True)
 }
-pub fn always_false(e: Element<'_>, _: &ParseContext) -> Result<Node> {
+pub fn always_false(e: Element<'_>, _: &QueryContext) -> Result<Node> {
     must_be_one(e)?;
     Ok(Node::False)
 }
 
-pub fn sample_rate(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+pub fn sample_rate(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
     let Some(rate) = number::as_f64(&e.value().to_value()) else {
         bail!(BAD_VALUE, "argument to $sampleRate must be a numeric type");
     };

@@ -1,14 +1,14 @@
 //! `$and`, `$or`, `$nor` and `$not`.
 
 use super::PathInput;
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::matcher::ast::{Comparison, Condition, InSet, Leaf, Node, Test};
 use crate::matcher::parse;
 use crate::matcher::pattern::Pattern;
 use document::{Element, Result, ValueRef, bail};
 use std::sync::Arc;
 
-fn list(e: Element<'_>, ctx: &ParseContext) -> Result<Vec<Node>> {
+fn list(e: Element<'_>, ctx: &QueryContext) -> Result<Vec<Node>> {
     let ValueRef::Array(items) = e.value() else { bail!(BAD_VALUE, "{} must be an array", e.name()) };
     let mut nodes = Vec::new();
     for item in items {
@@ -23,22 +23,22 @@ fn list(e: Element<'_>, ctx: &ParseContext) -> Result<Vec<Node>> {
     Ok(nodes)
 }
 
-pub fn and(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+pub fn and(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
     Ok(Node::and(list(e, ctx)?))
 }
-pub fn or(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+pub fn or(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
     let mut branches = list(e, ctx)?;
     if branches.iter().any(|b| matches!(b, Node::True)) {
         return Ok(Node::True);
     }
-    if let Some(set) = as_in(&branches) {
+    if let Some(set) = as_in(&branches, ctx) {
         return Ok(set);
     }
     branches.sort_by(Node::order);
     Ok(if branches.len() == 1 { branches.remove(0) } else { Node::Or(branches) })
 }
 /// Equalities of one path are one `$in`, which also keeps a positional `$` known.
-fn as_in(branches: &[Node]) -> Option<Node> {
+fn as_in(branches: &[Node], ctx: &QueryContext) -> Option<Node> {
     let mut operands = Vec::with_capacity(branches.len());
     let mut path = None;
     for branch in branches {
@@ -53,10 +53,10 @@ fn as_in(branches: &[Node]) -> Option<Node> {
         }
     }
     let path = path.filter(|_| operands.len() > 1)?.clone();
-    Some(Node::Leaf(Leaf { path, test: Test::In(InSet::of(operands)) }))
+    Some(Node::Leaf(Leaf { path, test: Test::In(InSet::of(operands, &ctx.collation)) }))
 }
 
-pub fn nor(e: Element<'_>, ctx: &ParseContext) -> Result<Node> {
+pub fn nor(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
     Ok(Node::Nor(list(e, ctx)?))
 }
 

@@ -11,7 +11,7 @@ pub mod evaluation;
 pub mod logical;
 pub mod schema;
 
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::matcher::ast::{Condition, Node};
 use document::{Doc, Element, Result};
 
@@ -21,14 +21,14 @@ pub struct PathInput<'a> {
     pub argument: Element<'a>,
     /// The document the operator stands in; `$regex` looks there for `$options`.
     pub siblings: Doc<'a>,
-    pub ctx: &'a ParseContext,
+    pub ctx: &'a QueryContext,
 }
 
 pub enum Parse {
     /// Under a path.
     Path(fn(&PathInput<'_>) -> Result<Condition>),
     /// At the top of a filter.
-    Top(fn(Element<'_>, &ParseContext) -> Result<Node>),
+    Top(fn(Element<'_>, &QueryContext) -> Result<Node>),
     NotImplemented,
 }
 
@@ -40,7 +40,7 @@ pub struct Row {
 const fn path(name: &'static str, parse: fn(&PathInput<'_>) -> Result<Condition>) -> Row {
     Row { name, parse: Parse::Path(parse) }
 }
-const fn top(name: &'static str, parse: fn(Element<'_>, &ParseContext) -> Result<Node>) -> Row {
+const fn top(name: &'static str, parse: fn(Element<'_>, &QueryContext) -> Result<Node>) -> Row {
     Row { name, parse: Parse::Top(parse) }
 }
 const fn missing(name: &'static str) -> Row {

@@ -3,7 +3,7 @@
 //! A keyword constrains only values of its own type: `minimum` says nothing of strings. Keywords we do not have are refused by name.
 
 use super::element;
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::matcher::ast::{Node, TypeSet};
 use crate::matcher::pattern::Pattern;
 use document::compare::compare;
@@ -51,7 +51,7 @@ enum Dependency {
     Schema(Box<Schema>),
 }
 
-pub fn json_schema(e: Element<'_>, _: &ParseContext) -> Result<Node> {
+pub fn json_schema(e: Element<'_>, _: &QueryContext) -> Result<Node> {
     let ValueRef::Document(d) = e.value() else { bail!(TYPE_MISMATCH, "$jsonSchema must be an object") };
     Ok(Node::Schema(Arc::new(Schema::parse(d)?)))
 }

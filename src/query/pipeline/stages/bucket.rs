@@ -67,8 +67,8 @@ pub fn bucket(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed
     };
     if let (Some(v), Some(least), Some(greatest)) = (&default, boundaries.first(), boundaries.last())
         && compare::canonical_type(v.tag()) == compare::canonical_type(least.tag())
-        && compare::compare_values(v, least).is_ge()
-        && compare::compare_values(v, greatest).is_lt()
+        && ctx.query.collation.compare_values(v, least).is_ge()
+        && ctx.query.collation.compare_values(v, greatest).is_lt()
     {
         bail!(
             40199,
@@ -134,7 +134,7 @@ fn constant_boundaries(v: &Value, ctx: &Context) -> Result<Vec<Value>> {
                 pair[1].type_name()
             );
         }
-        if compare::compare_values(&pair[0], &pair[1]).is_ge() {
+        if ctx.query.collation.compare_values(&pair[0], &pair[1]).is_ge() {
             bail!(
                 40194,
                 "The 'boundaries' option to $bucket must be sorted, but elements are not in ascending order ({} is not less than {}).",

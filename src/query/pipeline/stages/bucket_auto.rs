@@ -3,7 +3,7 @@
 use crate::accumulator;
 use crate::expression::{Expression, Vars, parse::show};
 use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, group::check_output_name, parse::one};
-use document::{DocBuf, Document, Result, Value, bail, compare::compare_values, doc, number};
+use document::{Collation, DocBuf, Document, Result, Value, bail, doc, number};
 
 #[derive(Clone, Debug)]
 struct BucketAuto {
@@ -20,6 +20,7 @@ struct Running {
     bytes: usize,
     limit: usize,
     spill: bool,
+    collation: Collation,
 }
 
 impl Plan for BucketAuto {
@@ -31,6 +32,7 @@ impl Plan for BucketAuto {
             bytes: 0,
             limit: run.memory_limit,
             spill: run.allow_disk_use,
+            collation: run.collation.clone(),
         }))
     }
 }
@@ -55,8 +57,8 @@ impl Stage for Running {
     }
     fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
         let mut rows = std::mem::take(&mut self.rows);
-        rows.sort_by(|a, b| compare_values(&a.0, &b.0));
-        let mut buckets = divide(&rows, self.plan.buckets, self.plan.granularity.as_deref());
+        rows.sort_by(|a, b| self.collation.compare_values(&a.0, &b.0));
+        let mut buckets = divide(&rows, self.plan.buckets, self.plan.granularity.as_deref(), &self.collation);
         // Each bucket ends where the next begins; the last one includes its end.
         for i in 1..buckets.len() {
             let next = buckets[i].least.clone();
@@ -106,14 +108,14 @@ struct Bucket {
 }
 
 /// Cuts sorted rows; equal keys stay together.
-fn divide(rows: &[(Value, DocBuf)], count: usize, granularity: Option<&str>) -> Vec<Bucket> {
+fn divide(rows: &[(Value, DocBuf)], count: usize, granularity: Option<&str>, c: &Collation) -> Vec<Bucket> {
     let size = ((rows.len() as f64 / count as f64).round() as usize).max(1);
     let mut out: Vec<Bucket> = Vec::new();
     let mut from = 0;
     while from < rows.len() {
         let last = out.len() + 1 == count;
         let mut to = if last { rows.len() } else { (from + size).min(rows.len()) };
-        while to < rows.len() && compare_values(&rows[to].0, &rows[to - 1].0).is_eq() {
+        while to < rows.len() && c.values_equal(&rows[to].0, &rows[to - 1].0) {
             to += 1;
         }
         let (mut least, mut greatest) = (rows[from].0.clone(), rows[to - 1].0.clone());
@@ -123,7 +125,7 @@ fn divide(rows: &[(Value, DocBuf)], count: usize, granularity: Option<&str>) -> 
                 None => round(&least, series, false),
             };
             greatest = round(&greatest, series, true);
-            while to < rows.len() && compare_values(&rows[to].0, &greatest).is_lt() {
+            while to < rows.len() && c.compare_values(&rows[to].0, &greatest).is_lt() {
                 to += 1;
             }
         }

@@ -12,7 +12,7 @@ use crate::expression::date_format::UTC;
 use crate::expression::{FieldPath, parse::show};
 use crate::pipeline::parse::{check_internal, one};
 use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, sort};
-use document::{DocBuf, Document, Result, Value, bail, compare::compare_values, number};
+use document::{Collation, DocBuf, Document, Result, Value, bail, compare::compare_values, number};
 use std::cmp::Ordering;
 
 /// The most documents one stage makes (`internalQueryMaxAllowedDensifyDocs`).
@@ -47,6 +47,7 @@ impl Plan for Densify {
             made: 0,
             limit: run.memory_limit,
             bytes: 0,
+            collation: run.collation.clone(),
         }))
     }
 }
@@ -69,6 +70,7 @@ struct Running {
     made: usize,
     limit: usize,
     bytes: usize,
+    collation: Collation,
 }
 
 impl Densify {
@@ -111,8 +113,15 @@ impl Densify {
 }
 
 impl Running {
+    fn same(&self, a: &[Option<Value>], b: &[Option<Value>]) -> bool {
+        a.iter().zip(b).all(|pair| match pair {
+            (Some(a), Some(b)) => self.collation.values_equal(a, b),
+            (a, b) => a.is_none() == b.is_none(),
+        })
+    }
+
     fn track(&mut self, key: Vec<Option<Value>>, v: &Value) -> Result<usize> {
-        if let Some(i) = self.partitions.iter().position(|t| t.key == key) {
+        if let Some(i) = self.partitions.iter().position(|t| self.same(&t.key, &key)) {
             return Ok(i);
         }
         let base = match &self.plan.bounds {
@@ -181,7 +190,9 @@ impl Running {
         self.least.get_or_insert_with(|| v.clone());
         self.greatest = Some(v.clone());
         let key: Vec<Option<Value>> = self.plan.partition.iter().map(|p| p.get(d.doc())).collect();
-        let i = self.track(key, &v)?;
+        let i = self.track(key.clone(), &v)?;
+        // Of keys that are equal by the collation the newest is the one shown.
+        self.partitions[i].key = key;
         let end = match &self.plan.bounds {
             Bounds::Explicit(_, to) if compare_values(to, &v).is_lt() => to.clone(),
             _ => v.clone(),

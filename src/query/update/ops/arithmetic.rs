@@ -1,12 +1,12 @@
 //! `$inc`, `$mul`, `$min`, `$max`, `$bit`.
 
 use super::{Change, Modifier, Parsed};
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::text;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
 use document::compare::compare_values;
-use document::{Result, Value, bail, number};
+use document::{Collation, Result, Value, bail, number};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ fn with_type(v: &Value) -> String {
     format!("({kind}){}", text::owned(v))
 }
 
-pub fn inc(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn inc(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
     if !v.is_number() {
         bail!(TYPE_MISMATCH, "Cannot increment with non-numeric argument: {}", text::element(&path.text, v));
     }
@@ -74,7 +74,7 @@ pub fn inc(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
     }))
 }
 
-pub fn mul(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn mul(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
     let initial = match v {
         Value::Int32(_) => Value::Int32(0),
         Value::Int64(_) => Value::Int64(0),
@@ -94,11 +94,12 @@ pub fn mul(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
 struct Extreme {
     argument: Value,
     wanted: Ordering,
+    collation: Collation,
 }
 
 impl Modifier for Extreme {
     fn change(&self, value: &mut Value, _: &Place<'_>) -> Result<Change> {
-        if compare_values(&self.argument, value) != self.wanted {
+        if self.collation.compare_values(&self.argument, value) != self.wanted {
             return Ok(Change::None);
         }
         *value = self.argument.clone();
@@ -109,11 +110,14 @@ impl Modifier for Extreme {
     }
 }
 
-pub fn min(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
-    Ok(Arc::new(Extreme { argument: v.clone(), wanted: Ordering::Less }))
+fn extreme(v: &Value, wanted: Ordering, ctx: &QueryContext) -> Parsed {
+    Ok(Arc::new(Extreme { argument: v.clone(), wanted, collation: ctx.collation.clone() }))
 }
-pub fn max(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
-    Ok(Arc::new(Extreme { argument: v.clone(), wanted: Ordering::Greater }))
+pub fn min(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
+    extreme(v, Ordering::Less, ctx)
+}
+pub fn max(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
+    extreme(v, Ordering::Greater, ctx)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +170,7 @@ impl Modifier for Bit {
     }
 }
 
-pub fn bit(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn bit(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
     let Value::Document(d) = v else {
         bail!(
             BAD_VALUE,

@@ -1,25 +1,27 @@
 //! `$addToSet`, `$pop`, `$pull`, `$pullAll`.
 
 use super::{Change, Modifier, Parsed};
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::matcher::Matcher;
 use crate::matcher::ops::{self, PATH_OPERATORS};
 use crate::text;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
-use document::compare::values_equal;
 use document::delta::Extent;
-use document::{Doc, DocWriter, Result, Value, bail, number};
+use document::{Collation, Doc, DocWriter, Result, Value, bail, number};
 use std::sync::Arc;
 
 #[derive(Debug)]
-struct AddToSet(Vec<Value>);
+struct AddToSet {
+    values: Vec<Value>,
+    collation: Collation,
+}
 
 impl AddToSet {
     fn add(&self, items: &mut Vec<Value>) -> bool {
         let before = items.len();
-        for value in &self.0 {
-            if !items.iter().any(|x| values_equal(x, value)) {
+        for value in &self.values {
+            if !items.iter().any(|x| self.collation.values_equal(x, value)) {
                 items.push(value.clone());
             }
         }
@@ -49,7 +51,7 @@ impl Modifier for AddToSet {
     }
 }
 
-pub fn add_to_set(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn add_to_set(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
     let values = match v {
         Value::Document(d) if d.keys().next() == Some("$each") => {
             let Some(Value::Array(list)) = d.get("$each") else {
@@ -70,7 +72,7 @@ pub fn add_to_set(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
         }
         one => vec![one.clone()],
     };
-    Ok(Arc::new(AddToSet(values)))
+    Ok(Arc::new(AddToSet { values, collation: ctx.collation.clone() }))
 }
 
 #[derive(Debug)]
@@ -109,7 +111,7 @@ impl Modifier for Pop {
     }
 }
 
-pub fn pop(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn pop(path: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
     if !v.is_number() {
         bail!(FAILED_TO_PARSE, "Expected a number in: {}: {}", path.text, text::owned(v));
     }
@@ -124,7 +126,7 @@ pub fn pop(path: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
 /// What `$pull` takes out.
 #[derive(Debug)]
 enum Unwanted {
-    Equal(Vec<Value>),
+    Equal(Vec<Value>, Collation),
     /// Documents that match a filter.
     Documents(Matcher),
     /// Values that satisfy operators; the filter is on a field without a name.
@@ -134,7 +136,7 @@ enum Unwanted {
 impl Unwanted {
     fn accepts(&self, item: &Value) -> Result<bool> {
         match self {
-            Unwanted::Equal(list) => Ok(list.iter().any(|v| values_equal(v, item))),
+            Unwanted::Equal(list, c) => Ok(list.iter().any(|v| c.values_equal(v, item))),
             Unwanted::Documents(m) => match item {
                 Value::Document(d) => m.matches(d.to_doc_buf().doc()),
                 _ => Ok(false),
@@ -168,7 +170,7 @@ impl Modifier for Pull {
     }
 }
 
-pub fn pull(_: &UpdatePath, v: &Value, ctx: &ParseContext) -> Parsed {
+pub fn pull(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
     let on_value = |ctx| -> Result<Unwanted> {
         let filter = DocWriter::build(|w| v.write(w, ""));
         Ok(Unwanted::Values(Matcher::parse(filter.doc(), ctx)?))
@@ -179,14 +181,14 @@ pub fn pull(_: &UpdatePath, v: &Value, ctx: &ParseContext) -> Parsed {
             _ => Unwanted::Documents(Matcher::parse(Doc::from_validated(&d.to_vec()), ctx)?),
         },
         Value::Regex(_) => on_value(ctx)?,
-        other => Unwanted::Equal(vec![other.clone()]),
+        other => Unwanted::Equal(vec![other.clone()], ctx.collation.clone()),
     };
     Ok(Arc::new(Pull(unwanted)))
 }
 
-pub fn pull_all(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn pull_all(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
     match v {
-        Value::Array(list) => Ok(Arc::new(Pull(Unwanted::Equal(list.clone())))),
+        Value::Array(list) => Ok(Arc::new(Pull(Unwanted::Equal(list.clone(), ctx.collation.clone())))),
         other => {
             bail!(BAD_VALUE, "$pullAll requires an array argument but was given a {}", other.type_name())
         }

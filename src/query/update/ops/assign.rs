@@ -1,7 +1,7 @@
 //! `$set`, `$setOnInsert`, `$unset`, `$currentDate`.
 
 use super::{Change, Modifier, Parsed};
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::text;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
@@ -30,10 +30,10 @@ impl Modifier for Set {
     }
 }
 
-pub fn set(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn set(_: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
     Ok(Arc::new(Set { value: v.clone(), only_on_insert: false }))
 }
-pub fn set_on_insert(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
+pub fn set_on_insert(_: &UpdatePath, v: &Value, _: &QueryContext) -> Parsed {
     Ok(Arc::new(Set { value: v.clone(), only_on_insert: true }))
 }
 
@@ -52,12 +52,12 @@ impl Modifier for Unset {
     }
 }
 
-pub fn unset(_: &UpdatePath, _: &Value, _: &ParseContext) -> Parsed {
+pub fn unset(_: &UpdatePath, _: &Value, _: &QueryContext) -> Parsed {
     Ok(Arc::new(Unset))
 }
 
 /// The present, in one of the two types.
-pub fn current_date(path: &UpdatePath, v: &Value, ctx: &ParseContext) -> Parsed {
+pub fn current_date(path: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
     let date = Value::DateTime(ctx.now_ms);
     let value = match v {
         Value::Boolean(_) => date,

@@ -8,7 +8,7 @@ pub mod rename;
 
 use super::path::UpdatePath;
 use super::tree::Place;
-use crate::ParseContext;
+use crate::QueryContext;
 use document::delta::Extent;
 use document::{Result, Value};
 use std::fmt;
@@ -47,7 +47,7 @@ pub trait Modifier: fmt::Debug + Send + Sync {
 pub type Parsed = Result<Arc<dyn Modifier>>;
 
 pub enum Parse {
-    Modifier(fn(&UpdatePath, &Value, &ParseContext) -> Parsed),
+    Modifier(fn(&UpdatePath, &Value, &QueryContext) -> Parsed),
     /// Two paths: not a modifier of one place.
     Rename,
 }
@@ -57,7 +57,7 @@ pub struct Row {
     pub parse: Parse,
 }
 
-const fn row(name: &'static str, parse: fn(&UpdatePath, &Value, &ParseContext) -> Parsed) -> Row {
+const fn row(name: &'static str, parse: fn(&UpdatePath, &Value, &QueryContext) -> Parsed) -> Row {
     Row { name, parse: Parse::Modifier(parse) }
 }
 

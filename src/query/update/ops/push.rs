@@ -1,12 +1,11 @@
 //! `$push` with `$each`, `$position`, `$slice` and `$sort`.
 
 use super::{Change, Modifier, Parsed};
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::update::path::UpdatePath;
 use crate::update::tree::Place;
-use document::compare::compare_values;
 use document::delta::Extent;
-use document::{Document, Result, Value, bail, number};
+use document::{Collation, Document, Result, Value, bail, number};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ struct Push {
     position: Option<i64>,
     slice: Option<i64>,
     sort: Option<Sort>,
+    collation: Collation,
 }
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Push {
         };
         items.splice(at..at, self.values.iter().cloned());
         if let Some(sort) = &self.sort {
-            items.sort_by(|a, b| sort.compare(a, b));
+            items.sort_by(|a, b| sort.compare(a, b, &self.collation));
         }
         match self.slice {
             Some(n) if n >= 0 => items.truncate(n as usize),
@@ -47,13 +47,15 @@ impl Push {
 }
 
 impl Sort {
-    fn compare(&self, a: &Value, b: &Value) -> Ordering {
+    fn compare(&self, a: &Value, b: &Value, c: &Collation) -> Ordering {
         let turned = |order: Ordering, descending: bool| if descending { order.reverse() } else { order };
         match self {
-            Sort::Whole { descending } => turned(compare_values(a, b), *descending),
+            Sort::Whole { descending } => turned(c.compare_values(a, b), *descending),
             Sort::Fields(list) => list
                 .iter()
-                .map(|(path, descending)| turned(compare_values(field(a, path), field(b, path)), *descending))
+                .map(|(path, descending)| {
+                    turned(c.compare_values(field(a, path), field(b, path)), *descending)
+                })
                 .find(|order| *order != Ordering::Equal)
                 .unwrap_or(Ordering::Equal),
         }
@@ -96,8 +98,9 @@ impl Modifier for Push {
     }
 }
 
-pub fn push(_: &UpdatePath, v: &Value, _: &ParseContext) -> Parsed {
-    let mut out = Push { values: Vec::new(), position: None, slice: None, sort: None };
+pub fn push(_: &UpdatePath, v: &Value, ctx: &QueryContext) -> Parsed {
+    let collation = ctx.collation.clone();
+    let mut out = Push { values: Vec::new(), position: None, slice: None, sort: None, collation };
     match v {
         Value::Document(d) if d.contains_key("$each") => read_clauses(d, &mut out)?,
         one => out.values.push(one.clone()),

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use node::{Operation, Request};
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 use query::pipeline::{Context, Namespace, Run, parse};
 use query::projection::Projection;
@@ -55,7 +55,7 @@ fn info(key: Document) -> CollectionInfo {
         timestamp: Timestamp::new(5, 0),
         key,
         unique: false,
-        default_collation: None,
+        default_collation: document::Collation::SIMPLE,
         allow_migrations: true,
     }
 }
@@ -181,7 +181,7 @@ impl State {
     }
 
     fn matching(&self, shard: &str, filter: Doc<'_>) -> Vec<DocBuf> {
-        let matcher = Matcher::parse(filter, &ParseContext::default()).unwrap();
+        let matcher = Matcher::parse(filter, &QueryContext::default()).unwrap();
         let documents = self.shards[shard].iter();
         documents.filter(|d| matcher.matches(d.doc()).unwrap()).cloned().collect()
     }
@@ -265,7 +265,7 @@ impl State {
             list.push(statement.to_owned());
             return Ok(1);
         }
-        let matcher = Matcher::parse(statement.get_document("q").unwrap(), &ParseContext::default()).unwrap();
+        let matcher = Matcher::parse(statement.get_document("q").unwrap(), &QueryContext::default()).unwrap();
         let all = match name {
             "update" => statement.get("multi").is_some_and(|v| v.truthy()),
             _ => statement.get_i64("limit") == Some(0),
@@ -315,7 +315,7 @@ impl State {
             found.truncate(limit as usize);
         }
         if let Some(spec) = body.get_document("projection") {
-            let p = Projection::parse(spec, &Matcher::always(), &ParseContext::default()).unwrap();
+            let p = Projection::parse(spec, &Matcher::always(), &QueryContext::default()).unwrap();
             for d in &mut found {
                 let mut out = Vec::new();
                 p.apply(d.doc(), &mut out).unwrap();
@@ -368,13 +368,13 @@ impl State {
 
 /// What a node without shards gives.
 pub fn run_pipeline(stages: &[Value], documents: Vec<DocBuf>, from_router: bool) -> Result<Vec<DocBuf>> {
-    let mut context = Context::new(Namespace::parse(NS), ParseContext::default());
+    let mut context = Context::new(Namespace::parse(NS), QueryContext::default());
     context.from_router = from_router;
     parse(stages, &context)?.run_local(documents, &Run::new(&context))
 }
 
 fn updated(d: &DocBuf, u: Value) -> DocBuf {
-    let update = Update::parse(&u, &[], &ParseContext::default()).unwrap();
+    let update = Update::parse(&u, &[], &QueryContext::default()).unwrap();
     match update.apply(d.doc(), None, false).unwrap() {
         Outcome::NoOp => d.clone(),
         Outcome::Changed(new) => new,

@@ -3,7 +3,7 @@
 use super::fake::{Fake, find_all, run, run_pipeline, table};
 use document::{Document, Value, doc};
 use proptest::prelude::*;
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 use query::projection::Projection;
 use query::sort::SortSpec;
@@ -191,7 +191,7 @@ proptest! {
             if project {
                 command.push("projection", doc! { "x": 1, "_id": 0 });
                 let p = doc! { "x": 1, "_id": 0 }.to_doc_buf();
-                let p = Projection::parse(p.doc(), &Matcher::always(), &ParseContext::default()).unwrap();
+                let p = Projection::parse(p.doc(), &Matcher::always(), &QueryContext::default()).unwrap();
                 for d in &mut wanted {
                     let mut out = Vec::new();
                     p.apply(d.to_doc_buf().doc(), &mut out).unwrap();

@@ -3,16 +3,16 @@
 use super::fake::table;
 use crate::key_pattern::ShardKeyPattern;
 use crate::router::target;
-use document::{Document, Value, array, doc};
+use document::{Collation, Document, Value, array, doc};
 use proptest::prelude::*;
-use query::ParseContext;
+use query::QueryContext;
 use query::matcher::Matcher;
 
 const SHARDS: &[&str] = &["a", "b", "c", "d"];
 
 fn shards(key: Document, filter: Document) -> String {
     let t = table(key, &[0, 10, 20], SHARDS);
-    let target = target::filter(&t, filter.to_doc_buf().doc(), &ParseContext::default(), true);
+    let target = target::filter(&t, filter.to_doc_buf().doc(), &QueryContext::default());
     let names: Vec<String> = target.shards.iter().map(|s| s.to_string()).collect();
     format!("{}{}", names.join(""), if target.key.is_some() { "!" } else { "" })
 }
@@ -62,14 +62,14 @@ fn a_compound_key_is_reached_by_its_prefix() {
 fn a_hashed_key_is_reached_by_equality_alone() {
     let t = table(doc! { "x": "hashed" }, &[0], &["a", "b"]);
     let reach = |filter: Document| {
-        target::filter(&t, filter.to_doc_buf().doc(), &ParseContext::default(), true).shards.len()
+        target::filter(&t, filter.to_doc_buf().doc(), &QueryContext::default()).shards.len()
     };
     assert_eq!(reach(doc! { "x": 5 }), 1);
     assert_eq!(reach(doc! { "x": { "$gt": 5 } }), 2);
     for x in 0..50 {
         let d = doc! { "x": x }.to_doc_buf();
         let owner = target::document(&t, d.doc()).unwrap();
-        let by_filter = target::filter(&t, d.doc(), &ParseContext::default(), true).shards;
+        let by_filter = target::filter(&t, d.doc(), &QueryContext::default()).shards;
         assert_eq!(by_filter, vec![owner]);
     }
 }
@@ -78,10 +78,14 @@ fn a_hashed_key_is_reached_by_equality_alone() {
 fn with_a_collation_only_values_without_strings_are_reached_directly() {
     let t = table(doc! { "x": 1 }, &[0, 10, 20], SHARDS);
     let reach = |filter: Document| {
-        target::filter(&t, filter.to_doc_buf().doc(), &ParseContext::default(), false).shards.len()
+        let collation = Collation::of_document(&doc! { "locale": "en", "strength": 2 }).unwrap();
+        let context = QueryContext::collated(&collation);
+        target::filter(&t, filter.to_doc_buf().doc(), &context).shards.len()
     };
     assert_eq!(reach(doc! { "x": 5 }), 1);
+    assert_eq!(reach(doc! { "x": { "$gt": 25 } }), 1);
     assert_eq!(reach(doc! { "x": "a" }), 4);
+    assert_eq!(reach(doc! { "x": { "$in": [5, "a"] } }), 4);
 }
 
 fn value() -> impl Strategy<Value = Value> {
@@ -138,10 +142,10 @@ proptest! {
         let t = table(key, &[0, 10, 20], SHARDS);
         let d = doc! { "x": x, "y": y }.to_doc_buf();
         let f = f.to_doc_buf();
-        let matcher = Matcher::parse(f.doc(), &ParseContext::default()).unwrap();
+        let matcher = Matcher::parse(f.doc(), &QueryContext::default()).unwrap();
         if matcher.matches(d.doc()).unwrap() {
             let owner = target::document(&t, d.doc()).unwrap();
-            let target = target::filter(&t, f.doc(), &ParseContext::default(), true);
+            let target = target::filter(&t, f.doc(), &QueryContext::default());
             prop_assert!(target.shards.contains(&owner), "{f:?} {d:?} {:?}", target.shards);
             if let Some(key) = target.key {
                 prop_assert_eq!(key, t.key.key_of(d.doc()).unwrap());
@@ -155,7 +159,7 @@ fn a_document_is_found_again_by_its_identity() {
     let key = ShardKeyPattern::parse(&doc! { "a.b": 1 }).unwrap();
     let d = doc! { "_id": { "$x": 1 }, "a": { "b": { "c": 1 } } }.to_doc_buf();
     let identity = target::identity(&key, d.doc()).unwrap();
-    let matcher = Matcher::parse(identity.to_doc_buf().doc(), &ParseContext::default()).unwrap();
+    let matcher = Matcher::parse(identity.to_doc_buf().doc(), &QueryContext::default()).unwrap();
     assert!(matcher.matches(d.doc()).unwrap());
     let other = doc! { "_id": 1, "a": { "b": { "c": 1 } } }.to_doc_buf();
     assert!(!matcher.matches(other.doc()).unwrap());

@@ -88,7 +88,9 @@ impl Ddl {
     fn keep_shard_key_index(&self, ns: &str, key: &ShardKeyPattern, command: &mut Document) -> Result<()> {
         let Ok((_, specs)) = self.definition_of(ns) else { return Ok(()) };
         let named = |s: &Document| s.get_str("name").unwrap_or("").to_string();
-        let serves = |s: &&Document| s.get_document("key").is_some_and(|k| key.is_prefix_of(k));
+        let simple =
+            |s: &Document| s.get_document("collation").is_none_or(|c| c.get_str("locale") == Some("simple"));
+        let serves = |s: &&Document| simple(s) && s.get_document("key").is_some_and(|k| key.is_prefix_of(k));
         let serving: BTreeSet<String> = specs.iter().filter(serves).map(named).collect();
         let dropped: BTreeSet<String> = match command.get("index") {
             Some(Value::String(s)) if s == "*" => {

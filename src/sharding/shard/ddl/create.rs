@@ -112,8 +112,11 @@ impl Ddl {
         if self.tracked(ns).await?.is_some() {
             bail!(NAMESPACE_EXISTS, "namespace {ns} already exists, but is sharded");
         }
-        node::ddl::collections::create_collection(&self.role.node, op, ns, collection_options(body), None)
-            .await?;
+        let mut options = collection_options(body);
+        if let Some(collation) = body.get_present("collation") {
+            options.push("collation", collation.clone());
+        }
+        node::ddl::collections::create_collection(&self.role.node, op, ns, options, None).await?;
         let uuid = self.local_uuid(ns);
         Ok(uuid.map_or_else(Document::new, |u| doc! { "collectionUUID": Value::uuid(u) }))
     }
@@ -279,6 +282,9 @@ impl Ddl {
         let slot = self.role.node.namespaces.slot(ns);
         let mut spec =
             doc! { "v": 2, "key": pattern.document().clone(), "name": index_name(pattern.document()) };
+        if !slot.collation().is_simple() {
+            spec.push("collation", doc! { "locale": "simple" });
+        }
         if flag(body, "unique", false) {
             spec.push("unique", true);
         }
@@ -296,7 +302,7 @@ impl Ddl {
         let state = slot.read_unchecked();
         let c =
             state.collection.as_ref().ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
-        let indexes = c.indexes().iter().map(|i| i.spec().document().clone()).collect();
+        let indexes = c.indexes().iter().map(|i| node::ddl::indexes::complete(i.spec())).collect();
         Ok((c.meta().options.clone(), indexes))
     }
 
@@ -311,11 +317,14 @@ impl Ddl {
             return Ok(());
         }
         let body = request(state);
-        let command = doc! {
+        let mut command = doc! {
             "_configsvrCommitCreateCollection": ns.as_str(), "collectionUUID": Value::uuid(uuid_of(state)?),
             "key": key(state)?.document().clone(), "unique": flag(body, "unique", false),
             "chunks": state.get("chunks").cloned().unwrap_or(Value::Null),
         };
+        if let Some(default) = self.role.node.namespaces.slot(&ns).collation().document() {
+            command.push("defaultCollation", default.clone());
+        }
         let reply = self.config(command).await?;
         let member = |name: &str| reply.get(name).cloned().unwrap_or(Value::Null);
         let version = member("collectionVersion");
@@ -448,11 +457,18 @@ fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, body: &Docume
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
     }
     let Some(c) = &state.collection else { return Ok(()) };
+    if !c.collation().is_simple() && body.get_present("collation").is_none() {
+        bail!(
+            BAD_VALUE,
+            "Collection has default collation: {:?}. Must specify collation {{ locale: 'simple' }}.",
+            c.collation()
+        );
+    }
     if c.meta().capped() {
         bail!(INVALID_OPTIONS, "can't shard a capped collection: {ns}");
     }
     for index in c.indexes().iter().filter(|i| i.spec().unique() && !i.spec().is_id()) {
-        if !begins_with(index.spec().key(), pattern) {
+        if !begins_with(index.spec().key(), pattern) || !index.spec().collation().is_simple() {
             bail!(
                 INVALID_OPTIONS,
                 "can't shard collection '{ns}' with unique index on {} and proposed shard key {}. Uniqueness can't be maintained unless shard key is a prefix",
@@ -508,6 +524,7 @@ fn usable_index(c: &Collection, pattern: &ShardKeyPattern, unique: bool) -> Opti
     c.indexes()
         .iter()
         .filter(|i| pattern.is_prefix_of(i.spec().key()) && !i.is_multikey() && whole(i.spec()))
+        .filter(|i| i.spec().collation().is_simple())
         .map(|i| i.spec())
         .find(|s| !unique || (exact(s) && (s.unique() || s.is_id())))
         .cloned()

@@ -121,7 +121,7 @@ impl Ddl {
                 && !is_sharded(&slot.ns)
             {
                 let indexes: Vec<Document> =
-                    c.indexes().iter().map(|i| i.spec().document().clone()).collect();
+                    c.indexes().iter().map(|i| node::ddl::indexes::complete(i.spec())).collect();
                 collections.push(doc! {
                     "ns": slot.ns.as_str(), "uuid": Value::uuid(c.uuid()), "options": c.meta().options.clone(),
                     "indexes": indexes,
@@ -169,7 +169,7 @@ impl Ddl {
     async fn drop_views(&self, db: &str) -> Result<()> {
         for slot in self.role.node.namespaces.of_database(db) {
             let mut latched = slot.write_unchecked();
-            latched.view = None;
+            latched.set_view(None);
         }
         Ok(())
     }
@@ -270,7 +270,12 @@ impl Ddl {
     fn load_views(&self, db: &str) -> Result<()> {
         for definition in self.role.local.find(&format!("{db}.system.views"), &Document::new())? {
             if let Some((ns, view)) = node::view::View::from_document(&definition) {
-                self.role.node.namespaces.slot(&ns).write_unchecked().view = Some(std::sync::Arc::new(view));
+                self.role
+                    .node
+                    .namespaces
+                    .slot(&ns)
+                    .write_unchecked()
+                    .set_view(Some(std::sync::Arc::new(view)));
             }
         }
         Ok(())

@@ -84,6 +84,7 @@ fn key_index(snapshot: &CollectionSnapshot, key: &ShardKeyPattern) -> Option<usi
                 && !i.multikey
                 && !d.contains_key("partialFilterExpression")
                 && !d.contains_key("sparse")
+                && i.spec.collation().is_simple()
         })
     })
 }

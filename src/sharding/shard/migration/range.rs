@@ -41,13 +41,14 @@ impl KeyRange {
     }
 }
 
-/// The slot of an index that lists every document once in shard key order.
+/// The slot of an index that lists every document once in shard key order, which is that of plain strings.
 pub fn shard_key_index(view: &impl CollectionView, key: &ShardKeyPattern) -> Option<usize> {
     (0..view.index_count()).find(|slot| {
         view.index_info(*slot).is_some_and(|info| {
             key.is_prefix_of(info.spec.key())
                 && !info.multikey
                 && !info.spec.sparse()
+                && info.spec.collation().is_simple()
                 && info.spec.partial_filter().is_none()
         })
     })

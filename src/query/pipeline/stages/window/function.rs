@@ -5,13 +5,15 @@ use super::frame::{self, Frame};
 use super::{fill, rate};
 use crate::accumulator;
 use crate::expression::{Arg, Expression, Variables, Vars, parse::show};
-use document::{DocBuf, Document, Result, Value, bail, compare::compare_values, number};
+use document::{Collation, DocBuf, Document, Result, Value, bail, number};
 
 /// A complete partition, sorted.
 pub struct Partition<'a> {
     pub documents: &'a [DocBuf],
     /// The value of the one sort field in each document; null where it is missing, or where there is no such field.
     pub keys: &'a [Value],
+    /// How those values compare.
+    pub collation: &'a Collation,
 }
 
 /// One output field.
@@ -309,7 +311,7 @@ impl Output {
                     Ok(Some(state.result(*sample)))
                 })
             }
-            Function::Rank(kind) => Ok(ranks(*kind, p.keys)),
+            Function::Rank(kind) => Ok(ranks(*kind, p)),
             Function::Shift { output, by, default } => {
                 let values = evaluated(output, p, vars)?;
                 let at = |i: usize| usize::try_from(i as i64 + by).ok().and_then(|i| values.get(i));
@@ -384,11 +386,12 @@ fn is_not_finite(v: &Arg) -> bool {
     v.as_ref().and_then(number::as_f64).is_some_and(|x| !x.is_finite())
 }
 
-fn ranks(kind: Rank, keys: &[Value]) -> Vec<Arg> {
+fn ranks(kind: Rank, p: &Partition<'_>) -> Vec<Arg> {
+    let keys = p.keys;
     let mut rank = 0i64;
     let mut out = Vec::with_capacity(keys.len());
     for (i, key) in keys.iter().enumerate() {
-        let tie = i > 0 && compare_values(key, &keys[i - 1]).is_eq();
+        let tie = i > 0 && p.collation.values_equal(key, &keys[i - 1]);
         match kind {
             Rank::Number => rank = i as i64 + 1,
             Rank::WithGaps if !tie => rank = i as i64 + 1,

@@ -4,7 +4,7 @@ use super::SetWindowFields;
 use super::function::Partition;
 use crate::expression::{FieldPath, Vars};
 use crate::pipeline::{Flow, Run, Stage};
-use document::{DocBuf, Result, Value, bail, compare::compare_values};
+use document::{Collation, DocBuf, Result, Value, bail};
 
 pub struct Running {
     plan: SetWindowFields,
@@ -14,6 +14,7 @@ pub struct Running {
     key: Option<Value>,
     bytes: usize,
     limit: usize,
+    collation: Collation,
 }
 
 impl Running {
@@ -25,6 +26,7 @@ impl Running {
             key: None,
             bytes: 0,
             limit: run.memory_limit,
+            collation: run.collation.clone(),
         }
     }
 
@@ -44,7 +46,7 @@ impl Running {
         self.bytes = 0;
         let keys: Vec<Value> =
             documents.iter().map(|d| sort_value(self.plan.sort_field.as_ref(), d)).collect();
-        let partition = Partition { documents: &documents, keys: &keys };
+        let partition = Partition { documents: &documents, keys: &keys, collation: &self.collation };
         let mut columns = Vec::with_capacity(self.plan.outputs.len());
         for output in &self.plan.outputs {
             columns.push(output.column(&partition, &mut self.vars)?.into_iter());
@@ -71,7 +73,7 @@ impl Stage for Running {
         for d in batch {
             let key = self.partition_of(&d)?;
             let same = match (&self.key, &key) {
-                (Some(a), Some(b)) => compare_values(a, b).is_eq(),
+                (Some(a), Some(b)) => self.collation.values_equal(a, b),
                 (a, b) => a.is_none() == b.is_none(),
             };
             if !same {

@@ -1,11 +1,11 @@
 //! Pipelines with windows, fills and densified fields over given documents.
 
-use crate::ParseContext;
+use crate::QueryContext;
 use crate::pipeline::{Context, Namespace, Run, parse};
 use document::{Document, Result, Value, array, doc};
 
 fn run(stage: Document, input: &[Document]) -> Result<Vec<Document>> {
-    let ctx = Context::new(Namespace::new("d", "c"), ParseContext::at(0));
+    let ctx = Context::new(Namespace::new("d", "c"), QueryContext::at(0));
     let pipeline = parse(&[Value::from(stage)], &ctx)?;
     let input = input.iter().map(Document::to_doc_buf).collect();
     let out = pipeline.run_local(input, &Run::new(&ctx))?;

@@ -45,6 +45,10 @@ pub struct Schedule {
     pub log_bytes: u64,
 }
 
+/// A checkpoint comes earlier than [`Schedule::log_bytes`] say where there is less data: it writes no more than that, and the next
+/// start replays less. So much log, and this share of the data, are enough.
+const LOG_BYTES_MIN: u64 = 64 << 20;
+const DATA_SHARE: u64 = 8;
 /// How often it is looked whether one is due.
 const TICK: Duration = Duration::from_millis(500);
 
@@ -57,6 +61,12 @@ impl Node {
         held.1.insert(id, position);
         drop(held);
         (LogHold { id, node: self.clone() }, position)
+    }
+
+    /// Bytes of all documents.
+    fn data_bytes(&self) -> u64 {
+        let slots = self.namespaces.all();
+        slots.iter().filter_map(|s| s.read_unchecked().collection.as_ref().map(|c| c.data_bytes())).sum()
     }
 
     /// Writes a checkpoint, if this node has a directory, and lets log go. Blocks its thread.
@@ -78,7 +88,9 @@ pub async fn checkpoints(node: Arc<Node>, schedule: Schedule, failed: impl Fn(St
     loop {
         tokio::time::sleep(TICK.min(schedule.interval)).await;
         let written = node.log.appended().saturating_sub(last);
-        let due = written >= schedule.log_bytes || (written > 0 && at.elapsed() >= schedule.interval);
+        let due = written >= schedule.log_bytes
+            || (written > 0 && at.elapsed() >= schedule.interval)
+            || (written >= LOG_BYTES_MIN && written >= node.data_bytes() / DATA_SHARE);
         if !due {
             continue;
         }

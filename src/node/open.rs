@@ -18,7 +18,7 @@ use storage::checkpoint::{CheckpointReport, Checkpoints, Contents};
 use storage::entry::{Draft, Entry, Op};
 use storage::files::{FileLock, Files};
 use storage::log::{Clock, FrameRef, LogOptions};
-use storage::recovery::{self, ReplayObserver, Report};
+use storage::recovery::{self, Progress, ReplayObserver, Report};
 use storage::{Collection, Predicate, StorageError};
 
 /// How a node is opened.
@@ -50,23 +50,24 @@ pub struct Directory {
 /// Name of the checkpoint blob that holds the session table. DO NOT CHANGE: it is on disk.
 const SESSIONS: &str = "sessions";
 
-struct Replay<'a>(&'a SessionTable);
+struct Replay<'a> {
+    sessions: &'a SessionTable,
+    progress: &'a mut dyn FnMut(Progress),
+}
 
 impl ReplayObserver for Replay<'_> {
     fn restore(&mut self, extra: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         if let Some(bytes) = extra.get(SESSIONS) {
-            self.0.restore(&Doc::from_validated(bytes).to_document());
+            self.sessions.restore(&Doc::from_validated(bytes).to_document());
         }
         Ok(())
     }
-    fn after(
-        &mut self,
-        frame: &FrameRef<'_>,
-        _entry: &Entry<'_>,
-        _collections: &BTreeMap<String, Collection>,
-    ) -> Result<(), String> {
-        apply_session_fields(self.0, frame);
+    fn after(&mut self, frame: &FrameRef<'_>, _entry: &Entry<'_>) -> Result<(), String> {
+        apply_session_fields(self.sessions, frame);
         Ok(())
+    }
+    fn progress(&mut self, progress: Progress) {
+        (self.progress)(progress);
     }
 }
 
@@ -97,13 +98,24 @@ impl Node {
     /// # Errors
     /// A directory in use, damage, a mismatch between checkpoint and log, I/O.
     pub fn open(options: NodeOptions) -> Result<Opened, StorageError> {
+        Node::open_telling(options, &mut |_| {})
+    }
+
+    /// As [`Node::open`], telling how far it has come.
+    ///
+    /// # Errors
+    /// Those of [`Node::open`].
+    pub fn open_telling(
+        options: NodeOptions,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Opened, StorageError> {
         let sessions = SessionTable::default();
         let opened = recovery::open(
             options.files.clone(),
             &options.dir,
             options.log.clone(),
             &partial_predicate,
-            &mut Replay(&sessions),
+            &mut Replay { sessions: &sessions, progress },
         )?;
         opened.log.set_term(opened.report.last_optime.term.max(0) + 1);
         let namespaces = Namespaces::default();

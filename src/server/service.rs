@@ -27,6 +27,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 use storage::files::{FileLock, Files, LockError, RealFiles};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
+use storage::recovery::{Progress, Stage};
 use tokio::sync::watch;
 
 /// The command tables of the two programs, immutable.
@@ -410,11 +411,26 @@ impl Running {
     }
 }
 
+/// A line of the log for each step of a start, which takes seconds when there is much data.
+fn tell(log: &Logger, progress: Progress) {
+    let (text, unit) = match progress.stage {
+        Stage::Images => ("Loading the checkpoint", "bytes"),
+        Stage::Replay => ("Replaying the journal", "entries"),
+        Stage::Indexes => ("Building indexes", "collections"),
+    };
+    let mut attr = doc! { "done": progress.done as i64 };
+    if let Some(total) = progress.total {
+        attr.push("total", total as i64);
+    }
+    attr.push("unit", unit);
+    log.info("STORAGE", 9_000_004, "initandlisten", text, attr);
+}
+
 async fn open_node(
     options: &Options,
     port: u16,
     ephemeral: bool,
-    log: &Logger,
+    log: &Arc<Logger>,
 ) -> std::result::Result<Arc<Node>, StartError> {
     let clock = Arc::new(RealClock);
     let mut log_options = LogOptions { clock: clock.clone(), ..LogOptions::default() };
@@ -432,7 +448,9 @@ async fn open_node(
         replica_set: options.repl_set.as_deref().map(|s| options::set_name(s).to_string()),
         host: format!("{}:{port}", hostname()),
     };
-    let opened = tokio::task::spawn_blocking(move || Node::open(node_options)).await;
+    let telling = log.clone();
+    let open = move || Node::open_telling(node_options, &mut |progress| tell(&telling, progress));
+    let opened = tokio::task::spawn_blocking(open).await;
     let refuse = |text: String| StartError {
         id: 20557,
         message: "DBException in initAndListen, terminating",

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, err};
 
 use crate::catalog::CollectionMeta;
+use crate::index::fill::{Unfilled, fill};
 use crate::index::keys::{Key, KeyBuffer, same_at_paths};
 use crate::index::{
     Index, IndexCursor, IndexInfo, IndexSpec, SpecConflict, conflict, duplicate_key, read_record_id,
@@ -26,6 +27,8 @@ pub struct Collection {
     meta: Arc<CollectionMeta>,
     records: RecordStore,
     indexes: Vec<Index>,
+    /// See [`Collection::defer_indexes`].
+    deferred: bool,
     /// Reused by deletes.
     scratch: KeyBuffer,
     /// The default, of which the index on `_id` is.
@@ -86,6 +89,7 @@ impl Collection {
             meta: Arc::new(meta),
             records: RecordStore::new(),
             indexes,
+            deferred: false,
             scratch: KeyBuffer::default(),
         }
     }
@@ -98,6 +102,7 @@ impl Collection {
             meta: Arc::clone(&snapshot.meta),
             records: RecordStore::branch(&snapshot.records, snapshot.next_record),
             indexes: snapshot.indexes.iter().map(index).collect(),
+            deferred: false,
             scratch: KeyBuffer::default(),
         }
     }
@@ -195,7 +200,7 @@ impl Collection {
 
     /// The keys of `doc` in all indexes that cover it. Errors: those of [`crate::index::keys::for_each_key`].
     fn keys_of(&self, doc: Doc<'_>, keys: &mut KeyBuffer, multikey: &mut Vec<usize>) -> Result<()> {
-        for (slot, index) in self.indexes.iter().enumerate() {
+        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) && keys.append_keys(slot, index.spec(), doc)? && !index.is_multikey()
             {
                 multikey.push(slot);
@@ -207,7 +212,7 @@ impl Collection {
     /// The keys of `doc` in the unique indexes, as (slot, encoded key): what a transaction locks next to the record.
     pub fn unique_keys(&self, doc: Doc<'_>) -> Result<Vec<(usize, Vec<u8>)>> {
         let mut keys = KeyBuffer::default();
-        for (slot, index) in self.indexes.iter().enumerate() {
+        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().unique() && index.spec().covers(doc) {
                 keys.append_keys(slot, index.spec(), doc)?;
             }
@@ -273,7 +278,7 @@ impl Collection {
     pub fn prepare_update_of(&self, record: RecordId, old: Doc<'_>, new: Doc<'_>) -> Result<UpdatePlan> {
         let mut plan = UpdatePlan::default();
         let (mut before, mut after) = (KeyBuffer::default(), KeyBuffer::default());
-        for (slot, index) in self.indexes.iter().enumerate() {
+        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             let spec = index.spec();
             let (was, will) = (spec.covers(old), spec.covers(new));
             if was == will && (!will || same_at_paths(spec, old, new)) {
@@ -306,7 +311,7 @@ impl Collection {
     pub fn delete(&mut self, record: RecordId) -> bool {
         let Some(doc) = self.records.get(record) else { return false };
         self.scratch.clear();
-        for (slot, index) in self.indexes.iter().enumerate() {
+        for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
             if index.spec().covers(doc) {
                 // The same keys were computed without an error when the document was written.
                 let computed = self.scratch.append_keys(slot, index.spec(), doc);
@@ -345,15 +350,52 @@ impl Collection {
         if self.check_index(&spec)? == SpecConflict::Identical {
             return Ok(false);
         }
-        let mut index = Index::new(spec);
-        let mut entries = IndexFill::default();
-        let mut cursor = self.records.cursor();
-        while let Some((record, doc)) = cursor.next() {
-            entries.add(&mut index, record, doc)?;
+        let slot = self.indexes.len();
+        self.indexes.push(Index::new(spec));
+        if slot < self.maintained()
+            && let Err(error) = self.fill_indexes(slot)
+        {
+            self.indexes.truncate(slot);
+            return Err(error);
         }
-        entries.finish(&mut index).map_err(|(key, record)| self.taken(index.spec(), &key, record))?;
-        self.indexes.push(index);
         Ok(true)
+    }
+
+    /// Fills the indexes that are maintained, from slot `first` on, which are empty. Uses all cores.
+    fn fill_indexes(&mut self, first: usize) -> Result<()> {
+        let specs: Vec<IndexSpec> =
+            self.indexes[first..self.maintained()].iter().map(|i| i.spec().clone()).collect();
+        let filled = fill(&self.records.snapshot(), self.records.next_id(), &specs);
+        let filled = filled.map_err(|unfilled| match unfilled {
+            Unfilled::Key(error) => error,
+            Unfilled::Taken(at, key, record) => self.taken(&specs[at], &key, record),
+        })?;
+        for (index, filled) in self.indexes[first..].iter_mut().zip(filled) {
+            index.tree = filled.tree;
+            if filled.multikey {
+                index.set_multikey();
+            }
+        }
+        Ok(())
+    }
+
+    /// How many of the indexes follow the documents: all, but while a log is replayed only the one on `_id`.
+    fn maintained(&self) -> usize {
+        if self.deferred { 1 } else { self.indexes.len() }
+    }
+
+    /// From now on only the index on `_id` is maintained, where there is one, until [`Collection::catch_up_indexes`].
+    /// For an empty collection, whose indexes are empty.
+    pub(crate) fn defer_indexes(&mut self) {
+        self.deferred = self.records.len() == 0 && self.indexes.first().is_some_and(|i| i.spec().is_id());
+    }
+
+    /// Fills the indexes that were not maintained, and maintains all again.
+    pub(crate) fn catch_up_indexes(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.deferred) {
+            true => self.fill_indexes(1),
+            false => Ok(()),
+        }
     }
 
     fn taken(&self, spec: &IndexSpec, key: &[u8], record: RecordId) -> document::Error {
@@ -466,13 +508,14 @@ impl Collection {
     pub(crate) fn set_next_record(&mut self, next: RecordId) {
         self.records.set_next_id(next);
     }
-    /// Fills the indexes from loaded records: `specs` replace those the collection has.
-    pub(crate) fn rebuild_indexes(&mut self, specs: Vec<IndexSpec>) -> Result<()> {
-        self.indexes.clear();
-        for spec in specs {
-            self.create_index(spec)?;
-        }
-        Ok(())
+    /// Gives an empty collection the indexes of an image, and defers what can be.
+    pub(crate) fn expect_indexes(&mut self, specs: Vec<IndexSpec>) {
+        self.indexes = specs.into_iter().map(Index::new).collect();
+        self.defer_indexes();
+    }
+    /// Fills the maintained indexes from loaded records.
+    pub(crate) fn fill_maintained(&mut self) -> Result<()> {
+        self.fill_indexes(0)
     }
 }
 
@@ -550,48 +593,6 @@ fn subtract(a: &KeyBuffer, b: &KeyBuffer, out: &mut KeyBuffer) {
             out.bytes.extend_from_slice(&[0; crate::index::keys::RECORD_ID_ROOM]);
             out.keys.push(Key { slot: key.slot, start, end });
         }
-    }
-}
-
-/// Collects the entries of an index and puts them into its tree in key order, which fills leaves completely.
-#[derive(Default)]
-struct IndexFill {
-    keys: KeyBuffer,
-    records: Vec<RecordId>,
-}
-
-impl IndexFill {
-    fn add(&mut self, index: &mut Index, record: RecordId, doc: Doc<'_>) -> Result<()> {
-        if !index.spec().covers(doc) {
-            return Ok(());
-        }
-        if self.keys.append_keys(0, &index.info.spec, doc)? {
-            index.set_multikey();
-        }
-        self.records.resize(self.keys.len(), record);
-        Ok(())
-    }
-
-    /// Fails with the first key that two records of a unique index share, and the later of them.
-    fn finish(mut self, index: &mut Index) -> Result<(), (Vec<u8>, RecordId)> {
-        let mut order: Vec<usize> = (0..self.records.len()).collect();
-        let compare = |a: &usize, b: &usize| {
-            let (x, y) = (self.keys.keys[*a], self.keys.keys[*b]);
-            self.keys.key(x).cmp(self.keys.key(y)).then(a.cmp(b))
-        };
-        if !order.is_sorted_by(|a, b| compare(a, b).is_le()) {
-            order.sort_unstable_by(compare);
-        }
-        let unique = index.spec().unique();
-        for at in order {
-            let (key, record) = (self.keys.keys[at], self.records[at]);
-            if !unique {
-                index.tree.insert(self.keys.key_with_record(key, record), &[]);
-            } else if index.tree.insert(self.keys.key(key), &record.to_be_bytes()) {
-                return Err((self.keys.key(key).to_vec(), record));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@ mod error;
 pub mod files;
 pub mod index;
 pub mod log;
+mod parallel;
 mod record_store;
 pub mod recovery;
 pub mod snapshot;

@@ -108,14 +108,28 @@ impl ImageWriter {
     }
 }
 
-/// Reads an image, checks it against what the manifest says, and gives each record to `f` in order.
+/// An image that was read and checked.
+pub(crate) struct LoadedImage(Vec<u8>);
+
+impl LoadedImage {
+    /// The records in order.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (RecordId, &[u8])> {
+        let mut rest = &self.0[HEAD..];
+        std::iter::from_fn(move || {
+            let (record, doc, after) = split_record(rest)?;
+            rest = after;
+            Some((record, doc))
+        })
+    }
+}
+
+/// Reads an image and checks it against what the manifest says.
 pub(crate) fn read(
     files: &dyn Files,
     dir: &Path,
     image: &SegmentRef,
     uuid: [u8; 16],
-    f: &mut dyn FnMut(RecordId, &[u8]),
-) -> Result<(), StorageError> {
+) -> Result<LoadedImage, StorageError> {
     let path = dir.join(name(image.number));
     let corrupt = |reason: &str| StorageError::corrupt(&path, reason);
     let bytes = files.read(&path).map_err(StorageError::io("read", &path))?;
@@ -125,21 +139,24 @@ pub(crate) fn read(
     if crc32c::crc32c(&bytes) != image.checksum {
         return Err(corrupt("its checksum is not what the manifest says"));
     }
-    let (head, mut rest) = bytes.split_at_checked(HEAD).ok_or_else(|| corrupt("it has no head"))?;
+    let head = bytes.get(..HEAD).ok_or_else(|| corrupt("it has no head"))?;
     if &head[..8] != MAGIC || head[8..12] != VERSION.to_le_bytes() || head[16..] != uuid {
         return Err(corrupt("it is not an image of this collection and format version"));
     }
-    let mut count = 0;
-    while !rest.is_empty() {
-        let (record, doc, after) = split_record(rest).ok_or_else(|| corrupt("a record does not fit"))?;
-        f(record, doc);
+    let length = bytes.len();
+    let image_read = LoadedImage(bytes);
+    let (mut count, mut read) = (0, HEAD);
+    for (_, doc) in image_read.records() {
         count += 1;
-        rest = after;
+        read += size_of::<RecordId>() + doc.len();
+    }
+    if read != length {
+        return Err(corrupt("a record does not fit"));
     }
     if count != image.records {
         return Err(corrupt("the number of records is not what the manifest says"));
     }
-    Ok(())
+    Ok(image_read)
 }
 
 fn split_record(bytes: &[u8]) -> Option<(RecordId, &[u8], &[u8])> {

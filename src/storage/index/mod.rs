@@ -18,6 +18,7 @@
 mod build;
 mod cursor;
 mod duplicate;
+pub(crate) mod fill;
 pub mod keys;
 mod spec;
 #[cfg(test)]

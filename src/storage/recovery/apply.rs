@@ -65,6 +65,17 @@ impl<'f> Applier<'f> {
         .map_err(|reason| format!("op '{}' on {}: {reason}", entry.op.letter(), entry.ns))
     }
 
+    /// Leaves the indexes of a collection that this entry created to the end of the replay.
+    pub(super) fn defer_created(&mut self, entry: &Entry<'_>) {
+        if let Some(("create", name)) = entry.command()
+            && let Some(name) = name.as_str()
+            && let Some(created) =
+                self.collections.get_mut(&format!("{}.{name}", split_namespace(entry.ns).0))
+        {
+            created.defer_indexes();
+        }
+    }
+
     /// `{applyOps: [...], partialTxn?: true, prepare?: true, count?}`.
     fn apply_ops(&mut self, entry: &Entry<'_>, operations: ValueRef<'_>, place: Place) -> Result<(), String> {
         let operations = operations.as_array().ok_or("applyOps without an array")?;

@@ -7,31 +7,41 @@
 //!
 //! Record ids come out as they were, since each insert takes the next one.
 //!
+//! ```text
+//! images ------ read and checked on all cores --> records
+//! records ----- all cores --> the index on _id
+//! log --------- batches of changes, a thread for each collection --> records and the index on _id; anything else alone, between batches
+//! records ----- all cores --> all other indexes
+//! ```
+//! Indexes other than that on `_id` play no part in the replay, so they are filled once, at the end.
+//!
 //! A transaction's operations lie in `applyOps` entries. Those marked `partialTxn` are kept until the entry that ends
 //! the chain (each names the one before as its `prevOpTime`); those of a prepared transaction until `commitTransaction` or `abortTransaction`. What is still prepared at the
 //! end is given to the caller; a chain that was cut by the crash was never committed and is dropped.
 
 mod apply;
+mod batch;
 mod collmod;
+mod load;
+mod progress;
 #[cfg(test)]
 mod tests;
 
 pub use apply::{Applier, apply_operation, apply_to_collection};
 pub use collmod::apply_coll_mod;
+pub use progress::{Progress, Stage};
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::StorageError;
-use crate::checkpoint::{
-    Checkpoints, Manifest, ManifestCollection, OpenTransaction, read_image, read_manifest,
-};
+use crate::checkpoint::{Checkpoints, OpenTransaction, read_manifest};
 use crate::collection::Collection;
 use crate::entry::Entry;
 use crate::files::{FileLock, Files};
-use crate::index::{IndexSpec, PredicateFactory};
-use crate::log::{FrameRef, Log, LogError, LogOptions, OpTime, RecoveryReport};
+use crate::index::PredicateFactory;
+use crate::log::{FrameRef, Log, LogOptions, OpTime, RecoveryReport};
 
 /// State of other layers that follows the log (sessions, for one). An error ends the start with its text.
 pub trait ReplayObserver {
@@ -39,24 +49,12 @@ pub trait ReplayObserver {
     fn restore(&mut self, _extra: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         Ok(())
     }
-    /// Each entry of either class, before it is applied to `collections`.
-    fn before(
-        &mut self,
-        _frame: &FrameRef<'_>,
-        _entry: &Entry<'_>,
-        _collections: &BTreeMap<String, Collection>,
-    ) -> Result<(), String> {
+    /// Each entry of either class, in order. Whether it fits the collections may turn out later.
+    fn after(&mut self, _frame: &FrameRef<'_>, _entry: &Entry<'_>) -> Result<(), String> {
         Ok(())
     }
-    /// Each entry of either class, after it was applied.
-    fn after(
-        &mut self,
-        _frame: &FrameRef<'_>,
-        _entry: &Entry<'_>,
-        _collections: &BTreeMap<String, Collection>,
-    ) -> Result<(), String> {
-        Ok(())
-    }
+    /// How far the start has come: at the beginning and the end of each stage, and within long ones.
+    fn progress(&mut self, _progress: Progress) {}
 }
 
 /// Observes nothing.
@@ -118,8 +116,15 @@ pub fn open(
     if let Some(manifest) = manifest {
         report_checkpoint = Some(manifest.position);
         optime = manifest.optime;
-        documents_loaded =
-            load(&*files, &checkpoint_dir, &manifest, predicates, &mut applier, &mut checkpoints)?;
+        documents_loaded = load::load(
+            &*files,
+            &checkpoint_dir,
+            &manifest,
+            predicates,
+            &mut applier,
+            &mut checkpoints,
+            observer,
+        )?;
         applier.restore_transactions(manifest.transactions);
         observer.restore(&manifest.extra).map_err(|reason| StorageError::corrupt(&checkpoint_dir, reason))?;
         extra = manifest.extra;
@@ -140,7 +145,8 @@ pub fn open(
     }
     optime.term = optime.term.max(log_report.last_optime.term);
     log.advance_clock(optime.ts);
-    let (collections, transactions) = applier.finish();
+    let (mut collections, transactions) = applier.finish();
+    load::fill_deferred(&mut collections, dir, observer)?;
     Ok(Opened {
         collections,
         transactions,
@@ -171,48 +177,6 @@ fn open_in_memory(files: Arc<dyn Files>, dir: &Path, options: LogOptions) -> Res
     })
 }
 
-fn load(
-    files: &dyn Files,
-    dir: &Path,
-    manifest: &Manifest,
-    predicates: &PredicateFactory<'_>,
-    applier: &mut Applier<'_>,
-    checkpoints: &mut Checkpoints,
-) -> Result<u64, StorageError> {
-    let mut documents = 0;
-    for stored in &manifest.collections {
-        let collection = load_collection(files, dir, stored, predicates)?;
-        documents += stored.records;
-        checkpoints.loaded(stored.meta.uuid, collection.changes().clone(), stored.images.clone());
-        applier.collections.insert(stored.meta.ns.clone(), collection);
-    }
-    Ok(documents)
-}
-
-fn load_collection(
-    files: &dyn Files,
-    dir: &Path,
-    stored: &ManifestCollection,
-    predicates: &PredicateFactory<'_>,
-) -> Result<Collection, StorageError> {
-    let ns = &stored.meta.ns;
-    let corrupt = |reason: String| StorageError::corrupt(dir, format!("collection {ns}: {reason}"));
-    let mut collection = Collection::new(stored.meta.clone());
-    for image in &stored.images {
-        read_image(files, dir, image, stored.meta.uuid, &mut |record, doc| {
-            collection.load_record(record, doc)
-        })?;
-    }
-    collection.set_next_record(stored.next_record);
-    if collection.len() as u64 != stored.records {
-        return Err(corrupt(format!("{} records where {} were written", collection.len(), stored.records)));
-    }
-    let parse = |spec| IndexSpec::parse(spec, predicates).map_err(|e| corrupt(e.message));
-    let specs = stored.indexes.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-    collection.rebuild_indexes(specs).map_err(|e| corrupt(e.message))?;
-    Ok(collection)
-}
-
 fn replay(
     files: Arc<dyn Files>,
     dir: &Path,
@@ -221,27 +185,12 @@ fn replay(
     applier: &mut Applier<'_>,
     observer: &mut dyn ReplayObserver,
 ) -> Result<(Log, RecoveryReport), StorageError> {
-    let mut mismatch = None;
-    let mut step = |frame: &FrameRef<'_>| {
-        replay_frame(frame, applier, observer).map_err(|reason| {
-            mismatch = Some((frame.position, reason.clone()));
-            LogError::Replay(reason)
-        })
-    };
-    let opened = Log::open(files, dir, options, from, &mut step);
-    match (opened, mismatch) {
+    let mut batch = batch::Batch::new(applier, observer, from);
+    let opened = Log::open(files, dir, options, from, &mut |frame| batch.add(frame));
+    // What is left fails as it would have within.
+    let opened = opened.and_then(|opened| batch.finish().map(|()| opened));
+    match (opened, batch.mismatch()) {
         (Err(_), Some((position, reason))) => Err(StorageError::Mismatch { position, reason }),
         (opened, _) => Ok(opened?),
     }
-}
-
-fn replay_frame(
-    frame: &FrameRef<'_>,
-    applier: &mut Applier<'_>,
-    observer: &mut dyn ReplayObserver,
-) -> Result<(), String> {
-    let entry = Entry::of_frame(frame).map_err(|e| e.message)?;
-    observer.before(frame, &entry, &applier.collections)?;
-    applier.apply(&entry, frame.position, frame.optime)?;
-    observer.after(frame, &entry, &applier.collections)
 }

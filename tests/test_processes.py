@@ -81,6 +81,52 @@ def test_signal_ends_cleanly(workdir, processes, sig):
     assert pymongo.MongoClient("127.0.0.1", port).d.c.find_one() == {"_id": 1}
 
 
+def test_files_are_their_owners_alone(workdir, processes):
+    pid_file = workdir / "pid"
+    data = workdir / "own"
+    data.mkdir()
+    argv = [BIN / "mongod", "--dbpath", data, "--port", 0, "--logpath", data / "log", "--pidfilepath", pid_file]
+    process = Process(argv, workdir / "own.out")
+    processes.append(process)
+    deadline = time.monotonic() + 20
+    while "Waiting for connections" not in (data / "log").read_text() if (data / "log").exists() else True:
+        assert time.monotonic() < deadline and process.child.poll() is None
+        time.sleep(0.01)
+    found = {path.relative_to(data).as_posix(): path.stat().st_mode & 0o777 for path in data.rglob("*")}
+    assert "journal" in found and "log" in found
+    wrong = {path: oct(mode) for path, mode in found.items() if mode != (0o700 if (data / path).is_dir() else 0o600)}
+    assert wrong == {}
+    assert pid_file.stat().st_mode & 0o777 == 0o644
+    assert process.stop(signal.SIGTERM) == 0
+
+
+def test_directory_of_an_earlier_build_still_opens(workdir, processes):
+    process, port = mongod(workdir, processes)
+    with pymongo.MongoClient("127.0.0.1", port, journal=True) as client:
+        client.test.c.insert_one({"_id": 1})
+    process.kill()
+    (workdir / "node" / "journal").rename(workdir / "node" / "log")
+    process, port = mongod(workdir, processes)
+    with pymongo.MongoClient("127.0.0.1", port) as client:
+        assert client.test.c.find_one() == {"_id": 1}
+    assert sorted(p.name for p in (workdir / "node").iterdir() if p.is_dir()) == ["checkpoint", "journal"]
+
+
+def test_launcher_that_reads_late_still_sees_that_the_node_listens(workdir, processes):
+    data = workdir / "node"
+    data.mkdir()
+    argv = [str(a) for a in (BIN / "mongod", "--dbpath", data, "--port", 0, "--enableMajorityReadConcern")]
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        lines = iter(child.stdout.readline, "")
+        waiting = lambda: json.loads(next(line for line in lines if "Waiting for connections" in line))
+        first, again = waiting(), waiting()
+        assert first["attr"] == again["attr"] and again["id"] == 23016
+    finally:
+        child.kill()
+        child.wait()
+
+
 def test_fork_and_shutdown(workdir):
     data, log = workdir / "forked", workdir / "forked.log"
     data.mkdir()

@@ -45,6 +45,10 @@ pub trait Placement: Send + Sync + 'static {
     fn check(&self, received: &Received, access: Access) -> std::result::Result<(), Refusal>;
     /// The filter of documents this shard holds but does not own; `None` when everything here is owned.
     fn filter(&self) -> Option<Arc<dyn OwnershipFilter>>;
+    /// Whether nothing is lost with it that would not be read again, when the namespace holds nothing here.
+    fn is_forgettable(&self) -> bool {
+        false
+    }
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -175,6 +179,12 @@ impl Slot {
     /// Latches exclusively, without a version check. The caller holds the commit gate if it changes data.
     pub fn write_unchecked(&self) -> RwLockWriteGuard<'_, SlotState> {
         self.latch.write()
+    }
+
+    fn holds_something(&self) -> bool {
+        let Some(state) = self.latch.try_read() else { return true };
+        let known = |p: &Arc<dyn Placement>| Arc::strong_count(p) > 1 || !p.is_forgettable();
+        state.collection.is_some() || state.view.is_some() || state.placement.as_ref().is_some_and(known)
     }
 
     /// Runs `f` under the shared latch, with the versions checked under it.
@@ -347,7 +357,8 @@ pub(crate) async fn wait_for_end(op: &Operation, mut signal: watch::Receiver<boo
     op.interruptible(ended).await
 }
 
-/// All slots of a node. Slots are made on demand and live as long as the node.
+/// All slots of a node. Slots are made on demand; one that holds nothing and that nobody uses is let go by
+/// [`Namespaces::forget_unused`].
 #[derive(Default)]
 pub struct Namespaces {
     slots: RwLock<BTreeMap<String, Arc<Slot>>>,
@@ -410,6 +421,17 @@ impl Namespaces {
         for slot in databases {
             slot.set_placement(factory.as_ref().and_then(|f| f(&slot.name)));
         }
+    }
+    /// Lets go of the slots of dropped collections, and of those that were only ever asked for.
+    ///
+    /// Who holds a slot, be it over an await, keeps it: the map hands out clones under its lock, so a slot of which the map
+    /// has the only one is in nobody's hands. The next to ask gets a new slot with a placement as after a start.
+    pub fn forget_unused(&self) {
+        self.slots.write().retain(|_, slot| Arc::strong_count(slot) > 1 || slot.holds_something());
+        let unused = |slot: &Arc<DatabaseSlot>| {
+            Arc::strong_count(slot) == 1 && slot.latch.try_read().is_some_and(|placement| placement.is_none())
+        };
+        self.databases.write().retain(|_, slot| !unused(slot));
     }
     /// Every slot, in namespace order.
     pub fn all(&self) -> Vec<Arc<Slot>> {

@@ -22,6 +22,7 @@ pub mod options;
 pub mod process;
 pub mod profile;
 pub mod service;
+pub mod signing_keys;
 
 pub mod topology;
 pub mod up;

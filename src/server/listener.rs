@@ -3,10 +3,10 @@
 use crate::connection::{self};
 use crate::options::{Options, Program};
 use crate::service::{OpenConnection, Service, StartError};
-use document::{doc, err};
+use document::{Document, doc, err};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,9 +120,27 @@ impl Bound {
             tasks.push(tokio::spawn(accept_tcp(service.clone(), listener)));
         }
         let attr = doc! { "port": i32::from(self.port), "ssl": "off" };
-        service.log.info("NETWORK", 23016, "listener", "Waiting for connections", attr);
+        service.log.info("NETWORK", 23016, "listener", "Waiting for connections", attr.clone());
+        if service.options.logpath.is_none() && stdout_is_a_pipe() {
+            tasks.push(tokio::spawn(say_again(service.clone(), attr)));
+        }
         Listeners { tasks, unix_path }
     }
+}
+
+/// A launcher that starts to read our output only after it has opened a file for it (mongodb-runner with a directory for logs) drops the
+/// lines of its first moments. The real server takes longer to start; instead of waiting, the line is said again.
+async fn say_again(service: Arc<Service>, attr: Document) {
+    for pause in [100, 400, 1500] {
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        service.log.info("NETWORK", 23016, "listener", "Waiting for connections", attr.clone());
+    }
+}
+
+fn stdout_is_a_pipe() -> bool {
+    // A descriptor that cannot be looked at is no pipe.
+    let stdout = std::fs::metadata("/dev/fd/1").map(|m| m.file_type());
+    stdout.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
 }
 
 impl Listeners {

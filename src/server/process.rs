@@ -9,6 +9,7 @@ use crate::service::{Config, Running, Service, StartError};
 use document::{Document, doc};
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,8 +57,34 @@ pub fn main(program: Program, argv: Vec<String>) -> i32 {
     }
 }
 
+/// Files are their owner's alone, unless parameters say otherwise: `honorSystemUmask`, or `processUmask` in octal digits.
+///
+/// # Errors
+/// BadValue (2) for a mask that is none.
+pub fn restrict_files<'a>(
+    parameters: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+) -> document::Result<()> {
+    let given = |name: &str| parameters.clone().find(|(n, _)| *n == name).map(|(_, v)| v);
+    let mask = match given("processUmask") {
+        Some(text) => libc::mode_t::from_str_radix(text, 8)
+            .ok()
+            .filter(|mask| *mask <= 0o777)
+            .ok_or_else(|| document::err!(BAD_VALUE, "'{text}' is not a valid octal value"))?,
+        None if matches!(given("honorSystemUmask"), Some("true" | "1")) => return Ok(()),
+        None => 0o077,
+    };
+    // SAFETY: sets a number of this process.
+    unsafe { libc::umask(mask) };
+    Ok(())
+}
+
 fn start(options: Options) -> i32 {
     disable_huge_pages();
+    let parameters = options.set_parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    if let Err(error) = restrict_files(parameters) {
+        eprintln!("{}", error.message);
+        return 2;
+    }
     let announce = match options.fork {
         false => None,
         true => match fork() {
@@ -165,7 +192,7 @@ async fn run(options: Options, log: Arc<Logger>, announce: Option<std::fs::File>
         }
     };
     if let Some(path) = &pid_file
-        && let Err(error) = std::fs::write(path, format!("{}\n", std::process::id()))
+        && let Err(error) = write_pid_file(path)
     {
         let attr = doc! { "path": path.display().to_string(), "error": error.to_string() };
         log.error("CONTROL", 23329, "main", "Cannot write pid file", attr);
@@ -183,6 +210,12 @@ async fn run(options: Options, log: Arc<Logger>, announce: Option<std::fs::File>
     log.info("CONTROL", 20565, "initandlisten", "Now exiting", doc! {});
     log.info("CONTROL", 23138, "initandlisten", "Shutting down", doc! { "exitCode": exit_code });
     exit_code
+}
+
+/// Everybody may read it, as that of the real server.
+fn write_pid_file(path: &Path) -> std::io::Result<()> {
+    std::fs::write(path, format!("{}\n", std::process::id()))?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
 }
 
 fn failed(log: &Logger, error: &StartError) -> i32 {

@@ -481,9 +481,18 @@ async fn close_node(service: &Service, node: Arc<Node>, ephemeral: bool) {
     }
 }
 
-/// What a data-bearing node does by itself while it runs: checkpoints.
+/// Lets go of the slots of dropped collections, now and then.
+async fn forget_unused(node: Arc<Node>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        node.namespaces.forget_unused();
+    }
+}
+
+/// What a data-bearing node does by itself while it runs: checkpoints, letting unused slots go.
 fn maintain(service: &Arc<Service>) {
     let Some(node) = service.node.clone() else { return };
+    service.spawn(forget_unused(node.clone()));
     let seconds = service.options.sync_delay;
     if !(seconds.is_finite() && seconds > 0.0) {
         return;

@@ -111,6 +111,11 @@ pub fn main(up: Up) -> i32 {
         return 2;
     }
     process::disable_huge_pages();
+    let parameters = up.set_parameter.iter().filter_map(|p| p.split_once('='));
+    if let Err(error) = process::restrict_files(parameters) {
+        eprintln!("error: {}", error.message);
+        return 2;
+    }
     let runtime = match process::runtime() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -4,7 +4,7 @@
 use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Document, Error, Result, Value, bail, doc};
-use node::failpoints::{Mode, is_known};
+use node::failpoints::{Mode, is_known, is_without_place};
 use node::parameters::FAIL_POINT;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,10 @@ fn set(service: &Service, name: &str, mode: Mode, data: Document, by: &str) -> i
     let entered = service.failpoints().configure(name, mode, data);
     let attr = doc! { "failPointName": name, "failPoint": service.failpoints().describe(name) };
     service.log.warning("-", 23829, by, "Set failpoint", attr);
+    if is_without_place(name) {
+        let text = format!("The fail point '{name}' has nothing to act on in this server");
+        service.log.warning("-", 9_000_002, by, &text, doc! {});
+    }
     entered
 }
 

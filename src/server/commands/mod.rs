@@ -50,6 +50,7 @@ pub const STARTUP: &[StartupStep] = &[
     |service| Box::pin(info::write_startup_log(service)),
     |service| replica_set::start(service),
     |service| Box::pin(crate::members::start(service)),
+    |service| Box::pin(crate::signing_keys::start(service)),
 ];
 
 /// All tables. The order does not matter: a name stands once among a program's rows (a test says so).

@@ -251,7 +251,15 @@ fn status(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result
 }
 
 fn config(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["commitmentStatus"])?;
+    // Members that are being added are shown like all others: none is hidden while it joins.
+    request.strict(&["commitmentStatus", "$_internalIncludeNewlyAdded"])?;
+    let newly_added = request.bool("$_internalIncludeNewlyAdded")?.unwrap_or(false);
+    if newly_added && !context.service.parameters.test_commands() {
+        bail!(
+            INVALID_OPTIONS,
+            "The '$_internalIncludeNewlyAdded' option is only supported when testing commands are enabled"
+        );
+    }
     let config = node(context)?.set_config()?;
     reply.fields(&doc! { "config": config });
     if request.bool("commitmentStatus")? == Some(true) {

@@ -3,9 +3,11 @@
 use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
 use document::{Doc, Document, Result, doc};
 use foldhash::fast::RandomState;
+use node::namespace::Slot;
 use node::stripe::Striped;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const ROWS: &[Command] =
@@ -44,6 +46,16 @@ impl Top {
         for at in [0, lock, use_of(command.name)] {
             uses[at].micros += elapsed.as_micros() as i64;
             uses[at].count += 1;
+        }
+    }
+
+    /// Forgets the namespaces for which `exists` is false.
+    fn forget(&self, exists: impl Fn(&str) -> bool) {
+        for part in self.0.iter() {
+            part.lock().retain(|db, collections| {
+                collections.retain(|collection, _| exists(&format!("{db}.{collection}")));
+                !collections.is_empty()
+            });
         }
     }
 
@@ -100,6 +112,16 @@ fn describe(uses: &Uses) -> Document {
 }
 
 fn run(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    if let Some(node) = &context.service.node {
+        // What was dropped is forgotten here: dropping has many paths, and nobody else reads the table.
+        let slots = node.namespaces.all();
+        let filled = |slot: &&Arc<Slot>| {
+            let state = slot.read_unchecked();
+            state.collection.is_some() || state.view.is_some()
+        };
+        let there: HashSet<&str> = slots.iter().filter(filled).map(|slot| slot.ns.as_str()).collect();
+        context.service.counters.top.forget(|ns| there.contains(ns));
+    }
     let mut totals = doc! { "note": "all times in microseconds" };
     totals.0.extend(context.service.counters.top.to_document());
     reply.fields(&doc! { "totals": totals });
@@ -118,10 +140,12 @@ mod tests {
         top.record(&find, body.doc(), Duration::from_micros(5));
         top.record(&find, body.doc(), Duration::from_micros(7));
         let d = top.to_document();
-        let ns = d.get_document("d.c").unwrap();
+        let ns = d.get_document("d.c").unwrap().clone();
         for name in ["total", "readLock", "queries"] {
             assert_eq!(ns.get_document(name), Some(&doc! {"time": 12i64, "count": 2i64}), "{name}");
         }
+        top.forget(|ns| ns != "d.c");
+        assert_eq!(top.to_document(), doc! {});
         assert_eq!(ns.get_path("writeLock.count").and_then(|v| v.as_i64()), Some(0));
     }
 }

@@ -15,6 +15,8 @@ pub enum Argument {
     Int,
     Number,
     Bool,
+    /// `true` or `false`, and nothing is true.
+    OptionalBool,
     /// `name=value`, repeatable; fills a document.
     Pair,
     /// An optional value, here `v`s: `-v`, `-vvv`, `--verbose`, `--verbose=vvv`.
@@ -355,7 +357,7 @@ pub const FLAGS: &[Flag] = &[
     flag("oplogSize", Int, "replication.oplogSizeMB", Mongod, "Size to use (in MB) for replication op log"),
     flag(
         "enableMajorityReadConcern",
-        Bool,
+        OptionalBool,
         "replication.enableMajorityReadConcern",
         Mongod,
         "Accepted for compatibility; always on",

@@ -45,7 +45,7 @@ fn usage(program: Program, text: &str) -> Refused {
 /// The document of the flags given; a plain text on error.
 fn command_line(program: Program, args: &[String]) -> Result<Document, String> {
     let mut parsed = Document::new();
-    let mut rest = args.iter().map(String::as_str);
+    let mut rest = args.iter().map(String::as_str).peekable();
     while let Some(arg) = rest.next() {
         if let Some(long) = arg.strip_prefix("--") {
             let (name, inline) = match long.split_once('=') {
@@ -56,6 +56,9 @@ fn command_line(program: Program, args: &[String]) -> Result<Document, String> {
             let value = match (flag.takes_value(), inline) {
                 (true, Some(value)) => value,
                 (true, None) => rest.next().ok_or_else(|| missing_argument(flag))?,
+                (false, None) if flag.argument == Argument::OptionalBool => {
+                    rest.next_if(|next| matches!(*next, "true" | "false")).unwrap_or("")
+                }
                 (false, inline) => inline.unwrap_or(""),
             };
             set(&mut parsed, flag, value)?;
@@ -112,8 +115,10 @@ fn missing_argument(flag: &Flag) -> String {
 pub(super) fn set(parsed: &mut Document, flag: &Flag, text: &str) -> Result<(), String> {
     let invalid = || format!("the argument ('{text}') for option '--{}' is invalid", flag.name);
     let value = match flag.argument {
-        Argument::Switch if text.is_empty() => Value::Boolean(true),
-        Argument::Switch | Argument::Bool => Value::Boolean(boolean(text).ok_or_else(invalid)?),
+        Argument::Switch | Argument::OptionalBool if text.is_empty() => Value::Boolean(true),
+        Argument::Switch | Argument::OptionalBool | Argument::Bool => {
+            Value::Boolean(boolean(text).ok_or_else(invalid)?)
+        }
         Argument::Clears => Value::Boolean(!(text.is_empty() || boolean(text).ok_or_else(invalid)?)),
         Argument::Sets(value) => match text.is_empty() || boolean(text).ok_or_else(invalid)? {
             true => Value::from(value),

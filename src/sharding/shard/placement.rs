@@ -114,6 +114,9 @@ impl Placement for CollectionPlacement {
             _ => None,
         }
     }
+    fn is_forgettable(&self) -> bool {
+        self.section.is_none() && !matches!(self.state, State::Sharded { .. })
+    }
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -32,7 +32,7 @@ pub use collmod::apply_coll_mod;
 pub use progress::{Progress, Stage};
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::StorageError;
@@ -129,7 +129,7 @@ pub fn open(
         observer.restore(&manifest.extra).map_err(|reason| StorageError::corrupt(&checkpoint_dir, reason))?;
         extra = manifest.extra;
     }
-    let log_dir = dir.join("log");
+    let log_dir = log_dir(&*files, dir)?;
     let (log, log_report) = replay(files, &log_dir, log_options, report_checkpoint, &mut applier, observer)?;
     if report_checkpoint.is_none() && log_report.first_position > 0 {
         return Err(StorageError::corrupt(
@@ -161,6 +161,23 @@ pub fn open(
             last_optime: optime,
         },
     })
+}
+
+/// The directory of the log. Its name is that of the real server's; earlier builds called it `log`.
+fn log_dir(files: &dyn Files, dir: &Path) -> Result<PathBuf, StorageError> {
+    let (path, earlier) = (dir.join("journal"), dir.join("log"));
+    if files.exists(&path).map_err(StorageError::io("look for", &path))? {
+        return Ok(path);
+    }
+    // `log` may as well be a file of the user's.
+    let holds_log = |names: Vec<String>| names.iter().any(|name| name.ends_with(".seg"));
+    if files.exists(&earlier).map_err(StorageError::io("look for", &earlier))?
+        && files.list(&earlier).is_ok_and(holds_log)
+    {
+        files.rename(&earlier, &path).map_err(StorageError::io("rename", &earlier))?;
+        files.sync_dir(dir).map_err(StorageError::io("sync", dir))?;
+    }
+    Ok(path)
 }
 
 fn open_in_memory(files: Arc<dyn Files>, dir: &Path, options: LogOptions) -> Result<Opened, StorageError> {

@@ -24,6 +24,22 @@ def mongod(workdir, processes, *options, name="node", port=0):
     return process, listening_port(process)
 
 
+def with_small_files(argv, mebibytes):
+    """The command under a limit on the size of files: a write beyond it fails as on a full disk."""
+    return ["bash", "-c", f"trap '' XFSZ; ulimit -f {mebibytes * 1024}; exec \"$@\"", "bash", *argv]
+
+
+def fill_until_lost(collection):
+    """Inserts until the connection is lost, a router's to its shard perhaps; the numbers of the documents that were acknowledged."""
+    written = []
+    with pytest.raises(pymongo.errors.PyMongoError) as caught:
+        for i in range(100):
+            collection.insert_one({"_id": i, "filler": "x" * 500_000})
+            written.append(i)
+    assert isinstance(caught.value, pymongo.errors.ConnectionFailure) or caught.value.code == 6, caught.value
+    return written
+
+
 def listening_port(process):
     line = json.loads(process.wait_for("Waiting for connections"))
     assert (line["id"], line["c"]) == (23016, "NETWORK") and line["ctx"] in ("listener", "initandlisten", "mongosMain")
@@ -81,6 +97,46 @@ def test_signal_ends_cleanly(workdir, processes, sig):
     assert pymongo.MongoClient("127.0.0.1", port).d.c.find_one() == {"_id": 1}
 
 
+def test_failing_disk_ends_with_14_and_acknowledges_nothing_more(workdir, processes):
+    data = workdir / "node"
+    data.mkdir()
+    argv = [BIN / "mongod", "--dbpath", data, "--port", 0, "--bind_ip", "127.0.0.1"]
+    process = Process(with_small_files(map(str, argv), 8), workdir / "limited.log")
+    processes.append(process)
+    client = pymongo.MongoClient("127.0.0.1", listening_port(process), journal=True, retryWrites=False)
+    written = fill_until_lost(client.test.c)
+    assert len(written) > 3
+    assert process.child.wait(10) == 14
+    lines = [json.loads(line) for line in process.text().splitlines() if line.startswith("{")]
+    fatal = [line for line in lines if line["s"] == "F"]
+    assert [line["id"] for line in fatal] == [23089, 23090]
+    assert fatal[0]["msg"] == "Fatal assertion" and fatal[0]["attr"]["msgid"] == 50853
+    client.close()
+    process, port = mongod(workdir, processes)
+    with pymongo.MongoClient("127.0.0.1", port) as client:
+        found = [d["_id"] for d in client.test.c.find({}, {"_id": 1})]
+        # The insert that got no reply may be there or not.
+        assert found in (written, [*written, len(written)])
+
+
+def test_shard_with_a_failing_disk_ends_alone(workdir, processes):
+    data = workdir / "data"
+    argv = [BIN / "tessera", "up", "--json", "--port", 0, "--dbpath", data]
+    process = Process(with_small_files(map(str, argv), 8), workdir / "up.log")
+    processes.append(process)
+    info = json.loads(process.wait_for('"ready":true', 30))
+    with pymongo.MongoClient(info["uri"], retryWrites=False) as client:
+        for shard in info["shards"]:
+            client.admin.command("enableSharding", "on_" + shard["id"], primaryShard=shard["id"])
+        client.on_shard1.c.insert_one({"_id": 1})
+        fill_until_lost(client.on_shard0.c)
+        line = process.wait_for("shard0 ended with exit code 14")
+        assert "the other nodes go on" in line
+        assert client.on_shard1.c.find_one() == {"_id": 1}
+        client.on_shard1.c.insert_one({"_id": 2})
+        with pytest.raises(pymongo.errors.PyMongoError):
+            client.on_shard0.c.find_one()
+    assert process.stop() == 0
 def test_files_are_their_owners_alone(workdir, processes):
     pid_file = workdir / "pid"
     data = workdir / "own"

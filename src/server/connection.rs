@@ -281,6 +281,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         self.send_bytes().await
     }
     async fn send_bytes(&mut self) -> bool {
+        if self.service.has_failed() {
+            // Whether any of this will be there after the next start nobody knows: the node ends, and its clients hear nothing.
+            return false;
+        }
         self.service.counters.network.bytes_out.add(self.out.len() as i64);
         self.writer.write_all(&self.out).await.is_ok()
     }

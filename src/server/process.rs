@@ -5,7 +5,7 @@
 
 use crate::log::{Logger, Target};
 use crate::options::{self, Action, Options, Program, Refused};
-use crate::service::{Config, Running, Service, StartError};
+use crate::service::{ABRUPT, Config, Running, Service, StartError};
 use document::{Document, doc};
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
@@ -108,7 +108,14 @@ fn start(options: Options) -> i32 {
         detach();
     }
     match runtime() {
-        Ok(runtime) => runtime.block_on(run(options, log, announce)),
+        Ok(runtime) => {
+            let exit_code = runtime.block_on(run(options, log, announce));
+            // Not even a write to a failing disk may keep the process.
+            if exit_code == ABRUPT {
+                runtime.shutdown_background();
+            }
+            exit_code
+        }
         Err(error) => {
             eprintln!("cannot start the runtime: {error}");
             1
@@ -206,6 +213,9 @@ async fn run(options: Options, log: Arc<Logger>, announce: Option<std::fs::File>
         let _ = pipe.write_all(b"+");
     }
     let exit_code = serve(&running, &mut signals).await;
+    if exit_code == ABRUPT {
+        return exit_code;
+    }
     running.stop().await;
     log.info("CONTROL", 20565, "initandlisten", "Now exiting", doc! {});
     log.info("CONTROL", 23138, "initandlisten", "Shutting down", doc! { "exitCode": exit_code });

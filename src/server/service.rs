@@ -41,6 +41,9 @@ fn lookup(program: Program) -> &'static Lookup {
     }
 }
 
+/// The exit code after a fatal assertion.
+pub const ABRUPT: i32 = 14;
+
 /// Log after which a checkpoint is written before its time has come.
 const CHECKPOINT_LOG_BYTES: u64 = 256 << 20;
 
@@ -309,6 +312,11 @@ impl Service {
         self.log.info("COMMAND", 51803, &context.connection.name(), "Slow query", attr);
     }
 
+    fn abort_connections(&self) {
+        for connection in self.operations.connections() {
+            connection.abort();
+        }
+    }
     /// Asks the process to end with this exit code.
     pub fn request_end(&self, exit_code: i32) {
         self.end.send_if_modified(|end| {
@@ -316,6 +324,10 @@ impl Service {
             end.get_or_insert(exit_code);
             first
         });
+    }
+    /// Whether the node's log can no longer be written.
+    pub fn has_failed(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.log.has_failed())
     }
     pub fn is_ending(&self) -> bool {
         self.end.borrow().is_some()
@@ -383,6 +395,9 @@ impl Running {
     /// Stops: hello tells clients, operations end, connections close, the directory is released. Well below a second.
     pub async fn stop(self) {
         let Running { service, listeners, directory, ephemeral } = self;
+        if service.has_failed() {
+            return end_failed(&service, listeners).await;
+        }
         service.request_end(0);
         service.topology.quiesce();
         listeners.stop().await;
@@ -395,9 +410,7 @@ impl Running {
             tokio::time::sleep(Duration::from_millis(5)).await;
             service.operations.kill_all(document::codes::INTERRUPTED_AT_SHUTDOWN);
         }
-        for connection in service.operations.connections() {
-            connection.abort();
-        }
+        service.abort_connections();
         service.tasks.lock().drain(..).for_each(|task| task.abort());
         if let Some(node) = &service.node {
             node.replication.services.stop().await;
@@ -481,6 +494,28 @@ async fn close_node(service: &Service, node: Arc<Node>, ephemeral: bool) {
     }
 }
 
+/// Ends a node whose log has failed: no checkpoint, and a lock file that says so.
+async fn end_failed(service: &Arc<Service>, listeners: Listeners) {
+    listeners.stop().await;
+    service.abort_connections();
+    service.tasks.lock().drain(..).for_each(|task| task.abort());
+    if let Some(node) = service.node.clone() {
+        let _ = tokio::task::spawn_blocking(move || node.shutdown()).await;
+    }
+}
+
+/// Asks for the end of the node once its log cannot be written, as a fatal assertion of the real server does: of what was not
+/// synced nobody knows whether it will be there after the next start, so neither a write's end nor anything read since is told.
+async fn end_with_log(node: Arc<Node>, service: std::sync::Weak<Service>) {
+    let error = node.log.wait_failed().await;
+    let Some(service) = service.upgrade() else { return };
+    let attr = doc! { "msgid": 50853, "error": error.to_string() };
+    service.log.fatal("-", 23089, "JournalFlusher", "Fatal assertion", attr);
+    service.log.fatal("-", 23090, "JournalFlusher", "\n\n***aborting after fassert() failure\n\n", doc! {});
+    service.abort_connections();
+    service.request_end(ABRUPT);
+}
+
 /// Lets go of the slots of dropped collections, now and then.
 async fn forget_unused(node: Arc<Node>) {
     loop {
@@ -493,6 +528,7 @@ async fn forget_unused(node: Arc<Node>) {
 fn maintain(service: &Arc<Service>) {
     let Some(node) = service.node.clone() else { return };
     service.spawn(forget_unused(node.clone()));
+    service.spawn(end_with_log(node.clone(), Arc::downgrade(service)));
     let seconds = service.options.sync_delay;
     if !(seconds.is_finite() && seconds > 0.0) {
         return;

@@ -160,21 +160,30 @@ impl From<std::io::Error> for Failed {
 async fn run(up: Up) -> Result<(), Failed> {
     let mut signals = Signals::new()?;
     let json = up.json;
-    let cluster = Cluster::start(up).await?;
+    let mut cluster = Cluster::start(up).await?;
     println!("{}", if json { cluster.ready_json() } else { cluster.ready_text() });
-    until_end(&cluster, &mut signals).await;
+    let ended = until_end(&mut cluster, &mut signals).await;
     cluster.stop().await;
-    Ok(())
+    ended
 }
 
-/// Until a signal, or until a client shut a node down.
-async fn until_end(cluster: &Cluster, signals: &mut Signals) {
+/// Until a signal, or until a client shut down a node that clients talk to. Another node that ends is left out.
+async fn until_end(cluster: &mut Cluster, signals: &mut Signals) -> Result<(), Failed> {
     loop {
         tokio::select! {
-            () = cluster.ended() => return,
+            (name, exit_code) = cluster.ended() => {
+                let Some(member) = cluster.take_out(&name) else { return Ok(()) };
+                let text = member.ending(exit_code);
+                let alone = member.kind == "mongod" || member.kind == "replset";
+                member.running.stop().await;
+                if alone {
+                    return Err(Failed { text, exit_code });
+                }
+                eprintln!("{text}; the other nodes go on");
+            }
             signal = signals.next() => match signal {
                 None => cluster.rotate_logs(),
-                Some(_) => return,
+                Some(_) => return Ok(()),
             },
         }
     }
@@ -190,6 +199,14 @@ pub struct Member {
 impl Member {
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.running.port())
+    }
+    /// Why and how the node ends, for the terminal.
+    fn ending(&self, exit_code: i32) -> String {
+        let service = &self.running.service;
+        let failure = service.node.as_ref().and_then(|node| node.log.health().err());
+        let cause = failure.map_or_else(|| "a client shut it down".to_string(), |error| error.to_string());
+        let log = service.options.logpath.as_deref().unwrap_or(Path::new("")).display();
+        format!("{} ended with exit code {exit_code}: {cause} (see {log})", self.name)
     }
 }
 
@@ -306,11 +323,20 @@ impl Cluster {
             }
         }
     }
-    /// Ends when a `shutdown` command ended one of the nodes clients talk to.
-    pub async fn ended(&self) {
-        let first =
-            self.routers.iter().chain(&self.single).map(|m| Box::pin(m.running.service.end_requested()));
-        futures::future::select_all(first).await;
+    /// The first member that asks for its end, by a `shutdown` command or because its log failed, with its exit code.
+    pub async fn ended(&self) -> (String, i32) {
+        let ends = self
+            .members()
+            .map(|m| Box::pin(async { (m.name.clone(), m.running.service.end_requested().await) }));
+        futures::future::select_all(ends).await.0
+    }
+    /// Takes out a member that ends while the others go on; `None` for one whose shutdown is meant for all of them.
+    fn take_out(&mut self, name: &str) -> Option<Member> {
+        if let Some(at) = self.shards.iter().position(|m| m.name == name) {
+            return Some(self.shards.remove(at));
+        }
+        let failed = |m: &Member| m.name == name && m.running.service.has_failed();
+        self.config.take_if(|m| m.name == name).or_else(|| self.single.take_if(|m| failed(m)))
     }
     /// Stops routers first, so that no request finds its shard gone.
     pub async fn stop(self) {

@@ -434,6 +434,17 @@ impl Log {
         self.shared.health().and_then(|()| self.shared.open())
     }
 
+    /// Returns once a write or sync has failed, with what failed.
+    pub async fn wait_failed(&self) -> LogError {
+        let shared = &*self.shared;
+        shared.failure_waiters.wait(u64::MAX, || shared.health().err()).await
+    }
+
+    /// Whether a write or sync has failed: nothing since may be told to anybody.
+    pub fn has_failed(&self) -> bool {
+        self.shared.failed.load(Ordering::SeqCst)
+    }
+
     /// Optime of the newest frame of class oplog; zero where there is none.
     pub fn last_optime(&self) -> OpTime {
         self.shared.tail.lock().newest.optime

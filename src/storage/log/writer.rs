@@ -59,9 +59,11 @@ pub(super) struct Shared {
     thread: OnceLock<Thread>,
     stop: AtomicBool,
     closed: AtomicBool,
-    failed: AtomicBool,
+    pub(super) failed: AtomicBool,
     failure: OnceLock<LogError>,
     pub(super) durable_waiters: Waiters,
+    /// Who waits for the log to fail.
+    pub(super) failure_waiters: Waiters,
     pub(super) written_waiters: Waiters,
     pub(super) appended_waiters: Waiters,
     /// How often the log was cut, and where.
@@ -263,6 +265,7 @@ impl Shared {
             failed: AtomicBool::new(false),
             failure: OnceLock::new(),
             durable_waiters: Waiters::default(),
+            failure_waiters: Waiters::default(),
             written_waiters: Waiters::default(),
             appended_waiters: Waiters::default(),
             epoch: AtomicU64::new(0),
@@ -377,6 +380,7 @@ impl Shared {
     pub(super) fn fail(&self, error: LogError) {
         let _ = self.failure.set(error);
         self.failed.store(true, Ordering::SeqCst);
+        self.failure_waiters.wake_all();
         self.wake_everybody();
     }
 

@@ -119,6 +119,8 @@ fn a_failed_sync_or_write_ends_acknowledgement_for_good() {
             let acknowledged = work(&log, 0..24);
             if log.health().is_err() {
                 failures += 1;
+                assert!(log.has_failed());
+                assert!(matches!(waiters::block_on(log.wait_failed()), LogError::Failed(_)));
                 let operations = disk.operations();
                 let later = append(&log, 99).position;
                 assert!(matches!(log.wait_durable_blocking(later), Err(LogError::Failed(_))));

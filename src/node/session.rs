@@ -7,7 +7,7 @@
 use crate::operation::{Operation, SessionId};
 use document::{Document, Result, Value, doc};
 use parking_lot::Mutex;
-use protocol::session::{EntryTime, Session, Statement};
+use protocol::session::{EntryTime, INCOMPLETE_HISTORY, Session, Statement};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -81,6 +81,15 @@ impl SessionTable {
         }
         all
     }
+    /// Sessions, with their newest numbers, of whose history a part is missing here.
+    pub fn incomplete(&self) -> Vec<(SessionId, i64)> {
+        let slots: Vec<Arc<SessionSlot>> = self.slots.lock().values().cloned().collect();
+        let numbered = slots.iter().filter_map(|slot| {
+            let state = slot.state.lock();
+            state.incomplete.then_some((slot.id, state.txn_number))
+        });
+        numbered.collect()
+    }
     /// Timestamp and term of the session's newest entry under this number; `(0, -1)` before the first.
     pub fn previous(&self, id: &SessionId, txn_number: i64) -> (u64, i64) {
         let slot = self.slots.lock().get(id).cloned();
@@ -97,7 +106,11 @@ impl SessionTable {
         slot.is_some_and(|s| {
             let state = s.state.lock();
             state.txn_number > txn_number
-                || (state.txn_number == txn_number && state.executed.contains_key(&stmt))
+                || (state.txn_number == txn_number
+                    && match stmt {
+                        INCOMPLETE_HISTORY => state.incomplete,
+                        stmt => state.executed.contains_key(&stmt),
+                    })
         })
     }
 

@@ -14,6 +14,10 @@ pub struct EntryTime {
     pub term: i64,
 }
 
+/// The statement of an entry that says: of this number more was executed than the log can still show. DO NOT CHANGE: logs
+/// hold it.
+pub const INCOMPLETE_HISTORY: i32 = -1;
+
 /// What one session has done under its newest transaction number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Session {
@@ -86,7 +90,10 @@ impl Session {
             self.advance(txn_number);
         }
         for stmt in stmts {
-            self.executed.entry(*stmt).or_insert(at);
+            match *stmt {
+                INCOMPLETE_HISTORY => self.incomplete = true,
+                stmt => drop(self.executed.entry(stmt).or_insert(at)),
+            }
         }
         if at.ts >= self.last_write.ts {
             self.last_write = at;
@@ -151,5 +158,16 @@ mod tests {
         let mut s = Session { incomplete: true, txn_number: 3, ..Session::new() };
         s.begin(3, String::new).unwrap();
         assert_eq!(s.check(0).unwrap_err().code, codes::INCOMPLETE_TRANSACTION_HISTORY);
+    }
+
+    #[test]
+    fn a_history_with_a_gap_answers_for_what_it_holds_and_for_nothing_else() {
+        let mut s = Session::new();
+        s.apply(3, &[0], at(5), 0);
+        s.apply(3, &[INCOMPLETE_HISTORY], at(6), 0);
+        assert_eq!(s.check(0).unwrap(), Statement::AlreadyExecuted(at(5)));
+        assert_eq!(s.check(1).unwrap_err().code, codes::INCOMPLETE_TRANSACTION_HISTORY);
+        s.apply(4, &[0], at(7), 0);
+        assert_eq!(s.check(1).unwrap(), Statement::Execute);
     }
 }

@@ -1,7 +1,7 @@
 //! The commands of a shard: from the config server, from other shards, from operators.
 
 use super::identity::{Identity, is_placed};
-use super::migration::{MoveRange, donor, recipient};
+use super::migration::{MoveRange, donor, recipient, sessions};
 use super::placement::State;
 use super::{ShardRole, range_deleter, refresh};
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
@@ -32,6 +32,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("_migrateClone", &[]),
     ("_transferMods", &[]),
     ("_getNextSessionMods", &[]),
+    ("_shardsvrGetSessionHistory", &[]),
     ("_shardsvrJoinMigrations", &[]),
     ("_shardsvrAddShard", &["_addShard"]),
     ("_flushRoutingTableCacheUpdates", &["_flushRoutingTableCacheUpdatesWithWriteConcern"]),
@@ -61,6 +62,7 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
         "_migrateClone" | "_transferMods" | "_getNextSessionMods" => {
             Reply::Raw(donor::hand_out(role, name, body).await?)
         }
+        "_shardsvrGetSessionHistory" => Reply::Raw(sessions::whole_history(&role.node, body).await?),
         "_shardsvrJoinMigrations" => {
             match body.get_str("stop") {
                 Some(ns) => op.interruptible(role.migrations.stop(ns)).await?,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! blockWrites            requests of the database that write wait here; reads go on
-//! clone                  the recipient copies collections, indexes and documents from this shard, with their UUIDs
+//! clone                  the recipient copies collections, indexes and documents from this shard, with their UUIDs, and
+//!                        which statements of retryable writes were executed on them
 //! enterCriticalSection   reads wait too
 //! commit                 the config server's entry gets the new primary and version
 //! clean                  the copies here go
@@ -14,6 +15,7 @@ use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use crate::config::{argument, required, required_str};
 use crate::remote::Target;
+use crate::shard::migration::sessions;
 use document::{Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::write::unit::Origin;
@@ -232,6 +234,7 @@ impl Ddl {
             node::ddl::indexes::build_indexes(node, &op, &slot, &specs, true).await?;
         }
         self.copy_documents(donor, ns, &op).await?;
+        self.copy_sessions(donor, ns, uuid).await?;
         self.durable(&op).await?;
         self.role.clear_placement(ns);
         Ok(())
@@ -264,6 +267,23 @@ impl Ddl {
             }
             let more = doc! { "getMore": id, "collection": name, "batchSize": 1000 };
             reply = remote.run(Target::Host(donor), db, more.to_doc_buf()).await?;
+        }
+    }
+
+    /// Writes wait on the donor, so its session table has all there is to know.
+    async fn copy_sessions(&self, donor: &str, ns: &str, uuid: [u8; 16]) -> Result<()> {
+        let mut after: Option<Document> = None;
+        loop {
+            let mut command = doc! { "_shardsvrGetSessionHistory": ns, "uuid": Value::uuid(uuid) };
+            if let Some(after) = after {
+                command.push("after", after);
+            }
+            let reply = self.role.remote.run(Target::Host(donor), "admin", command.to_doc_buf()).await?;
+            sessions::apply(&self.role, ns, &reply).await?;
+            match reply.doc().get_document("next") {
+                Some(next) => after = Some(next.to_document()),
+                None => return Ok(()),
+            }
         }
     }
 

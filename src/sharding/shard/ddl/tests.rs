@@ -715,3 +715,38 @@ async fn a_participant_drops_what_it_has_listed_and_nothing_newer() {
     dropped.unwrap();
     assert_eq!((c.count("b", "d.old"), c.count("b", "d.new")), (None, Some(2)));
 }
+
+#[tokio::test]
+async fn a_statement_executed_before_its_database_moved_is_not_executed_again() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 3).await;
+    c.ddl("a").role.refresh_database("d").await.unwrap();
+    let lsid = doc! { "id": Value::uuid([5; 16]) };
+    let retryable = |command: Document, number: i64| {
+        let mut command = command;
+        command.push("lsid", lsid.clone());
+        command.push("txnNumber", number);
+        command
+    };
+    let increment = |number: i64| {
+        let u = doc! { "q": { "_id": 1 }, "u": { "$inc": { "x": 10 } } };
+        retryable(doc! { "update": "plain", "updates": [u] }, number)
+    };
+    let new = retryable(doc! { "insert": "plain", "documents": [doc! { "_id": 7 }] }, 1);
+    c.send("a", "d", new.clone()).await.unwrap();
+    let mut other = new.clone();
+    other.insert("lsid", doc! { "id": Value::uuid([6; 16]) });
+    other.insert("documents", vec![doc! { "_id": 8 }]);
+    c.send("a", "d", other.clone()).await.unwrap();
+    c.send("a", "d", increment(2)).await.unwrap();
+    c.send("a", "admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" }).await.unwrap();
+    c.settle().await;
+    c.ddl("b").role.refresh_database("d").await.unwrap();
+    for again in [increment(2), other] {
+        let reply = c.send("b", "d", again).await.unwrap();
+        assert_eq!((reply.get_i64("n"), reply.get_array("writeErrors")), (Some(1), None));
+    }
+    let found = c.ddl("b").role.local.find_one("d.plain", &doc! { "_id": 1 }).unwrap().unwrap();
+    assert_eq!(found.get_i64("x"), Some(11));
+    assert_eq!(c.count("b", "d.plain"), Some(5));
+}

@@ -172,7 +172,7 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
     *donation.id.lock() = Some(coordinator.id);
     step(role, donation, 2).await;
     let source = Source::new(plan.range.clone(), plan.index, plan.snapshot.clone());
-    let sessions = SessionSource::new(&role.node, &request.ns, coordinator.uuid, plan.range.clone());
+    let sessions = SessionSource::new(&role.node, &request.ns, coordinator.uuid, Some(plan.range.clone()));
     *donation.handout.lock() = Some(Arc::new(Handout {
         session_id: coordinator.session_id.clone(),
         source: tokio::sync::Mutex::new(source),

@@ -5,16 +5,22 @@
 //! then what the log brings from the moment that table was read. The recipient writes each as a no-op entry under the
 //! client's session, with the original inside, and its session table takes it in as it takes any entry.
 //!
-//! Statements outside the range go over too where the entry does not tell (a delete names only the `_id`): a statement
-//! is executed on one shard only, so knowing of it elsewhere does no harm.
+//! Statements outside the range go over too where the entry does not tell (a delete names only the `_id`), and where an
+//! update may have taken its document out of the range, from where its filter brings the retry: a statement is executed on
+//! one shard only, so knowing of it elsewhere does no harm.
+//!
+//! Where the log no longer holds an entry that the session table knows, a marker goes over instead: the recipient then
+//! refuses a statement of that number it does not know (IncompleteTransactionHistory) rather than executing it twice.
 
 use super::range::{KeyRange, SLICE_TIME_MAX};
+use crate::config::{required, required_str};
+use crate::key_pattern::ShardKeyPattern;
 use crate::shard::ShardRole;
-use document::{Doc, DocBuf, DocWriter, Document, Result, codes};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, codes, doc};
 use node::operation::{SessionFields, SessionId};
 use node::{Node, Operation, Origin, log_failed};
-use protocol::session::EntryTime;
-use std::collections::VecDeque;
+use protocol::session::{EntryTime, INCOMPLETE_HISTORY};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 use storage::entry::{Entry, Op};
 use storage::log::{Class, Position, ReadFrom};
@@ -22,21 +28,36 @@ use storage::log::{Class, Position, ReadFrom};
 /// The most bytes of entries in one answer.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
+/// A statement that the session table knows, by where its entry stands; without one, a history with a gap.
+struct Known {
+    session: SessionId,
+    number: i64,
+    at: Option<EntryTime>,
+}
+
 /// The donor's side.
 pub struct SessionSource {
     ns: String,
     uuid: [u8; 16],
-    range: KeyRange,
-    known: VecDeque<EntryTime>,
+    /// Everything of the collection, or what concerns one range of it.
+    range: Option<KeyRange>,
+    known: VecDeque<Known>,
+    /// The newest number of a session for which a marker went out.
+    marked: BTreeMap<SessionId, i64>,
     position: Position,
 }
 
 impl SessionSource {
-    pub fn new(node: &Node, ns: &str, uuid: [u8; 16], range: KeyRange) -> SessionSource {
+    pub fn new(node: &Node, ns: &str, uuid: [u8; 16], range: Option<KeyRange>) -> SessionSource {
         // In this order, so that no statement falls between.
         let position = node.log.appended();
-        let known = node.sessions.executed().into_iter().map(|(_, _, _, at)| at).collect();
-        SessionSource { ns: ns.to_string(), uuid, range, known, position }
+        let executed = node.sessions.executed().into_iter();
+        let gaps = node.sessions.incomplete().into_iter();
+        let known = executed
+            .map(|(session, number, _, at)| Known { session, number, at: Some(at) })
+            .chain(gaps.map(|(session, number)| Known { session, number, at: None }))
+            .collect();
+        SessionSource { ns: ns.to_string(), uuid, range, known, marked: BTreeMap::new(), position }
     }
 
     /// The next entries as `{oplog: [...]}`; empty when there are none now.
@@ -53,13 +74,10 @@ impl SessionSource {
         };
         let mut full = false;
         while !full {
-            let Some(at) = self.known.pop_front() else { break };
-            full = match node.entry_at(at) {
-                Ok(entry) if self.concerns(entry.doc()) => take(with_time(entry.doc(), at.ts, at.term)),
-                // What the log no longer holds cannot be shown; the session is too old to be retried.
-                Ok(_) => false,
-                Err(e) if e.code == codes::INCOMPLETE_TRANSACTION_HISTORY => false,
-                Err(e) => return Err(e),
+            let Some(known) = self.known.pop_front() else { break };
+            full = match self.entry_of(node, &known)? {
+                Some(entry) => take(entry),
+                None => false,
             };
             tokio::task::yield_now().await;
         }
@@ -67,13 +85,31 @@ impl SessionSource {
             full = self.read_slice(node, &mut take)?;
             tokio::task::yield_now().await;
         }
-        Ok(DocWriter::build(|w| {
-            w.array_with("oplog", |w| {
-                for (i, entry) in batch.iter().enumerate() {
-                    w.with_index(i, |w, name| w.document(name, entry.doc()));
-                }
-            });
-        }))
+        Ok(reply(&batch, None))
+    }
+
+    /// What goes over for a statement of the session table, if anything.
+    fn entry_of(&mut self, node: &Node, known: &Known) -> Result<Option<DocBuf>> {
+        let Some(at) = known.at else { return Ok(self.marker(known)) };
+        match node.entry_at(at) {
+            Ok(entry) if self.concerns(entry.doc()) => Ok(Some(with_time(entry.doc(), at.ts, at.term))),
+            Ok(_) => Ok(None),
+            // It may have been of this range: nobody can say any more.
+            Err(e) if e.code == codes::INCOMPLETE_TRANSACTION_HISTORY => Ok(self.marker(known)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Says that the history of this number has a gap; once for each.
+    fn marker(&mut self, known: &Known) -> Option<DocBuf> {
+        if self.marked.insert(known.session, known.number) == Some(known.number) {
+            return None;
+        }
+        let entry = doc! {
+            "lsid": known.session.to_document(), "txnNumber": known.number, "op": "n", "ns": "", "o": Document::new(),
+            "o2": { "$incompleteOplogHistory": 1 }, "stmtId": INCOMPLETE_HISTORY,
+        };
+        Some(entry.to_doc_buf())
     }
 
     /// Reads on in the log for a moment; true when the batch is full.
@@ -104,15 +140,73 @@ impl SessionSource {
         if entry.ns != self.ns || entry.uuid.is_some_and(|u| u != self.uuid) {
             return false;
         }
+        let Some(range) = &self.range else { return true };
         let key = match entry.op {
-            Op::Insert => return self.range.contains(entry.o),
+            Op::Insert => return range.contains(entry.o),
             Op::Update => entry.o2,
             Op::Delete => Some(entry.o),
             _ => None,
         };
         // What was written before the collection was sharded is named by `_id` only, and may concern any range.
-        key.and_then(|key| self.range.contains_document_key(key)).unwrap_or(true)
+        let in_range = key.and_then(|key| range.contains_document_key(key)).unwrap_or(true);
+        in_range || (entry.op == Op::Update && may_change_key(entry.o, &range.key))
     }
+}
+
+fn reply(batch: &[DocBuf], next: Option<SessionId>) -> DocBuf {
+    let next = next.map(|session| session.to_document().to_doc_buf());
+    DocWriter::build(|w| {
+        w.array_with("oplog", |w| {
+            for (i, entry) in batch.iter().enumerate() {
+                w.with_index(i, |w, name| w.document(name, entry.doc()));
+            }
+        });
+        if let Some(next) = &next {
+            w.document("next", next.doc());
+        }
+    })
+}
+
+/// `{_shardsvrGetSessionHistory: ns, uuid, after?}`: what sessions have done to a whole collection to which nobody writes,
+/// as `{oplog: [...], next?}`. `next`, the last session of the answer, is the `after` of the next request.
+///
+/// # Errors
+/// IDLFailedToParse (40414), TypeMismatch (14); a failed log.
+pub async fn whole_history(node: &Node, body: Doc<'_>) -> Result<DocBuf> {
+    let d = body.to_document();
+    let ns = required_str(&d, "_shardsvrGetSessionHistory")?;
+    let uuid = required(&d, "uuid", Value::as_uuid)?;
+    let after = body.get_document("after").map(SessionId::parse).transpose()?;
+    let mut source = SessionSource::new(node, ns, uuid, None);
+    let mut known: Vec<Known> = source.known.drain(..).collect();
+    known.retain(|k| after.is_none_or(|after| after < k.session));
+    known.sort_by_key(|k| k.session);
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    let mut last: Option<SessionId> = None;
+    for known in known {
+        if bytes > BATCH_BYTES_MAX && last != Some(known.session) {
+            return Ok(reply(&batch, last));
+        }
+        last = Some(known.session);
+        if let Some(entry) = source.entry_of(node, &known)? {
+            bytes += entry.bytes().len();
+            batch.push(entry);
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(reply(&batch, None))
+}
+
+/// Whether an update's entry may have given its document another shard key: the entry names it by the new one.
+fn may_change_key(o: Doc<'_>, key: &ShardKeyPattern) -> bool {
+    let Some(diff) = o.get_document("diff").filter(|_| o.get("$v").is_some()) else { return true };
+    let fields = key.fields().iter().map(|f| f.path.split('.').next().unwrap_or(&f.path));
+    let changed = |field: &str| {
+        let inside = diff.iter().any(|e| e.name().strip_prefix('s') == Some(field));
+        let whole = |section: &str| diff.get_document(section).is_some_and(|d| d.get(field).is_some());
+        inside || ["d", "u", "i"].into_iter().any(whole)
+    };
+    fields.into_iter().any(changed)
 }
 
 fn with_time(payload: Doc<'_>, ts: u64, term: i64) -> DocBuf {
@@ -130,6 +224,7 @@ fn with_time(payload: Doc<'_>, ts: u64, term: i64) -> DocBuf {
 pub async fn apply(role: &ShardRole, ns: &str, reply: &DocBuf) -> Result<usize> {
     let slot = role.node.namespaces.slot(ns);
     let Some(batch) = reply.get("oplog").and_then(|v| v.as_array()) else { return Ok(0) };
+    let incomplete = doc! { "$incompleteOplogHistory": 1 }.to_doc_buf();
     let mut n = 0;
     for element in batch.iter() {
         n += 1;
@@ -141,7 +236,8 @@ pub async fn apply(role: &ShardRole, ns: &str, reply: &DocBuf) -> Result<usize> 
             continue;
         };
         let inner = received.get_document("o2").filter(|o2| entry.op == Op::Noop && o2.get("op").is_some());
-        let original = inner.unwrap_or(received);
+        let marker = entry.statements() == [INCOMPLETE_HISTORY];
+        let original = inner.unwrap_or(if marker { incomplete.doc() } else { received });
         for statement in entry.statements() {
             if role.node.sessions.knows(&lsid, number, statement) {
                 continue;

@@ -352,3 +352,53 @@ async fn a_range_does_not_leave_while_many_documents_are_updated() {
     moving.await.unwrap().unwrap();
     assert_eq!(cluster.owned().await[&5], 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_that_took_its_document_out_of_the_range_is_known_where_the_range_goes() {
+    let cluster = Cluster::new().await;
+    let mut client = cluster.session();
+    for (id, x) in [(1, 5), (2, 5)] {
+        let d = doc! { "_id": id, "x": x, "n": 0 };
+        cluster.write(&mut client, x, doc! { "insert": "c", "documents": vec![d] }).await.unwrap();
+    }
+    let leave = async |client: &mut super::cluster::Client| {
+        let u = doc! { "q": { "x": 5 }, "u": [{ "$set": { "x": 500 } }] };
+        cluster.write(client, 5, doc! { "update": "c", "updates": vec![u] }).await.unwrap()
+    };
+    assert_eq!(leave(&mut client).await, 1);
+    cluster.move_range("a", "b", 0, 50).await.unwrap();
+    client.number -= 1;
+    assert_eq!(leave(&mut client).await, 1);
+    let left: Vec<i64> = cluster.held("b").iter().filter_map(|d| d.get_i64("x")).collect();
+    assert_eq!(left, [5], "the other document stays as it was");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_statement_whose_entry_the_log_has_lost_is_refused_where_the_range_goes() {
+    let cluster = Cluster::new().await;
+    let mut client = cluster.session();
+    cluster.insert(&mut client, 5).await.unwrap();
+    cluster.increment(&mut client, 5).await.unwrap();
+    // The session table says that the statement was executed, by an entry that the log does not have.
+    let sessions = &cluster.shard("a").node.sessions;
+    let mut image = sessions.image();
+    let mut lost = image.get_array("sessions").unwrap().clone();
+    for session in &mut lost {
+        let document::Value::Document(session) = session else { continue };
+        use document::Value::{Array, Int32, Int64};
+        let executed = vec![Array(vec![Int32(0), Int64(1), Int64(1)])];
+        session.insert("executed", executed);
+    }
+    image.insert("sessions", lost);
+    sessions.restore(&image);
+    for (from, to) in [("a", "b"), ("b", "a"), ("a", "b")] {
+        cluster.move_range(from, to, 0, 1000).await.unwrap();
+        cluster.settle().await;
+    }
+    client.number -= 1;
+    let refused = cluster.increment(&mut client, 5).await.unwrap_err();
+    assert_eq!(refused.code, document::codes::INCOMPLETE_TRANSACTION_HISTORY);
+    assert_eq!(cluster.owned().await[&5], 1);
+    // The next number is none of this.
+    assert_eq!(cluster.increment(&mut client, 5).await.unwrap(), 1);
+}

@@ -62,6 +62,7 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
             let inputs: Vec<Document> = branches.iter().map(|b| stage_of(b, extras)).collect();
             doc! {"stage": "SUBPLAN", "inputStage": {"stage": "OR", "inputStages": inputs}}
         }
+        Plan::Near { input, .. } => near_stage(input, extras),
         Plan::Sort { input, pattern } => {
             let mut out = doc! {"stage": "SORT", "sortPattern": pattern, "memLimit": crate::sort::MEMORY_LIMIT_BYTES as i64};
             if let Some(n) = extras.limit.filter(|n| *n != 0) {
@@ -72,6 +73,19 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
             out
         }
     }
+}
+
+fn near_stage(input: &Plan, extras: &Extras<'_>) -> Document {
+    let mut out = doc! {"stage": "GEO_NEAR_2DSPHERE"};
+    if let Plan::Index { scan, .. } = input.access() {
+        if scan.key.iter().any(|(_, v)| v.as_str() == Some("2d")) {
+            out.insert("stage", "GEO_NEAR_2D");
+        }
+        out.push("keyPattern", scan.key.clone());
+        out.push("indexName", scan.index.as_str());
+    }
+    out.push("inputStages", vec![Value::from(stage_of(input, extras))]);
+    out
 }
 
 fn push_filter(out: &mut Document, filter: &Matcher) {

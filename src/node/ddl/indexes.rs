@@ -16,7 +16,7 @@ const BUILD_AT_ONCE_MAX: usize = 1000;
 /// Documents scanned between two looks at interrupts and other tasks.
 const SCAN_SLICE: usize = 500;
 
-const OPTIONS: [&str; 24] = [
+const OPTIONS: [&str; 26] = [
     "v",
     "key",
     "name",
@@ -36,6 +36,8 @@ const OPTIONS: [&str; 24] = [
     "language_override",
     "textIndexVersion",
     "2dsphereIndexVersion",
+    "finestIndexedLevel",
+    "coarsestIndexedLevel",
     "bits",
     "min",
     "max",

@@ -34,6 +34,7 @@ pub fn index_infos(view: &impl CollectionView) -> Vec<IndexInfo> {
             hidden: i.spec.hidden(),
             partial_filter: i.spec.partial_filter().map(|d| d.to_doc_buf()),
             collation: i.spec.collation().clone(),
+            layout: i.spec.layout().copied(),
         })
         .collect()
 }

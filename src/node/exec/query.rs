@@ -334,6 +334,7 @@ fn summary(plan: &Plan) -> String {
         }
         Plan::Or(branches) => branches.iter().map(summary).collect::<Vec<String>>().join(", "),
         Plan::Sort { input, .. } => summary(input),
+        Plan::Near { input, .. } => summary(input).replacen("IXSCAN", "GEO_NEAR", 1),
     }
 }
 
@@ -350,7 +351,7 @@ fn count_use(node: &Node, ns: &str, plan: &Plan) {
         Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
         Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
         Plan::Or(branches) => branches.iter().for_each(|b| count_use(node, ns, b)),
-        Plan::Sort { input, .. } => {
+        Plan::Sort { input, .. } | Plan::Near { input, .. } => {
             node.index_use.totals.sorts.increment();
             count_use(node, ns, input);
         }

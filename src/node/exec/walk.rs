@@ -184,6 +184,12 @@ impl Walk {
                 at: 0,
                 seen: HashSet::new(),
             })),
+            Plan::Near { input, order } => Walk::Sort(Box::new(Sort {
+                input: Walk::new(*input, None, None),
+                sorter: Some(RecordSorter::new(order, limit, bytes_max)),
+                sorted: Vec::new(),
+                next: 0,
+            })),
             Plan::Sort { input, .. } => Walk::Sort(Box::new(Sort {
                 input: Walk::new(*input, None, None),
                 sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit, bytes_max)),

@@ -17,6 +17,7 @@ use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use query::matcher::Matcher;
+use query::pipeline::stages::geo_near;
 use query::pipeline::{BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, optimize, parse};
 use query::planner::Hint;
 use query::sort::SortSpec;
@@ -336,6 +337,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     context.query.now_ms = asked.now_ms.unwrap_or(context.query.now_ms);
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
+    let stages = super::geo_near::with_key(node, &ns, stages)?;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
     let mut run = Run::new(&context);
     run.memory_limit = node.sort_bytes_max();
@@ -352,7 +354,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
             from_router: asked.from_router,
         });
     }
-    let filter = match pipeline.leading_match() {
+    let near = pipeline.leading_geo_near().map(|spec| geo_near::filter(spec, &context)).transpose()?;
+    let filter = match near.or_else(|| pipeline.leading_match()) {
         Some(d) => Matcher::parse(d.to_doc_buf().doc(), &context.query)?,
         None => Matcher::always(),
     };

@@ -7,6 +7,7 @@ pub mod distinct;
 pub mod explain;
 pub mod fields;
 pub mod find;
+mod geo_near;
 pub mod get_more;
 pub mod hooks;
 pub(crate) mod host;

@@ -1,6 +1,7 @@
 //! A filter as a tree: what the matcher evaluates and the planner reads.
 
 use crate::computed::Computed;
+use crate::matcher::ops::geo::Geo;
 use crate::matcher::ops::schema::Schema;
 use crate::matcher::path::Path;
 use crate::matcher::pattern::Pattern;
@@ -71,6 +72,10 @@ pub trait ElementTest: fmt::Debug + Send + Sync {
     fn matches(&self, e: &Element<'_>) -> bool;
     /// The operator and its argument, as explain prints them.
     fn describe(&self) -> Document;
+    /// The test as one of a place.
+    fn geo(&self) -> Option<&Geo> {
+        None
+    }
 }
 
 /// A constant of the filter, kept as bytes so that it is read as record values are.

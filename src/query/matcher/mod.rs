@@ -41,7 +41,13 @@ impl Matcher {
     /// Errors are the real server's: BadValue for an unknown operator or a malformed argument, NotImplemented for an operator that
     /// is known and not there yet.
     pub fn parse(filter: Doc<'_>, ctx: &QueryContext) -> Result<Matcher> {
-        Ok(Matcher { root: parse::filter(filter, ctx)?, filter: filter.to_owned() })
+        let root = parse::filter(filter, ctx)?;
+        ops::geo::check_near(&root)?;
+        Ok(Matcher { root, filter: filter.to_owned() })
+    }
+    /// The near predicate, with its path: without a sort of its own a query returns the nearest first.
+    pub fn near(&self) -> Option<(&str, &ops::geo::Near)> {
+        self.root.conjuncts().iter().find_map(ops::geo::near_of_node)
     }
     /// Matches every document.
     pub fn always() -> Matcher {

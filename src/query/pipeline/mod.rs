@@ -173,6 +173,11 @@ impl Pipeline {
         let skip = optimize::leading_match(self).1;
         Pipeline { stages: self.stages[skip..].to_vec() }
     }
+    /// The argument of a `$geoNear` at the front.
+    pub fn leading_geo_near(&self) -> Option<&Document> {
+        let first = self.stages.first().filter(|s| s.name == "$geoNear")?;
+        first.spec.as_document()
+    }
     /// The pattern of a `$sort` at the front (after the leading `$match`), and the limit folded into it.
     pub fn leading_sort(&self) -> Option<(Document, Option<i64>)> {
         optimize::leading_sort(self)

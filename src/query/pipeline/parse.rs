@@ -54,6 +54,9 @@ fn stage_of(d: &Document, ctx: &Context, out: &mut Vec<Parsed>) -> Result<()> {
 fn check_positions(p: &Pipeline) -> Result<()> {
     let last = p.stages.len().saturating_sub(1);
     for (i, s) in p.stages.iter().enumerate() {
+        if s.name == "$geoNear" && i > 0 {
+            bail!(40603, "$geoNear was not the first stage in the pipeline.");
+        }
         let ParsedKind::Host(h) = &s.kind else { continue };
         match h.role {
             super::host::Role::Source if i > 0 => {

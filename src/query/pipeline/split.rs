@@ -36,6 +36,12 @@ pub struct Split {
     pub only_merge: bool,
 }
 
+/// The field by which the merger orders what shards found near a point.
+fn distance_field(s: &Parsed) -> Option<Document> {
+    let field = s.spec.as_document()?.get_str("distanceField")?;
+    Some(Document(vec![(field.to_string(), Value::Int32(1))]))
+}
+
 /// Stages that look at one document at a time and need no host.
 const PER_DOCUMENT: [&str; 9] = [
     "$match",
@@ -102,6 +108,13 @@ fn divide(s: &Parsed, after: &[Parsed], ctx: &Context, out: &mut Split) -> Resul
             }
             out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
             out.merge_kind = MergeKind::SortKey(pattern);
+        }
+        ("$geoNear", _) => {
+            out.shards.stages.push(s.clone());
+            if let Some(pattern) = distance_field(s) {
+                out.shards.stages.extend(reparse("$_internalAddSortKey", &pattern.clone().into(), ctx)?);
+                out.merge_kind = MergeKind::SortKey(pattern);
+            }
         }
         ("$sample", Value::Document(d)) => {
             let mut shard = d.clone();

@@ -114,7 +114,7 @@ fn code(text: &str) -> i32 {
 fn refusals_have_the_server_codes() {
     assert_eq!(code(r#"[{"$nope": 1}]"#), 40324);
     assert_eq!(code(r#"[{"$match": {}, "$limit": 1}]"#), 40323);
-    assert_eq!(code(r#"[{"$geoNear": {}}]"#), document::codes::NOT_IMPLEMENTED);
+    assert_eq!(code(r#"[{"$geoNear": {}}]"#), 5860400);
     assert_eq!(code(r#"[{"$limit": 1}, {"$collStats": {}}]"#), 40602);
     assert_eq!(code(r#"[{"$out": "x"}, {"$limit": 1}]"#), 40601);
     assert_eq!(code(r#"[{"$facet": {"a": [{"$out": "x"}]}}]"#), 40600);

@@ -56,7 +56,7 @@ impl Intervals {
     pub fn everything() -> Intervals {
         Intervals { list: vec![Interval::everything()], exact: false, takes_missing: true }
     }
-    fn of(list: Vec<Interval>, exact: bool) -> Intervals {
+    pub(super) fn of(list: Vec<Interval>, exact: bool) -> Intervals {
         let mut out = Intervals { list, exact, takes_missing: false };
         out.normalize();
         out

@@ -2,7 +2,7 @@
 
 use super::bounds::{self, Intervals};
 use super::ranges::{self, FieldKind, KeyRange};
-use super::{Direction, IndexInfo, IndexScan, Plan, Request, partial, residual};
+use super::{Direction, IndexInfo, IndexScan, Plan, Request, partial, places, residual};
 use crate::matcher::{Condition, Leaf, Matcher, Node, Test};
 use crate::sort::SortSpec;
 use crate::text;
@@ -125,7 +125,7 @@ pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> 
         .iter()
         .filter(|index| !index.hidden)
         .filter_map(|index| {
-            let candidate = candidate(filter, &bounds, sort, index)?;
+            let candidate = candidate(filter, &bounds, sort, index, false)?;
             let useful = candidate.is_bounded() || candidate.provides_sort;
             (useful && holds_all(filter, &bounds, index)).then_some(candidate)
         })
@@ -154,7 +154,7 @@ pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> R
         .as_ref()
         .is_none_or(|wanted| partial::implies(filter, wanted.doc(), &index.collation));
     let bounds = if holds_all { collect(filter) } else { Vec::new() };
-    let Some(c) = candidate(filter, &bounds, sort, index) else {
+    let Some(c) = candidate(filter, &bounds, sort, index, true) else {
         bail!(
             NO_QUERY_EXECUTION_PLANS,
             "error processing query: planner returned error :: caused by :: No query solutions"
@@ -164,11 +164,16 @@ pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> R
     if c.provides_sort { Ok(plan) } else { super::with_sort(plan, sort) }
 }
 
+pub(super) fn candidate_of(filter: &Matcher, index: &IndexInfo) -> Option<Candidate> {
+    candidate(filter, &collect(filter), None, index, false)
+}
+
 fn candidate(
     filter: &Matcher,
     bounds: &[Bound<'_>],
     sort: Option<&SortSpec>,
     index: &IndexInfo,
+    hinted: bool,
 ) -> Option<Candidate> {
     let kinds: Vec<FieldKind> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect::<Option<_>>()?;
     if index.key.keys().any(|path| path.contains("$**")) {
@@ -179,6 +184,18 @@ fn candidate(
     let mut bounded_roots: Vec<&str> = Vec::new();
     for (path, kind) in index.key.keys().zip(&kinds) {
         let root = path.split('.').next().unwrap_or(path);
+        if *kind == FieldKind::Place {
+            // A document without a place is not in the index, so only a predicate on places can use it.
+            match places::intervals(filter, path, index.layout.as_ref()?) {
+                Some((intervals, _)) => fields.push(intervals),
+                // A hint reads the index whole.
+                None if hinted => fields.push(Intervals::everything()),
+                None => return None,
+            }
+            used.push(Vec::new());
+            bounded_roots.push(root);
+            continue;
+        }
         // In a multikey index two paths into one array may be satisfied by different elements, which are different keys.
         let (intervals, conjuncts) = if index.multikey && bounded_roots.contains(&root) {
             (Intervals::everything(), Vec::new())
@@ -286,7 +303,8 @@ fn sort_direction(
         while at < paths.len() && paths[at] != path && fields[at].is_single_point() {
             at += 1;
         }
-        if at >= paths.len() || paths[at] != path || kinds[at] == FieldKind::Hashed {
+        if at >= paths.len() || paths[at] != path || matches!(kinds[at], FieldKind::Hashed | FieldKind::Place)
+        {
             return None;
         }
         if sort.collation() != &index.collation && !fields[at].without_strings() {

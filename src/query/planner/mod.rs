@@ -11,6 +11,7 @@
 pub mod bounds;
 mod candidates;
 mod partial;
+mod places;
 mod ranges;
 mod rank;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use ranges::KeyRange;
 use crate::matcher::{Matcher, Node};
 use crate::sort::SortSpec;
 use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail};
+use geo::cells::Layout;
 
 /// What the planner knows of an index.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +39,8 @@ pub struct IndexInfo {
     pub partial_filter: Option<DocBuf>,
     /// How its strings are ordered.
     pub collation: Collation,
+    /// How an index on places keeps them.
+    pub layout: Option<Layout>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +97,11 @@ pub enum Plan {
     },
     /// The union of the branches, a record once.
     Or(Vec<Plan>),
+    /// The input in the order of its distance from the point of the filter's near predicate.
+    Near {
+        input: Box<Plan>,
+        order: SortSpec,
+    },
     /// A blocking sort of the input by the request's sort, whose pattern this is.
     Sort {
         input: Box<Plan>,
@@ -103,12 +112,12 @@ pub enum Plan {
 impl Plan {
     /// Whether the plan ends in a blocking sort.
     pub fn needs_sort(&self) -> bool {
-        matches!(self, Plan::Sort { .. })
+        matches!(self, Plan::Sort { .. } | Plan::Near { .. })
     }
     /// Below the sort, if there is one.
     pub fn access(&self) -> &Plan {
         match self {
-            Plan::Sort { input, .. } => input.access(),
+            Plan::Sort { input, .. } | Plan::Near { input, .. } => input.access(),
             other => other,
         }
     }
@@ -185,6 +194,9 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
     };
     if request.filter.is_always_false() {
         return Ok(Plan::Eof);
+    }
+    if request.filter.near().is_some() {
+        return places::near(request, sort, hinted);
     }
     if let Some(index) = hinted {
         return candidates::forced(request.filter, sort, index);

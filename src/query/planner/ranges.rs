@@ -60,6 +60,8 @@ pub enum FieldKind {
     Ascending,
     Descending,
     Hashed,
+    /// Ids of cells: of a `2dsphere` or `2d` index.
+    Place,
 }
 
 impl FieldKind {
@@ -67,6 +69,7 @@ impl FieldKind {
     pub fn of(v: &Value) -> Option<FieldKind> {
         match v {
             Value::String(s) if s == "hashed" => Some(FieldKind::Hashed),
+            Value::String(s) if s == "2dsphere" || s == "2d" => Some(FieldKind::Place),
             v if v.is_number() => Some(if document::number::as_f64(v)? < 0.0 {
                 FieldKind::Descending
             } else {
@@ -77,7 +80,7 @@ impl FieldKind {
     }
     fn append(self, out: &mut Vec<u8>, v: &Value) {
         match self {
-            FieldKind::Ascending => key_string::append_value(out, v, false),
+            FieldKind::Ascending | FieldKind::Place => key_string::append_value(out, v, false),
             FieldKind::Descending => key_string::append_value(out, v, true),
             FieldKind::Hashed => key_string::append_value(out, &Value::Int64(hash::hash64_value(v)), false),
         }

@@ -10,8 +10,12 @@ mod tests;
 
 pub use sorter::{MEMORY_LIMIT_BYTES, Sorter};
 
+use crate::matcher::Path;
+use crate::matcher::ops::geo::Near;
 use crate::planner::Direction;
+use document::key_string;
 use document::{Collation, Doc, Document, Result, ValueRef, bail, number, path};
+use std::sync::Arc;
 
 /// The most components a sort may have.
 const COMPONENTS_MAX: usize = 32;
@@ -23,6 +27,8 @@ pub struct SortSpec {
     components: Vec<(String, bool)>,
     natural: Option<Direction>,
     collation: Collation,
+    /// Sorts by the distance at a path instead.
+    near: Option<Arc<(Path, Near)>>,
 }
 
 impl SortSpec {
@@ -61,9 +67,13 @@ impl SortSpec {
     pub fn collation(&self) -> &Collation {
         &self.collation
     }
+    /// The order of a near predicate on `path`: the nearest first.
+    pub fn by_distance(path: &str, near: &Near) -> SortSpec {
+        SortSpec { near: Some(Arc::new((Path::new(path), near.clone()))), ..SortSpec::default() }
+    }
     /// Sorts nothing: an empty pattern.
     pub fn is_empty(&self) -> bool {
-        self.components.is_empty()
+        self.components.is_empty() && self.near.is_none()
     }
     /// `{$natural: n}`: the order of the records themselves.
     pub fn natural(&self) -> Option<Direction> {
@@ -80,6 +90,11 @@ impl SortSpec {
     /// A key whose memcmp order is the sort order. Error: BadValue for arrays in two components.
     pub fn key(&self, doc: Doc<'_>) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(self.components.len() * 12);
+        if let Some((path, near)) = self.near.as_deref() {
+            let distance = near.distance_at(path, doc).unwrap_or(f64::INFINITY);
+            key_string::append(&mut out, ValueRef::Double(distance), false);
+            return Ok(out);
+        }
         if self.append_plain(doc, &mut out) {
             return Ok(out);
         }

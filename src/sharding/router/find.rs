@@ -65,12 +65,12 @@ fn shape(task: &Task<'_>, placement: &Placement) -> Result<Shape> {
         context.collation = collation::of(task.body(), table)?;
     }
     let sort = SortSpec::parse(task.document_or_empty("sort"))?.with_collation(&context.collation);
-    let sort = Some(sort).filter(|s| !s.is_empty());
+    let filter = Matcher::parse(task.document_or_empty("filter"), &context)?;
+    // A near predicate sorts where the request does not.
+    let by_distance = || filter.near().map(|(path, near)| SortSpec::by_distance(path, near));
+    let sort = Some(sort).filter(|s| !s.is_empty()).or_else(by_distance);
     let projection = match task.get("projection").and_then(|v| v.as_document()) {
-        Some(spec) if sort.is_some() && !spec.is_empty() => {
-            let filter = Matcher::parse(task.document_or_empty("filter"), &context)?;
-            Some(Projection::parse(spec, &filter, &context)?)
-        }
+        Some(spec) if sort.is_some() && !spec.is_empty() => Some(Projection::parse(spec, &filter, &context)?),
         _ => None,
     };
     let limit = size(task, "limit")?.filter(|n| *n > 0).map(|n| n as u64);

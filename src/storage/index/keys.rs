@@ -8,7 +8,8 @@
 
 use document::{Doc, Result, ValueRef, bail, hash, key_string};
 
-use super::spec::{FieldKind, IndexSpec};
+use super::places;
+use super::spec::{FieldKind, IndexSpec, KeyField};
 
 /// Keys laid one after the other in one buffer, so that a write allocates once whatever the number of keys.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +90,7 @@ pub fn encode(spec: &IndexSpec, components: &[ValueRef<'_>], out: &mut Vec<u8>) 
     let collation = spec.collation();
     for (field, value) in spec.fields().iter().zip(components) {
         match field.kind {
-            FieldKind::Ascending => collation.append_key(out, *value, false),
+            FieldKind::Ascending | FieldKind::Place => collation.append_key(out, *value, false),
             FieldKind::Descending => collation.append_key(out, *value, true),
             FieldKind::Hashed => key_string::append(out, ValueRef::Int64(hashed(spec, *value)), false),
         }
@@ -108,20 +109,32 @@ pub(crate) fn hashed(spec: &IndexSpec, value: ValueRef<'_>) -> i64 {
 /// Keys that a sparse index leaves out do not come. Errors: CannotIndexParallelArrays (171), 16766 for an array in a
 /// hashed field, 16746 for a number that is both a position and a field name.
 pub fn for_each_key<'d>(spec: &IndexSpec, doc: Doc<'d>, f: &mut dyn FnMut(&[ValueRef<'d>])) -> Result<bool> {
-    if let [field] = spec.fields()
+    match spec.layout() {
+        Some(layout) => places::for_each_key(spec, layout, doc, f),
+        None => for_each_plain_key(spec.fields(), spec.sparse(), doc, f),
+    }
+}
+
+/// The same for fields whose values are their components.
+pub(super) fn for_each_plain_key<'d>(
+    fields: &[KeyField],
+    sparse: bool,
+    doc: Doc<'d>,
+    f: &mut dyn FnMut(&[ValueRef<'d>]),
+) -> Result<bool> {
+    if let [field] = fields
         && let [name] = field.names.as_slice()
     {
         let value = doc.get(name);
         if !matches!(value, Some(ValueRef::Array(_))) {
-            if value.is_some() || !spec.sparse() {
+            if value.is_some() || !sparse {
                 f(&[value.unwrap_or(ValueRef::Null)]);
             }
             return Ok(false);
         }
     }
-    let mut walk = Walk { spec, emit: f, multikey: false };
-    let fields = vec![Progress::At(0); spec.fields().len()];
-    walk.expand(doc, fields, 0)?;
+    let mut walk = Walk { fields, sparse, emit: f, multikey: false };
+    walk.expand(doc, vec![Progress::At(0); fields.len()], 0)?;
     Ok(walk.multikey)
 }
 
@@ -142,7 +155,8 @@ enum Found<'d> {
 }
 
 struct Walk<'w, 'd> {
-    spec: &'w IndexSpec,
+    fields: &'w [KeyField],
+    sparse: bool,
     emit: &'w mut dyn FnMut(&[ValueRef<'d>]),
     multikey: bool,
 }
@@ -151,7 +165,7 @@ impl<'d> Walk<'_, 'd> {
     fn expand(&mut self, doc: Doc<'d>, mut fields: Vec<Progress<'d>>, mut missing: usize) -> Result<()> {
         let mut array: Option<(Doc<'d>, &'d str)> = None;
         let mut through = Vec::new();
-        for (i, field) in self.spec.fields().iter().enumerate() {
+        for (i, field) in self.fields.iter().enumerate() {
             let Progress::At(at) = fields[i] else { continue };
             match descend(doc, &field.names, at)? {
                 Found::Missing => {
@@ -211,7 +225,7 @@ impl<'d> Walk<'_, 'd> {
         let mut fields = fields.to_vec();
         for &i in through {
             if let Progress::At(at) = fields[i]
-                && at == self.spec.fields()[i].names.len()
+                && at == self.fields[i].names.len()
             {
                 fields[i] = Progress::Fixed(element);
             }
@@ -221,7 +235,7 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn finish(&mut self, fields: &[Progress<'d>], missing: usize) {
-        if self.spec.sparse() && missing == fields.len() {
+        if self.sparse && missing == fields.len() {
             return;
         }
         let component = |p: &Progress<'d>| match p {

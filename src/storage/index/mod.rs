@@ -20,6 +20,7 @@ mod cursor;
 mod duplicate;
 pub(crate) mod fill;
 pub mod keys;
+mod places;
 mod spec;
 #[cfg(test)]
 mod tests;

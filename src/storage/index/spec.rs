@@ -6,6 +6,8 @@ use std::fmt;
 
 use document::{Collation, Doc, Document, Result, Value, bail};
 
+use geo::cells::{Grid, Layout, Levels};
+
 use super::Predicate;
 
 /// Makes the predicate of a `partialFilterExpression` in the index's collation; given by a layer that knows the query
@@ -26,6 +28,15 @@ pub enum FieldKind {
     Descending,
     /// `"hashed"`: the 64-bit hash of the value stands for it.
     Hashed,
+    /// `"2dsphere"` and `"2d"`: the ids of cells stand for it.
+    Place,
+}
+
+impl FieldKind {
+    /// Whether the field holds places.
+    pub fn is_place(self) -> bool {
+        self == FieldKind::Place
+    }
 }
 
 /// One field of a key pattern.
@@ -49,6 +60,8 @@ pub struct IndexSpec {
     sparse: bool,
     predicate: Option<Predicate>,
     collation: Collation,
+    /// How places are kept, and the fields that hold none.
+    places: Option<(Layout, Vec<KeyField>)>,
 }
 
 impl fmt::Debug for IndexSpec {
@@ -76,6 +89,7 @@ impl IndexSpec {
             unique: true,
             sparse: false,
             predicate: None,
+            places: None,
         }
     }
 
@@ -100,6 +114,9 @@ impl IndexSpec {
             None => default_name(key),
         };
         let unique = is_id || spec.get("unique").is_some_and(Value::truthy);
+        if key.len() > 1 && key.iter().position(|(_, v)| v.as_str() == Some("2d")).is_some_and(|at| at > 0) {
+            bail!(16800, "2d has to be first in index");
+        }
         if unique && fields.iter().any(|f| f.kind == FieldKind::Hashed) {
             bail!(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.");
         }
@@ -118,8 +135,11 @@ impl IndexSpec {
             Some(filter) => Some(predicates(filter, &collation)?),
             None => None,
         };
-        let document = shown(spec, key, &name, &collation);
-        Ok(IndexSpec { document, name, fields, unique, sparse, predicate, collation })
+        let mut document = shown(spec, key, &name, &collation);
+        let layout = layout(&mut document)?;
+        let plain = || fields.iter().filter(|f| !f.kind.is_place()).cloned().collect();
+        let places = layout.map(|layout| (layout, plain()));
+        Ok(IndexSpec { document, name, fields, unique, sparse, predicate, collation, places })
     }
 
     /// As listIndexes shows it: `{v: 2, key, name, ...options}`.
@@ -138,6 +158,14 @@ impl IndexSpec {
     /// The fields of the key pattern.
     pub fn fields(&self) -> &[KeyField] {
         &self.fields
+    }
+    /// How the index keeps places, if that is what it does.
+    pub fn layout(&self) -> Option<&Layout> {
+        self.places.as_ref().map(|(layout, _)| layout)
+    }
+    /// The fields of an index on places that hold none.
+    pub(super) fn plain_fields(&self) -> &[KeyField] {
+        self.places.as_ref().map_or(&[], |(_, fields)| fields)
     }
     /// Whether this is the index on `_id`.
     pub fn is_id(&self) -> bool {
@@ -219,6 +247,63 @@ fn shown(spec: &Document, key: &Document, name: &str, collation: &Collation) -> 
         }
     }
     shown
+}
+
+/// How an index on places keeps them, by its options; the version is put into the document.
+fn layout(document: &mut Document) -> Result<Option<Layout>> {
+    let kinds = document.get_document("key").into_iter().flat_map(|key| key.iter());
+    let kind = kinds.filter_map(|(_, v)| v.as_str()).find(|kind| ["2d", "2dsphere"].contains(kind));
+    let Some(kind) = kind.map(str::to_string) else { return Ok(None) };
+    for name in ["2dsphereIndexVersion", "finestIndexedLevel", "coarsestIndexedLevel", "bits", "min", "max"] {
+        if let Some(v) = document.get(name).filter(|v| !v.is_number()) {
+            bail!(
+                TYPE_MISMATCH,
+                "The field '{name}' must be a number, but got {} (the index is of kind '{kind}')",
+                v.type_name()
+            );
+        }
+    }
+    let number = |name: &str| document.get(name).and_then(document::number::as_f64);
+    if kind == "2dsphere" {
+        let version = number("2dsphereIndexVersion").unwrap_or(3.0);
+        if ![1.0, 2.0, 3.0].contains(&version) {
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "unsupported geo index version {{ 2dsphereIndexVersion : {version} }}, only support versions: [1,2,3]"
+            );
+        }
+        let defaults = Levels::default();
+        let level = |name: &str, default: u8| match number(name) {
+            None => Ok(default),
+            Some(n) if (0.0..=30.0).contains(&n) => Ok(n as u8),
+            Some(n) => bail!(
+                16747 + i32::from(name == "finestIndexedLevel"),
+                "{name} must be between 0 and 30, found {n}"
+            ),
+        };
+        let coarsest = level("coarsestIndexedLevel", defaults.coarsest)?;
+        let finest = level("finestIndexedLevel", defaults.finest)?;
+        if coarsest > finest {
+            bail!(16747, "finestIndexedLevel must be >= 0 and not below coarsestIndexedLevel");
+        }
+        if document.get("2dsphereIndexVersion").is_none() {
+            document.push("2dsphereIndexVersion", 3);
+        }
+        return Ok(Some(Layout::Sphere(Levels { coarsest, finest, ..defaults })));
+    }
+    let defaults = Grid::default();
+    let (min, max) = (number("min").unwrap_or(defaults.min), number("max").unwrap_or(defaults.max));
+    let bits = number("bits").unwrap_or(f64::from(defaults.bits));
+    if !(1.0..=32.0).contains(&bits) {
+        bail!(INVALID_OPTIONS, "bits for hash must be > 0 and <= 32, but {bits} bits were specified");
+    }
+    if !min.is_finite() || !max.is_finite() || min >= max {
+        bail!(
+            INVALID_OPTIONS,
+            "region for hash must be valid and have positive area, but [{min}, {max}] was specified"
+        );
+    }
+    Ok(Some(Layout::Plane(Grid { min, max, bits: bits as u8 })))
 }
 
 /// `a_1_b_-1`: names and directions joined by underscores.
@@ -311,6 +396,7 @@ fn field_kind(value: &Value, plugin: Option<&str>) -> Result<FieldKind> {
                 bail!(CANNOT_CREATE_INDEX, "Can't use more than one index plugin for a single index.")
             }
             "hashed" => Ok(FieldKind::Hashed),
+            "2d" | "2dsphere" => Ok(FieldKind::Place),
             other => bail!(NOT_IMPLEMENTED, "indexes of kind '{other}' are not implemented"),
         };
     }
@@ -382,7 +468,9 @@ fn same_identity(a: &IndexSpec, b: &IndexSpec) -> bool {
         (None, None) => true,
         _ => false,
     };
+    let kind = |s: &IndexSpec| s.layout().map(std::mem::discriminant);
     a.fields == b.fields
+        && kind(a) == kind(b)
         && a.unique == b.unique
         && a.sparse == b.sparse
         && IDENTITY.iter().all(|o| same_option(o))

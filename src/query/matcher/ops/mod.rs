@@ -8,6 +8,7 @@ pub mod bits;
 pub mod comparison;
 pub mod element;
 pub mod evaluation;
+pub mod geo;
 pub mod logical;
 pub mod schema;
 
@@ -71,15 +72,15 @@ pub const PATH_OPERATORS: &[Row] = &[
     path("$bitsAllClear", bits::all_clear),
     path("$bitsAnySet", bits::any_set),
     path("$bitsAnyClear", bits::any_clear),
-    missing("$near"),
-    missing("$nearSphere"),
-    missing("$geoNear"),
-    missing("$within"),
-    missing("$geoWithin"),
-    missing("$geoIntersects"),
-    missing("$maxDistance"),
-    missing("$minDistance"),
-    missing("$uniqueDocs"),
+    path("$near", geo::near),
+    path("$nearSphere", geo::near_sphere),
+    path("$geoNear", geo::near),
+    path("$within", geo::within),
+    path("$geoWithin", geo::within),
+    path("$geoIntersects", geo::intersects),
+    path("$maxDistance", geo::distance_limit),
+    path("$minDistance", geo::distance_limit),
+    path("$uniqueDocs", geo::distance_limit),
 ];
 
 /// Operators at the top of a filter.

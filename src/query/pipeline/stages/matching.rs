@@ -37,6 +37,12 @@ impl Stage for Match {
 pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
     let Value::Document(d) = v else { bail!(15959, "the match filter must be an expression in an object") };
     let matcher = Matcher::parse(d.to_doc_buf().doc(), &ctx.query)?;
+    if matcher.near().is_some() {
+        bail!(
+            5626500,
+            "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
+        );
+    }
     let mut paths = Vec::new();
     let needs = if filter_paths(d, &mut paths) { Needs::Passing(paths) } else { Needs::Everything };
     one(name, v, Match(Arc::new(matcher), needs))

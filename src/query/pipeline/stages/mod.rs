@@ -6,6 +6,7 @@ pub mod change_stream;
 pub mod count;
 pub mod densify;
 pub mod facet;
+pub mod geo_near;
 pub mod host_stages;
 pub mod matching;
 pub mod project;

@@ -1,0 +1,465 @@
+//! `$geoWithin` (`$within`), `$geoIntersects`, `$near`, `$nearSphere` (`$geoNear`).
+//!
+//! A near predicate both limits (by its distances) and sorts: a find that has one and no sort of its own returns the
+//! nearest first ([`super::super::Matcher::near`]). It stands once, among the conjuncts at the top.
+
+use super::PathInput;
+use crate::expression::parse::show;
+use crate::matcher::ast::{Condition, ElementTest, Node, Test};
+use crate::matcher::path::{LeafArrays, Path, walk};
+use ::geo::flat::{self, Flat};
+use ::geo::geometry::{cap, sphere_point};
+use ::geo::legacy::{self, Pair};
+use ::geo::region::stored;
+use ::geo::{EARTH_RADIUS_M, Geometry, Region, geojson};
+use document::{Doc, DocWriter, Document, Element, Error, Result, ValueRef, bail};
+use std::f64::consts::PI;
+use std::sync::Arc;
+
+/// A test of a value's place.
+#[derive(Debug)]
+pub struct Geo {
+    pub kind: Kind,
+    shown: Document,
+}
+
+#[derive(Debug)]
+pub enum Kind {
+    Within(Region),
+    Intersects(Region),
+    Near(Near),
+}
+
+/// A point to be near to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Near {
+    pub center: Pair,
+    pub metric: Metric,
+    /// In the unit of the metric, both included.
+    pub least: f64,
+    pub greatest: f64,
+}
+
+/// How distances are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// On the plane, in the unit of the coordinates.
+    Flat,
+    /// On the sphere, in radians.
+    Radians,
+    /// On the sphere, in metres.
+    Metres,
+}
+
+impl Near {
+    /// The distance of a geometry in the unit of the metric.
+    pub fn distance(&self, g: &Geometry) -> f64 {
+        match self.metric {
+            Metric::Flat => g.flat.map_or(f64::INFINITY, |p| flat::distance(self.center, p)),
+            Metric::Radians => g.distance(sphere_point(self.center)),
+            Metric::Metres => g.distance(sphere_point(self.center)) * EARTH_RADIUS_M,
+        }
+    }
+    /// The least distance of what a value holds that is within the limits: itself, or one of an array's elements.
+    pub fn distance_of(&self, v: ValueRef<'_>) -> Option<f64> {
+        self.nearest(v).map(|(distance, _)| distance)
+    }
+    /// The same with the value that is nearest.
+    pub fn nearest<'v>(&self, v: ValueRef<'v>) -> Option<(f64, ValueRef<'v>)> {
+        let within =
+            |g: &Geometry| Some(self.distance(g)).filter(|d| (self.least..=self.greatest).contains(d));
+        if let Some(g) = stored(v) {
+            return Some((within(&g)?, v));
+        }
+        let ValueRef::Array(items) = v else { return None };
+        let places = items.iter().filter_map(|e| Some((within(&stored(e.value())?)?, e.value())));
+        places.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+    /// The least distance within the limits among the values at a path of a document.
+    pub fn distance_at(&self, path: &Path, doc: Doc<'_>) -> Option<f64> {
+        let mut least: Option<f64> = None;
+        // The walk never fails, since nothing here does.
+        let _ = walk(doc, &path.parts, LeafArrays::Whole, None, &mut |e, _| {
+            if let Some(d) = e.and_then(|e| self.distance_of(e.value())) {
+                least = Some(least.map_or(d, |l| l.min(d)));
+            }
+            Ok(false)
+        });
+        least
+    }
+    /// Where all that is near enough lies, for an index to look in.
+    pub fn region(&self) -> Region {
+        let radians = match self.metric {
+            Metric::Flat => return Region::Flat(Flat::Circle(self.center, self.greatest)),
+            Metric::Radians => self.greatest,
+            Metric::Metres => self.greatest / EARTH_RADIUS_M,
+        };
+        // A little more than asked for: what lies on the edge must not be missed.
+        Region::Cap(cap(sphere_point(self.center), (radians * (1.0 + 1e-9) + 1e-12).min(PI)))
+    }
+    pub fn is_flat(&self) -> bool {
+        self.metric == Metric::Flat
+    }
+}
+
+impl Geo {
+    pub fn near(&self) -> Option<&Near> {
+        match &self.kind {
+            Kind::Near(near) => Some(near),
+            _ => None,
+        }
+    }
+    /// Where every match lies, at least in part.
+    pub fn region(&self) -> std::borrow::Cow<'_, Region> {
+        use std::borrow::Cow;
+        match &self.kind {
+            Kind::Within(region) | Kind::Intersects(region) => Cow::Borrowed(region),
+            Kind::Near(near) => Cow::Owned(near.region()),
+        }
+    }
+}
+
+impl ElementTest for Geo {
+    fn matches(&self, e: &Element<'_>) -> bool {
+        match &self.kind {
+            Kind::Within(region) => stored(e.value()).is_some_and(|g| region.contains(&g)),
+            Kind::Intersects(region) => stored(e.value()).is_some_and(|g| region.meets(&g)),
+            Kind::Near(near) => near.distance_of(e.value()).is_some(),
+        }
+    }
+    fn describe(&self) -> Document {
+        self.shown.clone()
+    }
+    fn geo(&self) -> Option<&Geo> {
+        Some(self)
+    }
+}
+
+fn made(name: &'static str, kind: Kind, input: &PathInput<'_>) -> Condition {
+    let shown = Document(vec![(name.to_string(), input.argument.value().to_value())]);
+    Condition::Test(Test::Other(Arc::new(Geo { kind, shown })))
+}
+
+/// These predicates stand alone under their path.
+fn alone(name: &str, input: &PathInput<'_>) -> Result<()> {
+    let other =
+        input.siblings.iter().find(|e| e.name() != input.argument.name() && e.name() != "$uniqueDocs");
+    match other {
+        Some(other) => bail!(BAD_VALUE, "{name} cannot be combined with {}", other.name()),
+        None => Ok(()),
+    }
+}
+
+pub fn within(input: &PathInput<'_>) -> Result<Condition> {
+    let ValueRef::Document(d) = input.argument.value() else {
+        bail!(BAD_VALUE, "malformed geo query: {}", shown(input));
+    };
+    alone("$geoWithin", input)?;
+    let mut members = d.iter().filter(|e| e.name() != "$uniqueDocs");
+    let (Some(shape), None) = (members.next(), members.next()) else {
+        bail!(BAD_VALUE, "geo query takes exactly one shape: {}", shown(input));
+    };
+    let region = match shape.name() {
+        "$geometry" => {
+            let geometry = geometry(shape.value())?;
+            if geometry.polygons.is_empty() || !geometry.points.is_empty() || !geometry.lines.is_empty() {
+                bail!(BAD_VALUE, "$geoWithin not supported with provided geometry: {}", shown(input));
+            }
+            Region::Sphere(Box::new(geometry))
+        }
+        "$box" => {
+            let [a, b, ..] = pairs(shape.value())?[..] else { bail!(BAD_VALUE, "$box needs two corners") };
+            Region::Flat(Flat::of_corners(a, b))
+        }
+        "$polygon" => {
+            let vertices = pairs(shape.value())?;
+            if vertices.len() < 3 {
+                bail!(BAD_VALUE, "Polygon must have at least 3 points");
+            }
+            Region::Flat(Flat::Polygon(vertices))
+        }
+        "$center" => {
+            let (center, radius) = circle(shape.value())?;
+            Region::Flat(Flat::Circle(center, radius))
+        }
+        "$centerSphere" => {
+            let (center, radius) = circle(shape.value())?;
+            check_lng_lat(center)?;
+            Region::around(sphere_point(center), radius)
+        }
+        other => bail!(BAD_VALUE, "unknown geo specifier: {other}: {}", show(&shape.value().to_value())),
+    };
+    Ok(made("$geoWithin", Kind::Within(region), input))
+}
+
+pub fn intersects(input: &PathInput<'_>) -> Result<Condition> {
+    let ValueRef::Document(d) = input.argument.value() else {
+        bail!(BAD_VALUE, "malformed geo query: {}", shown(input));
+    };
+    alone("$geoIntersects", input)?;
+    let mut members = d.iter();
+    let (Some(shape), None) = (members.next(), members.next()) else {
+        bail!(BAD_VALUE, "$geoIntersects takes exactly one $geometry: {}", shown(input));
+    };
+    if shape.name() != "$geometry" {
+        bail!(BAD_VALUE, "$geoIntersects not supported with provided geometry: {}", shown(input));
+    }
+    let region = Region::Sphere(Box::new(geometry(shape.value())?));
+    Ok(made("$geoIntersects", Kind::Intersects(region), input))
+}
+
+pub fn near(input: &PathInput<'_>) -> Result<Condition> {
+    near_of("$near", input)
+}
+pub fn near_sphere(input: &PathInput<'_>) -> Result<Condition> {
+    near_of("$nearSphere", input)
+}
+
+/// `$maxDistance` and `$minDistance` are read with the point they belong to.
+pub fn distance_limit(input: &PathInput<'_>) -> Result<Condition> {
+    let near = ["$near", "$nearSphere", "$geoNear"];
+    if !input.siblings.iter().any(|e| near.contains(&e.name())) {
+        bail!(BAD_VALUE, "{} needs $near or $nearSphere beside it", input.argument.name());
+    }
+    Ok(Condition::All(Vec::new()))
+}
+
+fn near_of(name: &'static str, input: &PathInput<'_>) -> Result<Condition> {
+    let limits = ["$maxDistance", "$minDistance", "$uniqueDocs"];
+    let is_near = |n: &str| ["$near", "$nearSphere", "$geoNear", "$geoWithin", "$geoIntersects"].contains(&n);
+    for e in input.siblings.iter().filter(|e| e.name() != input.argument.name()) {
+        if is_near(e.name()) {
+            bail!(BAD_VALUE, "{name} cannot be combined with {}", e.name());
+        }
+        if !limits.contains(&e.name()) {
+            bail!(34413, "invalid argument in geo near query: {}", e.name());
+        }
+    }
+    let near = match input.argument.value() {
+        ValueRef::Document(d) if d.get("$geometry").is_some() => near_geometry(d, input.siblings)?,
+        ValueRef::Document(d) | ValueRef::Array(d) => near_legacy(name, d, input.siblings)?,
+        _ => bail!(BAD_VALUE, "near must be first in: {}", shown(input)),
+    };
+    Ok(made(name, Kind::Near(near), input))
+}
+
+/// `{$geometry: <point>, $minDistance, $maxDistance}`: metres on the sphere.
+fn near_geometry(d: Doc<'_>, siblings: Doc<'_>) -> Result<Near> {
+    let (mut center, mut least, mut greatest) = (None, 0.0, f64::INFINITY);
+    for e in d {
+        match e.name() {
+            "$geometry" => center = Some(near_point(e.value())?),
+            "$minDistance" => least = limit(&e)?,
+            "$maxDistance" => greatest = limit(&e)?,
+            other => bail!(BAD_VALUE, "invalid argument in geo near query: {other}"),
+        }
+    }
+    let Some((center, metric)) = center else { bail!(BAD_VALUE, "$near requires a point") };
+    let beside = |name: &str| siblings.iter().find(|e| e.name() == name);
+    if let Some(e) = beside("$minDistance") {
+        least = limit(&e)?;
+    }
+    if let Some(e) = beside("$maxDistance") {
+        greatest = limit(&e)?;
+    }
+    Ok(Near { center, metric, least, greatest })
+}
+
+fn near_point(v: ValueRef<'_>) -> Result<(Pair, Metric)> {
+    match v {
+        ValueRef::Document(d) if geojson::kind(d) == Some("Point") => {
+            let g = geojson::read(d)?;
+            match g.flat {
+                Some(point) => Ok((point, Metric::Metres)),
+                None => bail!(BAD_VALUE, "invalid point in geo near query $geometry argument"),
+            }
+        }
+        ValueRef::Document(d) if d.get("type").is_none() && d.get("coordinates").is_some() => {
+            let coordinates = d.get("coordinates").unwrap_or(ValueRef::Null);
+            match legacy::point(coordinates) {
+                Some(point) => {
+                    check_lng_lat(point)?;
+                    Ok((point, Metric::Metres))
+                }
+                None => bail!(
+                    BAD_VALUE,
+                    "invalid point in geo near query $geometry argument: {}",
+                    show(&v.to_value())
+                ),
+            }
+        }
+        ValueRef::Document(d) if d.get("type").is_some() => {
+            bail!(BAD_VALUE, "invalid point in geo near query $geometry argument: {}", show(&v.to_value()))
+        }
+        v => match legacy::exact_point(v) {
+            Some(point) => {
+                check_lng_lat(point)?;
+                Ok((point, Metric::Metres))
+            }
+            None => bail!(
+                BAD_VALUE,
+                "invalid point in geo near query $geometry argument: {}",
+                show(&v.to_value())
+            ),
+        },
+    }
+}
+
+/// `[x, y]` with distances beside it, or as a third member.
+fn near_legacy(name: &str, d: Doc<'_>, siblings: Doc<'_>) -> Result<Near> {
+    let Some(center) = legacy::pair(d) else {
+        bail!(BAD_VALUE, "invalid point provided to {name}: {}", show(&ValueRef::Document(d).to_value()))
+    };
+    let metric = if name == "$nearSphere" { Metric::Radians } else { Metric::Flat };
+    let (mut least, mut greatest) = (0.0, f64::INFINITY);
+    for (i, e) in d.iter().enumerate().skip(2) {
+        match e.name() {
+            "$minDistance" => least = legacy_limit(&e)?,
+            "$maxDistance" => greatest = legacy_limit(&e)?,
+            _ if i == 2 && legacy::number(e.value()).is_some() => greatest = legacy_limit(&e)?,
+            other => bail!(BAD_VALUE, "invalid argument in geo near query: {other}"),
+        }
+    }
+    for e in siblings {
+        match e.name() {
+            "$minDistance" => least = legacy_limit(&e)?,
+            "$maxDistance" => greatest = legacy_limit(&e)?,
+            _ => {}
+        }
+    }
+    if metric == Metric::Radians {
+        check_lng_lat(center)?;
+    }
+    Ok(Near { center, metric, least, greatest })
+}
+
+/// A distance beside or in `$geometry`.
+fn limit(e: &Element<'_>) -> Result<f64> {
+    let least = e.name() == "$minDistance";
+    match legacy::number(e.value()) {
+        Some(x) if x >= 0.0 && !(least && x.is_infinite()) => Ok(x),
+        Some(_) => bail!(BAD_VALUE, "{} must be non-negative", e.name().trim_start_matches('$')),
+        None => bail!(BAD_VALUE, "{} must be a number", e.name().trim_start_matches('$')),
+    }
+}
+
+/// A distance beside a legacy point, which has codes of its own.
+fn legacy_limit(e: &Element<'_>) -> Result<f64> {
+    let code = if e.name() == "$minDistance" { 16893 } else { 16895 };
+    match legacy::number(e.value()) {
+        Some(x) if x >= 0.0 => Ok(x),
+        Some(_) => Err(Error::new(code + 1, format!("{} must be non-negative", e.name()))),
+        None => Err(Error::new(code, format!("{} must be a number", e.name()))),
+    }
+}
+
+fn geometry(v: ValueRef<'_>) -> Result<Geometry> {
+    match v {
+        ValueRef::Document(d) if d.get("type").is_some() || d.get("coordinates").is_some() => {
+            geojson::read(d)
+        }
+        v => match legacy::exact_point(v) {
+            Some(point) => {
+                check_lng_lat(point)?;
+                Ok(Geometry::of_point(point))
+            }
+            None => bail!(BAD_VALUE, "unknown GeoJSON type: {}", show(&v.to_value())),
+        },
+    }
+}
+
+fn check_lng_lat((lng, lat): Pair) -> Result<()> {
+    if (-180.0..=180.0).contains(&lng) && (-90.0..=90.0).contains(&lat) {
+        return Ok(());
+    }
+    bail!(BAD_VALUE, "Legacy point is out of bounds for spherical query")
+}
+
+/// The points of `$box` and `$polygon`, given as an array or a document of points.
+fn pairs(v: ValueRef<'_>) -> Result<Vec<Pair>> {
+    let (ValueRef::Array(d) | ValueRef::Document(d)) = v else {
+        bail!(BAD_VALUE, "Point must be an array or object");
+    };
+    let point = |e: Element<'_>| match legacy::exact_point(e.value()) {
+        Some(p) => Ok(p),
+        None => bail!(
+            BAD_VALUE,
+            "Point must be an array or object of two numbers, found {}",
+            show(&e.value().to_value())
+        ),
+    };
+    d.iter().map(point).collect()
+}
+
+/// The center and radius of `$center` and `$centerSphere`.
+fn circle(v: ValueRef<'_>) -> Result<(Pair, f64)> {
+    let (ValueRef::Array(d) | ValueRef::Document(d)) = v else {
+        bail!(BAD_VALUE, "center must be an array of a point and a radius");
+    };
+    let mut members = d.iter();
+    let (Some(center), Some(radius), None) = (members.next(), members.next(), members.next()) else {
+        bail!(BAD_VALUE, "Only 2 fields allowed for circular region");
+    };
+    let Some(center) = legacy::exact_point(center.value()) else {
+        bail!(BAD_VALUE, "Point must be an array or object")
+    };
+    match legacy::number(radius.value()) {
+        Some(radius) if radius >= 0.0 => Ok((center, radius)),
+        Some(_) => bail!(BAD_VALUE, "radius must be non-negative"),
+        None => bail!(BAD_VALUE, "radius must be a non-negative number"),
+    }
+}
+
+fn shown(input: &PathInput<'_>) -> String {
+    let d = DocWriter::build(|w| w.element(&input.argument));
+    document::extended_json::to_relaxed(&ValueRef::Document(d.doc()).to_value())
+}
+
+/// A near predicate stands once, and among the conjuncts at the top.
+///
+/// # Errors
+/// BadValue (2).
+pub fn check_near(root: &Node) -> Result<()> {
+    let conjuncts = root.conjuncts();
+    let top = conjuncts.iter().filter(|n| near_of_node(n).is_some()).count();
+    if top > 1 {
+        bail!(BAD_VALUE, "Too many geoNear expressions");
+    }
+    if conjuncts.iter().any(|n| near_of_node(n).is_none() && holds_near(n)) {
+        bail!(BAD_VALUE, "geo $near must be top-level expr");
+    }
+    Ok(())
+}
+
+/// The near predicate that a node is.
+pub fn near_of_node(node: &Node) -> Option<(&str, &Near)> {
+    let Node::Leaf(leaf) = node else { return None };
+    let Test::Other(test) = &leaf.test else { return None };
+    Some((&leaf.path.text, test.geo()?.near()?))
+}
+
+fn holds_near(node: &Node) -> bool {
+    match node {
+        Node::And(list) | Node::Or(list) | Node::Nor(list) => list.iter().any(holds_near),
+        Node::Not(inner) => holds_near(inner),
+        Node::Leaf(leaf) => test_holds_near(&leaf.test),
+        _ => false,
+    }
+}
+
+fn test_holds_near(test: &Test) -> bool {
+    match test {
+        Test::Other(test) => test.geo().is_some_and(|g| g.near().is_some()),
+        Test::ElemMatchObject(node) => holds_near(node),
+        Test::ElemMatchValue(list) => list.iter().any(condition_holds_near),
+        _ => false,
+    }
+}
+
+fn condition_holds_near(condition: &Condition) -> bool {
+    match condition {
+        Condition::Test(test) => test_holds_near(test),
+        Condition::All(list) => list.iter().any(condition_holds_near),
+        Condition::Not(inner) => condition_holds_near(inner),
+    }
+}

@@ -1,0 +1,149 @@
+//! The keys of a document in a `2dsphere` or `2d` index.
+//!
+//! A field of such a kind holds a place: GeoJSON or a legacy point; in a `2d` index also an array of points. Each gives the ids of the cells it
+//! is kept under ([`geo::cells`]); the other fields of the index give their keys as in any index, and a document has
+//! every combination. A document without a place is not in the index.
+
+use document::{Doc, Result, ValueRef, bail};
+use geo::cells::Layout;
+use geo::region::{is_geojson, stored};
+use geo::{geojson, legacy};
+
+use super::keys::for_each_plain_key;
+use super::spec::{FieldKind, IndexSpec};
+
+/// Calls `f` with the components of each key of `doc`; true when there may be several.
+///
+/// # Errors
+/// 16755 for a value that is no place, 13027 for a point outside the grid, and those of the other fields.
+pub(super) fn for_each_key<'d>(
+    spec: &IndexSpec,
+    layout: &Layout,
+    doc: Doc<'d>,
+    f: &mut dyn FnMut(&[ValueRef<'d>]),
+) -> Result<bool> {
+    let mut cells: Vec<Vec<i64>> = Vec::new();
+    for field in spec.fields().iter().filter(|field| field.kind.is_place()) {
+        let mut found = Vec::new();
+        values_at(doc, &field.names, &mut |v| cells_of(layout, v, doc, &mut found))?;
+        found.sort_unstable();
+        found.dedup();
+        cells.push(found);
+    }
+    if cells.iter().all(Vec::is_empty) {
+        return Ok(false);
+    }
+    let several = cells.iter().any(|c| c.len() > 1);
+    let multikey = for_each_plain_key(spec.plain_fields(), false, doc, &mut |plain| {
+        let mut components = Vec::with_capacity(spec.fields().len());
+        combine(spec, &cells, plain, &mut components, f);
+    })?;
+    Ok(multikey || several)
+}
+
+/// Puts cells and plain components in the order of the index's fields, in every combination.
+fn combine<'d>(
+    spec: &IndexSpec,
+    cells: &[Vec<i64>],
+    plain: &[ValueRef<'d>],
+    components: &mut Vec<ValueRef<'d>>,
+    f: &mut dyn FnMut(&[ValueRef<'d>]),
+) {
+    let Some(field) = spec.fields().get(components.len()) else { return f(components) };
+    let before = &spec.fields()[..components.len()];
+    let places = before.iter().filter(|field| field.kind.is_place()).count();
+    if field.kind == FieldKind::Place {
+        // One of several places may be missing.
+        let none = [None];
+        let some: Vec<Option<i64>> = cells[places].iter().copied().map(Some).collect();
+        for cell in if some.is_empty() { &none[..] } else { &some[..] } {
+            components.push(cell.map_or(ValueRef::Null, ValueRef::Int64));
+            combine(spec, cells, plain, components, f);
+            components.pop();
+        }
+    } else {
+        components.push(plain[before.len() - places]);
+        combine(spec, cells, plain, components, f);
+        components.pop();
+    }
+}
+
+/// Calls `f` with each value at a path, through arrays on the way; an array at its end is one value.
+fn values_at<'d>(
+    doc: Doc<'d>,
+    names: &[String],
+    f: &mut dyn FnMut(ValueRef<'d>) -> Result<()>,
+) -> Result<()> {
+    let Some((name, rest)) = names.split_first() else { return Ok(()) };
+    match (doc.get(name), rest.is_empty()) {
+        (Some(v), true) => f(v),
+        (Some(ValueRef::Document(inner)), false) => values_at(inner, rest, f),
+        (Some(ValueRef::Array(items)), false) => {
+            for e in items.iter() {
+                if let ValueRef::Document(inner) = e.value() {
+                    values_at(inner, rest, f)?;
+                }
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The cells of one field. On the plane it may hold an array of points.
+fn cells_of(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Result<()> {
+    match (layout, v) {
+        (_, ValueRef::Null | ValueRef::Undefined) => Ok(()),
+        (Layout::Plane(_), ValueRef::Array(items)) if legacy::point(v).is_none() => {
+            items.iter().try_for_each(|e| one(layout, e.value(), doc, out))
+        }
+        _ => one(layout, v, doc, out),
+    }
+}
+
+fn one(layout: &Layout, v: ValueRef<'_>, doc: Doc<'_>, out: &mut Vec<i64>) -> Result<()> {
+    match layout {
+        Layout::Sphere(levels) => {
+            if let ValueRef::Document(d) = v
+                && is_geojson(d)
+            {
+                let geometry = match geojson::read(d) {
+                    Ok(geometry) => geometry,
+                    Err(e) => return no_place(doc, &e.message),
+                };
+                if geojson::is_strict(d) {
+                    return no_place(doc, "big polygons cannot be indexed");
+                }
+                out.extend(levels.of(&geometry));
+                return Ok(());
+            }
+            let on_sphere =
+                |(lng, lat): &legacy::Pair| (-180.0..=180.0).contains(lng) && (-90.0..=90.0).contains(lat);
+            match legacy::point(v).filter(on_sphere).and_then(|_| stored(v)) {
+                Some(geometry) => out.extend(levels.of(&geometry)),
+                None => return no_place(doc, ""),
+            }
+        }
+        Layout::Plane(grid) => {
+            let Some(point) = legacy::point(v) else {
+                bail!(13654, "location object expected, location array not in correct format");
+            };
+            match grid.cell(point) {
+                Some(cell) => out.push(cell),
+                None => bail!(
+                    13027,
+                    "point not in interval of [ {}, {} ] :: caused by :: {:?}",
+                    grid.min,
+                    grid.max,
+                    doc
+                ),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn no_place(doc: Doc<'_>, why: &str) -> Result<()> {
+    let shown = document::extended_json::to_relaxed(&ValueRef::Document(doc).to_value());
+    bail!(16755, "Can't extract geo keys: {shown} {why}")
+}

@@ -130,6 +130,11 @@ impl Node {
                     now.inc
                 );
             }
+            // Other nodes have brought a time at which this one has written nothing. With an entry behind it, what is read
+            // here is known to be as of then, and so says the reply's operationTime.
+            if after.as_u64() > self.log.last_optime().ts && self.replication.is_primary() {
+                self.append_noop(doc! { "msg": "a read waits for this time" });
+            }
         }
         match rc.level {
             ReadLevel::Local | ReadLevel::Available => Ok(()),

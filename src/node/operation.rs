@@ -324,6 +324,8 @@ pub struct Operation {
     pub received: Received,
     /// `$clusterTime.clusterTime` of the request.
     pub cluster_time: Option<Timestamp>,
+    /// What it changes in the catalog is part of something that change streams see elsewhere.
+    pub from_migrate: bool,
     /// Position and time of the last entry that this operation appended; 0 before the first.
     committed_position: AtomicU64,
     committed_ts: AtomicU64,
@@ -353,6 +355,11 @@ impl Operation {
         Operation::new(0, Arc::new(ClientInfo::default()))
     }
 
+    /// The same, whose catalog changes are marked as a migration's when `from_migrate` says so.
+    pub fn internal_marked(from_migrate: bool) -> Operation {
+        Operation { from_migrate, ..Operation::internal() }
+    }
+
     fn new(id: i64, client: Arc<ClientInfo>) -> Operation {
         Operation {
             id,
@@ -364,6 +371,7 @@ impl Operation {
             read_concern: ReadConcern::LOCAL,
             received: Received::default(),
             cluster_time: None,
+            from_migrate: false,
             committed_position: AtomicU64::new(0),
             committed_ts: AtomicU64::new(0),
             committed_term: AtomicI64::new(-1),

@@ -3,6 +3,7 @@
 
 use super::event::{Event, Watch, invalidate};
 use document::{DocBuf, Document, Result, Value, bail};
+use query::change_stream::split::split;
 use query::change_stream::{Start, Token};
 use query::pipeline::{BoxFuture, Execution, Parsed, Pipeline, PipelineHost, Run, Source};
 use std::collections::VecDeque;
@@ -21,6 +22,8 @@ pub struct Delivery {
     stages: Option<Execution>,
     splits: bool,
     resume: Option<Resume>,
+    /// A router does all of this with what is passed on to it.
+    passes_on: bool,
     /// The collection whose invalidation was passed: its drops on other shards are passed too.
     passed: Option<[u8; 16]>,
     waiting: VecDeque<Delivered>,
@@ -66,16 +69,20 @@ impl Delivery {
             stages,
             splits,
             resume,
+            passes_on: false,
             passed: None,
             waiting: VecDeque::new(),
             token: first.data(),
             ended: false,
         })
     }
+    pub fn set_passes_on(&mut self) {
+        self.passes_on = true;
+    }
     pub fn set_images_since(&mut self, wall: i64) {
         self.watch.images_since = wall;
     }
-    /// Takes an event that a router will look at.
+    /// Takes an event that a router will look at; it comes in fragments where it is too large for a reply.
     pub fn pass_on(&mut self, event: Event) -> Result<()> {
         if let Some(missing) = event.missing
             && self.resume.as_ref().is_none_or(|r| event.token.order() > r.order)
@@ -83,7 +90,9 @@ impl Delivery {
             return Err(missing);
         }
         let token = event.token.data();
-        self.waiting.push_back(Delivered { doc: event.doc, token });
+        for doc in split(event.doc)? {
+            self.waiting.push_back(Delivered { doc, token: token.clone() });
+        }
         Ok(())
     }
     pub fn watch(&self) -> &Watch {
@@ -110,14 +119,11 @@ impl Delivery {
             self.token = d.token;
         }
     }
-    /// Everything before `time` has been seen and handed out.
-    pub fn promise(&mut self, time: document::Timestamp) {
-        if !self.waiting.is_empty() || self.ended || self.resume.is_some() {
-            return;
-        }
-        let mark = Token::high_water_mark(time).data();
-        if mark > self.token {
-            self.token = mark;
+    /// Everything before `token` has been seen and handed out.
+    pub fn promise(&mut self, token: &str) {
+        let resumed = self.resume.is_none() || self.passes_on;
+        if self.waiting.is_empty() && !self.ended && resumed && *token > *self.token {
+            self.token = token.to_string();
         }
     }
 
@@ -127,7 +133,7 @@ impl Delivery {
     /// ChangeStreamFatalError (280) when the event to resume behind is not there or a stage has changed an `_id`, what
     /// the stages answer, BSONObjectTooLarge (10334).
     pub async fn take(&mut self, event: Event, host: &dyn PipelineHost) -> Result<()> {
-        let ends = self.watch.scope.ends_with(event.operation_type);
+        let ends = self.watch.scope.ends_with(&event.operation_type);
         if ends && self.passed.is_some() && self.passed == event.token.uuid {
             return Ok(());
         }

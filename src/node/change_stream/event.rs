@@ -12,9 +12,10 @@
 
 use super::images;
 use super::scope::Scope;
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, doc};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, ValueRef, doc};
 use query::change_stream::description::update_description;
 use query::change_stream::{Spec, Token};
+use std::borrow::Cow;
 use storage::entry::{Entry, Op};
 use storage::split_namespace;
 
@@ -41,7 +42,7 @@ pub struct Logged<'a> {
 /// An event, and what becomes of the stream with it.
 pub struct Event {
     pub token: Token,
-    pub operation_type: &'static str,
+    pub operation_type: Cow<'static, str>,
     pub wall: i64,
     pub doc: DocBuf,
     /// An update whose document is to be looked up.
@@ -121,7 +122,7 @@ impl<'a> Parts<'a> {
         });
         Event {
             token,
-            operation_type: self.operation_type,
+            operation_type: self.operation_type.into(),
             wall: l.wall,
             doc,
             wants_current: false,
@@ -152,7 +153,7 @@ pub fn invalidate(cause: &Token, wall: i64) -> Event {
         write_head(w, &token, "invalidate");
         w.date("wallTime", wall);
     });
-    Event { token, operation_type: "invalidate", wall, doc, wants_current: false, missing: None }
+    Event { token, operation_type: "invalidate".into(), wall, doc, wants_current: false, missing: None }
 }
 
 impl Watch {
@@ -354,6 +355,19 @@ fn without(d: Doc<'_>, names: &[&str]) -> Document {
 }
 
 impl Event {
+    /// Reads an event that another node made.
+    ///
+    /// # Errors
+    /// Those of [`Token::parse`].
+    pub fn read(doc: DocBuf) -> Result<Event> {
+        let token = Token::parse(&doc.doc().get_document("_id").map(Doc::to_document).unwrap_or_default())?;
+        let operation_type = Cow::Owned(doc.doc().get_str("operationType").unwrap_or("").to_string());
+        let wall = match doc.get("wallTime") {
+            Some(ValueRef::DateTime(ms)) => ms,
+            _ => 0,
+        };
+        Ok(Event { token, operation_type, wall, doc, wants_current: false, missing: None })
+    }
     /// Adds the document that was looked up; null when there was none.
     pub fn set_full_document(&mut self, found: Option<&DocBuf>) {
         self.wants_current = false;

@@ -74,7 +74,10 @@ impl ChangeStreamRows {
         let reader = node.log.reader(ReadFrom::Ts(from)).map_err(log_failed)?;
         let scope = Scope::of(&Namespace::parse(ns), &spec);
         let watch = Watch { scope, spec, images_since: i64::MIN };
-        let delivery = Delivery::new(watch, pipeline, run, &first)?;
+        let mut delivery = Delivery::new(watch, pipeline, run, &first)?;
+        if from_router {
+            delivery.set_passes_on();
+        }
         Ok(ChangeStreamRows {
             reader,
             start,
@@ -128,7 +131,8 @@ impl ChangeStreamRows {
                     until = Instant::now() + SLICE_TIME_MAX;
                 }
                 Scanned::End => {
-                    self.delivery.promise(Timestamp::from_u64(self.scanned));
+                    let mark = Token::high_water_mark(Timestamp::from_u64(self.scanned));
+                    self.delivery.promise(&mark.data());
                     return Ok(());
                 }
             }

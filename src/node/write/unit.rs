@@ -310,8 +310,16 @@ impl<'a> WriteUnit<'a> {
         let o = o.to_doc_buf();
         let o2 = o2.map(|d| d.to_doc_buf());
         let o2 = o2.as_ref().map_or(O2::None, |d| O2::Doc(d.doc()));
+        let from_migrate = from_migrate || self.op.from_migrate;
         let draft = Draft { o2, from_migrate, ..Draft::new(Op::Command, &ns, uuid) };
         self.commit.stage(&draft, o.doc(), None);
+    }
+
+    /// A no-op entry that tells change streams of a change of the cluster's catalog: `o2` begins with the change's name.
+    pub fn note(&mut self, uuid: Option<[u8; 16]>, o2: Document) {
+        let message = o2.first().map(|(name, _)| doc! { name: self.slot.ns.as_str() }).unwrap_or_default();
+        let (o, o2) = (doc! { "msg": message }.to_doc_buf(), o2.to_doc_buf());
+        self.stage(Op::Noop, uuid, O2::Doc(o2.doc()), o.doc(), Origin::default(), None);
     }
 
     /// A no-op entry that records a statement or a message.

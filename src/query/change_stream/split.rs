@@ -52,6 +52,22 @@ fn split_at(event: DocBuf, most: usize) -> Result<Vec<DocBuf>> {
     Ok(groups.iter().enumerate().map(|(i, g)| fragment(&token, i as i32, of, g)).collect())
 }
 
+/// An event that another node had split, whole again: fields come in the order of their sizes.
+///
+/// # Errors
+/// Those of [`Token::parse`].
+pub fn join(fragments: &[DocBuf]) -> Result<DocBuf> {
+    let id = fragments.first().and_then(|f| f.doc().get_document("_id")).map(|d| d.to_document());
+    let data = Token::parse(&id.unwrap_or_default())?.whole().data();
+    Ok(DocWriter::build(|w| {
+        w.document_with("_id", |w| w.string("_data", &data));
+        for fragment in fragments {
+            let own = |e: &Element<'_>| !matches!(e.name(), "_id" | "splitEvent");
+            fragment.doc().iter().filter(own).for_each(|e| w.element(&e));
+        }
+    }))
+}
+
 fn fragment(token: &Token, i: i32, of: i32, fields: &[Element<'_>]) -> DocBuf {
     let data = Token { fragment: Some(i), ..token.clone() }.data();
     DocWriter::build(|w| {
@@ -85,6 +101,8 @@ mod tests {
             Token::parse(parts[1].to_document().get_document("_id").unwrap()).unwrap().fragment,
             Some(1)
         );
+        let joined = join(&parts).unwrap().to_document();
+        assert!(event.iter().all(|(name, v)| joined.get(name) == Some(v)) && joined.len() == event.len());
         assert_eq!(split_at(event.to_doc_buf(), 400).unwrap_err().code, 7182500);
         assert_eq!(split_at(event.to_doc_buf(), 5000).unwrap().len(), 1);
     }

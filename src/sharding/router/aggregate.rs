@@ -13,7 +13,7 @@ use super::cluster::database_of;
 use super::cursor::{BATCH_BYTES_MAX, Kind, first_batch, size};
 use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
-use super::{admin, collation, cursor, scatter, single};
+use super::{admin, change_stream, collation, cursor, scatter, single};
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
 use futures::future::BoxFuture;
@@ -87,6 +87,9 @@ async fn on_collection(task: &Task<'_>) -> Result<DocBuf> {
                 v.type_name()
             );
         }
+    }
+    if change_stream::is_stream(task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty())) {
+        return change_stream::open(task, &ns, &stages(task)?, size).await;
     }
     let mut retry = Retry::default();
     loop {
@@ -353,7 +356,7 @@ impl Source for Pulled<'_, '_> {
 }
 
 /// Reads other collections for stages that run here, as a client of the router would.
-struct RouterHost<'t, 'a>(&'t Task<'a>);
+pub(super) struct RouterHost<'t, 'a>(pub &'t Task<'a>);
 
 impl PipelineHost for RouterHost<'_, '_> {
     fn source<'a>(&'a self, stage: &'a HostStage, _: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
@@ -452,6 +455,9 @@ pub fn all_documents<'a>(
 async fn without_collection(task: &Task<'_>) -> Result<DocBuf> {
     let ns = format!("{}.$cmd.aggregate", task.db());
     let size = batch_size(task)?;
+    if change_stream::is_stream(task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty())) {
+        return change_stream::open(task, &ns, &stages(task)?, size).await;
+    }
     let mut context = pipeline_context(task, &ns)?;
     context.namespace.collection = String::new();
     let pipeline = optimize(parse(&stages(task)?, &context)?, &context)?;

@@ -209,10 +209,24 @@ impl ArrayBuilder {
 
 /// `{cursor: {<batch>: [...], id, ns}, ok: 1}`.
 pub fn cursor_reply(batch_name: &str, batch: &ArrayBuilder, id: i64, ns: &str) -> DocBuf {
+    stream_reply(batch_name, batch, id, ns, None)
+}
+
+/// The same with the token to resume a change stream behind.
+pub fn stream_reply(
+    batch_name: &str,
+    batch: &ArrayBuilder,
+    id: i64,
+    ns: &str,
+    token: Option<&Document>,
+) -> DocBuf {
     let mut out = Vec::with_capacity(batch.byte_len() + 128);
     DocWriter::write(&mut out, |w| {
         w.document_with("cursor", |w| {
             batch.write(w, batch_name);
+            if let Some(token) = token {
+                w.document_with("postBatchResumeToken", |w| token.write_fields(w));
+            }
             w.i64("id", id);
             w.string("ns", ns);
         });

@@ -4,13 +4,16 @@
 //! kills the cursor meanwhile removes the place, and the first getMore closes what it cannot put back.
 
 use super::body::{self, ArrayBuilder, Versions};
+use super::change_stream::StreamCursor;
 use super::cluster::{Call, Cluster};
 use super::merge::Merge;
 use super::task::Task;
 use crate::chunk::ShardId;
 use document::{DocBuf, Document, Result, Value, bail, codes, doc, err};
+use node::change_stream::labelled;
 use node::operation::SessionId;
 use node::read::get_more::{GetMore, cursors_of, no_time_limit};
+use node::read::tail::AWAIT_DEFAULT;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,6 +37,7 @@ pub enum Kind {
     /// Computed documents that are all here.
     Documents(std::collections::VecDeque<DocBuf>),
     Pipeline(Box<super::aggregate::PipelineCursor>),
+    Stream(Box<StreamCursor>),
 }
 
 pub struct Cursor {
@@ -119,6 +123,11 @@ impl CursorTable {
             .collect();
         chosen.into_iter().filter_map(|id| entries.remove(&id)?.cursor).collect()
     }
+    /// Whether the cursor is a change stream that no getMore has taken.
+    pub fn is_stream(&self, id: i64) -> bool {
+        let entries = self.entries.lock();
+        entries.get(&id).and_then(|e| e.cursor.as_ref()).is_some_and(|c| matches!(c.kind, Kind::Stream(_)))
+    }
     pub fn len(&self) -> usize {
         self.entries.lock().len()
     }
@@ -149,6 +158,7 @@ impl Cursor {
             Kind::Remote { shard, id } => vec![(shard, id)],
             Kind::Merge(merge) => merge.open_cursors(),
             Kind::Pipeline(pipeline) => pipeline.open_cursors(),
+            Kind::Stream(stream) => stream.open_cursors(),
             Kind::Documents(_) => Vec::new(),
         };
         (self.ns, open)
@@ -201,7 +211,7 @@ pub async fn first_batch(task: &Task<'_>, ns: &str, kind: Kind, batch_size: Opti
     }
     let mut cursor = Cursor::new(task, ns, kind);
     let mut batch = ArrayBuilder::default();
-    let more = match cursor.fill(task, &mut batch, batch_size.unwrap_or(FIRST_BATCH)).await {
+    let more = match cursor.fill(task, &mut batch, batch_size.unwrap_or(FIRST_BATCH), Instant::now()).await {
         Ok(more) => more,
         Err(e) => {
             cursor.close(&task.router.cluster);
@@ -221,14 +231,16 @@ pub async fn first_batch(task: &Task<'_>, ns: &str, kind: Kind, batch_size: Opti
 }
 
 impl Cursor {
-    /// Adds up to `documents_max` documents; whether there can be more.
+    /// Adds up to `documents_max` documents, a change stream waiting for the first; whether there can be more.
     async fn fill(
         &mut self,
         task: &Task<'_>,
         batch: &mut ArrayBuilder,
         documents_max: usize,
+        until: Instant,
     ) -> Result<bool> {
         match &mut self.kind {
+            Kind::Stream(stream) => stream.fill(task, batch, documents_max, until).await,
             Kind::Merge(merge) => merge.fill(task, batch, documents_max).await,
             Kind::Pipeline(pipeline) => pipeline.fill(task, batch, documents_max).await,
             Kind::Documents(documents) => {
@@ -255,30 +267,37 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
         let (shard, theirs) = (shard.clone(), *theirs);
         return pass_on(task, id, &shard, theirs, cursor).await;
     }
-    if await_ms.is_some() {
-        // Nothing that is put together here awaits data.
+    let streams = matches!(cursor.kind, Kind::Stream(_));
+    if await_ms.is_some() && !streams {
+        // Nothing else that is put together here awaits data.
         if let Some(killed) = task.router.cursors.put_back(id, cursor) {
             killed.close(&task.router.cluster);
         }
         return Err(no_time_limit());
     }
+    let until = Instant::now() + await_ms.map_or(AWAIT_DEFAULT, Duration::from_millis);
     let mut batch = ArrayBuilder::default();
-    match cursor.fill(task, &mut batch, batch_size.unwrap_or(usize::MAX)).await {
+    let filled = cursor.fill(task, &mut batch, batch_size.unwrap_or(usize::MAX), until).await;
+    let token = match &cursor.kind {
+        Kind::Stream(stream) => Some(stream.token()),
+        _ => None,
+    };
+    match filled {
         Ok(true) => {
             if let Some(killed) = task.router.cursors.put_back(id, cursor) {
                 killed.close(&task.router.cluster);
                 bail!(CURSOR_KILLED, "cursor id {id} was killed");
             }
-            Ok(body::cursor_reply("nextBatch", &batch, id, &ns))
+            Ok(body::stream_reply("nextBatch", &batch, id, &ns, token.as_ref()))
         }
         Ok(false) => {
             task.router.cursors.forget(id);
-            Ok(body::cursor_reply("nextBatch", &batch, 0, &ns))
+            Ok(body::stream_reply("nextBatch", &batch, 0, &ns, token.as_ref()))
         }
         Err(e) => {
             task.router.cursors.forget(id);
             cursor.close(&task.router.cluster);
-            Err(e)
+            Err(if streams { labelled(e) } else { e })
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod aggregate;
 pub mod background;
 pub mod body;
 pub mod bulk_write;
+pub mod change_stream;
 pub mod cluster;
 mod collation;
 pub mod count;

@@ -229,7 +229,7 @@ impl Ddl {
         }
         let ns = namespace(state);
         let (uuid, pattern, body) = (uuid_of(state)?, key(state)?, request(state));
-        self.create_here(ns, uuid, collection_options(body)).await?;
+        self.create_here(ns, uuid, collection_options(body), false).await?;
         self.index_here(ns, &pattern, body).await?;
         let (options, indexes) = self.definition_of(ns)?;
         let (db, name) = split(ns);
@@ -253,8 +253,14 @@ impl Ddl {
     ///
     /// # Errors
     /// InvalidUUID (207) when a filled collection of this name has another UUID.
-    pub(super) async fn create_here(&self, ns: &str, uuid: [u8; 16], options: Document) -> Result<()> {
-        let (node, op) = (&self.role.node, Operation::internal());
+    pub(super) async fn create_here(
+        &self,
+        ns: &str,
+        uuid: [u8; 16],
+        options: Document,
+        from_migrate: bool,
+    ) -> Result<()> {
+        let (node, op) = (&self.role.node, Operation::internal_marked(from_migrate));
         let existing = {
             let slot = node.namespaces.slot(ns);
             let state = slot.read_unchecked();
@@ -332,8 +338,26 @@ impl Ddl {
             "reply",
             doc! { "collectionUUID": member("collectionUUID"), "collectionVersion": version.clone() },
         );
+        self.note_sharded(&ns, state).await?;
         self.log_change("shardCollection.end", &ns, doc! { "version": version }).await;
         Ok(())
+    }
+
+    /// Tells change streams that the collection is sharded.
+    async fn note_sharded(&self, ns: &str, state: &Document) -> Result<()> {
+        let body = request(state);
+        let note = doc! {
+            "shardCollection": ns, "shardKey": key(state)?.document().clone(), "unique": flag(body, "unique", false),
+            "numInitialChunks": body.get_i64("numInitialChunks").unwrap_or(0),
+            "presplitHashedZones": flag(body, "presplitHashedZones", false),
+        };
+        let (uuid, op) = (uuid_of(state)?, Operation::internal());
+        let slot = self.role.node.namespaces.slot(ns);
+        let noted = |unit: &mut node::WriteUnit<'_>| {
+            unit.note(Some(uuid), note);
+            Ok(())
+        };
+        self.role.node.write(&op, &slot, noted).await.map(drop)
     }
 
     /// Best effort: a shard that does not hear of it asks when it meets the new version.
@@ -367,7 +391,8 @@ impl Ddl {
         let body = request.body.to_document();
         let uuid = required(&body, "collectionUUID", Value::as_uuid)?;
         let options = body.get_document("options").cloned().unwrap_or_default();
-        self.create_here(&ns, uuid, options).await?;
+        // Change streams see the creation on the primary shard.
+        self.create_here(&ns, uuid, options, true).await?;
         let specs: Vec<Document> = body
             .get_array("indexes")
             .into_iter()
@@ -376,7 +401,7 @@ impl Ddl {
             .filter(|s| s.get_str("name") != Some("_id_"))
             .collect();
         if !specs.is_empty() {
-            let (slot, op) = (self.role.node.namespaces.slot(&ns), Operation::internal());
+            let (slot, op) = (self.role.node.namespaces.slot(&ns), Operation::internal_marked(true));
             node::ddl::indexes::build_indexes(&self.role.node, &op, &slot, &specs, true).await?;
             self.durable(&op).await?;
         }

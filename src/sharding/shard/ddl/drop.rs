@@ -113,7 +113,7 @@ impl Ddl {
         let command =
             doc! { "_shardsvrDropCollectionParticipant": name, "collectionUUID": uuid, "fromMigrate": false };
         let shards = self.all_shards().await?;
-        self.on_shards(&shards, db, command).await.map(drop)
+        self.on_shards_seen_here(&shards, db, command).await
     }
 
     /// Runs `_shardsvrDropCollectionParticipant`: only a collection with this UUID is dropped, and only an empty one if so
@@ -134,15 +134,8 @@ impl Ddl {
             return Ok(Document::new());
         }
         let op = Operation::internal();
-        let from_migrate = flag("fromMigrate") || Some(self.shard()?) != self.primary_of(&ns).await;
-        node::ddl::collections::drop_collection(&self.role.node, &op, &ns, from_migrate).await?;
+        node::ddl::collections::drop_collection(&self.role.node, &op, &ns, flag("fromMigrate")).await?;
         self.durable(&op).await?;
         Ok(Document::new())
-    }
-
-    /// The primary of the namespace's database as far as known; change streams see a drop once, from there.
-    async fn primary_of(&self, ns: &str) -> Option<String> {
-        let known = self.role.database(split(ns).0);
-        known.map(|entry| entry.primary.to_string()).or_else(|| self.shard().ok())
     }
 }

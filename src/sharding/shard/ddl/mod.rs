@@ -127,6 +127,16 @@ impl Ddl {
         });
         futures::future::join_all(asks).await.into_iter().collect()
     }
+    /// Runs a command on shards of which this may be one. The others are first and log it as a migration's, so that change
+    /// streams see it once: here, when it is done.
+    async fn on_shards_seen_here(&self, shards: &[String], db: &str, command: Document) -> Result<()> {
+        let own = self.shard()?;
+        let (here, others): (Vec<String>, Vec<String>) = shards.iter().cloned().partition(|s| *s == own);
+        let mut marked = command.clone();
+        marked.insert("fromMigrate", true);
+        self.on_shards(&others, db, marked).await?;
+        self.on_shards(&here, db, command).await.map(drop)
+    }
     /// Waits until what `op` wrote is majority-committed.
     async fn durable(&self, op: &Operation) -> Result<()> {
         match op.committed_position() {

@@ -208,7 +208,7 @@ impl Ddl {
 
     async fn clone_collection(&self, donor: &str, ns: &str, c: &Document) -> Result<()> {
         let uuid = required(c, "uuid", Value::as_uuid)?;
-        let (node, op) = (&self.role.node, Operation::internal());
+        let (node, op) = (&self.role.node, Operation::internal_marked(true));
         match self.uuid_here(ns) {
             Some(found) if found != uuid => {
                 bail!(
@@ -221,7 +221,7 @@ impl Ddl {
             None => {}
         }
         let options = c.get_document("options").cloned().unwrap_or_default();
-        self.create_here(ns, uuid, options).await?;
+        self.create_here(ns, uuid, options, true).await?;
         let specs: Vec<Document> = c
             .get_array("indexes")
             .into_iter()

@@ -142,7 +142,7 @@ impl Ddl {
             command.push("targetUUID", existing.clone());
         }
         let shards = self.all_shards().await?;
-        self.on_shards(&shards, db, command).await?;
+        self.on_shards_seen_here(&shards, db, command).await?;
         let commit = doc! { "_configsvrCommitRenameCollection": from, "to": to, "sourceUUID": source };
         self.config(commit).await.map(drop)
     }
@@ -154,7 +154,8 @@ impl Ddl {
         let body = request.body.to_document();
         let to = required_str(&body, "to")?;
         let source = required(&body, "sourceUUID", Value::as_uuid)?;
-        let (node, op) = (&self.role.node, Operation::internal());
+        let from_migrate = body.get("fromMigrate").is_some_and(Value::truthy);
+        let (node, op) = (&self.role.node, Operation::internal_marked(from_migrate));
         if self.uuid_here(&from) == Some(source) {
             node::ddl::rename::rename(node, &op, &from, to, true).await?;
         } else if self.uuid_here(to).is_some_and(|u| u != source) {

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: document::meter::Counted<mimalloc::MiMalloc> = document::meter::Counted(mimalloc::MiMalloc);
 
 fn main() {
     std::process::exit(server::process::by_name(std::env::args().collect()));

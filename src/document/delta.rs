@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 
 use crate::{Doc, DocBuf, DocWriter, Document, Element, Result, Value, ValueRef, bail};
+use std::collections::{HashMap, HashSet};
 
 const ARRAY: u8 = 0x04;
 const DOCUMENT: u8 = 0x03;
@@ -97,9 +98,10 @@ fn document_diff(old: Doc<'_>, new: Doc<'_>, at: &[&Touched], w: &mut DocWriter<
             _ => changes.deleted.push(before.name_bytes()),
         }
     }
-    for after in new {
-        changes.deleted.retain(|name| *name != after.name_bytes());
-        changes.inserted.push(after);
+    changes.inserted.extend(new);
+    if !changes.deleted.is_empty() && !changes.inserted.is_empty() {
+        let again: HashSet<&[u8]> = changes.inserted.iter().map(|e| e.name_bytes()).collect();
+        changes.deleted.retain(|name| !again.contains(name));
     }
     changes.write(w);
 }
@@ -160,13 +162,19 @@ pub fn apply(old: Doc<'_>, diff: &Document) -> Result<DocBuf> {
     Ok(DocBuf::from_validated(out))
 }
 
-/// The sections of a document diff.
+/// Fields that are looked for one by one.
+const SEARCHES_MAX: usize = 8;
+
+/// The sections of a document diff. Fields are found by hash: a diff may name as many as a document has.
 #[derive(Default)]
 struct Sections<'a> {
-    deleted: Option<&'a Document>,
-    updated: Option<&'a Document>,
+    /// Deleted, or moved to the end.
+    gone: HashSet<&'a str>,
+    updated: HashMap<&'a str, &'a Value>,
+    /// The same in their order.
+    updates: Option<&'a Document>,
     inserted: Option<&'a Document>,
-    nested: Vec<(&'a str, &'a Document)>,
+    nested: HashMap<&'a str, &'a Document>,
 }
 
 impl<'a> Sections<'a> {
@@ -177,40 +185,53 @@ impl<'a> Sections<'a> {
                 bail!(4770500, "Diff section '{section}' is no object")
             };
             match section {
-                "d" => out.deleted = Some(fields),
-                "u" => out.updated = Some(fields),
-                "i" => out.inserted = Some(fields),
+                "d" => out.gone.extend(fields.keys()),
+                "u" => {
+                    out.updates = Some(fields);
+                    fields.iter().for_each(|(name, v)| {
+                        out.updated.entry(name).or_insert(v);
+                    });
+                }
+                "i" => {
+                    out.inserted = Some(fields);
+                    out.gone.extend(fields.keys());
+                }
                 _ => match section.strip_prefix('s') {
-                    Some(name) => out.nested.push((name, fields)),
+                    Some(name) => {
+                        out.nested.entry(name).or_insert(fields);
+                    }
                     None => bail!(4770500, "Unknown diff section '{section}'"),
                 },
             }
         }
         Ok(out)
     }
-    fn nested(&self, name: &str) -> Option<&'a Document> {
-        self.nested.iter().find(|(n, _)| *n == name).map(|(_, d)| *d)
-    }
 }
 
 fn apply_document(old: Doc<'_>, diff: &Document, out: &mut Vec<u8>) -> Result<()> {
     let sections = Sections::read(diff)?;
-    for (name, _) in &sections.nested {
-        if old.element(name).is_none() {
-            bail!(4770500, "Field '{name}' of a diff is missing");
-        }
+    // A few fields are found sooner by a search than by an index.
+    let index: Option<HashSet<&str>> = match sections.nested.len() + sections.updated.len() {
+        0..=SEARCHES_MAX => None,
+        _ => Some(old.iter().map(|e| e.name()).collect()),
+    };
+    let present = |name: &str| match &index {
+        Some(index) => index.contains(name),
+        None => old.element(name).is_some(),
+    };
+    if let Some(name) = sections.nested.keys().find(|name| !present(name)) {
+        bail!(4770500, "Field '{name}' of a diff is missing");
     }
-    let has = |fields: Option<&Document>, name: &str| fields.is_some_and(|d| d.contains_key(name));
     let mut result = Ok(());
     DocWriter::write(out, |w| {
         for e in old {
             let name = e.name();
-            if has(sections.deleted, name) || has(sections.inserted, name) {
+            if sections.gone.contains(name) {
                 continue;
             }
-            if let Some(value) = sections.updated.and_then(|d| d.get(name)) {
+            if let Some(value) = sections.updated.get(name) {
                 value.write(w, name);
-            } else if let Some(inner) = sections.nested(name) {
+            } else if let Some(inner) = sections.nested.get(name) {
                 match apply_value(&e, inner) {
                     Ok(bytes) if e.tag() == ARRAY => w.array(name, bytes.doc()),
                     Ok(bytes) => w.document(name, bytes.doc()),
@@ -221,8 +242,8 @@ fn apply_document(old: Doc<'_>, diff: &Document, out: &mut Vec<u8>) -> Result<()
             }
         }
         // A replaced field that is not there comes at the end.
-        for (name, value) in sections.updated.into_iter().flat_map(|d| d.iter()) {
-            if old.element(name).is_none() {
+        for (name, value) in sections.updates.into_iter().flat_map(|d| d.iter()) {
+            if !present(name) {
                 value.write(w, name);
             }
         }

@@ -292,6 +292,7 @@ codes! {
     PREPARED_TRANSACTION_IN_PROGRESS 267 "PreparedTransactionInProgress" 0;
     MIGRATION_CONFLICT 272 "MigrationConflict" SNAPSHOT;
     WOULD_CHANGE_OWNING_SHARD 283 "WouldChangeOwningShard" 0;
+    CLIENT_DISCONNECT 279 "ClientDisconnect" INTERRUPTION;
     CHANGE_STREAM_FATAL_ERROR 280 "ChangeStreamFatalError" 0;
     INDEX_BUILD_ABORTED 276 "IndexBuildAborted" 0;
     INDEX_BUILD_ALREADY_IN_PROGRESS 285 "IndexBuildAlreadyInProgress" 0;

@@ -16,6 +16,7 @@ pub mod extended_json;
 pub mod hash;
 pub mod key_string;
 mod macros;
+pub mod meter;
 pub mod number;
 pub mod oid;
 pub mod path;

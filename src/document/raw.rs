@@ -32,6 +32,10 @@ impl<'a> Doc<'a> {
     pub fn is_empty(self) -> bool {
         self.0.len() <= 5
     }
+    /// The elements from a position on that [`Iter::position`] gave for the same document; 0: all of them.
+    pub fn iter_at(self, at: usize) -> Iter<'a> {
+        Iter { at: at.max(4), ..self.iter() }
+    }
     pub fn iter(self) -> Iter<'a> {
         let end = self.0.len().saturating_sub(1);
         Iter { bytes: self.0.get(..end).unwrap_or(&[]), at: 4 }
@@ -176,6 +180,10 @@ pub struct Iter<'a> {
 }
 
 impl<'a> Iter<'a> {
+    /// Where it stands; see [`Doc::iter_at`].
+    pub fn position(&self) -> usize {
+        self.at
+    }
     /// The bytes of the elements to come.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or(&[])

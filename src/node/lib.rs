@@ -13,8 +13,10 @@ pub mod cursor;
 pub mod ddl;
 pub mod exec;
 pub mod failpoints;
+pub mod lane;
 pub mod local;
 pub mod maintenance;
+pub mod memory;
 pub mod namespace;
 pub mod observer;
 pub mod open;
@@ -28,6 +30,7 @@ pub mod request;
 pub mod session;
 pub mod shape;
 pub mod stripe;
+pub mod temporary;
 pub mod ttl;
 pub mod view;
 pub mod write;
@@ -63,8 +66,12 @@ pub struct Node {
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
     pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,
     pub object_ids: ObjectIdGenerator,
-    /// `internalQueryMaxBlockingSortMemoryUsageBytes`: what a sort that may not use the disk can hold.
-    pub sort_bytes_max: std::sync::atomic::AtomicUsize,
+    /// What each kind of stage may hold before it spills or fails.
+    pub limits: RwLock<query::pipeline::Limits>,
+    /// `allowDiskUseByDefault`.
+    pub disk_use_by_default: std::sync::atomic::AtomicBool,
+    /// Where stages spill.
+    pub temporary: Arc<temporary::TemporaryFiles>,
     /// Some database is profiled: operations note their plans.
     pub profiling: std::sync::atomic::AtomicBool,
     next_operation: AtomicI64,
@@ -103,7 +110,7 @@ impl Node {
     }
     /// What a sort that may not use the disk can hold.
     pub fn sort_bytes_max(&self) -> usize {
-        self.sort_bytes_max.load(Ordering::Relaxed)
+        self.limits.read().sort
     }
     /// As [`Node::parse_context`], for a command on `slot`: with the collation it names, and else with the default of the
     /// collection or view. An empty document names none.

@@ -14,7 +14,7 @@
 use crate::operation::{Operation, Received};
 use crate::write::extras::{Capped, Validator};
 use arc_swap::ArcSwap;
-use document::{Collation, Doc, DocBuf, Error, Result, err};
+use document::{Collation, Doc, DocBuf, Error, Result, err, meter};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::DatabaseVersion;
 use std::any::Any;
@@ -193,10 +193,10 @@ impl Slot {
         loop {
             let signal = {
                 let database = self.database.latch.read();
-                match patience.try_or_wait(|| self.latch.try_read(), || self.latch.read()) {
+                match patience.attempt(|| self.latch.try_read(), |d| self.latch.try_read_for(d)) {
                     None => None,
                     Some(state) => match check(&state, database.as_deref(), &op.received, Access::Read) {
-                        Ok(()) => return f(&state),
+                        Ok(()) => return meter::latched(|| f(&state)),
                         Err(Refusal::Stale(e)) => return Err(e),
                         Err(Refusal::CriticalSection(signal)) => Some(signal),
                     },
@@ -220,10 +220,10 @@ impl Slot {
             let signal = {
                 let _gate = gate.read();
                 let database = self.database.latch.read();
-                match patience.try_or_wait(|| self.latch.try_write(), || self.latch.write()) {
+                match patience.attempt(|| self.latch.try_write(), |d| self.latch.try_write_for(d)) {
                     None => None,
                     Some(mut state) => match check(&state, database.as_deref(), received, Access::Write) {
-                        Ok(()) => return f(&mut state),
+                        Ok(()) => return meter::latched(|| f(&mut state)),
                         Err(Refusal::Stale(e)) => return Err(e),
                         Err(Refusal::CriticalSection(signal)) => Some(signal),
                     },
@@ -301,21 +301,28 @@ impl Slot {
     }
 }
 
-/// How an operation takes a latch that others hold: it lets its worker do other work meanwhile, since a worker that
-/// sleeps over a latch of a microsecond leaves a core idle for many. An operation that was passed over often sleeps
-/// after all, so that it has its turn.
+/// How an operation takes a latch that others hold. It lets its worker do other work meanwhile, since a worker that
+/// sleeps over a latch of a microsecond leaves a core idle for many. An operation that was passed over often queues for
+/// the latch, so that it has its turn; but only for a moment at a time, so that a latch held for long (an update whose
+/// expression explodes) never holds the workers too.
 #[derive(Default)]
 struct Patience {
     yielded: u32,
 }
 
 const YIELDS_MAX: u32 = 16;
+/// How long an operation queues for a latch before its worker does other work again.
+const QUEUE_TIME: Duration = Duration::from_micros(500);
 
 impl Patience {
     /// The guard; `None`: yield, and try again.
-    fn try_or_wait<G>(&mut self, attempt: impl FnOnce() -> Option<G>, wait: impl FnOnce() -> G) -> Option<G> {
-        if self.yielded == YIELDS_MAX {
-            return Some(wait());
+    fn attempt<G>(
+        &mut self,
+        attempt: impl FnOnce() -> Option<G>,
+        queue: impl FnOnce(Duration) -> Option<G>,
+    ) -> Option<G> {
+        if self.yielded >= YIELDS_MAX {
+            return queue(QUEUE_TIME);
         }
         let guard = attempt();
         self.yielded += guard.is_none() as u32;
@@ -328,6 +335,7 @@ async fn wait_or_yield(op: &Operation, section: Option<watch::Receiver<bool>>) -
     match section {
         Some(signal) => wait_for_end(op, signal).await,
         None => {
+            op.check_interrupt()?;
             tokio::task::yield_now().await;
             Ok(())
         }

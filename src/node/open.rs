@@ -3,6 +3,7 @@
 use crate::namespace::Namespaces;
 use crate::operation::SessionId;
 use crate::session::SessionTable;
+use crate::temporary::TemporaryFiles;
 use crate::{Node, failpoints, observer};
 use document::oid::ObjectIdGenerator;
 use document::{Collation, Doc, Document, Result, Value, doc};
@@ -122,6 +123,8 @@ impl Node {
         for (ns, collection) in opened.collections {
             namespaces.slot(&ns).write_unchecked().install(collection);
         }
+        let temporary = TemporaryFiles::open(options.files.clone(), &options.dir);
+        let temporary = Arc::new(temporary);
         let node = Arc::new(Node {
             clock: options.clock.clone(),
             options,
@@ -132,7 +135,9 @@ impl Node {
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
             profiling: false.into(),
-            sort_bytes_max: query::sort::MEMORY_LIMIT_BYTES.into(),
+            limits: RwLock::default(),
+            disk_use_by_default: true.into(),
+            temporary,
             replication: crate::replication::Replication::default(),
             log_holds: crate::maintenance::LogHolds::default(),
             cursors: crate::cursor::Cursors::default(),

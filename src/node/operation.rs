@@ -333,6 +333,8 @@ pub struct Operation {
     /// 0 while alive, else the error code the operation ends with.
     killed: AtomicI32,
     kill_notify: Notify,
+    /// The operation on whose behalf this one runs: what ends that one ends this one.
+    pub parent: Option<Arc<Operation>>,
     /// A fail point wants the connection closed instead of a reply.
     connection_lost: AtomicBool,
     /// The fail point at which the operation waits.
@@ -377,6 +379,7 @@ impl Operation {
             committed_term: AtomicI64::new(-1),
             killed: AtomicI32::new(0),
             kill_notify: Notify::new(),
+            parent: None,
             connection_lost: AtomicBool::new(false),
             paused_at: Mutex::new(None),
             examined_keys: AtomicU64::new(0),
@@ -558,11 +561,14 @@ impl Operation {
             codes::MAX_TIME_MS_EXPIRED => bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
             codes::INTERRUPTED_AT_SHUTDOWN => bail!(INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"),
             codes::CURSOR_KILLED => bail!(CURSOR_KILLED, "cursor was killed"),
+            codes::CLIENT_DISCONNECT => {
+                bail!(CLIENT_DISCONNECT, "operation was interrupted because a client disconnected")
+            }
             code => return Err(document::Error::new(code, "operation was interrupted")),
         }
         match self.deadline {
             Some(d) if Instant::now() >= d => bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit"),
-            _ => Ok(()),
+            _ => self.parent.as_ref().map_or(Ok(()), |p| p.check_interrupt()),
         }
     }
 

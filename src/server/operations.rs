@@ -98,6 +98,7 @@ impl Operations {
         command: &'static Command,
         body: Doc<'_>,
     ) -> Entered<'a> {
+        document::meter::oversee(operation.clone());
         let mut places = connection.slot.0.lock();
         let place = places.iter().position(|i| i.running.is_none()).unwrap_or_else(|| {
             places.push(Inner::default());

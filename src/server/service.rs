@@ -364,8 +364,10 @@ impl Service {
     /// Makes the log follow the parameters `logLevel` and `quiet`, and the node those that it keeps.
     pub fn apply_log_level(&self) {
         if let Some(node) = &self.node {
-            let bytes = self.parameters.int("internalQueryMaxBlockingSortMemoryUsageBytes");
-            node.sort_bytes_max.store(usize::try_from(bytes).unwrap_or(usize::MAX), Ordering::Relaxed);
+            *node.limits.write() = node::memory::limits(&self.parameters);
+            node::memory::set_ceiling(self.parameters.int("processMemoryLimitMB"));
+            let disk = self.parameters.bool("allowDiskUseByDefault");
+            node.disk_use_by_default.store(disk, Ordering::Relaxed);
         }
         let level = self.parameters.int("logLevel").max(i64::from(self.options.verbosity));
         self.log.set_verbosity(level as i32);

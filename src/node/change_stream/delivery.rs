@@ -5,7 +5,7 @@ use super::event::{Event, Watch, invalidate};
 use document::{DocBuf, Document, Result, Value, bail};
 use query::change_stream::split::split;
 use query::change_stream::{Start, Token};
-use query::pipeline::{BoxFuture, Execution, Parsed, Pipeline, PipelineHost, Run, Source};
+use query::pipeline::{Execution, Parsed, Pipeline, PipelineHost, Run};
 use std::collections::VecDeque;
 
 /// The largest document of a reply: the largest of a client, and room for the event around it.
@@ -36,17 +36,6 @@ pub struct Delivery {
 struct Resume {
     token: Token,
     order: String,
-}
-
-/// Feeds the stages one event at a time, so that what they give belongs to it.
-#[derive(Default)]
-struct Feed(Option<DocBuf>);
-
-impl Source for Feed {
-    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
-        let batch = self.0.take().into_iter().collect();
-        Box::pin(async move { Ok(Some(batch)) })
-    }
 }
 
 impl Delivery {
@@ -171,7 +160,8 @@ impl Delivery {
         let token = event.token;
         let docs = match &mut self.stages {
             None => vec![event.doc],
-            Some(stages) => stages.next(&mut Feed(Some(event.doc)), host).await?.unwrap_or_default(),
+            // One event at a time, so that what the stages give belongs to it.
+            Some(stages) => stages.pass(event.doc, host).await?,
         };
         let data = token.data();
         let mut found = beyond_fragment.is_none();

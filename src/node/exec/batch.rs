@@ -1,6 +1,7 @@
 //! The documents of one reply, written as the bytes of a BSON array while they are found.
 
-use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp, bail};
+use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 
 /// Bytes of documents in a batch beyond which no further document is added.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -59,6 +60,11 @@ impl Batch {
             return Err(e);
         }
         let length = self.bytes.len() - start;
+        if length > DOCUMENT_BYTES_MAX {
+            let text = too_large(&DocBuf::from_validated(self.bytes[start..].to_vec()));
+            self.bytes.truncate(before);
+            bail!(BSON_OBJECT_TOO_LARGE, "Executor error during find command :: caused by :: {text}");
+        }
         if self.count > 0 && before + length > self.bytes_max {
             self.bytes.truncate(before);
             return Ok(false);
@@ -140,11 +146,11 @@ pub struct Documents {
 
 /// Documents and bytes handed to a pipeline at once.
 const DOCUMENTS_MAX: usize = 512;
-const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+const DOCUMENTS_BYTES_MAX: usize = 1024 * 1024;
 
 impl Output for Documents {
     fn is_full(&self) -> bool {
-        self.list.len() >= DOCUMENTS_MAX || self.bytes >= DOCUMENT_BYTES_MAX
+        self.list.len() >= DOCUMENTS_MAX || self.bytes >= DOCUMENTS_BYTES_MAX
     }
     fn put(&mut self, doc: Doc<'_>) -> bool {
         if Output::is_full(self) {

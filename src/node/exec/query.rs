@@ -6,7 +6,7 @@ use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
-use document::{Collation, Doc, DocWriter, Document, Result, bail, path};
+use document::{Collation, Doc, DocWriter, Document, Result, bail, meter, path};
 use query::matcher::Matcher;
 use query::planner::{Hint, Plan, Request, by_id, plan};
 use query::projection::Projection;
@@ -18,6 +18,8 @@ use storage::{Collection, CollectionSnapshot};
 /// Records that a query may examine, and time it may take, under the latch before it takes a snapshot instead.
 const LATCHED_RECORDS: u32 = 256;
 const LATCHED_TIME: Duration = Duration::from_micros(200);
+/// Quanta of evaluation under the latch, likewise.
+pub(crate) const LATCHED_QUANTA: u32 = 2;
 
 /// What is wanted of a collection.
 #[derive(Default)]
@@ -139,7 +141,12 @@ impl Query {
                 budget = Budget::of(1, LATCHED_TIME);
                 query.pauses = Some(slot.ns.clone());
             }
-            query.advance(collection, &mut budget, out)?;
+            match meter::bounded(LATCHED_QUANTA, || query.advance(collection, &mut budget, out)) {
+                Ok(_) => {}
+                // The filter or the projection is dear: it is evaluated on the snapshot.
+                Err(e) if e.code == meter::OVERRUN => {}
+                Err(e) => return Err(e),
+            }
             query.note(node, op);
             query.routed = op.received.shard.is_some();
             query.opened_ts = node.log.last_optime().ts;

@@ -389,12 +389,22 @@ impl IndexWalk {
             let mut handled: Option<IndexEntry<'_>> = None;
             while let Some(entry) = next {
                 let spent = budget.spend();
-                let taken = match spent {
+                let handed = match spent {
                     true => {
                         counters.keys += 1;
-                        f(self, counters, &entry)?
+                        f(self, counters, &entry)
                     }
-                    false => Taken::Refused,
+                    false => Ok(Taken::Refused),
+                };
+                // After an error, too, the walk can go on: the entry is then handed out again.
+                let taken = match handed {
+                    Ok(taken) => taken,
+                    Err(e) => {
+                        if let Some(entry) = handled {
+                            self.note(&entry);
+                        }
+                        return Err(e);
+                    }
                 };
                 if taken != Taken::Refused {
                     handled = Some(entry);
@@ -413,6 +423,20 @@ impl IndexWalk {
         Ok(Progress::End)
     }
 
+    /// Hands a record on if it passes.
+    fn offer(
+        &self,
+        found: Found<'_>,
+        owner: Option<&dyn OwnershipFilter>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Taken> {
+        let passes = self.filter.is_always_true() || self.filter.matches(found.doc)?;
+        if !passes || owner.is_some_and(|o| !o.owns(found.doc)) {
+            return Ok(Taken::More);
+        }
+        sink(found)
+    }
+
     fn run<V: CollectionView>(
         &mut self,
         view: &V,
@@ -427,17 +451,13 @@ impl IndexWalk {
             }
             let Some(doc) = view.get(entry.record) else { return Ok(Taken::More) };
             counters.docs += 1;
-            let passes = walk.filter.is_always_true() || walk.filter.matches(doc)?;
-            if !passes || owner.is_some_and(|o| !o.owns(doc)) {
-                return Ok(Taken::More);
-            }
-            let taken = sink(Found { record: entry.record, doc })?;
-            if taken == Taken::Refused
+            let taken = walk.offer(Found { record: entry.record, doc }, owner, sink);
+            if matches!(taken, Ok(Taken::Refused) | Err(_))
                 && let Some(seen) = &mut walk.seen
             {
                 seen.remove(&entry.record);
             }
-            Ok(taken)
+            taken
         })
     }
 
@@ -473,11 +493,11 @@ impl Or {
                 if !seen.insert(found.record) {
                     return Ok(Taken::More);
                 }
-                let taken = sink(found)?;
-                if taken == Taken::Refused {
+                let taken = sink(found);
+                if matches!(taken, Ok(Taken::Refused) | Err(_)) {
                     seen.remove(&found.record);
                 }
-                Ok(taken)
+                taken
             })?;
             if progress != Progress::End {
                 return Ok(progress);

@@ -14,15 +14,18 @@ use crate::exec::batch::Documents;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
 use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
+use crate::temporary::Spilling;
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use query::matcher::Matcher;
+use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 use query::pipeline::stages::geo_near;
 use query::pipeline::{BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, optimize, parse};
 use query::planner::Hint;
 use query::sort::SortSpec;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const FIELDS: Fields = Fields { command: "aggregate" };
 /// How many views may stand on one another.
@@ -56,7 +59,7 @@ impl Asked {
             ns: ns.to_string(),
             variables: command_variables(node, body)?,
             collation: named_collation(body)?,
-            allow_disk_use: true,
+            allow_disk_use: node.disk_use_by_default.load(Ordering::Relaxed),
             ..Asked::default()
         })
     }
@@ -201,6 +204,13 @@ impl PipelineRows {
     pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
         loop {
             while let Some(front) = self.pending.front() {
+                if front.bytes().len() > DOCUMENT_BYTES_MAX {
+                    bail!(
+                        BSON_OBJECT_TOO_LARGE,
+                        "PlanExecutor error during aggregation :: caused by :: {}",
+                        too_large(front)
+                    );
+                }
                 if !out.put(front.doc()) {
                     return Ok(());
                 }
@@ -340,7 +350,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     let stages = super::geo_near::with_key(node, &ns, stages)?;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
     let mut run = Run::new(&context);
-    run.memory_limit = node.sort_bytes_max();
+    run.limits = *node.limits.read();
+    run.spill = Some(Arc::new(Spilling(node.temporary.clone())));
     if pipeline.is_source_only() {
         return Ok(Prepared {
             ns,
@@ -385,7 +396,7 @@ impl Prepared {
             hint: self.hint.as_ref(),
             collation: self.run.collation.clone(),
             shape: Shape { limit: self.limit, ..Shape::default() },
-            sort_bytes_max: Some(self.run.memory_limit).filter(|_| !self.run.allow_disk_use),
+            sort_bytes_max: Some(self.run.limits.sort).filter(|_| !self.run.allow_disk_use),
             ..Wanted::default()
         }
     }

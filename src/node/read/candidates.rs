@@ -7,13 +7,13 @@
 //! would send it anew, and what was done would be done twice. So that nothing it searched for moves away meanwhile it
 //! keeps its ranges here until it ends ([`Slot::keep_ranges`]).
 
-use crate::exec::query::{Wanted, note_use, ownership};
+use crate::exec::query::{LATCHED_QUANTA, Wanted, note_use, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot};
 use crate::operation::Received;
 use crate::{Node, Operation, WriteUnit};
-use document::{Result, bail};
+use document::{Result, bail, meter};
 use protocol::version::ShardVersion;
 use query::matcher::Matcher;
 use query::planner::Hint;
@@ -76,8 +76,10 @@ impl Candidates {
             out.walk = Walk::new(plan, wanted.sort, None);
             let mut found = Vec::new();
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));
-            if out.slice(collection, &mut budget, &mut found)? != Progress::End {
-                out.snapshot = Some(collection.snapshot());
+            match meter::bounded(LATCHED_QUANTA, || out.slice(collection, &mut budget, &mut found)) {
+                Ok(Progress::End) => {}
+                Err(e) if e.code != meter::OVERRUN => return Err(e),
+                _ => out.snapshot = Some(collection.snapshot()),
             }
             out.found = found;
             out.note(op);

@@ -3,12 +3,12 @@
 use super::aggregate::{self, Asked};
 use super::fields::Fields;
 use super::{command_variables, find::FindCommand};
-use crate::exec::query::{Wanted, ownership};
+use crate::exec::query::{LATCHED_QUANTA, Wanted, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Shape, Walk};
 use crate::namespace::OwnershipFilter;
 use crate::{Node, Operation, Request};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, meter};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use std::sync::Arc;
@@ -129,9 +129,14 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             let walk = Walk::new(wanted.plan(collection)?, None, None);
             let mut counting =
                 Counting { walk, owner, counters: Counters::default(), count: 0, most: command.most() };
-            if counting.slice(collection, &mut Budget::of(256, Duration::from_micros(200)))? {
-                node.index_use.totals.note(counting.counters);
-                return Ok(Begun::Done(command.result(counting.count)));
+            let mut budget = Budget::of(256, Duration::from_micros(200));
+            match meter::bounded(LATCHED_QUANTA, || counting.slice(collection, &mut budget)) {
+                Ok(true) => {
+                    node.index_use.totals.note(counting.counters);
+                    return Ok(Begun::Done(command.result(counting.count)));
+                }
+                Err(e) if e.code != meter::OVERRUN => return Err(e),
+                _ => {}
             }
             Ok(Begun::Walking(Box::new((counting, collection.snapshot()))))
         })

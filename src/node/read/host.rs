@@ -47,6 +47,7 @@ impl LocalHost {
         let mut op = Operation::internal();
         op.id = self.op.id;
         op.deadline = self.op.deadline;
+        op.parent = Some(self.op.clone());
         op.client = self.op.client.clone();
         op.write_concern = self.op.write_concern.clone();
         op
@@ -206,6 +207,13 @@ impl LocalHost {
 }
 
 impl PipelineHost for LocalHost {
+    fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async {
+            self.op.check_interrupt()?;
+            tokio::task::yield_now().await;
+            Ok(())
+        })
+    }
     fn source<'a>(&'a self, stage: &'a HostStage, _run: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {
             let documents = self.open_source(stage).await?;

@@ -5,7 +5,7 @@
 use super::delete::{self, DeleteStatement};
 use super::shapes;
 use super::statement::*;
-use super::update::{Filter, UpdateStatement, change_record, upsert, upsert_may_retry};
+use super::update::{Aside, Filter, UpdateStatement, change_record, upsert, upsert_may_retry};
 use crate::read::candidates::{Candidates, Search};
 use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
@@ -23,8 +23,8 @@ struct Command {
     bypass: bool,
 }
 enum Statement {
-    Remove(DeleteStatement),
-    Update(UpdateStatement),
+    Remove(Box<DeleteStatement>),
+    Update(Box<UpdateStatement>),
 }
 
 /// What happened, as `lastErrorObject` and `value` show it.
@@ -97,7 +97,10 @@ impl Command {
                     "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
                 )
             }
-            (true, None) => Statement::Remove(DeleteStatement { filter: matcher, id, one: true, sort, hint }),
+            (true, None) => {
+                let delete = DeleteStatement { filter: matcher, id, one: true, sort, hint };
+                Statement::Remove(Box::new(delete))
+            }
             (false, None) => bail!(FAILED_TO_PARSE, "Either an update or remove=true must be specified"),
             (false, Some(u)) => {
                 let filters: Vec<Document> = match body.get("arrayFilters") {
@@ -107,7 +110,7 @@ impl Command {
                     _ => Vec::new(),
                 };
                 let update = Update::parse(&u.to_value(), &filters, &context)?;
-                Statement::Update(UpdateStatement {
+                Statement::Update(Box::new(UpdateStatement {
                     filter: Filter::Parsed(matcher),
                     id,
                     update,
@@ -115,7 +118,8 @@ impl Command {
                     upsert: flag("upsert"),
                     sort,
                     hint,
-                })
+                    aside: Aside::default(),
+                }))
             }
         };
         Ok(Command { statement, new, projection, bypass: flag("bypassDocumentValidation") })
@@ -153,23 +157,28 @@ async fn run_update(
             if candidates.is_some() && records.is_empty() {
                 break;
             }
-            let (change, _) = node
-                .write(op, slot, |unit| {
-                    let found = pinned
-                        .as_ref()
-                        .and_then(|h| unit.collection()?.find_id(h.get("")?))
-                        .map(|(record, _)| record);
-                    for record in records.iter().copied().chain(found) {
-                        if let Some(change) =
-                            change_record(unit, s, record, stmt, command.bypass, Some(&image))?
-                        {
-                            return Ok(Some(change));
+            let change = loop {
+                let written = node
+                    .write(op, slot, |unit| {
+                        let found = pinned
+                            .as_ref()
+                            .and_then(|h| unit.collection()?.find_id(h.get("")?))
+                            .map(|(record, _)| record);
+                        for record in records.iter().copied().chain(found) {
+                            if let Some(change) =
+                                change_record(unit, s, record, stmt, command.bypass, Some(&image))?
+                            {
+                                return Ok(Some(change));
+                            }
+                            changed_away |= pinned.is_none();
                         }
-                        changed_away |= pinned.is_none();
-                    }
-                    Ok(None)
-                })
-                .await?;
+                        Ok(None)
+                    })
+                    .await;
+                if let Some((change, _)) = s.unless_aside(written)? {
+                    break change;
+                }
+            };
             if let Some(change) = change {
                 let value = if command.new { change.new.or(change.old) } else { change.old };
                 return Ok(Answer { n: 1, updated_existing: Some(true), upserted: None, value });

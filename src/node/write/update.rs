@@ -9,9 +9,11 @@ use super::insert::normalized;
 use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
+use crate::exec::query::LATCHED_QUANTA;
 use crate::read::candidates::{Candidates, Search};
 use crate::{Node, Operation, Request, namespace::Slot};
-use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
+use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err, meter};
+use parking_lot::Mutex;
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
@@ -34,6 +36,20 @@ pub struct UpdateStatement {
     pub upsert: bool,
     pub sort: Option<SortSpec>,
     pub hint: Option<Hint>,
+    pub aside: Aside,
+}
+
+/// An evaluation that became too long for the latch. The document goes here, is evaluated without the latch, and what
+/// came of it holds under the latch if the document is still the same.
+#[derive(Default)]
+pub struct Aside(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    #[default]
+    None,
+    Wanted(DocBuf),
+    Ready(DocBuf, Option<Applied>),
 }
 
 /// A statement's filter. One that says nothing but an `_id` is parsed only where more than finding that document is
@@ -203,7 +219,53 @@ impl UpdateStatement {
             upsert,
             sort,
             hint: if hint.is_some() { crate::read::parse_hint(raw)? } else { None },
+            aside: Aside::default(),
         })
+    }
+
+    /// Matches a document and updates it; `None` when it does not match.
+    fn evaluate_now(&self, old: Doc<'_>) -> Result<Option<Applied>> {
+        let (matches, position) = self.filter.accepts(old)?;
+        match matches {
+            true => self.update.apply(old, position, false).map(Some),
+            false => Ok(None),
+        }
+    }
+    /// The same under a latch.
+    ///
+    /// # Errors
+    /// [`meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
+    fn evaluate(&self, old: Doc<'_>) -> Result<Option<Applied>> {
+        let mut aside = self.aside.0.lock();
+        if let State::Ready(of, _) = &*aside
+            && of.bytes() == old.bytes()
+            && let State::Ready(_, done) = std::mem::take(&mut *aside)
+        {
+            return Ok(done);
+        }
+        let done = meter::bounded(LATCHED_QUANTA, || self.evaluate_now(old));
+        if done.as_ref().is_err_and(|e| e.code == meter::OVERRUN) {
+            *aside = State::Wanted(old.to_owned());
+        }
+        done
+    }
+    /// What a write came to; `None` when a document had to be evaluated without the latch first, which has been done: the
+    /// write is to be repeated.
+    ///
+    /// # Errors
+    /// The write's, and the evaluation's.
+    pub fn unless_aside<T>(&self, written: Result<T>) -> Result<Option<T>> {
+        match written {
+            Err(e) if e.code == meter::OVERRUN => {
+                let wanted = std::mem::take(&mut *self.aside.0.lock());
+                if let State::Wanted(old) = wanted {
+                    let done = self.evaluate_now(old.doc())?;
+                    *self.aside.0.lock() = State::Ready(old, done);
+                }
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 }
 
@@ -245,18 +307,23 @@ pub async fn run(
             if records.is_empty() {
                 break;
             }
-            let (done, _) = node
-                .write(op, slot, |unit| {
-                    for record in &records {
-                        let done = update_record(unit, s, *record, stmt, bypass)?;
-                        if done.matched > 0 {
-                            return Ok(Some(done));
+            let done = loop {
+                let written = node
+                    .write(op, slot, |unit| {
+                        for record in &records {
+                            let done = update_record(unit, s, *record, stmt, bypass)?;
+                            if done.matched > 0 {
+                                return Ok(Some(done));
+                            }
+                            changed_away = true;
                         }
-                        changed_away = true;
-                    }
-                    Ok(None)
-                })
-                .await?;
+                        Ok(None)
+                    })
+                    .await;
+                if let Some((done, _)) = s.unless_aside(written)? {
+                    break done;
+                }
+            };
             if let Some(done) = done {
                 return Ok(done);
             }
@@ -288,22 +355,26 @@ async fn by_id(
     bypass: bool,
 ) -> Result<Done> {
     let holder = id.to_holder();
-    let (done, _) = node
-        .write(op, slot, |unit| {
-            refuse_view(unit.slot, unit.state)?;
-            let found = holder.get("").and_then(|id| unit.collection()?.record_of_id(id));
-            node.note_point(op, found.is_some());
-            let done = match found {
-                Some(record) => update_record(unit, s, record, stmt, bypass)?,
-                None => Done::default(),
-            };
-            if done.matched == 0 && s.upsert {
-                return insert_upsert(unit, s, stmt, bypass);
-            }
-            Ok(done)
-        })
-        .await?;
-    Ok(done)
+    loop {
+        let written = node
+            .write(op, slot, |unit| {
+                refuse_view(unit.slot, unit.state)?;
+                let found = holder.get("").and_then(|id| unit.collection()?.record_of_id(id));
+                node.note_point(op, found.is_some());
+                let done = match found {
+                    Some(record) => update_record(unit, s, record, stmt, bypass)?,
+                    None => Done::default(),
+                };
+                if done.matched == 0 && s.upsert {
+                    return insert_upsert(unit, s, stmt, bypass);
+                }
+                Ok(done)
+            })
+            .await;
+        if let Some((done, _)) = s.unless_aside(written)? {
+            return Ok(done);
+        }
+    }
 }
 
 async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, bypass: bool) -> Result<Done> {
@@ -317,18 +388,21 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
         }
         let mut next = 0;
         while next < records.len() {
-            node.write_as(op, &candidates.received, slot, |unit| {
-                candidates.check_collection(unit)?;
-                let started = Instant::now();
-                while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
-                    let done = update_record(unit, s, records[next], -1, bypass)?;
-                    next += 1;
-                    total.matched += done.matched;
-                    total.modified += done.modified;
-                }
-                Ok(())
-            })
-            .await?;
+            op.check_interrupt()?;
+            let written = node
+                .write_as(op, &candidates.received, slot, |unit| {
+                    candidates.check_collection(unit)?;
+                    let started = Instant::now();
+                    while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
+                        let done = update_record(unit, s, records[next], -1, bypass)?;
+                        next += 1;
+                        total.matched += done.matched;
+                        total.modified += done.modified;
+                    }
+                    Ok(())
+                })
+                .await;
+            s.unless_aside(written)?;
         }
         tokio::task::yield_now().await;
     }
@@ -374,12 +448,12 @@ pub fn change_record(
     image: Option<Image<'_>>,
 ) -> Result<Option<Change>> {
     let Some(old) = unit.collection().and_then(|c| c.get(record)) else { return Ok(None) };
-    let (matches, position) = s.filter.accepts(old)?;
-    if !matches || !unit.owns(old) {
+    if !unit.owns(old) {
         return Ok(None);
     }
+    let Some(applied) = s.evaluate(old)? else { return Ok(None) };
     let kept = image.map(|_| old.to_owned());
-    let new = match s.update.apply(old, position, false)? {
+    let new = match applied {
         Applied::NoOp => return Ok(Some(Change { old: kept, new: None })),
         Applied::Changed(new) => new,
     };

@@ -40,7 +40,7 @@ pub mod variables;
 pub use field_path::FieldPath;
 pub use variables::{Variables, Vars};
 
-use document::{Doc, Document, Result, Value};
+use document::{Doc, Document, Result, Value, meter};
 use std::fmt;
 use std::sync::Arc;
 
@@ -102,6 +102,7 @@ impl Expression {
 
     /// Evaluates against `root`. `None` is missing.
     pub fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval {
+        meter::spend(1)?;
         match self {
             Expression::Constant(v) => Ok(Some(v.clone())),
             Expression::Field(path) => Ok(match vars.current() {

@@ -1,13 +1,23 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`: PCRE2, with positions in code points.
 
 use super::{Eval, Expression, Node, Variables, Vars, is_nullish, parse};
-use document::{Doc, Document, Result, Value, bail};
+use crate::matcher::pattern::{backtracks, match_units};
+use document::{Doc, Document, Result, Value, bail, meter};
 use parking_lot::Mutex;
-use pcre2::bytes::{Captures, Regex, RegexBuilder};
+use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
 use std::sync::Arc;
 
+/// A pattern as it was compiled.
+struct Compiled {
+    pattern: String,
+    options: String,
+    utf: bool,
+    regex: Regex,
+    backtracks: bool,
+}
+
 /// The last pattern compiled by an operator, which nearly always is the next one too.
-type Last = Mutex<Option<(String, String, Arc<Regex>)>>;
+type Last = Mutex<Option<Arc<Compiled>>>;
 
 struct Search {
     name: &'static str,
@@ -25,6 +35,12 @@ impl std::fmt::Debug for Search {
 
 /// Compiles with the options `i`, `m`, `s`, `x` (and `u`, which changes nothing).
 pub fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
+    compile_as(name, pattern, options, true)
+}
+
+/// Without `utf` the pattern may only be matched against ASCII text. PCRE looks whether the rest of the text is valid
+/// UTF-8 before each match, which makes finding all matches quadratic; among ASCII there is nothing to look for.
+fn compile_as(name: &str, pattern: &str, options: &str, utf: bool) -> Result<Regex> {
     if pattern.contains('\0') {
         bail!(51109, "{name}: regular expression cannot contain an embedded null byte");
     }
@@ -32,7 +48,7 @@ pub fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
         bail!(51110, "{name}: regular expression options cannot contain an embedded null byte");
     }
     let mut b = RegexBuilder::new();
-    b.utf(true);
+    b.utf(utf);
     for option in options.chars() {
         match option {
             'i' => b.caseless(true),
@@ -50,17 +66,25 @@ pub fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
 }
 
 impl Search {
-    fn compiled(&self, pattern: &str, options: &str) -> Result<Arc<Regex>> {
+    fn compiled(&self, pattern: &str, options: &str, utf: bool) -> Result<Arc<Compiled>> {
         let mut last = self.last.lock();
-        if let Some((p, o, r)) = last.as_ref()
-            && p == pattern
-            && o == options
+        if let Some(c) = last.as_ref()
+            && c.pattern == pattern
+            && c.options == options
+            && c.utf == utf
         {
-            return Ok(r.clone());
+            return Ok(c.clone());
         }
-        let regex = Arc::new(compile(self.name, pattern, options)?);
-        *last = Some((pattern.to_string(), options.to_string(), regex.clone()));
-        Ok(regex)
+        let regex = compile_as(self.name, pattern, options, utf)?;
+        let compiled = Arc::new(Compiled {
+            pattern: pattern.to_string(),
+            options: options.to_string(),
+            utf,
+            regex,
+            backtracks: backtracks(pattern),
+        });
+        *last = Some(compiled.clone());
+        Ok(compiled)
     }
     fn none(&self) -> Eval {
         Ok(Some(match self.name {
@@ -102,19 +126,25 @@ impl Node for Search {
             },
             _ => bail!(51105, "{} needs 'regex' to be of type string or regex", self.name),
         };
-        let regex = self.compiled(pattern, flags)?;
+        let ascii = pattern.is_ascii() && text.is_some_and(|t| t.is_ascii());
+        let compiled = self.compiled(pattern, flags, self.name != "$regexFindAll" || !ascii)?;
         let Some(text) = text else { return self.none() };
+        meter::spend(match_units(compiled.backtracks, text.len()))?;
+        let regex = &compiled.regex;
         match self.name {
             "$regexMatch" => Ok(Some(Value::Boolean(matched(self.name, regex.is_match(text.as_bytes()))?))),
-            "$regexFind" => match matched(self.name, regex.captures(text.as_bytes()))? {
-                None => self.none(),
-                Some(found) => {
-                    let start = found.get(0).map_or(0, |m| m.start());
-                    let index = text.get(..start).map_or(0, |s| s.chars().count());
-                    Ok(Some(describe(text, &found, index)))
+            "$regexFind" => {
+                let mut found = regex.capture_locations();
+                match matched(self.name, regex.captures_read(&mut found, text.as_bytes()))?.map(|m| m.start())
+                {
+                    None => self.none(),
+                    Some(start) => {
+                        let index = text.get(..start).map_or(0, |s| s.chars().count());
+                        Ok(Some(describe(text, &found, index)))
+                    }
                 }
-            },
-            _ => find_all(self.name, &regex, text),
+            }
+            _ => find_all(self.name, &compiled, text),
         }
     }
     fn children(&self) -> Vec<&Expression> {
@@ -132,10 +162,10 @@ fn matched<T>(name: &str, r: std::result::Result<T, pcre2::Error>) -> Result<T> 
 }
 
 /// `{match, idx, captures}` of one match; `index` counts the characters before it.
-fn describe(text: &str, found: &Captures<'_>, index: usize) -> Value {
-    let (start, end) = found.get(0).map_or((0, 0), |m| (m.start(), m.end()));
+fn describe(text: &str, found: &CaptureLocations, index: usize) -> Value {
+    let (start, end) = found.get(0).unwrap_or((0, 0));
     let captures = (1..found.len()).map(|i| match found.get(i) {
-        Some(m) => Value::from(text.get(m.start()..m.end()).unwrap_or("")),
+        Some((start, end)) => Value::from(text.get(start..end).unwrap_or("")),
         None => Value::Null,
     });
     let mut out = Document::new();
@@ -149,13 +179,28 @@ fn describe(text: &str, found: &Captures<'_>, index: usize) -> Value {
 const MATCHES_BYTES_MAX: usize = 64 * 1024 * 1024;
 const MATCH_BYTES: usize = 256;
 
-fn find_all(name: &str, regex: &Regex, text: &str) -> Eval {
+fn find_all(name: &str, compiled: &Compiled, text: &str) -> Eval {
+    let mut found = compiled.regex.capture_locations();
     let mut out = Vec::new();
     // Characters are counted from match to match: a text of many matches is gone through once.
-    let (mut at, mut index, mut bytes) = (0, 0, 0);
-    for found in regex.captures_iter(text.as_bytes()) {
-        let found = matched(name, found)?;
-        let (start, end) = found.get(0).map_or((at, at), |m| (m.start(), m.end()));
+    let (mut from, mut at, mut index, mut bytes) = (0, 0, 0, 0);
+    let mut last = None;
+    while from <= text.len() {
+        // With UTF, PCRE goes through all the rest to see whether it is valid.
+        meter::spend(if compiled.utf { 2 + (text.len() - from) / 16 } else { 2 })?;
+        let next = compiled.regex.captures_read_at(&mut found, text.as_bytes(), from);
+        let Some(m) = matched(name, next)? else { break };
+        let (start, end) = (m.start(), m.end());
+        meter::spend((end - from) / 32)?;
+        from = end;
+        if start == end {
+            from += text.get(end..).and_then(|t| t.chars().next()).map_or(1, char::len_utf8);
+            // An empty match right behind another one is none.
+            if last == Some(end) {
+                continue;
+            }
+        }
+        last = Some(end);
         index += text.get(at..start).map_or(0, |s| s.chars().count());
         at = start;
         bytes += MATCH_BYTES + (end - start) * found.len();
@@ -183,4 +228,43 @@ pub fn search(name: &'static str, v: &Value, vars: &Variables) -> Result<Express
         options: d.get("options").map(|v| parse::expression(v, vars)).transpose()?,
         last: Mutex::new(None),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn find(pattern: &str, text: &str) -> Vec<Value> {
+        let spec = Value::from(document::doc! {"input": text, "regex": pattern});
+        let e = search("$regexFindAll", &spec, &Variables::new()).unwrap();
+        match e.eval(Doc::empty(), &mut Vars::new(0)).unwrap() {
+            Some(Value::Array(found)) => found,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn all_matches_of_a_long_text_are_found_in_one_pass() {
+        let began = Instant::now();
+        assert_eq!(find("a", &"a".repeat(200_000)).len(), 200_000);
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn ascii_and_other_text_give_the_same_places() {
+        let places = |pattern: &str, text: &str| -> Vec<(String, i64)> {
+            let one = |v: &Value| {
+                let d = v.as_document().unwrap();
+                (d.get_str("match").unwrap().to_string(), d.get("idx").and_then(Value::as_i64).unwrap())
+            };
+            find(pattern, text).iter().map(one).collect()
+        };
+        let expected = |list: &[(&str, i64)]| -> Vec<(String, i64)> {
+            list.iter().map(|(s, i)| (s.to_string(), *i)).collect()
+        };
+        assert_eq!(places("b*", "abba"), expected(&[("", 0), ("bb", 1), ("", 4)]));
+        assert_eq!(places("b*", "\u{e9}bb\u{e9}"), expected(&[("", 0), ("bb", 1), ("", 4)]));
+        assert_eq!(places("(?i)K\\w", "ka \u{e9} kb"), expected(&[("ka", 0), ("kb", 5)]));
+    }
 }

@@ -20,7 +20,7 @@ pub use ast::{Comparison, Condition, Leaf, Node, Operand, Test};
 pub use path::Path;
 
 use crate::QueryContext;
-use document::{Collation, Doc, DocBuf, Element, Result, ValueRef};
+use document::{Collation, Doc, DocBuf, Element, Result, ValueRef, meter};
 use ops::comparison::{compare_matches, compare_matches_missing};
 use path::{ARRAY, DOCUMENT, LeafArrays, find, inner, walk};
 
@@ -142,6 +142,7 @@ impl Test {
 }
 
 fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool> {
+    meter::spend(1)?;
     match node {
         Node::Leaf(leaf) => eval_leaf(leaf, doc, position),
         Node::And(children) => {
@@ -171,7 +172,10 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
         }
         Node::Not(child) => Ok(!eval(child, doc, &mut None)?),
         Node::Expr(e) => e.eval_bool(doc),
-        Node::Schema(s) => Ok(s.matches(doc)),
+        Node::Schema(s) => {
+            meter::spend(doc.bytes().len() / 32)?;
+            Ok(s.matches(doc))
+        }
         Node::SampleRate { rate, seed } => Ok(sample(*seed, doc) < *rate),
         Node::True => Ok(true),
         Node::False => Ok(false),
@@ -189,6 +193,7 @@ fn eval_leaf(leaf: &Leaf, doc: Doc<'_>, position: &mut Option<usize>) -> Result<
     }
     let mut found = None;
     let matched = walk(doc, &leaf.path.parts, leaf.test.leaf_arrays(), None, &mut |e, outer| {
+        meter::spend(1)?;
         let mut own = None;
         let passed = match e {
             None => leaf.test.matches_missing(),
@@ -209,10 +214,16 @@ fn eval_leaf(leaf: &Leaf, doc: Doc<'_>, position: &mut Option<usize>) -> Result<
 fn eval_test(test: &Test, e: &Element<'_>, own: &mut Option<usize>) -> Result<bool> {
     match test {
         Test::Compare(op, operand) => Ok(compare_matches(*op, operand, e)),
-        Test::In(set) => Ok(set.matches(e)),
+        Test::In(set) => {
+            set.spend(e)?;
+            Ok(set.matches(e))
+        }
         Test::Exists => Ok(true),
         Test::Type(types) => Ok(types.contains(e.tag())),
-        Test::Regex(p) => Ok(p.matches(e)),
+        Test::Regex(p) => {
+            p.spend(e.value_bytes().len())?;
+            Ok(p.matches(e))
+        }
         Test::Size(n) => Ok(e.tag() == ARRAY && inner(e).iter().count() as i64 == *n),
         Test::ElemMatchObject(node) => elem_match(e, own, |item| match item.tag() {
             DOCUMENT | ARRAY => eval(node, inner(item), &mut None),
@@ -232,6 +243,7 @@ fn elem_match(
         return Ok(false);
     }
     for (i, item) in inner(array).iter().enumerate() {
+        meter::spend(1)?;
         if accepts(&item)? {
             *own = Some(i);
             return Ok(true);

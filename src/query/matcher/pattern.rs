@@ -1,6 +1,6 @@
 //! Regular expressions of the query language: PCRE2 with the options i, m, s, x (and u, which is always on).
 
-use document::{Element, Result, bail, err};
+use document::{Element, Result, bail, err, meter};
 use pcre2::bytes::{Regex, RegexBuilder};
 use std::fmt;
 
@@ -10,6 +10,7 @@ pub struct Pattern {
     /// Sorted, as BSON wants them.
     pub options: String,
     regex: Regex,
+    backtracks: bool,
 }
 
 impl fmt::Debug for Pattern {
@@ -20,6 +21,46 @@ impl fmt::Debug for Pattern {
 
 /// The longest pattern the real server accepts.
 const PATTERN_LENGTH_MAX: usize = 16384;
+
+/// Whether a pattern may backtrack without end: a repeated group that holds a repetition or a choice, or a reference back.
+/// Its matches run until PCRE's limit, some hundred milliseconds, and cannot be interrupted there.
+pub(crate) fn backtracks(pattern: &str) -> bool {
+    let mut open: Vec<bool> = Vec::new();
+    let (mut chars, mut closed) = (pattern.chars().peekable(), false);
+    while let Some(c) = chars.next() {
+        let was_closed = std::mem::take(&mut closed);
+        match c {
+            '\\' => match chars.next() {
+                Some('1'..='9' | 'g' | 'k') => return true,
+                _ => continue,
+            },
+            '(' => open.push(false),
+            ')' => {
+                closed = open.pop().unwrap_or(false);
+                if closed && let Some(outer) = open.last_mut() {
+                    *outer = true;
+                }
+            }
+            '*' | '+' | '{' if was_closed => return true,
+            '*' | '+' | '{' | '|' => {
+                if let Some(group) = open.last_mut() {
+                    *group = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Units of work of one match over so many bytes. One that may backtrack without end is counted as if it did, so that
+/// it does not hold a worker.
+pub(crate) fn match_units(backtracks: bool, bytes: usize) -> usize {
+    match backtracks && bytes > 24 {
+        true => 5 * meter::QUANTUM as usize,
+        false => 2 + bytes / 32,
+    }
+}
 
 impl Pattern {
     pub fn compile(source: &str, options: &str) -> Result<Pattern> {
@@ -51,7 +92,20 @@ impl Pattern {
         let mut sorted: Vec<char> = options.chars().filter(|c| *c != 'u').collect();
         sorted.sort_unstable();
         sorted.dedup();
-        Ok(Pattern { source: source.to_string(), options: sorted.into_iter().collect(), regex })
+        Ok(Pattern {
+            source: source.to_string(),
+            options: sorted.into_iter().collect(),
+            regex,
+            backtracks: backtracks(source),
+        })
+    }
+
+    /// Counts the work of matching so many bytes, before it is done.
+    ///
+    /// # Errors
+    /// Those of [`meter::spend`].
+    pub fn spend(&self, bytes: usize) -> Result<()> {
+        meter::spend(match_units(self.backtracks, bytes))
     }
 
     pub fn is_match(&self, text: &[u8]) -> bool {

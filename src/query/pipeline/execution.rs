@@ -1,24 +1,56 @@
 //! A running pipeline.
 //!
-//! Batches are pulled from the source and pushed through the steps in order. When the source ends (or a step says it needs
-//! no more) the steps end in order, each one's last output going through the steps after it.
+//! ```text
+//! source ─> batch ─> step ─> batch ─> step ─> batch ─> step ─> out
+//! ```
+//!
+//! Between any two steps stands a batch, bounded in rows and bytes. The last step that can run runs, until it has used up
+//! what stands before it or filled what stands behind it; only when no step can run is the source asked. So a stage that makes
+//! a million documents of one (`$unwind`) is resumed as its documents are used up, and nowhere waits more than a batch.
+//!
+//! When the source ends (or a step wants no more) the steps end in order, each one's last output going through the steps
+//! after it before the next ends.
+//!
+//! Where can it get stuck? Nowhere: [`Execution::next`] returns, with what there is, after about a millisecond of counted
+//! work, and its caller looks at deadlines and lets other tasks run.
 
 use super::host::{BoxFuture, Documents, HostStage, NoHost, PipelineHost, Role, Source};
-use super::lookup::{self, Graph, Join, RunningLookup};
+use super::lookup::{Graph, Join, RunningLookup, RunningUnion};
+use super::running_facet::RunningFacet;
+use super::stage::Batch;
 use super::stages::host_stages;
-use super::{Flow, Parsed, ParsedKind, Pipeline, Run, Stage};
-use document::{DocBuf, Document, Result, Value, bail};
+use super::{Flow, Parsed, ParsedKind, Pipeline, Run, Stage, account::Use};
+use document::{DocBuf, Result, bail, meter};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-enum Step {
+enum Kind {
     Local(Box<dyn Stage>),
     Lookup(RunningLookup),
     Graph(Arc<Graph>),
-    Union(Join),
-    Facet { facets: Vec<(String, Pipeline)>, input: Vec<DocBuf>, bytes: usize },
+    Union(RunningUnion),
+    Facet(RunningFacet),
     Write(HostStage),
+}
+
+/// A stage under way and what waits before it.
+struct Step {
+    name: &'static str,
+    kind: Kind,
+    input: Batch,
+    /// It has more to give than fitted.
+    more: bool,
+    ended: bool,
+}
+
+/// What a step of the execution came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Worked,
+    /// Nothing can go on without input.
+    Starved,
+    Ended,
 }
 
 /// The state of a running pipeline; owned by a cursor.
@@ -28,8 +60,15 @@ pub struct Execution {
     opening: Option<HostStage>,
     own_source: Option<Box<dyn Source>>,
     run: Run,
+    /// No further input will come.
+    closed: bool,
+    /// Input, where there is no step.
+    passed: Batch,
     finished: bool,
 }
+
+/// Steps taken by one call of [`Execution::next`] at most, where no work is counted.
+const STEPS_MAX: usize = 64;
 
 impl Execution {
     /// Starts the stages. Nothing is read yet.
@@ -39,14 +78,21 @@ impl Execution {
         for s in &p.stages {
             match &s.kind {
                 ParsedKind::Host(h) if h.is_source() => opening = Some(h.clone()),
-                _ => steps.push(start(s, &run)?),
+                _ => steps.push(Step {
+                    name: s.name,
+                    kind: start(s, &run)?,
+                    input: Batch::new(),
+                    more: false,
+                    ended: false,
+                }),
             }
         }
-        Ok(Execution { steps, opening, own_source: None, run, finished: false })
+        let passed = Batch::new();
+        Ok(Execution { steps, opening, own_source: None, run, closed: false, passed, finished: false })
     }
 
-    /// The next batch of results, possibly empty; `None` at the end. `source` gives the collection's documents, and is not
-    /// read when the pipeline has a source stage.
+    /// The next batch of results, empty where there is none yet; `None` at the end. `source` gives the collection's
+    /// documents, and is not read when the pipeline has a source stage.
     pub async fn next(
         &mut self,
         source: &mut dyn Source,
@@ -55,6 +101,65 @@ impl Execution {
         if self.finished {
             return Ok(None);
         }
+        let mut out = Batch::new();
+        for _ in 0..STEPS_MAX {
+            match self.step(&mut out, host).await? {
+                Progress::Worked => {}
+                // A source that has nothing now, as one that awaits data, gives an empty batch.
+                Progress::Starved if !self.pull(source, host).await? => break,
+                Progress::Starved => {}
+                Progress::Ended => {
+                    self.finished = true;
+                    return Ok(Some(out.into_vec()).filter(|docs| !docs.is_empty()));
+                }
+            }
+            if !out.is_empty() || meter::quanta() > 0 {
+                break;
+            }
+        }
+        Ok(Some(out.into_vec()))
+    }
+
+    /// Passes one document through all the stages and returns what comes out, without an end of the input: for endless
+    /// streams, whose stages keep nothing.
+    pub async fn pass(&mut self, doc: DocBuf, host: &dyn PipelineHost) -> Result<Vec<DocBuf>> {
+        self.feed([doc]);
+        let (mut all, mut out) = (Vec::new(), Batch::new());
+        while self.step(&mut out, host).await? == Progress::Worked {
+            all.extend(std::mem::take(&mut out).into_vec());
+        }
+        Ok(all)
+    }
+
+    /// Gives it documents; only when it is starved.
+    pub fn feed(&mut self, docs: impl IntoIterator<Item = DocBuf>) {
+        match self.steps.first_mut() {
+            Some(first) => first.input.extend(docs),
+            None => self.passed.extend(docs),
+        }
+    }
+    /// Says that no more will come.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+    /// Whether it would not look at further input.
+    pub fn wants_no_more(&self) -> bool {
+        self.closed
+    }
+    /// The stages' use of memory and disk.
+    pub fn uses(&self) -> Vec<(&'static str, Use)> {
+        let used = |s: &Step| match &s.kind {
+            Kind::Local(stage) => stage.use_of_memory().map(|u| (s.name, u)),
+            _ => None,
+        };
+        self.steps.iter().filter_map(used).collect()
+    }
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Takes a batch of the source, or learns of its end; false for an empty batch.
+    async fn pull(&mut self, source: &mut dyn Source, host: &dyn PipelineHost) -> Result<bool> {
         if let Some(stage) = self.opening.take() {
             self.own_source = Some(match stage.name {
                 "$documents" => Box::new(Documents(Some(host_stages::documents_of(&stage, &self.run)?))),
@@ -65,136 +170,131 @@ impl Execution {
             Some(own) => own.next().await?,
             None => source.next().await?,
         };
-        let Some(batch) = batch else { return self.finish(0, Vec::new(), host).await.map(Some) };
-        let mut docs = batch;
-        for i in 0..self.steps.len() {
-            let (out, flow) = self.steps[i].push(docs, host, &self.run).await?;
-            docs = out;
-            if flow == Flow::Done {
-                return self.finish(i + 1, docs, host).await.map(Some);
-            }
+        let any = batch.as_ref().is_none_or(|docs| !docs.is_empty());
+        match batch {
+            Some(docs) => self.feed(docs),
+            None => self.close(),
         }
-        Ok(Some(docs))
+        Ok(any)
     }
 
-    /// Ends the steps from `from` on; `docs` is what goes into the first of them.
-    async fn finish(
-        &mut self,
-        from: usize,
-        mut docs: Vec<DocBuf>,
-        host: &dyn PipelineHost,
-    ) -> Result<Vec<DocBuf>> {
-        self.finished = true;
-        for i in from..self.steps.len() {
-            let mut out = Vec::new();
-            if !docs.is_empty() {
-                out = self.steps[i].push(docs, host, &self.run).await?.0;
+    /// Runs the last step that can run, or ends the first that has not ended.
+    pub async fn step(&mut self, out: &mut Batch, host: &dyn PipelineHost) -> Result<Progress> {
+        out.extend(std::mem::take(&mut self.passed).into_vec());
+        let ready = self.steps.iter().rposition(|s| !s.ended && (s.more || !s.input.is_empty()));
+        let (at, ending) = match ready {
+            Some(at) => (at, false),
+            None if !self.closed => {
+                return Ok(if out.is_empty() { Progress::Starved } else { Progress::Worked });
             }
-            self.steps[i].end(&mut out, host, &self.run).await?;
-            docs = out;
+            None => match self.steps.iter().position(|s| !s.ended) {
+                Some(at) => (at, true),
+                None => return Ok(Progress::Ended),
+            },
+        };
+        let (before, behind) = self.steps.split_at_mut(at + 1);
+        let Some(step) = before.last_mut() else { return Ok(Progress::Ended) };
+        let to = match behind.first_mut() {
+            Some(next) => &mut next.input,
+            None => out,
+        };
+        let flow = match ending {
+            true => step.end(to, host, &self.run).await?,
+            false => step.run(to, host, &self.run).await?,
+        };
+        step.more = flow == Flow::More && !ending;
+        step.ended |= ending && flow != Flow::More;
+        if flow == Flow::Done {
+            self.stop_before(at);
         }
-        Ok(docs)
+        Ok(Progress::Worked)
+    }
+
+    /// Nothing that comes before the step behind this one is wanted any more.
+    fn stop_before(&mut self, at: usize) {
+        self.closed = true;
+        for step in &mut self.steps[..=at] {
+            (step.ended, step.more) = (true, false);
+            step.input.clear();
+        }
     }
 }
 
-fn start(s: &Parsed, run: &Run) -> Result<Step> {
+fn start(s: &Parsed, run: &Run) -> Result<Kind> {
     Ok(match &s.kind {
-        ParsedKind::Local(plan) => Step::Local(plan.start(run)?),
-        ParsedKind::Facet(facets) => Step::Facet { facets: facets.clone(), input: Vec::new(), bytes: 0 },
+        ParsedKind::Local(plan) => Kind::Local(plan.start(run)?),
+        ParsedKind::Facet(facets) => Kind::Facet(RunningFacet::new(facets, run)?),
         ParsedKind::Host(h) => match (&h.join, h.role) {
-            (Some(Join::Lookup(l)), _) => Step::Lookup(RunningLookup::new(l.clone(), run)),
-            (Some(Join::Graph(g)), _) => Step::Graph(g.clone()),
-            (Some(union), _) => Step::Union(union.clone()),
-            (None, Role::Write) => Step::Write(h.clone()),
+            (Some(Join::Lookup(l)), _) => Kind::Lookup(RunningLookup::new(l.clone(), run)),
+            (Some(Join::Graph(g)), _) => Kind::Graph(g.clone()),
+            (Some(Join::Union { namespace, pipeline, .. }), _) => {
+                Kind::Union(RunningUnion::new(namespace.clone(), pipeline.clone()))
+            }
+            (None, Role::Write) => Kind::Write(h.clone()),
             _ => bail!(NOT_IMPLEMENTED, "{} is known but not implemented", h.name),
         },
     })
 }
 
 impl Step {
-    async fn push(
-        &mut self,
-        docs: Vec<DocBuf>,
-        host: &dyn PipelineHost,
-        run: &Run,
-    ) -> Result<(Vec<DocBuf>, Flow)> {
-        let more = |docs| Ok((docs, Flow::Continue));
-        match self {
-            Step::Local(stage) => {
-                let mut out = Vec::new();
-                let flow = stage.push(docs, &mut out)?;
-                Ok((out, flow))
+    /// Uses up the input, as far as there is room behind it.
+    async fn run(&mut self, to: &mut Batch, host: &dyn PipelineHost, run: &Run) -> Result<Flow> {
+        match &mut self.kind {
+            Kind::Local(stage) => local(&mut **stage, &mut self.input, self.more, to),
+            Kind::Lookup(l) => l.run(&mut self.input, to, host, run).await,
+            Kind::Graph(g) => g.run(&mut self.input, to, host, run).await,
+            Kind::Union(_) => {
+                to.extend(std::mem::take(&mut self.input).into_vec());
+                Ok(Flow::Continue)
             }
-            Step::Lookup(l) => more(l.push(docs, host, run).await?),
-            Step::Graph(g) => more(g.push(docs, host, run).await?),
-            Step::Union(_) => more(docs),
-            Step::Facet { input, bytes, .. } => {
-                *bytes += docs.iter().map(|d| d.bytes().len()).sum::<usize>();
-                if *bytes > run.memory_limit {
-                    bail!(
-                        QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                        "$facet exceeded its memory limit of {} bytes",
-                        run.memory_limit
-                    );
-                }
-                input.extend(docs);
-                more(Vec::new())
+            Kind::Facet(f) => {
+                f.push(std::mem::take(&mut self.input).into_vec(), host).await?;
+                Ok(Flow::Continue)
             }
-            Step::Write(h) => {
-                host.write(h, docs, false, run).await?;
-                more(Vec::new())
+            Kind::Write(h) => {
+                host.write(h, std::mem::take(&mut self.input).into_vec(), false, run).await?;
+                Ok(Flow::Continue)
             }
         }
     }
 
-    async fn end(&mut self, out: &mut Vec<DocBuf>, host: &dyn PipelineHost, run: &Run) -> Result<()> {
-        match self {
-            Step::Local(stage) => stage.end(out),
-            Step::Lookup(_) | Step::Graph(_) => Ok(()),
-            Step::Union(Join::Union { namespace, pipeline, .. }) => {
-                out.extend(lookup::union(namespace, pipeline, host, run).await?);
-                Ok(())
-            }
-            Step::Union(_) => Ok(()),
-            Step::Facet { facets, input, .. } => {
-                let input = std::mem::take(input);
-                out.push(run_facets(facets, input, host, run).await?);
-                Ok(())
-            }
-            Step::Write(h) => host.write(h, Vec::new(), true, run).await,
+    async fn end(&mut self, to: &mut Batch, host: &dyn PipelineHost, run: &Run) -> Result<Flow> {
+        match &mut self.kind {
+            Kind::Local(stage) => stage.end(to),
+            Kind::Lookup(_) | Kind::Graph(_) => Ok(Flow::Continue),
+            Kind::Union(u) => u.next(to, host, run).await,
+            Kind::Facet(f) => f.end(to, host).await,
+            Kind::Write(h) => host.write(h, Vec::new(), true, run).await.map(|_| Flow::Continue),
         }
     }
 }
 
-/// One document with the result of each facet as an array. Boxed, because facets run executions.
-fn run_facets<'a>(
-    facets: &'a [(String, Pipeline)],
-    input: Vec<DocBuf>,
+fn local(stage: &mut dyn Stage, input: &mut Batch, more: bool, to: &mut Batch) -> Result<Flow> {
+    if more {
+        match stage.resume(to)? {
+            Flow::Continue => {}
+            other => return Ok(other),
+        }
+    }
+    while !to.is_full()
+        && let Some(d) = input.pop()
+    {
+        meter::spend(4)?;
+        match stage.push(d, to)? {
+            Flow::Continue => {}
+            other => return Ok(other),
+        }
+    }
+    Ok(Flow::Continue)
+}
+
+/// A boxed call of [`Execution::step`], for pipelines within pipelines.
+pub(super) fn boxed_step<'a>(
+    execution: &'a mut Execution,
+    out: &'a mut Batch,
     host: &'a dyn PipelineHost,
-    run: &'a Run,
-) -> BoxFuture<'a, Result<DocBuf>> {
-    Box::pin(async move {
-        let mut result = Document::new();
-        for (name, p) in facets {
-            let mut source = Documents(Some(input.clone()));
-            let mut execution = Execution::new(p, run.clone())?;
-            let mut items = Vec::new();
-            while let Some(batch) = execution.next(&mut source, host).await? {
-                items.extend(batch.iter().map(|d| Value::Document(d.to_document())));
-            }
-            result.push(name.as_str(), Value::Array(items));
-        }
-        let d = result.to_doc_buf();
-        if d.bytes().len() > run.memory_limit {
-            bail!(
-                BSON_OBJECT_TOO_LARGE,
-                "document constructed by $facet is {} bytes, which exceeds the limit of {} bytes",
-                d.bytes().len(),
-                run.memory_limit
-            );
-        }
-        crate::depth::checked(d)
-    })
+) -> BoxFuture<'a, Result<Progress>> {
+    Box::pin(execution.step(out, host))
 }
 
 /// Runs a pipeline that needs no host to its end.

@@ -1,14 +1,19 @@
 //! `$group`, whole and in two halves.
 //!
 //! A shard's half (`$willBeMerged: true`) gives `{_id, <field>: <partial>, ..}`; the router's half (`$doingMerge: true`)
-//! merges such documents of several shards. Keys are compared by their key string (in the command's collation), so `1` and `1.0` are one group whose
-//! `_id` is the first seen. Groups come out in the order in which they were first seen.
+//! merges such documents of several shards. Keys are compared by their key string (in the command's
+//! collation), so `1` and `1.0` are one group whose
+//! `_id` is the first seen. Groups come out in the order in which they were first seen; those that were spilled, by key.
 
-use super::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use super::account::{Charge, Use};
+use super::spill::{Entry, Merge, Runs, Space};
+use super::stage::checked_size;
+use super::{Batch, Context, Flow, Limits, Needs, Parsed, Plan, Run, Stage, parse::one};
 use crate::accumulator::{self, Accumulator};
 use crate::expression::{Expression, Vars};
-use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, meter};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Half {
@@ -33,14 +38,24 @@ struct Member {
 struct Running {
     plan: Group,
     vars: Vars,
-    index: HashMap<Vec<u8>, usize>,
+    index: HashMap<Vec<u8>, usize, foldhash::fast::RandomState>,
     members: Vec<Member>,
     /// Reused for every key.
     scratch: Vec<u8>,
     bytes: usize,
-    limit: usize,
-    spill: bool,
     collation: Collation,
+    charge: Charge,
+    limits: Limits,
+    space: Option<Arc<dyn Space>>,
+    runs: Option<Runs>,
+    /// Set when the input has ended.
+    giving: Option<Giving>,
+}
+
+/// How the groups are given: those in memory in the order in which they were first seen, those in files by key.
+enum Giving {
+    Memory(std::vec::IntoIter<Member>),
+    Files(Merge),
 }
 
 impl Plan for Group {
@@ -48,13 +63,16 @@ impl Plan for Group {
         Ok(Box::new(Running {
             plan: self.clone(),
             vars: run.vars.clone(),
-            index: HashMap::new(),
+            index: HashMap::default(),
             members: Vec::new(),
             scratch: Vec::new(),
             bytes: 0,
-            limit: run.memory_limit,
-            spill: run.allow_disk_use,
             collation: run.collation.clone(),
+            charge: run.charge(run.limits.group),
+            limits: run.limits,
+            space: run.space(),
+            runs: None,
+            giving: None,
         }))
     }
     fn needs(&self) -> Needs {
@@ -82,10 +100,7 @@ impl Running {
         if let Some(at) = self.index.get(&self.scratch) {
             return Ok(*at);
         }
-        let mut states = Vec::with_capacity(self.plan.fields.len());
-        for (_, parsed) in &self.plan.fields {
-            states.push(parsed.start(&key, &mut self.vars)?);
-        }
+        let states = self.plan.states(&key, &mut self.vars)?;
         self.bytes += self.scratch.len() + accumulator::value_bytes(&key) + 64 + 48 * states.len();
         self.index.insert(self.scratch.clone(), self.members.len());
         self.members.push(Member { key, states });
@@ -109,9 +124,100 @@ impl Running {
             } else {
                 state.add(parsed.eval(d, &mut self.vars).map_err(as_grouping)?)?;
             }
-            self.bytes = (self.bytes + state.memory()).saturating_sub(before);
+            let now = state.memory();
+            check_state(parsed, now, &self.limits)?;
+            self.bytes = (self.bytes + now).saturating_sub(before);
         }
         Ok(())
+    }
+
+    /// Writes the groups in memory to a file, by key, each with its partial results.
+    fn spill(&mut self, space: Arc<dyn Space>) -> Result<()> {
+        let chunks = self.chunks()?;
+        let runs = self.runs.get_or_insert_with(|| Runs::new(space.clone()));
+        runs.write(Runs::new(space).merge(chunks)?, &mut self.charge)?;
+        self.bytes = 0;
+        self.charge.set(0);
+        Ok(())
+    }
+    /// The groups in memory as entries, sorted in pieces.
+    fn chunks(&mut self) -> Result<Vec<Vec<Entry>>> {
+        let keys: Vec<(Vec<u8>, usize)> = self.index.drain().collect();
+        let mut members: Vec<Option<Member>> =
+            std::mem::take(&mut self.members).into_iter().map(Some).collect();
+        let mut chunks = Vec::new();
+        for piece in keys.chunks(CHUNK_GROUPS) {
+            let mut chunk = Vec::with_capacity(piece.len());
+            for (key, at) in piece {
+                meter::spend(8)?;
+                if let Some(member) = members[*at].take() {
+                    chunk.push((key.clone(), self.plan.document(member, true).into_bytes()));
+                }
+            }
+            chunk.sort_unstable_by(|a: &Entry, b: &Entry| a.0.cmp(&b.0));
+            chunks.push(chunk);
+        }
+        Ok(chunks)
+    }
+    /// The next group of the files: the partial results of its key merged.
+    fn merged(&mut self, merge: &mut Merge) -> Result<Option<DocBuf>> {
+        let Some(first) = merge.next() else { return Ok(None) };
+        let (key, bytes) = first?;
+        let first = DocBuf::from_validated(bytes);
+        let id = first.get("_id").map_or(Value::Null, |v| v.to_value());
+        let mut member = Member { states: self.plan.states(&id, &mut self.vars)?, key: id };
+        self.plan.take_partials(&mut member, first.doc(), &self.limits)?;
+        while merge.peek_key() == Some(&key[..]) {
+            let Some(next) = merge.next() else { break };
+            let next = DocBuf::from_validated(next?.1);
+            self.plan.take_partials(&mut member, next.doc(), &self.limits)?;
+        }
+        let partial = self.plan.half == Half::Partial;
+        checked_size(self.plan.document(member, partial)).map(Some)
+    }
+}
+
+/// Groups that are sorted at once when they are spilled.
+const CHUNK_GROUPS: usize = 2048;
+/// Refuses a state that collects more than its parameter allows (`internalQueryMaxPushBytes`,
+/// `internalQueryMaxAddToSetBytes`): it cannot be divided among files.
+fn check_state(parsed: &accumulator::Parsed, bytes: usize, limits: &Limits) -> Result<()> {
+    let most = match parsed.name {
+        "$addToSet" | "$setUnion" => limits.add_to_set,
+        _ => limits.push,
+    };
+    if bytes > most {
+        bail!(
+            EXCEEDED_MEMORY_LIMIT,
+            "{} used too much memory and cannot spill to disk. Memory limit: {most} bytes",
+            parsed.name
+        );
+    }
+    Ok(())
+}
+
+impl Group {
+    fn states(&self, key: &Value, vars: &mut Vars) -> Result<Vec<Box<dyn Accumulator>>> {
+        self.fields.iter().map(|(_, parsed)| parsed.start(key, vars)).collect()
+    }
+    fn take_partials(&self, member: &mut Member, d: Doc<'_>, limits: &Limits) -> Result<()> {
+        for ((field, parsed), state) in self.fields.iter().zip(&mut member.states) {
+            if let Some(partial) = d.get(field) {
+                state.merge(partial.to_value())?;
+                check_state(parsed, state.memory(), limits)?;
+            }
+        }
+        Ok(())
+    }
+    /// A group as a document, with partial results or with final ones.
+    fn document(&self, mut member: Member, partial: bool) -> DocBuf {
+        DocWriter::build(|w| {
+            member.key.write(w, "_id");
+            for ((field, _), state) in self.fields.iter().zip(&mut member.states) {
+                let v = if partial { state.export() } else { state.finish() };
+                v.write(w, field);
+            }
+        })
     }
 }
 
@@ -126,47 +232,53 @@ fn as_grouping(mut e: document::Error) -> document::Error {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, _: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            self.add(d.doc())?;
-        }
-        if self.bytes > self.limit && !self.spill {
-            bail!(
-                QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                "PlanExecutor error during aggregation :: caused by :: Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in."
-            );
+    fn push(&mut self, d: DocBuf, _: &mut Batch) -> Result<Flow> {
+        self.add(d.doc())?;
+        self.charge.set(self.bytes);
+        if self.charge.is_over() {
+            match self.space.clone() {
+                Some(space) => self.spill(space)?,
+                None => bail!(
+                    QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                    "PlanExecutor error during aggregation :: caused by :: Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in."
+                ),
+            }
         }
         Ok(Flow::Continue)
     }
-    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
-        self.index.clear();
-        for mut member in std::mem::take(&mut self.members) {
-            let d = DocWriter::build(|w| {
-                member.key.write(w, "_id");
-                for ((field, _), state) in self.plan.fields.iter().zip(&mut member.states) {
-                    let v = if self.plan.half == Half::Partial { state.export() } else { state.finish() };
-                    v.write(w, field);
+    fn end(&mut self, out: &mut Batch) -> Result<Flow> {
+        let mut giving = match self.giving.take() {
+            Some(giving) => giving,
+            None => match self.runs.take() {
+                Some(runs) => Giving::Files(runs.merge(self.chunks()?)?),
+                None => {
+                    self.index = HashMap::default();
+                    Giving::Memory(std::mem::take(&mut self.members).into_iter())
                 }
-            });
-            out.push(checked_size(d)?);
+            },
+        };
+        let partial = self.plan.half == Half::Partial;
+        loop {
+            let next = match &mut giving {
+                Giving::Memory(members) => {
+                    members.next().map(|m| checked_size(self.plan.document(m, partial))).transpose()?
+                }
+                Giving::Files(merge) => self.merged(merge)?,
+            };
+            let Some(d) = next else {
+                self.charge.set(0);
+                return Ok(Flow::Continue);
+            };
+            out.push(d)?;
+            if out.is_full() {
+                self.giving = Some(giving);
+                return Ok(Flow::More);
+            }
         }
-        Ok(())
     }
-}
-
-/// The largest document a command may give, with the room the server leaves for itself.
-const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
-
-/// Refuses a document that no command may give: too large or too deep.
-pub fn checked_size(d: DocBuf) -> Result<DocBuf> {
-    let size = d.bytes().len();
-    if size > DOCUMENT_BYTES_MAX {
-        bail!(
-            BSON_OBJECT_TOO_LARGE,
-            "BSONObj size: {size} is invalid. Size must be between 0 and 16793600(16MB)"
-        );
+    fn use_of_memory(&self) -> Option<Use> {
+        Some(self.charge.used)
     }
-    crate::depth::checked(d)
 }
 
 /// Names of output fields: no dot, no leading dollar.

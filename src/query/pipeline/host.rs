@@ -77,6 +77,11 @@ impl HostStage {
 
 /// Implemented by the node (one collection, or a cluster behind a router).
 pub trait PipelineHost: Send + Sync {
+    /// Called between steps of a long computation that has nothing to wait for: lets other tasks run, and fails when the
+    /// operation is to end.
+    fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
     /// Opens a source stage (`$collStats`, `$indexStats`, `$currentOp`, `$changeStream`, ...).
     fn source<'a>(&'a self, stage: &'a HostStage, run: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>>;
     /// Runs a pipeline on another namespace. `let_values` are bound to the names in `pipeline`'s scope: the host

@@ -1,14 +1,14 @@
 //! `$lookup`, `$graphLookup`, `$unionWith`: documents of other collections, read through the host.
 //!
-//! A `$lookup` by equality alone asks the host once for each batch, for all values of the batch, and joins the answer
-//! here by key string. With a pipeline it asks once for each document, or once in all when the pipeline does not depend on
-//! the document.
+//! A `$lookup` by equality alone asks the host once for many documents, for all their values, and joins the answer
+//! here by key string; when the answer is large it asks for fewer at once, down to one, whose foreign documents have a
+//! limit. With a pipeline it asks once for each document, or once in all when the pipeline does not depend on the document.
 
 use super::host::{HostStage, Namespace, PipelineHost, Role};
 use super::stages::unwind::set;
-use super::{Context, Needs, Pipeline, Run, parse};
+use super::{Batch, Charge, Context, Flow, Needs, Pipeline, Run, parse};
 use crate::expression::{Expression, FieldPath, Vars};
-use document::{Collation, Doc, DocBuf, Document, Result, Value, bail, doc, number, path};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter, number, path};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -231,136 +231,259 @@ fn equals_any(foreign: &FieldPath, values: Vec<Value>) -> Document {
     doc! {"$or": (Value::Array(any))}
 }
 
-async fn all(mut source: Box<dyn super::Source>) -> Result<Vec<DocBuf>> {
-    let mut out = Vec::new();
-    while let Some(batch) = source.next().await? {
-        out.extend(batch);
-    }
-    Ok(out)
-}
-
 /// Variables in scope, for a sub-pipeline.
 fn outer(run: &Run) -> Vec<(String, Value)> {
     let values = run.vars.values().iter().map(|v| v.clone().unwrap_or(Value::Undefined));
     run.names.iter().cloned().zip(values).collect()
 }
 
+/// What the foreign documents of several documents, found by one question, may hold together. Beyond it fewer are asked
+/// for at once.
+const FOUND_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Documents whose values are asked for at once.
+const ASKED_MAX: usize = 512;
+
 /// A running `$lookup`.
 pub struct RunningLookup {
     plan: Arc<Lookup>,
     /// The result of a sub-pipeline that does not depend on the document.
-    constant: Option<Vec<Value>>,
+    constant: Option<Vec<DocBuf>>,
+    /// What was found for several documents and has not been handed on.
+    joined: Joined,
+    /// How many documents to ask for at once: fewer after much was found.
+    asked_max: usize,
     vars: Vars,
+    charge: Charge,
+}
+
+/// Documents with their keys, and what was found for all of them.
+#[derive(Default)]
+struct Joined {
+    docs: std::vec::IntoIter<(DocBuf, Vec<Vec<u8>>)>,
+    found: Vec<DocBuf>,
+    index: HashMap<Vec<u8>, Vec<usize>>,
 }
 
 impl RunningLookup {
     pub fn new(plan: Arc<Lookup>, run: &Run) -> RunningLookup {
-        RunningLookup { plan, constant: None, vars: run.vars.clone() }
+        RunningLookup {
+            plan,
+            constant: None,
+            joined: Joined::default(),
+            asked_max: ASKED_MAX,
+            vars: run.vars.clone(),
+            charge: run.charge(run.limits.lookup),
+        }
     }
-    pub async fn push(
+    /// Joins documents of the input as long as there is room for them.
+    pub async fn run(
         &mut self,
-        batch: Vec<DocBuf>,
+        input: &mut Batch,
+        to: &mut Batch,
         host: &dyn PipelineHost,
         run: &Run,
-    ) -> Result<Vec<DocBuf>> {
+    ) -> Result<Flow> {
         let plan = self.plan.clone();
-        match (&plan.equality, &plan.pipeline) {
-            (Some((local, foreign)), None) => self.by_equality(batch, local, foreign, host, run).await,
-            _ => self.by_pipeline(batch, host, run).await,
+        loop {
+            self.hand_on(to)?;
+            if to.is_full() {
+                return Ok(match self.joined.docs.len() {
+                    0 => Flow::Continue,
+                    _ => Flow::More,
+                });
+            }
+            if input.is_empty() {
+                return Ok(Flow::Continue);
+            }
+            match (&plan.equality, &plan.pipeline) {
+                (Some((local, foreign)), None) => self.ask(input, local, foreign, host, run).await?,
+                _ => self.by_pipeline(input, to, host, run).await?,
+            }
         }
     }
 
-    async fn by_equality(
+    /// Hands on documents that were joined by equality.
+    fn hand_on(&mut self, to: &mut Batch) -> Result<()> {
+        while !to.is_full()
+            && let Some((d, own)) = self.joined.docs.next()
+        {
+            let mut at: Vec<usize> =
+                own.iter().filter_map(|k| self.joined.index.get(k)).flatten().copied().collect();
+            at.sort_unstable();
+            at.dedup();
+            let found: Vec<&DocBuf> = at.into_iter().map(|i| &self.joined.found[i]).collect();
+            let bytes: usize = found.iter().map(|d| d.bytes().len()).sum();
+            self.check_bytes(bytes)?;
+            to.push(self.attach(&d, &found)?)?;
+        }
+        if self.joined.docs.len() == 0 && !self.joined.found.is_empty() {
+            self.joined = Joined::default();
+            self.charge.set(0);
+        }
+        Ok(())
+    }
+
+    fn check_bytes(&self, bytes: usize) -> Result<()> {
+        let most = self.charge.limit();
+        if bytes > most {
+            bail!(
+                4568,
+                "Total size of documents in {} matching pipeline's $lookup stage exceeds {most} bytes",
+                self.plan.namespace.collection
+            );
+        }
+        Ok(())
+    }
+
+    /// Asks for all values of some documents at once.
+    async fn ask(
         &mut self,
-        batch: Vec<DocBuf>,
+        input: &mut Batch,
         local: &FieldPath,
         foreign: &FieldPath,
         host: &dyn PipelineHost,
         run: &Run,
-    ) -> Result<Vec<DocBuf>> {
+    ) -> Result<()> {
         let mut wanted: HashMap<Vec<u8>, Value> = HashMap::new();
-        let mut keys: Vec<Vec<Vec<u8>>> = Vec::with_capacity(batch.len());
-        for d in &batch {
+        let mut docs: Vec<(DocBuf, Vec<Vec<u8>>)> = Vec::new();
+        while docs.len() < self.asked_max
+            && let Some(d) = input.pop()
+        {
             let mut own = Vec::new();
             for v in local_values(d.doc(), local) {
                 let k = key(&v, &run.collation);
                 own.push(k.clone());
                 wanted.entry(k).or_insert(v);
             }
-            keys.push(own);
+            docs.push((d, own));
         }
         // In key order, so that the filter is the same whatever the hasher.
         let mut values: Vec<(Vec<u8>, Value)> = wanted.into_iter().collect();
         values.sort_by(|a, b| a.0.cmp(&b.0));
-        if values.is_empty() {
-            return Ok(batch.iter().map(|d| self.attach(d, Vec::new())).collect());
-        }
         let filter = equals_any(foreign, values.into_iter().map(|(_, v)| v).collect());
         let stages = vec![Value::Document(doc! {"$match": filter})];
-        let found = all(host.run(&self.plan.namespace, stages, outer(run), run).await?).await?;
-        let index = by_key(&found, foreign, &run.collation);
-        Ok(batch
-            .iter()
-            .zip(keys)
-            .map(|(d, own)| {
-                let mut at: Vec<usize> = own.iter().filter_map(|k| index.get(k)).flatten().copied().collect();
-                at.sort_unstable();
-                at.dedup();
-                self.attach(d, at.into_iter().map(|i| Value::Document(found[i].to_document())).collect())
-            })
-            .collect())
+        let most = if docs.len() > 1 { FOUND_BYTES_MAX } else { self.charge.limit() };
+        match self.collect(stages, outer(run), most, host, run).await? {
+            Some(found) => {
+                self.joined.index = by_key(&found, foreign, &run.collation)?;
+                self.joined.found = found;
+                self.joined.docs = docs.into_iter();
+            }
+            None if docs.len() == 1 => return self.check_bytes(usize::MAX),
+            None => {
+                self.asked_max = (docs.len() / 4).max(1);
+                docs.into_iter().rev().for_each(|(d, _)| input.put_back(d));
+            }
+        }
+        Ok(())
     }
 
-    async fn by_pipeline(
+    /// What a sub-pipeline gives; `None` when it is more than `most` bytes.
+    async fn collect(
         &mut self,
-        batch: Vec<DocBuf>,
+        stages: Vec<Value>,
+        values: Vec<(String, Value)>,
+        most: usize,
         host: &dyn PipelineHost,
         run: &Run,
-    ) -> Result<Vec<DocBuf>> {
-        let plan = self.plan.clone();
-        let independent = plan.equality.is_none() && plan.bindings.is_empty();
-        let mut out = Vec::with_capacity(batch.len());
-        for d in batch {
-            let joined = match &self.constant {
-                Some(found) => found.clone(),
-                None => {
-                    let mut stages = Vec::new();
-                    if let Some((local, foreign)) = &plan.equality {
-                        let filter = equals_any(foreign, local_values(d.doc(), local));
-                        stages.push(Value::Document(doc! {"$match": filter}));
-                    }
-                    stages.extend(plan.pipeline.iter().flatten().cloned());
-                    let mut values = outer(run);
-                    for (name, e) in &plan.bindings {
-                        // Undefined stands for missing.
-                        let v = e.eval(d.doc(), &mut self.vars)?.unwrap_or(Value::Undefined);
-                        values.retain(|(n, _)| n != name);
-                        values.push((name.clone(), v));
-                    }
-                    let found = all(host.run(&plan.namespace, stages, values, run).await?).await?;
-                    found.iter().map(|d| Value::Document(d.to_document())).collect()
-                }
-            };
-            if independent && self.constant.is_none() {
-                self.constant = Some(joined.clone());
+    ) -> Result<Option<Vec<DocBuf>>> {
+        let mut source = host.run(&self.plan.namespace, stages, values, run).await?;
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        while let Some(batch) = source.next().await? {
+            bytes += batch.iter().map(|d| d.bytes().len()).sum::<usize>();
+            if bytes > most {
+                self.charge.set(0);
+                return Ok(None);
             }
-            out.push(self.attach(&d, joined));
+            found.extend(batch);
+            self.charge.set(bytes);
         }
-        Ok(out)
+        Ok(Some(found))
     }
 
-    fn attach(&self, d: &DocBuf, joined: Vec<Value>) -> DocBuf {
-        let mut tree = d.to_document();
-        set(&mut tree, self.plan.into.parts(), Value::Array(joined));
-        tree.to_doc_buf()
+    /// Joins one document with what the sub-pipeline gives for it.
+    async fn by_pipeline(
+        &mut self,
+        input: &mut Batch,
+        to: &mut Batch,
+        host: &dyn PipelineHost,
+        run: &Run,
+    ) -> Result<()> {
+        let plan = self.plan.clone();
+        let Some(d) = input.pop() else { return Ok(()) };
+        if let Some(found) = &self.constant {
+            let joined = self.attach(&d, &found.iter().collect::<Vec<&DocBuf>>())?;
+            return to.push(joined);
+        }
+        let mut stages = Vec::new();
+        if let Some((local, foreign)) = &plan.equality {
+            let filter = equals_any(foreign, local_values(d.doc(), local));
+            stages.push(Value::Document(doc! {"$match": filter}));
+        }
+        stages.extend(plan.pipeline.iter().flatten().cloned());
+        let mut values = outer(run);
+        for (name, e) in &plan.bindings {
+            // Undefined stands for missing.
+            let v = e.eval(d.doc(), &mut self.vars)?.unwrap_or(Value::Undefined);
+            values.retain(|(n, _)| n != name);
+            values.push((name.clone(), v));
+        }
+        let Some(found) = self.collect(stages, values, self.charge.limit(), host, run).await? else {
+            return self.check_bytes(usize::MAX);
+        };
+        to.push(self.attach(&d, &found.iter().collect::<Vec<&DocBuf>>())?)?;
+        match plan.equality.is_none() && plan.bindings.is_empty() {
+            true => self.constant = Some(found),
+            false => self.charge.set(0),
+        }
+        Ok(())
+    }
+
+    fn attach(&self, d: &DocBuf, joined: &[&DocBuf]) -> Result<DocBuf> {
+        attach(d, &self.plan.into, joined)
     }
 }
 
+/// The document with an array of documents at a path.
+fn attach(d: &DocBuf, into: &FieldPath, joined: &[&DocBuf]) -> Result<DocBuf> {
+    meter::spend(joined.iter().map(|d| 1 + d.bytes().len() / 512).sum())?;
+    let [name] = into.parts() else {
+        let mut tree = d.to_document();
+        let items = joined.iter().map(|d| Value::Document(d.to_document())).collect();
+        set(&mut tree, into.parts(), Value::Array(items));
+        return Ok(tree.to_doc_buf());
+    };
+    let array = |w: &mut DocWriter<'_>| {
+        w.array_with(name, |w| {
+            for (i, d) in joined.iter().enumerate() {
+                w.with_index(i, |w, index| w.document(index, d.doc()));
+            }
+        });
+    };
+    Ok(DocWriter::build(|w| {
+        let mut written = false;
+        for e in d.doc().iter() {
+            match e.name_bytes() == name.as_bytes() {
+                true if !written => {
+                    array(w);
+                    written = true;
+                }
+                true => {}
+                false => w.element(&e),
+            }
+        }
+        if !written {
+            array(w);
+        }
+    }))
+}
+
 /// Positions of the documents by each value at the path.
-fn by_key(found: &[DocBuf], foreign: &FieldPath, c: &Collation) -> HashMap<Vec<u8>, Vec<usize>> {
+fn by_key(found: &[DocBuf], foreign: &FieldPath, c: &Collation) -> Result<HashMap<Vec<u8>, Vec<usize>>> {
     let path = foreign.to_string();
     let mut index: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
     for (i, d) in found.iter().enumerate() {
+        meter::spend(4)?;
         path::for_each_value(d.doc(), &path, &mut |v: Option<document::ValueRef<'_>>| {
             let mut k = Vec::new();
             match v {
@@ -371,7 +494,7 @@ fn by_key(found: &[DocBuf], foreign: &FieldPath, c: &Collation) -> HashMap<Vec<u
             false
         });
     }
-    index
+    Ok(index)
 }
 
 #[derive(Clone, Debug)]
@@ -467,22 +590,34 @@ pub fn parse_graph(name: &'static str, v: &Value, ctx: &Context) -> Result<HostS
 }
 
 impl Graph {
-    /// Searches breadth first for each document of the batch.
-    pub async fn push(&self, batch: Vec<DocBuf>, host: &dyn PipelineHost, run: &Run) -> Result<Vec<DocBuf>> {
+    fn with_depth(&self, d: DocBuf, depth: i64) -> DocBuf {
+        let Some(field) = &self.depth_field else { return d };
+        let mut tree = d.to_document();
+        set(&mut tree, field.parts(), Value::Int64(depth));
+        tree.to_doc_buf()
+    }
+
+    /// Searches breadth first for each document, as long as there is room for the result.
+    pub async fn run(
+        &self,
+        input: &mut Batch,
+        to: &mut Batch,
+        host: &dyn PipelineHost,
+        run: &Run,
+    ) -> Result<Flow> {
         let mut vars = run.vars.clone();
-        let mut out = Vec::with_capacity(batch.len());
-        for d in batch {
+        while !to.is_full()
+            && let Some(d) = input.pop()
+        {
             let start = match self.start.eval(d.doc(), &mut vars)? {
                 None => Vec::new(),
                 Some(Value::Array(items)) => items,
                 Some(v) => vec![v],
             };
             let found = self.search(start, host, run).await?;
-            let mut tree = d.to_document();
-            set(&mut tree, self.into.parts(), Value::Array(found));
-            out.push(tree.to_doc_buf());
+            to.push(attach(&d, &self.into, &found.iter().collect::<Vec<&DocBuf>>())?)?;
         }
-        Ok(out)
+        Ok(Flow::Continue)
     }
 
     async fn search(
@@ -490,13 +625,18 @@ impl Graph {
         mut frontier: Vec<Value>,
         host: &dyn PipelineHost,
         run: &Run,
-    ) -> Result<Vec<Value>> {
+    ) -> Result<Vec<DocBuf>> {
+        let mut charge = run.charge(run.limits.graph_lookup);
         let mut asked = std::collections::HashSet::new();
         let mut seen = std::collections::HashSet::new();
         let mut out = Vec::new();
-        let (mut depth, mut bytes) = (0i64, 0usize);
+        let mut depth = 0i64;
         loop {
-            frontier.retain(|v| asked.insert(key(v, &run.collation)));
+            frontier.retain(|v| {
+                let key = key(v, &run.collation);
+                charge.add(key.len() + 48);
+                asked.insert(key)
+            });
             if frontier.is_empty() || self.depth_max.is_some_and(|most| depth > most) {
                 return Ok(out);
             }
@@ -505,25 +645,26 @@ impl Graph {
                 filter = doc! {"$and": [filter, restrict]};
             }
             let stages = vec![Value::Document(doc! {"$match": filter})];
-            for d in all(host.run(&self.namespace, stages, outer(run), run).await?).await? {
-                let id = d.get("_id").map_or(Value::Null, |v| v.to_value());
-                if !seen.insert(key(&id, &Collation::SIMPLE)) {
-                    continue;
+            let mut source = host.run(&self.namespace, stages, outer(run), run).await?;
+            while let Some(batch) = source.next().await? {
+                for d in batch {
+                    meter::spend(8)?;
+                    let id = key(&d.get("_id").map_or(Value::Null, |v| v.to_value()), &Collation::SIMPLE);
+                    charge.add(id.len() + 48);
+                    if !seen.insert(id) {
+                        continue;
+                    }
+                    frontier.extend(match self.from.get(d.doc()) {
+                        None => Vec::new(),
+                        Some(Value::Array(items)) => items,
+                        Some(v) => vec![v],
+                    });
+                    charge.add(2 * d.bytes().len());
+                    out.push(self.with_depth(d, depth));
                 }
-                bytes += d.bytes().len();
-                if bytes > run.memory_limit {
+                if charge.is_over() {
                     bail!(40099, "$graphLookup reached maximum memory consumption");
                 }
-                frontier.extend(match self.from.get(d.doc()) {
-                    None => Vec::new(),
-                    Some(Value::Array(items)) => items,
-                    Some(v) => vec![v],
-                });
-                let mut tree = d.to_document();
-                if let Some(field) = &self.depth_field {
-                    set(&mut tree, field.parts(), Value::Int64(depth));
-                }
-                out.push(Value::Document(tree));
             }
             depth += 1;
         }
@@ -585,12 +726,29 @@ pub fn parse_union(name: &'static str, v: &Value, ctx: &Context) -> Result<HostS
     Ok(HostStage { name, spec: v.clone(), namespace: Some(namespace), role: Role::Join, join: Some(join) })
 }
 
-/// All documents of a `$unionWith`.
-pub async fn union(
-    namespace: &Namespace,
-    pipeline: &[Value],
-    host: &dyn PipelineHost,
-    run: &Run,
-) -> Result<Vec<DocBuf>> {
-    all(host.run(namespace, pipeline.to_vec(), outer(run), run).await?).await
+/// A running `$unionWith`: what comes after the input.
+pub struct RunningUnion {
+    namespace: Namespace,
+    pipeline: Vec<Value>,
+    source: Option<Box<dyn super::Source>>,
+}
+
+impl RunningUnion {
+    pub fn new(namespace: Namespace, pipeline: Vec<Value>) -> RunningUnion {
+        RunningUnion { namespace, pipeline, source: None }
+    }
+    /// Appends the next batch of the other collection's documents.
+    pub async fn next(&mut self, to: &mut Batch, host: &dyn PipelineHost, run: &Run) -> Result<Flow> {
+        let source = match &mut self.source {
+            Some(source) => source,
+            none => none.insert(host.run(&self.namespace, self.pipeline.clone(), outer(run), run).await?),
+        };
+        match source.next().await? {
+            Some(batch) => {
+                to.extend(batch);
+                Ok(Flow::More)
+            }
+            None => Ok(Flow::Continue),
+        }
+    }
 }

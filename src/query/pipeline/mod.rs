@@ -5,52 +5,40 @@
 //!                                  └─ Execution::new ─> next(source, host) ─> batches
 //! ```
 //!
-//! A [`Stage`] is synchronous: batches of raw documents are pushed through it. What needs another collection, another
+//! A [`Stage`] is synchronous: raw documents are pushed through it, and it fills a bounded batch (the head of [`stage`] says
+//! what a new stage has to do). What needs another collection, another
 //! node or the server's own state is asked of a [`PipelineHost`], which the executor's owner implements.
 //!
 //! Invariant: this crate does no I/O; every await in [`Execution`] is on the host or on the source.
 
+pub mod account;
 pub mod execution;
 pub mod group;
 pub mod host;
 pub mod lookup;
 pub mod optimize;
 pub mod parse;
+pub mod running_facet;
 pub mod sort;
+pub mod spill;
 pub mod split;
+pub mod stage;
 pub mod stages;
 pub mod table;
 
+pub use account::{Account, Charge};
 pub use execution::Execution;
 pub use host::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Source};
 pub use optimize::optimize;
 pub use parse::parse;
 pub use split::{MergeKind, Split, split};
+pub use stage::{Batch, Flow, Stage};
 
 use crate::QueryContext;
 use crate::expression::{Variables, Vars};
 use document::{Collation, DocBuf, Document, Result, Value};
 use std::fmt;
 use std::sync::Arc;
-
-/// Whether a stage wants more input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    Continue,
-    /// The stage will produce nothing more whatever is pushed (`$limit` reached): the source can stop.
-    Done,
-}
-
-/// One running stage.
-pub trait Stage: Send {
-    /// Takes a batch and appends what it produces to `out`.
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow>;
-    /// The input has ended: appends the rest. Called once.
-    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
-        let _ = out;
-        Ok(())
-    }
-}
 
 /// A parsed local stage: makes running stages, and writes itself back as BSON for a shard.
 pub trait Plan: fmt::Debug + Send + Sync {
@@ -95,28 +83,70 @@ impl Context {
     }
 }
 
+/// Bytes that stages of each kind may hold before they spill or fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub sort: usize,
+    pub group: usize,
+    pub bucket_auto: usize,
+    pub graph_lookup: usize,
+    pub lookup: usize,
+    pub facet: usize,
+    pub push: usize,
+    pub add_to_set: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let n = MEMORY_LIMIT;
+        Limits {
+            sort: n,
+            group: n,
+            bucket_auto: n,
+            graph_lookup: n,
+            lookup: n,
+            facet: n,
+            push: n,
+            add_to_set: n,
+        }
+    }
+}
+
 /// What running must know of the command.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub vars: Vars,
     pub allow_disk_use: bool,
-    /// Bytes that one blocking stage may hold; 100 MiB by default.
-    pub memory_limit: usize,
+    pub limits: Limits,
+    /// What the running pipeline holds.
+    pub account: Arc<Account>,
+    /// Where stages may spill; `None` where there is no disk.
+    pub spill: Option<Arc<dyn spill::Space>>,
     /// Names of the stack positions of `vars`, for sub-pipelines.
     pub names: Vec<String>,
     /// How strings compare, in sub-pipelines too.
     pub collation: Collation,
 }
 
-/// The default of `internalQueryMaxBlockingSortMemoryUsageBytes` and of the `$group` limit.
+/// The default of every limit.
 pub const MEMORY_LIMIT: usize = 100 * 1024 * 1024;
 
 impl Run {
+    /// A charge with one of the limits.
+    pub fn charge(&self, limit: usize) -> Charge {
+        Charge::new(&self.account, limit)
+    }
+    /// Where a stage may spill; `None` where it must not.
+    pub fn space(&self) -> Option<Arc<dyn spill::Space>> {
+        self.spill.clone().filter(|_| self.allow_disk_use)
+    }
     pub fn new(ctx: &Context) -> Run {
         Run {
             vars: Vars::from(&ctx.query),
             allow_disk_use: ctx.allow_disk_use,
-            memory_limit: MEMORY_LIMIT,
+            limits: Limits::default(),
+            account: Arc::default(),
+            spill: None,
             names: ctx.scope().names().to_vec(),
             collation: ctx.query.collation.clone(),
         }

@@ -3,8 +3,10 @@
 //! A shard appends its documents' keys as the field `$sortKey`, a binary whose memcmp order is the sort order. The router
 //! merges the shards' streams by it and strips it ([`take_sort_key`]).
 
-use super::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::check_internal, parse::one};
-use crate::sort::{SortSpec, Sorter};
+use super::account::Use;
+use super::spill::{Merge, Sorter};
+use super::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::check_internal, parse::one};
+use crate::sort::SortSpec;
 use document::{DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, number};
 
 /// The field that carries a sort key between nodes.
@@ -16,13 +18,20 @@ struct Sort {
     limit: Option<i64>,
 }
 
-struct Running(Option<Sorter>);
+struct Running {
+    spec: SortSpec,
+    sorter: Sorter,
+    sorted: Option<Merge>,
+}
 
 impl Plan for Sort {
     fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
         let limit = self.limit.and_then(|n| usize::try_from(n).ok());
-        let bytes = if run.allow_disk_use { usize::MAX } else { run.memory_limit };
-        Ok(Box::new(Running(Some(Sorter::new(self.spec.clone(), limit, bytes)))))
+        Ok(Box::new(Running {
+            spec: self.spec.clone(),
+            sorter: Sorter::new(run, run.limits.sort, limit),
+            sorted: None,
+        }))
     }
     fn needs(&self) -> Needs {
         Needs::Passing(self.spec.components().iter().map(|(p, _)| p.clone()).collect())
@@ -30,19 +39,33 @@ impl Plan for Sort {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, _: &mut Vec<DocBuf>) -> Result<Flow> {
-        if let Some(sorter) = &mut self.0 {
-            for d in batch {
-                sorter.push(d)?;
+    fn push(&mut self, d: DocBuf, _: &mut Batch) -> Result<Flow> {
+        let key = self.spec.key(d.doc())?;
+        self.sorter.push(&key, d.into_bytes())?;
+        if self.sorter.is_over() {
+            bail!(
+                QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                "PlanExecutor error during aggregation :: caused by :: Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                self.sorter.limit()
+            );
+        }
+        Ok(Flow::Continue)
+    }
+    fn end(&mut self, out: &mut Batch) -> Result<Flow> {
+        let sorted = match &mut self.sorted {
+            Some(sorted) => sorted,
+            none => none.insert(self.sorter.finish()?),
+        };
+        for entry in sorted.by_ref() {
+            out.push(DocBuf::from_validated(entry?.1))?;
+            if out.is_full() {
+                return Ok(Flow::More);
             }
         }
         Ok(Flow::Continue)
     }
-    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
-        if let Some(sorter) = self.0.take() {
-            out.extend(sorter.finish());
-        }
-        Ok(())
+    fn use_of_memory(&self) -> Option<Use> {
+        Some(self.sorter.used())
     }
 }
 
@@ -106,10 +129,8 @@ impl Plan for AddSortKey {
     }
 }
 impl Stage for AddSortKey {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            out.push(with_sort_key(&d, &self.0)?);
-        }
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        out.push(with_sort_key(&d, &self.0)?)?;
         Ok(Flow::Continue)
     }
 }

@@ -134,7 +134,7 @@ fn group_and_sort_refuse_to_outgrow_memory_without_disk() {
     ctx.allow_disk_use = false;
     for text in [r#"[{"$group": {"_id": "$_id", "all": {"$push": "$$ROOT"}}}]"#, r#"[{"$sort": {"x": 1}}]"#] {
         let mut run = Run::new(&ctx);
-        run.memory_limit = 1000;
+        (run.limits.group, run.limits.sort) = (1000, 1000);
         let p = parse(&stages(text), &ctx).unwrap();
         let e = p.run_local(documents(), &run).unwrap_err();
         assert_eq!(e.code, document::codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, "{text}");

@@ -9,7 +9,7 @@ use super::{Operation, Operators};
 use crate::matcher::Matcher;
 use crate::matcher::path::array_index;
 use crate::text;
-use document::{Doc, DocWriter, Document, Result, Value, bail};
+use document::{Doc, DocWriter, Document, Result, Value, bail, meter};
 use std::collections::BTreeMap;
 
 /// An update may lengthen an array by at most this many nulls.
@@ -89,6 +89,7 @@ impl Walk<'_> {
     fn in_document(&self, document: &mut Document, steps: &[Step]) -> Result<bool> {
         let Some((step, rest)) = steps.split_first() else { return Ok(false) };
         let Some(name) = self.resolve(step)? else { return self.no_array(document) };
+        meter::spend(2 + document.0.len() / 8)?;
         let Some(at) = document.0.iter().position(|(n, _)| *n == name) else {
             let Some(value) = self.created(&name, rest)? else { return Ok(false) };
             document.push(name, value);
@@ -152,6 +153,7 @@ impl Walk<'_> {
             Step::Every => {
                 let mut changed = false;
                 for (i, item) in items.iter_mut().enumerate() {
+                    meter::spend(2)?;
                     changed |= self.element(i, item, rest)?;
                 }
                 Ok(changed)

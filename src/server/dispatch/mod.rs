@@ -16,4 +16,22 @@ pub use command::{BoxFuture, Command, Handler, Kind, Lookup, Roles};
 pub use generic::Generic;
 pub use reply::{After, Reply};
 pub use request::{Request, Sequence, Strict};
-pub use run::{Context, Outcome, dispatch};
+pub use run::{Context, Outcome};
+
+use crate::connection::Connection;
+use crate::service::Service;
+use document::Doc;
+use std::sync::Arc;
+
+/// Runs one command, its work metered ([`node::lane`]). `body` and `sequences` were validated. `out` is the outgoing message
+/// so far (its header); the reply's document is appended to it.
+pub async fn dispatch(
+    service: &Arc<Service>,
+    connection: &Arc<Connection>,
+    body: Doc<'_>,
+    sequences: &[Sequence<'_>],
+    exhaust_allowed: bool,
+    out: Vec<u8>,
+) -> Outcome {
+    node::lane::metered(run::dispatch(service, connection, body, sequences, exhaust_allowed, out)).await
+}

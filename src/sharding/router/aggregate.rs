@@ -359,6 +359,13 @@ impl Source for Pulled<'_, '_> {
 pub(super) struct RouterHost<'t, 'a>(pub &'t Task<'a>);
 
 impl PipelineHost for RouterHost<'_, '_> {
+    fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async {
+            self.0.op.check_interrupt()?;
+            tokio::task::yield_now().await;
+            Ok(())
+        })
+    }
     fn source<'a>(&'a self, stage: &'a HostStage, _: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {
             let documents = admin::source_documents(self.0, stage.name, &stage.spec).await?;

@@ -87,6 +87,13 @@ impl InSet {
         values.dedup_by(|a, b| collation.compare(a.value(), b.value()) == Ordering::Equal);
         InSet { values, patterns: Vec::new(), has_null, collation: collation.clone() }
     }
+    /// Counts the work of a look at its patterns.
+    ///
+    /// # Errors
+    /// Those of [`document::meter::spend`].
+    pub fn spend(&self, e: &Element<'_>) -> Result<()> {
+        self.patterns.iter().try_for_each(|p| p.spend(e.value_bytes().len()))
+    }
     pub fn matches(&self, e: &Element<'_>) -> bool {
         if self.patterns.iter().any(|p| p.matches(e)) {
             return true;

@@ -1,9 +1,12 @@
 //! `$bucketAuto`: buckets of roughly equal size, with bounds from the values or from a preferred-number series.
 
-use crate::accumulator;
+use crate::accumulator::{self, Accumulator};
 use crate::expression::{Expression, Vars, parse::show};
-use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, group::check_output_name, parse::one};
-use document::{Collation, DocBuf, Document, Result, Value, bail, doc, number};
+use crate::pipeline::account::Use;
+use crate::pipeline::spill::{Merge, Sorter};
+use crate::pipeline::stage::checked_size;
+use crate::pipeline::{Batch, Context, Flow, Parsed, Plan, Run, Stage, group::check_output_name, parse::one};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, number};
 
 #[derive(Clone, Debug)]
 struct BucketAuto {
@@ -16,38 +19,60 @@ struct BucketAuto {
 struct Running {
     plan: BucketAuto,
     vars: Vars,
-    rows: Vec<(Value, DocBuf)>,
-    bytes: usize,
-    limit: usize,
-    spill: bool,
+    /// Documents with their keys, `{k, d}`, by key.
+    sorter: Sorter,
+    rows: usize,
     collation: Collation,
+    dividing: Option<Dividing>,
+}
+
+/// The rows being cut into buckets.
+struct Dividing {
+    rows: Merge,
+    left: usize,
+    /// Rows in a bucket.
+    size: usize,
+    begun: usize,
+    /// The bucket before: it ends where the next begins.
+    before: Option<Bucket>,
+}
+
+struct Bucket {
+    least: Value,
+    greatest: Value,
+    states: Vec<Box<dyn Accumulator>>,
 }
 
 impl Plan for BucketAuto {
     fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
+        let sorter = Sorter::new(run, run.limits.bucket_auto, None);
+        let vars = run.vars.clone();
         Ok(Box::new(Running {
             plan: self.clone(),
-            vars: run.vars.clone(),
-            rows: Vec::new(),
-            bytes: 0,
-            limit: run.memory_limit,
-            spill: run.allow_disk_use,
+            vars,
+            sorter,
+            rows: 0,
             collation: run.collation.clone(),
+            dividing: None,
         }))
     }
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, _: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            let key = self.plan.by.eval_or_null(d.doc(), &mut self.vars)?;
-            if self.plan.granularity.is_some() {
-                check_granular(&key)?;
-            }
-            self.bytes += d.bytes().len() + 64;
-            self.rows.push((key, d));
+    fn push(&mut self, d: DocBuf, _: &mut Batch) -> Result<Flow> {
+        let key = self.plan.by.eval_or_null(d.doc(), &mut self.vars)?;
+        if self.plan.granularity.is_some() {
+            check_granular(&key)?;
         }
-        if self.bytes > self.limit && !self.spill {
+        let row = DocWriter::build(|w| {
+            key.write(w, "k");
+            w.document("d", d.doc());
+        });
+        let mut order = Vec::new();
+        self.collation.append_value_key(&mut order, &key, false);
+        self.sorter.push(&order, row.into_bytes())?;
+        self.rows += 1;
+        if self.sorter.is_over() {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
                 "Exceeded memory limit for $bucketAuto, but didn't allow external spilling; pass allowDiskUse:true to opt in"
@@ -55,28 +80,102 @@ impl Stage for Running {
         }
         Ok(Flow::Continue)
     }
-    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
-        let mut rows = std::mem::take(&mut self.rows);
-        rows.sort_by(|a, b| self.collation.compare_values(&a.0, &b.0));
-        let mut buckets = divide(&rows, self.plan.buckets, self.plan.granularity.as_deref(), &self.collation);
-        // Each bucket ends where the next begins; the last one includes its end.
-        for i in 1..buckets.len() {
-            let next = buckets[i].least.clone();
-            buckets[i - 1].greatest = next;
-        }
-        for b in buckets {
-            let id = doc! {"min": (b.least.clone()), "max": (b.greatest)};
-            let mut result = doc! {"_id": id};
-            for (field, parsed) in &self.plan.output {
-                let mut state = parsed.start(&b.least, &mut self.vars)?;
-                for (_, d) in &rows[b.from..b.to] {
-                    state.add(parsed.eval(d.doc(), &mut self.vars)?)?;
-                }
-                result.push(field.as_str(), state.finish());
+    fn end(&mut self, out: &mut Batch) -> Result<Flow> {
+        let mut dividing = match self.dividing.take() {
+            Some(dividing) => dividing,
+            None => Dividing {
+                rows: self.sorter.finish()?,
+                left: self.rows,
+                size: ((self.rows as f64 / self.plan.buckets as f64).round() as usize).max(1),
+                begun: 0,
+                before: None,
+            },
+        };
+        while dividing.left > 0 {
+            let bucket = self.bucket(&mut dividing)?;
+            let next = bucket.least.clone();
+            if let Some(before) = dividing.before.replace(bucket) {
+                out.push(self.plan.document(Bucket { greatest: next, ..before })?)?;
             }
-            out.push(result.to_doc_buf());
+            if out.is_full() {
+                self.dividing = Some(dividing);
+                return Ok(Flow::More);
+            }
         }
-        Ok(())
+        // The last one includes its end.
+        if let Some(last) = dividing.before {
+            out.push(self.plan.document(last)?)?;
+        }
+        Ok(Flow::Continue)
+    }
+    fn use_of_memory(&self) -> Option<Use> {
+        Some(self.sorter.used())
+    }
+}
+
+impl Running {
+    /// Takes a row into the bucket and returns its key.
+    fn take(&mut self, from: &mut Dividing, states: &mut [Box<dyn Accumulator>]) -> Result<Value> {
+        let Some(entry) = from.rows.next() else {
+            from.left = 0;
+            return Ok(Value::Null);
+        };
+        from.left -= 1;
+        let row = DocBuf::from_validated(entry?.1);
+        let d = row.doc().get_document("d").unwrap_or(Doc::empty());
+        for ((_, parsed), state) in self.plan.output.iter().zip(states) {
+            state.add(parsed.eval(d, &mut self.vars)?)?;
+        }
+        Ok(key_of(row.doc()))
+    }
+
+    /// The next bucket; equal keys stay together.
+    fn bucket(&mut self, from: &mut Dividing) -> Result<Bucket> {
+        let last = from.begun + 1 == self.plan.buckets;
+        from.begun += 1;
+        let least = from.rows.peek().map_or(Value::Null, |(_, row)| key_of(Doc::from_validated(row)));
+        let (series, collation) = (self.plan.granularity.clone(), self.collation.clone());
+        let least = match (&series, &from.before) {
+            (None, _) => least,
+            (Some(_), Some(before)) => before.greatest.clone(),
+            (Some(series), None) => round(&least, series, false),
+        };
+        let mut states = Vec::with_capacity(self.plan.output.len());
+        for (_, parsed) in &self.plan.output {
+            states.push(parsed.start(&least, &mut self.vars)?);
+        }
+        let mut wanted = if last { usize::MAX } else { from.size };
+        let mut greatest = Value::Null;
+        while from.left > 0 && (wanted > 0 || next_is(from, |next| collation.values_equal(next, &greatest))) {
+            greatest = self.take(from, &mut states)?;
+            wanted = wanted.saturating_sub(1);
+        }
+        if let Some(series) = &series {
+            greatest = round(&greatest, series, true);
+            while next_is(from, |next| collation.compare_values(next, &greatest).is_lt()) {
+                self.take(from, &mut states)?;
+            }
+        }
+        Ok(Bucket { least, greatest, states })
+    }
+}
+
+fn key_of(row: Doc<'_>) -> Value {
+    row.get("k").map_or(Value::Null, |v| v.to_value())
+}
+
+/// Whether the key of the row that comes next is so.
+fn next_is(from: &Dividing, test: impl FnOnce(&Value) -> bool) -> bool {
+    from.rows.peek().is_some_and(|(_, row)| test(&key_of(Doc::from_validated(row))))
+}
+
+impl BucketAuto {
+    fn document(&self, mut bucket: Bucket) -> Result<DocBuf> {
+        let mut result = doc! {"_id": (doc! {"min": (bucket.least), "max": (bucket.greatest)})};
+        for ((field, _), state) in self.output.iter().zip(&mut bucket.states) {
+            result.push(field.as_str(), state.finish());
+        }
+        checked_size(result.to_doc_buf())
     }
 }
 
@@ -98,41 +197,6 @@ fn check_granular(key: &Value) -> Result<()> {
         );
     }
     Ok(())
-}
-
-struct Bucket {
-    from: usize,
-    to: usize,
-    least: Value,
-    greatest: Value,
-}
-
-/// Cuts sorted rows; equal keys stay together.
-fn divide(rows: &[(Value, DocBuf)], count: usize, granularity: Option<&str>, c: &Collation) -> Vec<Bucket> {
-    let size = ((rows.len() as f64 / count as f64).round() as usize).max(1);
-    let mut out: Vec<Bucket> = Vec::new();
-    let mut from = 0;
-    while from < rows.len() {
-        let last = out.len() + 1 == count;
-        let mut to = if last { rows.len() } else { (from + size).min(rows.len()) };
-        while to < rows.len() && c.values_equal(&rows[to].0, &rows[to - 1].0) {
-            to += 1;
-        }
-        let (mut least, mut greatest) = (rows[from].0.clone(), rows[to - 1].0.clone());
-        if let Some(series) = granularity {
-            least = match out.last() {
-                Some(before) => before.greatest.clone(),
-                None => round(&least, series, false),
-            };
-            greatest = round(&greatest, series, true);
-            while to < rows.len() && c.compare_values(&rows[to].0, &greatest).is_lt() {
-                to += 1;
-            }
-        }
-        out.push(Bucket { from, to, least, greatest });
-        from = to;
-    }
-    out
 }
 
 /// The preferred numbers of one decade, by series.

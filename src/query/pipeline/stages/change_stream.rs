@@ -2,7 +2,7 @@
 
 use crate::change_stream::{Spec, split};
 use crate::pipeline::host::Role;
-use crate::pipeline::{Context, Flow, HostStage, Parsed, Pipeline, Plan, Run, Stage, parse};
+use crate::pipeline::{Batch, Context, Flow, HostStage, Parsed, Pipeline, Plan, Run, Stage, parse};
 use document::{DocBuf, Result, Value, bail};
 
 /// Stages that look at one event at a time and may leave its `_id` as it is.
@@ -42,10 +42,8 @@ impl Plan for SplitLargeEvents {
 }
 
 impl Stage for SplitLargeEvents {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for event in batch {
-            out.extend(split::split(event)?);
-        }
+    fn push(&mut self, event: DocBuf, out: &mut Batch) -> Result<Flow> {
+        out.extend(split::split(event)?);
         Ok(Flow::Continue)
     }
 }

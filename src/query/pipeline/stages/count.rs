@@ -1,7 +1,7 @@
 //! `$limit`, `$skip`, `$count`.
 
 use crate::expression::parse::show;
-use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, DocWriter, Result, Value, bail, number};
 
 #[derive(Clone, Debug)]
@@ -16,10 +16,9 @@ impl Plan for Limit {
     }
 }
 impl Stage for Limit {
-    fn push(&mut self, mut batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        batch.truncate(usize::try_from(self.0).unwrap_or(0));
-        self.0 -= batch.len() as i64;
-        out.append(&mut batch);
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        self.0 -= 1;
+        out.push(d)?;
         Ok(if self.0 <= 0 { Flow::Done } else { Flow::Continue })
     }
 }
@@ -62,10 +61,11 @@ impl Plan for Skip {
     }
 }
 impl Stage for Skip {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        let drop = self.0.min(batch.len() as i64);
-        self.0 -= drop;
-        out.extend(batch.into_iter().skip(drop as usize));
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        match self.0 > 0 {
+            true => self.0 -= 1,
+            false => out.push(d)?,
+        }
         Ok(Flow::Continue)
     }
 }
@@ -87,15 +87,15 @@ impl Plan for Count {
     }
 }
 impl Stage for Count {
-    fn push(&mut self, batch: Vec<DocBuf>, _: &mut Vec<DocBuf>) -> Result<Flow> {
-        self.1 += batch.len() as i64;
+    fn push(&mut self, _: DocBuf, _: &mut Batch) -> Result<Flow> {
+        self.1 += 1;
         Ok(Flow::Continue)
     }
-    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
+    fn end(&mut self, out: &mut Batch) -> Result<Flow> {
         if self.1 > 0 {
-            out.push(DocWriter::build(|w| number::int_or_long(self.1).write(w, &self.0)));
+            out.push(DocWriter::build(|w| number::int_or_long(self.1).write(w, &self.0)))?;
         }
-        Ok(())
+        Ok(Flow::Continue)
     }
 }
 

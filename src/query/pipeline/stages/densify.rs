@@ -11,7 +11,7 @@ use crate::expression::date::{Unit, shift};
 use crate::expression::date_format::UTC;
 use crate::expression::{FieldPath, parse::show};
 use crate::pipeline::parse::{check_internal, one};
-use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, sort};
+use crate::pipeline::{Batch, Charge, Context, Flow, Parsed, Plan, Run, Stage, sort};
 use document::{Collation, DocBuf, Document, Result, Value, bail, compare::compare_values, number};
 use std::cmp::Ordering;
 
@@ -45,9 +45,10 @@ impl Plan for Densify {
             least: None,
             greatest: None,
             made: 0,
-            limit: run.memory_limit,
-            bytes: 0,
             collation: run.collation.clone(),
+            charge: run.charge(crate::pipeline::MEMORY_LIMIT),
+            pending: None,
+            ending: 0,
         }))
     }
 }
@@ -68,9 +69,19 @@ struct Running {
     least: Option<Value>,
     greatest: Option<Value>,
     made: usize,
-    limit: usize,
-    bytes: usize,
     collation: Collation,
+    charge: Charge,
+    pending: Option<Pending>,
+    /// The partition that is being filled up after the input has ended.
+    ending: usize,
+}
+
+/// A document before which others are being made.
+struct Pending {
+    track: usize,
+    end: Value,
+    value: Value,
+    doc: DocBuf,
 }
 
 impl Densify {
@@ -129,26 +140,29 @@ impl Running {
             Bounds::Partition => v.clone(),
             Bounds::Explicit(from, _) => from.clone(),
         };
-        self.bytes += key.iter().flatten().map(crate::accumulator::value_bytes).sum::<usize>() + 128;
-        if self.bytes > self.limit {
-            bail!(6007200, "$densify exceeded memory limit of {}", self.limit);
+        self.charge.add(key.iter().flatten().map(crate::accumulator::value_bytes).sum::<usize>() + 128);
+        if self.charge.is_over() {
+            bail!(6007200, "$densify exceeded memory limit of {}", self.charge.limit());
         }
         // Only the partition at hand can come again when they come one after another.
         if matches!(self.plan.bounds, Bounds::Partition) {
             self.partitions.clear();
-            self.bytes = 0;
+            self.charge.set(0);
         }
         self.partitions.push(Track { key, next: base.clone(), base, steps: 0 });
         Ok(self.partitions.len() - 1)
     }
 
-    /// Makes documents of a partition up to `end`.
-    fn advance(&mut self, i: usize, end: &Value, included: bool, out: &mut Vec<DocBuf>) -> Result<()> {
+    /// Makes documents of a partition up to `end`; false when the batch is full before.
+    fn advance(&mut self, i: usize, end: &Value, included: bool, out: &mut Batch) -> Result<bool> {
         loop {
             let track = &self.partitions[i];
             let order = compare_values(&track.next, end);
             if order == Ordering::Greater || (order == Ordering::Equal && !included) {
-                return Ok(());
+                return Ok(true);
+            }
+            if out.is_full() {
+                return Ok(false);
             }
             let mut made = Document::new();
             for (path, v) in self.plan.partition.iter().zip(&track.key) {
@@ -157,7 +171,7 @@ impl Running {
                 }
             }
             put(&mut made, self.plan.field.parts(), track.next.clone());
-            out.push(made.to_doc_buf());
+            out.push(made.to_doc_buf())?;
             self.made += 1;
             if self.made > MADE_MAX {
                 bail!(
@@ -175,33 +189,6 @@ impl Running {
         let next = self.plan.at(&track.base, &track.next, track.steps + 1)?;
         let track = &mut self.partitions[i];
         (track.next, track.steps) = (next, track.steps + 1);
-        Ok(())
-    }
-
-    fn one(&mut self, d: DocBuf, out: &mut Vec<DocBuf>) -> Result<()> {
-        let v = match self.plan.field.get(d.doc()) {
-            None | Some(Value::Null) => {
-                out.push(d);
-                return Ok(());
-            }
-            Some(v) => v,
-        };
-        self.plan.check_value(&v)?;
-        self.least.get_or_insert_with(|| v.clone());
-        self.greatest = Some(v.clone());
-        let key: Vec<Option<Value>> = self.plan.partition.iter().map(|p| p.get(d.doc())).collect();
-        let i = self.track(key.clone(), &v)?;
-        // Of keys that are equal by the collation the newest is the one shown.
-        self.partitions[i].key = key;
-        let end = match &self.plan.bounds {
-            Bounds::Explicit(_, to) if compare_values(to, &v).is_lt() => to.clone(),
-            _ => v.clone(),
-        };
-        self.advance(i, &end, false, out)?;
-        if compare_values(&self.partitions[i].next, &v).is_eq() {
-            self.step(i)?;
-        }
-        out.push(d);
         Ok(())
     }
 }
@@ -222,14 +209,43 @@ fn put(d: &mut Document, parts: &[Box<str>], v: Value) {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            self.one(d, out)?;
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        let v = match self.plan.field.get(d.doc()) {
+            None | Some(Value::Null) => {
+                out.push(d)?;
+                return Ok(Flow::Continue);
+            }
+            Some(v) => v,
+        };
+        self.plan.check_value(&v)?;
+        self.least.get_or_insert_with(|| v.clone());
+        self.greatest = Some(v.clone());
+        let key: Vec<Option<Value>> = self.plan.partition.iter().map(|p| p.get(d.doc())).collect();
+        let track = self.track(key.clone(), &v)?;
+        // Of keys that are equal by the collation the newest is the one shown.
+        self.partitions[track].key = key;
+        let end = match &self.plan.bounds {
+            Bounds::Explicit(_, to) if compare_values(to, &v).is_lt() => to.clone(),
+            _ => v.clone(),
+        };
+        self.pending = Some(Pending { track, end, value: v, doc: d });
+        self.resume(out)
+    }
+
+    fn resume(&mut self, out: &mut Batch) -> Result<Flow> {
+        let Some(pending) = self.pending.take() else { return Ok(Flow::Continue) };
+        if !self.advance(pending.track, &pending.end, false, out)? {
+            self.pending = Some(pending);
+            return Ok(Flow::More);
         }
+        if compare_values(&self.partitions[pending.track].next, &pending.value).is_eq() {
+            self.step(pending.track)?;
+        }
+        out.push(pending.doc)?;
         Ok(Flow::Continue)
     }
 
-    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
+    fn end(&mut self, out: &mut Batch) -> Result<Flow> {
         let (end, included) = match (&self.plan.bounds, &self.greatest) {
             (Bounds::Explicit(from, to), _) => {
                 let (from, to) = (from.clone(), to.clone());
@@ -239,12 +255,15 @@ impl Stage for Running {
                 (to, false)
             }
             (Bounds::Full, Some(greatest)) => (greatest.clone(), true),
-            _ => return Ok(()),
+            _ => return Ok(Flow::Continue),
         };
-        for i in 0..self.partitions.len() {
-            self.advance(i, &end, included, out)?;
+        while self.ending < self.partitions.len() {
+            if !self.advance(self.ending, &end, included, out)? {
+                return Ok(Flow::More);
+            }
+            self.ending += 1;
         }
-        Ok(())
+        Ok(Flow::Continue)
     }
 }
 

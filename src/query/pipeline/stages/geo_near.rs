@@ -10,7 +10,7 @@ use crate::matcher::Path;
 use crate::matcher::ops::geo::Near;
 use crate::matcher::path::{LeafArrays, walk};
 use crate::pipeline::stages::project;
-use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::{Batch, Context, Flow, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Document, Error, Result, Value, bail, doc, number};
 
 #[derive(Clone, Debug)]
@@ -35,26 +35,24 @@ impl Plan for GeoNear {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            let mut best: Option<(f64, Value)> = None;
-            walk(d.doc(), &self.plan.path.parts, LeafArrays::Whole, None, &mut |e, _| {
-                let found = e.and_then(|e| self.plan.near.nearest(e.value()));
-                if let Some((distance, place)) = found
-                    && best.as_ref().is_none_or(|(b, _)| distance < *b)
-                {
-                    best = Some((distance, place.to_value()));
-                }
-                Ok(false)
-            })?;
-            let depth = self.vars.len();
-            let (distance, place) = best.unzip();
-            self.vars.push(distance.map(|distance| Value::Double(distance * self.plan.multiplier)));
-            self.vars.push(place);
-            let made = self.plan.shape.apply(d.doc(), &mut self.vars);
-            self.vars.truncate(depth);
-            out.push(made?);
-        }
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        let mut best: Option<(f64, Value)> = None;
+        walk(d.doc(), &self.plan.path.parts, LeafArrays::Whole, None, &mut |e, _| {
+            let found = e.and_then(|e| self.plan.near.nearest(e.value()));
+            if let Some((distance, place)) = found
+                && best.as_ref().is_none_or(|(b, _)| distance < *b)
+            {
+                best = Some((distance, place.to_value()));
+            }
+            Ok(false)
+        })?;
+        let depth = self.vars.len();
+        let (distance, place) = best.unzip();
+        self.vars.push(distance.map(|distance| Value::Double(distance * self.plan.multiplier)));
+        self.vars.push(place);
+        let made = self.plan.shape.apply(d.doc(), &mut self.vars);
+        self.vars.truncate(depth);
+        out.push(made?)?;
         Ok(Flow::Continue)
     }
 }

@@ -1,7 +1,7 @@
 //! `$match`.
 
 use crate::matcher::Matcher;
-use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Result, Value, bail};
 use std::sync::Arc;
 
@@ -24,11 +24,9 @@ impl Plan for Match {
 }
 
 impl Stage for Match {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            if self.0.matches(d.doc())? {
-                out.push(d);
-            }
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        if self.0.matches(d.doc())? {
+            out.push(d)?;
         }
         Ok(Flow::Continue)
     }

@@ -12,7 +12,7 @@
 use crate::expression::field_path::{FieldPath, check_field_name};
 use crate::expression::{Expression, Variables, Vars, parse as expressions};
 use crate::names::Names;
-use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
 use std::sync::Arc;
 
@@ -235,10 +235,8 @@ impl Plan for Project {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            out.push(self.shape.apply(d.doc(), &mut self.vars)?);
-        }
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        out.push(self.shape.apply(d.doc(), &mut self.vars)?)?;
         Ok(Flow::Continue)
     }
 }

@@ -1,7 +1,7 @@
 //! `$redact`: keeps, prunes or descends into each level of a document.
 
 use crate::expression::{Expression, Vars};
-use crate::pipeline::{Context, Flow, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::{Batch, Context, Flow, Parsed, Plan, Run, Stage, parse::one};
 use document::{Doc, DocBuf, Document, Result, Value, bail};
 
 #[derive(Clone, Debug)]
@@ -19,11 +19,9 @@ impl Plan for Redact {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            if let Some(kept) = self.document(d.doc(), d.to_document())? {
-                out.push(kept.to_doc_buf());
-            }
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        if let Some(kept) = self.document(d.doc(), d.to_document())? {
+            out.push(kept.to_doc_buf())?;
         }
         Ok(Flow::Continue)
     }

@@ -1,8 +1,8 @@
 //! `$replaceRoot` and `$replaceWith`.
 
 use crate::expression::{Expression, Vars, parse::show};
-use crate::pipeline::group::checked_size;
-use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::stage::checked_size;
+use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Result, Value, bail};
 
 #[derive(Clone, Debug)]
@@ -25,18 +25,16 @@ impl Plan for ReplaceRoot {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            match self.root.eval(d.doc(), &mut self.vars)? {
-                Some(Value::Document(root)) => out.push(checked_size(root.to_doc_buf())?),
-                v => bail!(
-                    40228,
-                    "'newRoot' expression  must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input document: {}",
-                    v.as_ref().map_or("MISSING".to_string(), show),
-                    crate::expression::type_name(&v),
-                    show(&Value::Document(d.to_document()))
-                ),
-            }
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        match self.root.eval(d.doc(), &mut self.vars)? {
+            Some(Value::Document(root)) => out.push(checked_size(root.to_doc_buf())?)?,
+            v => bail!(
+                40228,
+                "'newRoot' expression  must evaluate to an object, but resulting value was: {}. Type of resulting value: '{}'. Input document: {}",
+                v.as_ref().map_or("MISSING".to_string(), show),
+                crate::expression::type_name(&v),
+                show(&Value::Document(d.to_document()))
+            ),
         }
         Ok(Flow::Continue)
     }

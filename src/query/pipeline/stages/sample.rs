@@ -1,10 +1,11 @@
 //! `$sample`: a uniform choice of documents without repetition, in random order.
 
 use crate::expression::Vars;
+use crate::pipeline::account::Use;
 use crate::pipeline::sort::attach_sort_key;
-use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::spill::{Merge, Sorter};
+use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Result, Value, bail, number};
-use std::collections::BinaryHeap;
 
 #[derive(Clone, Debug)]
 struct Sample {
@@ -17,32 +18,15 @@ struct Sample {
 /// Every document draws a number; the `size` least are kept, in the order of their numbers.
 struct Running {
     plan: Sample,
-    kept: BinaryHeap<Drawn>,
+    sorter: Sorter,
+    chosen: Option<Merge>,
     vars: Vars,
-}
-
-struct Drawn(u64, DocBuf);
-
-impl PartialEq for Drawn {
-    fn eq(&self, other: &Drawn) -> bool {
-        self.0 == other.0
-    }
-}
-impl Eq for Drawn {}
-impl PartialOrd for Drawn {
-    fn partial_cmp(&self, other: &Drawn) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Drawn {
-    fn cmp(&self, other: &Drawn) -> std::cmp::Ordering {
-        self.0.cmp(&other.0)
-    }
 }
 
 impl Plan for Sample {
     fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
-        Ok(Box::new(Running { plan: self.clone(), kept: BinaryHeap::new(), vars: run.vars.clone() }))
+        let sorter = Sorter::new(run, run.limits.sort, Some(self.size));
+        Ok(Box::new(Running { plan: self.clone(), sorter, chosen: None, vars: run.vars.clone() }))
     }
     fn needs(&self) -> Needs {
         Needs::Passing(Vec::new())
@@ -50,25 +34,35 @@ impl Plan for Sample {
 }
 
 impl Stage for Running {
-    fn push(&mut self, batch: Vec<DocBuf>, _: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            let drawn = (self.vars.random() * (1u64 << 53) as f64) as u64;
-            let full = self.kept.len() >= self.plan.size;
-            if full && self.kept.peek().is_some_and(|worst| worst.0 <= drawn) {
-                continue;
-            }
-            self.kept.push(Drawn(drawn, d));
-            if full {
-                self.kept.pop();
+    fn push(&mut self, d: DocBuf, _: &mut Batch) -> Result<Flow> {
+        let drawn = (self.vars.random() * (1u64 << 53) as f64) as u64;
+        self.sorter.push(&drawn.to_be_bytes(), d.into_bytes())?;
+        if self.sorter.is_over() {
+            bail!(
+                QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                self.sorter.limit()
+            );
+        }
+        Ok(Flow::Continue)
+    }
+    fn end(&mut self, out: &mut Batch) -> Result<Flow> {
+        let chosen = match &mut self.chosen {
+            Some(chosen) => chosen,
+            none => none.insert(self.sorter.finish()?),
+        };
+        for entry in chosen.by_ref() {
+            let (key, bytes) = entry?;
+            let d = DocBuf::from_validated(bytes);
+            out.push(if self.plan.emit_key { attach_sort_key(&d, &key) } else { d })?;
+            if out.is_full() {
+                return Ok(Flow::More);
             }
         }
         Ok(Flow::Continue)
     }
-    fn end(&mut self, out: &mut Vec<DocBuf>) -> Result<()> {
-        for Drawn(drawn, d) in std::mem::take(&mut self.kept).into_sorted_vec() {
-            out.push(if self.plan.emit_key { attach_sort_key(&d, &drawn.to_be_bytes()) } else { d });
-        }
-        Ok(())
+    fn use_of_memory(&self) -> Option<Use> {
+        Some(self.sorter.used())
     }
 }
 

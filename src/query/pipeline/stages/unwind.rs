@@ -1,7 +1,7 @@
 //! `$unwind`: one document for each element of an array.
 
 use crate::expression::FieldPath;
-use crate::pipeline::{Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
+use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail};
 
 #[derive(Clone, Debug)]
@@ -11,61 +11,98 @@ struct Unwind {
     preserve: bool,
 }
 
+/// An array that is being gone through.
+struct Pending {
+    doc: DocBuf,
+    /// Position of the next element among the array's bytes, and its index.
+    at: usize,
+    index: i64,
+    /// The document as a tree, where the path or the index needs one.
+    tree: Option<Document>,
+}
+
+struct Running {
+    plan: Unwind,
+    pending: Option<Pending>,
+}
+
 impl Plan for Unwind {
     fn start(&self, _: &Run) -> Result<Box<dyn Stage>> {
-        Ok(Box::new(self.clone()))
+        Ok(Box::new(Running { plan: self.clone(), pending: None }))
     }
     fn needs(&self) -> Needs {
         Needs::Passing(vec![self.path.to_string()])
     }
 }
 
-impl Stage for Unwind {
-    fn push(&mut self, batch: Vec<DocBuf>, out: &mut Vec<DocBuf>) -> Result<Flow> {
-        for d in batch {
-            self.unwind(d, out);
+impl Stage for Running {
+    fn push(&mut self, d: DocBuf, out: &mut Batch) -> Result<Flow> {
+        match through_documents(d.doc(), &self.plan.path) {
+            Some(ValueRef::Array(items)) if !items.is_empty() => {
+                let plain = self.plan.path.parts().len() == 1 && self.plan.index.is_none();
+                let tree = (!plain).then(|| d.to_document());
+                self.pending = Some(Pending { doc: d, at: 0, index: 0, tree });
+                self.resume(out)
+            }
+            None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_)) if !self.plan.preserve => {
+                Ok(Flow::Continue)
+            }
+            found => {
+                let empty = matches!(found, Some(ValueRef::Array(_)));
+                out.push(self.plan.preserved(d, empty))?;
+                Ok(Flow::Continue)
+            }
         }
+    }
+    fn resume(&mut self, out: &mut Batch) -> Result<Flow> {
+        let Some(pending) = &mut self.pending else { return Ok(Flow::Continue) };
+        let d = pending.doc.doc();
+        if let Some(ValueRef::Array(items)) = through_documents(d, &self.plan.path) {
+            let mut elements = items.iter_at(pending.at);
+            while let Some(item) = elements.next() {
+                let one = match (&mut pending.tree, self.plan.path.parts()) {
+                    (None, [name]) => splice(d, name, &item),
+                    (tree, _) => {
+                        let tree = tree.get_or_insert_with(|| d.to_document());
+                        self.plan.with_element(tree, &item, pending.index)
+                    }
+                };
+                pending.index += 1;
+                pending.at = elements.position();
+                out.push(one)?;
+                if out.is_full() {
+                    return Ok(Flow::More);
+                }
+            }
+        }
+        self.pending = None;
         Ok(Flow::Continue)
     }
 }
 
 impl Unwind {
-    fn unwind(&self, d: DocBuf, out: &mut Vec<DocBuf>) {
-        match (through_documents(d.doc(), &self.path), &self.index) {
-            (Some(ValueRef::Array(items)), index) if !items.is_empty() => match (self.path.parts(), index) {
-                ([name], None) => out.extend(items.iter().map(|item| splice(d.doc(), name, &item))),
-                _ => self.unwind_tree(d.doc(), items, out),
-            },
-            (None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_)), _) if !self.preserve => {
-            }
-            (Some(ValueRef::Array(_)), index) => {
-                // An empty array is dropped from the document that is preserved.
-                let mut tree = d.to_document();
-                remove(&mut tree, self.path.parts());
-                if let Some(index) = index {
-                    set(&mut tree, index.parts(), Value::Null);
-                }
-                out.push(tree.to_doc_buf());
-            }
-            (_, None) => out.push(d),
-            (_, Some(index)) => {
-                let mut tree = d.to_document();
-                set(&mut tree, index.parts(), Value::Null);
-                out.push(tree.to_doc_buf());
-            }
+    /// A document without an array. An empty array is dropped from it.
+    fn preserved(&self, d: DocBuf, empty: bool) -> DocBuf {
+        if !empty && self.index.is_none() {
+            return d;
         }
-    }
-    fn unwind_tree(&self, d: Doc<'_>, items: Doc<'_>, out: &mut Vec<DocBuf>) {
         let mut tree = d.to_document();
-        for (i, item) in items.iter().enumerate() {
-            set(&mut tree, self.path.parts(), item.value().to_value());
-            match &self.index {
-                None => out.push(tree.to_doc_buf()),
-                Some(index) => {
-                    let mut indexed = tree.clone();
-                    set(&mut indexed, index.parts(), Value::Int64(i as i64));
-                    out.push(indexed.to_doc_buf());
-                }
+        if empty {
+            remove(&mut tree, self.path.parts());
+        }
+        if let Some(index) = &self.index {
+            set(&mut tree, index.parts(), Value::Null);
+        }
+        tree.to_doc_buf()
+    }
+    fn with_element(&self, tree: &mut Document, item: &document::Element<'_>, at: i64) -> DocBuf {
+        set(tree, self.path.parts(), item.value().to_value());
+        match &self.index {
+            None => tree.to_doc_buf(),
+            Some(index) => {
+                let mut indexed = tree.clone();
+                set(&mut indexed, index.parts(), Value::Int64(at));
+                indexed.to_doc_buf()
             }
         }
     }

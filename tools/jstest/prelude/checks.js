@@ -5,6 +5,8 @@
 // straight to them, and collects what it found wrong, so that one failure shows all of it.
 
 (function () {
+    // Tests may put a Map of their own in its place.
+    const Map = globalThis.Map;
     const RANGE_DELETIONS_TIMEOUT_MS = 5 * 60 * 1000;
 
     const sameBson = (a, b) => bsonWoCompare({ v: a }, { v: b }) === 0;

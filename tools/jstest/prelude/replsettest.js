@@ -592,5 +592,6 @@
         }), `${tojsononeline(wanted)} did not come to ${tojsononeline(state)}`, timeout);
     };
 
-    globalThis.ReplSetTest = ReplSetTest;
+    // Older tests call it without `new`.
+    globalThis.ReplSetTest = new Proxy(ReplSetTest, { apply: (target, self, given) => new target(...given) });
 })();

@@ -5,6 +5,8 @@
 // `launch` starts without waiting, so that the fixtures of sets and clusters start all their nodes and then wait once.
 
 (function () {
+    // Tests may put a Map of their own in its place.
+    const Map = globalThis.Map;
     const POLL_MS = 2;
     const START_TIMEOUT_MS = 60 * 1000;
 

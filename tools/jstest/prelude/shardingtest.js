@@ -325,6 +325,40 @@
             return Math.max(...counts) - Math.min(...counts);
         }
 
+        // How many shards have chunks of a collection.
+        onNumShards(coll, db = "test") {
+            return Object.values(this.chunkCounts(coll, db)).filter((count) => count > 0).length;
+        }
+        // A shard's name, of its name or its connection string.
+        normalize(shard) {
+            const named = this.config.shards.findOne({ host: shard });
+            return named === null ? shard : named._id;
+        }
+        getClusterVersionInfo() {
+            return this.config.version.findOne();
+        }
+
+        // ---- commands by their names in the `sh` helper ----
+
+        enableSharding(db, primaryShard) {
+            return assert.commandWorked(this.s.adminCommand({ enableSharding: db, ...(primaryShard && { primaryShard }) }));
+        }
+        splitAt(ns, middle) {
+            return assert.commandWorked(this.s.adminCommand({ split: String(ns), middle }));
+        }
+        splitFind(ns, find) {
+            return assert.commandWorked(this.s.adminCommand({ split: String(ns), find }));
+        }
+        addShardTag(shard, zone) {
+            return assert.commandWorked(this.s.adminCommand({ addShardToZone: this.normalize(shard), zone }));
+        }
+        removeShardTag(shard, zone) {
+            return assert.commandWorked(this.s.adminCommand({ removeShardFromZone: this.normalize(shard), zone }));
+        }
+        addTagRange(ns, min, max, zone) {
+            return assert.commandWorked(this.s.adminCommand({ updateZoneKeyRange: String(ns), min, max, zone }));
+        }
+
         // Shards a collection by `key`; then, unless told false, splits it at `split` and moves the upper part away from
         // the primary shard.
         shardColl(coll, key, split, move, dbName, waitForDelete) {
@@ -496,5 +530,6 @@
         return { name, shards, verbose, mongos, other };
     }
 
-    globalThis.ShardingTest = ShardingTest;
+    // Older tests call it without `new`.
+    globalThis.ShardingTest = new Proxy(ShardingTest, { apply: (target, self, given) => new target(...given) });
 })();

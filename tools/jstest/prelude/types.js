@@ -335,6 +335,13 @@
             },
         });
     }
+    // `[object Timestamp]`, which tests tell the types apart by.
+    for (const name of ["NumberLong", "NumberInt", "NumberDecimal", "BinData", "ObjectId", "Timestamp", "DBRef", "DBPointer", "MinKey", "MaxKey"]) {
+        const named = proto(name);
+        if (named && !Object.hasOwn(named, Symbol.toStringTag)) {
+            Object.defineProperty(named, Symbol.toStringTag, {value: name, configurable: true});
+        }
+    }
     supplement(proto("DBRef"), {
         getRef() {
             return this.$ref;

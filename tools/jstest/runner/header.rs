@@ -50,7 +50,7 @@ fn list<'a>(first: &'a str, lines: &mut impl Iterator<Item = &'a str>) -> Result
 
 fn tag(text: &str) -> Result<String, String> {
     let bare = text.trim_matches(|c| c == '"' || c == '\'');
-    let fits = |c: char| c.is_alphanumeric() || "_-.:".contains(c);
+    let fits = |c: char| c.is_alphanumeric() || "_-.:$".contains(c);
     match !bare.is_empty() && bare.chars().all(fits) {
         true => Ok(bare.to_string()),
         false => Err(format!("@tags: has something that is no tag: {text}")),

@@ -92,6 +92,7 @@ const FLAGS: &[(&str, Flag)] = &[
     ("ssl", Flag::Switch(|o| o.tls = true)),
     ("apiStrict", Flag::Switch(|o| o.api_strict = true)),
     ("apiDeprecationErrors", Flag::Switch(|o| o.api_deprecation_errors = true)),
+    ("useLegacyWriteOps", Flag::Switch(|o| o.write_mode = Some("legacy".to_string()))),
     ("norc", Flag::IgnoredSwitch),
     ("ipv6", Flag::IgnoredSwitch),
     ("objcheck", Flag::IgnoredSwitch),

@@ -6,6 +6,8 @@
 //
 // In documents of an operation {"#RAND_INT": [low, high]} and its like stand for values made anew for each round.
 (function(global) {
+    // Tests may put a Map of their own in its place.
+    const Map = globalThis.Map;
     // The function of one thread; it travels by its source, so everything it needs is inside of it. Runs until the
     // time is over or somebody counts `stop` down.
     function work(job, index, stop) {

@@ -33,3 +33,8 @@ assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipelin
 // Every result needs the key, as single values.
 assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: [{$project: {_id: 0, team: 1}}, merge], cursor: {}}), 51132);
 assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: [{$set: {team: ["a"]}}, {$unset: "_id"}, merge], cursor: {}}), [51132, 51185]);
+
+// The index is asked for before any result is looked at.
+assert.commandWorked(target.dropIndexes());
+const keyless = [{$project: {_id: 0, team: 1}}, merge];
+assert.commandFailedWithCode(db.runCommand({aggregate: source.getName(), pipeline: keyless, cursor: {}}), [51183, 51190]);

@@ -35,3 +35,10 @@ assert.eq([], ids({"a.00": 5}));
 // An index over the numbered path gives the same.
 assert.commandWorked(coll.createIndex({"a.1": 1}));
 assert.eq([0], coll.find({"a.1": 6}).hint({"a.1": 1}).toArray().map(doc => doc._id));
+
+// An array at a position is entered as any other.
+assert.commandWorked(coll.insert({_id: 9, nested: [[{b: 1}, {b: 2}], 7]}));
+assert.eq([9], ids({"nested.0.b": 1}));
+assert.eq([9], ids({"nested.0.b": {$exists: true}}));
+assert.eq([9], ids({"nested.0.1.b": 2}));
+assert.eq([], ids({"nested.1.b": 1}));

@@ -34,3 +34,7 @@ assert.eq(cursor.id, batch.id);
 const end = assert.commandWorked(db.runCommand({getMore: cursor.id, collection: name})).cursor;
 assert.eq(15, end.nextBatch.length);
 assert.commandFailedWithCode(db.runCommand({getMore: cursor.id, collection: name}), ErrorCodes.CursorNotFound);
+
+// A time limit is for cursors that await data, even one that says nothing.
+const idle = assert.commandWorked(db.runCommand({find: name, batchSize: 2})).cursor;
+assert.commandFailedWithCode(db.runCommand({getMore: idle.id, collection: name, maxTimeMS: NumberInt(0)}), ErrorCodes.BadValue);

@@ -40,3 +40,10 @@ assert.commandFailedWithCode(coll.insert({_id: 8, h: [1]}), 16766);
 assert.commandFailedWithCode(coll.update({_id: 0}, {$set: {h: [1]}}), 16766);
 assert.commandFailedWithCode(coll.createIndex({x: "hashed", y: "hashed"}), [31303, ErrorCodes.CannotCreateIndex]);
 assert.eq(8, coll.find().itcount());
+
+// Nor may another field of such an index hold one.
+const compound = db.index_hashed_compound;
+compound.drop();
+assert.commandWorked(compound.createIndex({a: 1, h: "hashed"}));
+assert.commandFailedWithCode(compound.insert({a: [1], h: 1}), 16766);
+assert.commandWorked(compound.insert({a: 1, h: 1}));

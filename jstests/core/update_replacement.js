@@ -14,6 +14,8 @@ assert.eq({_id: 1, c: 3}, coll.findOne({_id: 1}));
 assert.commandWorked(coll.update({_id: 1}, {z: 1, _id: 1, y: 2}));
 assert.eq(["_id", "z", "y"], Object.keys(coll.findOne({_id: 1})));
 assert.eq(0, assert.commandWorked(coll.update({_id: 1}, {_id: 1, z: 1, y: 2})).nModified);
+// One without it is compared as it was given, and so is never equal.
+assert.eq(1, assert.commandWorked(coll.update({_id: 1}, {z: 1, y: 2})).nModified);
 assert.commandWorked(coll.update({_id: 1}, {}));
 assert.eq({_id: 1}, coll.findOne({_id: 1}));
 

@@ -146,6 +146,12 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
             document::extended_json::to_relaxed(&Value::from(spec))
         );
     }
+    if spec.get_str("name").is_some_and(|name| name.contains('\0')) {
+        bail!(
+            CANNOT_CREATE_INDEX,
+            "Error in specification :: caused by :: The index name cannot contain NUL bytes"
+        );
+    }
     if spec.get("name").is_some_and(|n| n.as_str() == Some("")) {
         bail!(CANNOT_CREATE_INDEX, "Error in specification :: caused by :: The index name cannot be empty");
     }

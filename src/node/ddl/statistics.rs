@@ -82,7 +82,7 @@ fn number(n: i64) -> Value {
 pub fn scale(request: Request<'_>) -> Result<i64> {
     match request.body.get_present("scale") {
         None => Ok(1),
-        Some(v) => match v.as_f64() {
+        Some(v) => match document::number::as_f64(&v.to_value()) {
             Some(n) if n >= 1.0 => Ok(n as i64),
             Some(_) => bail!(
                 BAD_VALUE,

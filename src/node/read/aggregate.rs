@@ -50,6 +50,9 @@ pub struct Asked {
     pub collation: Option<Collation>,
     /// `$$NOW`, where the command has begun somewhere else.
     pub now_ms: Option<i64>,
+    /// A stage of another pipeline asks. A view is then resolved here, and what is below it must be where the router believes
+    /// everything to be that the pipeline names: unsharded, on this shard.
+    pub within: bool,
 }
 
 impl Asked {
@@ -269,6 +272,7 @@ async fn resolve(
     ns: &str,
     pipeline: Vec<Value>,
     named: Option<Collation>,
+    within: bool,
 ) -> Result<(String, Vec<Value>, Collation)> {
     let (mut ns, mut pipeline, mut collation) = (ns.to_string(), pipeline, named);
     for _ in 0..VIEW_DEPTH_MAX {
@@ -285,7 +289,7 @@ async fn resolve(
         if own == Some("$changeStream") {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "$changeStream is not supported on views.");
         }
-        if op.received.database.is_some() || op.received.shard.is_some() {
+        if !within && (op.received.database.is_some() || op.received.shard.is_some()) {
             return Err(resolved_for_router(node, &ns));
         }
         let db = ns.split('.').next().unwrap_or("");
@@ -337,7 +341,8 @@ pub struct Prepared {
 
 /// Resolves views, parses and divides.
 pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepared> {
-    let (ns, stages, collation) = resolve(node, op, &asked.ns, asked.pipeline, asked.collation).await?;
+    let (ns, stages, collation) =
+        resolve(node, op, &asked.ns, asked.pipeline, asked.collation, asked.within).await?;
     let mut namespace = Namespace::parse(&ns);
     if namespace.collection == "$cmd.aggregate" {
         namespace.collection.clear();

@@ -63,7 +63,7 @@ impl<'a> GetMore<'a> {
         if !collection.starts_with("$cmd") {
             check_collection_name(request.db, collection)?;
         }
-        Ok(GetMore { id, collection, batch_size, await_ms: await_ms.filter(|ms| *ms > 0) })
+        Ok(GetMore { id, collection, batch_size, await_ms })
     }
 }
 
@@ -102,7 +102,7 @@ async fn more(
         pin.park(node.now_ms());
         return Err(no_time_limit());
     }
-    let until = Instant::now() + await_ms.map_or(AWAIT_DEFAULT, Duration::from_millis);
+    let until = Instant::now() + await_ms.filter(|ms| *ms > 0).map_or(AWAIT_DEFAULT, Duration::from_millis);
     let cursor = pin.cursor()?;
     if let Some(uuid) = cursor.rows.uuid() {
         let source = cursor.rows.ns().unwrap_or(ns).to_string();

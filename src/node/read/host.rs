@@ -53,7 +53,7 @@ impl LocalHost {
         op
     }
 
-    /// As [`LocalHost::aside`], for what a pipeline writes to `target`, or beside it. A router sends such a pipeline only
+    /// As [`LocalHost::aside`], for what a pipeline reads from or writes to `target`, or beside it. A router sends such a pipeline only
     /// where it saw nothing sharded, and to the database's primary: both must still be so.
     pub(super) fn towards(&self, target: &str) -> Operation {
         let mut op = self.aside();
@@ -242,9 +242,10 @@ impl PipelineHost for LocalHost {
                 allow_disk_use: run.allow_disk_use,
                 collation: Some(run.collation.clone()),
                 now_ms: Some(run.vars.now_ms),
+                within: true,
                 ..Asked::default()
             };
-            let op = Arc::new(self.aside());
+            let op = Arc::new(self.towards(&asked.ns));
             let rows = open(&self.node, &op, asked).await?;
             Ok(Box::new(SubSource::new(rows, self.node.clone(), op)) as Box<dyn Source>)
         })

@@ -221,6 +221,7 @@ impl Merge {
     }
 
     fn one(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>) -> Result<()> {
+        self.check_unique(unit)?;
         // One without `_id` gets it here where it is found by it, and else only when it is inserted.
         let with_id = self.on.iter().any(|f| f == "_id") || doc.get("_id").is_some();
         let stored = match with_id {
@@ -259,20 +260,27 @@ impl Merge {
         }
     }
 
+    /// There must be an index by which at most one document is found; asked before any document is looked at.
+    fn check_unique(&self, unit: &WriteUnit<'_>) -> Result<()> {
+        if self.on == ["_id"] {
+            return Ok(());
+        }
+        let mut specs = unit.collection().into_iter().flat_map(|c| c.indexes()).map(|i| i.spec());
+        let unique = specs.any(|spec| {
+            spec.unique()
+                && *spec.collation() == self.collation
+                && spec.partial_filter().is_none()
+                && spec.key().len() == self.on.len()
+                && self.on.iter().all(|f| spec.key().contains_key(f))
+        });
+        if !unique {
+            bail!(51183, "Cannot find index to verify that join fields will be unique");
+        }
+        Ok(())
+    }
+
     fn find(&self, unit: &WriteUnit<'_>, filter: &Document) -> Result<Option<RecordId>> {
         let Some(collection) = unit.collection() else { return Ok(None) };
-        if self.on != ["_id"] {
-            let unique = collection.indexes().iter().any(|i| {
-                i.spec().unique()
-                    && *i.spec().collation() == self.collation
-                    && i.spec().partial_filter().is_none()
-                    && i.spec().key().len() == self.on.len()
-                    && self.on.iter().all(|f| i.spec().key().contains_key(f))
-            });
-            if !unique {
-                bail!(51183, "Cannot find index to verify that join fields will be unique");
-            }
-        }
         let context = QueryContext::collated(&self.collation);
         let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
         let indexes = crate::exec::index_infos(collection);

@@ -10,6 +10,7 @@
 //!            {a: [{c: 1}, 7]}       missing            (one "missing" for each document without b; 7 yields nothing)
 //!            {a: 7}                 missing
 //!            {a: {b: [1, [2]]}}     1, [2], [1, [2]]
+//! path a.0.b {a: [[{b: 1}]]}        1                  (an array at a position is entered as any other)
 //! path a.0   {a: [{x: 1}, 2]}       missing, {x: 1}    ("0" as a name in the document, then as the position)
 //! ```
 
@@ -138,7 +139,8 @@ fn walk_item<'d>(
     // A position written in the path is no position found.
     match (rest.len(), item.tag()) {
         (1, _) => visit(Some(item), outer),
-        (_, DOCUMENT | ARRAY) => walk(inner(&item), &rest[1..], leaf, outer, visit),
+        (_, DOCUMENT) => walk(inner(&item), &rest[1..], leaf, outer, visit),
+        (_, ARRAY) => walk_array(item, &rest[1..], leaf, outer, visit),
         _ => Ok(false),
     }
 }

@@ -130,7 +130,12 @@ impl Update {
                 new
             }
         };
-        if new.bytes() == old.bytes() {
+        // A replacement is compared as it was given: one without `_id` is never the same as what is stored.
+        let may_be_same = match &self.kind {
+            Kind::Replacement(r) => r.doc().element("_id").is_some(),
+            _ => true,
+        };
+        if may_be_same && new.bytes() == old.bytes() {
             return Ok(Outcome::NoOp);
         }
         checked(Outcome::Changed(crate::depth::checked(new)?))

@@ -267,13 +267,12 @@ pub async fn plan_cache_clear(task: &Task<'_>) -> Result<DocBuf> {
 
 /// `validateDBMetadata`: what any shard finds.
 pub async fn validate_metadata(task: &Task<'_>) -> Result<DocBuf> {
-    let (mut errors, mut more) = (Vec::new(), false);
+    let mut errors = Vec::new();
     for (_, reply) in on_all_shards(task).await? {
         let reply = reply.to_document();
         errors.extend(reply.get_array("apiVersionErrors").cloned().unwrap_or_default());
-        more |= reply.get_bool("hasMoreErrors") == Some(true);
     }
-    Ok(ok_reply(doc! { "apiVersionErrors": Value::Array(errors), "hasMoreErrors": more }))
+    Ok(ok_reply(doc! { "apiVersionErrors": Value::Array(errors) }))
 }
 
 /// `setClusterParameter`: the config server sets it, there and on every shard.

@@ -22,6 +22,10 @@ pub async fn find(task: &Task<'_>) -> Result<DocBuf> {
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else {
+            // There is nothing to read, but what was asked for must make sense.
+            let command = node::read::find::FindCommand::parse(task.body())?;
+            let filter = command.filter.unwrap_or(document::Doc::empty());
+            query::matcher::Matcher::parse(filter, &task.parse_context()?.into())?;
             return Ok(cursor_reply("firstBatch", &body::ArrayBuilder::default(), 0, &ns));
         };
         match find_at(task, &ns, &placement).await {

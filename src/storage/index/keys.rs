@@ -173,7 +173,7 @@ impl<'d> Walk<'_, 'd> {
                     missing += 1;
                 }
                 Found::Value(value) => fields[i] = Progress::Fixed(value),
-                Found::Array(..) if field.kind == FieldKind::Hashed => bail!(
+                Found::Array(..) if self.fields.iter().any(|f| f.kind == FieldKind::Hashed) => bail!(
                     16766,
                     "hashed indexes do not currently support array values. Found array at path: {}",
                     field.path

@@ -69,7 +69,7 @@ impl Ddl {
         if !is_primary {
             let known = |ns: &str| tracked.iter().any(|c| c.get_str("_id") == Some(ns));
             for (ns, uuid, documents) in self.collections_here(db) {
-                if wanted(&ns) && !known(&ns) {
+                if wanted(&ns) && !known(&ns) && !ns.ends_with(".system.profile") {
                     let details = doc! {
                         "namespace": ns, "shard": own.as_str(), "localUUID": Value::uuid(uuid), "numDocs": documents,
                     };

@@ -293,7 +293,8 @@ impl Ddl {
             let Some(point) = point.as_document().filter(|p| key.is_full_key(p)) else {
                 bail!(
                     INVALID_OPTIONS,
-                    "split key {point:?} is not a full shard key of {}",
+                    "split key {} is not a full shard key of {}",
+                    document::extended_json::to_relaxed(point),
                     shown(key.document())
                 )
             };

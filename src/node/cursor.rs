@@ -7,6 +7,7 @@
 //! A cursor keeps what it began with: its snapshot and, on a shard, the filter of documents the shard owned then. So a
 //! chunk that moves away meanwhile neither adds nor hides a document.
 
+use crate::memory;
 use crate::operation::{Operation, SessionId};
 use crate::read::rows::Rows;
 use document::{DocBuf, Error, Result, bail, codes, err};
@@ -20,6 +21,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 pub const IDLE_MS: i64 = 10 * 60 * 1000;
 /// A cursor idle for this long gives its snapshot back, and goes on from its position in the collection as it then is.
 pub const SNAPSHOT_IDLE_MS: i64 = 60 * 1000;
+/// The same while the process is above its memory limit.
+const SHORT_IDLE_MS: i64 = 30 * 1000;
 /// Two looks for expired cursors are at least this far apart.
 const REAP_EVERY_MS: i64 = 1000;
 
@@ -183,6 +186,20 @@ impl Cursors {
         self.kill_where(|_, session| session == Some(id))
     }
 
+    /// Frees what idle cursors hold of a collection that was dropped. They stay, and their next batch is the error that
+    /// says so.
+    pub fn release_dropped(&self, uuid: [u8; 16]) {
+        let mut freed = Vec::new();
+        for entry in self.entries.lock().values_mut() {
+            if let State::Idle(cursor) = &mut entry.state
+                && cursor.rows.uuid() == Some(uuid)
+            {
+                freed.push(std::mem::replace(&mut cursor.rows, Rows::Dropped(uuid)));
+            }
+        }
+        // Snapshots and buffers are let go outside the lock.
+    }
+
     /// Ends cursors that were idle for too long. Cheap when called often; also asked on every open and getMore.
     pub fn reap_if_due(&self, now_ms: i64) {
         if now_ms < self.next_reap_ms.load(Ordering::Relaxed) {
@@ -193,13 +210,18 @@ impl Cursors {
     }
     /// Ends cursors that were idle for too long; answers how many. Those idle for less give their snapshots back.
     pub fn reap(&self, now_ms: i64) -> usize {
-        let limit = self.idle_ms.load(Ordering::Relaxed);
+        let mut limit = self.idle_ms.load(Ordering::Relaxed);
+        // Where memory is short nothing that is idle is worth more than what is under way.
+        let short = memory::is_short();
+        if short {
+            limit = limit.min(SHORT_IDLE_MS);
+        }
         let (mut dropped, mut released) = (Vec::new(), Vec::new());
         self.entries.lock().retain(|_, e| {
             let expired = !e.no_timeout && now_ms.saturating_sub(e.last_use_ms) >= limit;
             if let State::Idle(cursor) = &mut e.state
                 && !cursor.keeps_snapshot
-                && now_ms.saturating_sub(e.last_use_ms) >= SNAPSHOT_IDLE_MS
+                && (short || now_ms.saturating_sub(e.last_use_ms) >= SNAPSHOT_IDLE_MS)
             {
                 released.extend(cursor.rows.release());
             }

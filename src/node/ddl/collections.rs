@@ -322,6 +322,9 @@ pub async fn drop_if(
             Ok(dropped.map(|(dropped, _)| dropped))
         })
         .await?;
+    if let Some((_, Some(collection))) = &dropped {
+        node.cursors.release_dropped(collection.uuid());
+    }
     // The trees are freed here, outside the latch.
     Ok(dropped.map(|(n, _)| n))
 }

@@ -22,6 +22,8 @@ pub enum Rows {
     Documents(VecDeque<DocBuf>),
     Tail(Box<TailRows>),
     ChangeStream(Box<ChangeStreamRows>),
+    /// The collection that was read, by its UUID, is gone: the next batch is an error.
+    Dropped([u8; 16]),
 }
 
 impl Rows {
@@ -76,6 +78,7 @@ impl Rows {
             Rows::Documents(d) => d.is_empty(),
             Rows::Tail(t) => t.ended(),
             Rows::ChangeStream(s) => s.ended(),
+            Rows::Dropped(_) => false,
         }
     }
     /// Puts rows into `out` until it is full or there are no more.
@@ -86,6 +89,7 @@ impl Rows {
             Rows::Oplog(o) => o.fill(op, out).await,
             Rows::Tail(t) => t.fill(node, op, out).await,
             Rows::ChangeStream(s) => s.fill(node, op, out).await,
+            Rows::Dropped(uuid) => Err(dropped(*uuid)),
             Rows::Documents(list) => {
                 while let Some(doc) = list.front() {
                     if !out.put(doc.doc()) {
@@ -105,7 +109,11 @@ impl Rows {
         let own = match self {
             Rows::Query(q) => Some(q.opened_ts),
             Rows::Pipeline(p) => p.opened_ts(),
-            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) | Rows::ChangeStream(_) => None,
+            Rows::Oplog(_)
+            | Rows::Documents(_)
+            | Rows::Tail(_)
+            | Rows::ChangeStream(_)
+            | Rows::Dropped(_) => None,
         };
         let now = || node.log.last_optime().ts;
         op.read_concern.at_cluster_time.or_else(|| Some(Timestamp::from_u64(own.unwrap_or_else(now))))
@@ -115,7 +123,11 @@ impl Rows {
         match self {
             Rows::Query(q) => q.release(),
             Rows::Pipeline(p) => p.release(),
-            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) | Rows::ChangeStream(_) => None,
+            Rows::Oplog(_)
+            | Rows::Documents(_)
+            | Rows::Tail(_)
+            | Rows::ChangeStream(_)
+            | Rows::Dropped(_) => None,
         }
     }
     /// Takes it again from the collection as it is now.
@@ -123,7 +135,11 @@ impl Rows {
         match self {
             Rows::Query(q) => q.resume(collection),
             Rows::Pipeline(p) => p.resume(collection),
-            Rows::Oplog(_) | Rows::Documents(_) | Rows::Tail(_) | Rows::ChangeStream(_) => {}
+            Rows::Oplog(_)
+            | Rows::Documents(_)
+            | Rows::Tail(_)
+            | Rows::ChangeStream(_)
+            | Rows::Dropped(_) => {}
         }
     }
     /// The namespace read, where it is not the cursor's own (a view's).
@@ -137,6 +153,7 @@ impl Rows {
     pub fn uuid(&self) -> Option<[u8; 16]> {
         match self {
             Rows::Query(q) => Some(q.uuid),
+            Rows::Dropped(uuid) => Some(*uuid),
             Rows::Pipeline(p) => p.uuid(),
             Rows::Tail(t) => t.uuid(),
             Rows::Oplog(_) | Rows::Documents(_) | Rows::ChangeStream(_) => None,

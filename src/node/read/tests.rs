@@ -697,3 +697,68 @@ async fn measure_scan() {
         println!("point find: {} ns", (cpu_ns() - started) / 100_000);
     }
 }
+
+#[tokio::test]
+async fn a_dropped_collection_takes_what_its_idle_cursors_hold_and_they_say_so() {
+    let node = node();
+    insert(&node, "c", &(0..20).map(|i| doc! { "_id": i }).collect::<Vec<_>>()).await;
+    let grouped = doc! { "aggregate": "c", "pipeline": [{ "$group": { "_id": "$_id" } }], "cursor": { "batchSize": 2 } };
+    for command in [grouped, doc! { "find": "c", "batchSize": 2 }] {
+        let reply = run(&node, command).await.expect("opened");
+        let id = reply.get_document("cursor").and_then(|c| c.get_i64("id")).expect("an id");
+        let uuid = node.namespaces.slot("d.c").read_unchecked().collection.as_ref().map(|c| c.uuid());
+        node.cursors.release_dropped(uuid.expect("a collection"));
+        let e = run(&node, doc! { "getMore": id, "collection": "c" }).await.expect_err("dropped");
+        assert_eq!(e.code, codes::QUERY_PLAN_KILLED);
+    }
+    run(&node, doc! { "drop": "c" }).await.expect("dropped");
+    assert_eq!(node.cursors.metrics().open, 0);
+}
+
+#[tokio::test]
+async fn stages_that_spill_give_what_they_give_in_memory_and_fail_where_they_may_not() {
+    let node = node();
+    insert(
+        &node,
+        "c",
+        &(0..4000).map(|i| doc! { "_id": i, "k": i * 7 % 1999, "s": "x".repeat(40) }).collect::<Vec<_>>(),
+    )
+    .await;
+    let pipelines = [
+        array![
+            doc! { "$group": { "_id": "$k", "n": { "$sum": "$_id" }, "all": { "$push": "$_id" } } },
+            doc! { "$sort": { "_id": 1 } }
+        ],
+        array![doc! { "$addFields": { "z": 1 } }, doc! { "$sort": { "k": -1, "_id": 1 } }],
+        array![doc! { "$bucketAuto": { "groupBy": "$k", "buckets": 5, "output": { "n": { "$sum": 1 } } } }],
+    ];
+    for pipeline in pipelines {
+        let command = |disk: bool| doc! { "aggregate": "c", "pipeline": (pipeline.clone()), "cursor": {}, "allowDiskUse": disk };
+        *node.limits.write() = Default::default();
+        let expected = rows(&node, command(true), 500).await.expect("in memory");
+        let small = 20_000;
+        *node.limits.write() =
+            query::pipeline::Limits { sort: small, group: small, bucket_auto: small, ..Default::default() };
+        let (before, _) = node.temporary.totals();
+        assert_eq!(rows(&node, command(true), 500).await.expect("spilled"), expected);
+        assert!(node.temporary.totals().0 > before, "nothing was spilled");
+        let e = run(&node, command(false)).await.expect_err("no disk");
+        assert_eq!(e.code, codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
+    }
+}
+
+#[tokio::test]
+async fn no_document_beyond_16_mib_leaves() {
+    let node = node();
+    insert(&node, "c", &[doc! { "_id": 1, "s": "x".repeat(9 << 20) }]).await;
+    let twice = doc! { "aggregate": "c", "pipeline": [{ "$set": { "t": "$s" } }], "cursor": {} };
+    let e = run(&node, twice).await.expect_err("too large");
+    assert_eq!(e.code, codes::BSON_OBJECT_TOO_LARGE);
+    let e =
+        run(&node, doc! { "find": "c", "projection": { "s": 1, "t": "$s" } }).await.expect_err("too large");
+    assert_eq!(e.code, codes::BSON_OBJECT_TOO_LARGE);
+    let pipeline =
+        array![doc! { "$set": { "t": "$s" } }, doc! { "$project": { "n": { "$strLenBytes": "$t" } } }];
+    let under_way = doc! { "aggregate": "c", "pipeline": pipeline, "cursor": {} };
+    assert!(run(&node, under_way).await.is_ok(), "between two stages it may be larger");
+}

@@ -163,6 +163,9 @@ impl Cursors {
         }
     }
 
+    pub fn contains(&self, id: i64) -> bool {
+        self.entries.lock().contains_key(&id)
+    }
     /// Kills a cursor, as killCursors does; `ns` is the namespace the command named.
     pub fn kill(&self, id: i64) -> Killed {
         let gone = self.entries.lock().remove(&id);

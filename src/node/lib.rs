@@ -6,6 +6,7 @@
 //! Invariant: nothing here knows of routing tables, chunks or the network. What a shard adds comes in through the
 //! traits of [`namespace`] (placement, ownership filter) and [`observer`].
 
+pub mod auth;
 pub mod batch;
 pub mod change_stream;
 pub mod concern;

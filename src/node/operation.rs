@@ -299,8 +299,19 @@ pub struct ClientInfo {
     pub remote: String,
     pub app_name: Mutex<Option<String>>,
     pub metadata: Mutex<Option<Document>>,
-    /// Another node of the cluster (it said so in its handshake).
+    /// Another node of the cluster: it said so in its handshake and, where there is a key, proved it.
     pub internal: std::sync::atomic::AtomicBool,
+    /// The user that has logged in.
+    pub user: arc_swap::ArcSwapOption<crate::auth::User>,
+}
+
+impl ClientInfo {
+    pub fn user(&self) -> Option<Arc<crate::auth::User>> {
+        self.user.load_full()
+    }
+    pub fn set_user(&self, user: Option<Arc<crate::auth::User>>) {
+        self.user.store(user);
+    }
 }
 
 /// The versions a router attached to a request.

@@ -53,6 +53,13 @@ fn key_value(spec: &IndexSpec, components: &[ValueRef<'_>]) -> Document {
     values
 }
 
+/// A document as the real server writes it into messages.
+pub fn in_message(document: &Document) -> String {
+    let mut text = String::new();
+    write_document(&mut text, document);
+    text
+}
+
 fn write_document(out: &mut String, document: &Document) {
     if document.is_empty() {
         out.push_str("{}");

@@ -22,6 +22,7 @@ pub mod op_msg;
 pub mod op_query;
 pub mod op_reply;
 pub mod reader;
+pub mod scram;
 #[cfg(test)]
 mod tests;
 pub mod writer;

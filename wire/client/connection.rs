@@ -4,11 +4,12 @@
 //! there (a deadline, a dropped future) leaves it busy for ever, and a busy connection is never used again: its
 //! next bytes would be the answer to somebody else's question.
 
-use super::{Address, CallResult, RemoteError, Stream, socket_error};
+use super::{Address, CallResult, Credentials, RemoteError, Stream, socket_error};
 use crate::op_compressed::{Codecs, Compressor, compress_in_place};
 use crate::op_msg::{CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME};
 use crate::{FrameError, FrameReader, Limits, Message, OpMsg, encode};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, codes};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout_at};
@@ -25,6 +26,10 @@ pub struct ConnectOptions {
     pub driver_name: String,
     /// The `internalClient` of hello, `{minWireVersion, maxWireVersion}`: says that the peer is a node.
     pub internal_client: Option<Document>,
+    /// Whom to log in as, right after hello.
+    pub credentials: Option<Arc<Credentials>>,
+    /// A peer that refuses the credentials is talked to all the same: while a cluster is being given a key.
+    pub credentials_optional: bool,
     /// Compressors to offer, the preferred one first. Empty: none.
     pub compressors: Vec<Compressor>,
     /// Requests carry a checksum.
@@ -41,6 +46,8 @@ impl Default for ConnectOptions {
             app_name: None,
             driver_name: "NetworkInterface".to_string(),
             internal_client: None,
+            credentials: None,
+            credentials_optional: false,
             compressors: Vec::new(),
             checksum: false,
             multiplex: false,
@@ -141,7 +148,11 @@ impl Connection {
             self.reader.set_compressors(common.into_iter().collect());
         }
         self.hello = hello;
-        Ok(())
+        let Some(credentials) = &options.credentials else { return Ok(()) };
+        match credentials.log_in(self, &call).await {
+            Err(e) if options.credentials_optional && e.code == codes::AUTHENTICATION_FAILED => Ok(()),
+            done => done,
+        }
     }
 
     /// The reply to this connection's hello.
@@ -404,6 +415,9 @@ fn write_hello(w: &mut DocWriter<'_>, options: &ConnectOptions) {
     if let Some(internal) = &options.internal_client {
         let internal = internal.clone().to_doc_buf();
         w.document("internalClient", internal.doc());
+    }
+    if let Some(credentials) = &options.credentials {
+        w.string("saslSupportedMechs", &credentials.shown());
     }
     if options.multiplex {
         w.bool("multiplex", true);

@@ -6,12 +6,14 @@
 //! whether the request was certainly not sent.
 
 mod address;
+mod auth;
 mod connection;
 mod multiplexed;
 mod pool;
 mod stream;
 
 pub use address::Address;
+pub use auth::Credentials;
 pub use connection::{CallOptions, ConnectOptions, Connection, Sequences};
 pub use pool::{Pool, PoolOptions, Pooled};
 pub use stream::Stream;

@@ -81,6 +81,8 @@ assert(test.d.drop());
 const ddl = next(whole, "$cmd.aggregate").nextBatch;
 assert.eq(types(ddl), ["createIndexes", "modify", "dropIndexes", "rename", "drop"]);
 assert.eq(ddl[0].operationDescription, {indexes: [{v: 2, key: {a: 1}, name: "a_1"}]});
+assert.eq(ddl[1].operationDescription, {validationLevel: "moderate"});
+assert.eq(Object.keys(ddl[1].stateBeforeChange.collectionOptions), ["uuid"]);
 assert.eq(ddl[3].to, {db: dbName, coll: "d"});
 const last = next(watched);
 assert.eq(types(last.nextBatch), ["rename", "invalidate"]);

@@ -35,6 +35,18 @@ for (const spec of [{fullDocument: "required"}, {fullDocumentBeforeChange: "requ
     assert.commandWorked(read({resumeAfter: events[0]._id, ...spec}));
 }
 
+// The images are seen in a collection of their own, and expire.
+const images = db.getSiblingDB("config").system.preimages;
+const uuid = assert.commandWorked(test.runCommand({listCollections: 1})).cursor.firstBatch[0].info.uuid;
+assert.eq(images.find({"_id.nsUUID": uuid}).toArray().map((d) => d.preImage), [{_id: 1, n: 1}, {_id: 1, n: 2}, {_id: 1, n: 10}]);
+const expiry = (seconds) => assert.commandWorked(db.adminCommand(
+    {setClusterParameter: {changeStreamOptions: {preAndPostImages: {expireAfterSeconds: seconds}}}}));
+expiry(1);
+assert.soon(() => images.find({"_id.nsUUID": uuid}).itcount() === 0);
+assert.commandFailedWithCode(read({resumeAfter: events[0]._id, fullDocument: "required"}), ErrorCodes.NoMatchingDocument);
+expiry("off");
+assert.eq(images.find({"_id.nsUUID": uuid}).itcount(), 3);
+
 // The oplog shows no images.
 const oplog = db.getSiblingDB("local").oplog.rs.find({ns: "change_stream_images.c", op: "d"}).sort({$natural: -1}).next();
 assert.eq(Object.keys(oplog.o), ["_id"]);

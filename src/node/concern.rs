@@ -5,6 +5,7 @@
 use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
 use crate::{Node, log_failed};
 use document::{Document, Result, bail, codes, doc};
+use std::sync::atomic::Ordering;
 
 impl Node {
     /// Waits as the operation's write concern asks for everything the operation committed. Answers the
@@ -87,14 +88,22 @@ impl Node {
         }
     }
 
+    /// The level a read asks for, or the default of clients' reads.
+    fn read_level(&self, op: &Operation) -> ReadLevel {
+        let rc = &op.read_concern;
+        match rc.level_given || op.client.internal.load(Ordering::Relaxed) {
+            true => rc.level,
+            false => self.replication.default_read_level().unwrap_or(rc.level),
+        }
+    }
+
     /// Waits until what a read has read is committed, where its read concern promises so. What was durable when the read
     /// began is not enough: it may have read what was appended since.
     ///
     /// # Errors
     /// Interrupts, a failed log.
     pub async fn await_read_committed(&self, op: &Operation) -> Result<()> {
-        let rc = &op.read_concern;
-        let promised = rc.given && !matches!(rc.level, ReadLevel::Local | ReadLevel::Available);
+        let promised = !matches!(self.read_level(op), ReadLevel::Local | ReadLevel::Available);
         if !promised || !self.is_replica_set() {
             return Ok(());
         }
@@ -106,8 +115,8 @@ impl Node {
     /// # Errors
     /// NotAReplicaSet-like refusals (123, 72), interrupts, a failed log.
     pub async fn await_read_concern(&self, op: &Operation) -> Result<()> {
-        let rc = &op.read_concern;
-        if !rc.given {
+        let (rc, level) = (&op.read_concern, self.read_level(op));
+        if !rc.given && level == ReadLevel::Local {
             return Ok(());
         }
         if let Some(after) = rc.after_cluster_time {
@@ -136,7 +145,7 @@ impl Node {
                 self.append_noop(doc! { "msg": "a read waits for this time" });
             }
         }
-        match rc.level {
+        match level {
             ReadLevel::Local | ReadLevel::Available => Ok(()),
             ReadLevel::Linearizable | ReadLevel::Snapshot if !self.is_replica_set() => {
                 bail!(NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern")

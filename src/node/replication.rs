@@ -26,7 +26,7 @@ pub use services::{PrimaryService, PrimaryServices};
 
 use crate::local::LocalClient;
 use crate::open::new_primary_message;
-use crate::operation::WriteConcern;
+use crate::operation::{ReadLevel, WriteConcern};
 use crate::{Node, Operation, log_failed};
 use document::{Document, Result, bail, doc};
 use parking_lot::{Mutex, RwLock};
@@ -96,6 +96,7 @@ pub struct Replication {
     generation: AtomicU64,
     /// What `setDefaultRWConcern` has set.
     default_write_concern: Mutex<Option<WriteConcern>>,
+    default_read_level: Mutex<Option<ReadLevel>>,
     pub commit: CommitPoint,
     /// What runs while this node is primary; on a standalone always.
     pub services: PrimaryServices,
@@ -110,6 +111,7 @@ impl Default for Replication {
             changing: tokio::sync::Mutex::default(),
             generation: AtomicU64::new(0),
             default_write_concern: Mutex::default(),
+            default_read_level: Mutex::default(),
             commit: CommitPoint::default(),
             services: PrimaryServices::default(),
         }
@@ -129,6 +131,13 @@ impl Replication {
     }
     pub fn default_write_concern(&self) -> Option<WriteConcern> {
         self.default_write_concern.lock().clone()
+    }
+    /// The level of reads that name none.
+    pub fn default_read_level(&self) -> Option<ReadLevel> {
+        *self.default_read_level.lock()
+    }
+    pub fn set_default_read_level(&self, level: Option<ReadLevel>) {
+        *self.default_read_level.lock() = level;
     }
     pub fn set_default_write_concern(&self, concern: Option<WriteConcern>) {
         *self.default_write_concern.lock() = concern;

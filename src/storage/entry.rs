@@ -333,6 +333,7 @@ pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
                 b"prevOpTime" => previous = Some(element),
                 b"ts" | b"t" | b"v" | b"wall" => {}
                 name if name == IMAGE_BEFORE.as_bytes() => {}
+                b"o" => w.document_with("o", |w| write_shown(w, element.value().as_document())),
                 _ => w.element(&element),
             }
         }
@@ -345,6 +346,24 @@ pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
         }
     });
     DocBuf::from_validated(out)
+}
+
+/// `o` as it is shown: operations in it without their images.
+fn write_shown(w: &mut DocWriter<'_>, o: Option<Doc<'_>>) {
+    for e in o.unwrap_or(Doc::empty()) {
+        match (e.name_bytes(), e.value().as_array()) {
+            (b"applyOps", Some(operations)) => w.array_with("applyOps", |w| {
+                for operation in operations.iter() {
+                    let fields = operation.value().as_document().unwrap_or(Doc::empty());
+                    w.document_with(operation.name(), |w| {
+                        let shown = fields.iter().filter(|f| f.name_bytes() != IMAGE_BEFORE.as_bytes());
+                        shown.for_each(|f| w.element(&f));
+                    });
+                }
+            }),
+            _ => w.element(&e),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -414,6 +433,11 @@ mod tests {
             .to_doc_buf(o.doc());
         assert_eq!(Entry::read(draft.doc()).unwrap().image_before(), Some(old.doc()));
         assert!(!compose(&frame(draft.bytes())).to_document().contains_key("imageBefore"));
+        let batch = doc! { "applyOps": [(draft.to_document())] }.to_doc_buf();
+        let whole = Draft::new(Op::Command, "admin.$cmd", None).to_doc_buf(batch.doc());
+        let shown = compose(&frame(whole.bytes())).to_document();
+        let expected = doc! { "applyOps": [{ "op": "d", "ns": "db.c", "o": { "_id": 1 } }] };
+        assert_eq!(shown.get_document("o"), Some(&expected));
     }
 
     #[test]

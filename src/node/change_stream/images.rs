@@ -5,9 +5,11 @@
 //! as the entry is, and `changeStreamOptions.preAndPostImages.expireAfterSeconds` hides those that are older.
 
 use super::event::{Logged, Watch};
-use crate::Node;
-use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, err};
+use crate::{Node, log_failed};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value, ValueRef, err};
 use query::change_stream::{Images, Lookup};
+use storage::entry::Entry;
+use storage::log::{Class, ReadFrom};
 
 /// The wall time (ms) before which images have expired, by `changeStreamOptions.preAndPostImages.expireAfterSeconds`.
 pub fn kept_since(node: &Node) -> i64 {
@@ -56,6 +58,45 @@ fn refused(mode: Images, image: &Option<Document>, what: &str, l: &Logged<'_>) -
             l.entry.ns,
             l.time
         )
+    })
+}
+
+/// `config.system.preimages`: `{_id: {nsUUID, ts, applyOpsIndex}, operationDate, preImage}` of every image that is kept.
+///
+/// # Errors
+/// A log that cannot be read.
+pub fn all(node: &Node) -> Result<Vec<DocBuf>> {
+    let since = kept_since(node);
+    let mut reader = node.log.reader(ReadFrom::Start).map_err(log_failed)?;
+    let end = node.log.appended();
+    let mut out = Vec::new();
+    while let Some(frame) = reader.next_before(end).map_err(log_failed)? {
+        if frame.class != Class::Oplog || frame.wall < since {
+            continue;
+        }
+        let entry = Entry::of_frame(&frame)?;
+        let operations = entry.o.get("applyOps").and_then(|v| v.as_array());
+        let inner =
+            operations.into_iter().flatten().filter_map(|e| Entry::read(e.value().as_document()?).ok());
+        for (i, operation) in std::iter::once(entry).chain(inner).enumerate() {
+            let Some((image, uuid)) = operation.image_before().zip(operation.uuid) else { continue };
+            let time = Timestamp::from_u64(frame.optime.ts);
+            // The entry itself is the first that is looked at.
+            out.push(shown(&uuid, time, i.saturating_sub(1) as i64, frame.wall, image));
+        }
+    }
+    Ok(out)
+}
+
+fn shown(uuid: &[u8; 16], time: Timestamp, index: i64, wall: i64, image: Doc<'_>) -> DocBuf {
+    DocWriter::build(|w| {
+        w.document_with("_id", |w| {
+            w.uuid("nsUUID", uuid);
+            w.timestamp("ts", time);
+            w.i64("applyOpsIndex", index);
+        });
+        w.date("operationDate", wall);
+        w.document("preImage", image);
     })
 }
 

@@ -38,7 +38,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
             let before = unit.existing()?;
             check_capped(before.meta().capped(), &change)?;
             let reply = index_reply(before, change.get_document("index"))?;
-            let uuid = before.uuid();
+            let (uuid, old) = (before.uuid(), before_change(before, &reply));
             Validator::of(&change)?;
             if dry_run {
                 return Ok(Document::new());
@@ -46,11 +46,26 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
             let c = unit.state.collection.as_mut().ok_or_else(|| missing(&ns))?;
             storage::recovery::apply_coll_mod(c, &change)?;
             unit.state.heed_options();
-            unit.command(Some(uuid), change.clone(), None, false);
+            unit.command(Some(uuid), change.clone(), Some(old), false);
             Ok(reply)
         })
         .await?;
     Ok(reply)
+}
+
+/// What the entry keeps of the state before: the collection's options, and those of the index that change.
+fn before_change(c: &storage::Collection, reply: &Document) -> Document {
+    let mut options = doc! { "uuid": Value::uuid(c.uuid()) };
+    options.0.extend(c.meta().options.clone());
+    let mut old = doc! { "collectionOptions_old": options };
+    let index: Document = reply
+        .iter()
+        .filter_map(|(name, v)| Some((name.strip_suffix("_old")?.to_string(), v.clone())))
+        .collect();
+    if !index.is_empty() {
+        old.push("indexOptions_old", index);
+    }
+    old
 }
 
 fn missing(ns: &str) -> document::Error {

@@ -1,4 +1,4 @@
-//! Namespaces that are views of something else than a collection: the log, the session table.
+//! Namespaces that are views of something else than a collection: the log and the images in it, the session table.
 
 use super::find::{FindCommand, Parsed};
 use super::rows::Rows;
@@ -9,10 +9,11 @@ use query::sort::Sorter;
 
 const OPLOG: &str = "local.oplog.rs";
 const TRANSACTIONS: &str = "config.transactions";
+const PREIMAGES: &str = "config.system.preimages";
 
 /// Whether reads of this namespace do not go to a collection.
 pub fn is_pseudo(ns: &str) -> bool {
-    matches!(ns, OPLOG | TRANSACTIONS)
+    matches!(ns, OPLOG | TRANSACTIONS | PREIMAGES)
 }
 
 /// The rows of a find on such a namespace; `None` for ordinary ones.
@@ -67,6 +68,9 @@ fn all(node: &Node, ns: &str) -> Result<Vec<DocBuf>> {
     if ns == OPLOG {
         return crate::oplog_view::all(node);
     }
+    if ns == PREIMAGES {
+        return crate::change_stream::images::all(node);
+    }
     Ok(node.sessions.documents().iter().map(|d| d.to_doc_buf()).collect())
 }
 
@@ -75,7 +79,7 @@ pub fn source(node: &Node, ns: &str, filter: query::matcher::Matcher) -> Result<
     if ns == OPLOG && node.is_replica_set() {
         return Ok(Some(Rows::Oplog(Box::new(OplogRows::open(node, filter, None, 0, None, None)?))));
     }
-    if ns != TRANSACTIONS {
+    if !is_pseudo(ns) || ns == OPLOG {
         return Ok(None);
     }
     let mut out = Vec::new();

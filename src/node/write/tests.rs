@@ -255,3 +255,29 @@ async fn what_a_majority_read_has_read_is_durable_when_it_is_answered() {
     node.await_read_committed(&op).await.unwrap();
     assert_eq!(node.log.durable(), node.log.appended());
 }
+
+#[tokio::test]
+async fn a_read_that_names_no_level_has_that_of_the_default() {
+    let slow = |o: &mut storage::log::LogOptions| {
+        o.sync = SyncPolicy::Group { interval: Duration::from_secs(3600) };
+    };
+    let node = testing::open(Some("rs"), &MemoryFiles::default(), slow);
+    run(&node, &Operation::internal(), documents(1)).await.unwrap();
+    let op = Operation::internal();
+    node.await_read_concern(&op).await.unwrap();
+    assert!(node.log.durable() < node.log.appended());
+    node.replication.set_default_read_level(Some(ReadLevel::Majority));
+    node.await_read_concern(&op).await.unwrap();
+    assert_eq!(node.log.durable(), node.log.appended());
+}
+
+#[tokio::test]
+async fn a_read_that_waits_for_a_time_without_an_entry_writes_one() {
+    let node = testing::node(Some("rs"));
+    let later = Timestamp::from_u64(node.log.last_ts() + 1000);
+    node.log.advance_clock(later.as_u64());
+    let mut op = Operation::internal();
+    op.read_concern = ReadConcern { given: true, after_cluster_time: Some(later), ..op.read_concern };
+    node.await_read_concern(&op).await.unwrap();
+    assert_eq!(node.log.last_optime().ts >= later.as_u64(), node.replication.is_primary());
+}

@@ -11,7 +11,7 @@ use crate::service::Service;
 use crate::topology::{Member, Membership, election_id};
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::local::LocalClient;
-use node::operation::{WriteAck, WriteConcern};
+use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
 use node::parameters::Parameters;
 use node::replication::{MemberState, PrimaryService, SetConfig, Standing, StandingObserver};
 use std::sync::{Arc, Weak};
@@ -449,11 +449,19 @@ fn stored_defaults(node: &Arc<node::Node>) -> Result<Document> {
 }
 
 fn restore_defaults(node: &Arc<node::Node>) -> Result<()> {
-    if let Some(given) = stored_defaults(node)?.get_document("defaultWriteConcern") {
+    let stored = stored_defaults(node)?;
+    node.replication.set_default_read_level(default_level(&stored));
+    if let Some(given) = stored.get_document("defaultWriteConcern") {
         let concern = WriteConcern::parse(given.to_doc_buf().doc())?;
         node.replication.set_default_write_concern(Some(concern));
     }
     Ok(())
+}
+
+/// The level of the default read concern.
+fn default_level(stored: &Document) -> Option<ReadLevel> {
+    let given = stored.get_document("defaultReadConcern")?.to_doc_buf();
+    ReadConcern::parse(given.doc()).ok().map(|rc| rc.level)
 }
 
 fn get_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -529,6 +537,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
     stored.insert("updateOpTime", document::Timestamp::from_u64(node.log.reserve_ts()));
     stored.insert("updateWallClockTime", Value::DateTime(crate::log::now_millis()));
     LocalClient::new(node.clone()).put(SETTINGS, &stored).await?;
+    node.replication.set_default_read_level(default_level(&stored));
     if let Some(concern) = new {
         node.replication.set_default_write_concern(Some(concern));
     }

@@ -21,7 +21,7 @@ use document::{Doc, DocBuf, DocWriter};
 use node::operation::{ClientInfo, SessionId};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use wire::header::op_code;
 use wire::op_compressed::{Codecs, compress_in_place};
@@ -42,8 +42,16 @@ pub struct Connection {
     pub over_unix_socket: bool,
     /// Serves many requests at a time from the next message on.
     pub multiplexed: AtomicBool,
-    /// The user that authenticated, once authentication exists.
-    pub user: Mutex<Option<String>>,
+    /// The address it came in at; over a unix socket there is none.
+    pub local: std::sync::OnceLock<std::net::IpAddr>,
+    /// Logging in, step by step.
+    pub conversation: Mutex<Option<crate::auth::sasl::Conversation>>,
+    /// When the user was read: see `Auth::generation`.
+    pub user_generation: AtomicU64,
+    /// There are users, as this connection has been told: it gets no further without one.
+    pub exception_over: AtomicBool,
+    /// Its hello said that it is a node.
+    pub claims_internal: AtomicBool,
     /// The session whose use was noted last, and when.
     pub noted_session: Mutex<Option<(SessionId, i64)>>,
     task: std::sync::OnceLock<tokio::task::AbortHandle>,
@@ -59,7 +67,11 @@ impl Connection {
             compressors: Mutex::default(),
             over_unix_socket,
             multiplexed: AtomicBool::new(false),
-            user: Mutex::default(),
+            local: std::sync::OnceLock::new(),
+            conversation: Mutex::default(),
+            user_generation: AtomicU64::new(0),
+            exception_over: AtomicBool::new(false),
+            claims_internal: AtomicBool::new(false),
             noted_session: Mutex::default(),
             task: std::sync::OnceLock::new(),
         }
@@ -67,6 +79,27 @@ impl Connection {
     /// `conn12`, as logs and currentOp name it.
     pub fn name(&self) -> String {
         format!("conn{}", self.id)
+    }
+    /// Forgets the user and any conversation.
+    pub fn log_out(&self, service: &Service) {
+        self.conversation.lock().take();
+        self.client.set_user(None);
+        self.judge_internal(service);
+    }
+    /// Whether the peer is a node: it says so, and where the cluster has a key it has logged in with it.
+    pub fn judge_internal(&self, service: &Service) {
+        let proven = match (&service.auth.key, service.auth.enabled) {
+            (None, false) => true,
+            _ => self.client.user().is_some_and(|user| user.is_system()),
+        };
+        self.client.internal.store(proven && self.claims_internal.load(Relaxed), Relaxed);
+    }
+    /// What it may send at a time.
+    fn limits(&self, service: &Service) -> Limits {
+        match service.auth.enabled && self.client.user().is_none() {
+            true => Limits::BEFORE_AUTHENTICATION,
+            false => Limits::STANDARD,
+        }
     }
     pub fn set_task(&self, task: tokio::task::AbortHandle) {
         let _ = self.task.set(task);
@@ -118,7 +151,7 @@ enum Next {
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
     async fn run(&mut self) {
         loop {
-            let message = match self.frames.read(&Limits::STANDARD).await {
+            let message = match self.frames.read(&self.connection.limits(&self.service)).await {
                 Ok(message) => message,
                 Err(error) => return self.refuse(error).await,
             };

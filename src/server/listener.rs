@@ -163,6 +163,9 @@ async fn accept_tcp(service: Arc<Service>, listener: TcpListener) {
                 // Replies are whole messages in one write; waiting for more to send only adds latency.
                 let _ = stream.set_nodelay(true);
                 if let Some(open) = OpenConnection::open(&service, remote.to_string(), false) {
+                    if let Ok(local) = stream.local_addr() {
+                        let _ = open.connection.local.set(local.ip());
+                    }
                     let (reader, writer) = stream.into_split();
                     spawn(service.clone(), open, reader, writer);
                 }

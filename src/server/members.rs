@@ -8,7 +8,7 @@ use crate::commands::current_op::{Shown, documents};
 use crate::dispatch::Roles;
 use crate::service::{Service, Times};
 use crate::topology::LastWrite;
-use document::{Result, Timestamp, err};
+use document::{Result, Timestamp, doc, err};
 use node::Operation;
 use node::operation::SessionId;
 use node::replication::PrimaryService;
@@ -21,7 +21,7 @@ use sharding::shard::ShardRole;
 use sharding::shard::ddl::Ddl;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use wire::client::{Pool, PoolOptions};
+use wire::client::{ConnectOptions, Pool, PoolOptions};
 
 /// The members, each set at most once.
 #[derive(Default)]
@@ -73,6 +73,10 @@ impl Members {
     pub fn pool(&self) -> Option<&Pool> {
         self.pool.get()
     }
+    /// The way to other nodes; `None` outside a cluster.
+    pub fn remote(&self) -> Option<&Arc<Remote>> {
+        self.remote.get()
+    }
     /// What this node knows of placement; `None` where nothing is placed by it.
     pub fn cache(&self) -> Option<&Arc<CatalogCache>> {
         self.cache.get()
@@ -120,7 +124,15 @@ pub async fn start(service: &Arc<Service>) -> Result<()> {
 
 /// The way to other nodes, made once.
 fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
-    let pool = Pool::new(PoolOptions::default());
+    let connect = ConnectOptions {
+        internal_client: Some(
+            doc! { "minWireVersion": 0, "maxWireVersion": crate::options::MAX_WIRE_VERSION },
+        ),
+        credentials: service.auth.key.as_ref().map(|key| key.credentials()),
+        credentials_optional: service.options.transition_to_auth,
+        ..ConnectOptions::default()
+    };
+    let pool = Pool::new(PoolOptions { connect, ..PoolOptions::default() });
     let remote = Remote::new(Arc::new(pool.clone()), config);
     let _ = service.members.pool.set(pool.clone());
     let _ = service.members.remote.set(remote.clone());
@@ -145,6 +157,7 @@ fn start_router(service: &Arc<Service>) {
         let known = service.members.routed_sessions.lock();
         known.iter().map(|(id, at)| (*id, *at)).collect()
     }));
+    service.spawn(crate::auth::users::follow_config(service.clone()));
     let ping = AbortOnDrop(router.start(crate::options::VERSION));
     // The service aborts its tasks when it stops, and with this one the ping ends.
     service.spawn(async move {

@@ -124,6 +124,13 @@ impl Operations {
         }
         found.is_some()
     }
+    /// The digest of the user whose operation it is; `None` where there is no such operation or nobody has logged in.
+    pub fn owner(&self, id: i64) -> Option<[u8; 32]> {
+        let all = self.connections();
+        let connection =
+            all.iter().find(|c| c.slot.operations().iter().any(|operation| operation.id == id))?;
+        connection.client.user().map(|user| user.digest)
+    }
     /// Kills everything under way, as at shutdown and step-down.
     pub fn kill_all(&self, code: i32) {
         for operation in self.connections().iter().flat_map(|c| c.slot.operations()) {
@@ -183,6 +190,9 @@ fn describe(connection: &Connection, current: Option<&Current>, host: &str, _sha
     d.push("opid", i32::try_from(operation.id).unwrap_or(i32::MAX));
     if let Some(session) = &operation.session {
         d.push("lsid", session.lsid.to_document());
+    }
+    if let Some(user) = connection.client.user() {
+        d.push("effectiveUsers", vec![user.name.to_document()]);
     }
     d.push("secs_running", micros / 1_000_000);
     d.push("microsecs_running", micros);

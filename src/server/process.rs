@@ -205,10 +205,11 @@ async fn run(options: Options, log: Arc<Logger>, announce: Option<std::fs::File>
         log.error("CONTROL", 23329, "main", "Cannot write pid file", attr);
         return 1;
     }
-    let running = match Service::start(Config { options, log: log.clone(), ephemeral: false }).await {
-        Ok(running) => running,
-        Err(error) => return failed(&log, &error),
-    };
+    let running =
+        match Service::start(Config { options, log: log.clone(), ephemeral: false, key: None }).await {
+            Ok(running) => running,
+            Err(error) => return failed(&log, &error),
+        };
     if let Some(mut pipe) = announce {
         let _ = pipe.write_all(b"+");
     }
@@ -473,7 +474,7 @@ fn repair(options: &Options) -> i32 {
         let mut options = options.clone();
         options.port = 0;
         options.unix_socket = false;
-        match Service::start(Config { options, log: log.clone(), ephemeral: false }).await {
+        match Service::start(Config { options, log: log.clone(), ephemeral: false, key: None }).await {
             Ok(running) => {
                 running.stop().await;
                 log.info("CONTROL", 20565, "initandlisten", "Now exiting", Document::new());

@@ -6,15 +6,17 @@
 //! ```
 //! `mongod` and `mongos` start one; `tessera up` starts several in one process.
 
+use crate::auth::{Auth, ClusterKey};
 use crate::connection::Connection;
 use crate::counters::{Counter, Counters};
-use crate::dispatch::{Command, Context, Lookup, Request, Roles};
+use crate::dispatch::{Command, Context, Lookup, Roles};
 use crate::listener::{self, Listeners};
 use crate::log::{Logger, now_millis};
 use crate::operations::Operations;
 use crate::options::{self, ClusterRole, Options, Program};
 use crate::topology::{LastWrite, Membership, Topology};
-use document::{Doc, DocWriter, Error, ObjectId, Result, Timestamp, doc, err};
+use document::{Doc, DocWriter, Error, ObjectId, Timestamp, doc, err};
+use node::auth::store::Store;
 use node::failpoints::FailPoints;
 use node::maintenance::Schedule;
 use node::open::NodeOptions;
@@ -65,6 +67,8 @@ pub struct Config {
     pub log: Arc<Logger>,
     /// Made by this process for itself: no lock file, pid or warnings about it (`tessera up` without --dbpath).
     pub ephemeral: bool,
+    /// The cluster's key, where it does not come from the key file.
+    pub key: Option<Arc<ClusterKey>>,
 }
 
 /// Why a node did not start: what is logged, and the exit code of a process that fails so.
@@ -90,6 +94,7 @@ pub struct Service {
     /// Router, shard role, config server: whichever the node has.
     pub members: crate::members::Members,
     own_failpoints: FailPoints,
+    pub auth: Auth,
     pub operations: Operations,
     pub topology: Topology,
     pub connections: ConnectionCounts,
@@ -136,7 +141,11 @@ impl Service {
     /// # Errors
     /// The directory is missing, in use or unreadable (exit code 100); an address cannot be listened on (48).
     pub async fn start(config: Config) -> std::result::Result<Running, StartError> {
-        let Config { options, log, ephemeral } = config;
+        let Config { options, log, ephemeral, key } = config;
+        let key = match key {
+            Some(key) => Some(key),
+            None => options.key_file.as_deref().map(load_key).transpose()?,
+        };
         let directory = match options.program {
             Program::Mongod => Some(Directory::open(&options.dbpath, ephemeral)?),
             Program::Mongos => None,
@@ -146,7 +155,9 @@ impl Service {
             Program::Mongod => Some(open_node(&options, bound.port, ephemeral, &log).await?),
             Program::Mongos => None,
         };
-        let service = Arc::new(Service::new(options, log, bound.port, node));
+        let mut service = Service::new(options, log, bound.port, node);
+        service.auth.key = key;
+        let service = Arc::new(service);
         if let Some(node) = &service.node {
             service.set_times(Arc::new(NodeTimes(node.clone())));
         }
@@ -184,6 +195,7 @@ impl Service {
             parameters: Arc::new(parameters),
             log,
             counters: Counters::new(lookup(options.program)),
+            auth: Auth::new(options.auth && !options.transition_to_auth, node.clone().map(Store::new)),
             node,
             members: crate::members::Members::default(),
             own_failpoints: FailPoints::new(),
@@ -233,11 +245,6 @@ impl Service {
         let version = self.topology.version().to_document();
         err!(NOT_WRITABLE_PRIMARY, "not primary").with_info(doc! { "topologyVersion": version })
     }
-    /// Authentication and privileges; everything is allowed until users exist.
-    pub fn authorize(&self, _context: &Context, _request: &Request<'_>) -> Result<()> {
-        Ok(())
-    }
-
     /// Runs a task that ends with the node, at its next await.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let handle = tokio::spawn(task).abort_handle();
@@ -375,7 +382,7 @@ impl Service {
     }
 
     fn warn_at_startup(&self) {
-        if !self.options.auth && self.options.key_file.is_none() {
+        if !self.options.auth {
             let text = "Access control is not enabled for the database. Read and write access to data and configuration is unrestricted";
             self.log.startup_warning("CONTROL", 22120, text, doc! {});
         }
@@ -439,6 +446,15 @@ fn tell(log: &Logger, progress: Progress) {
     }
     attr.push("unit", unit);
     log.info("STORAGE", 9_000_004, "initandlisten", text, attr);
+}
+
+fn load_key(path: &Path) -> std::result::Result<Arc<ClusterKey>, StartError> {
+    ClusterKey::load(path).map_err(|text| StartError {
+        id: 20254,
+        message: "Read security file failed",
+        error: err!(INVALID_PATH, "{text}"),
+        exit_code: 1,
+    })
 }
 
 async fn open_node(

@@ -4,6 +4,7 @@
 //! would use by hand: replSetInitiate on each set, addShard through the first router. Each has its directory below
 //! the root, with its log in it.
 
+use crate::auth::ClusterKey;
 use crate::log::{Logger, Target};
 use crate::options::{self, Options, Program};
 use crate::process::{self, Signals};
@@ -230,6 +231,8 @@ struct Plan {
     ephemeral: bool,
     /// Ports of data nodes at an earlier start: the cluster's own documents name its members by them.
     known_ports: BTreeMap<String, u16>,
+    /// By which the nodes know one another.
+    key: Arc<ClusterKey>,
 }
 
 /// The file below `--dbpath` that remembers the data nodes' ports: a line `name port` each. DO NOT CHANGE the form.
@@ -263,7 +266,8 @@ impl Cluster {
         };
         std::fs::create_dir_all(&root)?;
         let known_ports = read_ports(&root);
-        let plan = Plan { ephemeral: temporary.is_some(), up, root, known_ports };
+        let key = ClusterKey::generate();
+        let plan = Plan { ephemeral: temporary.is_some(), up, root, known_ports, key };
         let mut cluster = match plan.start().await {
             Ok(cluster) => cluster,
             Err(failed) => {
@@ -472,7 +476,9 @@ impl Plan {
         let options = Options::from_parsed(program, vec![program.name().to_string()], parsed);
         let target = Target::File { path: log_path, append: true };
         let log = Arc::new(Logger::new(target)?);
-        let running = Service::start(Config { options, log, ephemeral: self.ephemeral }).await?;
+        let running =
+            Service::start(Config { options, log, ephemeral: self.ephemeral, key: Some(self.key.clone()) })
+                .await?;
         Ok(Member { name: name.to_string(), kind, running })
     }
 }

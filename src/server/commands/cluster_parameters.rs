@@ -4,18 +4,21 @@
 //! shard's.
 
 use super::crud::node;
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use node::Node;
+use node::auth::Action as A;
 use node::local::LocalClient;
 use sharding::remote::{Target, majority};
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::sync("getClusterParameter", Roles::MONGOD, get)
+        .needs(Needs::Cluster(&[A::GetClusterParameter]))
         .admin_only()
         .help("Values of cluster parameters."),
     Command::future("setClusterParameter", Roles::MONGOD, |c, r, reply| Box::pin(set(c, r, reply)))
+        .needs(Needs::Cluster(&[A::SetClusterParameter]))
         .admin_only()
         .primary_only()
         .help("Sets a cluster parameter."),

@@ -2,8 +2,9 @@
 //!
 //! Every data-bearing node knows the names; on one that is no config server they are refused with IllegalOperation (20).
 
-use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use document::Result;
+use node::auth::Action as A;
 use sharding::config::commands;
 
 macro_rules! row {
@@ -46,11 +47,17 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrStartShardDraining"),
     row!("_configsvrStopShardDraining"),
     row!("_configsvrUpdateZoneKeyRange"),
-    Command::future("listShards", Roles::CONFIG, list_shards).admin_only().help("Lists the shards."),
+    Command::future("listShards", Roles::CONFIG, list_shards)
+        .needs(Needs::Cluster(&[A::ListShards]))
+        .admin_only()
+        .help("Lists the shards."),
     Command::sync("getShardingReady", Roles::CONFIG, ready)
         .admin_only()
         .help("Whether the cluster has a shard."),
-    Command::future("getShardMap", Roles::MONGOD, shard_map).admin_only().help("Shards and their hosts."),
+    Command::future("getShardMap", Roles::MONGOD, shard_map)
+        .needs(Needs::Cluster(&[A::GetShardMap]))
+        .admin_only()
+        .help("Shards and their hosts."),
 ];
 
 fn run<'a>(

@@ -1,7 +1,8 @@
 //! `connectionStatus`: who the connection is authenticated as.
 
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
-use document::{Result, Value, doc};
+use document::{Document, Result, Value, doc};
+use node::auth::RoleName;
 
 pub const ROWS: &[Command] = &[Command::sync("connectionStatus", Roles::ALL, run)
     .no_auth()
@@ -10,19 +11,13 @@ pub const ROWS: &[Command] = &[Command::sync("connectionStatus", Roles::ALL, run
 
 fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["showPrivileges"])?;
-    let users = match &*context.connection.user.lock() {
-        Some(user) => {
-            let (db, name) = user.split_once('.').unwrap_or(("admin", user));
-            vec![doc! { "user": name, "db": db }]
-        }
-        None => Vec::new(),
-    };
-    let mut info = doc! {
-        "authenticatedUsers": users,
-        "authenticatedUserRoles": Value::Array(Vec::new()),
-    };
+    let user = context.connection.client.user();
+    let names: Vec<Document> = user.iter().map(|u| u.name.to_document()).collect();
+    let roles = user.as_ref().map_or(Value::Array(Vec::new()), |u| RoleName::to_values(&u.roles));
+    let mut info = doc! { "authenticatedUsers": names, "authenticatedUserRoles": roles };
     if request.bool("showPrivileges")? == Some(true) {
-        info.push("authenticatedUserPrivileges", Value::Array(Vec::new()));
+        let privileges = user.as_ref().map_or(Value::Array(Vec::new()), |u| u.privileges.to_value());
+        info.push("authenticatedUserPrivileges", privileges);
     }
     reply.fields(&doc! { "authInfo": info });
     Ok(())

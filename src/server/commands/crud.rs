@@ -3,7 +3,8 @@
 //! A write answers when its write concern is met; one that cannot be met is a `writeConcernError` beside what was
 //! done, since what was done stays done.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::auth::needs;
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::topology::Membership;
 use document::{DocBuf, Document, Result, Value, bail, doc, err};
 use node::Node;
@@ -15,23 +16,28 @@ use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::future("insert", Roles::MONGOD, |c, r, reply| Box::pin(insert(c, r, reply)))
+        .needs(Needs::Asked(needs::inserts))
         .write()
         .stable_api()
         .help("Inserts documents."),
     Command::future("update", Roles::MONGOD, |c, r, reply| Box::pin(update(c, r, reply)))
+        .needs(Needs::Asked(needs::updates))
         .write()
         .stable_api()
         .help("Updates documents."),
     Command::future("delete", Roles::MONGOD, |c, r, reply| Box::pin(delete(c, r, reply)))
+        .needs(Needs::Asked(needs::deletes))
         .write()
         .stable_api()
         .help("Deletes documents."),
     Command::future("findAndModify", Roles::MONGOD, |c, r, reply| Box::pin(find_and_modify(c, r, reply)))
+        .needs(Needs::Asked(needs::finds_and_modifies))
         .aliases(&["findandmodify"])
         .write()
         .stable_api()
         .help("Changes or removes one document and returns it."),
     Command::future("bulkWrite", Roles::MONGOD, |c, r, reply| Box::pin(bulk_write(c, r, reply)))
+        .needs(Needs::Asked(needs::bulk_writes))
         .write()
         .admin_only()
         .stable_api()

@@ -1,6 +1,7 @@
 //! `currentOp`, `killOp`, and the documents of the `$currentOp` stage.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::auth::needs;
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
 use query::QueryContext;
@@ -10,9 +11,11 @@ use sharding::router::body::Versions;
 
 pub const ROWS: &[Command] = &[
     Command::future("currentOp", Roles::ALL, |c, r, reply| Box::pin(current_op(c, r, reply)))
+        .needs(Needs::Asked(needs::shows_operations))
         .admin_only()
         .help("The operations under way."),
     Command::future("killOp", Roles::ALL, |c, r, reply| Box::pin(kill_op(c, r, reply)))
+        .needs(Needs::Asked(needs::kills_operation))
         .admin_only()
         .help("Ends an operation by its opid."),
 ];

@@ -1,85 +1,106 @@
 //! The catalog commands: rows over `node::ddl`.
 
 use super::crud::{check_read_concern, conclude, node, write_cursor};
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::auth::{listed, needs};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Document, Result, ValueRef, bail, doc};
 use node::Node;
+use node::auth::Action as A;
 use node::ddl::{self, shapes};
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::future("create", Roles::MONGOD, |c, r, reply| Box::pin(create(c, r, reply)))
+        .needs(Needs::Asked(needs::creates))
         .write()
         .stable_api()
         .help("Creates a collection or view."),
     Command::future("drop", Roles::MONGOD, |c, r, reply| Box::pin(drop_collection(c, r, reply)))
+        .needs(Needs::Collection(&[A::DropCollection]))
         .write()
         .stable_api()
         .help("Drops a collection or view."),
     Command::future("dropDatabase", Roles::MONGOD, |c, r, reply| Box::pin(drop_database(c, r, reply)))
+        .needs(Needs::Database(&[A::DropDatabase]))
         .write()
         .stable_api()
         .help("Drops a database."),
     Command::future("renameCollection", Roles::MONGOD, |c, r, reply| Box::pin(rename(c, r, reply)))
+        .needs(Needs::Asked(needs::renames))
         .write()
         .admin_only()
         .help("Renames a collection."),
     Command::future("collMod", Roles::MONGOD, |c, r, reply| Box::pin(coll_mod(c, r, reply)))
+        .needs(Needs::Asked(needs::modifies_collection))
         .write()
         .stable_api()
         .help("Changes the options of a collection or index."),
     Command::future("createIndexes", Roles::MONGOD, |c, r, reply| Box::pin(create_indexes(c, r, reply)))
+        .needs(Needs::Collection(&[A::CreateIndex]))
         .write()
         .stable_api()
         .help("Creates indexes."),
     Command::future("dropIndexes", Roles::MONGOD, |c, r, reply| Box::pin(drop_indexes(c, r, reply)))
+        .needs(Needs::Collection(&[A::DropIndex]))
         .aliases(&["deleteIndexes"])
         .write()
         .stable_api()
         .help("Drops indexes."),
     Command::future("convertToCapped", Roles::MONGOD, |c, r, reply| Box::pin(convert_to_capped(c, r, reply)))
+        .needs(Needs::Collection(&[A::ConvertToCapped]))
         .write()
         .help("Makes a collection capped."),
     Command::future("cloneCollectionAsCapped", Roles::MONGOD, |c, r, reply| {
         Box::pin(clone_as_capped(c, r, reply))
     })
+    .needs(Needs::Asked(needs::clones_as_capped))
     .write()
     .help("Copies a collection into a new capped one."),
     Command::future("emptycapped", Roles::MONGOD, |c, r, reply| Box::pin(empty_capped(c, r, reply)))
+        .needs(Needs::Collection(&[A::Emptycapped]))
         .write()
         .test_only()
         .help("Removes all documents of a capped collection."),
     Command::future("reIndex", Roles::STANDALONE, |c, r, reply| Box::pin(re_index(c, r, reply)))
+        .needs(Needs::Collection(&[A::ReIndex]))
         .write()
         .help("Rebuilds the indexes of a collection."),
     Command::future("compact", Roles::MONGOD, |c, r, reply| Box::pin(compact(c, r, reply)))
+        .needs(Needs::Collection(&[A::Compact]))
         .help("Gives space back; there is none to give."),
     Command::future("listCollections", Roles::MONGOD, |c, r, reply| Box::pin(list_collections(c, r, reply)))
+        .needs(Needs::Asked(needs::lists_collections))
         .read()
         .stable_api()
         .help("The collections and views of a database."),
     Command::future("listDatabases", Roles::MONGOD, |c, r, reply| Box::pin(list_databases(c, r, reply)))
+        .needs(Needs::Asked(needs::lists_databases))
         .read()
         .admin_only()
         .stable_api()
         .help("The databases."),
     Command::future("listIndexes", Roles::MONGOD, |c, r, reply| Box::pin(list_indexes(c, r, reply)))
+        .needs(Needs::Collection(&[A::ListIndexes]))
         .read()
         .stable_api()
         .help("The indexes of a collection."),
     Command::future("dbStats", Roles::MONGOD, |c, r, reply| Box::pin(db_stats(c, r, reply)))
+        .needs(Needs::Database(&[A::DbStats]))
         .aliases(&["dbstats"])
         .read()
         .help("Sizes of a database."),
     Command::future("collStats", Roles::MONGOD, |c, r, reply| Box::pin(coll_stats(c, r, reply)))
+        .needs(Needs::Collection(&[A::CollStats]))
         .aliases(&["collstats"])
         .read()
         .help("Sizes of a collection."),
     Command::future("dataSize", Roles::MONGOD, |c, r, reply| Box::pin(data_size(c, r, reply)))
+        .needs(Needs::Namespace(&[A::Find]))
         .aliases(&["datasize"])
         .read()
         .help("Bytes of a collection or of a range of it."),
     Command::future("validate", Roles::MONGOD, |c, r, reply| Box::pin(validate(c, r, reply)))
+        .needs(Needs::Collection(&[A::Validate]))
         .read()
         .help("Checks that records and indexes agree."),
 ];
@@ -214,7 +235,10 @@ async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut 
     shapes::LIST_COLLECTIONS.check_command(request.body, request.sequences)?;
     check_cursor(request)?;
     check_database(context, request).await?;
-    let items = ddl::list::list_collections(node(context)?, request.node)?;
+    let mut items = ddl::list::list_collections(node(context)?, request.node)?;
+    if let Some(user) = listed::collections_for(context, request.body) {
+        items.retain(|collection| listed::sees(&user, request.db, collection));
+    }
     let ns = format!("{}.$cmd.listCollections", request.db);
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
@@ -246,7 +270,11 @@ async fn check_database(context: &Context, request: &Request<'_>) -> Result<()> 
 async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
     shapes::LIST_DATABASES.check_command(request.body, request.sequences)?;
-    reply.fields(&ddl::list::list_databases(node(context)?, request.node)?);
+    let mut found = ddl::list::list_databases(node(context)?, request.node)?;
+    if let Some(user) = listed::databases_for(context, request) {
+        listed::databases(&user, &mut found);
+    }
+    reply.fields(&found);
     Ok(())
 }
 

@@ -3,8 +3,9 @@
 //! Every data-bearing node knows the names; on one that no cluster has taken in they are refused with
 //! ShardingStateNotInitialized (203).
 
-use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use document::Result;
+use node::auth::Action as A;
 use sharding::shard::ddl::{commands, split};
 
 macro_rules! row {
@@ -38,6 +39,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrSetAllowMigrations"),
     row!("splitChunk"),
     Command::future("splitVector", Roles::MONGOD, split_vector)
+        .needs(Needs::Namespace(&[A::SplitVector]))
         .help("Keys that divide a collection into chunks."),
 ];
 

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 pub const ROWS: &[Command] = &[
     Command::sync("configureFailPoint", Roles::ALL, configure)
+        .no_auth()
         .admin_only()
         .test_only()
         .help("Sets a fail point."),
     Command::future("waitForFailPoint", Roles::ALL, |c, r, reply| Box::pin(wait(c, r, reply)))
+        .no_auth()
         .admin_only()
         .test_only()
         .help("Waits until a fail point has been entered."),

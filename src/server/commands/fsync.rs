@@ -1,18 +1,25 @@
 //! `fsync`, `fsyncUnlock`, `profile`: small switches of a data-bearing node.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::auth::needs;
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::profile::Setting;
 use document::{Result, ValueRef, bail, doc};
+use node::auth::Action as A;
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::future("fsync", Roles::ALL, |c, r, reply| Box::pin(fsync(c, r, reply)))
+        .needs(Needs::Cluster(&[A::Fsync]))
         .admin_only()
         .help("Makes everything written so far durable."),
-    Command::sync("fsyncUnlock", Roles::ALL, unlock).admin_only().help("Undoes an fsync with lock."),
+    Command::sync("fsyncUnlock", Roles::ALL, unlock)
+        .needs(Needs::Cluster(&[A::Unlock]))
+        .admin_only()
+        .help("Undoes an fsync with lock."),
     Command::future("profile", Roles::ALL, |c, r, reply| Box::pin(profile(c, r, reply)))
+        .needs(Needs::Asked(needs::profiles))
         .help("The profiling level of a database."),
 ];
 

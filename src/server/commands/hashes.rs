@@ -1,18 +1,21 @@
 //! `dbHash` and `_hashBSONElement`: sums by which tests compare what two nodes hold.
 
 use super::crud::node;
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::hash::{Checksum, hash64_with_seed};
 use document::{Document, Result, Value, ValueRef, bail, doc};
+use node::auth::Action as A;
 use std::time::Instant;
 use storage::{CollectionSnapshot, CollectionView};
 
 pub const ROWS: &[Command] = &[
     Command::future("dbHash", Roles::MONGOD, |c, r, reply| Box::pin(db_hash(c, r, reply)))
+        .needs(Needs::Database(&[A::DbHash]))
         .aliases(&["dbhash"])
         .read()
         .help("A checksum of every collection of a database."),
     Command::sync("_hashBSONElement", Roles::MONGOD, hash_element)
+        .needs(Needs::Login)
         .admin_only()
         .test_only()
         .help("The hash of a value, as hashed indexes have it."),

@@ -40,6 +40,10 @@ async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply, legacy
     }
     let fields = describe(context, request, &state, legacy);
     reply.fields(&fields);
+    if fields_of_login(request) {
+        // Boxed: only the first hello of a connection carries them.
+        reply.fields(&Box::pin(super::sasl::in_hello(context, request)).await?);
+    }
     if wait.is_some() && request.exhaust_allowed {
         context.service.connections.exhaust_hellos.increment();
         reply.after = After::Again;
@@ -126,7 +130,8 @@ fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
         }
     }
     if request.get("internalClient").is_some_and(|v| v.as_document().is_some()) {
-        client.internal.store(true, Ordering::Relaxed);
+        context.connection.claims_internal.store(true, Ordering::Relaxed);
+        context.connection.judge_internal(&context.service);
     }
     if asks_to_multiplex(request) {
         context.connection.multiplexed.store(true, Ordering::Relaxed);
@@ -135,6 +140,10 @@ fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
         *context.connection.compressors.lock() = common(context, theirs).into_iter().collect();
     }
     Ok(())
+}
+
+fn fields_of_login(request: &Request<'_>) -> bool {
+    request.get("saslSupportedMechs").is_some() || request.get("speculativeAuthenticate").is_some()
 }
 
 /// Whether many requests at a time are to be served on this connection: asked for by nodes of this kind only.

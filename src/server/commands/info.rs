@@ -1,10 +1,11 @@
 //! What the node is made of: ping, buildInfo, hostInfo, getCmdLineOpts, features, whatsmyuri, isdbgrid and the like.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::log::now_millis;
 use crate::options;
 use crate::service::Service;
 use document::{Document, Result, Value, doc};
+use node::auth::Action as A;
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
@@ -16,14 +17,18 @@ pub const ROWS: &[Command] = &[
     .aliases(&["buildinfo"])
     .no_auth()
     .help("Version and build of this server."),
-    Command::sync("hostInfo", Roles::ALL, host_info).help("The machine this node runs on."),
+    Command::sync("hostInfo", Roles::ALL, host_info)
+        .needs(Needs::Cluster(&[A::HostInfo]))
+        .help("The machine this node runs on."),
     Command::sync("getCmdLineOpts", Roles::ALL, command_line)
+        .needs(Needs::Cluster(&[A::GetCmdLineOpts]))
         .admin_only()
         .help("The options this node was started with."),
     Command::sync("features", Roles::ALL, |_, _, reply| {
         reply.fields(&doc! { "oidMachine": 0 });
         Ok(())
     })
+    .needs(Needs::Login)
     .no_auth()
     .help("Reports build-level features."),
     Command::sync("whatsmyuri", Roles::ALL, |context, _, reply| {
@@ -43,12 +48,14 @@ pub const ROWS: &[Command] = &[
         reply.fields(&doc! { "configserver": config, "isdbgrid": 1 });
         Ok(())
     })
+    .needs(Needs::Cluster(&[A::Netstat]))
     .admin_only()
     .help("Router connectivity."),
     Command::sync("lockInfo", Roles::MONGOD, |_, _, reply| {
         reply.fields(&doc! { "lockInfo": [] });
         Ok(())
     })
+    .needs(Needs::Cluster(&[A::ServerStatus]))
     .admin_only()
     .help("Long locks that are held now."),
 ];

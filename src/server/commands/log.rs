@@ -1,16 +1,25 @@
 //! `getLog`, `logRotate`, `logMessage`.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Result, Value, ValueRef, bail, doc};
+use node::auth::Action as A;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("getLog", Roles::ALL, get_log).admin_only().help("The last lines of the log."),
+    Command::sync("getLog", Roles::ALL, get_log)
+        .needs(Needs::Cluster(&[A::GetLog]))
+        .admin_only()
+        .help("The last lines of the log."),
     Command::sync("clearLog", Roles::ALL, clear_log)
+        .needs(Needs::Login)
         .admin_only()
         .test_only()
         .help("Forgets the lines kept for getLog."),
-    Command::sync("logRotate", Roles::ALL, rotate).admin_only().help("Starts a new log file."),
+    Command::sync("logRotate", Roles::ALL, rotate)
+        .needs(Needs::Cluster(&[A::LogRotate]))
+        .admin_only()
+        .help("Starts a new log file."),
     Command::sync("logMessage", Roles::ALL, message)
+        .needs(Needs::Cluster(&[A::ApplicationMessage]))
         .admin_only()
         .test_only()
         .help("Writes a line to the log."),

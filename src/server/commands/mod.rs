@@ -20,13 +20,16 @@ pub mod plan_cache;
 pub mod pools;
 pub mod read;
 pub mod replica_set;
+pub mod roles;
 pub mod router;
+pub mod sasl;
 pub mod server_status;
 pub mod sessions;
 pub mod shard;
 pub mod shutdown;
 pub mod testing;
 pub mod top;
+pub mod users;
 pub mod validate_api;
 
 use crate::dispatch::{BoxFuture, Command};
@@ -47,6 +50,7 @@ pub const STARTUP: &[StartupStep] = &[
         })
     },
     |service| Box::pin(read::start(service)),
+    |service| Box::pin(async move { users::watch(service) }),
     |service| Box::pin(info::write_startup_log(service)),
     |service| replica_set::start(service),
     |service| Box::pin(crate::members::start(service)),
@@ -76,11 +80,14 @@ pub const TABLES: &[&[Command]] = &[
     read::ROWS,
     replica_set::ROWS,
     router::ROWS,
+    roles::ROWS,
+    sasl::ROWS,
     server_status::ROWS,
     sessions::ROWS,
     shard::ROWS,
     shutdown::ROWS,
     testing::ROWS,
     top::ROWS,
+    users::ROWS,
     validate_api::ROWS,
 ];

@@ -1,14 +1,22 @@
 //! `getParameter`, `setParameter`, `setFeatureCompatibilityVersion`.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use document::{Document, Result, Value, ValueRef, bail, doc};
+use node::auth::Action as A;
 use node::parameters::{FAIL_POINT, FEATURE_FLAG, Parameter, flag_version};
 
 pub const ROWS: &[Command] = &[
-    Command::sync("getParameter", Roles::ALL, get).admin_only().help("Values of server parameters."),
-    Command::sync("setParameter", Roles::ALL, set).admin_only().help("Sets a server parameter."),
+    Command::sync("getParameter", Roles::ALL, get)
+        .needs(Needs::Cluster(&[A::GetParameter]))
+        .admin_only()
+        .help("Values of server parameters."),
+    Command::sync("setParameter", Roles::ALL, set)
+        .needs(Needs::Cluster(&[A::SetParameter]))
+        .admin_only()
+        .help("Sets a server parameter."),
     Command::sync("setFeatureCompatibilityVersion", Roles::ALL, set_fcv)
+        .needs(Needs::Cluster(&[A::SetFeatureCompatibilityVersion]))
         .admin_only()
         .help("Sets the feature compatibility version; only the current one exists."),
 ];

@@ -2,16 +2,22 @@
 //! filters, which would change plans, are refused.
 
 use super::crud::node;
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Result, Value, bail, doc};
+use node::auth::Action as A;
 use query::matcher::Matcher;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("planCacheClear", Roles::MONGOD, clear).help("Forgets cached plans; there are none."),
-    Command::sync("planCacheListFilters", Roles::MONGOD, list_filters).help("Index filters; there are none."),
+    Command::sync("planCacheClear", Roles::MONGOD, clear)
+        .needs(Needs::Collection(&[A::PlanCacheWrite]))
+        .help("Forgets cached plans; there are none."),
+    Command::sync("planCacheListFilters", Roles::MONGOD, list_filters)
+        .needs(Needs::Collection(&[A::PlanCacheIndexFilter]))
+        .help("Index filters; there are none."),
     Command::sync("planCacheClearFilters", Roles::MONGOD, clear)
+        .needs(Needs::Collection(&[A::PlanCacheIndexFilter]))
         .help("Removes index filters; there are none."),
-    Command::missing("planCacheSetFilter", Roles::ALL),
+    Command::missing("planCacheSetFilter", Roles::ALL).needs(Needs::Collection(&[A::PlanCacheIndexFilter])),
 ];
 
 fn clear(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {

@@ -1,16 +1,21 @@
 //! Connections of this node to others: `connPoolStats`, `connPoolSync`, `dropConnections`.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Document, Result, ValueRef, doc};
+use node::auth::Action as A;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("connPoolStats", Roles::ALL, statistics).help("Connections to other nodes."),
+    Command::sync("connPoolStats", Roles::ALL, statistics)
+        .needs(Needs::Cluster(&[A::ConnPoolStats]))
+        .help("Connections to other nodes."),
     // Pools have nothing that could be out of step.
     Command::sync("connPoolSync", Roles::ALL, |_, _, _| Ok(()))
+        .needs(Needs::Cluster(&[A::ConnPoolSync]))
         .aliases(&["connpoolsync"])
         .admin_only()
         .help("Checks the connections to other nodes."),
     Command::sync("dropConnections", Roles::ALL, drop_connections)
+        .needs(Needs::Cluster(&[A::DropConnections]))
         .admin_only()
         .help("Closes connections to the nodes named."),
 ];

@@ -4,7 +4,8 @@
 
 use super::crud::{acknowledge, node};
 use super::current_op::{Shown, documents};
-use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
+use crate::auth::needs;
+use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Document, Result, Value, ValueRef, doc};
 use node::read;
@@ -13,34 +14,41 @@ use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::future("find", Roles::MONGOD, |c, r, reply| Box::pin(find(c, r, reply)))
+        .needs(Needs::Asked(needs::reads))
         .read()
         .in_transaction()
         .stable_api()
         .help("Finds documents."),
     Command::future("getMore", Roles::MONGOD, |c, r, reply| Box::pin(get_more(c, r, reply)))
+        .needs(Needs::Asked(needs::gets_more))
         .read()
         .in_transaction()
         .stable_api()
         .help("The next batch of a cursor."),
     Command::future("killCursors", Roles::MONGOD, |c, r, reply| Box::pin(kill_cursors(c, r, reply)))
+        .needs(Needs::Asked(needs::kills_cursors))
         .in_transaction()
         .stable_api()
         .help("Ends cursors."),
     Command::future("count", Roles::MONGOD, |c, r, reply| Box::pin(count(c, r, reply)))
+        .needs(Needs::Asked(needs::reads))
         .read()
         .in_transaction()
         .stable_api()
         .help("Counts documents."),
     Command::future("distinct", Roles::MONGOD, |c, r, reply| Box::pin(distinct(c, r, reply)))
+        .needs(Needs::Asked(needs::reads))
         .read()
         .in_transaction()
         .help("The different values of a field."),
     Command::future("aggregate", Roles::MONGOD, |c, r, reply| Box::pin(aggregate(c, r, reply)))
+        .needs(Needs::Asked(needs::aggregates))
         .read()
         .in_transaction()
         .stable_api()
         .help("Runs an aggregation pipeline."),
     Command::future("explain", Roles::MONGOD, |c, r, reply| Box::pin(explain(c, r, reply)))
+        .needs(Needs::Asked(needs::explains))
         .read()
         .stable_api()
         .help("Shows how a command would be executed."),

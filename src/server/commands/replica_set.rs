@@ -5,11 +5,12 @@
 //! command that caused it answers.
 
 use super::crud::{acknowledge, node};
-use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use crate::service::Service;
 use crate::topology::{Member, Membership, election_id};
 use document::{Document, Result, Value, ValueRef, bail, doc};
+use node::auth::Action as A;
 use node::local::LocalClient;
 use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
 use node::parameters::Parameters;
@@ -19,53 +20,73 @@ use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::future("replSetInitiate", Roles::MONGOD, |c, r, reply| Box::pin(initiate(c, r, reply)))
+        .needs(Needs::Cluster(&[A::ReplSetConfigure]))
         .admin_only()
         .help("Makes a replica set of this node."),
-    Command::sync("replSetGetStatus", Roles::MONGOD, status).admin_only().help("The state of the set."),
+    Command::sync("replSetGetStatus", Roles::MONGOD, status)
+        .needs(Needs::Cluster(&[A::ReplSetGetStatus]))
+        .admin_only()
+        .help("The state of the set."),
     Command::sync("replSetGetConfig", Roles::MONGOD, config)
+        .needs(Needs::Cluster(&[A::ReplSetGetConfig]))
         .admin_only()
         .help("The configuration of the set."),
     Command::future("replSetReconfig", Roles::MONGOD, |c, r, reply| Box::pin(reconfig(c, r, reply)))
+        .needs(Needs::Cluster(&[A::ReplSetConfigure]))
         .admin_only()
         .help("Replaces the configuration of the set."),
     Command::future("replSetStepDown", Roles::MONGOD, |c, r, reply| Box::pin(step_down(c, r, reply)))
+        .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
         .help("Makes the primary a secondary for a while."),
     Command::future("replSetStepUp", Roles::MONGOD, |c, r, reply| Box::pin(step_up(c, r, reply)))
+        .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
         .help("Makes this member primary."),
     Command::future("replSetFreeze", Roles::MONGOD, |c, r, reply| Box::pin(freeze(c, r, reply)))
+        .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
         .help("Holds off elections for a while."),
     Command::sync("replSetMaintenance", Roles::MONGOD, maintenance)
+        .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
         .help("Takes a secondary out of service."),
     Command::sync("replSetSyncFrom", Roles::MONGOD, sync_from)
+        .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
         .help("Chooses whom a secondary follows."),
     Command::sync("replSetResizeOplog", Roles::MONGOD, resize_oplog)
+        .needs(Needs::Cluster(&[A::ReplSetResizeOplog]))
         .admin_only()
         .help("Sets the size of the oplog."),
-    Command::sync("replSetGetRBID", Roles::MONGOD, rollback_id).admin_only().help("Counts rollbacks."),
+    Command::sync("replSetGetRBID", Roles::MONGOD, rollback_id)
+        .needs(Needs::Cluster(&[A::Internal]))
+        .admin_only()
+        .help("Counts rollbacks."),
     Command::sync("replSetAbortPrimaryCatchUp", Roles::MONGOD, abort_catch_up)
+        .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
         .help("Ends the catching up of a new primary."),
     Command::future("replSetTest", Roles::MONGOD, |c, r, reply| Box::pin(wait_for_state(c, r, reply)))
+        .needs(Needs::Cluster(&[A::Internal]))
         .admin_only()
         .test_only()
         .help("Waits until this member is in a state."),
-    Command::missing("replSetHeartbeat", Roles::MONGOD),
-    Command::missing("replSetRequestVotes", Roles::MONGOD),
-    Command::missing("replSetUpdatePosition", Roles::MONGOD),
-    Command::missing("applyOps", Roles::MONGOD),
+    Command::missing("replSetHeartbeat", Roles::MONGOD).needs(Needs::Cluster(&[A::Internal])),
+    Command::missing("replSetRequestVotes", Roles::MONGOD).needs(Needs::Cluster(&[A::Internal])),
+    Command::missing("replSetUpdatePosition", Roles::MONGOD).needs(Needs::Cluster(&[A::Internal])),
+    Command::missing("applyOps", Roles::MONGOD).needs(Needs::Cluster(&[A::ApplyOps])),
     Command::future("appendOplogNote", Roles::MONGOD, |c, r, reply| Box::pin(append_note(c, r, reply)))
+        .needs(Needs::Cluster(&[A::AppendOplogNote]))
         .write()
         .admin_only()
         .help("Writes a no-op entry into the oplog."),
     Command::sync("getDefaultRWConcern", Roles::MONGOD, get_defaults)
+        .needs(Needs::Cluster(&[A::GetDefaultRWConcern]))
         .admin_only()
         .help("The default read and write concern."),
     Command::future("setDefaultRWConcern", Roles::MONGOD, |c, r, reply| Box::pin(set_defaults(c, r, reply)))
+        .needs(Needs::Cluster(&[A::SetDefaultRWConcern]))
         .write()
         .admin_only()
         .help("Sets the default read and write concern."),

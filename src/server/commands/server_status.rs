@@ -1,15 +1,20 @@
 //! `serverStatus`: a table of sections. A counter here moves when what it counts happens; [`CONSTANTS`] names those
 //! that do not.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::auth::needs;
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::log::now_millis;
 use crate::options::{Program, VERSION};
 use crate::topology::Membership;
 use document::{Document, Result, Value, doc};
+use node::auth::Action as A;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("serverStatus", Roles::ALL, run).help("Counters and state of this node."),
+    Command::sync("serverStatus", Roles::ALL, run)
+        .needs(Needs::Cluster(&[A::ServerStatus]))
+        .help("Counters and state of this node."),
     Command::sync("getDiagnosticData", Roles::ALL, diagnostic_data)
+        .needs(Needs::Asked(needs::takes_diagnostics))
         .admin_only()
         .help("A sample of diagnostics."),
 ];
@@ -62,7 +67,7 @@ pub const SECTIONS: &[Section] = &[
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
     Section { name: "opcountersRepl", roles: Roles::SETS, default: true, build: opcounters_repl },
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
-    section("security", |_| doc! { "authentication": { "mechanisms": {} } }.into()),
+    section("security", |c| doc! { "authentication": c.service.auth.status() }.into()),
     Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },
     Section {
         name: "sharding",

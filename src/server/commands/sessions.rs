@@ -3,34 +3,49 @@
 //! A session exists as soon as a client uses its id, so starting one only makes an id up and notes it. Refreshing and
 //! ending are accepted for any id. What was written under a session outlives its end, for a late retry.
 
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::auth::needs;
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::log::now_millis;
 use crate::service::Service;
 use document::{Result, Value, ValueRef, bail, codes, doc};
+use node::auth::Action as A;
 use node::local::LocalClient;
 use node::operation::{NO_USER, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
-    Command::sync("startSession", Roles::ALL, start).no_auth().stable_api().help("Makes a session."),
-    Command::sync("refreshSessions", Roles::ALL, refresh).stable_api().help("Keeps sessions alive."),
+    Command::sync("startSession", Roles::ALL, start)
+        .needs(Needs::Login)
+        .stable_api()
+        .help("Makes a session."),
+    Command::sync("refreshSessions", Roles::ALL, refresh)
+        .needs(Needs::Login)
+        .stable_api()
+        .help("Keeps sessions alive."),
     Command::sync("endSessions", Roles::ALL, end)
-        .no_auth()
+        .needs(Needs::Login)
         .stable_api()
         .help("Says that sessions are no longer used."),
-    Command::sync("killSessions", Roles::ALL, kill).stable_api().help("Ends the operations of sessions."),
+    Command::sync("killSessions", Roles::ALL, kill)
+        .needs(Needs::Asked(needs::kills_sessions))
+        .stable_api()
+        .help("Ends the operations of sessions."),
     Command::sync("killAllSessions", Roles::ALL, kill_all)
+        .needs(Needs::Cluster(&[A::KillAnySession]))
         .help("Ends the operations of all sessions of users."),
     Command::sync("killAllSessionsByPattern", Roles::ALL, kill_by_pattern)
+        .needs(Needs::Cluster(&[A::KillAnySession]))
         .help("Ends the operations of sessions."),
     Command::future("refreshLogicalSessionCacheNow", Roles::ALL, |c, r, reply| {
         Box::pin(refresh_now(c, r, reply))
     })
+    .no_auth()
     .admin_only()
     .test_only()
     .help("Writes the session cache through at once."),
     Command::sync("reapLogicalSessionCacheNow", Roles::ALL, reap_now)
+        .no_auth()
         .admin_only()
         .test_only()
         .help("Forgets expired sessions at once."),

@@ -3,8 +3,9 @@
 //! Every data-bearing node knows the names; on one that no cluster has taken in they are refused with
 //! ShardingStateNotInitialized (203), but for `shardingState` and `getShardVersion`, which say so.
 
-use crate::dispatch::{BoxFuture, Command, Context, Reply, Request, Roles};
+use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use document::{Result, Timestamp, doc};
+use node::auth::Action as A;
 use sharding::shard::commands;
 
 macro_rules! row {
@@ -31,14 +32,24 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrAddShard" "_addShard").primary_only(),
     row!("_flushRoutingTableCacheUpdates" "_flushRoutingTableCacheUpdatesWithWriteConcern"),
     row!("_flushDatabaseCacheUpdates" "_flushDatabaseCacheUpdatesWithWriteConcern"),
-    row!("getShardVersion").help("The version of a collection, as known here."),
-    row!("getDatabaseVersion").help("The version of a database, as known here."),
-    row!("shardingState").help("Whether this node is a shard, and what it knows of collections."),
+    row!("getShardVersion")
+        .needs(Needs::Namespace(&[A::GetShardVersion]))
+        .help("The version of a collection, as known here."),
+    row!("getDatabaseVersion")
+        .needs(Needs::DatabaseNamed(&[A::GetDatabaseVersion]))
+        .help("The version of a database, as known here."),
+    row!("shardingState")
+        .needs(Needs::Cluster(&[A::ShardingState]))
+        .help("Whether this node is a shard, and what it knows of collections."),
     Command::sync("flushRouterConfig", Roles::MONGOD, flush)
+        .needs(Needs::Cluster(&[A::FlushRouterConfig]))
         .aliases(&["flushrouterconfig"])
         .admin_only()
         .help("Forgets what is known of placement."),
-    row!("cleanupOrphaned").primary_only().help("Waits until the orphans of a collection are gone."),
+    row!("cleanupOrphaned")
+        .needs(Needs::Cluster(&[A::CleanupOrphaned]))
+        .primary_only()
+        .help("Waits until the orphans of a collection are gone."),
 ];
 
 fn run<'a>(

@@ -1,10 +1,13 @@
 //! `shutdown`: no reply; the process ends with exit code 0.
 
-use crate::dispatch::{After, Command, Context, Reply, Request, Roles};
+use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use document::{Result, doc};
+use node::auth::Action as A;
 
-pub const ROWS: &[Command] =
-    &[Command::sync("shutdown", Roles::ALL, run).no_auth().admin_only().help("Ends the process.")];
+pub const ROWS: &[Command] = &[Command::sync("shutdown", Roles::ALL, run)
+    .needs(Needs::Cluster(&[A::Shutdown]))
+    .admin_only()
+    .help("Ends the process.")];
 
 /// Answering would be taken for a failure: clients expect the connection to close without a byte.
 fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

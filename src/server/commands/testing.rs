@@ -2,41 +2,55 @@
 //! knows not to have (search indexes).
 
 use super::crud::node;
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Document, Result, bail, doc};
+use node::auth::Action as A;
 use node::local::LocalClient;
 use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::future("sleep", Roles::ALL, |c, r, reply| Box::pin(sleep(c, r, reply)))
+        .needs(Needs::Login)
         .admin_only()
         .test_only()
         .help("Waits, without or with a lock against writes."),
     Command::future("cpuload", Roles::ALL, |c, r, reply| Box::pin(cpu_load(c, r, reply)))
+        .needs(Needs::Login)
         .test_only()
         .help("Computes for a while."),
     Command::future("godinsert", Roles::MONGOD, |c, r, reply| Box::pin(insert(c, r, reply)))
+        .needs(Needs::Collection(&[A::Insert]))
         .test_only()
         .help("Inserts a document as the node itself does, on secondaries too."),
     Command::sync("testVersion2", Roles::ALL, |_, _, _| Ok(()))
+        .needs(Needs::Login)
         .test_only()
         .help("No command of API version 1."),
     Command::sync("testVersions1And2", Roles::ALL, |_, _, _| Ok(()))
+        .needs(Needs::Login)
         .test_only()
         .stable_api()
         .help("A command of API version 1."),
-    Command::sync("echo", Roles::ALL, echo).help("Answers the request."),
+    Command::sync("echo", Roles::ALL, echo).needs(Needs::Login).help("Answers the request."),
     Command::sync("whatsmysni", Roles::ALL, |_, _, reply| {
         reply.fields(&doc! { "sni": "" });
         Ok(())
     })
+    .needs(Needs::Login)
     .help("The server name that TLS was asked for."),
-    Command::sync("logout", Roles::ALL, |_, _, _| Ok(())).no_auth().help("Forgets who was authenticated."),
-    Command::sync("createSearchIndexes", Roles::ALL, no_search).help("Needs a search server."),
-    Command::sync("updateSearchIndex", Roles::ALL, no_search).help("Needs a search server."),
-    Command::sync("dropSearchIndex", Roles::ALL, no_search).help("Needs a search server."),
-    Command::sync("listSearchIndexes", Roles::ALL, no_search).help("Needs a search server."),
+    Command::sync("createSearchIndexes", Roles::ALL, no_search)
+        .needs(Needs::Collection(&[A::CreateSearchIndexes]))
+        .help("Needs a search server."),
+    Command::sync("updateSearchIndex", Roles::ALL, no_search)
+        .needs(Needs::Collection(&[A::UpdateSearchIndex]))
+        .help("Needs a search server."),
+    Command::sync("dropSearchIndex", Roles::ALL, no_search)
+        .needs(Needs::Collection(&[A::DropSearchIndex]))
+        .help("Needs a search server."),
+    Command::sync("listSearchIndexes", Roles::ALL, no_search)
+        .needs(Needs::Collection(&[A::ListSearchIndexes]))
+        .help("Needs a search server."),
 ];
 
 /// Lifts the lock of a sleep, also of one that was interrupted.

@@ -1,17 +1,20 @@
 //! `top`: time spent by namespace since the node started.
 
-use crate::dispatch::{Command, Context, Kind, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Kind, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, doc};
 use foldhash::fast::RandomState;
 use node::namespace::Slot;
+use node::auth::Action as A;
 use node::stripe::Striped;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub const ROWS: &[Command] =
-    &[Command::sync("top", Roles::MONGOD, run).admin_only().help("Time spent by namespace.")];
+pub const ROWS: &[Command] = &[Command::sync("top", Roles::MONGOD, run)
+    .needs(Needs::Cluster(&[A::Top]))
+    .admin_only()
+    .help("Time spent by namespace.")];
 
 /// The kinds of use, in the order in which `top` shows them.
 const USES: [&str; 9] =

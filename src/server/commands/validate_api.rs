@@ -1,11 +1,13 @@
 //! `validateDBMetadata`: what in the catalog the stable API does not allow.
 
 use super::crud::node;
-use crate::dispatch::{Command, Context, Reply, Request, Roles};
+use crate::auth::needs;
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Document, Result, Value, bail, codes, doc};
 
-pub const ROWS: &[Command] =
-    &[Command::sync("validateDBMetadata", Roles::MONGOD, run).help("Looks for what the stable API lacks.")];
+pub const ROWS: &[Command] = &[Command::sync("validateDBMetadata", Roles::MONGOD, run)
+    .needs(Needs::Asked(needs::validates_metadata))
+    .help("Looks for what the stable API lacks.")];
 
 /// Stages of version 1 that a view may have.
 const STAGES: &[&str] = &[

@@ -4,7 +4,9 @@
 //! implemented, known but not implemented (error 238 says so), unknown (error 59, as the real server).
 
 use super::{Context, Reply, Request};
+use crate::auth::Asker;
 use document::Result;
+use node::auth::Action;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -53,6 +55,27 @@ pub enum Kind {
     Other,
 }
 
+/// What a user must be allowed in order to run a command.
+#[derive(Clone, Copy)]
+pub enum Needs {
+    /// To be a member of the cluster. Without authentication members prove it by the cluster's key, if it has one.
+    Member,
+    /// To have logged in.
+    Login,
+    /// These actions on the cluster.
+    Cluster(&'static [Action]),
+    /// On the request's database.
+    Database(&'static [Action]),
+    /// On the database that the first argument names.
+    DatabaseNamed(&'static [Action]),
+    /// On the collection of the request's database that the first argument names.
+    Collection(&'static [Action]),
+    /// On the namespace, `db.collection`, that the first argument names.
+    Namespace(&'static [Action]),
+    /// What the request says.
+    Asked(fn(&Asker<'_>) -> bool),
+}
+
 /// The code behind a row.
 #[derive(Clone, Copy)]
 pub enum Handler {
@@ -64,7 +87,7 @@ pub enum Handler {
 }
 
 /// One row of the table. Made by [`Command::sync`], [`Command::future`] or [`Command::missing`] and narrowed by the
-/// methods that follow; without them a command needs authentication, touches no data, and is outside the stable API.
+/// methods that follow; without them a command is for members of the cluster, touches no data, and is outside the stable API.
 #[derive(Clone, Copy)]
 pub struct Command {
     pub name: &'static str,
@@ -72,6 +95,8 @@ pub struct Command {
     pub roles: Roles,
     pub kind: Kind,
     pub requires_auth: bool,
+    /// Asked of a user where authentication is on.
+    pub needs: Needs,
     /// Allowed inside a multi-document transaction.
     pub in_transaction: bool,
     /// Member of the stable API, version "1".
@@ -95,6 +120,7 @@ impl Command {
             roles,
             kind: Kind::Other,
             requires_auth: true,
+            needs: Needs::Member,
             in_transaction: false,
             stable_api: false,
             admin_only: false,
@@ -122,7 +148,11 @@ impl Command {
     }
     /// A command of the real server that this one does not have.
     pub const fn missing(name: &'static str, roles: Roles) -> Command {
-        Command::new(name, roles, Handler::Missing)
+        Command::new(name, roles, Handler::Missing).needs(Needs::Login)
+    }
+    pub const fn needs(mut self, needs: Needs) -> Command {
+        self.needs = needs;
+        self
     }
     pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Command {
         self.aliases = aliases;
@@ -148,6 +178,7 @@ impl Command {
     }
     pub const fn no_auth(mut self) -> Command {
         self.requires_auth = false;
+        self.needs = Needs::Login;
         self
     }
     pub const fn in_transaction(mut self) -> Command {

@@ -4,7 +4,7 @@ use super::{After, Command, Generic, Handler, Kind, Reply, Request, Sequence};
 use crate::connection::Connection;
 use crate::profile::Ended;
 use crate::service::Service;
-use document::{Doc, Error, Result, bail, codes, err};
+use document::{Doc, DocBuf, Error, Result, bail, codes, err};
 use futures::FutureExt;
 use node::Operation;
 use std::panic::AssertUnwindSafe;
@@ -46,8 +46,15 @@ pub async fn dispatch(
         return finish(service, reply, None);
     };
     service.counters.command_started(index, command);
-    let operation = match Operation::parse(service.operations.next_id(), connection.client.clone(), body) {
-        Ok(mut operation) => {
+    let parsed = Operation::parse(service.operations.next_id(), connection.client.clone(), body);
+    let parsed = parsed.and_then(|mut operation| {
+        let changed = crate::auth::gate::own_session(connection, service, &mut operation, body)?;
+        Ok((operation, changed))
+    });
+    let changed;
+    let operation = match parsed {
+        Ok((mut operation, with_owner)) => {
+            changed = with_owner;
             // There it says how long a cursor may wait for data.
             if command.name == "getMore" {
                 operation.deadline = None;
@@ -63,6 +70,7 @@ pub async fn dispatch(
             return finish(service, reply, None);
         }
     };
+    let body = changed.as_ref().map_or(body, DocBuf::doc);
     let context = Context { service: service.clone(), connection: connection.clone(), operation };
     let registered = service.operations.enter(&context.operation, connection, command, body);
     let result = AssertUnwindSafe(run(&context, command, body, sequences, exhaust_allowed, &mut reply));
@@ -93,6 +101,13 @@ pub async fn dispatch(
         let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
         crate::profile::record(&context, &Ended { command, body, sequences, reply, elapsed }).await;
     }
+    if service.auth.enabled
+        && !failed
+        && let Some(user) = connection.client.user()
+    {
+        let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
+        crate::auth::cursors::note(service, &user, body, reply);
+    }
     if !failed && command.kind != Kind::Other && outcome.after != After::Vanish {
         let request = node::request::Request { db: "", body, sequences };
         let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
@@ -110,13 +125,17 @@ async fn run(
     exhaust_allowed: bool,
     reply: &mut Reply,
 ) -> Result<()> {
+    let user = crate::auth::gate::enter(context, command).await?;
     let generic = Generic::parse(body)?;
     let db = database(&generic)?;
-    take_note_of_time(context)?;
     let name = body.iter().next().map_or("", |e| e.name());
     let node = node::request::Request { db, body, sequences };
     let request = Request { command, name, node, exhaust_allowed, comment: generic.comment };
     check_row(context, &request, &generic)?;
+    crate::auth::gate::authorize(context, &request, user.as_deref())?;
+    if may_advance_time(context) {
+        take_note_of_time(context)?;
+    }
     if let Some(session) = &context.operation.session {
         crate::commands::sessions::note_use(context, session.lsid);
     }
@@ -145,6 +164,14 @@ async fn run(
 /// How far ahead of the wall clock a cluster time may be, in seconds: a year, as in the real server. Beyond that one
 /// bad message would push every node's clock to where it cannot rise any further.
 const CLOCK_DRIFT_MAX: u32 = 31_536_000;
+
+/// Times are not signed yet: where users are checked, those of members alone count.
+fn may_advance_time(context: &Context) -> bool {
+    use node::auth::{Action, Target};
+    let user = || context.connection.client.user();
+    !context.service.auth.enabled
+        || user().is_some_and(|user| user.may(&Target::Cluster, Action::AdvanceClusterTime))
+}
 
 fn take_note_of_time(context: &Context) -> Result<()> {
     let (Some(time), Some(times)) = (context.operation.cluster_time, context.service.times()) else {
@@ -198,7 +225,7 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     if command.name == "explain" {
         check_has_plan(context, request)?;
     }
-    context.service.authorize(context, request)
+    Ok(())
 }
 
 /// A command that exists and has no plan is refused as such; the handler says the rest.

@@ -45,7 +45,7 @@ impl Node {
         options.dbpath = dir.path().to_path_buf();
         options.set_parameters = vec![("enableTestCommands".to_string(), "1".to_string())];
         f(&mut options);
-        let config = Config { options, log: Arc::new(Logger::silent()), ephemeral: true };
+        let config = Config { options, log: Arc::new(Logger::silent()), ephemeral: true, key: None };
         Node { running: Service::start(config).await.unwrap(), _dir: dir }
     }
     fn address(&self) -> String {
@@ -199,7 +199,7 @@ async fn stop_is_quick_and_the_directory_can_be_used_again() {
     let config = || {
         let mut options = Options::defaults(Program::Mongod);
         (options.port, options.unix_socket, options.dbpath) = (0, false, dir.path().to_path_buf());
-        Config { options, log: Arc::new(Logger::silent()), ephemeral: false }
+        Config { options, log: Arc::new(Logger::silent()), ephemeral: false, key: None }
     };
     let running = Service::start(config()).await.unwrap();
     let error = Service::start(config()).await.map(|_| ()).unwrap_err();
@@ -225,7 +225,7 @@ async fn a_port_in_use_is_an_exit_code_of_48() {
     let mut options = Options::defaults(Program::Mongod);
     (options.port, options.unix_socket, options.dbpath) =
         (node.running.port(), false, dir.path().to_path_buf());
-    let config = Config { options, log: Arc::new(Logger::silent()), ephemeral: true };
+    let config = Config { options, log: Arc::new(Logger::silent()), ephemeral: true, key: None };
     let error = Service::start(config).await.map(|_| ()).unwrap_err();
     assert_eq!(
         (error.exit_code, error.id, error.error.message.as_str()),

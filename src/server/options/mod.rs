@@ -82,6 +82,8 @@ pub struct Options {
     pub config_db: Option<String>,
     pub key_file: Option<PathBuf>,
     pub auth: bool,
+    /// Users may log in and nobody has to: while a cluster is being given authentication.
+    pub transition_to_auth: bool,
     pub set_parameters: Vec<(String, String)>,
     pub compressors: Vec<Compressor>,
     pub quiet: bool,
@@ -150,6 +152,7 @@ impl Options {
             key_file: text("security.keyFile").map(PathBuf::from),
             auth: text("security.authorization").as_deref() == Some("enabled")
                 || text("security.keyFile").is_some(),
+            transition_to_auth: flag("security.transitionToAuth"),
             set_parameters,
             compressors: compressors(text("net.compression.compressors").as_deref()),
             quiet: flag("systemLog.quiet"),

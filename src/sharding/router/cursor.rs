@@ -128,6 +128,9 @@ impl CursorTable {
         let entries = self.entries.lock();
         entries.get(&id).and_then(|e| e.cursor.as_ref()).is_some_and(|c| matches!(c.kind, Kind::Stream(_)))
     }
+    pub fn contains(&self, id: i64) -> bool {
+        self.entries.lock().contains_key(&id)
+    }
     pub fn len(&self) -> usize {
         self.entries.lock().len()
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wire::client::Connection;
+use wire::client::{ConnectOptions, Connection};
 
 #[derive(Parser, Debug)]
 #[command(name = "tessera", version, about = "A MongoDB-compatible sharded cluster in one binary")]
@@ -72,6 +72,9 @@ pub struct Up {
     /// Set a parameter on every node.
     #[arg(long = "set-parameter", value_name = "K=V")]
     pub set_parameter: Vec<String>,
+    /// Let in only who logs in: makes a user `admin`, and its password is part of the address printed.
+    #[arg(long)]
+    pub auth: bool,
     /// Print one JSON object when ready, instead of the table.
     #[arg(long)]
     pub json: bool,
@@ -220,8 +223,16 @@ pub struct Cluster {
     pub single: Option<Member>,
     pub millis: u128,
     set_name: Option<String>,
+    /// With --auth: who clients are.
+    pub login: Option<Login>,
     /// Removed when the cluster stops.
     temporary: Option<PathBuf>,
+}
+
+/// The user that `--auth` makes.
+pub struct Login {
+    pub user: String,
+    pub password: String,
 }
 
 /// Where nodes live and which ports are theirs.
@@ -268,7 +279,14 @@ impl Cluster {
         let known_ports = read_ports(&root);
         let key = ClusterKey::generate();
         let plan = Plan { ephemeral: temporary.is_some(), up, root, known_ports, key };
-        let mut cluster = match plan.start().await {
+        let started_all = async {
+            let mut cluster = plan.start().await?;
+            if plan.up.auth {
+                cluster.login = Some(plan.make_user(&cluster).await?);
+            }
+            Ok(cluster)
+        };
+        let mut cluster = match started_all.await {
             Ok(cluster) => cluster,
             Err(failed) => {
                 remove(temporary.as_deref());
@@ -288,12 +306,13 @@ impl Cluster {
     }
     /// The address clients use.
     pub fn uri(&self) -> String {
+        let login = self.login.as_ref().map_or(String::new(), |l| format!("{}:{}@", l.user, l.password));
         match (&self.single, &self.set_name) {
-            (Some(node), Some(set)) => format!("mongodb://{}/?replicaSet={set}", node.address()),
-            (Some(node), None) => format!("mongodb://{}/", node.address()),
+            (Some(node), Some(set)) => format!("mongodb://{login}{}/?replicaSet={set}", node.address()),
+            (Some(node), None) => format!("mongodb://{login}{}/", node.address()),
             (None, _) => {
                 let hosts: Vec<String> = self.routers.iter().map(Member::address).collect();
-                format!("mongodb://{}/", hosts.join(","))
+                format!("mongodb://{login}{}/", hosts.join(","))
             }
         }
     }
@@ -309,14 +328,19 @@ impl Cluster {
     pub fn ready_json(&self) -> String {
         let uri = |m: &Member| format!("mongodb://{}/", m.address());
         let shards = self.shards.iter().map(|s| doc! { "id": s.name.as_str(), "uri": uri(s) });
-        crate::log::to_json(&doc! {
+        let mut d = doc! {
             "ready": true,
             "uri": self.uri(),
             "routers": self.routers.iter().map(uri).collect::<Vec<_>>(),
             "shards": shards.collect::<Vec<_>>(),
             "config": self.config.as_ref().map(uri),
             "millis": self.millis as i64,
-        })
+        };
+        if let Some(login) = &self.login {
+            d.push("user", login.user.as_str());
+            d.push("password", login.password.as_str());
+        }
+        crate::log::to_json(&d)
     }
     pub fn rotate_logs(&self) {
         for member in self.members() {
@@ -359,7 +383,43 @@ fn remove(temporary: Option<&Path>) {
     }
 }
 
+/// The file below `--dbpath` that remembers the user of `--auth`: `user password`, for its owner's eyes. DO NOT CHANGE the form.
+const LOGIN_FILE: &str = "login";
+
 impl Plan {
+    /// A connection as a member of the cluster where users are checked.
+    async fn connect(&self, member: &Member) -> document::Result<Connection> {
+        let credentials = self.up.auth.then(|| self.key.credentials());
+        let options = ConnectOptions { credentials, ..ConnectOptions::default() };
+        Connection::connect_with(&member.address(), &options).await
+    }
+
+    /// The user of `--auth`: the one of an earlier start, or a new one.
+    async fn make_user(&self, cluster: &Cluster) -> Result<Login, Failed> {
+        let path = self.root.join(LOGIN_FILE);
+        let kept = std::fs::read_to_string(&path).ok();
+        let kept = kept.as_deref().and_then(|text| text.trim().split_once(' '));
+        let login = match kept {
+            Some((user, password)) => Login { user: user.to_string(), password: password.to_string() },
+            None => {
+                let password = document::encoding::hex(&rand::random::<[u8; 12]>());
+                Login { user: "admin".to_string(), password }
+            }
+        };
+        let Some(first) = cluster.routers.first().or(cluster.single.as_ref()) else { return Ok(login) };
+        let create =
+            doc! { "createUser": login.user.as_str(), "pwd": login.password.as_str(), "roles": ["root"] };
+        match self.connect(first).await?.run("admin", create.to_doc_buf()).await {
+            Ok(_) => {}
+            Err(error) if error.code == USER_EXISTS && kept.is_some() => return Ok(login),
+            Err(error) => return Err(error.into()),
+        }
+        if !self.ephemeral {
+            write_secret(&path, &format!("{} {}\n", login.user, login.password))?;
+        }
+        Ok(login)
+    }
+
     async fn start(&self) -> Result<Cluster, Failed> {
         let mut cluster = Cluster {
             routers: Vec::new(),
@@ -368,6 +428,7 @@ impl Plan {
             single: None,
             millis: 0,
             set_name: self.up.replset.clone(),
+            login: None,
             temporary: None,
         };
         if self.up.standalone || self.up.replset.is_some() {
@@ -379,7 +440,7 @@ impl Plan {
             let port = known.copied().map_or_else(|| self.port(0), Ok)?;
             let member = self.member("mongod", kind, Program::Mongod, port, set).await?;
             if let Some(set) = &self.up.replset {
-                initiate(&member, set, false).await?;
+                initiate(self, &member, set, false).await?;
             }
             cluster.single = Some(member);
             return Ok(cluster);
@@ -397,7 +458,7 @@ impl Plan {
             let member = self
                 .member("config", "config", Program::Mongod, self.data_port("config", routers)?, role)
                 .await?;
-            initiate(&member, "config", true).await?;
+            initiate(self, &member, "config", true).await?;
             Ok::<_, Failed>(member)
         };
         let shards = (0..self.up.shards).map(|i| async move {
@@ -405,7 +466,7 @@ impl Plan {
             let role = role(&name, "shardsvr");
             let port = self.data_port(&name, routers + 1 + i)?;
             let member = self.member(&name, "shard", Program::Mongod, port, role).await?;
-            initiate(&member, &name, false).await?;
+            initiate(self, &member, &name, false).await?;
             Ok::<_, Failed>(member)
         });
         let (config, shards) = futures::future::join(config, futures::future::join_all(shards)).await;
@@ -424,7 +485,7 @@ impl Plan {
                 .push(self.member(&name, "router", Program::Mongos, self.port(i)?, options).await?);
         }
         let Some(router) = cluster.routers.first() else { return Ok(()) };
-        let mut connection = Connection::connect(&router.address()).await?;
+        let mut connection = self.connect(router).await?;
         for shard in &cluster.shards {
             let host = format!("{}/{}", shard.name, shard.address());
             // A cluster that is started again knows its shards; adding one with the same name is no error.
@@ -467,6 +528,9 @@ impl Plan {
         if program == Program::Mongod {
             parsed.push("storage", doc! { "dbPath": directory.display().to_string() });
         }
+        if self.up.auth {
+            options::put(&mut parsed, "security.authorization", "enabled".into());
+        }
         for (path, text) in texts {
             options::put(&mut parsed, path, text.into());
         }
@@ -483,14 +547,26 @@ impl Plan {
     }
 }
 
+/// The code of a user that is there already.
+const USER_EXISTS: i32 = 51003;
+
+/// Writes a file that only its owner can read.
+fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
 /// The options of a member of a set with a part in a cluster.
 fn role(set: &str, role: &str) -> Vec<(&'static str, String)> {
     vec![("replication.replSet", set.to_string()), ("sharding.clusterRole", role.to_string())]
 }
 
 /// Makes a set of one of a node, unless it is one from an earlier life, and waits until it is primary.
-async fn initiate(member: &Member, set: &str, config_server: bool) -> Result<(), Failed> {
-    let mut connection = Connection::connect(&member.address()).await?;
+async fn initiate(plan: &Plan, member: &Member, set: &str, config_server: bool) -> Result<(), Failed> {
+    let mut connection = plan.connect(member).await?;
     let mut config = doc! { "_id": set, "members": [{ "_id": 0, "host": member.address() }] };
     if config_server {
         config.push("configsvr", true);

@@ -11,23 +11,31 @@ use wire::scram::{Credential, Mechanism, secret};
 
 const KEYS_MAX: usize = 2;
 const LENGTH: std::ops::RangeInclusive<usize> = 6..=1024;
-/// Rounds of stretching; the same for both keys, as the salt is.
-const ROUNDS: [(Mechanism, u32); 2] = [(Mechanism::Sha1, 10_000), (Mechanism::Sha256, 15_000)];
+/// Rounds of stretching a key that people have chosen; of a made one, whose bits cannot be guessed, the fewest that RFC 5802
+/// allows, so that a cluster starts soon.
+const ROUNDS_CHOSEN: [u32; 2] = [10_000, 15_000];
+const ROUNDS_MADE: [u32; 2] = [4096, 4096];
 
 pub struct ClusterKey {
     keys: Vec<String>,
-    derived: OnceLock<Vec<(Mechanism, Vec<Credential>)>>,
+    rounds: [u32; 2],
+    /// What proofs are checked against, for each of [`Mechanism::BOTH`]; made when first asked for.
+    derived: [OnceLock<Vec<Credential>>; 2],
     credentials: Arc<Credentials>,
 }
 
 impl ClusterKey {
     pub fn new(keys: Vec<String>) -> Arc<ClusterKey> {
-        let credentials = Credentials::new("__system", "local", keys.clone());
-        Arc::new(ClusterKey { keys, derived: OnceLock::new(), credentials: Arc::new(credentials) })
+        ClusterKey::with_rounds(keys, ROUNDS_CHOSEN)
+    }
+    fn with_rounds(keys: Vec<String>, rounds: [u32; 2]) -> Arc<ClusterKey> {
+        let credentials = Arc::new(Credentials::new("__system", "local", keys.clone()));
+        Arc::new(ClusterKey { keys, rounds, derived: Default::default(), credentials })
     }
     /// A key that nobody else knows.
     pub fn generate() -> Arc<ClusterKey> {
-        ClusterKey::new(vec![document::encoding::base64(&rand::random::<[u8; 32]>())])
+        let key = document::encoding::base64(&rand::random::<[u8; 32]>());
+        ClusterKey::with_rounds(vec![key], ROUNDS_MADE)
     }
     /// Reads a key file.
     ///
@@ -48,10 +56,8 @@ impl ClusterKey {
     }
     /// What a member's proof is checked against.
     pub fn stored(&self, mechanism: Mechanism) -> Vec<Credential> {
-        let derived = self
-            .derived
-            .get_or_init(|| ROUNDS.iter().map(|(m, rounds)| (*m, self.derive(*m, *rounds))).collect());
-        derived.iter().find(|(m, _)| *m == mechanism).map(|(_, c)| c.clone()).unwrap_or_default()
+        let at = mechanism as usize;
+        self.derived[at].get_or_init(|| self.derive(mechanism, self.rounds[at])).clone()
     }
     fn derive(&self, mechanism: Mechanism, rounds: u32) -> Vec<Credential> {
         let bytes: [u8; 28] = rand::random();

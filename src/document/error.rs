@@ -215,6 +215,7 @@ codes! {
     CAPPED_POSITION_LOST 136 "CappedPositionLost" 0;
     INCOMPATIBLE_SHARDING_CONFIG_VERSION 137 "IncompatibleShardingConfigVersion" 0;
     QUERY_PLAN_KILLED 175 "QueryPlanKilled" 0;
+    INVALID_SSL_CONFIGURATION 140 "InvalidSSLConfiguration" 0;
     EXCEEDED_MEMORY_LIMIT 146 "ExceededMemoryLimit" 0;
     READ_CONCERN_MAJORITY_NOT_ENABLED 148 "ReadConcernMajorityNotEnabled" 0;
     NO_CONFIG_PRIMARY 149 "NoConfigPrimary" 0;

@@ -44,6 +44,8 @@ pub struct Connection {
     pub multiplexed: AtomicBool,
     /// The address it came in at; over a unix socket there is none.
     pub local: std::sync::OnceLock<std::net::IpAddr>,
+    /// The subject of the peer's certificate, if it showed one that was checked.
+    pub subject: std::sync::OnceLock<String>,
     /// Logging in, step by step.
     pub conversation: Mutex<Option<crate::auth::sasl::Conversation>>,
     /// When the user was read: see `Auth::generation`.
@@ -68,6 +70,7 @@ impl Connection {
             over_unix_socket,
             multiplexed: AtomicBool::new(false),
             local: std::sync::OnceLock::new(),
+            subject: std::sync::OnceLock::new(),
             conversation: Mutex::default(),
             user_generation: AtomicU64::new(0),
             exception_over: AtomicBool::new(false),
@@ -319,7 +322,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
             return false;
         }
         self.service.counters.network.bytes_out.add(self.out.len() as i64);
-        self.writer.write_all(&self.out).await.is_ok()
+        // Over TLS what was taken may still be on this side.
+        self.writer.write_all(&self.out).await.is_ok() && self.writer.flush().await.is_ok()
     }
 }
 

@@ -24,6 +24,7 @@ pub mod process;
 pub mod profile;
 pub mod service;
 pub mod signing_keys;
+pub mod tls;
 
 pub mod topology;
 pub mod up;

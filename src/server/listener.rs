@@ -3,6 +3,7 @@
 use crate::connection::{self};
 use crate::options::{Options, Program};
 use crate::service::{OpenConnection, Service, StartError};
+use crate::tls::{self, Incoming};
 use document::{Document, doc, err};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +11,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::task::JoinHandle;
 
 /// Bound and not yet serving.
@@ -119,7 +120,8 @@ impl Bound {
             log(format!("{}:{}", address.ip(), address.port()));
             tasks.push(tokio::spawn(accept_tcp(service.clone(), listener)));
         }
-        let attr = doc! { "port": i32::from(self.port), "ssl": "off" };
+        let ssl = if service.tls.is_some() { "on" } else { "off" };
+        let attr = doc! { "port": i32::from(self.port), "ssl": ssl };
         service.log.info("NETWORK", 23016, "listener", "Waiting for connections", attr.clone());
         if service.options.logpath.is_none() && stdout_is_a_pipe() {
             tasks.push(tokio::spawn(say_again(service.clone(), attr)));
@@ -166,8 +168,13 @@ async fn accept_tcp(service: Arc<Service>, listener: TcpListener) {
                     if let Ok(local) = stream.local_addr() {
                         let _ = open.connection.local.set(local.ip());
                     }
-                    let (reader, writer) = stream.into_split();
-                    spawn(service.clone(), open, reader, writer);
+                    match service.tls.is_some() {
+                        true => spawn_tls(service.clone(), open, stream),
+                        false => {
+                            let (reader, writer) = stream.into_split();
+                            spawn(service.clone(), open, reader, writer);
+                        }
+                    }
                 }
             }
             Err(error) => accept_failed(&service, &error).await,
@@ -198,6 +205,32 @@ where
     let connection = open.connection.clone();
     let task = tokio::spawn(async move {
         connection::serve(service, open.connection.clone(), reader, writer).await;
+        drop(open);
+    });
+    connection.set_task(task.abort_handle());
+}
+
+/// A connection that may be encrypted: only its first bytes tell.
+fn spawn_tls(service: Arc<Service>, open: OpenConnection, stream: TcpStream) {
+    let connection = open.connection.clone();
+    let task = tokio::spawn(async move {
+        let own = open.connection.clone();
+        let Some(tls) = &service.tls else { return };
+        let accepted = tls::accept(tls, &service.log, &own.name(), &own.client.remote, stream).await;
+        match accepted {
+            None => {}
+            Some(Incoming::Plain(stream)) => {
+                let (reader, writer) = stream.into_split();
+                connection::serve(service.clone(), own, reader, writer).await;
+            }
+            Some(Incoming::Encrypted(stream, subject)) => {
+                if let Some(subject) = subject {
+                    let _ = own.subject.set(subject);
+                }
+                let (reader, writer) = tokio::io::split(stream);
+                connection::serve(service.clone(), own, reader, writer).await;
+            }
+        }
         drop(open);
     });
     connection.set_task(task.abort_handle());

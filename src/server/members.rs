@@ -129,6 +129,7 @@ fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
             doc! { "minWireVersion": 0, "maxWireVersion": crate::options::MAX_WIRE_VERSION },
         ),
         credentials: service.auth.key.as_ref().map(|key| key.credentials()),
+        tls: service.tls.as_ref().filter(|tls| tls.options.mode.encrypts_own()).map(|tls| tls.client.clone()),
         credentials_optional: service.options.transition_to_auth,
         ..ConnectOptions::default()
     };

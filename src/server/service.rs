@@ -14,6 +14,7 @@ use crate::listener::{self, Listeners};
 use crate::log::{Logger, now_millis};
 use crate::operations::Operations;
 use crate::options::{self, ClusterRole, Options, Program};
+use crate::tls::Tls;
 use crate::topology::{LastWrite, Membership, Topology};
 use document::{Doc, DocWriter, Error, ObjectId, Timestamp, doc, err};
 use node::auth::store::Store;
@@ -95,6 +96,8 @@ pub struct Service {
     pub members: crate::members::Members,
     own_failpoints: FailPoints,
     pub auth: Auth,
+    /// Absent where it is off.
+    pub tls: Option<Tls>,
     pub operations: Operations,
     pub topology: Topology,
     pub connections: ConnectionCounts,
@@ -146,6 +149,12 @@ impl Service {
             Some(key) => Some(key),
             None => options.key_file.as_deref().map(load_key).transpose()?,
         };
+        let tls = Tls::open(&options.tls).map_err(|text| StartError {
+            id: 23248,
+            message: "Cannot set up TLS",
+            error: err!(INVALID_SSL_CONFIGURATION, "{text}"),
+            exit_code: 1,
+        })?;
         let directory = match options.program {
             Program::Mongod => Some(Directory::open(&options.dbpath, ephemeral)?),
             Program::Mongos => None,
@@ -157,6 +166,7 @@ impl Service {
         };
         let mut service = Service::new(options, log, bound.port, node);
         service.auth.key = key;
+        service.tls = tls;
         let service = Arc::new(service);
         if let Some(node) = &service.node {
             service.set_times(Arc::new(NodeTimes(node.clone())));
@@ -195,6 +205,7 @@ impl Service {
             parameters: Arc::new(parameters),
             log,
             counters: Counters::new(lookup(options.program)),
+            tls: None,
             auth: Auth::new(options.auth && !options.transition_to_auth, node.clone().map(Store::new)),
             node,
             members: crate::members::Members::default(),

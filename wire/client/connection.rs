@@ -4,7 +4,7 @@
 //! there (a deadline, a dropped future) leaves it busy for ever, and a busy connection is never used again: its
 //! next bytes would be the answer to somebody else's question.
 
-use super::{Address, CallResult, Credentials, RemoteError, Stream, socket_error};
+use super::{Address, CallResult, ClientTls, Credentials, RemoteError, Stream, socket_error};
 use crate::op_compressed::{Codecs, Compressor, compress_in_place};
 use crate::op_msg::{CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME};
 use crate::{FrameError, FrameReader, Limits, Message, OpMsg, encode};
@@ -26,6 +26,8 @@ pub struct ConnectOptions {
     pub driver_name: String,
     /// The `internalClient` of hello, `{minWireVersion, maxWireVersion}`: says that the peer is a node.
     pub internal_client: Option<Document>,
+    /// Absent: in the clear.
+    pub tls: Option<Arc<ClientTls>>,
     /// Whom to log in as, right after hello.
     pub credentials: Option<Arc<Credentials>>,
     /// A peer that refuses the credentials is talked to all the same: while a cluster is being given a key.
@@ -46,6 +48,7 @@ impl Default for ConnectOptions {
             app_name: None,
             driver_name: "NetworkInterface".to_string(),
             internal_client: None,
+            tls: None,
             credentials: None,
             credentials_optional: false,
             compressors: Vec::new(),
@@ -114,7 +117,7 @@ impl Connection {
     /// A connection that has not said hello, for tests of what comes before it.
     pub async fn open(host: &str, options: &ConnectOptions, deadline: Instant) -> Result<Connection> {
         let address = Address::parse(host)?;
-        let stream = match timeout_at(deadline, Stream::connect(&address)).await {
+        let stream = match timeout_at(deadline, Stream::connect(&address, options.tls.as_deref())).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(e)) => return Err(connect_error(host, &e)),
             Err(_) => {
@@ -300,6 +303,10 @@ impl Connection {
                 Ok(n) => self.sent += n,
                 Err(e) => return Err(self.failed("sending to", &e)),
             }
+        }
+        // Over TLS what was taken may still be on this side.
+        if let Err(e) = self.reader.stream_mut().flush().await {
+            return Err(self.failed("sending to", &e));
         }
         self.give_back_memory();
         Ok(())

@@ -11,12 +11,14 @@ mod connection;
 mod multiplexed;
 mod pool;
 mod stream;
+mod tls;
 
 pub use address::Address;
 pub use auth::Credentials;
 pub use connection::{CallOptions, ConnectOptions, Connection, Sequences};
 pub use pool::{Pool, PoolOptions, Pooled};
 pub use stream::Stream;
+pub use tls::ClientTls;
 
 use document::{DocBuf, Error, codes};
 use std::io;

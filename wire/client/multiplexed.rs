@@ -190,7 +190,11 @@ async fn transmit(line: Arc<Line>, mut stream: impl AsyncWrite + Unpin) {
             std::mem::swap(&mut batch, &mut state.outbox);
             state.taken = state.issued;
         }
-        if let Err(e) = stream.write_all(&batch).await {
+        let sent = match stream.write_all(&batch).await {
+            Ok(()) => stream.flush().await,
+            failed => failed,
+        };
+        if let Err(e) = sent {
             return line.end(socket_error(&line.host, "sending to", &e));
         }
         if batch.capacity() > KEPT_CAPACITY {

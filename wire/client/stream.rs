@@ -1,26 +1,31 @@
-//! A TCP or unix socket as one type.
+//! A TCP or unix socket, or TLS over the former, as one type.
 
-use super::Address;
+use super::{Address, ClientTls};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::client::TlsStream;
 
 #[derive(Debug)]
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl Stream {
     /// Connects, with TCP_NODELAY: every request is one write that must not wait for the next.
-    pub async fn connect(address: &Address) -> io::Result<Stream> {
+    pub async fn connect(address: &Address, tls: Option<&ClientTls>) -> io::Result<Stream> {
         match address {
             Address::Tcp(host, port) => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
-                Ok(Stream::Tcp(stream))
+                match tls {
+                    None => Ok(Stream::Tcp(stream)),
+                    Some(tls) => Ok(Stream::Tls(Box::new(tls.connect(host, stream).await?))),
+                }
             }
             Address::Unix(path) => Ok(Stream::Unix(UnixStream::connect(path).await?)),
         }
@@ -36,6 +41,10 @@ impl Stream {
                 let (read, write) = s.into_split();
                 (Box::new(read), Box::new(write))
             }
+            Stream::Tls(s) => {
+                let (read, write) = tokio::io::split(*s);
+                (Box::new(read), Box::new(write))
+            }
         }
     }
     /// Whether an idle stream is still of use: the peer has neither closed it nor sent something unasked.
@@ -44,6 +53,8 @@ impl Stream {
         let read = match self {
             Stream::Tcp(s) => s.try_read(&mut byte),
             Stream::Unix(s) => s.try_read(&mut byte),
+            // Whatever comes unasked, a record of the protocol's own too, ends its use.
+            Stream::Tls(s) => s.get_ref().0.try_read(&mut byte),
         };
         matches!(read, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
     }
@@ -54,6 +65,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Stream::Tcp(s) => Pin::new(s).poll_read(cx, buf),
             Stream::Unix(s) => Pin::new(s).poll_read(cx, buf),
+            Stream::Tls(s) => Pin::new(s).poll_read(cx, buf),
         }
     }
 }
@@ -63,15 +75,20 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Stream::Tcp(s) => Pin::new(s).poll_write(cx, buf),
             Stream::Unix(s) => Pin::new(s).poll_write(cx, buf),
+            Stream::Tls(s) => Pin::new(s).poll_write(cx, buf),
         }
     }
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tls(s) => Pin::new(s).poll_flush(cx),
+            _ => Poll::Ready(Ok(())),
+        }
     }
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Tcp(s) => Pin::new(s).poll_shutdown(cx),
             Stream::Unix(s) => Pin::new(s).poll_shutdown(cx),
+            Stream::Tls(s) => Pin::new(s).poll_shutdown(cx),
         }
     }
 }

@@ -1,14 +1,72 @@
-//! Logging in by certificate.
+//! Logging in by certificate: the subject of the one that was checked when the connection was made is the user.
 
-use super::sasl;
+use super::{gate, sasl, users};
 use crate::dispatch::Context;
-use document::{Document, Result};
+use document::{Document, Result, doc};
+use node::auth::UserName;
+
+const MECHANISM: &str = "MONGODB-X509";
 
 /// Makes the subject of the peer's certificate the connection's user.
 ///
 /// # Errors
-/// AuthenticationFailed (18) where the peer has shown no certificate.
-pub async fn log_in(context: &Context, _user: Option<&str>, _speculative: bool) -> Result<Document> {
-    sasl::delay(context).await;
-    Err(sasl::failed())
+/// AuthenticationFailed (18) where the peer has shown no certificate, one that is not `user`'s, or there is no such user;
+/// MechanismUnavailable (334).
+pub async fn log_in(context: &Context, user: Option<&str>, speculative: bool) -> Result<Document> {
+    context.connection.conversation.lock().take();
+    if !sasl::is_enabled(context, MECHANISM) {
+        document::bail!(334, "Received authentication for mechanism {MECHANISM} which is not enabled");
+    }
+    let counters = context.service.auth.counters_of(MECHANISM);
+    if let Some(counters) = counters {
+        counters.all.received.increment();
+        if speculative {
+            counters.speculative.received.increment();
+        }
+    }
+    let name = match find(context, user).await {
+        Ok(name) => name,
+        Err(why) => {
+            let attr = doc! {
+                "mechanism": MECHANISM, "speculative": speculative, "principalName": user.unwrap_or(""),
+                "authenticationDatabase": "$external", "remote": context.connection.client.remote.as_str(),
+                "error": format!("AuthenticationFailed: {why}"),
+            };
+            let name = context.connection.name();
+            context.service.log.info("ACCESS", 20249, &name, "Authentication failed", attr);
+            sasl::delay(context).await;
+            return Err(sasl::failed());
+        }
+    };
+    if let Some(counters) = counters {
+        counters.all.successful.increment();
+        if speculative {
+            counters.speculative.successful.increment();
+        }
+    }
+    Ok(doc! { "dbname": "$external", "user": name.user })
+}
+
+/// Logs the user in; the text says why not, for the log.
+async fn find(context: &Context, asked: Option<&str>) -> std::result::Result<UserName, String> {
+    let Some(subject) = context.connection.subject.get() else {
+        return Err("there is no certificate, or it was not checked".to_string());
+    };
+    if asked.is_some_and(|asked| asked != subject) {
+        return Err(format!("the certificate is that of {subject}"));
+    }
+    let name = UserName::new(subject, "$external");
+    if let Some(user) = context.connection.client.user()
+        && user.name != name
+    {
+        return Err(gate::already(&user).message.to_string());
+    }
+    let user = users::find(&context.service, &name).await.map_err(|e| e.message.to_string())?;
+    match user.filter(|user| user.admitted(&gate::ends(context))) {
+        Some(user) => {
+            sasl::log_in(context, user, MECHANISM);
+            Ok(name)
+        }
+        None => Err("there is no such user, or it may not come from there".to_string()),
+    }
 }

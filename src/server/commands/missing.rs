@@ -21,7 +21,6 @@ pub const ROWS: &[Command] = &[
     Command::missing("resetPlacementHistory", Roles::ROUTER),
     Command::missing("repairShardedCollectionChunksHistory", Roles::ROUTER),
     Command::missing("captrunc", Roles::MONGOD).test_only(),
-    Command::missing("rotateCertificates", Roles::ALL).needs(Needs::Cluster(&[A::RotateCertificates])),
     Command::missing("commitTransaction", Roles::MONGOD),
     Command::missing("abortTransaction", Roles::MONGOD),
 ];

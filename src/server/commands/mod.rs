@@ -1,5 +1,6 @@
 //! The commands: one file each (or a family), its rows in `ROWS`, its table named here.
 
+pub mod certificates;
 pub mod cluster_parameters;
 pub mod config_server;
 pub mod connection_status;
@@ -59,6 +60,7 @@ pub const STARTUP: &[StartupStep] = &[
 
 /// All tables. The order does not matter: a name stands once among a program's rows (a test says so).
 pub const TABLES: &[&[Command]] = &[
+    certificates::ROWS,
     cluster_parameters::ROWS,
     config_server::ROWS,
     connection_status::ROWS,

@@ -48,6 +48,15 @@ pub struct Section {
     pub build: fn(&Context) -> Value,
 }
 
+fn security(context: &Context) -> Value {
+    let mut d = doc! { "authentication": context.service.auth.status() };
+    if let Some(tls) = &context.service.tls {
+        d.push("SSLServerSubjectName", tls.own_subject().as_str());
+        d.push("SSLServerHasCertificateAuthority", tls.options.ca_file.is_some());
+    }
+    Value::Document(d)
+}
+
 const fn section(name: &'static str, build: fn(&Context) -> Value) -> Section {
     Section { name, roles: Roles::ALL, default: true, build }
 }
@@ -67,7 +76,7 @@ pub const SECTIONS: &[Section] = &[
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
     Section { name: "opcountersRepl", roles: Roles::SETS, default: true, build: opcounters_repl },
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
-    section("security", |c| doc! { "authentication": c.service.auth.status() }.into()),
+    section("security", security),
     Section { name: "storageEngine", roles: Roles::MONGOD, default: true, build: storage_engine },
     Section {
         name: "sharding",

@@ -84,6 +84,7 @@ pub struct Options {
     pub auth: bool,
     /// Users may log in and nobody has to: while a cluster is being given authentication.
     pub transition_to_auth: bool,
+    pub tls: crate::tls::TlsOptions,
     pub set_parameters: Vec<(String, String)>,
     pub compressors: Vec<Compressor>,
     pub quiet: bool,
@@ -153,6 +154,7 @@ impl Options {
             auth: text("security.authorization").as_deref() == Some("enabled")
                 || text("security.keyFile").is_some(),
             transition_to_auth: flag("security.transitionToAuth"),
+            tls: crate::tls::TlsOptions::of_parsed(&parsed),
             set_parameters,
             compressors: compressors(text("net.compression.compressors").as_deref()),
             quiet: flag("systemLog.quiet"),

@@ -236,10 +236,16 @@ fn check(program: Program, parsed: &Document) -> Result<(), Refused> {
             _ => return refuse("BadValue: unknown log rotation style".to_string()),
         }
     }
-    if let Some(mode) = text("net.tls.mode").or(text("net.ssl.mode"))
-        && !matches!(mode, "disabled" | "off")
-    {
-        return refuse(format!("BadValue: TLS is not supported by this build (tlsMode {mode})"));
+    crate::tls::TlsOptions::check(parsed).or_else(refuse)?;
+    if let Some(mode @ ("sendKeyFile" | "sendX509" | "x509")) = text("security.clusterAuthMode") {
+        return refuse(format!(
+            "BadValue: members log in by key file only in this build (clusterAuthMode {mode})"
+        ));
+    }
+    if is_true("security.transitionToAuth") && !present("security.keyFile") {
+        return refuse(
+            "BadValue: --transitionToAuth must be used with keyFile or x509 authentication".to_string(),
+        );
     }
     if program == Program::Mongos && !present("sharding.configDB") {
         return refuse("BadValue: error: no args for --configdb".to_string());

@@ -1,0 +1,204 @@
+//! Handshakes with certificates made for the test.
+
+use super::*;
+use crate::log::Logger;
+use crate::options::{Options, Program};
+use crate::service::{Config, Running, Service};
+use document::{Document, doc};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use wire::client::{ConnectOptions, Connection};
+
+/// A directory with a CA and what it has signed.
+struct Authority {
+    dir: tempfile::TempDir,
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "authority");
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("ca.pem"), issuer.pem()).unwrap();
+        Authority { dir, issuer }
+    }
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+    /// Writes a certificate for `host` with its key.
+    fn sign(&self, file: &str, common_name: &str, host: &str) {
+        let mut params = CertificateParams::new(vec![host.to_string()]).unwrap();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, "Org");
+        params.distinguished_name.push(DnType::OrganizationalUnitName, "users");
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.file(file), format!("{}{}", certificate.pem(), key.serialize_pem())).unwrap();
+    }
+    fn options(&self, mode: Mode, file: &str) -> TlsOptions {
+        TlsOptions {
+            mode,
+            certificate_key_file: Some(self.file(file)),
+            ca_file: Some(self.file("ca.pem")),
+            ..TlsOptions::default()
+        }
+    }
+    /// A node of `127.0.0.1`.
+    async fn node(&self, f: impl FnOnce(&mut TlsOptions)) -> Node {
+        self.sign("server.pem", "server", "127.0.0.1");
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = Options::defaults(Program::Mongod);
+        options.port = 0;
+        options.unix_socket = false;
+        options.dbpath = dir.path().to_path_buf();
+        options.tls = self.options(Mode::Require, "server.pem");
+        f(&mut options.tls);
+        let config = Config { options, log: Arc::new(Logger::silent()), ephemeral: true, key: None };
+        Node { running: Service::start(config).await.unwrap(), _dir: dir }
+    }
+    /// A client with a certificate of this authority.
+    fn client(&self, common_name: &str) -> TlsOptions {
+        let file = format!("{common_name}.pem");
+        self.sign(&file, common_name, "client");
+        self.options(Mode::Require, &file)
+    }
+}
+
+struct Node {
+    running: Running,
+    _dir: tempfile::TempDir,
+}
+
+impl Node {
+    async fn connect(&self, tls: Option<&TlsOptions>) -> document::Result<Connection> {
+        let tls = tls.map(|options| Tls::open(options).unwrap().unwrap().client);
+        let options = ConnectOptions { tls, ..ConnectOptions::default() };
+        Connection::connect_with(&format!("127.0.0.1:{}", self.running.port()), &options).await
+    }
+}
+
+async fn run(c: &mut Connection, db: &str, command: Document) -> document::Result<Document> {
+    c.run(db, command.to_doc_buf()).await.map(|reply| reply.to_document())
+}
+
+#[tokio::test]
+async fn modes_say_who_may_come_in_the_clear() {
+    let authority = Authority::new();
+    for (mode, plain) in [(Mode::Allow, true), (Mode::Prefer, true), (Mode::Require, false)] {
+        let node = authority.node(|o| o.mode = mode).await;
+        assert_eq!(node.connect(None).await.is_ok(), plain, "{mode:?}");
+        let mut c = node.connect(Some(&authority.client("u"))).await.unwrap();
+        let big = doc! { "insert": "c", "documents": [{"_id": 1, "filler": "x".repeat(3_000_000)}] };
+        run(&mut c, "d", big).await.unwrap();
+        let found = run(&mut c, "d", doc! {"find": "c"}).await.unwrap();
+        assert_eq!(found.get_path("cursor.id").and_then(|v| v.as_i64()), Some(0));
+        node.running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn certificates_of_strangers_are_refused_unless_they_may_be() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let node = authority.node(|_| {}).await;
+    let foreign = TlsOptions { ca_file: Some(authority.file("ca.pem")), ..stranger.client("s") };
+    let refused = match node.connect(Some(&foreign)).await {
+        Ok(mut c) => run(&mut c, "admin", doc! {"ping": 1}).await.is_err(),
+        Err(_) => true,
+    };
+    assert!(refused);
+    // The server's certificate is checked too.
+    let distrusts = TlsOptions { ca_file: Some(stranger.file("ca.pem")), ..authority.client("u") };
+    assert!(node.connect(Some(&distrusts)).await.is_err());
+    let trusts_all = TlsOptions { invalid_certificates: true, ..distrusts };
+    assert!(node.connect(Some(&trusts_all)).await.is_ok());
+    node.running.stop().await;
+    let node = authority.node(|o| o.invalid_certificates = true).await;
+    assert!(node.connect(Some(&foreign)).await.is_ok());
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_is_for_its_host() {
+    let authority = Authority::new();
+    authority.sign("elsewhere.pem", "server", "elsewhere");
+    let file = authority.file("elsewhere.pem");
+    let node = authority.node(|o| o.certificate_key_file = Some(file)).await;
+    let client = authority.client("u");
+    assert!(node.connect(Some(&client)).await.is_err());
+    let any_name = TlsOptions { invalid_hostnames: true, ..client };
+    assert!(node.connect(Some(&any_name)).await.is_ok());
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn the_subject_of_a_certificate_is_a_user() {
+    let authority = Authority::new();
+    let node = authority.node(|_| {}).await;
+    let login = || doc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
+    let mut c = node.connect(Some(&authority.client("u"))).await.unwrap();
+    assert_eq!(run(&mut c, "$external", login()).await.unwrap_err().code, 18);
+    let user = doc! { "createUser": "CN=u,OU=users,O=Org", "roles": [{"role": "read", "db": "d"}] };
+    run(&mut c, "$external", user).await.unwrap();
+    let other = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "user": "CN=other" };
+    assert_eq!(run(&mut c, "$external", other).await.unwrap_err().code, 18);
+    assert_eq!(run(&mut c, "admin", login()).await.unwrap_err().code, 17);
+    let done = run(&mut c, "$external", login()).await.unwrap();
+    assert_eq!(
+        (done.get_str("user"), done.get_str("dbname")),
+        (Some("CN=u,OU=users,O=Org"), Some("$external"))
+    );
+    let status = run(&mut c, "admin", doc! {"connectionStatus": 1}).await.unwrap();
+    let roles = status.get_path("authInfo.authenticatedUserRoles").and_then(|v| v.as_array()).unwrap();
+    assert_eq!(roles.len(), 1);
+    node.running.stop().await;
+    // A certificate that was not checked names nobody.
+    let node = authority.node(|o| o.invalid_certificates = true).await;
+    let mut c = node.connect(Some(&authority.client("u"))).await.unwrap();
+    let user = doc! { "createUser": "CN=u,OU=users,O=Org", "roles": [] };
+    run(&mut c, "$external", user).await.unwrap();
+    assert_eq!(run(&mut c, "$external", login()).await.unwrap_err().code, 18);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn rotated_certificates_count_for_new_connections_and_bad_ones_change_nothing() {
+    let authority = Authority::new();
+    let node = authority.node(|_| {}).await;
+    let client = authority.client("u");
+    let mut c = node.connect(Some(&client)).await.unwrap();
+    let subject = async |c: &mut Connection| {
+        let status = run(c, "admin", doc! {"serverStatus": 1}).await.unwrap();
+        status.get_path("security.SSLServerSubjectName").and_then(|v| v.as_str().map(str::to_string)).unwrap()
+    };
+    assert_eq!(subject(&mut c).await, "CN=server,OU=users,O=Org");
+    std::fs::write(authority.file("server.pem"), "nothing").unwrap();
+    assert_eq!(run(&mut c, "admin", doc! {"rotateCertificates": 1}).await.unwrap_err().code, 140);
+    assert!(node.connect(Some(&client)).await.is_ok());
+    authority.sign("server.pem", "renewed", "127.0.0.1");
+    run(&mut c, "admin", doc! {"rotateCertificates": 1}).await.unwrap();
+    assert_eq!(subject(&mut c).await, "CN=renewed,OU=users,O=Org");
+    assert!(node.connect(Some(&client)).await.is_ok());
+    node.running.stop().await;
+}
+
+#[test]
+fn options_that_cannot_work_are_refused() {
+    for (parsed, ok) in [
+        (doc! {}, true),
+        (doc! {"net": {"tls": {"mode": "disabled"}}}, true),
+        (doc! {"net": {"tls": {"mode": "sometimes"}}}, false),
+        (doc! {"net": {"tls": {"mode": "requireTLS"}}}, false),
+        (doc! {"net": {"tls": {"mode": "requireTLS", "certificateKeyFile": "x"}}}, false),
+        (doc! {"net": {"tls": {"mode": "requireTLS", "certificateKeyFile": "x", "CAFile": "y"}}}, true),
+        (doc! {"net": {"ssl": {"mode": "preferSSL", "PEMKeyFile": "x", "CAFile": "y"}}}, true),
+        (
+            doc! {"net": {"tls": {"mode": "allowTLS", "certificateKeyFile": "x", "CAFile": "y", "disabledProtocols": "TLS1_2,TLS1_3"}}},
+            false,
+        ),
+    ] {
+        assert_eq!(TlsOptions::check(&parsed).is_ok(), ok, "{parsed:?}");
+    }
+}

@@ -1,0 +1,178 @@
+"""Logging in: through a cluster's router, over TLS, and by what `tessera up --auth` prints."""
+
+import json
+import shutil
+import subprocess
+
+import pymongo
+import pytest
+from conftest import BIN, MONGOSH, Process, free_ports
+from pymongo.errors import ConfigurationError, OperationFailure, ServerSelectionTimeoutError
+
+
+def code(call):
+    """The code of the error that `call` ends with; None where it ends well."""
+    try:
+        call()
+    except OperationFailure as error:
+        return error.code
+    return None
+
+
+def client(uri, **options):
+    return pymongo.MongoClient(uri, serverSelectionTimeoutMS=20000, **options)
+
+
+class Started:
+    """Processes of one test, ended with it."""
+
+    def __init__(self, path):
+        self.path = path
+        self.processes = []
+
+    def start(self, *argv):
+        process = Process(argv, self.path / f"{len(self.processes)}.log")
+        self.processes.append(process)
+        return process
+
+    def node(self, program, port, *argv):
+        process = self.start(BIN / program, "--port", port, "--nounixsocket", *argv)
+        process.wait_for("Waiting for connections")
+        return process
+
+    def up(self, *argv):
+        process = self.start(BIN / "tessera", "up", "--json", "--port", 0, *argv)
+        return process, json.loads(process.wait_for('"ready"'))
+
+    def stop(self):
+        for process in self.processes:
+            process.child.terminate()
+        for process in self.processes:
+            process.child.wait(timeout=20)
+
+
+@pytest.fixture
+def started(tmp_path):
+    all_of_test = Started(tmp_path)
+    yield all_of_test
+    all_of_test.stop()
+
+
+def key_file(path):
+    file = path / "key"
+    file.write_text("a key of the cluster".replace(" ", "/"))
+    file.chmod(0o600)
+    return file
+
+
+def initiate(port, **config):
+    with client(f"mongodb://127.0.0.1:{port}/?directConnection=true") as c:
+        config["members"] = [{"_id": 0, "host": f"127.0.0.1:{port}"}]
+        c.admin.command("replSetInitiate", config)
+
+
+def test_a_cluster_with_a_key_keeps_its_users_on_the_config_server(started, tmp_path):
+    base, key = free_ports(4), key_file(tmp_path)
+    for i, role in enumerate(["--configsvr", "--shardsvr", "--shardsvr"]):
+        (tmp_path / f"d{i}").mkdir()
+        started.node("mongod", base + i, role, "--replSet", f"set{i}", "--dbpath", tmp_path / f"d{i}", "--keyFile", key)
+        initiate(base + i, _id=f"set{i}", **({"configsvr": True} if i == 0 else {}))
+    started.node("mongos", base + 3, "--configdb", f"set0/127.0.0.1:{base}", "--keyFile", key)
+    router = f"127.0.0.1:{base + 3}"
+    first = client(f"mongodb://{router}/")
+    assert code(lambda: first.admin.command("listShards")) == 13
+    first.admin.command("createUser", "root", pwd="p", roles=["root"])
+    assert code(lambda: first.admin.command("createUser", "second", pwd="p", roles=[])) == 13
+    root = client(f"mongodb://root:p@{router}/")
+    for i in (1, 2):
+        root.admin.command("addShard", f"set{i}/127.0.0.1:{base + i}")
+    root.admin.command("shardCollection", "d.c", key={"_id": "hashed"})
+    root.d.c.insert_many([{"_id": i} for i in range(200)])
+    root.d.command("createUser", "u", pwd="q", roles=["read"])
+    user = client(f"mongodb://u:q@{router}/d")
+    assert len(list(user.d.c.find().batch_size(20))) == 200
+    assert code(lambda: user.d.c.insert_one({"_id": "new"})) == 13
+    root.d.command("grantRolesToUser", "u", roles=["readWrite"])
+    with user.start_session() as session:
+        user.d.c.update_one({"_id": 1}, {"$set": {"x": 1}}, session=session)
+    assert user.list_database_names() == ["d"]
+    cursor = user.d.c.find().batch_size(20)
+    next(cursor)
+    assert code(lambda: root.d.command("getMore", cursor.cursor_id, collection="c")) == 13
+    # The users are the config server's; a shard knows none of them, and takes internal commands from members only.
+    config = client(f"mongodb://root:p@127.0.0.1:{base}/?directConnection=true")
+    assert {u["_id"] for u in config.admin["system.users"].find()} == {"admin.root", "d.u"}
+    shard = client(f"mongodb://127.0.0.1:{base + 1}/?directConnection=true")
+    for command in ({"_shardsvrDropCollection": "c"}, {"find": "c"}):
+        assert code(lambda: shard.d.command(command)) == 13
+    root.d.command("dropUser", "u")
+    assert code(lambda: user.d.c.find_one()) == 13
+    # A router that starts later knows the users as well, and one with another key is no member.
+    assert code(lambda: client(f"mongodb://root:wrong@{router}/").admin.command("ping")) == 18
+
+
+def test_up_with_auth_prints_how_to_connect_and_remembers_it(started, tmp_path):
+    data = tmp_path / "data"
+    process, ready = started.up("--auth", "--dbpath", data, "--shards", "1")
+    with client(ready["uri"]) as c:
+        c.d.c.insert_one({"_id": 1})
+        assert c.admin.command("connectionStatus")["authInfo"]["authenticatedUsers"] == [{"user": "admin", "db": "admin"}]
+    assert code(lambda: client(ready["routers"][0]).d.c.find_one()) == 13
+    assert (data / "login").stat().st_mode & 0o077 == 0
+    process.child.terminate()
+    process.child.wait(timeout=20)
+    _, again = started.up("--auth", "--dbpath", data, "--shards", "1")
+    assert (again["user"], again["password"]) == (ready["user"], ready["password"])
+    with client(again["uri"]) as c:
+        assert c.d.c.find_one() == {"_id": 1}
+
+
+def test_mongosh_logs_in(started):
+    if not MONGOSH.exists():
+        pytest.skip("not run: no mongosh")
+    _, ready = started.up("--auth", "--replset", "rs0")
+    script = "print(db.runCommand({connectionStatus: 1}).authInfo.authenticatedUserRoles[0].role)"
+    shown = subprocess.run([MONGOSH, ready["uri"], "--quiet", "--eval", script], capture_output=True, text=True, timeout=60)
+    assert shown.stdout.strip() == "root", shown.stderr
+
+
+def openssl(*argv):
+    subprocess.run(["openssl", *map(str, argv)], check=True, capture_output=True)
+
+
+def certificates(path):
+    """A CA, and a server's and a client's certificate with their keys."""
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 2, "-subj", "/CN=authority",
+            "-keyout", path / "ca.key", "-out", path / "ca.pem")
+    for name, subject in (("server", "/O=Org/CN=server"), ("client", "/O=Org/OU=users/CN=client")):
+        (path / "ext").write_text("subjectAltName=IP:127.0.0.1\n")
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", path / f"{name}.key", "-out", path / f"{name}.csr")
+        openssl("x509", "-req", "-in", path / f"{name}.csr", "-CA", path / "ca.pem", "-CAkey", path / "ca.key",
+                "-CAcreateserial", "-days", 2, "-extfile", path / "ext", "-out", path / f"{name}.crt")
+        (path / f"{name}.pem").write_text((path / f"{name}.crt").read_text() + (path / f"{name}.key").read_text())
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="not run: no openssl")
+def test_drivers_speak_tls_and_log_in_by_certificate(started, tmp_path):
+    certificates(tmp_path)
+    port = free_ports(1)
+    (tmp_path / "d").mkdir()
+    started.node("mongod", port, "--dbpath", tmp_path / "d", "--auth", "--tlsMode", "requireTLS",
+                 "--tlsCertificateKeyFile", tmp_path / "server.pem", "--tlsCAFile", tmp_path / "ca.pem",
+                 "--tlsAllowConnectionsWithoutCertificates")
+    uri = f"mongodb://127.0.0.1:{port}/?directConnection=true"
+    tls = {"tls": True, "tlsCAFile": str(tmp_path / "ca.pem")}
+    with pytest.raises((ServerSelectionTimeoutError, ConfigurationError)):
+        pymongo.MongoClient(uri, serverSelectionTimeoutMS=500).admin.command("ping")
+    with client(uri, **tls) as c:
+        c.admin.command("createUser", "root", pwd="p", roles=["root"])
+    with client(uri, username="root", password="p", **tls) as c:
+        c.d.c.insert_one({"_id": 1, "filler": "x" * 2_000_000})
+        assert len(c.d.c.find_one()["filler"]) == 2_000_000
+        c["$external"].command("createUser", "CN=client,OU=users,O=Org", roles=[{"role": "read", "db": "d"}])
+    shown = {"tlsCertificateKeyFile": str(tmp_path / "client.pem"), "authMechanism": "MONGODB-X509", **tls}
+    with client(uri, **shown) as c:
+        assert c.d.c.count_documents({}) == 1
+        assert code(lambda: c.d.c.insert_one({})) == 13
+    with client(uri, authMechanism="MONGODB-X509", **tls) as c:
+        assert code(lambda: c.d.c.find_one()) == 18

@@ -3,8 +3,8 @@
 use crate::dispatch::{Command, Context, Kind, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, doc};
 use foldhash::fast::RandomState;
-use node::namespace::Slot;
 use node::auth::Action as A;
+use node::namespace::Slot;
 use node::stripe::Striped;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};

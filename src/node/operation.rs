@@ -341,6 +341,8 @@ pub struct Operation {
     committed_position: AtomicU64,
     committed_ts: AtomicU64,
     committed_term: AtomicI64,
+    /// The newest time that other nodes answered to a router for this operation; 0 before the first.
+    heard_ts: AtomicU64,
     /// 0 while alive, else the error code the operation ends with.
     killed: AtomicI32,
     kill_notify: Notify,
@@ -373,6 +375,14 @@ impl Operation {
         Operation { from_migrate, ..Operation::internal() }
     }
 
+    /// Notes the time of what stands behind a router's reply.
+    pub fn note_time(&self, time: Timestamp) {
+        self.heard_ts.fetch_max(time.as_u64(), Ordering::Relaxed);
+    }
+    pub fn heard_time(&self) -> Option<Timestamp> {
+        Some(self.heard_ts.load(Ordering::Relaxed)).filter(|t| *t != 0).map(Timestamp::from_u64)
+    }
+
     fn new(id: i64, client: Arc<ClientInfo>) -> Operation {
         Operation {
             id,
@@ -388,6 +398,7 @@ impl Operation {
             committed_position: AtomicU64::new(0),
             committed_ts: AtomicU64::new(0),
             committed_term: AtomicI64::new(-1),
+            heard_ts: AtomicU64::new(0),
             killed: AtomicI32::new(0),
             kill_notify: Notify::new(),
             parent: None,

@@ -252,9 +252,9 @@ impl Times for RouterTimes {
     fn advance(&self, time: Timestamp) {
         self.0.advance(time);
     }
-    /// A routed command brings the time its shards answered with it.
-    fn operation_time(&self, _operation: &Operation) -> Option<Timestamp> {
-        None
+    /// What the shards answered; where none was asked, the newest time known, which is no earlier.
+    fn operation_time(&self, operation: &Operation) -> Option<Timestamp> {
+        operation.heard_time().or_else(|| self.cluster_time())
     }
     fn last_write(&self) -> Option<LastWrite> {
         None

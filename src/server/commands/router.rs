@@ -7,10 +7,12 @@ use crate::auth::{listed, needs};
 use crate::dispatch::{After, BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use document::{DocBuf, Result};
 use node::auth::Action as A;
+use node::change_stream::labelled;
 use node::ddl::shapes;
 use node::shape::Shape;
 use sharding::router::Task;
 use sharding::router::body::is_time;
+use sharding::router::defaults::Takes;
 use sharding::router::{
     admin, aggregate, bulk_write, count, cursor, ddl, explain, find, find_and_modify, write,
 };
@@ -160,11 +162,11 @@ pub const ROWS: &[Command] = &[
         .aliases(&["datasize"])
         .read()
         .help("Size of a range of documents."),
-    routed!("getDefaultRWConcern", sharding::router::single::on_config)
+    routed!("getDefaultRWConcern", sharding::router::defaults::on_config)
         .needs(Needs::Cluster(&[A::GetDefaultRWConcern]))
         .admin_only()
         .help("The default concerns."),
-    routed!("setDefaultRWConcern", sharding::router::single::on_config)
+    routed!("setDefaultRWConcern", sharding::router::defaults::on_config)
         .needs(Needs::Cluster(&[A::SetDefaultRWConcern]))
         .admin_only()
         .help("Sets the default concerns."),
@@ -343,6 +345,15 @@ fn shape(name: &str) -> Option<&'static Shape> {
     })
 }
 
+/// Whether defaults of the cluster concern the command.
+fn takes(name: &str) -> Option<Takes> {
+    match name {
+        "find" | "count" | "distinct" | "aggregate" => Some(Takes::Read),
+        "insert" | "update" | "delete" | "findAndModify" | "bulkWrite" => Some(Takes::Write),
+        _ => None,
+    }
+}
+
 /// Runs a routed command and copies its reply.
 async fn routed<'a>(
     context: &'a Context,
@@ -353,17 +364,26 @@ async fn routed<'a>(
     if let Some(shape) = shape(request.command.name) {
         shape.check_command(request.body, request.sequences)?;
     }
-    let task = context.service.members.router()?.task(&context.operation, request.node);
-    let mut made = run(&task).await?;
+    let router = context.service.members.router()?;
+    if request.command.name == "getMore" {
+        let id = request.target().as_i64().unwrap_or(0);
+        let failed = context.service.failpoints().fail_with_code("failGetMoreAfterCursorCheckout");
+        failed.map_err(|e| if router.cursors.is_stream(id) { labelled(e) } else { e })?;
+    }
+    let amended = takes(request.command.name).and_then(|t| router.defaults.amended(t, request.node.body));
+    let body = amended.as_ref().map_or(request.node.body, DocBuf::doc);
+    let task = router.task(&context.operation, node::Request { body, ..request.node });
+    let made = run(&task).await;
+    if let Some(time) = task.operation_time() {
+        context.operation.note_time(time);
+    }
+    let mut made = made?;
     if let Some(seen) = listed::of_router(context, request, made.doc()) {
         made = seen;
     }
     let mut w = reply.writer();
     for e in made.doc().iter().filter(|e| !is_time(e.name_bytes())) {
         w.element(&e);
-    }
-    if let Some(time) = task.operation_time() {
-        w.timestamp("operationTime", time);
     }
     reply.closed();
     if request.exhaust_allowed && request.command.name == "getMore" {

@@ -22,6 +22,7 @@ impl Router {
                 tick.tick().await;
                 // A config server that cannot be reached now is reached by a later ping.
                 let _ = router.ping(&version).await;
+                let _ = router.refresh_defaults().await;
                 router.close_idle_cursors();
             }
         }

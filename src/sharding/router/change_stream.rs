@@ -386,7 +386,7 @@ impl StreamCursor {
         source.asked = false;
         match reply {
             Ok(reply) => {
-                hear(task, reply.doc());
+                task.hear(reply.doc());
                 source.receive(reply.doc())
             }
             Err(e) => Err(e.error),
@@ -413,7 +413,9 @@ async fn open_source(
         "aggregate": target, "pipeline": pipeline, "cursor": {}, "fromRouter": true, "needsMerge": true,
     };
     command.0.extend(lsid.clone());
-    command.0.extend(take(task.body(), &["maxTimeMS", "readConcern", "comment"]));
+    // The default read concern of the cluster is not a stream's.
+    let concern = if task.op.read_concern.given { "readConcern" } else { "" };
+    command.0.extend(take(task.body(), &["maxTimeMS", concern, "comment"]));
     let body = task.own(&command, db, &Versions::NONE);
     let reply = task.read(shard, &body).await?;
     let mut source = Source {
@@ -432,14 +434,6 @@ async fn open_source(
 
 fn target(ns: &str) -> (&str, &str) {
     ns.split_once('.').unwrap_or((ns, ""))
-}
-
-/// The newest time in a reply: what is asked next is told of it.
-fn hear(task: &Task<'_>, reply: Doc<'_>) {
-    let time = reply.get_document("$clusterTime").and_then(|d| d.get("clusterTime")?.as_timestamp());
-    if let Some(time) = time {
-        task.router.advance(time);
-    }
 }
 
 async fn get_more(

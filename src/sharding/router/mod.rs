@@ -24,6 +24,7 @@ mod collation;
 pub mod count;
 pub mod cursor;
 pub mod ddl;
+pub mod defaults;
 pub mod explain;
 pub mod find;
 pub mod find_and_modify;
@@ -57,6 +58,7 @@ use wire::client::Pool;
 pub struct Router {
     pub cluster: Arc<dyn Cluster>,
     pub cursors: cursor::CursorTable,
+    pub defaults: defaults::Defaults,
     /// The newest cluster time heard of.
     clock: AtomicU64,
     /// `host:port`, under which the router shows itself in `config.mongos`.
@@ -92,6 +94,7 @@ impl Router {
         Arc::new(Router {
             cluster,
             cursors: cursor::CursorTable::default(),
+            defaults: defaults::Defaults::default(),
             clock: AtomicU64::new(0),
             host: host.to_string(),
             object_ids: ObjectIdGenerator::new(rand::random()),

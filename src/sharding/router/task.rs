@@ -144,7 +144,7 @@ impl<'a> Task<'a> {
         self.operation_time.fetch_max(inner.operation_time.load(Ordering::Relaxed), Ordering::Relaxed);
     }
     /// Takes the times out of a reply.
-    fn hear(&self, reply: Doc<'_>) {
+    pub(super) fn hear(&self, reply: Doc<'_>) {
         for e in reply.iter().filter(|e| is_time(e.name_bytes())) {
             match e.name_bytes() {
                 b"operationTime" => {

@@ -281,6 +281,8 @@ fn local(stage: &mut dyn Stage, input: &mut Batch, more: bool, to: &mut Batch) -
     {
         meter::spend(4)?;
         match stage.push(d, to)? {
+            // Others wait for the worker: the rest of the input is for the next poll.
+            Flow::Continue if meter::quanta() > 0 => break,
             Flow::Continue => {}
             other => return Ok(other),
         }

@@ -342,6 +342,7 @@ impl PipelineCursor {
             task.op.check_interrupt()?;
             let mut source = Pulled { merge: self.merge.as_mut(), given: &mut self.given, task };
             match self.execution.next(&mut source, &RouterHost(task)).await? {
+                Some(documents) if documents.is_empty() => tokio::task::yield_now().await,
                 Some(documents) => self.ready.extend(documents),
                 None => {
                     self.ended = true;

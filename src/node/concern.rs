@@ -103,6 +103,9 @@ impl Node {
     /// # Errors
     /// Interrupts, a failed log.
     pub async fn await_read_committed(&self, op: &Operation) -> Result<()> {
+        if op.transaction().is_some() {
+            return Ok(());
+        }
         let promised = !matches!(self.read_level(op), ReadLevel::Local | ReadLevel::Available);
         if !promised || !self.is_replica_set() {
             return Ok(());
@@ -116,7 +119,8 @@ impl Node {
     /// NotAReplicaSet-like refusals (123, 72), interrupts, a failed log.
     pub async fn await_read_concern(&self, op: &Operation) -> Result<()> {
         let (rc, level) = (&op.read_concern, self.read_level(op));
-        if !rc.given && level == ReadLevel::Local {
+        // A transaction's was heeded when it began.
+        if (!rc.given && level == ReadLevel::Local) || op.transaction().is_some() {
             return Ok(());
         }
         if let Some(after) = rc.after_cluster_time {

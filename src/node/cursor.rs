@@ -30,6 +30,8 @@ const REAP_EVERY_MS: i64 = 1000;
 pub struct Cursor {
     pub ns: String,
     pub session: Option<SessionId>,
+    /// The number of the transaction that it was opened in.
+    pub transaction: Option<i64>,
     pub rows: Rows,
     pub no_timeout: bool,
     /// It reads at one moment to its end, however long its client waits.
@@ -45,6 +47,7 @@ pub struct Cursor {
 struct Entry {
     ns: String,
     session: Option<SessionId>,
+    transaction: Option<i64>,
     no_timeout: bool,
     last_use_ms: i64,
     state: State,
@@ -128,6 +131,7 @@ impl Cursors {
             Entry {
                 ns: cursor.ns.clone(),
                 session: cursor.session,
+                transaction: cursor.transaction,
                 no_timeout: cursor.no_timeout,
                 last_use_ms: now_ms,
                 state: State::Idle(Box::new(cursor)),
@@ -156,6 +160,7 @@ impl Cursors {
             );
         }
         check_session(id, entry.session, op.session.as_ref().map(|s| s.lsid))?;
+        check_transaction(id, entry.transaction, op.transaction_number())?;
         entry.last_use_ms = now_ms;
         match std::mem::replace(&mut entry.state, State::Pinned(op.clone())) {
             State::Idle(cursor) => Ok(Pin { cursors: self, id, cursor: Some(cursor) }),
@@ -183,6 +188,17 @@ impl Cursors {
             entries.iter().filter(|(_, e)| which(&e.ns, e.session)).map(|(id, _)| *id).collect()
         };
         ids.into_iter().filter(|id| self.kill(*id) == Killed::Yes).count()
+    }
+    /// Kills the cursors of a transaction that ends.
+    pub fn kill_transaction(&self, session: SessionId, number: i64) {
+        let ids: Vec<i64> = {
+            let entries = self.entries.lock();
+            let of = |e: &Entry| e.session == Some(session) && e.transaction == Some(number);
+            entries.iter().filter(|(_, e)| of(e)).map(|(id, _)| *id).collect()
+        };
+        for id in ids {
+            self.kill(id);
+        }
     }
     /// Kills the cursors of a session that ends.
     pub fn kill_session(&self, id: SessionId) -> usize {
@@ -352,6 +368,28 @@ pub fn check_session(id: i64, created: Option<SessionId>, now: Option<SessionId>
             "Cannot run getMore on cursor {id}, which was created in session {}, in session {}",
             text(created),
             text(now)
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a getMore under transaction `now` may use a cursor that was created under transaction `created`.
+///
+/// # Errors
+/// 50739, 50740, 50741.
+fn check_transaction(id: i64, created: Option<i64>, now: Option<i64>) -> Result<()> {
+    match (created, now) {
+        (None, Some(now)) => bail!(
+            50739,
+            "Cannot run getMore on cursor {id}, which was not created in a transaction, in transaction {now}"
+        ),
+        (Some(created), None) => bail!(
+            50740,
+            "Cannot run getMore on cursor {id}, which was created in transaction {created}, without a txnNumber"
+        ),
+        (Some(created), Some(now)) if created != now => bail!(
+            50741,
+            "Cannot run getMore on cursor {id}, which was created in transaction {created}, in transaction {now}"
         ),
         _ => Ok(()),
     }

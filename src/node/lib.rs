@@ -24,14 +24,17 @@ pub mod open;
 pub mod operation;
 pub mod oplog_view;
 pub mod parameters;
+pub mod past;
 pub mod read;
 pub mod relaxed;
 pub mod replication;
 pub mod request;
 pub mod session;
 pub mod shape;
+pub mod snapshots;
 pub mod stripe;
 pub mod temporary;
+pub mod transaction;
 pub mod ttl;
 pub mod view;
 pub mod write;
@@ -57,6 +60,9 @@ pub struct Node {
     pub(crate) gate: RwLock<()>,
     pub namespaces: namespace::Namespaces,
     pub sessions: session::SessionTable,
+    pub(crate) snapshots: Arc<snapshots::Snapshots>,
+    pub transactions: transaction::Transactions,
+    pub(crate) past: past::Past,
     pub observers: observer::Observers,
     pub failpoints: failpoints::FailPoints,
     pub replication: replication::Replication,

@@ -76,6 +76,8 @@ pub struct SlotState {
     pub keeps_images: bool,
     /// The default collation of what stands here; also read without the latch ([`Slot::collation`]).
     collation: Arc<ArcSwap<Collation>>,
+    /// The epoch of node snapshots in which it was last changed; see [`crate::snapshots`].
+    pub(crate) changed_in: u64,
     pub placement: Option<Arc<dyn Placement>>,
 }
 
@@ -187,15 +189,31 @@ impl Slot {
         state.collection.is_some() || state.view.is_some() || state.placement.as_ref().is_some_and(known)
     }
 
-    /// Runs `f` under the shared latch, with the versions checked under it.
+    /// Runs `f` under the shared latch, with the versions checked under it. An operation of a transaction is given the
+    /// namespace as the transaction sees it.
     pub async fn read<T>(&self, op: &Operation, f: impl FnOnce(&SlotState) -> Result<T>) -> Result<T> {
+        match op.transaction() {
+            // Boxed, so that a read outside transactions is not as large as one inside.
+            Some(t) => Box::pin(t.read(self, op, f)).await,
+            None => self.read_live(op, &op.received, Access::Read, f).await,
+        }
+    }
+
+    /// Runs `f` on the namespace as it is, under the shared latch, with the versions `received` checked for `access`.
+    pub(crate) async fn read_live<T>(
+        &self,
+        op: &Operation,
+        received: &Received,
+        access: Access,
+        f: impl FnOnce(&SlotState) -> Result<T>,
+    ) -> Result<T> {
         let mut patience = Patience::default();
         loop {
             let signal = {
                 let database = self.database.latch.read();
                 match patience.attempt(|| self.latch.try_read(), |d| self.latch.try_read_for(d)) {
                     None => None,
-                    Some(state) => match check(&state, database.as_deref(), &op.received, Access::Read) {
+                    Some(state) => match check(&state, database.as_deref(), received, access) {
                         Ok(()) => return meter::latched(|| f(&state)),
                         Err(Refusal::Stale(e)) => return Err(e),
                         Err(Refusal::CriticalSection(signal)) => Some(signal),
@@ -271,6 +289,10 @@ impl Slot {
         }
     }
 
+    /// Takes the intent lock shared if nobody holds it exclusively.
+    pub(crate) fn intent_now(&self) -> Option<tokio::sync::OwnedRwLockReadGuard<()>> {
+        self.intent.clone().try_read_owned().ok()
+    }
     /// Takes the intent lock shared; fails with LockTimeout (24) after `timeout`.
     pub async fn intent_shared(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
         self.within(timeout, self.intent.clone().read_owned()).await

@@ -9,6 +9,7 @@ use document::oid::ObjectIdGenerator;
 use document::{Collation, Doc, Document, Result, Value, doc};
 use parking_lot::{Mutex, RwLock};
 use protocol::session::EntryTime;
+use protocol::transaction::Phase;
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::collections::BTreeMap;
@@ -83,7 +84,23 @@ fn apply_session_fields(sessions: &SessionTable, frame: &FrameRef<'_>) {
         None => Vec::new(),
     };
     let at = EntryTime { ts: frame.optime.ts, term: frame.optime.term };
+    if let Some(phase) = phase_of(entry) {
+        return sessions.apply_transaction(id, number, phase, at, frame.wall);
+    }
     sessions.apply(id, number, &statements, at, frame.wall);
+}
+
+/// What an entry makes of its session's transaction; `None` for a statement of a retryable write.
+fn phase_of(entry: Doc<'_>) -> Option<Phase> {
+    let o = entry.get_document("o").filter(|_| entry.get_str("op") == Some("c"))?;
+    let flag = |name: &str| o.get_bool(name) == Some(true);
+    match o.iter().next()?.name() {
+        "applyOps" if flag("partialTxn") => Some(Phase::InProgress),
+        "applyOps" if flag("prepare") => Some(Phase::Prepared),
+        "applyOps" | "commitTransaction" => Some(Phase::Committed),
+        "abortTransaction" => Some(Phase::AbortedAfterPrepare),
+        _ => None,
+    }
 }
 
 /// Makes the predicate of a partial index out of its `partialFilterExpression`, in the index's collation.
@@ -132,6 +149,9 @@ impl Node {
             gate: RwLock::new(()),
             namespaces,
             sessions,
+            snapshots: Arc::default(),
+            transactions: crate::transaction::Transactions::default(),
+            past: crate::past::Past::default(),
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
             profiling: false.into(),
@@ -149,6 +169,8 @@ impl Node {
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
         });
         node.load_views();
+        node.restore_prepared(opened.transactions)
+            .map_err(|e| StorageError::Mismatch { position: node.log.appended(), reason: e.message })?;
         if !node.is_replica_set() {
             node.replication.services.start();
         }
@@ -179,7 +201,7 @@ impl Node {
         let extra = BTreeMap::from([(SESSIONS.to_string(), self.sessions.image().to_vec())]);
         Contents {
             collections,
-            transactions: Vec::new(),
+            transactions: self.prepared_transactions(),
             extra,
             position: self.log.appended(),
             optime: self.log.last_optime(),

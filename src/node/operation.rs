@@ -350,6 +350,8 @@ pub struct Operation {
     pub parent: Option<Arc<Operation>>,
     /// A fail point wants the connection closed instead of a reply.
     connection_lost: AtomicBool,
+    /// The transaction that it is a statement of.
+    transaction: std::sync::OnceLock<Arc<crate::transaction::Transaction>>,
     /// The fail point at which the operation waits.
     paused_at: Mutex<Option<String>>,
     /// What its queries have examined, and by which plan, for the profiler.
@@ -403,6 +405,7 @@ impl Operation {
             kill_notify: Notify::new(),
             parent: None,
             connection_lost: AtomicBool::new(false),
+            transaction: std::sync::OnceLock::new(),
             paused_at: Mutex::new(None),
             examined_keys: AtomicU64::new(0),
             examined_docs: AtomicU64::new(0),
@@ -439,8 +442,20 @@ impl Operation {
                         v.type_name()
                     ),
                 },
-                (b"autocommit", ValueRef::Boolean(v)) => autocommit = Some(v),
-                (b"startTransaction", ValueRef::Boolean(v)) => start = v,
+                (b"autocommit", ValueRef::Boolean(false)) => autocommit = Some(false),
+                (b"startTransaction", ValueRef::Boolean(true)) => start = true,
+                (b"autocommit", ValueRef::Boolean(true)) => {
+                    bail!(INVALID_OPTIONS, "Specifying autocommit=true is not allowed.")
+                }
+                (b"startTransaction", ValueRef::Boolean(false)) => {
+                    bail!(INVALID_OPTIONS, "Specifying startTransaction=false is not allowed.")
+                }
+                (b"autocommit" | b"startTransaction", v) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field 'OperationSessionInfo.{}' is the wrong type '{}', expected type 'bool'",
+                    e.name(),
+                    v.type_name()
+                ),
                 (b"stmtId", v) => stmt_ids.extend(v.as_i64().and_then(|n| i32::try_from(n).ok())),
                 (b"stmtIds", ValueRef::Array(a)) => stmt_ids.extend(
                     a.iter().filter_map(|e| e.value().as_i64()).filter_map(|n| i32::try_from(n).ok()),
@@ -485,6 +500,15 @@ impl Operation {
                 _ => {}
             }
         }
+        if autocommit.is_some() && txn_number.is_none() {
+            bail!(INVALID_OPTIONS, "'autocommit' field requires a transaction number to also be specified");
+        }
+        if start && autocommit.is_none() {
+            bail!(
+                INVALID_OPTIONS,
+                "'startTransaction' field requires 'autocommit' field to also be specified"
+            );
+        }
         if let Some(lsid) = lsid {
             op.session =
                 Some(SessionFields { lsid, txn_number, autocommit, start_transaction: start, stmt_ids });
@@ -522,6 +546,22 @@ impl Operation {
             self.committed_ts.fetch_max(a.last.ts, Ordering::SeqCst);
             self.committed_term.store(a.last.term, Ordering::SeqCst);
         }
+    }
+    /// Has the acknowledgement wait for this position too.
+    pub fn note_position(&self, position: u64) {
+        self.committed_position.fetch_max(position, Ordering::SeqCst);
+    }
+    /// The transaction that it is a statement of; `None` outside.
+    pub fn transaction(&self) -> Option<&Arc<crate::transaction::Transaction>> {
+        self.transaction.get()
+    }
+    /// Makes it a statement of a transaction, once and for all.
+    pub(crate) fn join(&self, transaction: Arc<crate::transaction::Transaction>) {
+        let _ = self.transaction.set(transaction);
+    }
+    /// The number of its transaction; `None` outside.
+    pub fn transaction_number(&self) -> Option<i64> {
+        self.transaction().filter(|t| !t.only_reads()).map(|t| t.number)
     }
     /// Log position behind the operation's last entry; `None` when it wrote nothing.
     pub fn committed_position(&self) -> Option<u64> {

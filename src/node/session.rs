@@ -4,19 +4,39 @@
 //! unexecuted. What was executed is derived from log entries by [`protocol::session::Session::apply`] alone: at
 //! commit (under the namespace's latch, so that the order is the log's), at replay, and from a checkpoint's image.
 
+use crate::Node;
 use crate::operation::{Operation, SessionId};
+use crate::transaction::Transaction;
 use document::{Document, Result, Value, doc};
 use parking_lot::Mutex;
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY, Session, Statement};
+use protocol::transaction::{Admission, Phase, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One session known to this node.
 pub struct SessionSlot {
     pub id: SessionId,
-    checkout: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) checkout: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<Session>,
+    /// The transaction under way, if there is one.
+    transaction: Mutex<Option<Arc<Transaction>>>,
     last_use_ms: std::sync::atomic::AtomicI64,
+}
+
+impl SessionSlot {
+    pub fn transaction(&self) -> Option<Arc<Transaction>> {
+        self.transaction.lock().clone()
+    }
+    pub(crate) fn set_transaction(&self, transaction: Option<Arc<Transaction>>) {
+        *self.transaction.lock() = transaction;
+    }
+    pub(crate) fn admit(&self, number: i64, request: Request) -> Result<Admission> {
+        self.state.lock().admit(number, request, || document::encoding::hex(&self.id.id))
+    }
+    pub(crate) fn set_phase(&self, number: i64, phase: Phase) {
+        self.state.lock().set_phase(number, phase);
+    }
 }
 
 /// Held while an operation runs a statement of a retryable write.
@@ -46,6 +66,7 @@ impl SessionTable {
                 id,
                 checkout: Arc::default(),
                 state: Mutex::new(Session::new()),
+                transaction: Mutex::new(None),
                 last_use_ms: now_ms.into(),
             })
         });
@@ -56,12 +77,25 @@ impl SessionTable {
     /// Checks the operation's session out for a retryable write; `None` when it is no retryable write.
     ///
     /// # Errors
-    /// TransactionTooOld (225); an interrupt while another operation holds the session.
-    pub async fn check_out(&self, op: &Operation, now_ms: i64) -> Result<Option<Checkout>> {
+    /// TransactionTooOld (225), IncompleteTransactionHistory (217) for the number of a transaction; an interrupt while
+    /// another operation holds the session.
+    pub async fn check_out(&self, node: &Node, op: &Operation) -> Result<Option<Checkout>> {
+        let now_ms = node.now_ms();
         let Some(fields) = op.session.as_ref().filter(|_| op.is_retryable_write()) else { return Ok(None) };
         let Some(txn_number) = fields.txn_number else { return Ok(None) };
         let session = self.touch(fields.lsid, now_ms);
-        let guard = op.interruptible(session.checkout.clone().lock_owned()).await?;
+        let guard = loop {
+            let guard = op.interruptible(session.checkout.clone().lock_owned()).await?;
+            // A transaction of an older number ends: one that is prepared by its coordinator, any other now.
+            match session.transaction().filter(|t| t.number < txn_number) {
+                None => break guard,
+                Some(t) if t.is_prepared() => {
+                    drop(guard);
+                    op.interruptible(t.wait_ended()).await?;
+                }
+                Some(t) => node.abort_unprepared(&session, &t),
+            }
+        };
         session.state.lock().begin(txn_number, || document::encoding::hex(&fields.lsid.id))?;
         Ok(Some(Checkout { session, _guard: guard }))
     }
@@ -71,6 +105,26 @@ impl SessionTable {
         self.touch(id, wall_ms).state.lock().apply(txn_number, stmts, at, wall_ms);
     }
 
+    /// Takes in what a log entry says of a session's transaction.
+    pub fn apply_transaction(
+        &self,
+        id: SessionId,
+        txn_number: i64,
+        phase: Phase,
+        at: EntryTime,
+        wall_ms: i64,
+    ) {
+        self.touch(id, wall_ms).state.lock().apply_transaction(txn_number, phase, at, wall_ms);
+    }
+
+    /// What a session's number has come to as a transaction.
+    pub fn phase(&self, id: &SessionId, txn_number: i64) -> Phase {
+        let slot = self.slots.lock().get(id).cloned();
+        slot.map_or(Phase::None, |s| {
+            let state = s.state.lock();
+            if state.txn_number == txn_number { state.phase } else { Phase::None }
+        })
+    }
     /// What every session has executed under its newest number: `(session, number, statement, entry)`.
     pub fn executed(&self) -> Vec<(SessionId, i64, i32, EntryTime)> {
         let slots: Vec<Arc<SessionSlot>> = self.slots.lock().values().cloned().collect();
@@ -169,6 +223,14 @@ impl SessionTable {
         session.last_write = EntryTime { ts: d.get_i64("ts")? as u64, term: d.get_i64("t")? };
         session.last_write_date = d.get_i64("date")?;
         session.incomplete = d.get_bool("incomplete").unwrap_or(false);
+        session.phase = d.get_str("phase").map_or(Phase::None, Phase::from_name);
+        // What was in progress has ended with the process.
+        if session.phase == Phase::InProgress {
+            session.phase = Phase::Aborted;
+        }
+        if let Some(start) = d.get_i64("start") {
+            session.start = Some(EntryTime { ts: start as u64, term: d.get_i64("startTerm").unwrap_or(-1) });
+        }
         for triple in d.get_array("executed")? {
             let t = triple.as_array()?;
             let number = |i: usize| t.get(i).and_then(Value::as_i64);
@@ -190,20 +252,33 @@ fn image_of(slot: &SessionSlot) -> Document {
             Value::Array(vec![Value::Int32(*stmt), Value::Int64(at.ts as i64), Value::Int64(at.term)])
         })
         .collect();
-    doc! {
+    let mut image = doc! {
         "lsid": slot.id.to_document(), "txnNumber": s.txn_number, "ts": s.last_write.ts as i64,
         "t": s.last_write.term, "date": s.last_write_date, "incomplete": s.incomplete, "executed": executed,
+    };
+    if let Some(phase) = s.phase.name() {
+        image.push("phase", phase);
     }
+    if let Some(start) = s.start {
+        image.push("start", start.ts as i64);
+        image.push("startTerm", start.term);
+    }
+    image
 }
 
 fn transaction_document(id: &SessionId, s: &Session) -> Option<Document> {
     if s.last_write.ts == 0 {
         return None;
     }
-    Some(doc! {
-        "_id": id.to_document(),
-        "txnNum": s.txn_number,
-        "lastWriteOpTime": { "ts": document::Timestamp::from_u64(s.last_write.ts), "t": s.last_write.term },
-        "lastWriteDate": Value::DateTime(s.last_write_date),
-    })
+    let optime = |at: EntryTime| doc! { "ts": document::Timestamp::from_u64(at.ts), "t": at.term };
+    let mut shown = doc! { "_id": id.to_document(), "txnNum": s.txn_number };
+    if let Some(start) = s.start {
+        shown.push("startOpTime", optime(start));
+    }
+    shown.push("lastWriteOpTime", optime(s.last_write));
+    shown.push("lastWriteDate", Value::DateTime(s.last_write_date));
+    if let Some(phase) = s.phase.name() {
+        shown.push("state", phase);
+    }
+    Some(shown)
 }

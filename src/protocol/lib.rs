@@ -4,10 +4,12 @@
 //! `sharding` performs the actions and feeds the outcomes back.
 
 pub mod balancer;
+pub mod coordinator;
 pub mod ddl;
 pub mod migration;
 pub mod range_deletion;
 pub mod refresh;
 pub mod replication;
 pub mod session;
+pub mod transaction;
 pub mod version;

@@ -4,6 +4,7 @@
 //! entry is being written, replayed at start-up or applied elsewhere. So a restart forgets nothing that the log
 //! remembers, and a retried statement is answered from what it did the first time.
 
+use crate::transaction::Phase;
 use document::{Result, bail};
 use std::collections::BTreeMap;
 
@@ -30,6 +31,10 @@ pub struct Session {
     pub executed: BTreeMap<i32, EntryTime>,
     /// The history of `txn_number` is not complete here: an unknown statement may have been executed elsewhere.
     pub incomplete: bool,
+    /// What `txn_number` has come to as a transaction.
+    pub phase: Phase,
+    /// The first entry of a transaction that is not decided.
+    pub start: Option<EntryTime>,
 }
 
 /// What to do with a statement that arrives.
@@ -52,17 +57,49 @@ impl Session {
     /// TransactionTooOld (225) when a newer number was used already.
     pub fn begin(&mut self, txn_number: i64, session: impl FnOnce() -> String) -> Result<()> {
         if txn_number < self.txn_number {
-            bail!(
-                TRANSACTION_TOO_OLD,
-                "Cannot start transaction with {{ txnNumber: {txn_number} }} on session {} because a newer transaction with txnNumberAndRetryCounter {{ txnNumber: {} }} has already started on this session.",
-                session(),
-                self.txn_number
-            );
+            self.refuse_older(txn_number, session)?;
         }
         if txn_number > self.txn_number {
             self.advance(txn_number);
         }
+        if self.phase != Phase::None {
+            bail!(
+                INCOMPLETE_TRANSACTION_HISTORY,
+                "Cannot run a retryable write under txnNumber {txn_number}, which is a transaction's"
+            );
+        }
         Ok(())
+    }
+
+    /// # Errors
+    /// TransactionTooOld (225).
+    pub(crate) fn refuse_older(&self, txn_number: i64, session: impl FnOnce() -> String) -> Result<()> {
+        bail!(
+            TRANSACTION_TOO_OLD,
+            "Cannot start transaction with {{ txnNumber: {txn_number} }} on session {} because a newer transaction with txnNumberAndRetryCounter {{ txnNumber: {} }} has already started on this session.",
+            session(),
+            self.txn_number
+        )
+    }
+
+    /// Takes in what a log entry says of a transaction.
+    pub fn apply_transaction(&mut self, txn_number: i64, phase: Phase, at: EntryTime, wall_ms: i64) {
+        self.apply(txn_number, &[], at, wall_ms);
+        if txn_number == self.txn_number {
+            self.phase = phase;
+            self.start = match phase {
+                Phase::InProgress | Phase::Prepared => self.start.or(Some(at)),
+                _ => None,
+            };
+        }
+    }
+
+    /// Notes what the number has come to without an entry of the log.
+    pub fn set_phase(&mut self, txn_number: i64, phase: Phase) {
+        if txn_number > self.txn_number {
+            self.advance(txn_number);
+        }
+        self.phase = phase;
     }
 
     /// Whether statement `stmt` of the current number is to be executed.
@@ -105,6 +142,8 @@ impl Session {
         self.txn_number = txn_number;
         self.executed.clear();
         self.incomplete = false;
+        self.phase = Phase::None;
+        self.start = None;
     }
 }
 

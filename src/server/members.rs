@@ -149,7 +149,7 @@ fn start_router(service: &Arc<Service>) {
     let own = Arc::downgrade(service);
     let _ = router.own_operations.set(Box::new(move |flags| {
         let idle_connections = flags.get_bool("idleConnections") == Some(true);
-        let shown = Shown { idle_connections };
+        let shown = Shown { idle_connections, idle_sessions: false };
         own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
     }));
     let own = Arc::downgrade(service);

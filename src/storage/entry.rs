@@ -232,6 +232,19 @@ impl EntryParts {
     }
 }
 
+/// Hands out the bytes of an entry that was encoded with a session, its `prevOpTime` naming another entry.
+pub fn with_previous(payload: &[u8], ts: u64, term: i64, mut out: impl FnMut(&[u8])) {
+    // It ends with `prevOpTime`: ... timestamp (8), 0x12 't' 0, term (8), end of prevOpTime, end of entry.
+    let Some((head, tail)) = payload.len().checked_sub(2 + 8 + 3 + 8).map(|at| payload.split_at(at)) else {
+        return out(payload);
+    };
+    out(head);
+    out(&ts.to_le_bytes());
+    out(&tail[8..11]);
+    out(&term.to_le_bytes());
+    out(&tail[19..]);
+}
+
 /// An entry, read.
 #[derive(Clone, Copy)]
 pub struct Entry<'a> {

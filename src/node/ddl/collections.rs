@@ -200,6 +200,12 @@ pub async fn create_collection(
     }
     check_case(node, db)?;
     if options.get_str("viewOn").is_some() {
+        if op.transaction().is_some() {
+            bail!(
+                OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "Cannot create a view in a multi-document transaction. NS: {ns}"
+            );
+        }
         return create_view(node, op, ns, &options).await;
     }
     let slot = node.namespaces.slot(ns);
@@ -214,6 +220,7 @@ pub async fn create_collection(
             }
             bail!(NAMESPACE_EXISTS, "Collection {ns} already exists.");
         }
+        unit.claim_namespace()?;
         unit.create_collection(CollectionMeta::with_options(ns, uuid, options), false);
         Ok(())
     })

@@ -287,6 +287,7 @@ async fn ensure_collection(
             }
             let created = unit.collection().is_none();
             if created {
+                unit.claim_namespace()?;
                 let meta = CollectionMeta::new(unit.slot.ns.clone(), node.new_uuid());
                 unit.create_collection(meta, from_migrate);
             }
@@ -309,7 +310,11 @@ async fn build_index(
                 .collection
                 .as_ref()
                 .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
-            if c.len() <= BUILD_AT_ONCE_MAX { Ok(None) } else { IndexBuild::start(c, spec).map(Some) }
+            if c.len() <= BUILD_AT_ONCE_MAX || op.transaction().is_some() {
+                Ok(None)
+            } else {
+                IndexBuild::start(c, spec).map(Some)
+            }
         })
         .await?;
     let Some(build) = build else {

@@ -48,6 +48,10 @@ impl Node {
         slot: &Slot,
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
+        // A transaction holds the intent lock shared; what it changes only it can see.
+        if op.transaction().is_some() {
+            return self.write(op, slot, f).await;
+        }
         let mut f = Some(f);
         self.locked(op, &[slot], || {
             slot.write_or_section(&self.gate, &op.received, |state| {

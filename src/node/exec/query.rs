@@ -309,7 +309,7 @@ const YIELD: &str = "setYieldAllLocksHang";
 /// # Errors
 /// SnapshotUnavailable (246).
 pub fn check_time(node: &Node, op: &Operation) -> Result<()> {
-    match op.read_concern.at_cluster_time {
+    match op.read_concern.at_cluster_time.filter(|_| op.transaction().is_none()) {
         Some(at) if node.log.last_optime().ts > at.as_u64() => bail!(
             SNAPSHOT_UNAVAILABLE,
             "Read timestamp Timestamp({}, {}) is older than the oldest available timestamp.",

@@ -502,7 +502,7 @@ pub async fn aggregate(
     let mut rows = start(node, op, asked, Some(&mut batch)).await?;
     let filled = rows.fill(node, op, &mut batch).await;
     filled.map_err(|e| if rows.awaits_data() { change_stream::labelled(e) } else { e })?;
-    let (at, token) = (rows.read_time(node, op), rows.resume_token());
+    let (at, token) = (rows.read_time(op), rows.resume_token());
     let id = match rows.ended() {
         true => 0,
         false => node.cursors.open(
@@ -511,7 +511,8 @@ pub async fn aggregate(
                 session: op.session.as_ref().map(|s| s.lsid),
                 rows,
                 no_timeout: false,
-                keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot,
+                transaction: op.transaction_number(),
+                keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot || op.transaction().is_some(),
                 command: request.body.to_owned(),
                 created_ms: node.now_ms(),
                 returned: batch.count() as u64,

@@ -8,10 +8,9 @@ use super::fields::Fields;
 use crate::exec::query::ownership;
 use crate::exec::{Opened, Output, Query, Wanted};
 use crate::namespace::SlotState;
-use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
 use document::{
-    Collation, Doc, DocBuf, DocWriter, Result, Timestamp, Value, ValueRef, bail, doc, err, key_string, path,
+    Collation, Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, key_string, path,
 };
 use query::matcher::Matcher;
 use query::planner::Hint;
@@ -172,9 +171,8 @@ pub async fn distinct(
         }
     }
     write(values, w)?;
-    if op.read_concern.level == ReadLevel::Snapshot {
-        let at = op.read_concern.at_cluster_time;
-        w.timestamp("atClusterTime", at.unwrap_or_else(|| Timestamp::from_u64(node.log.last_optime().ts)));
+    if let Some(at) = op.transaction().and_then(|t| t.read_time()) {
+        w.timestamp("atClusterTime", at);
     }
     Ok(())
 }

@@ -309,7 +309,7 @@ fn answer(
     batch: Batch,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let at = rows.read_time(node, op);
+    let at = rows.read_time(op);
     let id = match rows.ended() || command.single_batch {
         true => 0,
         false => node.cursors.open(cursor(node, op, ns, rows, command, body, &batch), node.now_ms())?,
@@ -332,7 +332,8 @@ fn cursor(
         session: op.session.as_ref().map(|s| s.lsid),
         rows,
         no_timeout: command.no_timeout,
-        keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot,
+        transaction: op.transaction_number(),
+        keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot || op.transaction().is_some(),
         command: body.to_owned(),
         created_ms: node.now_ms(),
         returned: batch.count() as u64,

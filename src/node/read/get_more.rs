@@ -106,7 +106,10 @@ async fn more(
     let cursor = pin.cursor()?;
     if let Some(uuid) = cursor.rows.uuid() {
         let source = cursor.rows.ns().unwrap_or(ns).to_string();
-        resume(node, &source, uuid, &mut cursor.rows)?;
+        // A transaction's cursor keeps its snapshot, and the collection may be the transaction's own.
+        if op.transaction().is_none() {
+            resume(node, &source, uuid, &mut cursor.rows)?;
+        }
     }
     let mut batch = Batch::new(match command.batch_size {
         0 => usize::MAX,

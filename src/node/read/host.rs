@@ -50,6 +50,9 @@ impl LocalHost {
         op.parent = Some(self.op.clone());
         op.client = self.op.client.clone();
         op.write_concern = self.op.write_concern.clone();
+        if let Some(t) = self.op.transaction() {
+            op.join(t.clone());
+        }
         op
     }
 

@@ -4,7 +4,6 @@ use super::aggregate::PipelineRows;
 use super::tail::TailRows;
 use crate::change_stream::ChangeStreamRows;
 use crate::exec::{Output, Query};
-use crate::operation::ReadLevel;
 use crate::oplog_view::OplogRows;
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Error, Result, Timestamp, err};
@@ -102,21 +101,8 @@ impl Rows {
         }
     }
     /// The cluster time at which it reads, for a snapshot read.
-    pub fn read_time(&self, node: &Node, op: &Operation) -> Option<Timestamp> {
-        if op.read_concern.level != ReadLevel::Snapshot {
-            return None;
-        }
-        let own = match self {
-            Rows::Query(q) => Some(q.opened_ts),
-            Rows::Pipeline(p) => p.opened_ts(),
-            Rows::Oplog(_)
-            | Rows::Documents(_)
-            | Rows::Tail(_)
-            | Rows::ChangeStream(_)
-            | Rows::Dropped(_) => None,
-        };
-        let now = || node.log.last_optime().ts;
-        op.read_concern.at_cluster_time.or_else(|| Some(Timestamp::from_u64(own.unwrap_or_else(now))))
+    pub fn read_time(&self, op: &Operation) -> Option<Timestamp> {
+        op.transaction().and_then(|t| t.read_time())
     }
     /// Gives back what an idle cursor need not hold.
     pub fn release(&mut self) -> Option<CollectionSnapshot> {

@@ -43,7 +43,7 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
         },
     };
     let errors_only = request.body.get("errorsOnly").is_some_and(|v| v.truthy());
-    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let checkout = node.sessions.check_out(node, op).await?;
     let mut sums = Sums::default();
     for (index, raw) in operations.iter().enumerate() {
         op.check_interrupt()?;
@@ -51,11 +51,11 @@ pub async fn bulk_write(node: &Node, op: &Operation, request: Request<'_>) -> Re
         match done {
             Ok(item) if errors_only => drop(item),
             Ok(item) => sums.items.push(item),
-            Err(e) if ends_command(&e) && e.code != codes::COLLECTION_UUID_MISMATCH => return Err(e),
+            Err(e) if ends_command_of(op, &e) && e.code != codes::COLLECTION_UUID_MISMATCH => return Err(e),
             Err(e) => {
                 sums.errors += 1;
                 sums.items.push(failed(index, &e));
-                if ordered(request.body) {
+                if stops(op, ordered(request.body)) {
                     break;
                 }
             }

@@ -13,21 +13,25 @@
 
 use super::unit::WriteUnit;
 use crate::namespace::{Met, Slot, SlotState};
-use crate::operation::{Operation, Received};
+use crate::operation::{Operation, Received, SessionId};
+use crate::transaction::{Decision, Transaction};
 use crate::{Node, log_failed};
 use document::{Doc, DocBuf, DocWriter, Result};
 use parking_lot::RwLockWriteGuard;
 use protocol::session::EntryTime;
+use protocol::transaction::Phase;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use storage::collection::InsertPlan;
 use storage::entry::{Draft, EntryParts, Op, SessionPart};
-use storage::log::{Appended, Class};
+use storage::log::{Appended, Class, OpTime};
 
 struct Staged {
     payload: Range<usize>,
     statement: Option<i32>,
+    /// Its `prevOpTime` names the entry staged before it.
+    chained: bool,
 }
 
 /// What an open commit has staged.
@@ -41,9 +45,11 @@ pub(crate) struct Commit {
     /// Reused by inserts.
     pub(super) insert_plan: InsertPlan,
     class: Class,
+    /// A session's transaction, and what these entries make of it.
+    transaction: Option<(SessionId, i64, Phase)>,
     /// Changes that may yet be taken back are told to no observer.
     pub(super) tentative: bool,
-    _committing: Committing,
+    _committing: Option<Committing>,
 }
 
 /// Aborts the process when it is dropped by a panic: trees may hold what the log does not.
@@ -105,6 +111,10 @@ impl Node {
         f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
         let class = states.first().map_or("", |(slot, _)| &slot.ns);
+        let mut states = states;
+        for (slot, state) in &mut states {
+            self.snapshots.before_change(slot, state);
+        }
         let mut unit = WideUnit { node: self, op, commit: Commit::open(class), states };
         let out = f(&mut unit);
         let appended = unit.commit.finish(self, op);
@@ -139,8 +149,8 @@ impl WideUnit<'_> {
         first.zip(second)
     }
 
-    /// Runs `f`; when it fails, the trees are put back and its entries are forgotten. `f` may not make or drop a
-    /// collection or an index. Observers are the caller's to tell, once nothing can be taken back.
+    /// Runs `f`; when it fails, the trees are put back and its entries are forgotten. `f` may not drop a
+    /// collection, nor make or drop an index of one that was there. Observers are the caller's to tell, once nothing can be taken back.
     pub(crate) fn all_or_nothing<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let before: Vec<_> =
             self.states.iter().map(|(_, s)| s.collection.as_ref().map(|c| c.snapshot())).collect();
@@ -150,13 +160,32 @@ impl WideUnit<'_> {
         self.commit.tentative = false;
         if out.is_err() {
             for ((_, state), before) in self.states.iter_mut().zip(&before) {
-                if let (Some(c), Some(before)) = (state.collection.as_mut(), before) {
-                    c.restore(before);
+                match (state.collection.as_mut(), before) {
+                    (Some(c), Some(before)) => c.restore(before),
+                    (Some(_), None) => drop(state.uninstall()),
+                    (None, _) => {}
                 }
             }
             self.commit.staged.truncate(staged);
         }
         out
+    }
+
+    /// Stages the changes of a transaction: what commits it, or prepares it.
+    pub(crate) fn log_transaction(&mut self, t: &Transaction, writes: &[DocBuf], phase: Phase) -> Result<()> {
+        let entries = crate::transaction::entries(writes, phase == Phase::Prepared);
+        self.commit.stage_transaction(t, &entries, (0, -1), phase);
+        Ok(())
+    }
+
+    /// Stages what the coordinator has decided about a transaction that was prepared at `prepared`.
+    pub(crate) fn log_decision(&mut self, t: &Transaction, decision: Decision, prepared: OpTime) {
+        let phase = match decision {
+            Decision::Commit(_) => Phase::Committed,
+            Decision::Abort => Phase::AbortedAfterPrepare,
+        };
+        let o = crate::transaction::decision_document(decision).to_doc_buf();
+        self.commit.stage_transaction(t, &[o], (prepared.ts, prepared.term), phase);
     }
 
     /// Makes one `applyOps` entry of all that is staged. The length of its `o`.
@@ -177,9 +206,29 @@ impl Commit {
             parts: EntryParts::default(),
             insert_plan: InsertPlan::default(),
             class: if local { Class::Local } else { Class::Oplog },
+            transaction: None,
             tentative: false,
-            _committing: Committing,
+            _committing: Some(Committing),
         }
+    }
+
+    /// Nothing that reaches a tree others see: the changes of a transaction that is not committed.
+    pub(super) fn apart() -> Commit {
+        Commit { _committing: None, ..Commit::open("") }
+    }
+
+    /// Stages the entries of a transaction: the first names `previous`, each other the one before it.
+    fn stage_transaction(&mut self, t: &Transaction, entries: &[DocBuf], previous: (u64, i64), phase: Phase) {
+        let lsid = t.session.to_document().to_doc_buf();
+        for (i, o) in entries.iter().enumerate() {
+            let session = SessionPart { lsid: lsid.doc(), txn_number: t.number, statements: &[], previous };
+            let draft = Draft { session: Some(session), ..Draft::new(Op::Command, "admin.$cmd", None) };
+            self.stage(&draft, o.doc(), None);
+            if let Some(staged) = self.staged.last_mut() {
+                staged.chained = i > 0;
+            }
+        }
+        self.transaction = Some((t.session, t.number, phase));
     }
 
     /// Stages an entry.
@@ -189,7 +238,7 @@ impl Commit {
         for slice in self.parts.slices(o) {
             self.payloads.extend_from_slice(slice);
         }
-        self.staged.push(Staged { payload: start..self.payloads.len(), statement });
+        self.staged.push(Staged { payload: start..self.payloads.len(), statement, chained: false });
     }
 
     /// Stages an entry that may be a statement of the operation's session.
@@ -255,14 +304,24 @@ impl Commit {
                 }
             }
         }
+        if let Some((id, number, phase)) = self.transaction {
+            let at = EntryTime { ts: appended.last.ts, term: appended.last.term };
+            node.sessions.apply_transaction(id, number, phase, at, node.clock.now_millis());
+        }
         op.note_commit(Some(&appended));
         Some(appended)
     }
 
     fn append(&self, node: &Node, mut note: impl FnMut(u64)) -> Appended {
         let (staged, payloads) = (&self.staged, &self.payloads);
+        let (mut previous, term) = (0, node.log.term());
         node.log.append_with(self.class, staged.len(), |i, ts, out| {
-            out.extend(&payloads[staged[i].payload.clone()]);
+            let payload = &payloads[staged[i].payload.clone()];
+            match staged[i].chained {
+                false => out.extend(payload),
+                true => storage::entry::with_previous(payload, previous, term, |bytes| out.extend(bytes)),
+            }
+            previous = ts;
             note(ts);
         })
     }

@@ -35,7 +35,7 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let slot = node.namespaces.slot(&ns);
     check_uuid(request.body, &slot)?;
     let variables = crate::read::command_variables(node, request.body)?;
-    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let checkout = node.sessions.check_out(node, op).await?;
     let mut outcome = Outcome::default();
     for (index, raw) in statements.iter().enumerate() {
         let stmt = statement_id(op, index);
@@ -54,10 +54,10 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
         };
         match done {
             Ok(n) => outcome.n += n,
-            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) if ends_command_of(op, &e) => return Err(e),
             Err(e) => {
                 outcome.fail(index, &e);
-                if ordered(request.body) {
+                if stops(op, ordered(request.body)) {
                     break;
                 }
             }
@@ -102,7 +102,7 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
         }
         let mut next = 0;
         while next < records.len() {
-            node.write_as(op, &candidates.received, slot, |unit| {
+            node.write_waiting(op, &candidates.received, slot, |unit| {
                 candidates.check_collection(unit)?;
                 let started = Instant::now();
                 while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
@@ -130,7 +130,7 @@ pub async fn one(
     if let Some(id) = &s.id {
         let holder = id.to_holder();
         let (gone, _) = node
-            .write(op, slot, |unit| {
+            .write_waiting(op, &op.received, slot, |unit| {
                 let found =
                     holder.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
                 node.note_point(op, found.is_some());
@@ -149,7 +149,7 @@ pub async fn one(
                 break;
             }
             let (gone, _) = node
-                .write(op, slot, |unit| {
+                .write_waiting(op, &op.received, slot, |unit| {
                     for record in &records {
                         if let Some(old) = delete_with_image(unit, s, *record, stmt, image)? {
                             return Ok(Some(old));

@@ -6,6 +6,7 @@ use document::{Collation, Doc, Document, Result, Value, bail, doc, err};
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
+use storage::index::SpecConflict;
 use storage::{CollectionView, IndexSpec, RecordId};
 
 /// A collection's `validator`, parsed once.
@@ -129,13 +130,19 @@ impl WriteUnit<'_> {
         for (name, value) in spec.document().iter() {
             o.push(name, value.clone());
         }
-        let ns = &self.slot.ns;
+        let (ns, older) = (&self.slot.ns, self.is_older_than_transaction());
         let c = self
             .state
             .collection
             .as_mut()
             .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))?;
         let uuid = c.uuid();
+        if older && c.check_index(&spec)? != SpecConflict::Identical {
+            bail!(
+                OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "Cannot create new indexes on existing collection {ns} in a multi-document transaction."
+            );
+        }
         if !c.create_index(spec)? {
             return Ok(false);
         }

@@ -43,7 +43,7 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     let slot = node.namespaces.slot(&ns);
     let command = Command::parse(node, &slot, request)?;
     check_no_view(&slot)?;
-    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let checkout = node.sessions.check_out(node, op).await?;
     let stmt = statement_id(op, 0);
     let mut retried = false;
     let answer = match executed_before(checkout.as_ref(), stmt)? {
@@ -159,7 +159,7 @@ async fn run_update(
             }
             let change = loop {
                 let written = node
-                    .write(op, slot, |unit| {
+                    .write_waiting(op, &op.received, slot, |unit| {
                         let found = pinned
                             .as_ref()
                             .and_then(|h| unit.collection()?.find_id(h.get("")?))
@@ -194,7 +194,10 @@ async fn run_update(
             slot.read(op, |_| Ok(())).await?;
             return Ok(Answer { n: 0, updated_existing: Some(false), upserted: None, value: None });
         }
-        match node.write(op, slot, |unit| upsert(unit, s, stmt, command.bypass, Some(&image))).await {
+        let inserted = node.write_waiting(op, &op.received, slot, |unit| {
+            upsert(unit, s, stmt, command.bypass, Some(&image))
+        });
+        match inserted.await {
             Ok((new, _)) => {
                 let id = new.get("_id").map(|v| v.to_value());
                 return Ok(Answer {

@@ -52,7 +52,7 @@ pub async fn insert_documents(
     documents: &[Doc<'_>],
     flags: Flags,
 ) -> Result<Outcome> {
-    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let checkout = node.sessions.check_out(node, op).await?;
     insert_numbered(node, op, slot, documents, flags, checkout.as_ref(), |i| statement_id(op, i)).await
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn insert_numbered(
     while next < documents.len() {
         op.check_interrupt()?;
         let from = next;
-        let slice = node.write(op, slot, |unit| {
+        let slice = node.write_waiting(op, &op.received, slot, |unit| {
             let started = Instant::now();
             while next < documents.len() {
                 let index = next;
@@ -87,10 +87,14 @@ pub(super) async fn insert_numbered(
                 };
                 match done {
                     Ok(()) => outcome.n += 1,
-                    Err(e) if ends_command(&e) => return Err(e),
+                    Err(e) if ends_command_of(op, &e) => {
+                        // Where it waits for a transaction, it goes on from here.
+                        next = index;
+                        return Err(e);
+                    }
                     Err(e) => {
                         outcome.fail(index, &e);
-                        if flags.ordered {
+                        if stops(op, flags.ordered) {
                             next = documents.len();
                         }
                     }
@@ -103,7 +107,7 @@ pub(super) async fn insert_numbered(
         });
         if let Err(e) = slice.await {
             // The versions are checked before anything of the slice runs: these statements were not executed.
-            if !is_stale(&e) {
+            if !is_stale(&e) || op.transaction().is_some() {
                 return Err(e);
             }
             outcome.fail(from, &e);

@@ -69,6 +69,9 @@ pub fn ends_command(error: &Error) -> bool {
     use document::error::{INTERRUPTION, NOT_PRIMARY};
     error.is(INTERRUPTION | NOT_PRIMARY)
         || error.code == codes::LOG_WRITE_FAILED
+        // A transaction has lost to another, or cannot go on; outside transactions the write waits before it comes to this.
+        || matches!(error.code, codes::WRITE_CONFLICT | codes::LOCK_TIMEOUT | codes::NO_SUCH_TRANSACTION)
+        || error.is(document::error::SNAPSHOT)
         || error.code == codes::COLLECTION_UUID_MISMATCH
         // Stages of update pipelines are looked up when the command is read, before the first statement.
         || error.code == UNKNOWN_STAGE
@@ -77,6 +80,19 @@ pub fn ends_command(error: &Error) -> bool {
 pub fn is_stale(error: &Error) -> bool {
     use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
     error.is(STALE_DB_VERSION | STALE_SHARD_VERSION)
+}
+
+/// Whether a statement's error ends the command: in a transaction every error does, since it aborts the transaction, and
+/// one that says where to go instead is for the router alone.
+pub fn ends_command_of(op: &Operation, error: &Error) -> bool {
+    ends_command(error) || (op.transaction().is_some() && is_stale(error))
+}
+/// Whether the statements after a failed one are left out.
+pub fn stops(op: &Operation, ordered: bool) -> bool {
+    if let Some(t) = op.transaction() {
+        t.fail();
+    }
+    ordered || op.transaction().is_some()
 }
 
 /// The statement id of the command's `index`-th statement: as given, or counted from 0.

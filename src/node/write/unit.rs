@@ -17,13 +17,15 @@
 use super::commit::Commit;
 use crate::namespace::{OwnershipFilter, SlotState};
 use crate::operation::{Operation, Received};
+use crate::transaction::locks::{Ended, Lock};
+use crate::transaction::{Part, write_conflict};
 use crate::{Node, namespace::Slot};
 use document::delta::{self, Touched};
-use document::{Doc, DocBuf, Document, Result, Value, doc, err};
-use std::cell::OnceCell;
+use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
+use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use storage::collection::UpdatePlan;
-use storage::entry::{Draft, O2, Op};
+use storage::entry::{Draft, Entry, O2, Op};
 use storage::log::Appended;
 use storage::{Collection, CollectionMeta, RecordId};
 
@@ -74,6 +76,10 @@ pub struct WriteUnit<'a> {
     pub(super) op: &'a Operation,
     filter: OnceCell<Option<Arc<dyn OwnershipFilter>>>,
     commit: &'a mut Commit,
+    /// Set where the changes are a transaction's: they go into its branch, and are logged when it commits.
+    part: Option<Part<'a>>,
+    /// The transaction whose lock a write outside transactions has met.
+    blocked: Cell<Option<Ended>>,
 }
 
 impl Node {
@@ -100,8 +106,38 @@ impl Node {
         slot: &Slot,
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
+        if let Some(t) = op.transaction() {
+            return Box::pin(t.write(self, slot, op, received, f)).await.map(|out| (out, None));
+        }
         self.log.admit(0).await.map_err(crate::log_failed)?;
         slot.write(&self.gate, op, received, |state| self.write_unit(op, slot, state, f)).await
+    }
+
+    /// As [`Node::write_as`], for a write of a client: when it meets what an open transaction has changed, `f` is called
+    /// again once that has ended. Until then `f` has changed nothing that it would change again.
+    pub(crate) async fn write_waiting<T>(
+        &self,
+        op: &Operation,
+        received: &Received,
+        slot: &Slot,
+        mut f: impl FnMut(&mut WriteUnit<'_>) -> Result<T>,
+    ) -> Result<(T, Option<Appended>)> {
+        loop {
+            let mut blocked = None;
+            let done = self
+                .write_as(op, received, slot, |unit| {
+                    let out = f(unit);
+                    blocked = unit.blocked.take().filter(|_| out.is_err());
+                    out
+                })
+                .await;
+            let Some(mut ended) = blocked else { return done };
+            let wait = async move {
+                // A dropped sender has ended, too.
+                let _ = ended.wait_for(|ended| *ended).await;
+            };
+            op.interruptible(wait).await?;
+        }
     }
 
     /// One commit under the latch that `state` is guarded by.
@@ -112,6 +148,7 @@ impl Node {
         state: &mut SlotState,
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
+        self.snapshots.before_change(slot, state);
         let mut commit = Commit::open(&slot.ns);
         let out = f(&mut WriteUnit::new(self, slot, state, op, &mut commit));
         let appended = commit.finish(self, op);
@@ -127,7 +164,143 @@ impl<'a> WriteUnit<'a> {
         op: &'a Operation,
         commit: &'a mut Commit,
     ) -> WriteUnit<'a> {
-        WriteUnit { node, slot, state, op, filter: OnceCell::new(), commit }
+        WriteUnit {
+            node,
+            slot,
+            state,
+            op,
+            filter: OnceCell::new(),
+            commit,
+            part: None,
+            blocked: Cell::new(None),
+        }
+    }
+
+    /// Runs `f` on a transaction's branch of the namespace.
+    pub(crate) fn in_transaction<T>(
+        node: &Node,
+        slot: &Slot,
+        state: &mut SlotState,
+        op: &Operation,
+        part: Part<'_>,
+        f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut commit = Commit::apart();
+        let mut unit = WriteUnit::new(node, slot, state, op, &mut commit);
+        unit.part = Some(part);
+        f(&mut unit)
+    }
+
+    /// Refuses what an open transaction has locked; [`Node::write_waiting`] then waits for it.
+    ///
+    /// # Errors
+    /// WriteConflict (112).
+    fn refuse_locked(&self, locks: impl IntoIterator<Item = Lock>) -> Result<()> {
+        for lock in locks {
+            if let Some(ended) = self.node.transactions.locks.holder(&lock) {
+                self.blocked.set(Some(ended));
+                return Err(write_conflict());
+            }
+        }
+        Ok(())
+    }
+    /// Whether no transaction has locked anything; asked first, since it mostly is so.
+    fn nothing_locked(&self) -> bool {
+        self.node.transactions.locks.is_empty()
+    }
+
+    /// Claims the unique keys of a document that is to be inserted.
+    fn claim_insert(&mut self, doc: Doc<'_>) -> Result<()> {
+        self.refuse_capped()?;
+        if self.part.is_none() && self.nothing_locked() {
+            return Ok(());
+        }
+        let Some(collection) = &self.state.collection else { return Ok(()) };
+        let (uuid, keys) = (collection.uuid(), collection.unique_keys(doc)?);
+        match &mut self.part {
+            Some(part) => part.lock_keys(keys.iter().map(|(slot, key)| (*slot, key.as_slice()))),
+            None => self.refuse_locked(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key))),
+        }
+    }
+
+    /// Refuses, outside transactions, to change a record or to take keys that one has locked.
+    fn check_unlocked(&self, record: RecordId, new: Option<Doc<'_>>) -> Result<()> {
+        if self.part.is_some() || self.nothing_locked() {
+            return Ok(());
+        }
+        let Some(collection) = self.collection() else { return Ok(()) };
+        let uuid = collection.uuid();
+        self.refuse_locked([Lock::Record(uuid, record)])?;
+        let keys = new.map(|new| collection.unique_keys(new)).transpose()?.unwrap_or_default();
+        self.refuse_locked(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key)))
+    }
+
+    /// Whether this is a transaction's, and the collection was there before it.
+    pub(super) fn is_older_than_transaction(&self) -> bool {
+        self.part.as_ref().is_some_and(Part::is_older)
+    }
+
+    /// Claims the name for a collection that is to be made.
+    ///
+    /// # Errors
+    /// WriteConflict (112) where a transaction makes one of this name, or another has made one meanwhile.
+    pub fn claim_namespace(&mut self) -> Result<()> {
+        let ns = &self.slot.ns;
+        if let Some(part) = &mut self.part {
+            return part.lock_namespace(ns);
+        }
+        match self.nothing_locked() {
+            true => Ok(()),
+            false => self.refuse_locked([Lock::Namespace(ns.clone())]),
+        }
+    }
+
+    fn refuse_capped(&self) -> Result<()> {
+        if self.part.is_some() && self.state.capped.is_some() {
+            let ns = &self.slot.ns;
+            bail!(
+                OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "Collection '{ns}' is a capped collection. Writes in transactions are not allowed on capped collections."
+            );
+        }
+        Ok(())
+    }
+
+    /// Applies an operation of a transaction that commits; nothing is staged.
+    pub(crate) fn apply(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let ns = &self.slot.ns;
+        let done = match (entry.op, entry.command()) {
+            (Op::Command, Some(("create", _))) if self.state.collection.is_none() => {
+                storage::recovery::created(ns.clone(), entry).map(|c| self.state.install(c))
+            }
+            (Op::Command, Some(("createIndexes", _))) => {
+                let o = entry.o.to_document();
+                self.existing_mut()
+                    .map_err(|e| e.message)
+                    .and_then(|c| storage::recovery::create_index(c, &o, &crate::open::partial_predicate))
+            }
+            (Op::Command, command) => {
+                Err(format!("{:?} is no operation of a transaction", command.map(|c| c.0)))
+            }
+            _ => self
+                .existing_mut()
+                .map_err(|e| e.message)
+                .and_then(|c| storage::recovery::apply_to_collection(c, entry)),
+        };
+        done.map_err(|reason| {
+            err!(INTERNAL_ERROR, "a transaction's write to {} does not fit: {reason}", self.slot.ns)
+        })
+    }
+
+    /// Tells the observers of an operation that was applied.
+    pub(crate) fn tell(&self, entry: &Entry<'_>) {
+        let now = || entry.document_id().and_then(|id| self.collection()?.find_id(id)).map(|(_, d)| d);
+        match entry.op {
+            Op::Insert => self.observe(|o, ns| o.inserted(ns, entry.o)),
+            Op::Update => self.observe(|o, ns| now().iter().for_each(|new| o.updated(ns, *new))),
+            Op::Delete => self.observe(|o, ns| o.deleted(ns, entry.o)),
+            Op::Command | Op::Noop => {}
+        }
     }
 
     /// The collection, if there is one.
@@ -189,6 +362,7 @@ impl<'a> WriteUnit<'a> {
     /// Inserts a document that has its `_id` first.
     pub fn insert(&mut self, doc: Doc<'_>, origin: Origin<'_>) -> Result<RecordId> {
         self.pass_fail_point(origin)?;
+        self.claim_insert(doc)?;
         let ns = &self.slot.ns;
         let collection = self
             .state
@@ -207,6 +381,7 @@ impl<'a> WriteUnit<'a> {
 
     /// Puts `new` in the place of the document at `record`; the log keeps all of it.
     pub fn replace(&mut self, record: RecordId, new: Doc<'_>, origin: Origin<'_>) -> Result<()> {
+        self.check_unlocked(record, Some(new))?;
         let plan = self.existing()?.prepare_update(record, new)?;
         self.put(record, Replacement { plan, difference: None }, new, origin)
     }
@@ -220,6 +395,7 @@ impl<'a> WriteUnit<'a> {
         new: Doc<'_>,
         touched: Option<&Touched>,
     ) -> Result<Replacement> {
+        self.check_unlocked(record, Some(new))?;
         let plan = self.existing()?.prepare_update_of(record, old, new)?;
         let difference = match touched {
             Some(touched) => delta::compute_along(old, new, touched),
@@ -237,6 +413,15 @@ impl<'a> WriteUnit<'a> {
         origin: Origin<'_>,
     ) -> Result<()> {
         self.pass_fail_point(origin)?;
+        self.refuse_capped()?;
+        if let Some(part) = &mut self.part {
+            part.lock_record(record)?;
+            let unique = |slot: usize| {
+                self.state.collection.as_ref().is_some_and(|c| c.indexes()[slot].spec().unique())
+            };
+            let keys = prepared.plan.removed().chain(prepared.plan.added());
+            part.lock_keys(keys.filter(|(slot, _)| unique(*slot)))?;
+        }
         let keeps_images = self.state.keeps_images;
         let collection = self.existing_mut()?;
         let uuid = collection.uuid();
@@ -257,9 +442,19 @@ impl<'a> WriteUnit<'a> {
     /// Removes the document at `record`; false when there is none.
     pub fn delete(&mut self, record: RecordId, origin: Origin<'_>) -> Result<bool> {
         self.pass_fail_point(origin)?;
-        let collection = self.existing_mut()?;
+        self.check_unlocked(record, None)?;
+        self.refuse_capped()?;
+        let collection = self.existing()?;
         let uuid = collection.uuid();
         let Some(old) = collection.get(record).map(|d| d.to_owned()) else { return Ok(false) };
+        if self.part.is_some() {
+            let keys = collection.unique_keys(old.doc())?;
+            if let Some(part) = &mut self.part {
+                part.lock_record(record)?;
+                part.lock_keys(keys.iter().map(|(slot, key)| (*slot, key.as_slice())))?;
+            }
+        }
+        let collection = self.existing_mut()?;
         collection.delete(record);
         let key = self.sharded_key(old.doc()).unwrap_or_else(|| {
             document::DocWriter::build(|w| old.doc().element("_id").iter().for_each(|id| w.element(id)))
@@ -284,6 +479,7 @@ impl<'a> WriteUnit<'a> {
             return Err(err!(STALE_CONFIG, "the sharded collection {ns} does not exist here").with_info(info));
         }
         super::extras::check_case(self.node, &self.slot.database.name)?;
+        self.claim_namespace()?;
         let meta = CollectionMeta::new(ns, self.node.new_uuid());
         self.create_collection(meta, false);
         Ok(())
@@ -312,7 +508,10 @@ impl<'a> WriteUnit<'a> {
         let o2 = o2.as_ref().map_or(O2::None, |d| O2::Doc(d.doc()));
         let from_migrate = from_migrate || self.op.from_migrate;
         let draft = Draft { o2, from_migrate, ..Draft::new(Op::Command, &ns, uuid) };
-        self.commit.stage(&draft, o.doc(), None);
+        match &mut self.part {
+            Some(part) => part.push(&draft, o.doc()),
+            None => self.commit.stage(&draft, o.doc(), None),
+        }
     }
 
     /// A no-op entry that tells change streams of a change of the cluster's catalog: `o2` begins with the change's name.
@@ -345,11 +544,14 @@ impl<'a> WriteUnit<'a> {
             more: origin.more,
             ..Draft::new(op, &self.slot.ns, uuid)
         };
-        self.commit.stage_statement(self.node, self.op, draft, o, origin.statement);
+        match &mut self.part {
+            Some(part) => part.push(&Draft { more: None, ..draft }, o),
+            None => self.commit.stage_statement(self.node, self.op, draft, o, origin.statement),
+        }
     }
 
     fn observe(&self, f: impl Fn(&dyn crate::observer::WriteObserver, &str)) {
-        if self.commit.tentative {
+        if self.commit.tentative || self.part.is_some() {
             return;
         }
         for observer in self.node.observers.of(&self.slot.ns) {

@@ -128,7 +128,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
     check_uuid(request.body, &slot)?;
     let variables = crate::read::command_variables(node, request.body)?;
     let bypass = request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy());
-    let checkout = node.sessions.check_out(op, node.now_ms()).await?;
+    let checkout = node.sessions.check_out(node, op).await?;
     let mut outcome = Outcome::default();
     for (index, raw) in statements.iter().enumerate() {
         let stmt = statement_id(op, index);
@@ -156,10 +156,10 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
                     outcome.upserted.push(doc! { "index": index as i32, "_id": id });
                 }
             }
-            Err(e) if ends_command(&e) => return Err(e),
+            Err(e) if ends_command_of(op, &e) => return Err(e),
             Err(e) => {
                 outcome.fail(index, &e);
-                if ordered(request.body) {
+                if stops(op, ordered(request.body)) {
                     break;
                 }
             }
@@ -309,7 +309,7 @@ pub async fn run(
             }
             let done = loop {
                 let written = node
-                    .write(op, slot, |unit| {
+                    .write_waiting(op, &op.received, slot, |unit| {
                         for record in &records {
                             let done = update_record(unit, s, *record, stmt, bypass)?;
                             if done.matched > 0 {
@@ -336,7 +336,7 @@ pub async fn run(
             slot.read(op, |_| Ok(())).await?;
             return Ok(Done::default());
         }
-        match node.write(op, slot, |unit| insert_upsert(unit, s, stmt, bypass)).await {
+        match upsert_waiting(node, op, slot, s, stmt, bypass).await {
             Ok((done, _)) => return Ok(done),
             Err(e) if e.code == codes::DUPLICATE_KEY && upsert_may_retry(s.filter.matcher()?, &e) => {}
             Err(e) => return Err(e),
@@ -357,7 +357,7 @@ async fn by_id(
     let holder = id.to_holder();
     loop {
         let written = node
-            .write(op, slot, |unit| {
+            .write_waiting(op, &op.received, slot, |unit| {
                 refuse_view(unit.slot, unit.state)?;
                 let found = holder.get("").and_then(|id| unit.collection()?.record_of_id(id));
                 node.note_point(op, found.is_some());
@@ -390,7 +390,7 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
         while next < records.len() {
             op.check_interrupt()?;
             let written = node
-                .write_as(op, &candidates.received, slot, |unit| {
+                .write_waiting(op, &candidates.received, slot, |unit| {
                     candidates.check_collection(unit)?;
                     let started = Instant::now();
                     while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
@@ -407,7 +407,7 @@ async fn many(node: &Node, op: &Operation, slot: &Slot, s: &UpdateStatement, byp
         tokio::task::yield_now().await;
     }
     if total.matched == 0 && s.upsert {
-        let (done, _) = node.write(op, slot, |unit| insert_upsert(unit, s, -1, bypass)).await?;
+        let (done, _) = upsert_waiting(node, op, slot, s, -1, bypass).await?;
         return Ok(done);
     }
     Ok(total)
@@ -517,6 +517,17 @@ fn check_size(new: Doc<'_>) -> Result<()> {
         bail!(BSON_OBJECT_TOO_LARGE, "Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
     }
     Ok(())
+}
+
+async fn upsert_waiting(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    s: &UpdateStatement,
+    stmt: i32,
+    bypass: bool,
+) -> Result<(Done, Option<storage::log::Appended>)> {
+    node.write_waiting(op, &op.received, slot, |unit| insert_upsert(unit, s, stmt, bypass)).await
 }
 
 fn insert_upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Done> {

@@ -18,27 +18,32 @@ pub const ROWS: &[Command] = &[
     Command::future("insert", Roles::MONGOD, |c, r, reply| Box::pin(insert(c, r, reply)))
         .needs(Needs::Asked(needs::inserts))
         .write()
+        .in_transaction()
         .stable_api()
         .help("Inserts documents."),
     Command::future("update", Roles::MONGOD, |c, r, reply| Box::pin(update(c, r, reply)))
         .needs(Needs::Asked(needs::updates))
         .write()
+        .in_transaction()
         .stable_api()
         .help("Updates documents."),
     Command::future("delete", Roles::MONGOD, |c, r, reply| Box::pin(delete(c, r, reply)))
         .needs(Needs::Asked(needs::deletes))
         .write()
+        .in_transaction()
         .stable_api()
         .help("Deletes documents."),
     Command::future("findAndModify", Roles::MONGOD, |c, r, reply| Box::pin(find_and_modify(c, r, reply)))
         .needs(Needs::Asked(needs::finds_and_modifies))
         .aliases(&["findandmodify"])
         .write()
+        .in_transaction()
         .stable_api()
         .help("Changes or removes one document and returns it."),
     Command::future("bulkWrite", Roles::MONGOD, |c, r, reply| Box::pin(bulk_write(c, r, reply)))
         .needs(Needs::Asked(needs::bulk_writes))
         .write()
+        .in_transaction()
         .admin_only()
         .stable_api()
         .help("Inserts, updates and deletes in several collections."),
@@ -54,6 +59,10 @@ pub fn node(context: &Context) -> Result<&Arc<Node>> {
 
 /// Waits as the write concern says, and adds its error where it could not be met.
 pub async fn acknowledge(context: &Context, reply: &mut Reply) -> Result<()> {
+    // A transaction's writes are acknowledged with its commit.
+    if context.operation.transaction().is_some() {
+        return Ok(());
+    }
     if let Some(error) = node(context)?.acknowledge(&context.operation).await? {
         reply.fields(&doc! { "writeConcernError": error });
     }
@@ -98,6 +107,9 @@ fn admit(context: &Context, request: &Request<'_>) -> Result<()> {
     let numbered = operation.session.as_ref().is_some_and(|s| s.txn_number.is_some());
     if numbered && !node(context)?.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos");
+    }
+    if operation.transaction().is_some() {
+        return Ok(());
     }
     check_read_concern(context, request)?;
     // A causally consistent session sends the time after which the write shall come.
@@ -199,6 +211,7 @@ pub async fn write_cursor(
                 session: context.operation.session.as_ref().map(|s| s.lsid),
                 rows,
                 no_timeout: false,
+                transaction: context.operation.transaction_number(),
                 keeps_snapshot: false,
                 command: request.body.to_owned(),
                 created_ms: now,

@@ -23,11 +23,16 @@ pub const ROWS: &[Command] = &[
 /// What `$currentOp` shows.
 pub struct Shown {
     pub idle_connections: bool,
+    /// Transactions between two statements.
+    pub idle_sessions: bool,
 }
 
 /// The rows of `$currentOp` on this node.
 pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
     let mut rows = service.operations.describe(&service.host, shown.idle_connections, service.is_router());
+    if let Some(node) = service.node.as_ref().filter(|_| shown.idle_sessions) {
+        rows.extend(node.idle_transactions(&service.host));
+    }
     if let Ok(role) = service.members.shard() {
         rows.extend(role.migrations.current_operations());
     }
@@ -47,7 +52,10 @@ async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply)
             let spec = doc! { "allUsers": true, "idleConnections": all };
             admin::current_op(&task, &Value::Document(spec)).await?
         }
-        _ => documents(service, &Shown { idle_connections: all }).iter().map(|d| d.to_doc_buf()).collect(),
+        _ => documents(service, &Shown { idle_connections: all, idle_sessions: true })
+            .iter()
+            .map(|d| d.to_doc_buf())
+            .collect(),
     };
     let filter = filter(request.body)?;
     let mut shown = Vec::new();

@@ -14,6 +14,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::creates))
         .write()
         .stable_api()
+        .in_transaction()
         .help("Creates a collection or view."),
     Command::future("drop", Roles::MONGOD, |c, r, reply| Box::pin(drop_collection(c, r, reply)))
         .needs(Needs::Collection(&[A::DropCollection]))
@@ -39,6 +40,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Collection(&[A::CreateIndex]))
         .write()
         .stable_api()
+        .in_transaction()
         .help("Creates indexes."),
     Command::future("dropIndexes", Roles::MONGOD, |c, r, reply| Box::pin(drop_indexes(c, r, reply)))
         .needs(Needs::Collection(&[A::DropIndex]))

@@ -21,6 +21,4 @@ pub const ROWS: &[Command] = &[
     Command::missing("resetPlacementHistory", Roles::ROUTER),
     Command::missing("repairShardedCollectionChunksHistory", Roles::ROUTER),
     Command::missing("captrunc", Roles::MONGOD).test_only(),
-    Command::missing("commitTransaction", Roles::MONGOD),
-    Command::missing("abortTransaction", Roles::MONGOD),
 ];

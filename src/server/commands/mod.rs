@@ -30,6 +30,7 @@ pub mod shard;
 pub mod shutdown;
 pub mod testing;
 pub mod top;
+pub mod transactions;
 pub mod users;
 pub mod validate_api;
 
@@ -47,6 +48,8 @@ pub const STARTUP: &[StartupStep] = &[
     |service| {
         Box::pin(async move {
             service.spawn(sessions::reap_regularly(service.clone()));
+            service.spawn(transactions::reap_regularly(service.clone()));
+            service.spawn(transactions::remember_regularly(service.clone()));
             Ok(())
         })
     },
@@ -90,6 +93,7 @@ pub const TABLES: &[&[Command]] = &[
     shutdown::ROWS,
     testing::ROWS,
     top::ROWS,
+    transactions::ROWS,
     users::ROWS,
     validate_api::ROWS,
 ];

@@ -56,6 +56,7 @@ pub const ROWS: &[Command] = &[
 
 async fn find(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
+    node.read_at_one_moment(&context.operation).await?;
     read::find::find(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
@@ -81,12 +82,14 @@ async fn count(context: &Context, request: &Request<'_>, reply: &mut Reply) -> R
 
 async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
+    node.read_at_one_moment(&context.operation).await?;
     read::distinct::distinct(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await
 }
 
 async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
+    node.read_at_one_moment(&context.operation).await?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     if writes(request) {
@@ -115,7 +118,13 @@ impl read::hooks::Hooks for ServerHooks {
     fn current_op(&self, spec: &Document) -> Vec<Document> {
         let Some(service) = self.0.upgrade() else { return Vec::new() };
         let flag = |name: &str| spec.get_bool(name).unwrap_or(false);
-        let mut rows = documents(&service, &Shown { idle_connections: flag("idleConnections") });
+        let mut rows = documents(
+            &service,
+            &Shown {
+                idle_connections: flag("idleConnections"),
+                idle_sessions: spec.get_bool("idleSessions").unwrap_or(true),
+            },
+        );
         if flag("idleCursors") {
             rows.extend(idle_cursors(&service));
         }

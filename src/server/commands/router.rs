@@ -14,7 +14,7 @@ use sharding::router::Task;
 use sharding::router::body::is_time;
 use sharding::router::defaults::Takes;
 use sharding::router::{
-    admin, aggregate, bulk_write, count, cursor, ddl, explain, find, find_and_modify, write,
+    admin, aggregate, bulk_write, count, cursor, ddl, explain, find, find_and_modify, transaction, write,
 };
 
 /// A row whose work is `$run`, an `async fn(&Task<'_>) -> Result<DocBuf>`.
@@ -31,15 +31,18 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::reads))
         .read()
         .stable_api()
+        .in_transaction()
         .help("Finds documents."),
     routed!("getMore", cursor::get_more)
         .needs(Needs::Asked(needs::gets_more))
         .read()
         .stable_api()
+        .in_transaction()
         .help("The next batch of a cursor."),
     routed!("killCursors", cursor::kill_cursors)
         .needs(Needs::Asked(needs::kills_cursors))
         .stable_api()
+        .in_transaction()
         .help("Ends cursors."),
     routed!("count", count::count)
         .needs(Needs::Asked(needs::reads))
@@ -49,11 +52,13 @@ pub const ROWS: &[Command] = &[
     routed!("distinct", count::distinct)
         .needs(Needs::Asked(needs::reads))
         .read()
+        .in_transaction()
         .help("The different values of a field."),
     routed!("aggregate", aggregate::aggregate)
         .needs(Needs::Asked(needs::aggregates))
         .read()
         .stable_api()
+        .in_transaction()
         .help("Runs an aggregation pipeline."),
     routed!("explain", explain::explain)
         .needs(Needs::Asked(needs::explains))
@@ -64,28 +69,33 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::inserts))
         .write()
         .stable_api()
+        .in_transaction()
         .help("Inserts documents."),
     routed!("update", write::update)
         .needs(Needs::Asked(needs::updates))
         .write()
         .stable_api()
+        .in_transaction()
         .help("Updates documents."),
     routed!("delete", write::delete)
         .needs(Needs::Asked(needs::deletes))
         .write()
         .stable_api()
+        .in_transaction()
         .help("Deletes documents."),
     routed!("findAndModify", find_and_modify::find_and_modify)
         .needs(Needs::Asked(needs::finds_and_modifies))
         .aliases(&["findandmodify"])
         .write()
         .stable_api()
+        .in_transaction()
         .help("Changes or removes one document and returns it."),
     routed!("bulkWrite", bulk_write::bulk_write)
         .needs(Needs::Asked(needs::bulk_writes))
         .write()
         .admin_only()
         .stable_api()
+        .in_transaction()
         .help("Inserts, updates and deletes in several collections."),
     routed!("create", ddl::create)
         .needs(Needs::Asked(needs::creates))
@@ -325,8 +335,18 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Namespace(&[A::ReshardCollection])),
     Command::missing("abortMoveCollection", Roles::ROUTER),
     Command::missing("abortUnshardCollection", Roles::ROUTER),
-    Command::missing("commitTransaction", Roles::ROUTER),
-    Command::missing("abortTransaction", Roles::ROUTER),
+    routed!("commitTransaction", transaction::commit)
+        .admin_only()
+        .needs(Needs::Login)
+        .in_transaction()
+        .stable_api()
+        .help("Commits a transaction on the shards that took part."),
+    routed!("abortTransaction", transaction::abort)
+        .admin_only()
+        .needs(Needs::Login)
+        .in_transaction()
+        .stable_api()
+        .help("Aborts a transaction on the shards that took part."),
 ];
 
 /// What a command of the catalog must look like: shards would check an internal form only.
@@ -382,8 +402,14 @@ async fn routed<'a>(
         made = seen;
     }
     let mut w = reply.writer();
-    for e in made.doc().iter().filter(|e| !is_time(e.name_bytes())) {
+    let token = task.recovery_token();
+    // Whether a shard has only read is between it and the router.
+    let between = |name: &[u8]| is_time(name) || (token.is_some() && name == b"readOnly");
+    for e in made.doc().iter().filter(|e| !between(e.name_bytes())) {
         w.element(&e);
+    }
+    if let Some(token) = &token {
+        w.document("recoveryToken", token.to_doc_buf().doc());
     }
     reply.closed();
     if request.exhaust_allowed && request.command.name == "getMore" {

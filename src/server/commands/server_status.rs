@@ -69,6 +69,7 @@ pub const SECTIONS: &[Section] = &[
     section("extra_info", extra_info),
     section("globalLock", global_lock),
     section("logicalSessionRecordCache", sessions),
+    section("transactions", transactions),
     section("mem", memory),
     section("metrics", metrics),
     section("network", network),
@@ -220,6 +221,9 @@ fn global_lock(context: &Context) -> Value {
     .into()
 }
 
+fn transactions(context: &Context) -> Value {
+    context.service.node.as_ref().map_or(Value::Null, |node| Value::Document(node.transaction_status()))
+}
 fn sessions(context: &Context) -> Value {
     let known = context.service.node.as_ref().map_or(0, |node| node.sessions.len());
     doc! { "activeSessionsCount": i32::try_from(known).unwrap_or(i32::MAX) }.into()

@@ -106,6 +106,7 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let ids = ids(request)?;
     if let Some(node) = &context.service.node {
         for id in &ids {
+            node.abort_transactions_of(|session| session == id);
             node.sessions.end(id);
             node.cursors.kill_session(*id);
         }
@@ -113,6 +114,7 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     if let Ok(router) = context.service.members.router() {
         context.service.members.routed_sessions.lock().retain(|id, _| !ids.contains(id));
         router.close_cursors_of(|session| ids.contains(session));
+        super::transactions::abort_routed(router, |session| ids.contains(session));
     }
     Ok(())
 }
@@ -248,8 +250,10 @@ fn kill_where(context: &Context, chosen: impl Fn(&SessionId) -> bool) {
     }
     if let Some(node) = &context.service.node {
         node.cursors.kill_where(|_, session| session.is_some_and(|id| chosen(&id)));
+        node.abort_transactions_of(&chosen);
     }
     if let Ok(router) = context.service.members.router() {
-        router.close_cursors_of(chosen);
+        router.close_cursors_of(&chosen);
+        super::transactions::abort_routed(router, chosen);
     }
 }

@@ -85,7 +85,7 @@ pub async fn dispatch(
     let failed = result.is_err();
     if let Err(error) = result {
         service.members.on_stale(&error).await;
-        fail(service, &mut reply, &labelled(&context, error));
+        fail(service, &mut reply, &labelled(&context, command, error));
     }
     if failed {
         service.counters.command_failed(index);
@@ -149,11 +149,13 @@ async fn run(
     if reply.after == After::Vanish {
         return Ok(());
     }
+    let entered = crate::commands::transactions::enter(context, &request).await?;
     let result = match command.handler {
         Handler::Sync(handler) => handler(context, &request, reply),
         Handler::Async(handler) => handler(context, &request, reply).await,
         Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
     };
+    crate::commands::transactions::leave(context, entered, result.is_ok(), reply).await;
     if context.operation.is_connection_lost() {
         reply.after = After::Vanish;
         return Ok(());
@@ -205,11 +207,7 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     if command.admin_only && request.db != "admin" {
         bail!(UNAUTHORIZED, "{} may only be run against the admin database.", command.name);
     }
-    if let Some(session) = &context.operation.session
-        && session.autocommit.is_some()
-    {
-        refuse_transaction(command)?;
-    }
+    check_transaction(context, request)?;
     check_txn_number(context, command)?;
     check_read_concern(context, command)?;
     check_write_concern(context, command)?;
@@ -250,14 +248,21 @@ fn check_secondary_read(context: &Context, command: &Command, generic: &Generic<
     bail!(NOT_PRIMARY_NO_SECONDARY_OK, "not primary and secondaryOk=false")
 }
 
-/// No statement of a multi-document transaction runs: this server has none yet. What the real server would refuse in one
-/// gets its words, everything else ours.
-fn refuse_transaction(command: &Command) -> Result<()> {
-    if command.in_transaction {
-        bail!(
-            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
-            "Cannot run '{}' in a multi-document transaction: this server does not implement transactions yet.",
-            command.name
+/// What a command that is part of a transaction must be and say.
+fn check_transaction(context: &Context, request: &Request<'_>) -> Result<()> {
+    let command = request.command;
+    if context.operation.session.as_ref().is_none_or(|s| s.autocommit.is_none()) {
+        return Ok(());
+    }
+    if context.service.node.as_ref().is_some_and(|node| !node.is_replica_set()) {
+        bail!(ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos");
+    }
+    if command.name == "count" || command.in_transaction {
+        return node::transaction::admission::check(
+            &context.operation,
+            command.name,
+            request.db,
+            request.body,
         );
     }
     bail!(
@@ -274,7 +279,7 @@ fn check_txn_number(context: &Context, command: &Command) -> Result<()> {
     if !context.operation.is_retryable_write()
         || RETRYABLE.contains(&command.name)
         || command.name.starts_with('_')
-        || matches!(command.name, "commitTransaction" | "abortTransaction")
+        || node::transaction::admission::ends(command.name)
     {
         return Ok(());
     }
@@ -360,15 +365,37 @@ fn is_internal(context: &Context) -> bool {
     context.connection.client.internal.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-/// Tells drivers that they may send a retryable write again. A router says so only of its own end: what a shard
-/// answered brings its labels along.
-fn labelled(context: &Context, error: Error) -> Error {
-    let given = error.info.as_ref().is_some_and(|i| i.contains_key("errorLabels"));
+/// Tells drivers what they may send again: a retryable write or the end of a transaction, or a whole transaction. A router
+/// says the first only of its own end: what a shard answered brings its labels along.
+fn labelled(context: &Context, command: &Command, error: Error) -> Error {
+    let operation = &context.operation;
+    if error.info.as_ref().is_some_and(|i| i.contains_key("errorLabels")) {
+        return error;
+    }
+    let ends = node::transaction::admission::ends(command.name);
+    let part = operation.session.as_ref().is_some_and(|s| s.txn_number.is_some() && s.autocommit.is_some());
+    if part && is_transient(&error, ends) {
+        return error.with_label("TransientTransactionError");
+    }
     let ending = matches!(error.code, codes::INTERRUPTED_AT_SHUTDOWN | codes::SHUTDOWN_IN_PROGRESS);
     let retriable = error.is(document::error::RETRIABLE) && (!context.service.is_router() || ending);
-    match retriable && !given && context.operation.is_retryable_write() {
+    match retriable && (operation.is_retryable_write() || ends) {
         true => error.with_label("RetryableWriteError"),
         false => error,
+    }
+}
+
+/// Whether a transaction that met this error may be run again as a whole. Of an end that met an error that may be repeated
+/// nobody knows whether it has happened.
+fn is_transient(error: &Error, ends: bool) -> bool {
+    use document::error::{RETRIABLE, SNAPSHOT, STALE_DB_VERSION, STALE_SHARD_VERSION};
+    let waits = error.info.as_ref().is_some_and(|i| i.contains_key("writeConcernError"));
+    match error.code {
+        codes::WRITE_CONFLICT | codes::LOCK_TIMEOUT | codes::PREPARED_TRANSACTION_IN_PROGRESS => true,
+        codes::SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD => true,
+        codes::NO_SUCH_TRANSACTION => !ends || !waits,
+        _ if error.is(SNAPSHOT | STALE_SHARD_VERSION | STALE_DB_VERSION) => true,
+        _ => !ends && error.is(RETRIABLE),
     }
 }
 

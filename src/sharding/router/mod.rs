@@ -34,6 +34,7 @@ mod shapes;
 pub mod single;
 pub mod target;
 pub mod task;
+pub mod transaction;
 pub mod two_phase;
 pub mod write;
 
@@ -59,6 +60,7 @@ pub struct Router {
     pub cluster: Arc<dyn Cluster>,
     pub cursors: cursor::CursorTable,
     pub defaults: defaults::Defaults,
+    pub transactions: transaction::Transactions,
     /// The newest cluster time heard of.
     clock: AtomicU64,
     /// `host:port`, under which the router shows itself in `config.mongos`.
@@ -95,6 +97,7 @@ impl Router {
             cluster,
             cursors: cursor::CursorTable::default(),
             defaults: defaults::Defaults::default(),
+            transactions: transaction::Transactions::default(),
             clock: AtomicU64::new(0),
             host: host.to_string(),
             object_ids: ObjectIdGenerator::new(rand::random()),

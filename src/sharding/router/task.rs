@@ -2,6 +2,7 @@
 
 use super::body::{Placement, Versions, forward, is_time, own};
 use super::cluster::{CONFIG, Call, database_of};
+use super::transaction::Transaction;
 use super::{Answer, Router};
 use crate::chunk::ShardId;
 use document::error::{NETWORK, NOT_PRIMARY, STALE_DB_VERSION, STALE_SHARD_VERSION};
@@ -9,8 +10,8 @@ use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, codes
 use node::{Operation, Request};
 use query::ParseContext;
 use query::expression::{Expression, Variables, Vars};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wire::client::{CallResult, RemoteError};
 
@@ -26,6 +27,8 @@ pub struct Task<'a> {
     pub request: Request<'a>,
     operation_time: AtomicU64,
     now_ms: OnceLock<i64>,
+    /// The transaction that the command is a statement of.
+    transaction: Option<Arc<Transaction>>,
 }
 
 impl<'a> Task<'a> {
@@ -33,7 +36,8 @@ impl<'a> Task<'a> {
         if let Some(time) = op.cluster_time {
             router.advance(time);
         }
-        Task { router, op, request, operation_time: AtomicU64::new(0), now_ms: OnceLock::new() }
+        let transaction = router.transactions.find(op);
+        Task { router, op, request, operation_time: AtomicU64::new(0), now_ms: OnceLock::new(), transaction }
     }
     /// `$$NOW` of the whole command: given with it, or the moment it is first asked for.
     pub fn now_ms(&self) -> i64 {
@@ -74,10 +78,24 @@ impl<'a> Task<'a> {
         own(command, db, self.router.cluster_time(), versions)
     }
 
-    /// Sends one command once. Refusals are errors that keep the whole reply.
+    /// What the command's reply says of its transaction.
+    pub fn recovery_token(&self) -> Option<Document> {
+        self.transaction.as_ref().map(|t| t.recovery_token())
+    }
+
+    /// Sends one command once, as a statement of the transaction if there is one. Refusals are errors that keep the whole reply.
     pub async fn call(&self, call: Call<'_>) -> CallResult<DocBuf> {
         let unsent = |error| Box::new(RemoteError { error, reply: None, not_sent: true });
+        let dressed = self.transaction.as_ref().and_then(|t| Some((t, t.dress(call.shard, call.body)?)));
+        let shard = call.shard;
+        let call = match &dressed {
+            Some((_, body)) => Call { body: body.doc(), ..call },
+            None => call,
+        };
         let answer = self.op.interruptible(self.router.cluster.call(call)).await.map_err(unsent)?;
+        if let Some((t, _)) = &dressed {
+            t.hear(shard, &answer);
+        }
         match &answer {
             Ok(reply) => self.hear(reply.doc()),
             Err(e) => {

@@ -168,6 +168,9 @@ impl<'t, 'a> Write<'t, 'a> {
             } else {
                 self.all_batches(&placement).await?;
             }
+            if let Some(error) = self.outcome.fatal.take() {
+                return Err(error);
+            }
         }
         Ok(())
     }
@@ -351,6 +354,9 @@ impl<'t, 'a> Write<'t, 'a> {
         }
     }
     fn fail(&mut self, indexes: &[usize], error: &Error) {
+        if error.labels.contains(&"TransientTransactionError") {
+            self.outcome.fatal.get_or_insert_with(|| error.clone());
+        }
         for i in indexes {
             self.outcome.fail(*i, error);
         }
@@ -623,6 +629,8 @@ pub struct Outcome {
     pub retried: Vec<i32>,
     /// A stale error that has not been dealt with.
     stale: Option<Error>,
+    /// A transaction's statement has met what ends the transaction: the command fails as a whole.
+    fatal: Option<Error>,
     /// Some statement was executed since the last time the placement was read anew.
     progressed: bool,
 }

@@ -166,6 +166,6 @@ impl ShardRole {
         self.resumed.store(true, Ordering::SeqCst);
         migration::recovery::recover(&role).await?;
         range_deleter::start(&role);
-        Ok(())
+        role.recover_coordinators().await
     }
 }

@@ -5,6 +5,7 @@
 //! back; [`ShardRole::enter_critical_section`] and its companions serve migrations and DDL alike.
 
 pub mod commands;
+pub mod coordinator;
 pub mod critical_section;
 pub mod ddl;
 pub mod identity;
@@ -43,6 +44,7 @@ pub struct ShardRole {
     pub statistics: statistics::Statistics,
     pub migrations: migration::Migrations,
     pub deleter: range_deleter::RangeDeleter,
+    pub coordinators: coordinator::Coordinators,
     identity: RwLock<Option<Arc<Identity>>>,
     assuming: tokio::sync::Mutex<()>,
     /// The identity's collection is observed.
@@ -73,6 +75,7 @@ impl ShardRole {
             statistics: statistics::Statistics::default(),
             migrations: migration::Migrations::default(),
             deleter: range_deleter::RangeDeleter::default(),
+            coordinators: coordinator::Coordinators::default(),
             identity: RwLock::new(None),
             assuming: tokio::sync::Mutex::new(()),
             watching: AtomicBool::new(false),

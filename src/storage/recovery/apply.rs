@@ -274,10 +274,16 @@ fn create(
     ns: String,
     entry: &Entry<'_>,
 ) -> Result<(), String> {
-    let uuid = entry.uuid.ok_or("create without a UUID")?;
     if collections.contains_key(&ns) {
         return Err(format!("collection {ns} exists already"));
     }
+    collections.insert(ns.clone(), created(ns, entry)?);
+    Ok(())
+}
+
+/// The empty collection that a `create` entry makes.
+pub fn created(ns: String, entry: &Entry<'_>) -> Result<Collection, String> {
+    let uuid = entry.uuid.ok_or("create without a UUID")?;
     let options: Document = entry
         .o
         .iter()
@@ -285,8 +291,7 @@ fn create(
         .filter(|e| e.name() != "idIndex")
         .map(|e| (e.name().to_string(), e.value().to_value()))
         .collect();
-    collections.insert(ns.clone(), Collection::new(CollectionMeta::with_options(ns, uuid, options)));
-    Ok(())
+    Ok(Collection::new(CollectionMeta::with_options(ns, uuid, options)))
 }
 
 /// `{renameCollection: "db.a", to: "db.b", dropTarget?: UUID or bool}`.
@@ -308,7 +313,8 @@ fn rename(collections: &mut BTreeMap<String, Collection>, entry: &Entry<'_>) -> 
     Ok(())
 }
 
-fn create_index(
+/// Adds the index of a `createIndexes` entry.
+pub fn create_index(
     collection: &mut Collection,
     command: &Document,
     predicates: &PredicateFactory<'_>,

@@ -1,0 +1,264 @@
+//! Reading in the past: a collection as it stood at a cluster time.
+//!
+//! The node keeps a snapshot of itself every second ([`Node::remember`]), for as long as `minSnapshotHistoryWindowInSeconds`
+//! says and little enough was written since. A collection at time T is the newest of these at or before T, with the log
+//! done again from there up to T:
+//!
+//! ```text
+//! kept      S1 ───────────── S2 ───────────── S3 ──▶ now
+//! T                               ▲
+//!                            └────┘  log entries of the collection, applied to a branch of what S2 has
+//! ```
+//!
+//! A prepared transaction is visible from its commitTimestamp, which may lie before the entry that commits it. So the log is
+//! read to its end for such entries; whoever reads at T has waited for what was prepared.
+//!
+//! Record ids come out as they are in the live collection, since each insert takes the next one.
+
+use crate::namespace::Slot;
+use crate::open::partial_predicate;
+use crate::operation::Operation;
+use crate::snapshots::{Frozen, NodeSnapshot};
+use crate::{Node, log_failed};
+use document::{Doc, DocBuf, Error, Result, Timestamp, err};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use storage::Collection;
+use storage::entry::{Entry, Op};
+use storage::log::ReadFrom;
+
+/// Bytes of log that may have been written since a snapshot that is kept: about what it keeps from being freed.
+const LOG_BYTES_MAX: u64 = 256 << 20;
+
+struct Kept {
+    snapshot: Arc<NodeSnapshot>,
+    position: u64,
+    taken: Instant,
+}
+
+/// Snapshots kept for reads in the past, ascending.
+#[derive(Default)]
+pub struct Past {
+    kept: Mutex<VecDeque<Kept>>,
+}
+
+/// All collections at one time.
+#[derive(Clone)]
+pub struct Moment {
+    base: Arc<NodeSnapshot>,
+    /// The log is done again up to here; `None`: the base is the moment.
+    until: Option<u64>,
+}
+
+impl Moment {
+    pub(crate) fn of(base: Arc<NodeSnapshot>) -> Moment {
+        Moment { base, until: None }
+    }
+    /// The timestamp of what is read.
+    pub fn ts(&self) -> u64 {
+        self.until.unwrap_or(self.base.ts)
+    }
+    /// What a namespace holds now, where the base is the moment; else [`Moment::rebuilt`] says.
+    pub(crate) fn base(&self) -> Option<&NodeSnapshot> {
+        self.until.is_none().then_some(&self.base)
+    }
+
+    /// The namespace with the log done again; not to be called under a latch.
+    ///
+    /// # Errors
+    /// SnapshotUnavailable (246) where the log cannot be done again, as over a rename.
+    pub(crate) fn rebuilt(&self, node: &Node, slot: &Slot) -> Result<Frozen> {
+        let frozen = self.base.read(slot, &slot.read_unchecked());
+        let mut replay =
+            Replay { ns: &slot.ns, at: self.ts(), collections: BTreeMap::new(), partial: BTreeMap::new() };
+        if let Some(c) = &frozen.collection {
+            replay.collections.insert(slot.ns.clone(), c.branch());
+        }
+        replay.run(node, self.base.ts)?;
+        let collection = replay.collections.get(&slot.ns).map(Collection::snapshot);
+        Ok(Frozen { collection, view: frozen.view })
+    }
+}
+
+impl Node {
+    /// Keeps the node as it is now for later reads in the past, and lets go of what is older than `window`.
+    pub fn remember(&self, window: Duration) {
+        let position = self.log.appended();
+        let unchanged = self.past.kept.lock().back().is_some_and(|k| k.position == position);
+        if !unchanged && !window.is_zero() {
+            self.keep_moment(Arc::new(self.snapshot()));
+        }
+        let mut gone = Vec::new();
+        let mut kept = self.past.kept.lock();
+        let over =
+            |k: &Kept| k.taken.elapsed() > window || position.saturating_sub(k.position) > LOG_BYTES_MAX;
+        // The newest before the window is what its beginning is read from.
+        while kept.len() > 1 && over(&kept[1]) {
+            gone.extend(kept.pop_front());
+        }
+        if window.is_zero() {
+            gone.extend(kept.drain(..));
+        }
+        drop(kept);
+        drop(gone);
+    }
+
+    fn keep_moment(&self, snapshot: Arc<NodeSnapshot>) {
+        let mut kept = self.past.kept.lock();
+        if kept.back().is_none_or(|k| k.snapshot.ts < snapshot.ts) {
+            kept.push_back(Kept { snapshot, position: self.log.appended(), taken: Instant::now() });
+        }
+    }
+
+    /// All collections now, or at the time given. Waits for prepared transactions, whose outcome may belong to it.
+    ///
+    /// # Errors
+    /// SnapshotTooOld (239) for a time before what is kept; interrupts.
+    pub(crate) async fn moment(&self, op: &Operation, at: Option<Timestamp>) -> Result<Moment> {
+        if let Some(at) = at {
+            self.log.advance_clock(at.as_u64());
+        }
+        for other in self.transactions.open().into_iter().filter(|t| t.is_preparing()) {
+            op.interruptible(other.wait_ended()).await?;
+        }
+        let Some(at) = at else {
+            let snapshot = Arc::new(self.snapshot());
+            return Ok(Moment::of(snapshot));
+        };
+        if self.log.last_optime().ts <= at.as_u64() {
+            let snapshot = Arc::new(self.snapshot());
+            if snapshot.ts <= at.as_u64() {
+                return Ok(Moment::of(snapshot));
+            }
+        }
+        let kept = self.past.kept.lock();
+        let base = kept.iter().rev().find(|k| k.snapshot.ts <= at.as_u64());
+        let base = base.ok_or_else(|| too_old(at))?.snapshot.clone();
+        // Also where the base was taken at this very time: a transaction that was prepared then may be visible from before.
+        Ok(Moment { base, until: Some(at.as_u64()) })
+    }
+
+    /// Keeps the moment of a snapshot read, so that the session's later reads find it.
+    pub(crate) fn keep_read(&self, moment: &Moment) {
+        if moment.until.is_none() {
+            self.keep_moment(moment.base.clone());
+        }
+    }
+}
+
+/// The log done again for one namespace.
+struct Replay<'a> {
+    ns: &'a str,
+    at: u64,
+    collections: BTreeMap<String, Collection>,
+    /// Operations of chains whose last entry has not come, by session.
+    partial: BTreeMap<Vec<u8>, Vec<DocBuf>>,
+}
+
+impl Replay<'_> {
+    fn run(&mut self, node: &Node, from: u64) -> Result<()> {
+        let mut reader = node.log.reader(ReadFrom::Ts(from)).map_err(log_failed)?;
+        while let Some(frame) = reader.next().map_err(log_failed)? {
+            if frame.optime.ts <= from {
+                continue;
+            }
+            let entry = Entry::read(Doc::from_validated(frame.payload))?;
+            let visible = frame.optime.ts <= self.at;
+            match (entry.op, entry.command()) {
+                (Op::Command, Some(("commitTransaction", _))) => self.prepared(node, &entry)?,
+                (Op::Command, Some(("applyOps", _))) if visible => self.operations(&entry)?,
+                _ if visible => self.apply(&entry)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn operations(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let flag = |name: &str| entry.o.get_bool(name) == Some(true);
+        let session = entry.lsid().map(|d| d.bytes().to_vec()).unwrap_or_default();
+        let mut operations = self.partial.remove(&session).unwrap_or_default();
+        if flag("prepare") {
+            return Ok(());
+        }
+        operations.extend(operations_of(entry.o));
+        if flag("partialTxn") {
+            self.partial.insert(session, operations);
+            return Ok(());
+        }
+        operations.iter().try_for_each(|o| self.apply(&Entry::read(o.doc())?))
+    }
+
+    /// What a prepared transaction wrote, if it is visible at the time.
+    fn prepared(&mut self, node: &Node, entry: &Entry<'_>) -> Result<()> {
+        let at = entry.o.get("commitTimestamp").and_then(|v| v.as_timestamp());
+        if at.is_none_or(|at| at.as_u64() > self.at) {
+            return Ok(());
+        }
+        let mut chain = Vec::new();
+        let mut previous = previous_of(entry.doc());
+        while let Some(at) = previous {
+            let found = node.entry_at(at)?;
+            previous = previous_of(found.doc());
+            chain.push(found);
+        }
+        for part in chain.iter().rev() {
+            let part = Entry::read(part.doc())?;
+            for operation in operations_of(part.o) {
+                self.apply(&Entry::read(operation.doc())?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: &Entry<'_>) -> Result<()> {
+        if !self.concerns(entry) {
+            return Ok(());
+        }
+        storage::recovery::apply_operation(&mut self.collections, entry, &partial_predicate).map_err(
+            |reason| err!(SNAPSHOT_UNAVAILABLE, "Unable to read '{}' from a snapshot: {reason}", self.ns),
+        )
+    }
+
+    fn concerns(&self, entry: &Entry<'_>) -> bool {
+        let (db, name) = storage::split_namespace(self.ns);
+        match (entry.op, entry.command()) {
+            (Op::Noop, _) => false,
+            (Op::Command, Some(("renameCollection", from))) => {
+                from.as_str() == Some(self.ns) || entry.o.get_str("to") == Some(self.ns)
+            }
+            (Op::Command, Some(("dropDatabase", _))) => false,
+            (Op::Command, Some((_, target))) => {
+                storage::split_namespace(entry.ns).0 == db && target.as_str() == Some(name)
+            }
+            _ => entry.ns == self.ns,
+        }
+    }
+}
+
+fn operations_of(o: Doc<'_>) -> Vec<DocBuf> {
+    let operations = o.get("applyOps").and_then(|v| v.as_array());
+    operations
+        .into_iter()
+        .flat_map(|a| a.iter())
+        .filter_map(|e| e.value().as_document())
+        .map(Doc::to_owned)
+        .collect()
+}
+
+fn previous_of(entry: Doc<'_>) -> Option<protocol::session::EntryTime> {
+    let previous = entry.get_document("prevOpTime")?;
+    let ts = previous.get("ts")?.as_timestamp()?.as_u64();
+    Some(protocol::session::EntryTime { ts, term: previous.get_i64("t")? }).filter(|_| ts != 0)
+}
+
+fn too_old(at: Timestamp) -> Error {
+    err!(
+        SNAPSHOT_TOO_OLD,
+        "Read timestamp Timestamp({}, {}) is older than the oldest available timestamp.",
+        at.secs,
+        at.inc
+    )
+}

@@ -1,0 +1,110 @@
+//! What a command may say and do as part of a transaction, checked before it runs; the same on a node and on a router.
+
+use crate::operation::{Operation, ReadLevel};
+use document::{Doc, Result, ValueRef, bail};
+
+/// Commands that end a transaction and run in none.
+pub fn ends(name: &str) -> bool {
+    matches!(
+        name,
+        "commitTransaction" | "abortTransaction" | "prepareTransaction" | "coordinateCommitTransaction"
+    )
+}
+
+/// Stages that read or write what no snapshot holds.
+const STAGES: &[&str] = &[
+    "$changeStream",
+    "$currentOp",
+    "$indexStats",
+    "$collStats",
+    "$listSessions",
+    "$listLocalSessions",
+    "$listCatalog",
+    "$out",
+    "$merge",
+    "$planCacheStats",
+    "$unionWith",
+];
+
+/// # Errors
+/// InvalidOptions (72) for concerns out of place, OperationNotSupportedInTransaction (263) for what no transaction does.
+pub fn check(op: &Operation, name: &str, db: &str, body: Doc<'_>) -> Result<()> {
+    let starts = op.session.as_ref().is_some_and(|s| s.start_transaction);
+    if ends(name) {
+        if starts {
+            bail!(
+                OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "Cannot run '{name}' as the first statement of a multi-document transaction."
+            );
+        }
+        return Ok(());
+    }
+    if op.write_concern.given {
+        bail!(INVALID_OPTIONS, "writeConcern is not allowed within a multi-statement transaction");
+    }
+    check_read_concern(op, starts)?;
+    let collection = body.iter().next().and_then(|e| e.value().as_str()).unwrap_or("");
+    if matches!(db, "local" | "config") || (db == "admin" && name != "bulkWrite" && !collection.is_empty()) {
+        bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot run command against the '{db}' database in a transaction."
+        );
+    }
+    if collection == "system.profile" {
+        bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot run command against the '{db}.{collection}' collection in a transaction."
+        );
+    }
+    match name {
+        "count" => bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot run 'count' in a multi-document transaction. Please see \
+             http://dochub.mongodb.org/core/transaction-count for a recommended alternative."
+        ),
+        "find" if body.get("tailable").is_some_and(|v| v.truthy()) => {
+            bail!(INVALID_OPTIONS, "Tailable cursors are not allowed in transactions")
+        }
+        "killCursors" if starts => bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot run 'killCursors' as the first statement of a multi-document transaction."
+        ),
+        "aggregate" => check_pipeline(body),
+        _ => Ok(()),
+    }
+}
+
+fn check_read_concern(op: &Operation, starts: bool) -> Result<()> {
+    let concern = &op.read_concern;
+    if concern.given && !starts {
+        bail!(INVALID_OPTIONS, "Only the first command in a transaction may specify a readConcern");
+    }
+    if matches!(concern.level, ReadLevel::Available | ReadLevel::Linearizable) {
+        bail!(
+            INVALID_OPTIONS,
+            "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction"
+        );
+    }
+    Ok(())
+}
+
+fn check_pipeline(body: Doc<'_>) -> Result<()> {
+    if body.get("explain").is_some_and(|v| v.truthy()) {
+        bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot run 'explain' in a multi-document transaction."
+        );
+    }
+    let Some(ValueRef::Array(stages)) = body.get("pipeline") else { return Ok(()) };
+    for stage in stages.iter() {
+        let name = stage.value().as_document().and_then(|d| d.iter().next()).map(|e| e.name());
+        if let Some(name) = name.filter(|n| STAGES.contains(n)) {
+            bail!(
+                OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "Operation not permitted in transaction :: caused by :: Aggregation stage {name} cannot run within a \
+                 multi-document transaction."
+            );
+        }
+    }
+    Ok(())
+}

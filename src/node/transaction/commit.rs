@@ -1,0 +1,315 @@
+//! How a transaction ends: its changes applied to the live trees and logged as one, or let go.
+//!
+//! ```text
+//! unprepared   {op: "c", ns: "admin.$cmd", lsid, txnNumber, o: {applyOps: [...]}, prevOpTime: {ts: Timestamp(0, 0), t: -1}}
+//!              above 16 MB a chain: all but the last {applyOps, partialTxn: true}, the last {applyOps, count}
+//! prepared     the same, the last with {prepare: true}; then {commitTransaction: 1, commitTimestamp} or {abortTransaction: 1}
+//! ```
+//!
+//! The entries of a chain are appended in one go, so no other stands between them. A prepared transaction's changes reach
+//! the trees with its commit entry; until then its locks keep them possible.
+
+use super::session::{Admitted, Entered, Limits};
+use super::{Prepared, Transaction};
+use crate::Node;
+use crate::namespace::Slot;
+use crate::operation::Operation;
+use crate::write::commit::WideUnit;
+use document::{DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
+use protocol::transaction::{Phase, Request};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use storage::entry::Entry;
+use storage::log::OpTime;
+
+/// What the coordinator has decided about a prepared transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Commit(Timestamp),
+    Abort,
+}
+
+impl Node {
+    /// Commits the operation's transaction; `at` is given for a prepared one only.
+    ///
+    /// # Errors
+    /// Those of [`Node::enter_transaction`]; InvalidOptions (72) for a timestamp that is missing, out of place or before
+    /// the prepare; a failed log.
+    pub async fn commit_transaction(
+        self: &Arc<Node>,
+        op: &Arc<Operation>,
+        at: Option<Timestamp>,
+        limits: Limits,
+    ) -> Result<()> {
+        let entered = match self.enter_transaction(op, Request::Commit, limits).await? {
+            Admitted::Done => return Ok(()),
+            Admitted::Run(entered) => entered,
+        };
+        let prepared = entered.transaction.state.lock().prepared;
+        let done = match (prepared, at) {
+            (None, None) => self.commit_unprepared(op, &entered).await,
+            (None, Some(_)) => Err(err!(
+                INVALID_OPTIONS,
+                "commitTransaction cannot provide commitTimestamp to unprepared transaction."
+            )),
+            (Some(_), None) => Err(err!(
+                INVALID_OPTIONS,
+                "commitTransaction must provide commitTimestamp to prepared transaction."
+            )),
+            (Some(prepared), Some(at)) => {
+                self.decide_prepared(op, &entered, prepared, Decision::Commit(at)).await
+            }
+        };
+        entered.leave(done.is_ok());
+        done
+    }
+
+    /// Aborts the operation's transaction.
+    ///
+    /// # Errors
+    /// Those of [`Node::enter_transaction`]; a failed log.
+    pub async fn abort_transaction(self: &Arc<Node>, op: &Arc<Operation>, limits: Limits) -> Result<()> {
+        let entered = match self.enter_transaction(op, Request::Abort, limits).await? {
+            Admitted::Done => return Ok(()),
+            Admitted::Run(entered) => entered,
+        };
+        let prepared = entered.transaction.state.lock().prepared;
+        match prepared {
+            None => {
+                entered.leave(false);
+                Ok(())
+            }
+            Some(prepared) => {
+                let done = self.decide_prepared(op, &entered, prepared, Decision::Abort).await;
+                entered.leave(true);
+                done
+            }
+        }
+    }
+
+    async fn commit_unprepared(&self, op: &Operation, entered: &Entered) -> Result<()> {
+        let (t, session) = (&entered.transaction, &entered.session);
+        if t.failed.load(Ordering::SeqCst) {
+            bail!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", t.number);
+        }
+        let slots = self.slots_of(t)?;
+        if slots.is_empty() {
+            session.set_phase(t.number, Phase::Committed);
+        } else {
+            self.write_wide(op, &slots, |unit| {
+                let mut state = t.state.lock();
+                state.over = true;
+                apply(unit, &state.writes)?;
+                unit.log_transaction(t, &state.writes, Phase::Committed)
+            })
+            .await?;
+        }
+        session.set_transaction(None);
+        self.end_transaction(t);
+        self.transactions.totals.committed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The namespaces that a transaction has changed.
+    pub(super) fn slots_of(&self, t: &Transaction) -> Result<Vec<Arc<Slot>>> {
+        let state = t.state.lock();
+        let mut names = BTreeSet::new();
+        for write in &state.writes {
+            names.insert(target(&Entry::read(write.doc())?)?);
+        }
+        Ok(names.iter().map(|ns| self.namespaces.slot(ns)).collect())
+    }
+
+    /// Prepares the operation's transaction: from then on it survives restarts, and only its coordinator ends it.
+    /// Returns the prepare timestamp.
+    ///
+    /// # Errors
+    /// Those of [`Node::enter_transaction`]; OperationNotSupportedInTransaction (263) when it made a collection.
+    pub async fn prepare_transaction(
+        self: &Arc<Node>,
+        op: &Arc<Operation>,
+        limits: Limits,
+    ) -> Result<Timestamp> {
+        let entered = match self.enter_transaction(op, Request::Prepare, limits).await? {
+            Admitted::Done => return self.prepared_before(op),
+            Admitted::Run(entered) => entered,
+        };
+        let done = self.prepare(op, &entered).await;
+        entered.leave(done.is_ok());
+        done
+    }
+
+    fn prepared_before(&self, op: &Operation) -> Result<Timestamp> {
+        let id = op.session.as_ref().map(|s| s.lsid);
+        let open = self.transactions.open();
+        let t = open.iter().find(|t| Some(t.session) == id);
+        let prepared = t.and_then(|t| t.state.lock().prepared);
+        let prepared = prepared.ok_or_else(|| err!(NO_SUCH_TRANSACTION, "the transaction has ended"))?;
+        op.note_position(prepared.position);
+        Ok(Timestamp::from_u64(prepared.at.ts))
+    }
+
+    async fn prepare(&self, op: &Operation, entered: &Entered) -> Result<Timestamp> {
+        let t = &entered.transaction;
+        if t.failed.load(Ordering::SeqCst) {
+            bail!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", t.number);
+        }
+        let creates = t.state.lock().writes.iter().any(|w| w.get("op").and_then(|v| v.as_str()) == Some("c"));
+        if creates {
+            bail!(
+                OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+                "Cannot create new collections inside distributed transactions"
+            );
+        }
+        let (before, appended) = self
+            .write_wide(op, &[], |unit| {
+                let mut state = t.state.lock();
+                // Seen by who asks after the clock has passed a time, so that no prepare before that time is missed.
+                state.preparing = true;
+                let before = self.log.appended();
+                unit.log_transaction(t, &state.writes, Phase::Prepared)?;
+                Ok(before)
+            })
+            .await?;
+        let appended = appended.ok_or_else(|| err!(INTERNAL_ERROR, "a prepare without an entry"))?;
+        let mut state = t.state.lock();
+        let at = OpTime { ts: appended.last.ts, term: appended.last.term };
+        state.prepared =
+            Some(Prepared { at, position: appended.position, first_position: before, since: Instant::now() });
+        state.branches.clear();
+        self.transactions.totals.prepared.fetch_add(1, Ordering::Relaxed);
+        Ok(Timestamp::from_u64(at.ts))
+    }
+
+    async fn decide_prepared(
+        &self,
+        op: &Operation,
+        entered: &Entered,
+        prepared: Prepared,
+        decision: Decision,
+    ) -> Result<()> {
+        let (t, session) = (&entered.transaction, &entered.session);
+        if let Decision::Commit(at) = decision {
+            if at.as_u64() < prepared.at.ts {
+                bail!(
+                    INVALID_OPTIONS,
+                    "'commitTimestamp' Timestamp({}, {}) must be greater than or equal to 'prepareTimestamp'",
+                    at.secs,
+                    at.inc
+                );
+            }
+            self.log.advance_clock(at.as_u64());
+        }
+        let slots = match decision {
+            Decision::Commit(_) => self.slots_of(t)?,
+            Decision::Abort => Vec::new(),
+        };
+        self.write_wide(op, &slots, |unit| {
+            if decision != Decision::Abort {
+                apply(unit, &t.state.lock().writes)?;
+            }
+            unit.log_decision(t, decision, prepared.at);
+            Ok(())
+        })
+        .await?;
+        session.set_transaction(None);
+        self.end_transaction(t);
+        let totals = &self.transactions.totals;
+        match decision {
+            Decision::Commit(_) => {
+                totals.committed.fetch_add(1, Ordering::Relaxed);
+                totals.prepared_then_committed.fetch_add(1, Ordering::Relaxed);
+            }
+            Decision::Abort => {
+                totals.aborted.fetch_add(1, Ordering::Relaxed);
+                totals.prepared_then_aborted.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The namespace that an operation changes.
+pub(super) fn target(entry: &Entry<'_>) -> Result<String> {
+    match entry.command() {
+        Some((_, name)) if entry.op == storage::entry::Op::Command => {
+            Ok(format!("{}.{}", storage::split_namespace(entry.ns).0, name.as_str().unwrap_or("")))
+        }
+        _ => Ok(entry.ns.to_string()),
+    }
+}
+
+/// Applies a transaction's changes, all or none. The locks it holds make each of them possible.
+fn apply(unit: &mut WideUnit<'_>, writes: &[DocBuf]) -> Result<()> {
+    unit.all_or_nothing(|unit| {
+        for write in writes {
+            let entry = Entry::read(write.doc())?;
+            let ns = target(&entry)?;
+            let mut unit =
+                unit.on(&ns).ok_or_else(|| err!(INTERNAL_ERROR, "{ns} is not part of the commit"))?;
+            unit.apply(&entry)?;
+        }
+        Ok(())
+    })?;
+    for write in writes {
+        let entry = Entry::read(write.doc())?;
+        if let Some(unit) = unit.on(&target(&entry)?) {
+            unit.tell(&entry);
+        }
+    }
+    Ok(())
+}
+
+/// Session, number and predecessor of an entry's `o`, for the log.
+pub(crate) fn decision_document(decision: Decision) -> Document {
+    match decision {
+        Decision::Commit(at) => doc! { "commitTransaction": 1, "commitTimestamp": Value::Timestamp(at) },
+        Decision::Abort => doc! { "abortTransaction": 1 },
+    }
+}
+
+/// The bytes of operations that one entry holds.
+pub(crate) const ENTRY_BYTES: usize = 16 * 1024 * 1024;
+
+/// `o` of the entries of a transaction, in order: as few as hold the operations.
+pub(crate) fn entries(writes: &[DocBuf], prepare: bool) -> Vec<DocBuf> {
+    let mut parts: Vec<&[DocBuf]> = Vec::new();
+    let mut rest = writes;
+    loop {
+        let mut bytes = 0;
+        let fits = rest.iter().take_while(|w| {
+            bytes += w.bytes().len();
+            bytes <= ENTRY_BYTES
+        });
+        // An operation always fits alone: the log takes entries four times as large.
+        let n = fits.count().max(1).min(rest.len());
+        let (part, more) = rest.split_at(n);
+        parts.push(part);
+        rest = more;
+        if rest.is_empty() {
+            break;
+        }
+    }
+    let last = parts.len() - 1;
+    let make = |(i, part): (usize, &&[DocBuf])| {
+        document::DocWriter::build(|w| {
+            w.array_with("applyOps", |w| {
+                for (n, operation) in part.iter().enumerate() {
+                    w.with_index(n, |w, name| w.document(name, operation.doc()));
+                }
+            });
+            if i < last {
+                w.bool("partialTxn", true);
+            }
+            if i == last && prepare {
+                w.bool("prepare", true);
+            }
+            if i == last && last > 0 {
+                w.i64("count", writes.len() as i64);
+            }
+        })
+    };
+    parts.iter().enumerate().map(make).collect()
+}

@@ -1,0 +1,309 @@
+//! Multi-document transactions of this node.
+//!
+//! ```text
+//! first statement   session checked out, node snapshot taken
+//! a statement       intent lock (shared) on each namespace it touches; reads and writes a *branch* of the collection as
+//!                   the snapshot has it; each record and unique key it changes is entered in the lock table, and
+//!                   compared: the snapshot and the live tree must agree, else WriteConflict
+//! commit            the writes applied to the live trees under their latches, one `applyOps` entry, locks let go
+//! abort             branches dropped, locks let go; nothing was logged
+//! ```
+//!
+//! Every read goes through [`crate::namespace::Slot::read`] and every write through [`Node::write`]; both hand out the
+//! transaction's branch in place of the live state where the operation belongs to a transaction. So all commands read
+//! their own writes, through every kind of index, without knowing of transactions.
+//!
+//! Who waits for whom: a statement waits for an intent lock no longer than `maxTransactionLockRequestTimeoutMillis` and
+//! never for another transaction; catalog changes wait for the intent locks, plain writes for locked records. So there is
+//! no cycle; a client that went away is ended by the reaper ([`Node::reap_transactions`]).
+//!
+//! Order of locks: namespace latch, then the transaction's own state, then the lock table.
+
+pub mod admission;
+mod commit;
+pub mod locks;
+mod part;
+mod prepared;
+pub mod report;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub use commit::Decision;
+pub(crate) use commit::{decision_document, entries};
+pub(crate) use part::Part;
+pub use session::{Admitted, Entered, Limits};
+
+use crate::namespace::{Access, Slot, SlotState};
+use crate::operation::{Operation, ReadConcern, Received, SessionId};
+use crate::past::Moment;
+use crate::snapshots::Frozen;
+use crate::{Node, WriteUnit};
+use document::{DocBuf, Error, Result, bail, err};
+use locks::{Ended, Lock, LockTable};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use storage::CollectionView;
+use storage::log::OpTime;
+use tokio::sync::{OwnedRwLockReadGuard, watch};
+
+/// The transactions of a node.
+#[derive(Default)]
+pub struct Transactions {
+    pub locks: LockTable,
+    pub totals: report::Totals,
+    serial: AtomicU64,
+    /// Those that have not ended, by serial number.
+    open: Mutex<BTreeMap<u64, Arc<Transaction>>>,
+}
+
+/// One transaction that has not ended.
+pub struct Transaction {
+    serial: u64,
+    pub session: SessionId,
+    pub number: i64,
+    pub read_concern: ReadConcern,
+    started: Instant,
+    started_ms: i64,
+    expires_ms: i64,
+    /// How long a statement waits for an intent lock; `None`: as long as its operation may run.
+    lock_timeout: Option<Duration>,
+    /// What it reads; `None` for one that was prepared before a restart: it takes no statement any more.
+    moment: Option<Moment>,
+    node: Weak<Node>,
+    /// A read outside transactions at one moment: it holds no intent locks and cannot write.
+    only_reads: bool,
+    ended: watch::Sender<bool>,
+    /// A statement failed, or it was killed: it is aborted when the command under way ends.
+    failed: AtomicBool,
+    /// The operation that runs a statement now.
+    running: Mutex<Weak<Operation>>,
+    active_micros: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// What a transaction has done so far.
+#[derive(Default)]
+struct State {
+    intents: BTreeMap<String, OwnedRwLockReadGuard<()>>,
+    branches: BTreeMap<String, Branch>,
+    /// Namespaces rebuilt as of a moment in the past, before their branches are made.
+    rebuilt: BTreeMap<String, Frozen>,
+    /// Its changes in order, as operations of an `applyOps`.
+    writes: Vec<DocBuf>,
+    locks: Vec<Lock>,
+    /// Its prepare entry is about to be appended: whoever reads at a time that has passed must wait for the outcome.
+    preparing: bool,
+    prepared: Option<Prepared>,
+    over: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Prepared {
+    at: OpTime,
+    /// Position behind the prepare entry, and where its first frame begins.
+    position: u64,
+    first_position: u64,
+    since: Instant,
+}
+
+/// A namespace as the transaction sees it.
+struct Branch {
+    state: SlotState,
+    base: Frozen,
+}
+
+impl Transactions {
+    /// Those that have not ended.
+    pub fn open(&self) -> Vec<Arc<Transaction>> {
+        self.open.lock().values().cloned().collect()
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "transaction {} of {:?}", self.number, self.session)
+    }
+}
+
+impl Transaction {
+    /// Becomes true when it has ended.
+    pub fn ended(&self) -> Ended {
+        self.ended.subscribe()
+    }
+    pub async fn wait_ended(&self) {
+        let mut ended = self.ended();
+        // The sender lives as long as the transaction, which is held here.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+    pub fn is_prepared(&self) -> bool {
+        self.state.lock().prepared.is_some()
+    }
+    /// Whether it is prepared, or will be at a time that may have been handed out already.
+    pub(crate) fn is_preparing(&self) -> bool {
+        let state = self.state.lock();
+        state.preparing || state.prepared.is_some()
+    }
+    /// Whether it has changed nothing so far.
+    pub fn is_read_only(&self) -> bool {
+        self.state.lock().writes.is_empty()
+    }
+    /// The time to show of a read outside transactions.
+    pub fn read_time(&self) -> Option<document::Timestamp> {
+        let moment = self.moment.as_ref().filter(|_| self.only_reads)?;
+        Some(document::Timestamp::from_u64(moment.ts()))
+    }
+    /// Whether it is a read at one moment outside transactions.
+    pub fn only_reads(&self) -> bool {
+        self.only_reads
+    }
+    /// Has it aborted when the command under way ends.
+    pub fn fail(&self) {
+        self.failed.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes the intent lock of a namespace at its first touch, and rebuilds it where it is read in the past.
+    async fn reach(&self, slot: &Slot, op: &Operation) -> Result<()> {
+        self.lock_intent(slot, op).await?;
+        let Some(moment) = self.moment.as_ref().filter(|m| m.base().is_none()) else { return Ok(()) };
+        let known = {
+            let state = self.state.lock();
+            state.branches.contains_key(&slot.ns) || state.rebuilt.contains_key(&slot.ns)
+        };
+        if known {
+            return Ok(());
+        }
+        let node = self.node.upgrade().ok_or_else(|| self.no_such_transaction())?;
+        let frozen = moment.rebuilt(&node, slot)?;
+        self.state.lock().rebuilt.insert(slot.ns.clone(), frozen);
+        Ok(())
+    }
+
+    async fn lock_intent(&self, slot: &Slot, op: &Operation) -> Result<()> {
+        if self.only_reads || self.state.lock().intents.contains_key(&slot.ns) {
+            return Ok(());
+        }
+        let guard = match self.lock_timeout {
+            Some(timeout) => op.interruptible(slot.intent_shared(timeout)).await??,
+            None => op.interruptible(slot.intent_shared(Duration::MAX)).await??,
+        };
+        self.state.lock().intents.entry(slot.ns.clone()).or_insert(guard);
+        Ok(())
+    }
+
+    /// Runs `f` on the namespace as the transaction sees it, with the versions of the request checked.
+    pub(crate) async fn read<T>(
+        &self,
+        slot: &Slot,
+        op: &Operation,
+        f: impl FnOnce(&SlotState) -> Result<T>,
+    ) -> Result<T> {
+        self.reach(slot, op).await?;
+        slot.read_live(op, &op.received, Access::Read, |live| {
+            let mut state = self.state.lock();
+            f(&self.branch(&mut state, slot, live)?.state)
+        })
+        .await
+    }
+
+    /// Runs `f` as part of the transaction: its changes go into the branch and are kept for the commit.
+    pub(crate) async fn write<T>(
+        &self,
+        node: &Node,
+        slot: &Slot,
+        op: &Operation,
+        received: &Received,
+        f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
+    ) -> Result<T> {
+        if self.only_reads {
+            bail!(INVALID_OPTIONS, "a snapshot is not written to");
+        }
+        if storage::split_namespace(&slot.ns).1.starts_with("system.") {
+            bail!(50781, "Cannot write to system collection {} within a transaction.", slot.ns);
+        }
+        self.reach(slot, op).await?;
+        slot.read_live(op, received, Access::Write, |live| {
+            let mut state = self.state.lock();
+            self.branch(&mut state, slot, live)?;
+            let State { branches, writes, locks, .. } = &mut *state;
+            let Some(branch) = branches.get_mut(&slot.ns) else {
+                bail!(INTERNAL_ERROR, "a branch that was made is gone")
+            };
+            let part = Part {
+                transaction: self,
+                table: &node.transactions.locks,
+                live,
+                base: &branch.base,
+                writes,
+                locks,
+            };
+            WriteUnit::in_transaction(node, slot, &mut branch.state, op, part, f)
+        })
+        .await
+    }
+
+    /// The branch of a namespace, made at its first touch. `live` is the namespace under its latch.
+    fn branch<'s>(&self, state: &'s mut State, slot: &Slot, live: &SlotState) -> Result<&'s Branch> {
+        let moment = self.moment.as_ref().filter(|_| !state.over && state.prepared.is_none());
+        let Some(moment) = moment else { return Err(self.no_such_transaction()) };
+        if !state.branches.contains_key(&slot.ns) {
+            let base = match moment.base() {
+                Some(snapshot) => snapshot.read(slot, live),
+                None => state.rebuilt.remove(&slot.ns).unwrap_or_default(),
+            };
+            check_catalog(slot, &base, live, moment.ts())?;
+            let mut own = SlotState::default();
+            own.set_view(base.view.clone());
+            if let Some(collection) = &base.collection {
+                own.install(collection.branch());
+            }
+            state.branches.insert(slot.ns.clone(), Branch { state: own, base });
+        }
+        let branch = state.branches.get_mut(&slot.ns).ok_or_else(|| self.no_such_transaction())?;
+        branch.state.placement = live.placement.clone();
+        Ok(branch)
+    }
+
+    fn no_such_transaction(&self) -> Error {
+        err!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", self.number)
+    }
+}
+
+/// The catalog of a namespace may not have changed between the snapshot and the first touch.
+///
+/// # Errors
+/// SnapshotUnavailable (246).
+fn check_catalog(slot: &Slot, base: &Frozen, live: &SlotState, ts: u64) -> Result<()> {
+    let same = match (&base.collection, &live.collection) {
+        (None, None) => true,
+        (Some(was), Some(is)) => {
+            let was_indexes = was.indexes().iter().map(|i| i.info().spec.name());
+            was.meta().uuid == is.uuid() && was_indexes.eq(is.indexes().iter().map(|i| i.spec().name()))
+        }
+        _ => false,
+    };
+    if same {
+        return Ok(());
+    }
+    let at = document::Timestamp::from_u64(ts);
+    bail!(
+        SNAPSHOT_UNAVAILABLE,
+        "Unable to read from a snapshot due to pending collection catalog changes to collection '{}'; please retry the \
+         operation. Snapshot timestamp is Timestamp({}, {}).",
+        slot.ns,
+        at.secs,
+        at.inc
+    )
+}
+
+/// The error of a write that came after another's.
+pub fn write_conflict() -> Error {
+    err!(
+        WRITE_CONFLICT,
+        "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or \
+         multi-document transaction."
+    )
+}

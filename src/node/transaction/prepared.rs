@@ -1,0 +1,131 @@
+//! Prepared transactions across checkpoints and restarts.
+
+use super::commit::target;
+use super::locks::Lock;
+use super::{Prepared, State, Transaction};
+use crate::Node;
+use crate::operation::{ReadConcern, SessionId};
+use document::{Result, err};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Instant;
+use storage::Collection;
+use storage::checkpoint::OpenTransaction;
+use storage::entry::Entry;
+use tokio::sync::watch;
+
+impl Node {
+    /// The prepared transactions as a checkpoint keeps them. The caller holds the gate exclusively.
+    pub(crate) fn prepared_transactions(&self) -> Vec<OpenTransaction> {
+        let open = self.transactions.open();
+        let kept = open.iter().filter_map(|t| {
+            let state = t.state.lock();
+            let prepared = state.prepared.filter(|_| !state.over)?;
+            Some(OpenTransaction {
+                lsid: t.session.to_document().to_doc_buf(),
+                txn_number: t.number,
+                last_ts: prepared.at.ts,
+                operations: state.writes.clone(),
+                prepared: Some(prepared.at),
+                first_position: prepared.first_position,
+            })
+        });
+        kept.collect()
+    }
+
+    /// Goes on with the transactions that were prepared when the node stopped: their locks are taken again.
+    ///
+    /// # Errors
+    /// An operation that cannot be read or does not fit what is there: the log is damaged.
+    pub(crate) fn restore_prepared(&self, transactions: Vec<OpenTransaction>) -> Result<()> {
+        transactions.into_iter().try_for_each(|t| self.restore_one(t))
+    }
+
+    fn restore_one(&self, open: OpenTransaction) -> Result<()> {
+        let Some(at) = open.prepared else { return Ok(()) };
+        let id = SessionId::parse(open.lsid.doc())?;
+        let now = self.now_ms();
+        let mut state = State {
+            prepared: Some(Prepared {
+                at,
+                position: self.log.appended(),
+                first_position: open.first_position,
+                since: Instant::now(),
+            }),
+            ..State::default()
+        };
+        self.lock_again(&open, &mut state)?;
+        state.writes = open.operations;
+        let t = self.transactions.register(|serial| Transaction {
+            serial,
+            session: id,
+            number: open.txn_number,
+            read_concern: ReadConcern::LOCAL,
+            started: Instant::now(),
+            started_ms: now,
+            expires_ms: i64::MAX,
+            lock_timeout: None,
+            moment: None,
+            node: Weak::new(),
+            only_reads: false,
+            ended: watch::Sender::new(false),
+            failed: AtomicBool::new(false),
+            running: Mutex::new(Weak::new()),
+            active_micros: AtomicU64::new(0),
+            state: Mutex::new(State::default()),
+        });
+        for lock in &state.locks {
+            self.transactions.locks.enter(lock, t.serial, &t.ended());
+        }
+        *t.state.lock() = state;
+        let session = self.sessions.touch(id, now);
+        session.set_phase(open.txn_number, protocol::transaction::Phase::Prepared);
+        session.set_transaction(Some(t));
+        Ok(())
+    }
+
+    /// Finds the locks by doing the operations on branches; no client is there yet, so the intent locks are free.
+    fn lock_again(&self, open: &OpenTransaction, state: &mut State) -> Result<()> {
+        let mut branches: BTreeMap<String, (Collection, u64)> = BTreeMap::new();
+        for operation in &open.operations {
+            let entry = Entry::read(operation.doc())?;
+            let ns = target(&entry)?;
+            let slot = self.namespaces.slot(&ns);
+            if !branches.contains_key(&ns) {
+                let latched = slot.read_unchecked();
+                let live = latched.collection.as_ref().ok_or_else(|| {
+                    err!(INTERNAL_ERROR, "a prepared transaction wrote {ns}, which is not there")
+                })?;
+                branches.insert(ns.clone(), (live.snapshot().branch(), live.next_record()));
+                state.intents.extend(slot.intent_now().map(|guard| (ns.clone(), guard)));
+            }
+            if let Some((branch, own)) = branches.get_mut(&ns) {
+                lock_change(branch, *own, &entry, &mut state.locks)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Applies one operation to a branch and notes what it locks. Records from `own` on are the transaction's.
+fn lock_change(branch: &mut Collection, own: u64, entry: &Entry<'_>, locks: &mut Vec<Lock>) -> Result<()> {
+    let uuid = branch.uuid();
+    let found = |branch: &Collection| entry.document_id().and_then(|id| branch.record_of_id(id));
+    let mut note = |branch: &Collection| -> Result<()> {
+        let Some((record, doc)) = found(branch).and_then(|r| Some((r, branch.get(r)?))) else {
+            return Ok(());
+        };
+        if record < own {
+            locks.push(Lock::Record(uuid, record));
+        }
+        let keys = branch.unique_keys(doc)?;
+        locks.extend(keys.into_iter().map(|(slot, key)| Lock::Key(uuid, slot, key)));
+        Ok(())
+    };
+    note(branch)?;
+    storage::recovery::apply_to_collection(branch, entry)
+        .map_err(|reason| err!(INTERNAL_ERROR, "a prepared transaction does not fit: {reason}"))?;
+    note(branch)
+}

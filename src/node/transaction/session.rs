@@ -1,0 +1,292 @@
+//! A statement's way into its transaction and out again: the session checked out, the transaction begun or found.
+
+use super::{State, Transaction, Transactions};
+use crate::operation::{Operation, ReadLevel, SessionId};
+use crate::session::SessionSlot;
+use crate::{Node, log_failed};
+use document::{Result, bail, codes};
+use parking_lot::Mutex;
+use protocol::transaction::{Admission, Phase, Request};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedMutexGuard, watch};
+
+/// What the node's parameters say of transactions.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// `transactionLifetimeLimitSeconds`.
+    pub lifetime: Duration,
+    /// `maxTransactionLockRequestTimeoutMillis`; `None` for a negative value: as long as the operation may run.
+    pub lock_timeout: Option<Duration>,
+    /// Members of a cluster begin again what their router sends anew.
+    pub may_restart: bool,
+}
+
+/// What became of a request.
+pub enum Admitted {
+    Run(Entered),
+    /// A repetition of what was done.
+    Done,
+}
+
+/// Held while an operation acts for a transaction; dropped without [`Entered::leave`], it aborts the transaction, since
+/// nobody knows how far the statement came.
+pub struct Entered {
+    node: Arc<Node>,
+    pub(super) session: Arc<SessionSlot>,
+    pub transaction: Arc<Transaction>,
+    since: Instant,
+    left: bool,
+    _checkout: OwnedMutexGuard<()>,
+}
+
+impl Node {
+    /// Checks the operation's session out and finds or begins its transaction.
+    ///
+    /// # Errors
+    /// IllegalOperation (20) on a node that is no member of a set, those of [`protocol::session::Session::admit`], those
+    /// of the read concern, an interrupt while another operation holds the session.
+    pub async fn enter_transaction(
+        self: &Arc<Node>,
+        op: &Arc<Operation>,
+        request: Request,
+        limits: Limits,
+    ) -> Result<Admitted> {
+        if !self.is_replica_set() {
+            bail!(
+                ILLEGAL_OPERATION,
+                "Transaction numbers are only allowed on a replica set member or mongos"
+            );
+        }
+        let fields = op.session.as_ref();
+        let Some((fields, number)) = fields.and_then(|s| Some((s, s.txn_number?))) else {
+            bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
+        };
+        let session = self.sessions.touch(fields.lsid, self.now_ms());
+        loop {
+            let checkout = op.interruptible(session.checkout.clone().lock_owned()).await?;
+            let current = session.transaction();
+            match session.admit(number, request)? {
+                Admission::Wait => {
+                    drop(checkout);
+                    match current {
+                        Some(t) => op.interruptible(t.wait_ended()).await?,
+                        None => bail!(INTERNAL_ERROR, "a prepared transaction without its state"),
+                    }
+                }
+                Admission::AlreadyDone => return Ok(Admitted::Done),
+                Admission::Continue => {
+                    let Some(t) = current else {
+                        bail!(
+                            NO_SUCH_TRANSACTION,
+                            "Transaction with {{ txnNumber: {number} }} has been aborted."
+                        )
+                    };
+                    return Ok(Admitted::Run(self.entered(op, session.clone(), t, checkout)));
+                }
+                Admission::Begin => {
+                    if let Some(old) = current {
+                        self.abort_unprepared(&session, &old);
+                    }
+                    let t = self.begin(op, &session, number, limits).await?;
+                    return Ok(Admitted::Run(self.entered(op, session.clone(), t, checkout)));
+                }
+            }
+        }
+    }
+
+    fn entered(
+        self: &Arc<Node>,
+        op: &Arc<Operation>,
+        session: Arc<SessionSlot>,
+        transaction: Arc<Transaction>,
+        checkout: OwnedMutexGuard<()>,
+    ) -> Entered {
+        *transaction.running.lock() = Arc::downgrade(op);
+        op.join(transaction.clone());
+        Entered {
+            node: self.clone(),
+            session,
+            transaction,
+            since: Instant::now(),
+            left: false,
+            _checkout: checkout,
+        }
+    }
+
+    async fn begin(
+        self: &Arc<Node>,
+        op: &Operation,
+        session: &SessionSlot,
+        number: i64,
+        limits: Limits,
+    ) -> Result<Arc<Transaction>> {
+        // The number is taken even if the transaction cannot begin: what follows finds it aborted.
+        session.set_phase(number, Phase::Aborted);
+        let concern = &op.read_concern;
+        if concern.after_cluster_time.is_some() {
+            self.await_read_concern(op).await?;
+        }
+        let moment = self.moment(op, concern.at_cluster_time).await?;
+        if matches!(concern.level, ReadLevel::Snapshot | ReadLevel::Majority) {
+            op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)?;
+        }
+        let now = self.now_ms();
+        let t = self.transactions.register(|serial| Transaction {
+            serial,
+            session: session.id,
+            number,
+            read_concern: concern.clone(),
+            started: Instant::now(),
+            started_ms: now,
+            expires_ms: now.saturating_add(limits.lifetime.as_millis() as i64),
+            lock_timeout: limits.lock_timeout,
+            moment: Some(moment),
+            node: Arc::downgrade(self),
+            only_reads: false,
+            ended: watch::Sender::new(false),
+            failed: AtomicBool::new(false),
+            running: Mutex::new(Weak::new()),
+            active_micros: AtomicU64::new(0),
+            state: Mutex::new(State::default()),
+        });
+        session.set_phase(number, Phase::InProgress);
+        session.set_transaction(Some(t.clone()));
+        self.transactions.totals.started.fetch_add(1, Ordering::Relaxed);
+        Ok(t)
+    }
+
+    /// Makes a read of level snapshot, outside transactions, read all it touches as of one moment: the time it names, or now.
+    ///
+    /// # Errors
+    /// Those of the read concern; InvalidOptions (72) for a time nobody can have seen; SnapshotTooOld (239).
+    pub async fn read_at_one_moment(self: &Arc<Node>, op: &Operation) -> Result<()> {
+        let concern = &op.read_concern;
+        if concern.level != ReadLevel::Snapshot || op.transaction().is_some() {
+            return Ok(());
+        }
+        self.await_read_concern(op).await?;
+        if concern.at_cluster_time.is_some_and(|at| at > self.cluster_time()) {
+            bail!(
+                INVALID_OPTIONS,
+                "readConcern atClusterTime value must not be greater than the current clusterTime"
+            );
+        }
+        let moment = self.moment(op, concern.at_cluster_time).await?;
+        self.keep_read(&moment);
+        op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)?;
+        op.join(Arc::new(Transaction {
+            serial: 0,
+            session: SessionId { id: [0; 16], uid: crate::operation::NO_USER },
+            number: -1,
+            read_concern: concern.clone(),
+            started: Instant::now(),
+            started_ms: self.now_ms(),
+            expires_ms: i64::MAX,
+            lock_timeout: None,
+            moment: Some(moment),
+            node: Arc::downgrade(self),
+            only_reads: true,
+            ended: watch::Sender::new(false),
+            failed: AtomicBool::new(false),
+            running: Mutex::new(Weak::new()),
+            active_micros: AtomicU64::new(0),
+            state: Mutex::new(State::default()),
+        }));
+        Ok(())
+    }
+
+    /// Ends a transaction that is not prepared, without a trace. The caller holds the session.
+    pub(crate) fn abort_unprepared(&self, session: &SessionSlot, t: &Arc<Transaction>) {
+        session.set_phase(t.number, Phase::Aborted);
+        session.set_transaction(None);
+        self.end_transaction(t);
+        self.transactions.totals.aborted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lets go of everything that a transaction holds.
+    pub(super) fn end_transaction(&self, t: &Transaction) {
+        let mut state = t.state.lock();
+        state.over = true;
+        let locks = std::mem::take(&mut state.locks);
+        let branches = std::mem::take(&mut state.branches);
+        let (intents, writes) = (std::mem::take(&mut state.intents), std::mem::take(&mut state.writes));
+        drop(state);
+        self.transactions.locks.leave(locks);
+        self.transactions.open.lock().remove(&t.serial);
+        drop((branches, intents, writes));
+        self.cursors.kill_transaction(t.session, t.number);
+        t.ended.send_replace(true);
+    }
+
+    /// Aborts the transactions whose time is over; answers how many.
+    pub fn reap_transactions(&self) -> usize {
+        let now = self.now_ms();
+        let expired = |t: &&Arc<Transaction>| now >= t.expires_ms && !t.is_prepared();
+        let expired: Vec<_> = self.transactions.open().iter().filter(expired).cloned().collect();
+        for t in &expired {
+            self.kill_transaction(t, codes::TRANSACTION_EXCEEDED_LIFETIME_LIMIT_SECONDS);
+        }
+        expired.len()
+    }
+
+    /// Aborts the transactions of the sessions chosen, but for prepared ones: their coordinator decides.
+    pub fn abort_transactions_of(&self, chosen: impl Fn(&SessionId) -> bool) {
+        for t in self.transactions.open().iter().filter(|t| chosen(&t.session) && !t.is_prepared()) {
+            self.kill_transaction(t, codes::INTERRUPTED);
+        }
+    }
+
+    /// Aborts a transaction at once, or has the operation that runs a statement of it do so.
+    fn kill_transaction(&self, t: &Arc<Transaction>, code: i32) {
+        let session = self.sessions.touch(t.session, 0);
+        t.fail();
+        if let Some(op) = t.running.lock().upgrade() {
+            op.kill(code);
+        }
+        if let Ok(_checkout) = session.checkout.clone().try_lock_owned() {
+            let current = session.transaction().filter(|now| Arc::ptr_eq(now, t) && !t.is_prepared());
+            if let Some(t) = current {
+                self.abort_unprepared(&session, &t);
+            }
+        }
+    }
+}
+
+impl Transactions {
+    pub(super) fn register(&self, make: impl FnOnce(u64) -> Transaction) -> Arc<Transaction> {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed) + 1;
+        let t = Arc::new(make(serial));
+        self.open.lock().insert(serial, t.clone());
+        t
+    }
+}
+
+impl Entered {
+    /// Ends the operation's part. A failed one takes the transaction with it. Returns whether it had to.
+    pub fn leave(mut self, done: bool) -> bool {
+        self.end(done)
+    }
+
+    fn end(&mut self, done: bool) -> bool {
+        self.left = true;
+        let t = &self.transaction;
+        *t.running.lock() = Weak::new();
+        t.active_micros.fetch_add(self.since.elapsed().as_micros() as u64, Ordering::Relaxed);
+        let open = !*t.ended.borrow() && !t.is_prepared();
+        let aborts = open && (!done || t.failed.load(Ordering::SeqCst));
+        if aborts {
+            self.node.abort_unprepared(&self.session, t);
+        }
+        aborts
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if !self.left {
+            self.end(false);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Transactions as the dispatcher runs them, on a set of one and after its restart.
+
+use super::{Admitted, Limits};
+use crate::local::LocalClient;
+use crate::operation::{ClientInfo, Operation};
+use crate::replication::testing;
+use crate::{Node, Request, ddl, write};
+use document::{DocBuf, Document, Result, Timestamp, Value, codes, doc};
+use protocol::transaction::Request as Wanted;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::files::MemoryFiles;
+
+const LIMITS: Limits = Limits {
+    lifetime: Duration::from_secs(60),
+    lock_timeout: Some(Duration::from_millis(5)),
+    may_restart: false,
+};
+
+fn operation(body: &DocBuf) -> Arc<Operation> {
+    Arc::new(Operation::parse(1, Arc::new(ClientInfo::default()), body.doc()).unwrap())
+}
+async fn run(node: &Arc<Node>, op: &Operation, body: &DocBuf) -> Result<Document> {
+    let r = Request { db: "t", body: body.doc(), sequences: &[] };
+    let reading = op.transaction().cloned();
+    match r.name() {
+        "insert" => write::insert::insert(node, op, r).await,
+        "update" => write::update::update(node, op, r).await,
+        "delete" => write::delete::delete(node, op, r).await,
+        "create" => ddl::collections::create(node, op, r).await,
+        "createIndexes" => ddl::indexes::create_indexes(node, op, r).await,
+        "find" => {
+            let op = Arc::new(Operation::internal());
+            reading.iter().for_each(|t| op.join(t.clone()));
+            let mut out = vec![0; 4];
+            crate::read::find::find(node, &op, r, &mut document::DocWriter::resume(&mut out)).await?;
+            out.push(0);
+            let length = out.len() as u32;
+            out[..4].copy_from_slice(&length.to_le_bytes());
+            Ok(DocBuf::from_validated(out).to_document())
+        }
+        other => panic!("no {other} here"),
+    }
+}
+
+/// A client's session with its transactions.
+struct Client {
+    node: Arc<Node>,
+    id: u8,
+    number: i64,
+    started: bool,
+}
+impl Client {
+    fn new(node: &Arc<Node>, id: u8) -> Client {
+        Client { node: node.clone(), id, number: 0, started: false }
+    }
+    fn begin(&mut self) -> &mut Client {
+        self.number += 1;
+        self.started = false;
+        self
+    }
+    fn body(&self, mut command: Document) -> DocBuf {
+        command.push("lsid", doc! { "id": Value::uuid([self.id; 16]) });
+        command.push("txnNumber", self.number);
+        command.push("autocommit", false);
+        command.to_doc_buf()
+    }
+    async fn run(&mut self, command: Document) -> Result<Document> {
+        let body = self.body(command);
+        let op = operation(&body);
+        let wanted = match self.started {
+            false => Wanted::Start { may_restart: false },
+            true => Wanted::Continue,
+        };
+        self.started = true;
+        let Admitted::Run(entered) = self.node.enter_transaction(&op, wanted, LIMITS).await? else {
+            panic!("no repetition")
+        };
+        let done = run(&self.node, &op, &body).await;
+        entered.leave(done.is_ok());
+        done
+    }
+    async fn commit(&self) -> Result<()> {
+        let body = self.body(doc! { "commitTransaction": 1 });
+        self.node.commit_transaction(&operation(&body), None, LIMITS).await
+    }
+    async fn abort(&self) -> Result<()> {
+        let body = self.body(doc! { "abortTransaction": 1 });
+        self.node.abort_transaction(&operation(&body), LIMITS).await
+    }
+    async fn prepare(&self) -> Result<Timestamp> {
+        let body = self.body(doc! { "prepareTransaction": 1 });
+        self.node.prepare_transaction(&operation(&body), LIMITS).await
+    }
+    async fn found(&mut self, command: Document) -> Vec<Document> {
+        let reply = self.run(command).await.unwrap();
+        let batch = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap().clone();
+        batch.into_iter().filter_map(|v| v.as_document().cloned()).collect()
+    }
+}
+
+async fn plain(node: &Arc<Node>, command: Document) -> Result<Document> {
+    let body = command.to_doc_buf();
+    run(node, &operation(&body), &body).await
+}
+fn all(node: &Arc<Node>, ns: &str) -> Vec<Document> {
+    LocalClient::new(node.clone()).find(ns, &doc! {}).unwrap()
+}
+fn code<T>(result: Result<T>) -> i32 {
+    result.err().map_or(0, |e| e.code)
+}
+fn insert(ns: &str, d: Document) -> Document {
+    doc! { "insert": ns, "documents": [d] }
+}
+fn set(id: i32, x: i32) -> Document {
+    doc! { "update": "c", "updates": [{ "q": { "_id": id }, "u": { "$set": { "x": x } } }] }
+}
+
+#[tokio::test]
+async fn a_transaction_reads_its_writes_by_every_index_and_others_do_not() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 1})).await.unwrap();
+    plain(&node, doc! {"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1"}]}).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 5)).await.unwrap();
+    a.run(insert("c", doc! {"_id": 2, "x": 5})).await.unwrap();
+    let by_index = doc! {"find": "c", "filter": {"x": 5}, "hint": "x_1"};
+    assert_eq!(a.found(by_index).await.len(), 2);
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 1}]);
+    a.commit().await.unwrap();
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 5}, doc! {"_id": 2, "x": 5}]);
+    assert!(node.transactions.locks.is_empty());
+    // A repeated commit is what the first was.
+    a.commit().await.unwrap();
+    assert_eq!(code(a.abort().await), codes::TRANSACTION_COMMITTED);
+}
+
+#[tokio::test]
+async fn two_collections_are_seen_as_of_the_first_statement() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1})).await.unwrap();
+    plain(&node, insert("d", doc! {"_id": 1})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    assert_eq!(a.begin().found(doc! {"find": "c"}).await.len(), 1);
+    plain(&node, insert("c", doc! {"_id": 2})).await.unwrap();
+    plain(&node, insert("d", doc! {"_id": 2})).await.unwrap();
+    assert_eq!(a.found(doc! {"find": "d"}).await.len(), 1);
+    assert_eq!(a.found(doc! {"find": "c"}).await.len(), 1);
+    a.commit().await.unwrap();
+    assert_eq!(node.snapshots.kept(), 0);
+}
+
+#[tokio::test]
+async fn the_first_updater_wins_and_the_second_transaction_fails_at_once() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let (mut a, mut b) = (Client::new(&node, 1), Client::new(&node, 2));
+    a.begin().run(set(1, 1)).await.unwrap();
+    assert_eq!(code(b.begin().run(set(1, 2)).await), codes::WRITE_CONFLICT);
+    assert_eq!(code(b.commit().await), codes::NO_SUCH_TRANSACTION);
+    a.commit().await.unwrap();
+    // What was committed after the snapshot was taken conflicts as well.
+    b.begin().run(doc! {"find": "c"}).await.unwrap();
+    plain(&node, set(1, 3)).await.unwrap();
+    assert_eq!(code(b.run(set(1, 4)).await), codes::WRITE_CONFLICT);
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 3}]);
+    assert!(node.transactions.locks.is_empty());
+}
+
+#[tokio::test]
+async fn unique_keys_conflict_like_records() {
+    let node = testing::node(Some("rs"));
+    plain(&node, doc! {"createIndexes": "c", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": true}]})
+        .await
+        .unwrap();
+    let (mut a, mut b) = (Client::new(&node, 1), Client::new(&node, 2));
+    a.begin().run(insert("c", doc! {"_id": 1, "x": 7})).await.unwrap();
+    assert_eq!(code(b.begin().run(insert("c", doc! {"_id": 2, "x": 7})).await), codes::WRITE_CONFLICT);
+    a.abort().await.unwrap();
+    b.begin().run(insert("c", doc! {"_id": 2, "x": 7})).await.unwrap();
+    b.commit().await.unwrap();
+    let reply = a.begin().run(insert("c", doc! {"_id": 3, "x": 7})).await.unwrap();
+    assert_eq!(reply.get_array("writeErrors").unwrap().len(), 1);
+    // The error has aborted it.
+    assert_eq!(code(a.commit().await), codes::NO_SUCH_TRANSACTION);
+}
+
+#[tokio::test]
+async fn a_plain_write_waits_for_the_transaction_that_has_its_record() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    let other = node.clone();
+    let increment = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "x": 10 } } }] };
+    let waiting = tokio::spawn(async move { plain(&other, increment).await });
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished());
+    a.commit().await.unwrap();
+    waiting.await.unwrap().unwrap();
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 11}]);
+}
+
+#[tokio::test]
+async fn a_collection_and_its_indexes_are_made_with_the_commit() {
+    let node = testing::node(Some("rs"));
+    let mut a = Client::new(&node, 1);
+    a.begin().run(doc! {"create": "new"}).await.unwrap();
+    a.run(doc! {"createIndexes": "new", "indexes": [{"key": {"x": 1}, "name": "x_1", "unique": true}]})
+        .await
+        .unwrap();
+    a.run(insert("new", doc! {"_id": 1, "x": 1})).await.unwrap();
+    assert!(node.namespaces.slot("t.new").read_unchecked().collection.is_none());
+    a.commit().await.unwrap();
+    let slot = node.namespaces.slot("t.new");
+    assert_eq!(slot.read_unchecked().collection.as_ref().unwrap().indexes().len(), 2);
+    assert_eq!(all(&node, "t.new").len(), 1);
+    let refused =
+        a.begin().run(doc! {"createIndexes": "new", "indexes": [{"key": {"y": 1}, "name": "y_1"}]}).await;
+    assert_eq!(code(refused), codes::OPERATION_NOT_SUPPORTED_IN_TRANSACTION);
+}
+
+#[tokio::test]
+async fn a_commit_is_one_entry_that_a_restart_replays() {
+    let files = MemoryFiles::default();
+    let node = testing::open(Some("rs"), &files, |_| {});
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    a.run(insert("d", doc! {"_id": 1})).await.unwrap();
+    a.commit().await.unwrap();
+    node.shutdown();
+    drop((node, a));
+    let node = testing::open(Some("rs"), &files, |_| {});
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 1}]);
+    assert_eq!(all(&node, "t.d"), [doc! {"_id": 1}]);
+    let mut again = Client::new(&node, 1);
+    again.begin();
+    again.commit().await.unwrap();
+    assert_eq!(node.sessions.documents()[0].get_str("state"), Some("committed"));
+}
+
+#[tokio::test]
+async fn more_than_one_entry_holds_is_a_chain() {
+    let files = MemoryFiles::default();
+    let node = testing::open(Some("rs"), &files, |_| {});
+    let mut a = Client::new(&node, 1);
+    a.begin();
+    for i in 0..5 {
+        a.run(insert("c", doc! {"_id": i, "pad": "x".repeat(5 << 20)})).await.unwrap();
+    }
+    a.commit().await.unwrap();
+    node.shutdown();
+    drop((node, a));
+    let node = testing::open(Some("rs"), &files, |_| {});
+    assert_eq!(all(&node, "t.c").len(), 5);
+}
+
+#[tokio::test]
+async fn a_prepared_transaction_keeps_its_locks_through_a_restart_and_a_checkpoint() {
+    for checkpoint in [false, true] {
+        let files = MemoryFiles::default();
+        let node = testing::open(Some("rs"), &files, |_| {});
+        plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+        let mut a = Client::new(&node, 1);
+        a.begin().run(set(1, 1)).await.unwrap();
+        let at = a.prepare().await.unwrap();
+        assert_eq!(code(a.run(set(1, 2)).await), codes::PREPARED_TRANSACTION_IN_PROGRESS);
+        if checkpoint {
+            node.checkpoint().unwrap();
+        }
+        node.shutdown();
+        drop((node, a));
+        let node = testing::open(Some("rs"), &files, |_| {});
+        assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 0}]);
+        assert_eq!(node.reap_transactions(), 0);
+        let mut b = Client::new(&node, 2);
+        // A transaction would wait for the outcome; a plain write does.
+        let body = set(1, 9).to_doc_buf();
+        let mut op = Operation::parse(1, Arc::new(ClientInfo::default()), body.doc()).unwrap();
+        op.deadline = Some(std::time::Instant::now() + Duration::from_millis(20));
+        assert_eq!(code(run(&node, &op, &body).await), codes::MAX_TIME_MS_EXPIRED);
+        let mut again = Client::new(&node, 1);
+        again.begin();
+        let commit = again.body(doc! {"commitTransaction": 1});
+        node.commit_transaction(&operation(&commit), Some(at), LIMITS).await.unwrap();
+        assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 1}]);
+        b.begin().run(set(1, 2)).await.unwrap();
+        b.commit().await.unwrap();
+        node.shutdown();
+        drop((node, again, b));
+        let node = testing::open(Some("rs"), &files, |_| {});
+        assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 2}]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_forgotten_is_reaped_and_what_was_killed_is_gone() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    assert_eq!(node.reap_transactions(), 0);
+    node.abort_transactions_of(|_| true);
+    assert_eq!(code(a.commit().await), codes::NO_SUCH_TRANSACTION);
+    let short = Limits { lifetime: Duration::ZERO, ..LIMITS };
+    let body = a.begin().body(doc! {"find": "c"});
+    let Admitted::Run(entered) =
+        node.enter_transaction(&operation(&body), Wanted::Start { may_restart: false }, short).await.unwrap()
+    else {
+        panic!("no repetition")
+    };
+    entered.leave(true);
+    assert_eq!(node.reap_transactions(), 1);
+    assert_eq!(code(a.commit().await), codes::NO_SUCH_TRANSACTION);
+    assert!(node.transactions.locks.is_empty());
+}
+
+#[tokio::test]
+async fn a_catalog_change_waits_for_the_transaction_and_makes_its_snapshot_old() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1})).await.unwrap();
+    plain(&node, insert("d", doc! {"_id": 1})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(doc! {"find": "c"}).await.unwrap();
+    let other = node.clone();
+    let dropping = tokio::spawn(async move {
+        ddl::collections::drop_collection(&other, &Operation::internal(), "t.c", false).await
+    });
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!dropping.is_finished());
+    ddl::collections::drop_collection(&node, &Operation::internal(), "t.d", false).await.unwrap();
+    assert_eq!(code(a.run(doc! {"find": "d"}).await), codes::SNAPSHOT_UNAVAILABLE);
+    dropping.await.unwrap().unwrap();
+}

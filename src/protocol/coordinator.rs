@@ -1,0 +1,232 @@
+//! The coordinator of a transaction that several shards have written to: two-phase commit as a state machine.
+//!
+//! ```text
+//! writingParticipantList ─▶ waitingForVotes ─▶ writingDecision ─▶ waitingForDecisionAcks ─▶ deletingCoordinatorDoc ─▶ done
+//!        durable: who          prepare to all     durable: what       commit or abort to all      durable: nothing
+//! ```
+//!
+//! Invariant: no prepare is sent before the list of participants is durable, and no decision before the decision is. So
+//! whoever takes the document up after a crash knows whom to ask, and never decides twice.
+//!
+//! Where can it get stuck? At a participant that does not answer: its vote and its acknowledgement are asked for until they
+//! come, since only an answer says what it will do. One that refuses to prepare has aborted, and decides the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a shard said to prepareTransaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vote {
+    /// Prepared at this timestamp.
+    Commit(u64),
+    /// It cannot: the code and text of its refusal.
+    Abort(i32, String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// At this timestamp, the latest of the prepares.
+    Commit(u64),
+    Abort(i32, String),
+}
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    PersistParticipants,
+    Prepare(String),
+    PersistDecision(Decision),
+    Decide(String, Decision),
+    DeleteDocument,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    ParticipantsDurable,
+    Voted(String, Vote),
+    DecisionDurable,
+    Acknowledged(String),
+    DocumentDeleted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    WritingParticipantList,
+    WaitingForVotes,
+    WritingDecision,
+    WaitingForDecisionAcks,
+    DeletingCoordinatorDoc,
+    Done,
+}
+
+impl Step {
+    /// As currentOp and serverStatus show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::WritingParticipantList => "writingParticipantList",
+            Step::WaitingForVotes => "waitingForVotes",
+            Step::WritingDecision => "writingDecision",
+            Step::WaitingForDecisionAcks => "waitingForDecisionAcks",
+            Step::DeletingCoordinatorDoc => "deletingCoordinatorDoc",
+            Step::Done => "done",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Coordinator {
+    participants: BTreeSet<String>,
+    votes: BTreeMap<String, u64>,
+    acknowledged: BTreeSet<String>,
+    decision: Option<Decision>,
+    step: Step,
+}
+
+impl Coordinator {
+    /// A new one, with its first action.
+    pub fn begin(participants: impl IntoIterator<Item = String>) -> (Coordinator, Vec<Action>) {
+        let coordinator = Coordinator {
+            participants: participants.into_iter().collect(),
+            votes: BTreeMap::new(),
+            acknowledged: BTreeSet::new(),
+            decision: None,
+            step: Step::WritingParticipantList,
+        };
+        (coordinator, vec![Action::PersistParticipants])
+    }
+
+    /// One whose document was found after a restart, with what it has to do again.
+    pub fn recover(
+        participants: impl IntoIterator<Item = String>,
+        decision: Option<Decision>,
+    ) -> (Coordinator, Vec<Action>) {
+        let (mut coordinator, _) = Coordinator::begin(participants);
+        let actions = match decision {
+            None => coordinator.handle(Event::ParticipantsDurable),
+            Some(decision) => {
+                coordinator.step = Step::WritingDecision;
+                coordinator.decision = Some(decision);
+                coordinator.handle(Event::DecisionDurable)
+            }
+        };
+        (coordinator, actions)
+    }
+
+    pub fn step(&self) -> Step {
+        self.step
+    }
+    /// What was decided, once that is durable.
+    pub fn decision(&self) -> Option<&Decision> {
+        let durable =
+            matches!(self.step, Step::WaitingForDecisionAcks | Step::DeletingCoordinatorDoc | Step::Done);
+        self.decision.as_ref().filter(|_| durable)
+    }
+    pub fn participants(&self) -> impl Iterator<Item = &str> {
+        self.participants.iter().map(String::as_str)
+    }
+
+    /// What follows from an event. One that comes late, or twice, changes nothing.
+    pub fn handle(&mut self, event: Event) -> Vec<Action> {
+        match (self.step, event) {
+            (Step::WritingParticipantList, Event::ParticipantsDurable) => {
+                self.step = Step::WaitingForVotes;
+                self.participants.iter().cloned().map(Action::Prepare).collect()
+            }
+            (Step::WaitingForVotes, Event::Voted(shard, vote)) => self.count(shard, vote),
+            (Step::WritingDecision, Event::DecisionDurable) => {
+                self.step = Step::WaitingForDecisionAcks;
+                let Some(decision) = &self.decision else { return Vec::new() };
+                self.participants.iter().map(|s| Action::Decide(s.clone(), decision.clone())).collect()
+            }
+            (Step::WaitingForDecisionAcks, Event::Acknowledged(shard)) => {
+                self.acknowledged.insert(shard);
+                if !self.participants.is_subset(&self.acknowledged) {
+                    return Vec::new();
+                }
+                self.step = Step::DeletingCoordinatorDoc;
+                vec![Action::DeleteDocument]
+            }
+            (Step::DeletingCoordinatorDoc, Event::DocumentDeleted) => {
+                self.step = Step::Done;
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn count(&mut self, shard: String, vote: Vote) -> Vec<Action> {
+        let decision = match vote {
+            Vote::Abort(code, text) => Decision::Abort(code, text),
+            Vote::Commit(at) => {
+                if self.participants.contains(&shard) {
+                    self.votes.insert(shard, at);
+                }
+                if self.votes.len() < self.participants.len() {
+                    return Vec::new();
+                }
+                Decision::Commit(self.votes.values().copied().max().unwrap_or(at))
+            }
+        };
+        self.step = Step::WritingDecision;
+        self.decision = Some(decision.clone());
+        vec![Action::PersistDecision(decision)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shards() -> Vec<String> {
+        vec!["a".to_string(), "b".to_string()]
+    }
+    fn voted(shard: &str, vote: Vote) -> Event {
+        Event::Voted(shard.to_string(), vote)
+    }
+
+    #[test]
+    fn all_votes_commit_at_the_latest_prepare() {
+        let (mut c, first) = Coordinator::begin(shards());
+        assert_eq!(first, [Action::PersistParticipants]);
+        assert_eq!(c.handle(Event::ParticipantsDurable).len(), 2);
+        assert!(c.handle(voted("a", Vote::Commit(7))).is_empty());
+        assert!(c.handle(voted("a", Vote::Commit(7))).is_empty());
+        assert_eq!(c.handle(voted("b", Vote::Commit(5))), [Action::PersistDecision(Decision::Commit(7))]);
+        assert_eq!(c.decision(), None);
+        assert_eq!(c.handle(Event::DecisionDurable).len(), 2);
+        assert_eq!(c.decision(), Some(&Decision::Commit(7)));
+        assert!(c.handle(Event::Acknowledged("b".to_string())).is_empty());
+        assert_eq!(c.handle(Event::Acknowledged("a".to_string())), [Action::DeleteDocument]);
+        c.handle(Event::DocumentDeleted);
+        assert_eq!(c.step(), Step::Done);
+    }
+
+    #[test]
+    fn the_first_refusal_decides_and_a_late_vote_changes_nothing() {
+        let (mut c, _) = Coordinator::begin(shards());
+        c.handle(Event::ParticipantsDurable);
+        let aborts = Decision::Abort(251, "gone".to_string());
+        let refused = c.handle(voted("b", Vote::Abort(251, "gone".to_string())));
+        assert_eq!(refused, [Action::PersistDecision(aborts.clone())]);
+        assert!(c.handle(voted("a", Vote::Commit(9))).is_empty());
+        let told = c.handle(Event::DecisionDurable);
+        assert_eq!(told[0], Action::Decide("a".to_string(), aborts));
+    }
+
+    #[test]
+    fn nothing_is_sent_before_what_must_be_durable_is() {
+        let (mut c, _) = Coordinator::begin(shards());
+        assert!(c.handle(voted("a", Vote::Commit(1))).is_empty());
+        assert!(c.handle(Event::DecisionDurable).is_empty());
+        assert_eq!(c.step(), Step::WritingParticipantList);
+    }
+
+    #[test]
+    fn a_restart_asks_again_or_tells_again() {
+        let (c, actions) = Coordinator::recover(shards(), None);
+        assert_eq!((c.step(), actions.len()), (Step::WaitingForVotes, 2));
+        let (c, actions) = Coordinator::recover(shards(), Some(Decision::Commit(3)));
+        assert_eq!(c.step(), Step::WaitingForDecisionAcks);
+        assert_eq!(actions[1], Action::Decide("b".to_string(), Decision::Commit(3)));
+    }
+}

@@ -1,0 +1,198 @@
+//! commitTransaction, abortTransaction, prepareTransaction, and what every statement of a transaction passes.
+
+use super::crud::node;
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
+use crate::service::Service;
+use document::{Result, ValueRef, bail, doc, err};
+use node::operation::SessionId;
+use node::transaction::{Admitted, Entered, Limits, admission};
+use protocol::transaction::Request as Wanted;
+use sharding::router::Router;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub const ROWS: &[Command] = &[
+    Command::future("commitTransaction", Roles::MONGOD, |c, r, reply| Box::pin(commit(c, r, reply)))
+        .admin_only()
+        .needs(Needs::Login)
+        .primary_only()
+        .in_transaction()
+        .stable_api()
+        .help("Commits a transaction."),
+    Command::future("abortTransaction", Roles::MONGOD, |c, r, reply| Box::pin(abort(c, r, reply)))
+        .admin_only()
+        .needs(Needs::Login)
+        .primary_only()
+        .in_transaction()
+        .stable_api()
+        .help("Aborts a transaction."),
+    Command::future("prepareTransaction", Roles::SETS, |c, r, reply| Box::pin(prepare(c, r, reply)))
+        .admin_only()
+        .needs(Needs::Member)
+        .primary_only()
+        .in_transaction()
+        .help("Prepares a transaction of several shards, for its coordinator."),
+    Command::future("coordinateCommitTransaction", Roles::SETS, |c, r, reply| {
+        Box::pin(coordinate(c, r, reply))
+    })
+    .admin_only()
+    .needs(Needs::Member)
+    .primary_only()
+    .in_transaction()
+    .help("Commits a transaction of several shards, this one coordinating."),
+];
+
+/// How long a router remembers a session's last transaction, for a late repetition of its commit.
+const SESSION_AGE: Duration = Duration::from_secs(30 * 60);
+
+/// Aborts, in the background, what a router's sessions have in progress.
+pub fn abort_routed(router: &Arc<Router>, chosen: impl Fn(&SessionId) -> bool) {
+    let (router, open) = (router.clone(), router.transactions.chosen(|id, _| chosen(id)));
+    if !open.is_empty() {
+        tokio::spawn(async move { router.abort_transactions(open).await });
+    }
+}
+
+/// What the parameters say of transactions now.
+pub fn limits(service: &Service) -> Limits {
+    let parameters = &service.parameters;
+    let wait = parameters.int("maxTransactionLockRequestTimeoutMillis");
+    Limits {
+        lifetime: Duration::from_secs(parameters.int("transactionLifetimeLimitSeconds").max(1) as u64),
+        lock_timeout: u64::try_from(wait).ok().map(Duration::from_millis),
+        may_restart: service.role == Roles::SHARD || service.role == Roles::CONFIG,
+    }
+}
+
+/// A statement's part in its transaction, on a node or on a router.
+pub enum Part {
+    Node(Entered),
+    Router(Arc<Router>, sharding::router::transaction::Entered),
+}
+
+/// Makes the operation a statement of its transaction, if it is one.
+pub async fn enter(context: &Context, request: &Request<'_>) -> Result<Option<Part>> {
+    let Some(session) = context.operation.session.as_ref().filter(|s| s.autocommit.is_some()) else {
+        return Ok(None);
+    };
+    if admission::ends(request.command.name) {
+        return Ok(None);
+    }
+    let Some(node) = &context.service.node else {
+        let router = context.service.members.router()?.clone();
+        let entered = router.transactions.enter(&context.operation, router.cluster_time()).await?;
+        return Ok(Some(Part::Router(router, entered)));
+    };
+    let limits = limits(&context.service);
+    let wanted = match session.start_transaction {
+        true => Wanted::Start { may_restart: limits.may_restart },
+        false => Wanted::Continue,
+    };
+    match node.enter_transaction(&context.operation, wanted, limits).await? {
+        Admitted::Run(entered) => Ok(Some(Part::Node(entered))),
+        Admitted::Done => Err(err!(INTERNAL_ERROR, "a statement was taken for a repetition")),
+    }
+}
+
+/// Ends the operation's part in its transaction. A member of a cluster says whether it has only read.
+pub async fn leave(context: &Context, part: Option<Part>, done: bool, reply: &mut Reply) {
+    let cluster = context.service.role == Roles::SHARD || context.service.role == Roles::CONFIG;
+    match part {
+        None => {}
+        Some(Part::Node(entered)) => {
+            if done && cluster {
+                reply.fields(&doc! { "readOnly": entered.transaction.is_read_only() });
+            }
+            entered.leave(done);
+        }
+        Some(Part::Router(router, entered)) => router.leave_transaction(entered, done).await,
+    }
+}
+
+fn check_within(context: &Context, request: &Request<'_>) -> Result<()> {
+    match context.operation.session.as_ref().is_some_and(|s| s.autocommit.is_some()) {
+        true => Ok(()),
+        false => bail!(COMMAND_FAILED, "{} must be run within a transaction", request.command.name),
+    }
+}
+
+async fn commit(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_within(context, request)?;
+    let at = match request.get("commitTimestamp") {
+        None => None,
+        Some(ValueRef::Timestamp(at)) => Some(at),
+        Some(v) => return Err(request.wrong_type("commitTransaction.commitTimestamp", v, "timestamp")),
+    };
+    let done = node(context)?.commit_transaction(&context.operation, at, limits(&context.service)).await;
+    conclude(context, reply, done).await
+}
+
+async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_within(context, request)?;
+    let done = node(context)?.abort_transaction(&context.operation, limits(&context.service)).await;
+    conclude(context, reply, done).await
+}
+
+async fn prepare(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_within(context, request)?;
+    let at = node(context)?.prepare_transaction(&context.operation, limits(&context.service)).await;
+    let done = at.map(|at| reply.fields(&doc! { "prepareTimestamp": document::Value::Timestamp(at) }));
+    conclude(context, reply, done).await
+}
+
+async fn coordinate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_within(context, request)?;
+    let Some(ValueRef::Array(listed)) = request.get("participants") else {
+        return Err(request.missing("participants"));
+    };
+    let mut participants = Vec::new();
+    for e in listed.iter() {
+        let shard = e.value().as_document().and_then(|d| d.get_str("shardId"));
+        participants.push(shard.ok_or_else(|| request.missing("participants.shardId"))?.to_string());
+    }
+    let role = context.service.members.shard()?.clone();
+    let limits = limits(&context.service);
+    let done = role.coordinate_commit(&context.operation, participants, limits).await;
+    conclude(context, reply, done).await
+}
+
+/// Waits as the write concern says. A refusal waits too: that there is no such transaction may only be said for good.
+async fn conclude(context: &Context, reply: &mut Reply, done: Result<()>) -> Result<()> {
+    let concern = node(context)?.acknowledge(&context.operation).await?;
+    match (done, concern) {
+        (Ok(()), Some(error)) => reply.fields(&doc! { "writeConcernError": error }),
+        (Ok(()), None) => {}
+        (Err(e), Some(error)) if context.operation.write_concern.given => {
+            let mut info = e.info.as_deref().cloned().unwrap_or_default();
+            info.insert("writeConcernError", error);
+            return Err(e.with_info(info));
+        }
+        (Err(e), _) => return Err(e),
+    }
+    Ok(())
+}
+
+/// Aborts transactions that are older than they may be, as long as the node lives.
+pub async fn reap_regularly(service: Arc<Service>) {
+    loop {
+        let limit = service.parameters.int("transactionLifetimeLimitSeconds").max(1) as u64;
+        tokio::time::sleep(Duration::from_millis((limit * 500).clamp(1000, 60_000))).await;
+        if let Some(node) = &service.node {
+            node.reap_transactions();
+        } else if let Ok(router) = service.members.router() {
+            let limit = Duration::from_secs(limit);
+            router.abort_transactions(router.transactions.chosen(|_, idle| idle > limit)).await;
+            router.transactions.forget_older(SESSION_AGE);
+        }
+    }
+}
+
+/// Keeps a node's past for reads at cluster times, as long as the node lives.
+pub async fn remember_regularly(service: Arc<Service>) {
+    let Some(node) = service.node.clone().filter(|node| node.is_replica_set()) else { return };
+    loop {
+        let window = service.parameters.int("minSnapshotHistoryWindowInSeconds").max(0) as u64;
+        node.remember(Duration::from_secs(window));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}

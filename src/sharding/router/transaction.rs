@@ -1,0 +1,533 @@
+//! Transactions of a router's clients: which shards take part, and how they end.
+//!
+//! ```text
+//! statement   to a shard for the first time: startTransaction and the read concern go along; the first shard is the
+//!             coordinator. Each reply says whether the shard has only read (readOnly).
+//! commit      none took part            done
+//!             one took part             commitTransaction to it
+//!             none has written          commitTransaction to all
+//!             else                      coordinateCommitTransaction {participants} to the coordinator: two-phase
+//! abort       abortTransaction to all
+//! ```
+//!
+//! All that a statement sends goes through [`super::Task::call`], which dresses it here ([`Transaction::dress`]). A shard
+//! that refuses a statement as stale has aborted its part: one that took part only since this statement is forgotten and
+//! may begin again; any other ends the transaction, since its earlier statements are gone.
+//!
+//! A `recoveryToken` names a shard that has written. Through it another router learns what became of the commit.
+
+use super::Router;
+use super::cluster::Call;
+use super::task::{Task, is_stale};
+use crate::chunk::ShardId;
+use document::error::{NETWORK, NOT_PRIMARY};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
+use futures::future::join_all;
+use node::Operation;
+use node::operation::{ReadLevel, SessionId};
+use parking_lot::Mutex;
+use protocol::transaction::Phase;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::OwnedMutexGuard;
+use wire::client::CallResult;
+
+/// The transactions of a router's sessions.
+#[derive(Default)]
+pub struct Transactions {
+    sessions: Mutex<BTreeMap<SessionId, Arc<Transaction>>>,
+}
+
+/// The newest transaction of a session.
+pub struct Transaction {
+    session: SessionId,
+    checkout: Arc<tokio::sync::Mutex<()>>,
+    state: Mutex<State>,
+}
+
+#[derive(Clone)]
+struct State {
+    number: i64,
+    phase: Phase,
+    used: Instant,
+    /// What the first statement asked for; goes to each shard with its first statement.
+    read_concern: Document,
+    participants: BTreeMap<ShardId, Participant>,
+    coordinator: Option<ShardId>,
+    /// A shard that has written.
+    recovery: Option<ShardId>,
+    /// Statements begun.
+    statement: u32,
+    failed: bool,
+    /// The commit was handed on: what becomes of it is the shards' to say.
+    committing: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Participant {
+    /// `None` before its first reply.
+    read_only: Option<bool>,
+    /// The statement with which it came in.
+    since: u32,
+}
+
+/// Held while a statement runs.
+pub struct Entered {
+    pub transaction: Arc<Transaction>,
+    _checkout: OwnedMutexGuard<()>,
+}
+
+impl Transactions {
+    fn of(&self, id: SessionId) -> Arc<Transaction> {
+        let mut sessions = self.sessions.lock();
+        let fresh = || {
+            Arc::new(Transaction { session: id, checkout: Arc::default(), state: Mutex::new(State::new(-1)) })
+        };
+        sessions.entry(id).or_insert_with(fresh).clone()
+    }
+
+    /// The transaction that the operation is a statement of.
+    pub fn find(&self, op: &Operation) -> Option<Arc<Transaction>> {
+        let fields = op.session.as_ref().filter(|s| s.autocommit.is_some())?;
+        let found = self.sessions.lock().get(&fields.lsid).cloned()?;
+        let current = Some(found.state.lock().number) == fields.txn_number;
+        current.then_some(found)
+    }
+
+    /// Makes the operation a statement of its transaction: the first begins it, at the cluster time `now`.
+    ///
+    /// # Errors
+    /// TransactionTooOld (225), ConflictingOperationInProgress (117), NoSuchTransaction (251), TransactionCommitted (256).
+    pub async fn enter(&self, op: &Operation, now: Timestamp) -> Result<Entered> {
+        let Some((fields, number)) = op.session.as_ref().and_then(|s| Some((s, s.txn_number?))) else {
+            bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
+        };
+        let transaction = self.of(fields.lsid);
+        let checkout = op.interruptible(transaction.checkout.clone().lock_owned()).await?;
+        {
+            let mut state = transaction.state.lock();
+            state.admit(number, fields.start_transaction)?;
+            if fields.start_transaction {
+                *state = State::new(number);
+                state.phase = Phase::InProgress;
+                state.read_concern = read_concern(op, now);
+            }
+            state.statement += 1;
+            state.used = Instant::now();
+        }
+        Ok(Entered { transaction, _checkout: checkout })
+    }
+
+    /// Those in progress whose session, and time since it was last used, are chosen.
+    pub fn chosen(&self, which: impl Fn(&SessionId, Duration) -> bool) -> Vec<Arc<Transaction>> {
+        let sessions = self.sessions.lock();
+        let open = |t: &&Arc<Transaction>| {
+            let state = t.state.lock();
+            state.phase == Phase::InProgress && which(&t.session, state.used.elapsed())
+        };
+        sessions.values().filter(open).cloned().collect()
+    }
+    /// Forgets the sessions not used for `age`.
+    pub fn forget_older(&self, age: Duration) {
+        let mut sessions = self.sessions.lock();
+        sessions.retain(|_, t| Arc::strong_count(t) > 1 || t.state.lock().used.elapsed() < age);
+    }
+}
+
+impl State {
+    fn new(number: i64) -> State {
+        State {
+            number,
+            phase: Phase::None,
+            used: Instant::now(),
+            read_concern: Document::new(),
+            participants: BTreeMap::new(),
+            coordinator: None,
+            recovery: None,
+            statement: 0,
+            failed: false,
+            committing: false,
+        }
+    }
+
+    fn admit(&self, number: i64, starts: bool) -> Result<()> {
+        if number < self.number {
+            bail!(
+                TRANSACTION_TOO_OLD,
+                "txnNumber {number} is less than last txnNumber {} seen in the session",
+                self.number
+            );
+        }
+        match (number == self.number, starts) {
+            (false, true) => Ok(()),
+            (false, false) => bail!(
+                NO_SUCH_TRANSACTION,
+                "cannot continue txnId {} for session with txnId {number}",
+                self.number
+            ),
+            (true, true) => {
+                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "txnNumber {number} for session already started")
+            }
+            (true, false) => self.admit_known(number),
+        }
+    }
+    fn admit_known(&self, number: i64) -> Result<()> {
+        match self.phase {
+            Phase::Committed => {
+                bail!(TRANSACTION_COMMITTED, "Transaction with {{ txnNumber: {number} }} has been committed.")
+            }
+            Phase::InProgress if !self.committing => Ok(()),
+            _ => bail!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {number} }} has been aborted."),
+        }
+    }
+}
+
+/// The read concern that shards are given. A snapshot over several shards is taken at one time, chosen now.
+fn read_concern(op: &Operation, now: Timestamp) -> Document {
+    let asked = &op.read_concern;
+    let mut concern = Document::new();
+    match asked.level {
+        _ if !asked.given => {}
+        ReadLevel::Majority => concern.push("level", "majority"),
+        ReadLevel::Snapshot => concern.push("level", "snapshot"),
+        _ => concern.push("level", "local"),
+    }
+    match (asked.level, asked.after_cluster_time) {
+        (ReadLevel::Snapshot, after) => {
+            let at = after.map_or(now, |after| after.max(now));
+            concern.push("atClusterTime", asked.at_cluster_time.unwrap_or(at));
+        }
+        (_, Some(after)) => concern.push("afterClusterTime", after),
+        (_, None) => {}
+    }
+    concern
+}
+
+/// Commands that shards run as statements of a transaction.
+fn joins(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"find"
+            | b"aggregate"
+            | b"distinct"
+            | b"getMore"
+            | b"killCursors"
+            | b"insert"
+            | b"update"
+            | b"delete"
+            | b"findAndModify"
+            | b"findandmodify"
+            | b"bulkWrite"
+    )
+}
+
+impl Transaction {
+    /// The command as a statement of this transaction on `shard`, which takes part from now on. `None` when it is none.
+    pub(super) fn dress(&self, shard: &str, body: Doc<'_>) -> Option<DocBuf> {
+        if shard == super::cluster::CONFIG || !joins(body.iter().next()?.name_bytes()) {
+            return None;
+        }
+        let mut state = self.state.lock();
+        let fresh = !state.participants.contains_key(shard);
+        if fresh {
+            let since = state.statement;
+            state.participants.insert(shard.into(), Participant { read_only: None, since });
+            state.coordinator.get_or_insert_with(|| shard.into());
+        }
+        let coordinates = state.coordinator.as_deref() == Some(shard);
+        // The write concern would be a default of the cluster's: a transaction has its own with the commit.
+        let own = [
+            "lsid",
+            "txnNumber",
+            "autocommit",
+            "startTransaction",
+            "readConcern",
+            "writeConcern",
+            "coordinator",
+        ];
+        Some(DocWriter::build(|w| {
+            for e in body.iter().filter(|e| !own.contains(&e.name())) {
+                w.element(&e);
+            }
+            w.document("lsid", self.session.to_document().to_doc_buf().doc());
+            w.i64("txnNumber", state.number);
+            w.bool("autocommit", false);
+            if fresh {
+                w.bool("startTransaction", true);
+                if !state.read_concern.is_empty() {
+                    w.document("readConcern", state.read_concern.to_doc_buf().doc());
+                }
+            }
+            if coordinates {
+                w.bool("coordinator", true);
+            }
+        }))
+    }
+
+    /// Takes in a shard's answer to what [`Transaction::dress`] made.
+    pub(super) fn hear(&self, shard: &str, answer: &CallResult<DocBuf>) {
+        let mut state = self.state.lock();
+        let statement = state.statement;
+        match answer {
+            Ok(reply) => {
+                let reply = reply.doc();
+                let failed =
+                    reply.get("writeErrors").is_some() || reply.get_i64("nErrors").is_some_and(|n| n > 0);
+                state.failed |= failed;
+                let Some(read_only) = reply.get_bool("readOnly") else { return };
+                if !read_only {
+                    state.recovery.get_or_insert_with(|| shard.into());
+                }
+                if let Some(p) = state.participants.get_mut(shard) {
+                    p.read_only = Some(read_only);
+                }
+            }
+            Err(e) if is_stale(&e.error) => {
+                // It has aborted its part. What it did before this statement cannot be done again.
+                if state
+                    .participants
+                    .get(shard)
+                    .is_some_and(|p| p.since == statement && p.read_only.is_none())
+                {
+                    state.participants.remove(shard);
+                    if state.coordinator.as_deref() == Some(shard) {
+                        state.coordinator = state.participants.keys().next().cloned();
+                    }
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// What every reply of a statement carries.
+    pub fn recovery_token(&self) -> Document {
+        let mut token = Document::new();
+        if let Some(shard) = &self.state.lock().recovery {
+            token.push("recoveryShardId", shard.to_string());
+        }
+        token
+    }
+    /// Whether some statement's write was refused: the shard has aborted its part.
+    fn failed(&self) -> bool {
+        self.state.lock().failed
+    }
+}
+
+impl Router {
+    /// Ends a statement's part: one that failed takes the transaction with it, on every shard.
+    pub async fn leave_transaction(&self, entered: Entered, done: bool) {
+        let t = &entered.transaction;
+        if !done || t.failed() {
+            self.abort_everywhere(t).await;
+        }
+    }
+
+    /// Aborts transactions whose sessions end or were forgotten. One that a statement runs in ends with its operation.
+    pub async fn abort_transactions(&self, transactions: Vec<Arc<Transaction>>) {
+        for t in transactions {
+            if let Ok(_checkout) = t.checkout.clone().try_lock_owned() {
+                self.abort_everywhere(&t).await;
+            }
+        }
+    }
+
+    async fn abort_everywhere(&self, t: &Transaction) {
+        let shards: Vec<ShardId> = {
+            let mut state = t.state.lock();
+            if state.phase != Phase::InProgress || state.committing {
+                return;
+            }
+            state.phase = Phase::Aborted;
+            state.participants.keys().cloned().collect()
+        };
+        let abort = t.ending(doc! { "abortTransaction": 1 });
+        // What a shard says to this is of no account: a part that is not aborted now expires.
+        join_all(shards.iter().map(|shard| self.cluster.call(Call::new(shard, abort.doc())))).await;
+    }
+}
+
+impl Transaction {
+    fn ending(&self, mut command: Document) -> DocBuf {
+        command.push("lsid", self.session.to_document());
+        command.push("txnNumber", self.state.lock().number);
+        command.push("autocommit", false);
+        command.push("$db", "admin");
+        command.to_doc_buf()
+    }
+}
+
+/// Runs `abortTransaction`.
+pub async fn abort(task: &Task<'_>) -> Result<DocBuf> {
+    let (t, _checkout) = begin_end(task).await?;
+    let shards: Vec<ShardId> = {
+        let mut state = t.state.lock();
+        state.admit_known(state.number)?;
+        state.phase = Phase::Aborted;
+        state.participants.keys().cloned().collect()
+    };
+    if shards.is_empty() {
+        bail!(NO_SUCH_TRANSACTION, "no known command has been sent by this router for this transaction");
+    }
+    let replies = send_all(task, &t, &shards, doc! { "abortTransaction": 1 }).await?;
+    replies.into_iter().next_back().ok_or_else(|| err!(INTERNAL_ERROR, "no shard has answered"))
+}
+
+/// Runs `commitTransaction`.
+pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
+    let Some((fields, number)) = task.op.session.as_ref().and_then(|s| Some((s, s.txn_number?))) else {
+        bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
+    };
+    let known = task.router.transactions.find(task.op).is_some();
+    if !known && task.get("recoveryToken").is_some() {
+        return recover(task, fields.lsid, number).await;
+    }
+    let (t, _checkout) = begin_end(task).await?;
+    let way = {
+        let mut state = t.state.lock();
+        if !state.committing && state.phase != Phase::Committed {
+            state.admit_known(state.number)?;
+        }
+        state.committing = true;
+        CommitPath::of(&state)
+    };
+    let done = match way {
+        CommitPath::Unknown => {
+            Err(err!(NO_SUCH_TRANSACTION, "a participant has not answered any statement of the transaction"))
+        }
+        CommitPath::None => Ok(super::body::ok_reply(Document::new())),
+        CommitPath::All(shards) => {
+            send_all(task, &t, &shards, doc! { "commitTransaction": 1 }).await.and_then(worst_concern)
+        }
+        CommitPath::TwoPhase(coordinator, shards) => {
+            let listed: Vec<Value> =
+                shards.iter().map(|s| Value::Document(doc! { "shardId": s.to_string() })).collect();
+            let command = doc! { "coordinateCommitTransaction": 1, "participants": Value::Array(listed) };
+            send_all(task, &t, &[coordinator], command).await.and_then(worst_concern)
+        }
+    };
+    let mut state = t.state.lock();
+    match &done {
+        Ok(_) => state.phase = Phase::Committed,
+        Err(e) if e.code == codes::NO_SUCH_TRANSACTION => {
+            state.phase = Phase::Aborted;
+            state.committing = false;
+        }
+        // Nobody knows what became of it: it may be asked again.
+        Err(_) => {}
+    }
+    done
+}
+
+/// How a transaction is committed.
+#[derive(Clone, Debug, PartialEq)]
+enum CommitPath {
+    None,
+    /// One shard, or shards that have only read.
+    All(Vec<ShardId>),
+    TwoPhase(ShardId, Vec<ShardId>),
+    /// Some shard has never said what it did.
+    Unknown,
+}
+
+impl CommitPath {
+    fn of(state: &State) -> CommitPath {
+        let shards: Vec<ShardId> = state.participants.keys().cloned().collect();
+        let read_only = || state.participants.values().all(|p| p.read_only == Some(true));
+        match (shards.len(), &state.coordinator) {
+            (0, _) => CommitPath::None,
+            _ if state.participants.values().any(|p| p.read_only.is_none()) => CommitPath::Unknown,
+            (1, _) => CommitPath::All(shards),
+            _ if read_only() => CommitPath::All(shards),
+            (_, Some(coordinator)) => CommitPath::TwoPhase(coordinator.clone(), shards),
+            (_, None) => CommitPath::Unknown,
+        }
+    }
+}
+
+async fn begin_end(task: &Task<'_>) -> Result<(Arc<Transaction>, OwnedMutexGuard<()>)> {
+    let Some((fields, number)) = task.op.session.as_ref().and_then(|s| Some((s, s.txn_number?))) else {
+        bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
+    };
+    let t = task.router.transactions.of(fields.lsid);
+    let checkout = task.op.interruptible(t.checkout.clone().lock_owned()).await?;
+    let current = t.state.lock().number;
+    if number < current {
+        bail!(
+            TRANSACTION_TOO_OLD,
+            "txnNumber {number} is less than last txnNumber {current} seen in the session"
+        );
+    }
+    if number > current {
+        match task.request.name() {
+            "commitTransaction" => bail!(
+                50940,
+                "cannot commit with no participants and no recovery token: this router has seen no statement of the transaction"
+            ),
+            _ => {
+                bail!(NO_SUCH_TRANSACTION, "cannot continue txnId {current} for session with txnId {number}")
+            }
+        }
+    }
+    t.state.lock().used = Instant::now();
+    Ok((t, checkout))
+}
+
+/// Sends what ends a transaction to all of `shards` at once, with the client's write concern. It may be repeated, and is
+/// where a connection breaks. The first refusal is the answer.
+async fn send_all(
+    task: &Task<'_>,
+    t: &Transaction,
+    shards: &[ShardId],
+    mut command: Document,
+) -> Result<Vec<DocBuf>> {
+    if let Some(concern) = task.get("writeConcern") {
+        command.push("writeConcern", concern.to_value());
+    }
+    let body = t.ending(command);
+    let answers = join_all(shards.iter().map(|shard| send(task, shard, &body))).await;
+    answers.into_iter().collect()
+}
+
+async fn send(task: &Task<'_>, shard: &ShardId, body: &DocBuf) -> Result<DocBuf> {
+    let mut attempt = 1;
+    loop {
+        match task.call(Call::new(shard, body.doc())).await {
+            Err(e) if e.error.is(NETWORK | NOT_PRIMARY) && attempt < 4 => {
+                task.op.check_interrupt()?;
+                Box::pin(tokio::time::sleep(Duration::from_millis(20 << attempt))).await;
+                attempt += 1;
+            }
+            Err(e) => return Err(e.error),
+            Ok(reply) => return Ok(reply),
+        }
+    }
+}
+
+/// The reply to show: one with a write concern error if there is one.
+fn worst_concern(mut replies: Vec<DocBuf>) -> Result<DocBuf> {
+    let at = replies.iter().position(|r| r.doc().get("writeConcernError").is_some()).unwrap_or(0);
+    match replies.is_empty() {
+        true => Err(err!(INTERNAL_ERROR, "no shard has answered")),
+        false => Ok(replies.swap_remove(at)),
+    }
+}
+
+/// Asks the shard that a recovery token names what became of a transaction that this router has not seen.
+async fn recover(task: &Task<'_>, lsid: SessionId, number: i64) -> Result<DocBuf> {
+    let token = task.document_or_empty("recoveryToken");
+    let Some(shard) = token.get_str("recoveryShardId") else {
+        let text =
+            "Recovery token is empty, meaning the transaction only performed reads and can be safely retried";
+        return Err(Error::new(codes::NO_SUCH_TRANSACTION, text));
+    };
+    let mut command = doc! { "coordinateCommitTransaction": 1, "participants": Vec::<Value>::new() };
+    command.push("lsid", lsid.to_document());
+    command.push("txnNumber", number);
+    command.push("autocommit", false);
+    if let Some(concern) = task.get("writeConcern") {
+        command.push("writeConcern", concern.to_value());
+    }
+    command.push("$db", "admin");
+    send(task, &shard.into(), &command.to_doc_buf()).await
+}

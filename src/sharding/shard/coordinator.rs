@@ -1,0 +1,320 @@
+//! Runs the coordinators of cross-shard transactions: the actions of [`protocol::coordinator`] done, with the state in
+//! `config.transaction_coordinators`:
+//!
+//! ```text
+//! {_id: {lsid, txnNumber}, participants: [shard, ...], decision?: {decision: "commit", commitTimestamp} |
+//!                                                              {decision: "abort", abortStatus: {code, errmsg}}}
+//! ```
+//!
+//! A coordinator runs as a task of the shard, so it goes on when its router has gone away. After a restart each document
+//! found is taken up again.
+
+use super::ShardRole;
+use crate::remote::Target;
+use document::{DocBuf, Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
+use futures::stream::{FuturesUnordered, StreamExt};
+use node::Operation;
+use node::operation::SessionId;
+use node::transaction::Limits;
+use parking_lot::Mutex;
+use protocol::coordinator::{Action, Coordinator, Decision, Event, Step, Vote};
+use protocol::transaction::Phase;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+pub const COLLECTION: &str = "config.transaction_coordinators";
+/// The longest pause before a participant is asked again.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+type Key = (SessionId, i64);
+
+/// What somebody who waits for a coordinator is told.
+#[derive(Clone, Debug, PartialEq)]
+enum News {
+    Open,
+    Decided(Decision),
+    Ended(Decision),
+}
+
+/// The coordinators of a shard.
+#[derive(Default)]
+pub struct Coordinators {
+    running: Mutex<BTreeMap<Key, watch::Receiver<News>>>,
+}
+
+impl ShardRole {
+    /// `coordinateCommitTransaction`: commits the operation's transaction on all `participants`; none means to say what
+    /// became of it.
+    ///
+    /// # Errors
+    /// NoSuchTransaction (251) when it was aborted; InvalidOptions-like 51162 for a shard named twice.
+    pub async fn coordinate_commit(
+        self: &Arc<ShardRole>,
+        op: &Arc<Operation>,
+        participants: Vec<String>,
+        limits: Limits,
+    ) -> Result<()> {
+        let fields = op.session.as_ref();
+        let Some(key) = fields.and_then(|s| Some((s.lsid, s.txn_number?))) else {
+            bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
+        };
+        for (i, shard) in participants.iter().enumerate() {
+            if participants[..i].contains(shard) {
+                bail!(51162, "participant list contained duplicate shardId {shard}");
+            }
+        }
+        let known = self.coordinators.running.lock().get(&key).cloned();
+        let news = match known {
+            Some(news) => news,
+            None if participants.is_empty() => return self.outcome_here(op, key, limits).await,
+            None => match self.node.sessions.phase(&key.0, key.1) {
+                // It was decided before, and its document is gone.
+                Phase::Committed => return Ok(()),
+                Phase::Aborted | Phase::AbortedAfterPrepare | Phase::None => return Err(aborted(key.1)),
+                Phase::InProgress | Phase::Prepared => self.begin_coordinator(key, participants),
+            },
+        };
+        self.await_outcome(op, key, news).await
+    }
+
+    fn begin_coordinator(
+        self: &Arc<ShardRole>,
+        key: Key,
+        participants: Vec<String>,
+    ) -> watch::Receiver<News> {
+        let mut running = self.coordinators.running.lock();
+        if let Some(news) = running.get(&key) {
+            return news.clone();
+        }
+        let (coordinator, actions) = Coordinator::begin(participants);
+        let (tell, news) = watch::channel(News::Open);
+        running.insert(key, news.clone());
+        drop(running);
+        let role = self.clone();
+        self.spawn(async move { role.run_coordinator(key, coordinator, actions, tell).await });
+        news
+    }
+
+    async fn await_outcome(&self, op: &Operation, key: Key, mut news: watch::Receiver<News>) -> Result<()> {
+        let early = self.parameters.bool("coordinateCommitReturnImmediatelyAfterPersistingDecision");
+        let enough = |n: &News| matches!(n, News::Ended(_)) || (early && matches!(n, News::Decided(_)));
+        let told = op.interruptible(news.wait_for(enough)).await?;
+        match told.as_deref() {
+            Ok(News::Ended(Decision::Commit(_)) | News::Decided(Decision::Commit(_))) => Ok(()),
+            Ok(News::Ended(Decision::Abort(..)) | News::Decided(Decision::Abort(..))) => Err(aborted(key.1)),
+            // The task was ended with this shard's reign.
+            Ok(News::Open) | Err(_) => {
+                bail!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "the coordinator of the transaction has stopped")
+            }
+        }
+    }
+
+    /// What became of a transaction that no coordinator here knows: its part on this shard says so.
+    async fn outcome_here(&self, op: &Arc<Operation>, (id, number): Key, limits: Limits) -> Result<()> {
+        loop {
+            let prepared = self.node.transactions.open().into_iter();
+            let prepared =
+                prepared.filter(|t| t.session == id && t.number == number).find(|t| t.is_prepared());
+            match (self.node.sessions.phase(&id, number), prepared) {
+                (Phase::Committed, _) => return Ok(()),
+                (Phase::Prepared, Some(t)) => op.interruptible(t.wait_ended()).await?,
+                (Phase::InProgress, _) => {
+                    // Nobody has asked for the commit, and after this nobody can.
+                    self.node.abort_transaction(op, limits).await?;
+                    return Err(aborted(number));
+                }
+                _ => return Err(aborted(number)),
+            }
+        }
+    }
+
+    /// Takes up the coordinators that were running when this shard stopped.
+    ///
+    /// # Errors
+    /// A document that cannot be read; a failed log.
+    pub(crate) async fn recover_coordinators(self: &Arc<ShardRole>) -> Result<()> {
+        self.local.ensure_collection(COLLECTION, &[]).await?;
+        for found in self.local.find(COLLECTION, &Document::new())? {
+            let damaged = || err!(INTERNAL_ERROR, "{COLLECTION} holds what is no coordinator: {found:?}");
+            let (key, participants, decision) = read(&found).ok_or_else(damaged)?;
+            let (coordinator, actions) = Coordinator::recover(participants, decision);
+            let (tell, news) = watch::channel(News::Open);
+            if self.coordinators.running.lock().insert(key, news).is_some() {
+                continue;
+            }
+            let role = self.clone();
+            self.spawn(async move { role.run_coordinator(key, coordinator, actions, tell).await });
+        }
+        Ok(())
+    }
+
+    async fn run_coordinator(
+        &self,
+        key: Key,
+        mut coordinator: Coordinator,
+        actions: Vec<Action>,
+        tell: watch::Sender<News>,
+    ) {
+        let participants: Vec<String> = coordinator.participants().map(str::to_string).collect();
+        let perform = |action| self.perform(key, &participants, action);
+        let mut under_way: FuturesUnordered<_> = actions.into_iter().map(perform).collect();
+        while coordinator.step() != Step::Done
+            && let Some(event) = under_way.next().await
+        {
+            under_way.extend(coordinator.handle(event).into_iter().map(perform));
+            let open = *tell.borrow() == News::Open;
+            if let Some(decision) = coordinator.decision().filter(|_| open) {
+                tell.send_replace(News::Decided(decision.clone()));
+            }
+        }
+        self.coordinators.running.lock().remove(&key);
+        if let Some(decision) = coordinator.decision() {
+            tell.send_replace(News::Ended(decision.clone()));
+        }
+    }
+
+    async fn perform(&self, key: Key, participants: &[String], action: Action) -> Event {
+        match action {
+            Action::PersistParticipants => {
+                self.persist(key, participants, None).await;
+                Event::ParticipantsDurable
+            }
+            Action::Prepare(shard) => {
+                let vote = self.ask_for_vote(key, &shard).await;
+                Event::Voted(shard, vote)
+            }
+            Action::PersistDecision(decision) => {
+                if let Decision::Commit(at) = &decision {
+                    self.node.log.advance_clock(*at);
+                }
+                self.persist(key, participants, Some(&decision)).await;
+                Event::DecisionDurable
+            }
+            Action::Decide(shard, decision) => {
+                self.tell_decision(key, &shard, &decision).await;
+                Event::Acknowledged(shard)
+            }
+            Action::DeleteDocument => {
+                let id = doc! { "_id": id_of(key) };
+                // One that stays is taken up after the next start, and tells what is known already.
+                let _ = self.local.delete(COLLECTION, &id).await;
+                Event::DocumentDeleted
+            }
+        }
+    }
+
+    /// Writes the coordinator's document; returns when it is durable, so never on a node whose log has failed.
+    async fn persist(&self, key: Key, participants: &[String], decision: Option<&Decision>) {
+        let shards: Vec<Value> = participants.iter().map(|s| Value::from(s.as_str())).collect();
+        let mut state = doc! { "_id": id_of(key), "participants": Value::Array(shards) };
+        match decision {
+            None => {}
+            Some(Decision::Commit(at)) => state
+                .push("decision", doc! { "decision": "commit", "commitTimestamp": Timestamp::from_u64(*at) }),
+            Some(Decision::Abort(code, text)) => state.push(
+                "decision",
+                doc! { "decision": "abort", "abortStatus": { "code": *code, "errmsg": text.as_str() } },
+            ),
+        }
+        let mut pause = Duration::from_millis(20);
+        while self.local.put(COLLECTION, &state).await.is_err() {
+            rest(&mut pause).await;
+        }
+    }
+
+    async fn ask_for_vote(&self, key: Key, shard: &str) -> Vote {
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let answer = self.say(key, shard, doc! { "prepareTransaction": 1 }).await;
+            match answer {
+                Ok(reply) => match reply.doc().get("prepareTimestamp").and_then(|v| v.as_timestamp()) {
+                    Some(at) => return Vote::Commit(at.as_u64()),
+                    None => {
+                        return Vote::Abort(50993, "a participant has prepared without a timestamp".into());
+                    }
+                },
+                Err(e) if votes_abort(&e) => return Vote::Abort(e.code, e.message),
+                Err(_) => rest(&mut pause).await,
+            }
+        }
+    }
+
+    async fn tell_decision(&self, key: Key, shard: &str, decision: &Decision) {
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let command = match decision {
+                Decision::Commit(at) => {
+                    doc! { "commitTransaction": 1, "commitTimestamp": Timestamp::from_u64(*at) }
+                }
+                Decision::Abort(..) => doc! { "abortTransaction": 1 },
+            };
+            match self.say(key, shard, command).await {
+                Ok(_) => return,
+                // It has ended there, by this decision: nothing else ends what is prepared.
+                Err(e) if matches!(e.code, codes::TRANSACTION_TOO_OLD | codes::NO_SUCH_TRANSACTION) => return,
+                Err(_) => rest(&mut pause).await,
+            }
+        }
+    }
+
+    async fn say(&self, (id, number): Key, shard: &str, mut command: Document) -> Result<DocBuf> {
+        command.push("lsid", id.to_document());
+        command.push("txnNumber", number);
+        command.push("autocommit", false);
+        command.push("writeConcern", doc! { "w": "majority" });
+        let reply = self.remote.run(Target::Shard(shard), "admin", command.to_doc_buf()).await?;
+        match reply.doc().get_document("writeConcernError") {
+            Some(e) => {
+                Err(Error::new(e.get_i64("code").unwrap_or(64) as i32, "the write concern was not met"))
+            }
+            None => Ok(reply),
+        }
+    }
+}
+
+fn id_of((id, number): Key) -> Document {
+    doc! { "lsid": id.to_document(), "txnNumber": number }
+}
+
+fn read(found: &Document) -> Option<(Key, Vec<String>, Option<Decision>)> {
+    let id = found.get_document("_id")?;
+    let lsid = SessionId::parse(id.get_document("lsid")?.to_doc_buf().doc()).ok()?;
+    let participants = found.get_array("participants")?.iter();
+    let participants = participants.map(|v| v.as_str().map(str::to_string)).collect::<Option<Vec<_>>>()?;
+    let decision = match found.get_document("decision") {
+        None => None,
+        Some(d) if d.get_str("decision") == Some("commit") => {
+            Some(Decision::Commit(d.get("commitTimestamp")?.as_timestamp()?.as_u64()))
+        }
+        Some(d) => {
+            let status = d.get_document("abortStatus")?;
+            let code = status.get_i64("code").and_then(|n| i32::try_from(n).ok())?;
+            Some(Decision::Abort(code, status.get_str("errmsg").unwrap_or("").to_string()))
+        }
+    };
+    Some(((lsid, id.get_i64("txnNumber")?), participants, decision))
+}
+
+/// Whether the refusal says that the participant has not prepared and never will.
+fn votes_abort(e: &Error) -> bool {
+    const READ_CONCERN_MAJORITY_NOT_ENABLED: i32 = 148;
+    matches!(
+        e.code,
+        READ_CONCERN_MAJORITY_NOT_ENABLED
+            | codes::TRANSACTION_TOO_OLD
+            | codes::NO_SUCH_TRANSACTION
+            | codes::OPERATION_NOT_SUPPORTED_IN_TRANSACTION
+            | codes::SHARD_NOT_FOUND
+    )
+}
+
+fn aborted(number: i64) -> Error {
+    err!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {number} }} has been aborted.")
+}
+
+async fn rest(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause * 2).min(PAUSE_MAX);
+}

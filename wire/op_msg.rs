@@ -27,6 +27,9 @@ pub const EXHAUST_ALLOWED: u32 = 1 << 16;
 /// Of a message of a multiplexed connection, between nodes of this kind: it ends its request as the close of a connection
 /// of its own would have, without a reply.
 pub const NO_REPLY: u32 = 1 << 17;
+/// The first field of a request of a multiplexed connection which says that nobody waits any longer for the reply to the
+/// request of the given id. It is sent with [`MORE_TO_COME`].
+pub const ABANDON: &str = "_abandon";
 
 const KNOWN_REQUIRED: u32 = CHECKSUM_PRESENT | MORE_TO_COME;
 const REQUIRED: u32 = 0xFFFF;

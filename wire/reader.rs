@@ -112,6 +112,17 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         Ok(length)
     }
 
+    /// Waits until the peer has closed its side or the stream fails. What arrives meanwhile is kept for the next read; of a peer
+    /// that sends more than [`READ_AHEAD`] ahead the end is not seen.
+    pub async fn wait_closed(&mut self) {
+        while self.buffer.len() < READ_AHEAD {
+            if self.fill(0).await.is_err() {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+
     async fn frame(&mut self, limits: &Limits) -> Result<Bytes, FrameError> {
         self.give_back_memory();
         let length = self.wait_whole(limits).await?;

@@ -8,6 +8,9 @@
 //! ```
 //! A reply is compressed as its request was, and has a checksum if its request had one.
 //!
+//! While a request waits, the socket is read on: at its end the operation is interrupted if it is one that ends with its
+//! client ([`crate::dispatch::Command::ends_with`]).
+//!
 //! A node of this kind may ask in its hello for a connection on which many requests are served at a time: [`multiplexed`].
 
 mod multiplexed;
@@ -20,8 +23,10 @@ use crate::service::Service;
 use document::{Doc, DocBuf, DocWriter};
 use node::operation::{ClientInfo, SessionId};
 use parking_lot::Mutex;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use wire::header::op_code;
 use wire::op_compressed::{Codecs, compress_in_place};
@@ -106,6 +111,10 @@ impl Connection {
     }
     pub fn set_task(&self, task: tokio::task::AbortHandle) {
         let _ = self.task.set(task);
+    }
+    /// The peer is gone, or waits no longer for the request of this id: interrupts what ends with it.
+    fn disconnect(&self, request: Option<i32>) {
+        self.slot.disconnect(request, self.client.internal.load(Relaxed));
     }
     /// Ends the connection at its next await.
     pub fn abort(&self) {
@@ -214,7 +223,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         loop {
             let header = self.open_message(answers_to, checksum);
             let body = again.as_ref().map_or(msg.body(), DocBuf::doc);
-            let outcome = self.dispatch(body, &sequences, msg.exhaust_allowed(), header).await;
+            let outcome =
+                self.dispatch(body, &sequences, msg.exhaust_allowed(), msg.request_id(), header).await;
             let after = outcome.after;
             self.out = outcome.bytes;
             if after == After::Vanish {
@@ -233,7 +243,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
             let id = self.next_id;
             if !self.send_message(compressor).await {
                 if let Some(kill) = again.as_ref().and_then(|request| kill_cursor(request.doc())) {
-                    self.dispatch(kill.doc(), &[], false, Vec::new()).await;
+                    self.dispatch(kill.doc(), &[], false, 0, Vec::new()).await;
                 }
                 return Next::Close;
             }
@@ -270,7 +280,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
                         w.string("$db", query.database());
                     }
                 });
-                self.dispatch(body.doc(), &[], false, out).await
+                self.dispatch(body.doc(), &[], false, query.request_id(), out).await
             }
         };
         self.out = outcome.bytes;
@@ -286,9 +296,23 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         body: Doc<'_>,
         sequences: &[Sequence<'_>],
         exhaust: bool,
+        request_id: i32,
         out: Vec<u8>,
     ) -> Outcome {
-        let outcome = dispatch(&self.service, &self.connection, body, sequences, exhaust, out).await;
+        let mut running =
+            pin!(dispatch(&self.service, &self.connection, body, sequences, exhaust, request_id, out));
+        // A request that waits for nothing costs no look at the socket.
+        let outcome = match futures::poll!(running.as_mut()) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => tokio::select! {
+                biased;
+                outcome = running.as_mut() => outcome,
+                () = self.frames.wait_closed() => {
+                    self.connection.disconnect(None);
+                    running.await
+                }
+            },
+        };
         self.frames.set_compressors(*self.connection.compressors.lock());
         outcome
     }

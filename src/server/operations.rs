@@ -4,7 +4,7 @@
 
 use crate::connection::Connection;
 use crate::dispatch::Command;
-use document::{Doc, DocBuf, Document, doc};
+use document::{Doc, DocBuf, Document, codes, doc};
 use node::Operation;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -27,6 +27,8 @@ pub struct Slot(Mutex<Vec<Inner>>);
 #[derive(Default)]
 struct Inner {
     running: Option<(Arc<Operation>, &'static Command)>,
+    /// The id of the message that asked for it.
+    request: i32,
     /// The body's bytes; the buffer is used again by every operation.
     body: Vec<u8>,
 }
@@ -47,6 +49,16 @@ impl Slot {
             .filter_map(|i| i.running.as_ref())
             .map(|(operation, _)| operation.clone())
             .collect()
+    }
+    /// Interrupts what ends with its client: the request of this id, or all of them.
+    pub fn disconnect(&self, request: Option<i32>, peer_is_node: bool) {
+        for inner in self.0.lock().iter().filter(|i| request.is_none_or(|id| i.request == id)) {
+            if let Some((operation, command)) = &inner.running
+                && command.ends_with(peer_is_node)
+            {
+                operation.kill(codes::CLIENT_DISCONNECT);
+            }
+        }
     }
     pub fn active(&self) -> usize {
         self.0.lock().iter().filter(|i| i.running.is_some()).count()
@@ -97,6 +109,7 @@ impl Operations {
         connection: &'a Connection,
         command: &'static Command,
         body: Doc<'_>,
+        request: i32,
     ) -> Entered<'a> {
         document::meter::oversee(operation.clone());
         let mut places = connection.slot.0.lock();
@@ -110,6 +123,7 @@ impl Operations {
             0..=BODY_BYTES_MAX => inner.body.extend_from_slice(body.bytes()),
             _ => inner.body.extend_from_slice(first_field(body).bytes()),
         }
+        inner.request = request;
         inner.running = Some((operation.clone(), command));
         drop(places);
         Entered { connection, place }

@@ -7,12 +7,14 @@
 //! `responseTo`. Under load both ends share each system call and each wake-up among many requests, which is most of what a
 //! short request costs. A peer takes part only if its hello says so (`multiplex: true`, asked and answered).
 //!
+//! A caller that gives up (its deadline, a dropped future) tells the peer with [`ABANDON`], so that nobody works for it any more.
+//!
 //! Invariant: an id waits for at most one reply, and a reply whose caller has gone is dropped; nobody is given somebody
 //! else's. When the connection fails every caller that waits learns of it.
 
-use super::connection::{Connection, by};
+use super::connection::{Connection, by, write_request};
 use super::{CallResult, RemoteError, socket_error};
-use crate::op_msg::NO_REPLY;
+use crate::op_msg::{ABANDON, MORE_TO_COME, NO_REPLY};
 use crate::reader::decode_uncompressed;
 use crate::writer::KEPT_CAPACITY;
 use crate::{FrameError, FrameReader, Header, Limits, Message, OpMsg};
@@ -125,7 +127,7 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         if !self.left {
-            self.line.state.lock().waiting.remove(&self.id);
+            self.line.abandon(self.id);
         }
     }
 }
@@ -155,6 +157,25 @@ impl Line {
             self.filled.notify_one();
         }
         Ok(Place { line: self, id, reply, left: false })
+    }
+
+    /// Takes a caller from those that wait and lets the peer know.
+    fn abandon(&self, id: i32) {
+        let mut state = self.state.lock();
+        if state.waiting.remove(&id).is_none() || state.ended.is_some() {
+            return;
+        }
+        state.issued += 1;
+        let number = state.issued as i32;
+        let first = state.outbox.is_empty();
+        write_request(&mut state.outbox, number, MORE_TO_COME, &[], |w| {
+            w.i32(ABANDON, id);
+            w.string("$db", "admin");
+        });
+        drop(state);
+        if first {
+            self.filled.notify_one();
+        }
     }
 
     /// Fails everybody who waits, and everybody who comes. Who was still in the outbox may go elsewhere.

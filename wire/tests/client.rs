@@ -1,5 +1,5 @@
 use crate::client::{Address, CallOptions, CallResult, ConnectOptions, Connection, Pool, PoolOptions};
-use crate::op_msg::{MORE_TO_COME, NO_REPLY};
+use crate::op_msg::{ABANDON, MORE_TO_COME, NO_REPLY};
 use crate::{Compressor, FrameReader, FrameWriter, Limits, Message, ReplyTo};
 use document::{Doc, DocWriter, Document, codes};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ struct Server {
     requests: AtomicUsize,
     /// Agrees to connections with many requests at a time.
     multiplexes: AtomicBool,
+    /// Requests that their callers gave up.
+    abandoned: AtomicUsize,
 }
 
 impl Server {
@@ -104,6 +106,10 @@ async fn serve(stream: impl AsyncRead + AsyncWrite, server: Arc<Server>) {
                 writer.reply(&to, 0, |w| w.double("ok", 1.0)).await.expect("sent");
             }
             "vanish" => drop(writer.reply(&to, NO_REPLY, |_| {}).await.expect("sent")),
+            ABANDON => {
+                assert!(request.more_to_come());
+                server.abandoned.fetch_add(1, SeqCst);
+            }
             "quiet" => assert!(request.more_to_come()),
             "hang" => tokio::time::sleep(Duration::from_secs(60)).await,
             "die" => return,
@@ -319,6 +325,7 @@ async fn a_brief_call_that_is_given_up_costs_the_others_nothing() {
     assert!(given_up.is_err());
     // The replies to both come now, and are nobody's.
     brief(&pool, &host, numbered("release", 1)).await.expect("ok");
+    assert_eq!(server.abandoned.load(SeqCst), 2);
     for n in 0..3 {
         let reply = brief(&pool, &host, numbered("echo", n)).await.expect("ok");
         let request = reply.doc().get_document("request").expect("the request");

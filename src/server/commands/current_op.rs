@@ -12,6 +12,7 @@ use sharding::router::body::Versions;
 pub const ROWS: &[Command] = &[
     Command::future("currentOp", Roles::ALL, |c, r, reply| Box::pin(current_op(c, r, reply)))
         .needs(Needs::Asked(needs::shows_operations))
+        .ends_with_client()
         .admin_only()
         .help("The operations under way."),
     Command::future("killOp", Roles::ALL, |c, r, reply| Box::pin(kill_op(c, r, reply)))

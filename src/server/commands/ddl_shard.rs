@@ -40,6 +40,7 @@ pub const ROWS: &[Command] = &[
     row!("splitChunk"),
     Command::future("splitVector", Roles::MONGOD, split_vector)
         .needs(Needs::Namespace(&[A::SplitVector]))
+        .ends_with_client()
         .help("Keys that divide a collection into chunks."),
 ];
 

@@ -16,6 +16,7 @@ pub const ROWS: &[Command] = &[
         .help("Sets a fail point."),
     Command::future("waitForFailPoint", Roles::ALL, |c, r, reply| Box::pin(wait(c, r, reply)))
         .no_auth()
+        .ends_with_client()
         .admin_only()
         .test_only()
         .help("Waits until a fail point has been entered."),

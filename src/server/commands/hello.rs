@@ -15,10 +15,12 @@ use wire::op_compressed::negotiate;
 pub const ROWS: &[Command] = &[
     Command::future("hello", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, false)))
         .no_auth()
+        .ends_with_client()
         .stable_api()
         .help("Describes this node; waits for a change if asked to."),
     Command::future("isMaster", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, true)))
         .aliases(&["ismaster"])
+        .ends_with_client()
         .no_auth()
         .stable_api()
         .help("The older form of hello."),

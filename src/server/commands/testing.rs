@@ -12,11 +12,13 @@ use std::time::Duration;
 pub const ROWS: &[Command] = &[
     Command::future("sleep", Roles::ALL, |c, r, reply| Box::pin(sleep(c, r, reply)))
         .needs(Needs::Login)
+        .ends_with_client()
         .admin_only()
         .test_only()
         .help("Waits, without or with a lock against writes."),
     Command::future("cpuload", Roles::ALL, |c, r, reply| Box::pin(cpu_load(c, r, reply)))
         .needs(Needs::Login)
+        .ends_with_client()
         .test_only()
         .help("Computes for a while."),
     Command::future("godinsert", Roles::MONGOD, |c, r, reply| Box::pin(insert(c, r, reply)))

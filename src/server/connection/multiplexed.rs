@@ -5,7 +5,8 @@
 //!                                   -> waits (a latch, a group commit, the next slice of a scan): a task of its own
 //! ```
 //! Replies come in whatever order they are ready. What would close the connection of one request alone ends only this
-//! request here: [`NO_REPLY`]. The other end is `wire::client`'s pool.
+//! request here: [`NO_REPLY`]. A caller that no longer waits says so with [`wire::op_msg::ABANDON`], which interrupts its
+//! request as a closed connection does. The other end is `wire::client`'s pool.
 
 use super::{Session, open_message, reply_flags, sequences};
 use crate::connection::Connection;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use wire::op_msg::NO_REPLY;
+use wire::op_msg::{ABANDON, NO_REPLY};
 use wire::{Limits, Message, OpMsg, encode};
 
 /// Nothing more is read while this many requests are under way.
@@ -57,9 +58,14 @@ impl Answered {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
-    /// Serves until either side ends it. Requests under way then run on, as those of other connections do, unless
-    /// this very task is aborted.
+    /// Serves until either side ends it, which ends the requests under way as it does on other connections.
     pub(super) async fn multiplex(&mut self) {
+        self.serve_many().await;
+        self.connection.disconnect(None);
+    }
+
+    /// Leaves requests under way to their tasks, unless this very task is aborted.
+    async fn serve_many(&mut self) {
         self.frames.gather();
         self.out.clear();
         let answered = Arc::new(Answered::default());
@@ -110,6 +116,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
 
     /// Runs a request as far as it goes without waiting; the number of tasks that were made for it.
     fn begin(&mut self, request: OpMsg, answered: &Arc<Answered>, tasks: &mut JoinSet<()>) -> usize {
+        if let Some(id) = abandoned(&request) {
+            self.connection.disconnect(Some(id));
+            return 0;
+        }
         self.next_id = self.next_id.wrapping_add(1);
         let mut answer =
             Box::pin(answer(self.service.clone(), self.connection.clone(), request, self.next_id));
@@ -121,6 +131,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
         tasks.spawn(async move { answered.add(&answer.await) });
         1
     }
+}
+
+/// The request that a caller gives up by this one.
+fn abandoned(request: &OpMsg) -> Option<i32> {
+    let first = request.body().iter().next().filter(|e| request.more_to_come() && e.name() == ABANDON)?;
+    first.value().as_i64().and_then(|id| i32::try_from(id).ok())
 }
 
 /// The whole message that answers a request; empty where none is wanted.
@@ -135,7 +151,8 @@ pub(super) async fn answer(
     let mut out = Vec::with_capacity(1024);
     open_message(&mut out, id, request.request_id(), flags);
     let sequences = sequences(&request);
-    let outcome = dispatch(&service, &connection, request.body(), &sequences, false, out).await;
+    let outcome =
+        dispatch(&service, &connection, request.body(), &sequences, false, request.request_id(), out).await;
     let mut out = outcome.bytes;
     if request.more_to_come() {
         return Vec::new();

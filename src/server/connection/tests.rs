@@ -50,6 +50,12 @@ impl Raw {
         self.stream.read_exact(&mut message[4..]).await.ok()?;
         Some(message)
     }
+    /// Waits until nothing runs any more.
+    async fn becomes_idle(&self) {
+        while self.service.operations.active() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
     async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(Duration::from_millis(50), self.receive()).await.is_err()
     }
@@ -250,7 +256,7 @@ async fn what_would_close_a_connection_ends_one_request_of_a_multiplexed_one() {
 }
 
 #[tokio::test]
-async fn a_multiplexed_connection_takes_no_long_requests_and_runs_on_what_it_began() {
+async fn a_multiplexed_connection_takes_no_long_requests_and_ends_what_its_peer_leaves() {
     let (mut c, hello) = multiplexed().await;
     let long = msg(0, doc! {"ping": 1, "filler": "x".repeat(Limits::MULTIPLEXED.max_message)});
     let mut together = numbered(1, msg(0, waiting(&hello)));
@@ -259,11 +265,37 @@ async fn a_multiplexed_connection_takes_no_long_requests_and_runs_on_what_it_beg
     c.send(&together).await;
     assert_eq!(word(&c.receive().await.unwrap(), 8), 2, "what came before is answered");
     assert!(c.receive().await.is_none());
+    c.becomes_idle().await;
+}
+
+#[tokio::test]
+async fn an_abandoned_request_of_a_multiplexed_connection_is_interrupted_and_others_go_on() {
+    let (mut c, hello) = multiplexed().await;
+    c.send(&numbered(1, msg(0, waiting(&hello)))).await;
+    c.send(&numbered(2, msg(0, waiting(&hello)))).await;
+    c.send(&numbered(3, msg(MORE_TO_COME, doc! {"_abandon": 1}))).await;
+    let reply = c.receive().await.unwrap();
+    assert_eq!((word(&reply, 8), body(&reply).get_i64("code")), (1, Some(279)));
     assert_eq!(c.service.operations.active(), 1);
-    c.service.operations.kill_all(document::codes::INTERRUPTED);
-    while c.service.operations.active() > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(c.is_silent().await);
+}
+
+#[tokio::test]
+async fn a_closed_connection_interrupts_what_it_waited_for_after_what_it_had_sent_before() {
+    let mut c = connect();
+    c.send(&msg(0, doc! {"hello": 1})).await;
+    let hello = body(&c.receive().await.unwrap());
+    let mut together = msg(0, waiting(&hello));
+    together.extend(msg(MORE_TO_COME, doc! {"ping": 1}));
+    c.send(&together).await;
+    while c.service.operations.active() == 0 {
+        tokio::task::yield_now().await;
     }
+    c.stream.shutdown().await.unwrap();
+    let reply = c.receive().await.unwrap();
+    assert_eq!(body(&reply).get_i64("code"), Some(279));
+    assert!(c.receive().await.is_none());
+    assert_eq!(c.service.counters.network.requests.get(), 3, "what was sent before the end is run");
 }
 
 /// A timer inside a future aligns it to cache lines, for which allocators have no fast way; requests allocate these.

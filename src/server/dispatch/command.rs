@@ -105,6 +105,8 @@ pub struct Command {
     pub admin_only: bool,
     /// Exists only when the node was started with `enableTestCommands=1`.
     pub test_only: bool,
+    /// A client that closes its connection interrupts it; so it does every [`Kind::Read`].
+    pub ends_with_client: bool,
     /// Only a writable primary answers (the data-bearing nodes check it in the dispatcher).
     pub primary_only: bool,
     /// One sentence for `listCommands`.
@@ -125,6 +127,7 @@ impl Command {
             stable_api: false,
             admin_only: false,
             test_only: false,
+            ends_with_client: false,
             primary_only: false,
             help: "",
             handler,
@@ -164,6 +167,7 @@ impl Command {
     }
     pub const fn read(mut self) -> Command {
         self.kind = Kind::Read;
+        self.ends_with_client = true;
         self
     }
     /// Changes data: also means that only a primary answers.
@@ -193,9 +197,18 @@ impl Command {
         self.admin_only = true;
         self
     }
+    pub const fn ends_with_client(mut self) -> Command {
+        self.ends_with_client = true;
+        self
+    }
     pub const fn test_only(mut self) -> Command {
         self.test_only = true;
         self
+    }
+    /// Whether the operation ends when the connection that it came over closes. A write runs on, as on the real server, since
+    /// a client may send one and leave; only another node means by it that nobody wants the write any more.
+    pub fn ends_with(&self, peer_is_node: bool) -> bool {
+        self.ends_with_client || (peer_is_node && self.kind == Kind::Write)
     }
     pub fn is_implemented(&self) -> bool {
         !matches!(self.handler, Handler::Missing)

@@ -23,15 +23,17 @@ use crate::service::Service;
 use document::Doc;
 use std::sync::Arc;
 
-/// Runs one command, its work metered ([`node::lane`]). `body` and `sequences` were validated. `out` is the outgoing message
-/// so far (its header); the reply's document is appended to it.
+/// Runs one command, its work metered ([`node::lane`]). `body` and `sequences` were validated. `request_id` is that of the
+/// message. `out` is the outgoing message so far (its header); the reply's document is appended to it.
 pub async fn dispatch(
     service: &Arc<Service>,
     connection: &Arc<Connection>,
     body: Doc<'_>,
     sequences: &[Sequence<'_>],
     exhaust_allowed: bool,
+    request_id: i32,
     out: Vec<u8>,
 ) -> Outcome {
-    node::lane::metered(run::dispatch(service, connection, body, sequences, exhaust_allowed, out)).await
+    let running = run::dispatch(service, connection, body, sequences, exhaust_allowed, request_id, out);
+    node::lane::metered(running).await
 }

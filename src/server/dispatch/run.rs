@@ -24,14 +24,15 @@ pub struct Outcome {
     pub after: After,
 }
 
-/// Runs one command. `body` and `sequences` were validated. `out` is the outgoing message so far (its header); the
-/// reply's document is appended to it.
+/// Runs one command. `body` and `sequences` were validated. `request_id` is that of the message. `out` is the outgoing
+/// message so far (its header); the reply's document is appended to it.
 pub async fn dispatch(
     service: &Arc<Service>,
     connection: &Arc<Connection>,
     body: Doc<'_>,
     sequences: &[Sequence<'_>],
     exhaust_allowed: bool,
+    request_id: i32,
     out: Vec<u8>,
 ) -> Outcome {
     let started = Instant::now();
@@ -72,7 +73,7 @@ pub async fn dispatch(
     };
     let body = changed.as_ref().map_or(body, DocBuf::doc);
     let context = Context { service: service.clone(), connection: connection.clone(), operation };
-    let registered = service.operations.enter(&context.operation, connection, command, body);
+    let registered = service.operations.enter(&context.operation, connection, command, body, request_id);
     let result = AssertUnwindSafe(run(&context, command, body, sequences, exhaust_allowed, &mut reply));
     let result = match result.catch_unwind().await {
         Ok(result) => result,

@@ -3,6 +3,7 @@
 //! On a set of one, majority-committed means durable. Under a log that does not sync, appended counts as durable.
 
 use crate::operation::{Operation, ReadLevel, WriteAck, WriteConcern};
+use crate::replication::waiting;
 use crate::{Node, log_failed};
 use document::{Document, Result, bail, codes, doc};
 use std::sync::atomic::Ordering;
@@ -27,33 +28,57 @@ impl Node {
         if let Some(e) = self.refused_concern(wc, provenance) {
             return Ok(Some(e));
         }
-        let durable = match (op.write_concern.given, &default) {
-            (false, None) => self.is_replica_set(),
-            _ => wc.needs_durable(),
-        };
-        if !durable {
+        let implicit = !op.write_concern.given && default.is_none();
+        let implicit_majority = implicit && self.is_replica_set() && self.implicit_concern_is_majority();
+        let majority = implicit_majority || matches!(wc.w, WriteAck::Majority);
+        let here = majority || matches!(wc.w, WriteAck::Nodes(0 | 1)) || !self.is_replica_set();
+        if self.replication.commit.is_shared() || !here {
+            return Box::pin(self.within(wc, provenance, self.wait_replicated(op, wc, majority))).await;
+        }
+        // What this member has is all that is asked for. A write that changed nothing still promises that what it saw is
+        // durable.
+        if !majority && !wc.needs_durable() {
             self.log.health().map_err(log_failed)?;
             return Ok(None);
         }
-        // A write that changed nothing still promises that what it saw is durable.
-        let wait = self.wait_operation_committed(op);
-        match wc.timeout {
-            None => wait.await?,
+        self.within(wc, provenance, self.wait_operation_committed(op)).await
+    }
+
+    /// Waits as long as the concern allows; the `writeConcernError` when it took longer, or when this member stepped down
+    /// meanwhile: the write is there, and nobody knows whether it stays.
+    async fn within(
+        &self,
+        wc: &WriteConcern,
+        provenance: &str,
+        wait: impl Future<Output = Result<()>>,
+    ) -> Result<Option<Document>> {
+        let done = match wc.timeout {
+            None => wait.await,
             Some(limit) => match Box::pin(tokio::time::timeout(limit, wait)).await {
-                Ok(done) => done?,
-                Err(_) => return Ok(Some(timed_out())),
+                Ok(done) => done,
+                Err(_) => return Ok(Some(timed_out(wc, provenance))),
             },
+        };
+        match done {
+            Err(e) if e.code == codes::PRIMARY_STEPPED_DOWN => {
+                Ok(Some(doc! { "code": e.code, "codeName": e.code_name(), "errmsg": e.message }))
+            }
+            done => done.map(|()| None),
         }
-        Ok(None)
     }
 
     fn refused_concern(&self, wc: &WriteConcern, provenance: &str) -> Option<Document> {
+        // What nearly every write asks for can always be met.
+        if matches!(wc.w, WriteAck::Nodes(0 | 1) | WriteAck::Majority) {
+            return None;
+        }
         let error = |code: i32, message: &str| {
-            let mut shown = wc.to_document();
-            shown.push("provenance", provenance);
             doc! { "code": code, "codeName": document::error::code_name(code), "errmsg": message,
-            "errInfo": { "writeConcern": shown } }
+            "errInfo": waiting::shown(wc, provenance) }
         };
+        if self.replication.standing().config.is_some() {
+            return self.unsatisfiable(wc).map(|(code, message)| error(code, &message));
+        }
         match &wc.w {
             WriteAck::Nodes(n) if *n > 1 && self.is_replica_set() => {
                 Some(error(codes::UNSATISFIABLE_WRITE_CONCERN, "Not enough data-bearing nodes"))
@@ -130,7 +155,7 @@ impl Node {
             if after.as_u64() == 0 {
                 bail!(INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
             }
-            // A set of one has no later writes to wait for, and a time that nobody can have seen yet is a mistake.
+            // A time that nobody can have seen yet is a mistake.
             let now = self.cluster_time();
             if after > now {
                 bail!(
@@ -146,8 +171,13 @@ impl Node {
             // Other nodes have brought a time at which this one has written nothing. With an entry behind it, what is read
             // here is known to be as of then, and so says the reply's operationTime.
             if after.as_u64() > self.log.last_optime().ts && self.replication.is_primary() {
-                self.append_noop(doc! { "msg": "a read waits for this time" });
+                self.append_noop(doc! { "msg": "a read waits for this time" })?;
             }
+        }
+        if let Some(after) = rc.after_cluster_time
+            && !self.is_writable()
+        {
+            self.wait_applied(op, after).await?;
         }
         match level {
             ReadLevel::Local | ReadLevel::Available => Ok(()),
@@ -161,6 +191,8 @@ impl Node {
     }
 }
 
-fn timed_out() -> Document {
-    doc! { "code": codes::WRITE_CONCERN_FAILED, "codeName": "WriteConcernFailed", "errmsg": "waiting for replication timed out", "errInfo": { "wtimeout": true } }
+fn timed_out(wc: &WriteConcern, provenance: &str) -> Document {
+    let mut info = doc! { "wtimeout": true };
+    info.0.extend(waiting::shown(wc, provenance).0);
+    doc! { "code": codes::WRITE_CONCERN_FAILED, "codeName": "WriteConcernFailed", "errmsg": "waiting for replication timed out", "errInfo": info }
 }

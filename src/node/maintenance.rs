@@ -74,7 +74,12 @@ impl Node {
     /// # Errors
     /// I/O; the older checkpoint stays in force and the log as it is.
     pub fn checkpoint_and_trim(&self) -> Result<(), StorageError> {
-        let checkpointed = self.checkpoint()?.map_or_else(|| self.log.appended(), |report| report.position);
+        let report = self.checkpoint()?;
+        if report.is_none() && self.has_checkpoints() {
+            // The older one stays in force, and needs its log.
+            return Ok(());
+        }
+        let checkpointed = report.map_or_else(|| self.log.appended(), |report| report.position);
         let keep_from = self.log.retention_position().min(checkpointed);
         let keep_from = self.log_holds.oldest().map_or(keep_from, |held| held.min(keep_from));
         self.log.truncate_before(keep_from)?;

@@ -2,6 +2,7 @@
 
 use crate::namespace::Namespaces;
 use crate::operation::SessionId;
+use crate::replication::State;
 use crate::session::SessionTable;
 use crate::temporary::TemporaryFiles;
 use crate::{Node, failpoints, observer};
@@ -19,7 +20,7 @@ use std::sync::atomic::AtomicI64;
 use storage::checkpoint::{CheckpointReport, Checkpoints, Contents};
 use storage::entry::{Draft, Entry, Op};
 use storage::files::{FileLock, Files};
-use storage::log::{Clock, FrameRef, LogOptions};
+use storage::log::{Clock, FrameRef, LogOptions, OpTime, SyncPolicy};
 use storage::recovery::{self, Progress, ReplayObserver, Report};
 use storage::{Collection, Predicate, StorageError};
 
@@ -52,9 +53,10 @@ pub struct Directory {
 /// Name of the checkpoint blob that holds the session table. DO NOT CHANGE: it is on disk.
 const SESSIONS: &str = "sessions";
 
-struct Replay<'a> {
-    sessions: &'a SessionTable,
-    progress: &'a mut dyn FnMut(Progress),
+/// Derives the session table while the log is replayed.
+pub(crate) struct Replay<'a> {
+    pub(crate) sessions: &'a SessionTable,
+    pub(crate) progress: &'a mut dyn FnMut(Progress),
 }
 
 impl ReplayObserver for Replay<'_> {
@@ -65,7 +67,8 @@ impl ReplayObserver for Replay<'_> {
         Ok(())
     }
     fn after(&mut self, frame: &FrameRef<'_>, _entry: &Entry<'_>) -> Result<(), String> {
-        apply_session_fields(self.sessions, frame);
+        let entry = Doc::from_validated(frame.payload);
+        apply_session_fields(self.sessions, entry, frame.optime, frame.wall);
         Ok(())
     }
     fn progress(&mut self, progress: Progress) {
@@ -73,9 +76,29 @@ impl ReplayObserver for Replay<'_> {
     }
 }
 
+/// How long a checkpoint waits for what it holds to be committed.
+const COMMIT_WAIT: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// What a member keeps beside its log. A directory whose copy was interrupted is emptied: nothing in it is of use.
+fn open_state(options: &NodeOptions) -> Result<State, StorageError> {
+    let ephemeral = options.log.in_memory || options.log.sync == SyncPolicy::Never;
+    if options.replica_set.is_none() || ephemeral {
+        return Ok(State::in_memory());
+    }
+    let (files, dir) = (&options.files, &options.dir);
+    files.create_dir_all(dir).map_err(StorageError::io("create", dir))?;
+    let state = State::open(files.clone(), dir).map_err(StorageError::io("read", dir))?;
+    if state.get().copying {
+        for name in ["checkpoint", "journal", "log"] {
+            let path = dir.join(name);
+            files.remove_dir_all(&path).map_err(StorageError::io("remove", &path))?;
+        }
+    }
+    Ok(state)
+}
+
 /// Gives the session table what an entry says of its session.
-fn apply_session_fields(sessions: &SessionTable, frame: &FrameRef<'_>) {
-    let entry = Doc::from_validated(frame.payload);
+pub(crate) fn apply_session_fields(sessions: &SessionTable, entry: Doc<'_>, optime: OpTime, wall: i64) {
     let (Some(lsid), Some(number)) = (entry.get_document("lsid"), entry.get_i64("txnNumber")) else { return };
     let Ok(id) = SessionId::parse(lsid) else { return };
     let statements: Vec<i32> = match entry.get("stmtId").map(|v| v.to_value()) {
@@ -83,11 +106,11 @@ fn apply_session_fields(sessions: &SessionTable, frame: &FrameRef<'_>) {
         Some(v) => v.as_i64().map(|n| n as i32).into_iter().collect(),
         None => Vec::new(),
     };
-    let at = EntryTime { ts: frame.optime.ts, term: frame.optime.term };
+    let at = EntryTime { ts: optime.ts, term: optime.term };
     if let Some(phase) = phase_of(entry) {
-        return sessions.apply_transaction(id, number, phase, at, frame.wall);
+        return sessions.apply_transaction(id, number, phase, at, wall);
     }
-    sessions.apply(id, number, &statements, at, frame.wall);
+    sessions.apply(id, number, &statements, at, wall);
 }
 
 /// What an entry makes of its session's transaction; `None` for a statement of a retryable write.
@@ -128,6 +151,7 @@ impl Node {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Opened, StorageError> {
         let sessions = SessionTable::default();
+        let state = open_state(&options)?;
         let opened = recovery::open(
             options.files.clone(),
             &options.dir,
@@ -135,7 +159,11 @@ impl Node {
             &partial_predicate,
             &mut Replay { sessions: &sessions, progress },
         )?;
-        opened.log.set_term(opened.report.last_optime.term.max(0) + 1);
+        // A member's term rises by an election.
+        let newest = opened.report.last_optime.term.max(0);
+        let voted = state.get().vote.map_or(0, |vote| vote.term);
+        opened.log.set_term(if options.replica_set.is_some() { newest.max(voted) } else { newest + 1 });
+        let last = opened.log.last_optime();
         let namespaces = Namespaces::default();
         for (ns, collection) in opened.collections {
             namespaces.slot(&ns).write_unchecked().install(collection);
@@ -158,7 +186,7 @@ impl Node {
             limits: RwLock::default(),
             disk_use_by_default: true.into(),
             temporary,
-            replication: crate::replication::Replication::default(),
+            replication: crate::replication::Replication::new(state, last),
             log_holds: crate::maintenance::LogHolds::default(),
             cursors: crate::cursor::Cursors::default(),
             index_use: crate::read::index_use::IndexUse::default(),
@@ -186,7 +214,43 @@ impl Node {
         let Some(checkpoints) = guard.as_mut() else { return Ok(None) };
         let contents = self.freeze();
         self.log.wait_durable_blocking(contents.position)?;
+        if !self.becomes_committed(contents.optime) {
+            return Ok(None);
+        }
         checkpoints.write(contents, &self.log).map(Some)
+    }
+
+    /// Whether an optime is committed within a while. What is not may be rolled back, and a rollback begins at a
+    /// checkpoint. Blocks its thread.
+    fn becomes_committed(&self, optime: OpTime) -> bool {
+        let reached = || crate::replication::order(self.committed()) >= crate::replication::order(optime);
+        let until = std::time::Instant::now() + COMMIT_WAIT;
+        while self.replication.commit.is_shared() && !reached() {
+            if std::time::Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        true
+    }
+
+    /// Writes a checkpoint of a state that was copied from another member, and of which nothing is in the log.
+    pub(crate) fn checkpoint_anew(&self) -> Result<(), StorageError> {
+        let mut guard = self.directory.checkpoints.lock();
+        if guard.is_none() {
+            return Ok(());
+        }
+        let mut checkpoints = Checkpoints::new(self.options.files.clone(), &self.options.dir)?;
+        let contents = self.freeze();
+        self.log.wait_durable_blocking(contents.position)?;
+        checkpoints.write(contents, &self.log)?;
+        *guard = Some(checkpoints);
+        Ok(())
+    }
+
+    /// Whether this node writes checkpoints at all.
+    pub(crate) fn has_checkpoints(&self) -> bool {
+        self.directory.checkpoints.lock().is_some()
     }
 
     /// Everything as of one log position.
@@ -209,9 +273,13 @@ impl Node {
     }
 
     /// Appends a no-op entry: what a new primary writes, and what a read that waits for a later time asks for.
-    pub fn append_noop(&self, message: Document) -> storage::log::Appended {
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107).
+    pub fn append_noop(&self, message: Document) -> Result<storage::log::Appended> {
         let _gate = self.gate.read();
-        self.append_entry(&Draft::new(Op::Noop, "", None), message.to_doc_buf().doc())
+        self.check_leads()?;
+        Ok(self.append_entry(&Draft::new(Op::Noop, "", None), message.to_doc_buf().doc()))
     }
 
     /// Syncs the log and stops taking writes.

@@ -1,65 +1,72 @@
-//! The replica set of one: its configuration, its state, its elections.
+//! One member of a replica set: its configuration, its state, its elections, and the entries it takes from others.
 //!
 //! ```text
-//! started with --replSet:  STARTUP --replSetInitiate--> SECONDARY --election, at once--> PRIMARY
-//! restarted, configured:   STARTUP ------------------------------> SECONDARY -> PRIMARY
-//! replSetStepDown(force):  PRIMARY -> SECONDARY for the time asked, then an election again
+//! started with --replSet:  STARTUP --replSetInitiate, or a heartbeat--> STARTUP2 --copy--> SECONDARY --election--> PRIMARY
+//! restarted, configured:   STARTUP ------------------------------------------------------> SECONDARY -> ...
 //! ```
-//! A member that is alone wins every election it holds. Each election raises the term, which stands in every log entry
-//! from then on, in the election id and in the positions shown. The configuration is the one document of
-//! `local.system.replset`.
+//! What is decided stands in [`protocol::replication`]; here are its hands:
 //!
-//! Invariant: the state is replaced as a whole, under one mutex, and the observer hears of every change in order.
+//! ```text
+//! driver      performs the machine's actions: votes, leading, stepping down; feeds it time
+//! heartbeat   asks the other members how they are, and answers them; carries configurations
+//! reconfig    initiating and changing the configuration
+//! fetch       follows another member's log; reports positions
+//! apply       entries into trees and log
+//! copy        everything anew from another member's snapshot
+//! rollback    back to the newest entry shared with the set
+//! commit      what is majority-committed; waiting
+//! services    what only a primary does by itself
+//! state       vote, configuration and counters that outlive the log
+//! ```
+//! A member that is alone wins every election it holds, at once.
+//!
+//! Invariant: the standing is replaced as a whole, under one mutex, and the observer hears of every change in order.
+//! Invariant: nothing but `apply` appends to the oplog of a member that does not lead: who writes passes
+//! [`Node::check_leads`] under the gate, and a step-down closes it under the exclusive gate.
 
+mod apply;
 pub(crate) mod commit;
-mod config;
+mod copy;
+mod driver;
+mod fetch;
+mod heartbeat;
+mod reconfig;
+mod rollback;
 mod services;
+mod state;
 mod status;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub(crate) mod waiting;
 
-pub use commit::CommitPoint;
-pub use config::SetConfig;
+pub use commit::{CommitPoint, order};
+pub use driver::read_optime;
+pub use heartbeat::HeartbeatRequest;
+pub use protocol::replication::config::{Member as MemberConfig, SetConfig};
+pub use protocol::replication::member::{MemberState, Reason};
 pub use services::{PrimaryService, PrimaryServices};
+pub(crate) use state::State;
 
-use crate::local::LocalClient;
-use crate::open::new_primary_message;
 use crate::operation::{ReadLevel, WriteConcern};
-use crate::{Node, Operation, log_failed};
-use document::{Document, Result, bail, doc};
+use crate::{Node, Operation};
+use document::{DocBuf, Document, Result, bail, doc, err};
+use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
-use std::sync::atomic::{AtomicU64, Ordering};
+use protocol::replication::member::Member;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use storage::log::OpTime;
+use tokio::sync::{Notify, watch};
 
-/// Where the configuration is kept.
+/// Where the configuration and the vote are shown.
 pub const CONFIG_NAMESPACE: &str = "local.system.replset";
+const ELECTION_NAMESPACE: &str = "local.replset.election";
 /// The namespace and `_id` of the feature compatibility document.
 pub const VERSION_NAMESPACE: &str = "admin.system.version";
 pub const VERSION_ID: &str = "featureCompatibilityVersion";
-
-/// States of a member, with the numbers that `replSetGetStatus` shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemberState {
-    Startup = 0,
-    Primary = 1,
-    Secondary = 2,
-    Startup2 = 5,
-}
-
-impl MemberState {
-    pub fn name(self) -> &'static str {
-        match self {
-            MemberState::Startup => "STARTUP",
-            MemberState::Primary => "PRIMARY",
-            MemberState::Secondary => "SECONDARY",
-            MemberState::Startup2 => "STARTUP2",
-        }
-    }
-}
 
 /// The last election this member won.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +77,7 @@ pub struct Election {
     pub first: OpTime,
     /// The newest entry when the election was held.
     pub seen: OpTime,
+    pub reason: Reason,
 }
 
 /// Everything known of the set at one moment.
@@ -77,8 +85,26 @@ pub struct Election {
 pub struct Standing {
     pub state: MemberState,
     pub config: Option<Arc<SetConfig>>,
+    /// Index of this member; `None` in no configuration.
+    pub me: Option<usize>,
     pub term: i64,
+    /// Index of the primary, if it is known.
+    pub primary: Option<usize>,
+    /// A primary that takes writes.
+    pub writable: bool,
+    pub stepping_down: bool,
     pub election: Option<Election>,
+}
+
+impl Standing {
+    /// This member's line in the configuration.
+    pub fn own(&self) -> Option<&MemberConfig> {
+        self.config.as_ref()?.members().get(self.me?)
+    }
+    /// `host:port` of a member.
+    pub fn host(&self, index: usize) -> Option<String> {
+        Some(self.config.as_ref()?.members().get(index)?.host.clone())
+    }
 }
 
 /// Hears of each change of the standing, in order, before whoever made the change goes on.
@@ -86,48 +112,121 @@ pub trait StandingObserver: Send + Sync + 'static {
     fn changed(&self, from: &Standing, to: &Standing);
 }
 
+/// The other members, as this one reaches them. Implemented by the process around the node.
+pub trait Peers: Send + Sync + 'static {
+    /// Runs a command; a refusal is an error.
+    fn call<'a>(
+        &'a self,
+        host: &'a str,
+        db: &'a str,
+        command: DocBuf,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<DocBuf>>;
+    /// Whether the address is this node's own.
+    fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool>;
+    /// A line for the log.
+    fn note(&self, text: &str, attributes: Document);
+}
+
+/// Whom this member fetches from.
+#[derive(Default)]
+struct Source {
+    index: Option<usize>,
+    host: String,
+    /// Asked for by replSetSyncFrom.
+    forced: Option<String>,
+    /// Not to be asked until then, in milliseconds.
+    denied: Vec<(usize, u64)>,
+}
+
 /// The replication half of a node. A standalone has one that never leaves STARTUP.
 pub struct Replication {
+    member: Mutex<Member>,
     standing: RwLock<Arc<Standing>>,
+    publishing: Mutex<()>,
     observer: OnceLock<Arc<dyn StandingObserver>>,
     /// One change of the configuration or state at a time.
     changing: tokio::sync::Mutex<()>,
-    /// Counts elections and step-downs: a timer set before the newest one does nothing.
-    generation: AtomicU64,
     /// What `setDefaultRWConcern` has set.
     default_write_concern: Mutex<Option<WriteConcern>>,
     default_read_level: Mutex<Option<ReadLevel>>,
     pub commit: CommitPoint,
     /// What runs while this node is primary; on a standalone always.
     pub services: PrimaryServices,
+    state: State,
+    between: apply::Between,
+    /// Writes of this node's own may be appended to the oplog.
+    leads: AtomicBool,
+    /// Rises when a position, a member or the commit point changes.
+    progress: watch::Sender<u64>,
+    /// Held while entries of others are applied, and while leading begins.
+    applying: tokio::sync::Mutex<()>,
+    peers: OnceLock<Arc<dyn Peers>>,
+    tasks: Mutex<Vec<tokio::task::AbortHandle>>,
+    /// Heartbeats of an older configuration end when this has risen.
+    generation: AtomicU64,
+    heartbeat_now: Notify,
+    source: Mutex<Source>,
+    election: Mutex<Option<Election>>,
+    copies: copy::Copies,
+    started: Instant,
 }
 
-impl Default for Replication {
-    fn default() -> Self {
-        let standing = Standing { state: MemberState::Startup, config: None, term: -1, election: None };
+impl Replication {
+    /// As found at the start: what was kept, and the optime with which the log ends.
+    pub(crate) fn new(state: State, last: OpTime) -> Replication {
+        let kept = state.get();
+        let mut member = Member::new(kept.vote, known(last));
+        member.set_vote_floor(kept.floor);
+        let standing = Standing {
+            state: MemberState::Startup,
+            config: None,
+            me: None,
+            term: -1,
+            primary: None,
+            writable: false,
+            stepping_down: false,
+            election: None,
+        };
         Replication {
+            member: Mutex::new(member),
             standing: RwLock::new(Arc::new(standing)),
+            publishing: Mutex::default(),
             observer: OnceLock::new(),
             changing: tokio::sync::Mutex::default(),
-            generation: AtomicU64::new(0),
             default_write_concern: Mutex::default(),
             default_read_level: Mutex::default(),
             commit: CommitPoint::default(),
             services: PrimaryServices::default(),
+            state,
+            between: apply::Between::default(),
+            leads: AtomicBool::new(true),
+            progress: watch::Sender::new(0),
+            applying: tokio::sync::Mutex::default(),
+            peers: OnceLock::new(),
+            tasks: Mutex::default(),
+            generation: AtomicU64::new(0),
+            heartbeat_now: Notify::new(),
+            source: Mutex::default(),
+            election: Mutex::new(None),
+            copies: copy::Copies::default(),
+            started: Instant::now(),
         }
     }
-}
 
-impl Replication {
     pub fn standing(&self) -> Arc<Standing> {
         self.standing.read().clone()
     }
     pub fn is_primary(&self) -> bool {
-        self.standing.read().state == MemberState::Primary
+        self.standing.read().writable
     }
     /// Installs the observer; a second one would be a programming error and is not used.
     pub fn observe(&self, observer: Arc<dyn StandingObserver>) {
         let _ = self.observer.set(observer);
+    }
+    /// Installs the way to the other members; once, before the set is resumed.
+    pub fn reach_by(&self, peers: Arc<dyn Peers>) {
+        let _ = self.peers.set(peers);
     }
     pub fn default_write_concern(&self) -> Option<WriteConcern> {
         self.default_write_concern.lock().clone()
@@ -142,20 +241,80 @@ impl Replication {
     pub fn set_default_write_concern(&self, concern: Option<WriteConcern>) {
         *self.default_write_concern.lock() = concern;
     }
-
-    /// Callers hold `changing`.
-    fn replace(&self, change: impl FnOnce(&mut Standing)) {
-        let before = self.standing();
-        let mut after = (*before).clone();
-        change(&mut after);
-        let after = Arc::new(after);
-        *self.standing.write() = after.clone();
-        if before != after
-            && let Some(observer) = self.observer.get()
-        {
-            observer.changed(&before, &after);
+    /// How often this member has rolled back, counted from 1.
+    pub fn rollback_id(&self) -> i32 {
+        self.state.get().rollback_id
+    }
+    /// Wakes whenever a position, a member or the commit point changes.
+    pub(crate) fn progress(&self) -> watch::Receiver<u64> {
+        self.progress.subscribe()
+    }
+    fn note_progress(&self) {
+        self.progress.send_modify(|n| *n += 1);
+    }
+    fn peers(&self) -> Result<&Arc<dyn Peers>> {
+        self.peers.get().ok_or_else(|| err!(INTERNAL_ERROR, "this node has no way to other members"))
+    }
+    fn note(&self, text: &str, attributes: Document) {
+        if let Some(peers) = self.peers.get() {
+            peers.note(text, attributes);
         }
     }
+    /// Milliseconds of this process; never 0.
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64 + 1
+    }
+
+    /// Runs `f` on the machine, and publishes what came of it.
+    fn with<T>(&self, f: impl FnOnce(&mut Member, u64, f64) -> T) -> T {
+        let (now, offset) = (self.now(), rand::random());
+        let out = f(&mut self.member.lock(), now, offset);
+        self.publish();
+        out
+    }
+    /// Looks at the machine.
+    fn look<T>(&self, f: impl FnOnce(&Member) -> T) -> T {
+        f(&self.member.lock())
+    }
+
+    fn publish(&self) {
+        let _one = self.publishing.lock();
+        let before = self.standing();
+        let after = {
+            let member = self.member.lock();
+            Standing {
+                state: member.state(),
+                config: member.config().cloned(),
+                me: member.me(),
+                term: if member.config().is_some() { member.term() } else { -1 },
+                primary: member.primary(),
+                writable: member.is_writable(),
+                stepping_down: member.is_stepping_down(),
+                election: *self.election.lock(),
+            }
+        };
+        if *before == after {
+            return;
+        }
+        let after = Arc::new(after);
+        *self.standing.write() = after.clone();
+        if let Some(observer) = self.observer.get() {
+            observer.changed(&before, &after);
+        }
+        self.note_progress();
+    }
+}
+
+/// The optime of an entry as the machines know it.
+pub(crate) fn known(t: OpTime) -> protocol::replication::OpTime {
+    match t.ts {
+        0 => protocol::replication::OpTime::NONE,
+        ts => protocol::replication::OpTime::new(t.term, ts),
+    }
+}
+/// And back.
+pub(crate) fn stored(t: protocol::replication::OpTime) -> OpTime {
+    OpTime { ts: t.ts, term: t.term }
 }
 
 impl Node {
@@ -164,125 +323,14 @@ impl Node {
         !self.is_replica_set() || self.replication.is_primary()
     }
 
-    /// Takes up the configuration of an earlier life and becomes primary; false when there is none.
+    /// Refuses a write to the oplog on a member that does not lead. To be asked under the commit gate.
     ///
     /// # Errors
-    /// An unreadable configuration; one of a set with another name (93).
-    pub async fn resume_set(self: &Arc<Self>) -> Result<bool> {
-        let Some(name) = &self.options.replica_set else { return Ok(false) };
-        let client = LocalClient::new(self.clone());
-        let Some(stored) = client.find_one(CONFIG_NAMESPACE, &Document::new())? else { return Ok(false) };
-        let config = SetConfig::parse(&stored)?;
-        if config.name() != name {
-            bail!(
-                INVALID_REPLICA_SET_CONFIG,
-                "Local replica set configuration document reports set name of {}, but command line reports {name}",
-                config.name()
-            );
-        }
-        let _changing = self.replication.changing.lock().await;
-        self.install(Arc::new(config));
-        self.elect().await?;
-        Ok(true)
-    }
-
-    /// Makes the set and becomes its primary. The configuration is durable when this returns.
-    ///
-    /// # Errors
-    /// NoReplicationEnabled (76), AlreadyInitialized (23), InvalidReplicaSetConfig (93).
-    pub async fn initiate(self: &Arc<Self>, config: SetConfig) -> Result<()> {
-        let Some(name) = &self.options.replica_set else {
-            bail!(NO_REPLICATION_ENABLED, "This node was not started with replication enabled.")
-        };
-        let _changing = self.replication.changing.lock().await;
-        if self.replication.standing().config.is_some() {
-            bail!(ALREADY_INITIALIZED, "already initialized");
-        }
-        if config.name() != name {
-            bail!(
-                INVALID_REPLICA_SET_CONFIG,
-                "Attempting to initiate a replica set with name {}, but command line reports {name}; rejecting",
-                config.name()
-            );
-        }
-        self.store_config(&config).await?;
-        let appended = self.append_noop(doc! { "msg": "initiating set" });
-        self.log.wait_durable(appended.position).await.map_err(log_failed)?;
-        self.install(Arc::new(config));
-        self.elect().await
-    }
-
-    /// Replaces the configuration by one of a higher version; `force` raises the version by itself.
-    ///
-    /// # Errors
-    /// NewReplicaSetConfigurationIncompatible (103), NotYetInitialized (94), NotWritablePrimary (10107).
-    pub async fn reconfigure(self: &Arc<Self>, mut config: SetConfig, force: bool) -> Result<()> {
-        let _changing = self.replication.changing.lock().await;
-        let standing = self.replication.standing();
-        let Some(current) = standing.config.clone() else {
-            bail!(NOT_YET_INITIALIZED, "Node not yet initialized; use the replSetInitiate command")
-        };
-        if !force && standing.state != MemberState::Primary {
-            bail!(
-                NOT_WRITABLE_PRIMARY,
-                "New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. \
-                 Current state {};",
-                standing.state.name()
-            );
-        }
-        if force {
-            // Far enough that no configuration another member made meanwhile is newer.
-            config.set_version(config.version().max(current.version()) + 10_000);
-        }
-        config.follow(&current)?;
-        self.store_config(&config).await?;
-        let note = doc! { "msg": "Reconfig set", "version": config.version() };
-        self.append_noop(note);
-        self.replication.replace(|s| s.config = Some(Arc::new(config)));
-        Ok(())
-    }
-
-    /// Steps down for `seconds`, then holds an election again.
-    ///
-    /// # Errors
-    /// NotWritablePrimary (10107) when this is no primary.
-    pub async fn step_down(self: &Arc<Self>, seconds: u64) -> Result<()> {
-        let _changing = self.replication.changing.lock().await;
-        if !self.replication.is_primary() {
-            bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
-        }
-        self.replication.replace(|s| s.state = MemberState::Secondary);
-        self.replication.commit.end_reign();
-        self.replication.services.stop().await;
-        self.elect_after(seconds);
-        Ok(())
-    }
-
-    /// Holds off elections for `seconds`; 0 ends the wait now.
-    ///
-    /// # Errors
-    /// NotSecondary (95) on a primary.
-    pub async fn freeze_elections(self: &Arc<Self>, seconds: u64) -> Result<()> {
-        let _changing = self.replication.changing.lock().await;
-        if self.replication.is_primary() {
-            bail!(NOT_SECONDARY, "cannot freeze node when primary or running for election. state: Primary");
-        }
-        match seconds {
-            0 => self.elect().await?,
-            _ => self.elect_after(seconds),
-        }
-        Ok(())
-    }
-
-    /// Becomes primary now if it is not: `replSetStepUp`.
-    pub async fn step_up(self: &Arc<Self>) -> Result<()> {
-        let _changing = self.replication.changing.lock().await;
-        if self.replication.standing().config.is_none() {
-            bail!(NOT_YET_INITIALIZED, "no replset config has been received");
-        }
-        match self.replication.is_primary() {
+    /// NotWritablePrimary (10107).
+    pub(crate) fn check_leads(&self) -> Result<()> {
+        match self.replication.leads.load(Ordering::SeqCst) {
             true => Ok(()),
-            false => self.elect().await,
+            false => bail!(NOT_WRITABLE_PRIMARY, "Not primary so we cannot accept writes"),
         }
     }
 
@@ -301,7 +349,11 @@ impl Node {
     /// NoReplicationEnabled (76), NotYetInitialized (94).
     pub fn set_config(&self) -> Result<Document> {
         let (standing, config) = self.configured()?;
-        Ok(config.document_in_term(standing.term))
+        let mut shown = config.document();
+        if config.members().len() == 1 && config.term() != -1 {
+            shown.insert("term", standing.term);
+        }
+        Ok(shown)
     }
 
     fn configured(&self) -> Result<(Arc<Standing>, Arc<SetConfig>)> {
@@ -316,72 +368,29 @@ impl Node {
     }
 
     /// Writes a note into the oplog: `appendOplogNote` and the periodic no-op.
-    pub fn append_note(&self, op: &Operation, message: Document) {
-        let appended = self.append_noop(message);
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107).
+    pub fn append_note(&self, op: &Operation, message: Document) -> Result<()> {
+        let appended = self.append_noop(message)?;
         op.note_commit(Some(&appended));
+        Ok(())
     }
 
     /// Writes the feature compatibility document of a data directory that has none.
     pub async fn ensure_version_document(self: &Arc<Self>, version: &str) -> Result<()> {
-        let client = LocalClient::new(self.clone());
+        let client = crate::local::LocalClient::new(self.clone());
         if client.find_one(VERSION_NAMESPACE, &doc! { "_id": VERSION_ID })?.is_none() {
             client.put(VERSION_NAMESPACE, &doc! { "_id": VERSION_ID, "version": version }).await?;
         }
         Ok(())
     }
 
-    async fn store_config(self: &Arc<Self>, config: &SetConfig) -> Result<()> {
-        let client = LocalClient::new(self.clone());
-        client.put(CONFIG_NAMESPACE, &config.document_in_term(self.log.term())).await
-    }
-
-    fn install(&self, config: Arc<SetConfig>) {
-        self.replication.replace(|s| {
-            s.config = Some(config);
-            s.state = MemberState::Startup2;
-            s.term = self.log.term();
-        });
-        self.replication.replace(|s| s.state = MemberState::Secondary);
-    }
-
-    /// Wins an election: the first after the start in the term that opening the log has raised, any later one in a new
-    /// term.
-    /// The term is on disk before anybody sees a primary of it: after a crash no second one can have the same.
-    ///
-    /// # Errors
-    /// A failed log.
-    async fn elect(&self) -> Result<()> {
-        self.replication.generation.fetch_add(1, Ordering::SeqCst);
-        if self.replication.standing().election.is_some() {
-            self.log.set_term(self.log.term() + 1);
+    /// Ends the tasks of replication; the node serves no more.
+    pub async fn stop_replication(&self) {
+        for task in self.replication.tasks.lock().drain(..) {
+            task.abort();
         }
-        let seen = self.log.last_optime();
-        let appended = self.append_noop(new_primary_message());
-        self.log.wait_durable(appended.position).await.map_err(log_failed)?;
-        let term = self.log.term();
-        let election = Election { term, wall_ms: self.now_ms(), first: appended.first, seen };
-        self.replication.services.recover().await?;
-        self.replication.replace(|s| {
-            s.state = MemberState::Primary;
-            s.term = term;
-            s.election = Some(election);
-        });
-        self.replication.services.start();
-        Ok(())
-    }
-
-    fn elect_after(self: &Arc<Self>, seconds: u64) {
-        let generation = self.replication.generation.fetch_add(1, Ordering::SeqCst) + 1;
-        let node = Arc::downgrade(self);
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            let Some(node) = node.upgrade() else { return };
-            let _changing = node.replication.changing.lock().await;
-            // Another change in between has its own timer, or none.
-            if node.replication.generation.load(Ordering::SeqCst) == generation && node.log.health().is_ok() {
-                // A failed log is what every later command says.
-                drop(node.elect().await);
-            }
-        });
+        self.replication.services.stop().await;
     }
 }

@@ -168,6 +168,10 @@ impl SessionTable {
         })
     }
 
+    /// Forgets every session: the state they belong to is replaced.
+    pub fn clear(&self) {
+        self.slots.lock().clear();
+    }
     pub fn len(&self) -> usize {
         self.slots.lock().len()
     }

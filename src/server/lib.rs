@@ -20,6 +20,7 @@ pub mod log;
 pub mod members;
 pub mod operations;
 pub mod options;
+pub mod peers;
 pub mod process;
 pub mod profile;
 pub mod service;

@@ -122,9 +122,9 @@ pub async fn start(service: &Arc<Service>) -> Result<()> {
     Ok(())
 }
 
-/// The way to other nodes, made once.
-fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
-    let connect = ConnectOptions {
+/// How this node connects to others: as a member of the cluster, by the key and the certificate they share.
+pub fn as_member(service: &Service) -> ConnectOptions {
+    ConnectOptions {
         internal_client: Some(
             doc! { "minWireVersion": 0, "maxWireVersion": crate::options::MAX_WIRE_VERSION },
         ),
@@ -132,8 +132,12 @@ fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
         tls: service.tls.as_ref().filter(|tls| tls.options.mode.encrypts_own()).map(|tls| tls.client.clone()),
         credentials_optional: service.options.transition_to_auth,
         ..ConnectOptions::default()
-    };
-    let pool = Pool::new(PoolOptions { connect, ..PoolOptions::default() });
+    }
+}
+
+/// The way to other nodes, made once.
+fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
+    let pool = Pool::new(PoolOptions { connect: as_member(service), ..PoolOptions::default() });
     let remote = Remote::new(Arc::new(pool.clone()), config);
     let _ = service.members.pool.set(pool.clone());
     let _ = service.members.remote.set(remote.clone());

@@ -145,7 +145,15 @@ impl Operations {
             all.iter().find(|c| c.slot.operations().iter().any(|operation| operation.id == id))?;
         connection.client.user().map(|user| user.digest)
     }
-    /// Kills everything under way, as at shutdown and step-down.
+    /// Kills the writes under way: this node is no primary any more.
+    pub fn kill_writes(&self, code: i32) {
+        for current in self.connections().iter().flat_map(|c| c.slot.current()) {
+            if current.command.kind == crate::dispatch::Kind::Write {
+                current.operation.kill(code);
+            }
+        }
+    }
+    /// Kills everything under way, as at shutdown.
     pub fn kill_all(&self, code: i32) {
         for operation in self.connections().iter().flat_map(|c| c.slot.operations()) {
             operation.kill(code);

@@ -243,9 +243,13 @@ impl Service {
     pub fn is_writable(&self) -> bool {
         self.topology.membership().is_writable()
     }
-    /// A node of a set that was not initiated yet shows only what is local to it.
+    /// A node of a set shows others than `local` only as primary or secondary.
     pub fn is_readable(&self) -> bool {
-        **self.topology.membership() != Membership::Uninitiated
+        match (&**self.topology.membership(), &self.node) {
+            (Membership::Uninitiated | Membership::Removed { .. }, _) => false,
+            (Membership::Member(_), Some(node)) => node.is_readable_member(),
+            _ => true,
+        }
     }
     /// `fsync` with lock is in force.
     pub fn is_locked(&self) -> bool {
@@ -433,7 +437,7 @@ impl Running {
         service.abort_connections();
         service.tasks.lock().drain(..).for_each(|task| task.abort());
         if let Some(node) = &service.node {
-            node.replication.services.stop().await;
+            node.stop_replication().await;
         }
         if let Some(node) = service.node.clone() {
             close_node(&service, node, ephemeral).await;
@@ -585,12 +589,13 @@ impl Times for NodeTimes {
         Some(Timestamp::from_u64(self.0.log.last_optime().ts))
     }
     fn last_write(&self) -> Option<LastWrite> {
-        let log = &self.0.log;
+        let (log, committed) = (&self.0.log, self.0.committed());
         Some(LastWrite {
             op_time: Timestamp::from_u64(log.last_optime().ts),
             term: log.last_optime().term,
             date: log.last_wall(),
-            majority: Timestamp::from_u64(log.durable_optime().ts),
+            majority: Timestamp::from_u64(committed.ts),
+            majority_term: committed.term,
             majority_date: log.durable_wall(),
         })
     }

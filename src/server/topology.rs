@@ -30,6 +30,10 @@ pub enum Membership {
     Router,
     /// Started with --replSet and not yet initiated.
     Uninitiated,
+    /// In a set whose configuration does not name this node any more.
+    Removed {
+        set_name: String,
+    },
     Member(Member),
 }
 
@@ -48,6 +52,8 @@ pub struct Member {
     pub arbiter_only: bool,
     pub passive: bool,
     pub hidden: bool,
+    pub delay_secs: i64,
+    pub without_indexes: bool,
     pub tags: Option<Document>,
     pub term: i64,
     /// Made from the term; only a primary shows it.
@@ -141,6 +147,13 @@ impl Membership {
                 d.push("info", "Does not have a valid replica set config");
                 d.push("isreplicaset", true);
             }
+            Membership::Removed { set_name } => {
+                d.push(flag, false);
+                d.push("secondary", false);
+                d.push("info", "Does not have a valid replica set config");
+                d.push("isreplicaset", true);
+                d.push("setName", set_name.as_str());
+            }
             Membership::Member(member) => member.hello_fields(flag, &mut d),
         }
         d
@@ -151,7 +164,7 @@ impl Membership {
     pub fn is_writable(&self) -> bool {
         match self {
             Membership::Standalone | Membership::Router => true,
-            Membership::Uninitiated => false,
+            Membership::Uninitiated | Membership::Removed { .. } => false,
             Membership::Member(member) => member.is_primary,
         }
     }
@@ -160,8 +173,9 @@ impl Membership {
 impl Member {
     fn hello_fields(&self, flag: &str, d: &mut Document) {
         let list = |hosts: &[String]| Value::from(hosts.to_vec());
-        d.push("hosts", list(&self.hosts));
-        for (name, hosts) in [("passives", &self.passives), ("arbiters", &self.arbiters)] {
+        for (name, hosts) in
+            [("hosts", &self.hosts), ("passives", &self.passives), ("arbiters", &self.arbiters)]
+        {
             if !hosts.is_empty() {
                 d.push(name, list(hosts));
             }
@@ -180,6 +194,12 @@ impl Member {
                 d.push(name, true);
             }
         }
+        if self.delay_secs > 0 {
+            d.push("secondaryDelaySecs", self.delay_secs);
+        }
+        if self.without_indexes {
+            d.push("buildIndexes", false);
+        }
         if let Some(tags) = self.tags.as_ref().filter(|t| !t.is_empty()) {
             d.push("tags", tags);
         }
@@ -197,6 +217,7 @@ pub struct LastWrite {
     pub term: i64,
     pub date: i64,
     pub majority: Timestamp,
+    pub majority_term: i64,
     pub majority_date: i64,
 }
 
@@ -205,7 +226,7 @@ impl LastWrite {
         doc! {
             "opTime": { "ts": self.op_time, "t": self.term },
             "lastWriteDate": Value::DateTime(self.date),
-            "majorityOpTime": { "ts": self.majority, "t": self.term },
+            "majorityOpTime": { "ts": self.majority, "t": self.majority_term },
             "majorityWriteDate": Value::DateTime(self.majority_date),
         }
     }

@@ -9,8 +9,9 @@ use crate::log::{Logger, Target};
 use crate::options::{self, Options, Program};
 use crate::process::{self, Signals};
 use crate::service::{Config, Running, Service, StartError};
+use crate::topology::{Membership, State};
 use clap::{Parser, Subcommand};
-use document::{codes, doc};
+use document::{Value, codes, doc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,11 +49,11 @@ pub struct Up {
     /// How many shards.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub shards: u16,
-    /// Members of each shard.
-    #[arg(long, default_value_t = 1)]
+    /// Members of each shard, or of the set that --replset names.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
     pub replicas: u16,
     /// Members of the config server's set.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
     pub config_replicas: u16,
     /// How many routers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
@@ -83,10 +84,8 @@ pub struct Up {
 impl Up {
     /// What cannot be had yet, as a text; the process then exits with 2.
     pub fn refusal(&self) -> Option<String> {
-        if self.replicas != 1 || self.config_replicas != 1 {
-            return Some(
-                "error: more than one replica needs replication, which does not exist yet".to_string(),
-            );
+        if self.standalone && self.replicas != 1 {
+            return Some("error: --replicas needs a set: it cannot be given with --standalone".to_string());
         }
         if let Some(bad) = self.set_parameter.iter().find(|p| !p.contains('=')) {
             return Some(format!("error: --set-parameter expects name=value, found '{bad}'"));
@@ -178,7 +177,7 @@ async fn until_end(cluster: &mut Cluster, signals: &mut Signals) -> Result<(), F
             (name, exit_code) = cluster.ended() => {
                 let Some(member) = cluster.take_out(&name) else { return Ok(()) };
                 let text = member.ending(exit_code);
-                let alone = member.kind == "mongod" || member.kind == "replset";
+                let alone = cluster.single.as_ref().is_some_and(|set| set.members.is_empty());
                 member.running.stop().await;
                 if alone {
                     return Err(Failed { text, exit_code });
@@ -214,13 +213,30 @@ impl Member {
     }
 }
 
+/// The members of one replica set, or one standalone node.
+pub struct Set {
+    pub name: String,
+    pub members: Vec<Member>,
+}
+
+impl Set {
+    /// `host:port,...` of all members.
+    pub fn hosts(&self) -> String {
+        self.members.iter().map(Member::address).collect::<Vec<_>>().join(",")
+    }
+    /// The member that takes writes.
+    pub fn writable(&self) -> Option<&Member> {
+        self.members.iter().find(|m| m.running.service.is_writable())
+    }
+}
+
 /// All nodes of one `tessera up`, ready.
 pub struct Cluster {
     pub routers: Vec<Member>,
-    pub shards: Vec<Member>,
-    pub config: Option<Member>,
-    /// Neither router nor shard: the one node of `--standalone` or `--replset`.
-    pub single: Option<Member>,
+    pub shards: Vec<Set>,
+    pub config: Option<Set>,
+    /// Neither router nor shard: the node or nodes of `--standalone` or `--replset`.
+    pub single: Option<Set>,
     pub millis: u128,
     set_name: Option<String>,
     /// With --auth: who clients are.
@@ -259,7 +275,7 @@ fn read_ports(root: &Path) -> BTreeMap<String, u16> {
 }
 
 fn write_ports(root: &Path, cluster: &Cluster) -> std::io::Result<()> {
-    let nodes = cluster.shards.iter().chain(&cluster.config).chain(&cluster.single);
+    let nodes = cluster.sets().flat_map(|set| &set.members);
     let text: String = nodes.map(|m| format!("{} {}\n", m.name, m.running.port())).collect();
     std::fs::write(root.join(PORTS_FILE), text)
 }
@@ -302,14 +318,17 @@ impl Cluster {
     }
 
     fn members(&self) -> impl Iterator<Item = &Member> {
-        self.routers.iter().chain(&self.shards).chain(&self.config).chain(&self.single)
+        self.routers.iter().chain(self.sets().flat_map(|set| &set.members))
+    }
+    fn sets(&self) -> impl Iterator<Item = &Set> {
+        self.shards.iter().chain(&self.config).chain(&self.single)
     }
     /// The address clients use.
     pub fn uri(&self) -> String {
         let login = self.login.as_ref().map_or(String::new(), |l| format!("{}:{}@", l.user, l.password));
         match (&self.single, &self.set_name) {
-            (Some(node), Some(set)) => format!("mongodb://{login}{}/?replicaSet={set}", node.address()),
-            (Some(node), None) => format!("mongodb://{login}{}/", node.address()),
+            (Some(nodes), Some(set)) => format!("mongodb://{login}{}/?replicaSet={set}", nodes.hosts()),
+            (Some(nodes), None) => format!("mongodb://{login}{}/", nodes.hosts()),
             (None, _) => {
                 let hosts: Vec<String> = self.routers.iter().map(Member::address).collect();
                 format!("mongodb://{login}{}/", hosts.join(","))
@@ -327,13 +346,17 @@ impl Cluster {
     }
     pub fn ready_json(&self) -> String {
         let uri = |m: &Member| format!("mongodb://{}/", m.address());
-        let shards = self.shards.iter().map(|s| doc! { "id": s.name.as_str(), "uri": uri(s) });
+        let of_set = |s: &Set| match s.members.as_slice() {
+            [one] => uri(one),
+            _ => format!("mongodb://{}/?replicaSet={}", s.hosts(), s.name),
+        };
+        let shards = self.shards.iter().map(|s| doc! { "id": s.name.as_str(), "uri": of_set(s) });
         let mut d = doc! {
             "ready": true,
             "uri": self.uri(),
             "routers": self.routers.iter().map(uri).collect::<Vec<_>>(),
             "shards": shards.collect::<Vec<_>>(),
-            "config": self.config.as_ref().map(uri),
+            "config": self.config.as_ref().map(of_set),
             "millis": self.millis as i64,
         };
         if let Some(login) = &self.login {
@@ -360,18 +383,25 @@ impl Cluster {
     }
     /// Takes out a member that ends while the others go on; `None` for one whose shutdown is meant for all of them.
     fn take_out(&mut self, name: &str) -> Option<Member> {
-        if let Some(at) = self.shards.iter().position(|m| m.name == name) {
-            return Some(self.shards.remove(at));
+        let out = |set: &mut Set| {
+            let at = set.members.iter().position(|m| m.name == name)?;
+            Some(set.members.remove(at))
+        };
+        if let Some(member) = self.shards.iter_mut().chain(&mut self.config).find_map(out) {
+            return Some(member);
         }
-        let failed = |m: &Member| m.name == name && m.running.service.has_failed();
-        self.config.take_if(|m| m.name == name).or_else(|| self.single.take_if(|m| failed(m)))
+        let single = self.single.as_mut()?;
+        let member = single.members.iter().find(|m| m.name == name)?;
+        let goes = single.members.len() > 1 || member.running.service.has_failed();
+        if goes { out(single) } else { None }
     }
     /// Stops routers first, so that no request finds its shard gone.
     pub async fn stop(self) {
         for router in self.routers {
             router.running.stop().await;
         }
-        let others = self.shards.into_iter().chain(self.config).chain(self.single);
+        let sets = self.shards.into_iter().chain(self.config).chain(self.single);
+        let others = sets.flat_map(|set| set.members);
         futures::future::join_all(others.map(|m| m.running.stop())).await;
         remove(self.temporary.as_deref());
     }
@@ -406,7 +436,9 @@ impl Plan {
                 Login { user: "admin".to_string(), password }
             }
         };
-        let Some(first) = cluster.routers.first().or(cluster.single.as_ref()) else { return Ok(login) };
+        let Some(first) = cluster.routers.first().or_else(|| cluster.single.as_ref()?.writable()) else {
+            return Ok(login);
+        };
         let create =
             doc! { "createUser": login.user.as_str(), "pwd": login.password.as_str(), "roles": ["root"] };
         match self.connect(first).await?.run("admin", create.to_doc_buf()).await {
@@ -432,17 +464,7 @@ impl Plan {
             temporary: None,
         };
         if self.up.standalone || self.up.replset.is_some() {
-            let kind = if self.up.standalone { "mongod" } else { "replset" };
-            let set = self.up.replset.iter().map(|set| ("replication.replSet", set.clone())).collect();
-            // The one node is what clients connect to: a port asked for counts, else a set keeps the one its configuration names.
-            let known =
-                self.known_ports.get("mongod").filter(|_| self.up.port == 0 && self.up.replset.is_some());
-            let port = known.copied().map_or_else(|| self.port(0), Ok)?;
-            let member = self.member("mongod", kind, Program::Mongod, port, set).await?;
-            if let Some(set) = &self.up.replset {
-                initiate(self, &member, set, false).await?;
-            }
-            cluster.single = Some(member);
+            cluster.single = Some(self.start_single().await?);
             return Ok(cluster);
         }
         self.start_data_nodes(&mut cluster).await?;
@@ -450,24 +472,53 @@ impl Plan {
         Ok(cluster)
     }
 
+    /// The nodes of `--standalone` or `--replset`.
+    async fn start_single(&self) -> Result<Set, Failed> {
+        let kind = if self.up.standalone { "mongod" } else { "replset" };
+        let mut members = Vec::new();
+        for i in 0..self.up.replicas {
+            let name = member_name("mongod", i);
+            let set = self.up.replset.iter().map(|set| ("replication.replSet", set.clone())).collect();
+            // These nodes are what clients connect to: a port asked for counts, else a set keeps those its configuration names.
+            let known =
+                self.known_ports.get(&name).filter(|_| self.up.port == 0 && self.up.replset.is_some());
+            let port = known.copied().map_or_else(|| self.port(i), Ok)?;
+            members.push(self.member(&name, kind, Program::Mongod, port, set).await?);
+        }
+        let set = Set { name: self.up.replset.clone().unwrap_or_default(), members };
+        if self.up.replset.is_some() {
+            initiate(self, &set, false).await?;
+        }
+        Ok(set)
+    }
+
+    /// The members of one set with a part in the cluster, initiated. The first port is the `offset`-th after `--port`.
+    async fn start_set(
+        &self,
+        name: &str,
+        kind: &'static str,
+        cluster_role: &str,
+        count: u16,
+        offset: u16,
+    ) -> Result<Set, Failed> {
+        let starts = (0..count).map(|i| async move {
+            let member = member_name(name, i);
+            let port = self.data_port(&member, offset + i)?;
+            self.member(&member, kind, Program::Mongod, port, role(name, cluster_role)).await
+        });
+        let members = futures::future::join_all(starts).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let set = Set { name: name.to_string(), members };
+        initiate(self, &set, cluster_role == "configsvr").await?;
+        Ok(set)
+    }
+
     /// The config server and the shards, each initiated; all at once, since they do not need each other.
     async fn start_data_nodes(&self, cluster: &mut Cluster) -> Result<(), Failed> {
-        let routers = self.up.routers;
-        let config = async {
-            let role = role("config", "configsvr");
-            let member = self
-                .member("config", "config", Program::Mongod, self.data_port("config", routers)?, role)
-                .await?;
-            initiate(self, &member, "config", true).await?;
-            Ok::<_, Failed>(member)
-        };
+        let (routers, configs, replicas) = (self.up.routers, self.up.config_replicas, self.up.replicas);
+        let config = self.start_set("config", "config", "configsvr", configs, routers);
         let shards = (0..self.up.shards).map(|i| async move {
-            let name = format!("shard{i}");
-            let role = role(&name, "shardsvr");
-            let port = self.data_port(&name, routers + 1 + i)?;
-            let member = self.member(&name, "shard", Program::Mongod, port, role).await?;
-            initiate(self, &member, &name, false).await?;
-            Ok::<_, Failed>(member)
+            let offset = routers + configs + i * replicas;
+            self.start_set(&format!("shard{i}"), "shard", "shardsvr", replicas, offset).await
         });
         let (config, shards) = futures::future::join(config, futures::future::join_all(shards)).await;
         cluster.config = Some(config?);
@@ -476,7 +527,7 @@ impl Plan {
     }
 
     async fn start_routers(&self, cluster: &mut Cluster) -> Result<(), Failed> {
-        let config = cluster.config.as_ref().map(Member::address).unwrap_or_default();
+        let config = cluster.config.as_ref().map(Set::hosts).unwrap_or_default();
         for i in 0..self.up.routers {
             let name = format!("router{i}");
             let options = vec![("sharding.configDB", format!("config/{config}"))];
@@ -487,7 +538,7 @@ impl Plan {
         let Some(router) = cluster.routers.first() else { return Ok(()) };
         let mut connection = self.connect(router).await?;
         for shard in &cluster.shards {
-            let host = format!("{}/{}", shard.name, shard.address());
+            let host = format!("{}/{}", shard.name, shard.hosts());
             // A cluster that is started again knows its shards; adding one with the same name is no error.
             let command = doc! { "addShard": host, "name": shard.name.as_str() };
             connection.run("admin", command.to_doc_buf()).await?;
@@ -564,10 +615,19 @@ fn role(set: &str, role: &str) -> Vec<(&'static str, String)> {
     vec![("replication.replSet", set.to_string()), ("sharding.clusterRole", role.to_string())]
 }
 
-/// Makes a set of one of a node, unless it is one from an earlier life, and waits until it is primary.
-async fn initiate(plan: &Plan, member: &Member, set: &str, config_server: bool) -> Result<(), Failed> {
-    let mut connection = plan.connect(member).await?;
-    let mut config = doc! { "_id": set, "members": [{ "_id": 0, "host": member.address() }] };
+/// The first member is named as its set, the others by number.
+fn member_name(set: &str, index: u16) -> String {
+    if index == 0 { set.to_string() } else { format!("{set}-{index}") }
+}
+
+/// Makes a set of the nodes, unless they are one from an earlier life, and waits until one is primary and the others follow.
+async fn initiate(plan: &Plan, set: &Set, config_server: bool) -> Result<(), Failed> {
+    let Some(first) = set.members.first() else { return Ok(()) };
+    let mut connection = plan.connect(first).await?;
+    let line =
+        |(i, member): (usize, &Member)| Value::from(doc! { "_id": i as i32, "host": member.address() });
+    let members: Vec<Value> = set.members.iter().enumerate().map(line).collect();
+    let mut config = doc! { "_id": set.name.as_str(), "members": members };
     if config_server {
         config.push("configsvr", true);
     }
@@ -576,13 +636,27 @@ async fn initiate(plan: &Plan, member: &Member, set: &str, config_server: bool) 
         Err(error) if error.code == codes::ALREADY_INITIALIZED => {}
         Err(error) => return Err(error.into()),
     }
-    let topology = &member.running.service.topology;
-    let mut states = topology.subscribe();
-    let writable = states.wait_for(|state| state.membership.is_writable());
-    match tokio::time::timeout(Duration::from_secs(10), writable).await {
+    let ready = async {
+        let usable = set.members.iter().map(|member| {
+            let mut states = member.running.service.topology.subscribe();
+            async move {
+                let settled = |state: &State| match &*state.membership {
+                    Membership::Member(m) => m.is_primary || (m.is_secondary && m.primary.is_some()),
+                    _ => false,
+                };
+                // The sender lives as long as the node.
+                drop(states.wait_for(settled).await.map(drop));
+            }
+        });
+        futures::future::join_all(usable).await;
+    };
+    match tokio::time::timeout(READY_LIMIT, ready).await {
         Ok(_) => Ok(()),
         Err(_) => {
-            Err(Failed { text: format!("error: {} did not become primary", member.name), exit_code: 1 })
+            Err(Failed { text: format!("error: the set {} did not become ready", set.name), exit_code: 1 })
         }
     }
 }
+
+/// How long a set may take from its initiation until it is ready.
+const READY_LIMIT: Duration = Duration::from_secs(60);

@@ -11,6 +11,7 @@ pub mod balancer;
 pub mod chunk;
 pub mod config;
 pub mod key_pattern;
+pub mod primaries;
 pub mod remote;
 pub mod router;
 pub mod routing;

@@ -6,6 +6,7 @@
 //!
 //! Invariant: nothing here retries a command that may have been executed. Who can repeat a step says so itself.
 
+use crate::primaries::{Primaries, retry_until};
 use crate::routing::registry::Registry;
 use document::{DocBuf, Document, Error, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
@@ -15,11 +16,38 @@ use wire::client::Pool;
 /// Carries a command to a host and brings the reply; a refusal (`ok: 0`) is an error with its code, labels and info.
 pub trait Transport: Send + Sync + 'static {
     fn call<'a>(&'a self, host: &'a str, db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>>;
+    /// As [`Transport::call`]; an error comes with whether certainly nothing was sent.
+    fn attempt<'a>(
+        &'a self,
+        host: &'a str,
+        db: &'a str,
+        command: DocBuf,
+    ) -> BoxFuture<'a, std::result::Result<DocBuf, (Error, bool)>> {
+        Box::pin(async move {
+            let unsent = |e: Error| {
+                let not_sent = e.code == document::codes::HOST_NOT_FOUND;
+                (e, not_sent)
+            };
+            self.call(host, db, command).await.map_err(unsent)
+        })
+    }
 }
 
 impl Transport for Pool {
     fn call<'a>(&'a self, host: &'a str, db: &'a str, command: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
         Box::pin(self.run(host, db, command))
+    }
+    fn attempt<'a>(
+        &'a self,
+        host: &'a str,
+        db: &'a str,
+        command: DocBuf,
+    ) -> BoxFuture<'a, std::result::Result<DocBuf, (Error, bool)>> {
+        Box::pin(async move {
+            let options = wire::client::CallOptions::default();
+            let done = self.run_full(host, db, &options, &[], command.doc()).await;
+            done.map_err(|e| (e.error, e.not_sent))
+        })
     }
 }
 
@@ -44,12 +72,18 @@ pub struct Remote {
     transport: Arc<dyn Transport>,
     pub registry: Registry,
     local: OnceLock<(String, Arc<dyn LocalAnswer>)>,
+    primaries: Primaries,
 }
 
 impl Remote {
     /// `config` is the config server's connection string; a shard learns it later ([`Registry::set_config`]).
     pub fn new(transport: Arc<dyn Transport>, config: Option<&str>) -> Arc<Remote> {
-        Arc::new(Remote { transport, registry: Registry::new(config), local: OnceLock::new() })
+        Arc::new(Remote {
+            transport,
+            registry: Registry::new(config),
+            local: OnceLock::new(),
+            primaries: Primaries::default(),
+        })
     }
     /// From now on this node answers commands for `name` (`config`, or its shard name) itself. Only the first call counts.
     pub fn answer_locally(&self, name: &str, node: Arc<dyn LocalAnswer>) {
@@ -94,16 +128,33 @@ impl Remote {
         self.registry.host(name).ok_or_else(|| err!(SHARD_NOT_FOUND, "Shard {name} not found"))
     }
 
-    /// Tries the hosts of a connection string in order; goes on only where nothing can have been sent.
+    /// Runs a command on the primary of a connection string; goes on to another only where nothing was executed.
     async fn run_on_host(&self, connection: &str, db: &str, command: DocBuf) -> Result<DocBuf> {
-        let mut last: Option<Error> = None;
-        for host in hosts(connection) {
-            match self.transport.call(host, db, command.clone()).await {
-                Err(e) if e.code == document::codes::HOST_NOT_FOUND => last = Some(e),
-                answer => return answer,
+        let until = retry_until();
+        loop {
+            let host = self.primary(connection).await?;
+            match self.transport.attempt(&host, db, command.clone()).await {
+                Ok(reply) => return Ok(reply),
+                Err((error, not_sent)) => {
+                    let again = self.primaries.note_failure(connection, &error, not_sent);
+                    if !again || tokio::time::Instant::now() >= until {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
             }
         }
-        Err(last.unwrap_or_else(|| err!(HOST_NOT_FOUND, "no host in '{connection}'")))
+    }
+    /// The primary of a connection string.
+    ///
+    /// # Errors
+    /// As [`Primaries::find`].
+    pub async fn primary(&self, connection: &str) -> Result<String> {
+        self.primaries.find(self.transport.as_ref(), connection).await
+    }
+    /// Takes in that a request to the primary of a connection string failed; see [`Primaries::note_failure`].
+    pub fn note_failure(&self, connection: &str, error: &Error, not_sent: bool) -> bool {
+        self.primaries.note_failure(connection, error, not_sent)
     }
 
     /// Every document that a `find` answers, batch by batch.

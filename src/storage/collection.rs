@@ -502,10 +502,12 @@ impl Collection {
     pub(crate) fn changes(&self) -> &ChangeTable {
         self.records.changes()
     }
-    pub(crate) fn load_record(&mut self, record: RecordId, doc: &[u8]) {
+    /// Takes in a record as it is, past the indexes: for images and copies, followed by [`Self::rebuild_indexes`].
+    pub fn load_record(&mut self, record: RecordId, doc: &[u8]) {
         self.records.load(record, doc);
     }
-    pub(crate) fn set_next_record(&mut self, next: RecordId) {
+    /// The id of the next record.
+    pub fn set_next_record(&mut self, next: RecordId) {
         self.records.set_next_id(next);
     }
     /// Gives an empty collection the indexes of an image, and defers what can be.
@@ -516,6 +518,14 @@ impl Collection {
     /// Fills the maintained indexes from loaded records.
     pub(crate) fn fill_maintained(&mut self) -> Result<()> {
         self.fill_indexes(0)
+    }
+    /// Fills the indexes from loaded records: `specs` replace those the collection has.
+    pub fn rebuild_indexes(&mut self, specs: Vec<IndexSpec>) -> Result<()> {
+        self.indexes.clear();
+        for spec in specs {
+            self.create_index(spec)?;
+        }
+        Ok(())
     }
 }
 

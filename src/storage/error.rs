@@ -40,7 +40,8 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    pub(crate) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
+    /// Tells what was being done to which path.
+    pub fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
         let path = path.to_owned();
         move |error| StorageError::Io { operation, path, error }
     }

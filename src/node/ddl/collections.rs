@@ -363,7 +363,7 @@ pub async fn drop_database_named(node: &Node, op: &Operation, db: &str, from_mig
         for slot in node.namespaces.of_database(db) {
             existed |= drop_collection(node, op, &slot.ns, from_migrate).await?.is_some();
         }
-        if !existed || log_database_drop(node, op, db, from_migrate) {
+        if !existed || log_database_drop(node, op, db, from_migrate)? {
             return Ok(existed);
         }
         // Somebody has created a collection in between.
@@ -397,21 +397,22 @@ pub async fn drop_contents(
         existed |= drop_if(node, op, ns, from_migrate, |found| found == *uuid).await?.is_some();
     }
     if existed {
-        log_database_drop(node, op, db, from_migrate);
+        log_database_drop(node, op, db, from_migrate)?;
     }
     Ok(())
 }
 
 /// Logs that a database is gone; false when it is not. Replay drops what is there at this entry, so nothing may be.
-fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) -> bool {
+fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) -> Result<bool> {
     let o = doc! { "dropDatabase": 1 }.to_doc_buf();
     let ns = format!("{db}.$cmd");
     // No commit is under way while this is held.
     let _gate = node.gate.write();
+    node.check_may_log(&ns)?;
     if node.namespaces.of_database(db).iter().any(|s| s.read_unchecked().collection.is_some()) {
-        return false;
+        return Ok(false);
     }
     let draft = Draft { from_migrate, ..Draft::new(Op::Command, &ns, None) };
     op.note_commit(Some(&node.append_entry(&draft, o.doc())));
-    true
+    Ok(true)
 }

@@ -23,6 +23,8 @@ pub struct GetMore<'a> {
     pub batch_size: u64,
     /// How long a cursor that awaits data may wait; other cursors refuse it.
     pub await_ms: Option<u64>,
+    /// The commit point that a member which follows this one knows: a later one is news too.
+    pub known_commit: Option<(i64, u64)>,
 }
 
 impl<'a> GetMore<'a> {
@@ -41,7 +43,7 @@ impl<'a> GetMore<'a> {
             ),
             None => 0,
         };
-        let (mut collection, mut batch_size, mut await_ms) = (None, 0, None);
+        let (mut collection, mut batch_size, mut await_ms, mut known_commit) = (None, 0, None, None);
         for e in request.body.iter().skip(1) {
             match e.name() {
                 "collection" | "batchSize" if e.value() == ValueRef::Null => {}
@@ -53,7 +55,11 @@ impl<'a> GetMore<'a> {
                 "maxTimeMS" => {
                     await_ms = crate::shape::to_long(e.value()).and_then(|ms| u64::try_from(ms).ok())
                 }
-                "term" | "lastKnownCommittedOpTime" | "includeQueryStatsMetrics" => {}
+                "lastKnownCommittedOpTime" => {
+                    let known = e.value().as_document().and_then(crate::replication::read_optime);
+                    known_commit = known.map(|t| (t.term, t.ts));
+                }
+                "term" | "includeQueryStatsMetrics" => {}
                 name => MORE.unknown(name)?,
             }
         }
@@ -63,7 +69,7 @@ impl<'a> GetMore<'a> {
         if !collection.starts_with("$cmd") {
             check_collection_name(request.db, collection)?;
         }
-        Ok(GetMore { id, collection, batch_size, await_ms })
+        Ok(GetMore { id, collection, batch_size, await_ms, known_commit })
     }
 }
 
@@ -116,7 +122,7 @@ async fn more(
         n => usize::try_from(n).unwrap_or(usize::MAX),
     });
     node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", ns).await?;
-    fill(node, op, &mut cursor.rows, &mut batch, until).await?;
+    fill(node, op, &mut cursor.rows, &mut batch, (until, command.known_commit)).await?;
     node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", ns).await?;
     cursor.returned += batch.count() as u64;
     let token = cursor.rows.resume_token();
@@ -134,22 +140,39 @@ async fn more(
     Ok(())
 }
 
-/// A batch; a cursor that awaits data holds an empty one back.
+/// A batch; a cursor that awaits data holds an empty one back, at most until a commit point beyond the known one.
 async fn fill(
     node: &Arc<Node>,
     op: &Arc<Operation>,
     rows: &mut Rows,
     batch: &mut Batch,
-    until: Instant,
+    (until, known): (Instant, Option<(i64, u64)>),
 ) -> Result<()> {
+    let mut points = node.replication.commit.subscribe();
     let mut seen = node.log.appended();
     rows.fill(node, op, batch).await?;
-    while batch.count() == 0 && Instant::now() < until && rows.awaits_data() && !rows.has_news() {
-        rows.await_news(node, op, seen, until).await?;
+    while batch.count() == 0
+        && Instant::now() < until
+        && rows.awaits_data()
+        && !rows.has_news()
+        && !is_committed_beyond(node, known)
+    {
+        match known {
+            None => rows.await_news(node, op, seen, until).await?,
+            Some(_) => tokio::select! {
+                news = rows.await_news(node, op, seen, until) => news?,
+                _ = points.changed() => {}
+            },
+        }
         seen = node.log.appended();
         rows.fill(node, op, batch).await?;
     }
     Ok(())
+}
+
+/// Whether more is committed than a follower knows.
+fn is_committed_beyond(node: &Node, known: Option<(i64, u64)>) -> bool {
+    known.is_some_and(|known| crate::replication::order(node.committed()) > known)
 }
 
 /// The collection must still be the one the cursor was opened on; a snapshot given back is taken again.

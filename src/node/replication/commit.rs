@@ -24,6 +24,8 @@ pub fn order(t: OpTime) -> (i64, u64) {
 pub struct CommitPoint {
     /// Other members have a say in what is committed.
     shared: AtomicBool,
+    /// A write that names no concern needs fewer than a majority: an arbiter would make that fragile.
+    implicit_is_one: AtomicBool,
     point: watch::Sender<OpTime>,
     /// Rises whenever a reign of this node ends: writes that wait then cannot know their outcome.
     reigns_ended: watch::Sender<u64>,
@@ -34,6 +36,7 @@ impl Default for CommitPoint {
         let nothing = OpTime { ts: 0, term: -1 };
         CommitPoint {
             shared: AtomicBool::new(false),
+            implicit_is_one: AtomicBool::new(false),
             point: watch::Sender::new(nothing),
             reigns_ended: watch::Sender::new(0),
         }
@@ -44,8 +47,14 @@ impl CommitPoint {
     pub fn set_shared(&self, shared: bool) {
         self.shared.store(shared, Ordering::SeqCst);
     }
+    pub(super) fn set_implicit_is_one(&self, one: bool) {
+        self.implicit_is_one.store(one, Ordering::SeqCst);
+    }
+    pub(super) fn implicit_is_one(&self) -> bool {
+        self.implicit_is_one.load(Ordering::Relaxed)
+    }
     pub fn is_shared(&self) -> bool {
-        self.shared.load(Ordering::SeqCst)
+        self.shared.load(Ordering::Acquire)
     }
     /// Raises the commit point; a lower one changes nothing.
     pub fn advance(&self, to: OpTime) {
@@ -128,13 +137,15 @@ impl Node {
         let commit = &self.replication.commit;
         let mut reigns = commit.reigns();
         reigns.mark_unchanged();
+        let leads = self.replication.look(|m| m.is_leader());
         self.log.wait_durable(position).await.map_err(log_failed)?;
+        self.count_own_log();
         let mut points = commit.subscribe();
         // The sender lives as long as the node. A commit point of a later term says nothing of an entry of this one: it may
         // have been rolled back.
         let reached = async {
             let point = points.wait_for(|point| order(*point) >= order(optime)).await;
-            point.is_ok_and(|point| point.term == optime.term)
+            !leads || point.is_ok_and(|point| point.term == optime.term)
         };
         tokio::select! {
             biased;

@@ -1,71 +1,171 @@
 //! The document of `replSetGetStatus`.
 
-use super::{MemberState, SetConfig, Standing};
+use super::driver::optime_document;
+use super::{MemberState, SetConfig, Standing, known};
 use crate::Node;
 use document::{Document, Timestamp, Value, doc};
-use storage::log::OpTime;
+use protocol::replication::OpTime;
+use protocol::replication::member::Peer;
 
-fn optime(t: OpTime) -> Document {
-    doc! { "ts": Timestamp::from_u64(t.ts), "t": t.term }
-}
 /// The date that a position's seconds say.
 fn date_of(t: OpTime) -> Value {
     Value::DateTime((t.ts >> 32) as i64 * 1000)
 }
 
+/// What stands of this member's own log.
+struct Positions {
+    applied: OpTime,
+    durable: OpTime,
+    committed: OpTime,
+    applied_wall: Value,
+    durable_wall: Value,
+}
+
 pub(super) fn status(node: &Node, standing: &Standing, config: &SetConfig, uptime: i64) -> Document {
     let log = &node.log;
-    let (applied, durable) = (log.last_optime(), log.durable_optime());
-    let (applied_wall, durable_wall) =
-        (Value::DateTime(log.last_wall()), Value::DateTime(log.durable_wall()));
-    let settings = config.document_in_term(0).get_document("settings").cloned().unwrap_or_default();
-    let millis = |name: &str| settings.get(name).and_then(Value::as_i64).unwrap_or(0);
+    let own = Positions {
+        applied: known(log.last_optime()),
+        durable: known(log.durable_optime()),
+        committed: known(node.committed()),
+        applied_wall: Value::DateTime(log.last_wall()),
+        durable_wall: Value::DateTime(log.durable_wall()),
+    };
+    let (source, source_index) = node.sync_source();
+    let source_id = source_index.and_then(|i| config.members().get(i)).map_or(-1, |m| m.id as i32);
+    let bearing = config.voters().filter(|m| m.bears_data()).count() as i32;
     let mut d = doc! {
         "set": config.name(), "date": Value::DateTime(node.now_ms()), "myState": standing.state as i32,
-        "term": standing.term, "syncSourceHost": "", "syncSourceId": -1,
-        "heartbeatIntervalMillis": millis("heartbeatIntervalMillis"), "majorityVoteCount": 1,
-        "writeMajorityCount": 1, "votingMembersCount": 1, "writableVotingMembersCount": 1,
-        "optimes": {
-            "lastCommittedOpTime": optime(durable), "lastCommittedWallTime": durable_wall.clone(),
-            "readConcernMajorityOpTime": optime(durable), "appliedOpTime": optime(applied),
-            "durableOpTime": optime(durable), "writtenOpTime": optime(applied),
-            "lastAppliedWallTime": applied_wall.clone(), "lastDurableWallTime": durable_wall.clone(),
-            "lastWrittenWallTime": applied_wall.clone(),
-        },
-        "lastStableRecoveryTimestamp": Timestamp::from_u64(durable.ts),
+        "term": standing.term, "syncSourceHost": source.as_str(), "syncSourceId": source_id,
     };
-    let primary = standing.state == MemberState::Primary;
-    if let Some(e) = standing.election.filter(|_| primary) {
+    if config.is_config_server() {
+        d.push("configsvr", true);
+    }
+    for (name, value) in doc! {
+        "heartbeatIntervalMillis": config.heartbeat_interval_ms() as i64,
+        "majorityVoteCount": config.vote_majority() as i32, "writeMajorityCount": config.write_majority() as i32,
+        "votingMembersCount": config.voters().count() as i32, "writableVotingMembersCount": bearing,
+        "optimes": optimes(&own), "lastStableRecoveryTimestamp": Timestamp::from_u64(own.committed.ts),
+    } {
+        d.push(name, value);
+    }
+    if let Some(e) = standing.election.filter(|_| standing.state == MemberState::Primary) {
+        let seen = optime_document(known(e.seen));
         d.push(
             "electionCandidateMetrics",
             doc! {
-                "lastElectionReason": "electionTimeout", "lastElectionDate": Value::DateTime(e.wall_ms),
-                "electionTerm": e.term, "lastCommittedOpTimeAtElection": optime(e.seen),
-                "lastSeenWrittenOpTimeAtElection": optime(e.seen), "lastSeenOpTimeAtElection": optime(e.seen),
-                "numVotesNeeded": 1, "priorityAtElection": 1.0,
-                "electionTimeoutMillis": millis("electionTimeoutMillis"),
+                "lastElectionReason": e.reason.name(), "lastElectionDate": Value::DateTime(e.wall_ms),
+                "electionTerm": e.term, "lastCommittedOpTimeAtElection": seen.clone(),
+                "lastSeenWrittenOpTimeAtElection": seen.clone(), "lastSeenOpTimeAtElection": seen,
+                "numVotesNeeded": config.vote_majority() as i32,
+                "priorityAtElection": standing.own().map_or(1.0, |m| m.priority),
+                "electionTimeoutMillis": config.election_timeout_ms() as i64,
                 "newTermStartDate": Value::DateTime(e.wall_ms),
                 "wMajorityWriteAvailabilityDate": Value::DateTime(e.wall_ms),
             },
         );
     }
-    let member = config.member();
+    let now = node.replication.now();
+    let members = config.members().iter().enumerate().map(|(index, m)| {
+        let line = match Some(index) == standing.me {
+            true => own_line(node, standing, config, &own, uptime, (&source, source_id)),
+            false => {
+                let peer = node.replication.look(|machine| machine.peer(index).cloned()).unwrap_or_default();
+                peer_line(config, m, &peer, now)
+            }
+        };
+        Value::from(line)
+    });
+    d.push("members", Value::Array(members.collect()));
+    d
+}
+
+fn optimes(own: &Positions) -> Document {
+    doc! {
+        "lastCommittedOpTime": optime_document(own.committed), "lastCommittedWallTime": own.durable_wall.clone(),
+        "readConcernMajorityOpTime": optime_document(own.committed), "appliedOpTime": optime_document(own.applied),
+        "durableOpTime": optime_document(own.durable), "writtenOpTime": optime_document(own.applied),
+        "lastAppliedWallTime": own.applied_wall.clone(), "lastDurableWallTime": own.durable_wall.clone(),
+        "lastWrittenWallTime": own.applied_wall.clone(),
+    }
+}
+
+fn own_line(
+    node: &Node,
+    standing: &Standing,
+    config: &SetConfig,
+    own: &Positions,
+    uptime: i64,
+    (source, source_id): (&str, i32),
+) -> Document {
+    let member = standing.own();
     let mut m = doc! {
-        "_id": member.get("_id").cloned().unwrap_or(Value::Int32(0)), "name": config.host(), "health": 1.0,
+        "_id": member.map_or(0, |m| m.id as i32), "name": member.map_or("", |m| m.host.as_str()), "health": 1.0,
         "state": standing.state as i32, "stateStr": standing.state.name(), "uptime": uptime as i32,
-        "optime": optime(applied), "optimeDate": date_of(applied), "optimeWritten": optime(applied),
-        "optimeWrittenDate": date_of(applied), "lastAppliedWallTime": applied_wall.clone(),
-        "lastDurableWallTime": durable_wall, "lastWrittenWallTime": applied_wall, "syncSourceHost": "",
-        "syncSourceId": -1, "infoMessage": "",
     };
-    if let Some(e) = standing.election.filter(|_| primary) {
+    if standing.state != MemberState::Arbiter {
+        m.push("optime", optime_document(own.applied));
+        m.push("optimeDate", date_of(own.applied));
+        m.push("optimeWritten", optime_document(own.applied));
+        m.push("optimeWrittenDate", date_of(own.applied));
+        m.push("lastAppliedWallTime", own.applied_wall.clone());
+        m.push("lastDurableWallTime", own.durable_wall.clone());
+        m.push("lastWrittenWallTime", own.applied_wall.clone());
+    }
+    m.push("syncSourceHost", source);
+    m.push("syncSourceId", source_id);
+    let maintenance = node.replication.look(|m| m.maintenance());
+    if maintenance > 0 {
+        m.push("maintenanceMode", maintenance as i32);
+    }
+    m.push("infoMessage", "");
+    if let Some(e) = standing.election.filter(|_| standing.state == MemberState::Primary) {
         m.push("electionTime", Timestamp::from_u64(e.first.ts));
-        m.push("electionDate", date_of(e.first));
+        m.push("electionDate", date_of(known(e.first)));
     }
     m.push("configVersion", config.version() as i32);
-    m.push("configTerm", standing.term as i32);
+    m.push(
+        "configTerm",
+        if config.members().len() == 1 { standing.term as i32 } else { config.term() as i32 },
+    );
     m.push("self", true);
     m.push("lastHeartbeatMessage", "");
-    d.push("members", Value::Array(vec![Value::from(m)]));
-    d
+    m
+}
+
+fn peer_line(config: &SetConfig, member: &super::MemberConfig, peer: &Peer, now: u64) -> Document {
+    let state = if peer.up { peer.state } else { MemberState::Down };
+    let text = if peer.up { state.name() } else { "(not reachable/healthy)" };
+    let uptime = if peer.up { now.saturating_sub(peer.up_since) / 1000 } else { 0 };
+    let mut m = doc! {
+        "_id": member.id as i32, "name": member.host.as_str(), "health": if peer.up { 1.0 } else { 0.0 },
+        "state": state as i32, "stateStr": text, "uptime": uptime as i32,
+    };
+    if !member.arbiter {
+        for (name, value) in doc! {
+            "optime": optime_document(peer.applied), "optimeDurable": optime_document(peer.durable),
+            "optimeWritten": optime_document(peer.applied), "optimeDate": date_of(peer.applied),
+            "optimeDurableDate": date_of(peer.durable), "optimeWrittenDate": date_of(peer.applied),
+            "lastAppliedWallTime": Value::DateTime(peer.applied_wall),
+            "lastDurableWallTime": Value::DateTime(peer.durable_wall),
+            "lastWrittenWallTime": Value::DateTime(peer.applied_wall),
+        } {
+            m.push(name, value);
+        }
+    }
+    m.push("lastHeartbeat", Value::DateTime(peer.last_heartbeat_wall));
+    m.push("lastHeartbeatRecv", Value::DateTime(peer.last_heartbeat_received_wall));
+    m.push("pingMs", peer.ping_ms.unwrap_or(0) as i64);
+    m.push("lastHeartbeatMessage", peer.message.as_str());
+    m.push("syncSourceHost", peer.sync_source.as_str());
+    let source = config.index_of_host(&peer.sync_source).and_then(|i| config.members().get(i));
+    m.push("syncSourceId", source.map_or(-1, |m| m.id as i32));
+    m.push("infoMessage", "");
+    if peer.up && peer.state == MemberState::Primary {
+        m.push("electionTime", Timestamp::from_u64(peer.election_time));
+        m.push("electionDate", date_of(OpTime::new(0, peer.election_time)));
+    }
+    let (term, version) = peer.config.unwrap_or((-1, -2));
+    m.push("configVersion", version as i32);
+    m.push("configTerm", term as i32);
+    m
 }

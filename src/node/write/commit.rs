@@ -111,6 +111,7 @@ impl Node {
         f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
         let class = states.first().map_or("", |(slot, _)| &slot.ns);
+        self.check_may_log(class)?;
         let mut states = states;
         for (slot, state) in &mut states {
             self.snapshots.before_change(slot, state);
@@ -127,6 +128,22 @@ impl Node {
         commit.stage(draft, o, None);
         commit.append(self, |_| {})
     }
+}
+
+impl Node {
+    /// Refuses entries for the oplog on a member that does not lead. Asked under the gate.
+    pub(crate) fn check_may_log(&self, ns: &str) -> Result<()> {
+        match class_of(ns) {
+            Class::Local => Ok(()),
+            Class::Oplog => self.check_leads(),
+        }
+    }
+}
+
+/// Whether entries of a namespace are the oplog's or this node's own.
+fn class_of(ns: &str) -> Class {
+    let local = ns.starts_with("local.") || ns.ends_with(".system.profile");
+    if local { Class::Local } else { Class::Oplog }
 }
 
 impl WideUnit<'_> {
@@ -197,7 +214,6 @@ impl WideUnit<'_> {
 impl Commit {
     /// `ns` decides whether the entries are the oplog's or this node's own.
     pub(super) fn open(ns: &str) -> Commit {
-        let local = ns.starts_with("local.") || ns.ends_with(".system.profile");
         Commit {
             lsid: None,
             previous: (0, -1),
@@ -205,7 +221,7 @@ impl Commit {
             staged: Vec::new(),
             parts: EntryParts::default(),
             insert_plan: InsertPlan::default(),
-            class: if local { Class::Local } else { Class::Oplog },
+            class: class_of(ns),
             transaction: None,
             tentative: false,
             _committing: Some(Committing),

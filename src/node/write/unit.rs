@@ -148,6 +148,7 @@ impl Node {
         state: &mut SlotState,
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
+        self.check_may_log(&slot.ns)?;
         self.snapshots.before_change(slot, state);
         let mut commit = Commit::open(&slot.ns);
         let out = f(&mut WriteUnit::new(self, slot, state, op, &mut commit));

@@ -144,7 +144,7 @@ impl Reason {
             Reason::PriorityTakeover => "priorityTakeover",
             Reason::StepUpRequest => "stepUpRequest",
             Reason::StepUpRequestSkipDryRun => "stepUpRequestSkipDryRun",
-            Reason::SingleNode => "singleNodePromptElection",
+            Reason::SingleNode => "electionTimeout",
         }
     }
 }
@@ -370,7 +370,8 @@ impl Member {
             }
             let kept =
                 old.as_ref().and_then(|c| c.index_of_host(&member.host)).and_then(|i| before.remove(&i));
-            self.peers.insert(index, kept.unwrap_or_default());
+            // One that is new has not had time to be heard of.
+            self.peers.insert(index, kept.unwrap_or_else(|| Peer { heard: now, ..Peer::default() }));
         }
         let primary = self.primary.and_then(|i| Some(old.as_ref()?.members().get(i)?.host.clone()));
         self.primary = primary.and_then(|host| config.index_of_host(&host)).filter(|i| Some(*i) != me);
@@ -579,7 +580,10 @@ impl Member {
         now: u64,
     ) -> Vec<Action> {
         let Some(peer) = self.peers.get_mut(&index) else { return Vec::new() };
-        peer.heard = now;
+        // A report may come by way of another member: only news of progress says that this one is alive.
+        if applied > peer.applied || durable > peer.durable {
+            peer.heard = now;
+        }
         if applied >= peer.applied {
             (peer.applied, peer.applied_wall) = (applied, walls.0);
         }

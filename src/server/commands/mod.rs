@@ -21,6 +21,7 @@ pub mod plan_cache;
 pub mod pools;
 pub mod read;
 pub mod replica_set;
+pub mod replication;
 pub mod roles;
 pub mod router;
 pub mod sasl;
@@ -84,6 +85,7 @@ pub const TABLES: &[&[Command]] = &[
     pools::ROWS,
     read::ROWS,
     replica_set::ROWS,
+    replication::ROWS,
     router::ROWS,
     roles::ROWS,
     sasl::ROWS,

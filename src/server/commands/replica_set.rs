@@ -7,6 +7,7 @@
 use super::crud::{acknowledge, node};
 use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
+use crate::peers::{Members, is_own_address};
 use crate::service::Service;
 use crate::topology::{Member, Membership, election_id};
 use document::{Document, Result, Value, ValueRef, bail, doc};
@@ -14,9 +15,9 @@ use node::auth::Action as A;
 use node::local::LocalClient;
 use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
 use node::parameters::Parameters;
-use node::replication::{MemberState, PrimaryService, SetConfig, Standing, StandingObserver};
+use node::replication::{MemberConfig, MemberState, PrimaryService, SetConfig, Standing, StandingObserver};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const ROWS: &[Command] = &[
     Command::future("replSetInitiate", Roles::MONGOD, |c, r, reply| Box::pin(initiate(c, r, reply)))
@@ -27,7 +28,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::ReplSetGetStatus]))
         .admin_only()
         .help("The state of the set."),
-    Command::sync("replSetGetConfig", Roles::MONGOD, config)
+    Command::future("replSetGetConfig", Roles::MONGOD, |c, r, reply| Box::pin(config(c, r, reply)))
         .needs(Needs::Cluster(&[A::ReplSetGetConfig]))
         .admin_only()
         .help("The configuration of the set."),
@@ -72,9 +73,6 @@ pub const ROWS: &[Command] = &[
         .admin_only()
         .test_only()
         .help("Waits until this member is in a state."),
-    Command::missing("replSetHeartbeat", Roles::MONGOD).needs(Needs::Cluster(&[A::Internal])),
-    Command::missing("replSetRequestVotes", Roles::MONGOD).needs(Needs::Cluster(&[A::Internal])),
-    Command::missing("replSetUpdatePosition", Roles::MONGOD).needs(Needs::Cluster(&[A::Internal])),
     Command::missing("applyOps", Roles::MONGOD).needs(Needs::Cluster(&[A::ApplyOps])),
     Command::future("appendOplogNote", Roles::MONGOD, |c, r, reply| Box::pin(append_note(c, r, reply)))
         .needs(Needs::Cluster(&[A::AppendOplogNote]))
@@ -108,12 +106,29 @@ pub fn start(service: &Arc<Service>) -> BoxFuture<'_, Result<()>> {
         if !node.is_replica_set() {
             return node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await;
         }
-        if node.resume_set().await? {
-            node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await?;
-            restore_defaults(&node)?;
-        }
+        node.replication.reach_by(Members::new(service));
+        let own = Arc::downgrade(&node);
+        node.replication.services.register(version_document(own)).await?;
+        node.resume_set().await?;
         Ok(())
     })
+}
+
+/// Each primary sees to it that the set has its feature compatibility document.
+fn version_document(node: Weak<node::Node>) -> PrimaryService {
+    PrimaryService {
+        name: "featureCompatibilityVersion",
+        recover: Arc::new(move || {
+            let node = node.clone();
+            Box::pin(async move {
+                match node.upgrade() {
+                    Some(node) => node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await,
+                    None => Ok(()),
+                }
+            })
+        }),
+        run: Arc::new(|| Box::pin(async {})),
+    }
 }
 
 /// Shows a new standing to clients and in the log.
@@ -123,38 +138,56 @@ impl StandingObserver for Publisher {
     fn changed(&self, from: &Standing, to: &Standing) {
         let Some(service) = self.0.upgrade() else { return };
         service.topology.publish(membership(to));
+        if from.state == MemberState::Primary && to.state != MemberState::Primary {
+            // Their outcome is not known: the client asks the next primary.
+            service.operations.kill_writes(document::codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+        }
         if from.config != to.config {
-            let attr = doc! { "config": to.config.as_ref().map(|c| c.document_in_term(to.term)) };
+            let attr = doc! { "config": to.config.as_ref().map(|c| c.document()) };
             service.log.info("REPL", 21392, "ReplCoord", "New replica set config in use", attr);
+        }
+        if to.writable && !from.writable {
+            let text = "Transition to primary complete; database writes are now permitted";
+            service.log.info("REPL", 21331, "OplogApplier-0", text, doc! { "term": to.term });
         }
         if from.state == to.state {
             return;
         }
+        // A rollback or an initial sync, which change users without an observer, come with a change of state.
+        service.auth.invalidate();
         let attr = doc! { "newState": to.state.name(), "oldState": from.state.name() };
         service.log.info("REPL", 21358, "ReplCoord", "Replica set state transition", attr);
-        if to.state == MemberState::Primary {
-            let text = "Transition to primary complete; database writes are now permitted";
-            service.log.info("REPL", 21331, "OplogApplier-0", text, doc! { "term": to.term });
-        }
     }
 }
 
 fn membership(standing: &Standing) -> Membership {
     let Some(config) = &standing.config else { return Membership::Uninitiated };
-    let is_primary = standing.state == MemberState::Primary;
-    let host = config.host();
+    let Some(own) = standing.own() else {
+        return Membership::Removed { set_name: config.name().to_string() };
+    };
+    let leads = standing.state == MemberState::Primary;
+    let visible = || config.members().iter().filter(|m| !m.hidden && m.delay_secs == 0);
+    let hosts =
+        |f: &dyn Fn(&MemberConfig) -> bool| visible().filter(|m| f(m)).map(|m| m.host.clone()).collect();
+    let drains = leads && !standing.writable && !standing.stepping_down;
     Membership::Member(Member {
         set_name: config.name().to_string(),
         set_version: config.version(),
-        hosts: vec![host.clone()],
-        me: host.clone(),
-        primary: is_primary.then_some(host),
-        is_primary,
-        is_secondary: standing.state == MemberState::Secondary,
-        tags: config.tags(),
+        hosts: hosts(&|m| m.is_electable()),
+        passives: hosts(&|m| !m.arbiter && m.priority == 0.0),
+        arbiters: hosts(&|m| m.arbiter),
+        me: own.host.clone(),
+        primary: standing.primary.filter(|_| !leads || standing.writable).and_then(|i| standing.host(i)),
+        is_primary: standing.writable,
+        is_secondary: standing.state == MemberState::Secondary || drains,
+        arbiter_only: own.arbiter,
+        passive: !own.arbiter && own.priority == 0.0,
+        hidden: own.hidden,
+        delay_secs: own.delay_secs,
+        without_indexes: !own.build_indexes,
+        tags: Some(own.tags.clone()).filter(|t| !t.is_empty()),
         term: standing.term,
-        election_id: is_primary.then(|| election_id(standing.term)),
-        ..Member::default()
+        election_id: standing.writable.then(|| election_id(standing.term)),
     })
 }
 
@@ -170,7 +203,8 @@ async fn write_noops(node: Weak<node::Node>, parameters: Arc<Parameters>) {
         let Some(node) = node.upgrade() else { return };
         let now = Some(node.log.last_optime());
         if now == last && node.log.health().is_ok() {
-            node.append_noop(doc! { "msg": "periodic noop" });
+            // One that comes when the reign has just ended is not needed.
+            drop(node.append_noop(doc! { "msg": "periodic noop" }));
         }
         last = Some(node.log.last_optime());
     }
@@ -215,8 +249,7 @@ async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -
     if config.set_id().is_none() {
         config.set_set_id(Value::ObjectId(node.new_object_id()));
     }
-    node.initiate(config).await?;
-    node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await
+    node.initiate(config).await
 }
 
 /// The address under which a node without configuration names itself: the host's name if it listens to the network.
@@ -245,17 +278,12 @@ fn check_role(service: &Service, config: &mut SetConfig) -> Result<()> {
     Ok(())
 }
 
-/// The member must be this node: its port is ours and its name leads to an address of this machine.
+/// One of the members must be this node.
 async fn check_host(service: &Service, config: &SetConfig) -> Result<()> {
-    let host = config.host();
-    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-    let ours = port == Some(service.port)
-        && (host == service.host
-            || tokio::net::lookup_host(host.as_str())
-                .await
-                .is_ok_and(|mut found| found.any(|a| std::net::UdpSocket::bind((a.ip(), 0)).is_ok())));
-    if ours {
-        return Ok(());
+    for member in config.members() {
+        if is_own_address(service, &member.host).await {
+            return Ok(());
+        }
     }
     bail!(
         INVALID_REPLICA_SET_CONFIG,
@@ -271,7 +299,7 @@ fn status(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result
     Ok(())
 }
 
-fn config(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+async fn config(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     // Members that are being added are shown like all others: none is hidden while it joins.
     request.strict(&["commitmentStatus", "$_internalIncludeNewlyAdded"])?;
     let newly_added = request.bool("$_internalIncludeNewlyAdded")?.unwrap_or(false);
@@ -281,10 +309,11 @@ fn config(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result
             "The '$_internalIncludeNewlyAdded' option is only supported when testing commands are enabled"
         );
     }
-    let config = node(context)?.set_config()?;
+    let node = node(context)?;
+    let config = node.set_config()?;
     reply.fields(&doc! { "config": config });
     if request.bool("commitmentStatus")? == Some(true) {
-        reply.fields(&doc! { "commitmentStatus": true });
+        reply.fields(&doc! { "commitmentStatus": node.is_config_committed().await? });
     }
     Ok(())
 }
@@ -301,9 +330,14 @@ async fn reconfig(context: &Context, request: &Request<'_>, _: &mut Reply) -> Re
     if service_is_config(context) && !config.is_config_server() {
         check_role(&context.service, &mut config)?;
     }
-    check_host(&context.service, &config).await?;
-    node.reconfigure(config, request.bool("force")?.unwrap_or(false)).await
+    let force = request.bool("force")?.unwrap_or(false);
+    let limit =
+        context.operation.deadline.map_or(RECONFIG_LIMIT, |d| d.saturating_duration_since(Instant::now()));
+    node.reconfigure(config, force, limit).await
 }
+
+/// How long a reconfiguration waits for majorities where the client does not say.
+const RECONFIG_LIMIT: Duration = Duration::from_secs(60);
 
 fn service_is_config(context: &Context) -> bool {
     context.service.role == Roles::CONFIG
@@ -335,22 +369,13 @@ async fn step_down(context: &Context, request: &Request<'_>, _: &mut Reply) -> R
     if standing.state != MemberState::Primary {
         bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
     }
-    if !force {
-        // There is no other member that could take over.
-        bail!(
-            EXCEEDED_TIME_LIMIT,
-            "No electable secondaries caught up as of {}Please use the replSetStepDown command with the argument \
-             {{force: true}} to force node to step down.",
-            crate::log::iso_date(crate::log::now_millis())
-        );
-    }
-    node(context)?.step_down(seconds as u64).await
+    node(context)?.step_down(seconds as u64, catch_up as u64, force).await
 }
 
 async fn step_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&["skipDryRun"])?;
     member(context)?;
-    node(context)?.step_up().await
+    node(context)?.step_up(request.bool("skipDryRun")?.unwrap_or(false)).await
 }
 
 async fn freeze(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -368,18 +393,37 @@ async fn freeze(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
 
 fn maintenance(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    match member(context)?.state {
-        MemberState::Primary => bail!(NOT_SECONDARY, "primaries can't modify maintenance mode"),
-        _ => bail!(NOT_IMPLEMENTED, "maintenance mode is not implemented"),
-    }
+    member(context)?;
+    node(context)?.set_maintenance(request.target().truthy())
 }
 
-fn sync_from(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+fn sync_from(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    match member(context)?.state {
+    let standing = member(context)?;
+    let host = request.target().as_str().unwrap_or("");
+    match standing.state {
         MemberState::Primary => bail!(NOT_SECONDARY, "primaries don't sync"),
-        _ => bail!(BAD_VALUE, "there is no other member to sync from"),
+        MemberState::Arbiter => bail!(NOT_SECONDARY, "arbiters don't sync"),
+        MemberState::Removed => bail!(NOT_SECONDARY, "removed nodes don't sync"),
+        _ => {}
     }
+    let index = standing.config.as_ref().and_then(|c| c.index_of_host(host));
+    let Some(index) = index else {
+        bail!(NODE_NOT_FOUND, "Could not find member \"{host}\" in replica set");
+    };
+    if Some(index) == standing.me {
+        bail!(INVALID_OPTIONS, "I cannot sync from myself");
+    }
+    let other = standing.config.as_ref().and_then(|c| c.members().get(index));
+    if other.is_some_and(|m| m.arbiter) {
+        bail!(INVALID_OPTIONS, "Cannot sync from \"{host}\" because it is an arbiter");
+    }
+    let before = node(context)?.sync_from(host);
+    reply.fields(&doc! { "syncFromRequested": host });
+    if !before.is_empty() {
+        reply.fields(&doc! { "prevSyncTarget": before });
+    }
+    Ok(())
 }
 
 /// The log keeps what its options say; a size given here is checked and noted by nobody.
@@ -399,7 +443,7 @@ fn resize_oplog(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resu
 fn rollback_id(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     member(context)?;
-    reply.fields(&doc! { "rbid": 1 });
+    reply.fields(&doc! { "rbid": node(context)?.replication.rollback_id() });
     Ok(())
 }
 
@@ -444,7 +488,7 @@ async fn append_note(context: &Context, request: &Request<'_>, reply: &mut Reply
             "Requested maxClusterTime {limit:?} is less or equal to the last primary OpTime"
         );
     }
-    node.append_note(&context.operation, data);
+    node.append_note(&context.operation, data)?;
     acknowledge(context, reply).await
 }
 
@@ -467,16 +511,6 @@ fn check_defaults_role(context: &Context, request: &Request<'_>) -> Result<()> {
 fn stored_defaults(node: &Arc<node::Node>) -> Result<Document> {
     let client = LocalClient::new(node.clone());
     Ok(client.find_one(SETTINGS, &doc! { "_id": DEFAULTS_ID })?.unwrap_or_default())
-}
-
-fn restore_defaults(node: &Arc<node::Node>) -> Result<()> {
-    let stored = stored_defaults(node)?;
-    node.replication.set_default_read_level(default_level(&stored));
-    if let Some(given) = stored.get_document("defaultWriteConcern") {
-        let concern = WriteConcern::parse(given.to_doc_buf().doc())?;
-        node.replication.set_default_write_concern(Some(concern));
-    }
-    Ok(())
 }
 
 /// The level of the default read concern.

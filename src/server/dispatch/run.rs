@@ -4,7 +4,7 @@ use super::{After, Command, Generic, Handler, Kind, Reply, Request, Sequence};
 use crate::connection::Connection;
 use crate::profile::Ended;
 use crate::service::Service;
-use document::{Doc, DocBuf, Error, Result, bail, codes, err};
+use document::{Doc, DocBuf, Error, Result, bail, codes, doc, err};
 use futures::FutureExt;
 use node::Operation;
 use std::panic::AssertUnwindSafe;
@@ -157,6 +157,12 @@ async fn run(
         Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
     };
     crate::commands::transactions::leave(context, entered, result.is_ok(), reply).await;
+    if result.is_ok()
+        && db == "local"
+        && let Some(node) = context.service.node.as_ref().filter(|_| body.get("$oplogQueryData").is_some())
+    {
+        reply.fields(&doc! { "$oplogQueryData": node.oplog_query_data() });
+    }
     if context.operation.is_connection_lost() {
         reply.after = After::Vanish;
         return Ok(());
@@ -242,7 +248,8 @@ fn check_has_plan(context: &Context, request: &Request<'_>) -> Result<()> {
 /// A secondary answers reads whose sender said that it may.
 fn check_secondary_read(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {
     let mode = generic.read_preference.and_then(|d| d.get_str("mode"));
-    let allowed = mode.is_some_and(|m| m != "primary") || matches!(command.name, "getMore" | "explain");
+    let allowed = mode.is_some_and(|m| m != "primary")
+        || matches!(command.name, "getMore" | "explain" | "dbHash" | "validate");
     if allowed || context.service.is_router() || is_internal(context) {
         return Ok(());
     }

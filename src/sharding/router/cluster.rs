@@ -4,9 +4,10 @@
 
 use super::body::Placement;
 use crate::chunk::ShardId;
+use crate::primaries::retry_until;
 use crate::remote::hosts;
 use crate::routing::{CatalogCache, DatabaseEntry, Routing};
-use document::{Doc, DocBuf, Document, Error, Result, codes, err};
+use document::{Doc, DocBuf, Document, Error, Result};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use wire::client::{CallOptions, CallResult, Pool, RemoteError};
@@ -141,14 +142,32 @@ impl Cluster for LiveCluster {
             let connection = self.cache.remote.connection_string(call.shard).await.map_err(unsent)?;
             let sequences: Vec<(&str, &[Doc<'_>])> = call.sequence.into_iter().collect();
             let options = CallOptions { brief: call.brief, ..CallOptions::default() };
-            let mut failure = unsent(err!(HOST_NOT_FOUND, "no host in '{connection}'"));
-            for host in hosts(&connection) {
-                match self.pool.run_as_is(host, &options, &sequences, call.body).await {
-                    Err(e) if e.not_sent && e.error.code == codes::HOST_NOT_FOUND => failure = e,
+            let remote = &self.cache.remote;
+            let mut host = remote.primary(&connection).await.map_err(unsent)?;
+            let first = match self.pool.run_as_is(&host, &options, &sequences, call.body).await {
+                Err(e) => e,
+                answer => return answer,
+            };
+            let mut failure = first;
+            let until = retry_until();
+            // Another primary is looked for as long as nothing was executed, and once for what may be executed twice.
+            let mut repeats = 1;
+            loop {
+                let again = remote.note_failure(&connection, &failure.error, failure.not_sent);
+                let lost = failure.is_network() || failure.error.is(document::error::NOT_PRIMARY);
+                let repeat =
+                    lost && repeats > 0 && hosts(&connection).nth(1).is_some() && is_repeatable(call.body);
+                if !(again || repeat) || tokio::time::Instant::now() >= until {
+                    return Err(failure);
+                }
+                repeats -= usize::from(!again);
+                tokio::time::sleep(PAUSE).await;
+                host = remote.primary(&connection).await.map_err(unsent)?;
+                match self.pool.run_as_is(&host, &options, &sequences, call.body).await {
+                    Err(e) => failure = e,
                     answer => return answer,
                 }
             }
-            Err(failure)
         })
     }
     fn config_string(&self) -> String {
@@ -157,6 +176,17 @@ impl Cluster for LiveCluster {
     fn statistics(&self) -> Document {
         self.cache.statistics()
     }
+}
+
+/// How long to wait before a new primary is asked.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Whether a command may be executed twice: a read, or a write whose statements the session knows.
+fn is_repeatable(body: Doc<'_>) -> bool {
+    let name = body.iter().next().map_or("", |e| e.name());
+    let reads = ["find", "aggregate", "count", "distinct", "listCollections", "listIndexes", "hello", "ping"];
+    let in_transaction = body.get("autocommit").is_some();
+    !in_transaction && (reads.contains(&name) || body.get("txnNumber").is_some())
 }
 
 /// Collections of `config` that are sharded like a user's.

@@ -262,7 +262,7 @@ impl Cursor {
 
 /// `getMore`.
 pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
-    let GetMore { id, collection, batch_size, await_ms } = GetMore::parse(&task.request)?;
+    let GetMore { id, collection, batch_size, await_ms, .. } = GetMore::parse(&task.request)?;
     let ns = format!("{}.{collection}", task.db());
     let batch_size = usize::try_from(batch_size).ok().filter(|n| *n > 0);
     let mut cursor = task.router.cursors.take(id, &ns, task.op.session.as_ref().map(|s| s.lsid))?;

@@ -144,21 +144,30 @@ impl ShardRole {
             return Ok(());
         }
         self.remote.registry.set_config(&identity.config);
-        let name = identity.name.clone();
-        self.node.namespaces.set_default_placement(Some(Arc::new(move |ns: &str| {
-            is_placed(ns).then(|| Arc::new(CollectionPlacement::unknown(ns, &name)) as Arc<dyn Placement>)
-        })));
-        let name = identity.name.clone();
-        self.node.namespaces.set_default_database_placement(Some(Arc::new(move |db: &str| {
-            let placed = !matches!(db, "admin" | "local" | "config");
-            placed.then(|| Arc::new(DatabaseState::unknown(db, &name)) as Arc<dyn DatabasePlacement>)
-        })));
+        self.forget_placements(&identity.name);
         *self.identity.write() = Some(Arc::new(identity));
         Ok(())
     }
 
+    /// Knows nothing of placement any more: the config server is asked anew. What was known in an earlier reign may have
+    /// changed under another primary.
+    fn forget_placements(&self, name: &ShardId) {
+        let own = name.clone();
+        self.node.namespaces.set_default_placement(Some(Arc::new(move |ns: &str| {
+            is_placed(ns).then(|| Arc::new(CollectionPlacement::unknown(ns, &own)) as Arc<dyn Placement>)
+        })));
+        let own = name.clone();
+        self.node.namespaces.set_default_database_placement(Some(Arc::new(move |db: &str| {
+            let placed = !matches!(db, "admin" | "local" | "config");
+            placed.then(|| Arc::new(DatabaseState::unknown(db, &own)) as Arc<dyn DatabasePlacement>)
+        })));
+    }
+
     /// Takes up interrupted migrations and range deletions. Called for each reign, before its first write.
     async fn resume(&self) -> Result<()> {
+        if let Some(identity) = self.identity() {
+            self.forget_placements(&identity.name);
+        }
         for ns in [migration::COORDINATORS, migration::RECIPIENTS, range_deleter::TASKS] {
             self.local.ensure_collection(ns, &[]).await?;
         }

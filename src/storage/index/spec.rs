@@ -12,7 +12,7 @@ use super::Predicate;
 
 /// Makes the predicate of a `partialFilterExpression` in the index's collation; given by a layer that knows the query
 /// language.
-pub type PredicateFactory<'f> = dyn Fn(&Document, &Collation) -> Result<Predicate> + 'f;
+pub type PredicateFactory<'f> = dyn Fn(&Document, &Collation) -> Result<Predicate> + Send + Sync + 'f;
 
 /// The factory of a caller without partial indexes: refuses.
 pub fn no_partial_indexes(_filter: &Document, _: &Collation) -> Result<Predicate> {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::frame::right_in_itself;
 use super::segment::{SEGMENT_HEAD, Segment};
 use super::writer::{Shared, Writer};
-use super::{LogError, Position};
+use super::{LogError, Position, ReverseReader};
 
 /// Removes whole segments that end at or before `position`.
 pub(super) fn truncate_before(shared: &Shared, position: Position) -> Result<(), LogError> {
@@ -53,6 +53,7 @@ pub(super) fn truncate_after(shared: &Arc<Shared>, position: Position) -> Result
     }
     let checksum = checksum_before(shared, position)?;
     let newest = shared.newest_before(position)?;
+    let frame_ts = ReverseReader::open(shared, Some(position))?.next()?.map_or(0, |frame| frame.optime.ts);
     note_cut(shared, position);
     let cut = cut_files(shared, &mut writer, position);
     if let Err(error) = cut {
@@ -63,7 +64,7 @@ pub(super) fn truncate_after(shared: &Arc<Shared>, position: Position) -> Result
     writer.restart(position, checksum, newest);
     {
         let mut tail = shared.tail.lock();
-        tail.rewind(position, newest);
+        tail.rewind(position, newest, frame_ts);
         shared.written.store(position, Ordering::SeqCst);
         shared.synced.fetch_min(position, Ordering::SeqCst);
         shared.appended.store(position, Ordering::SeqCst);

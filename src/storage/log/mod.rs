@@ -33,7 +33,7 @@
 //! | 5 | 3 | zero |
 //! | 8 | 8 | `position` |
 //! | 16 | 8 | `term`, signed |
-//! | 24 | 8 | `ts`: seconds << 32 or increment, rising from frame to frame |
+//! | 24 | 8 | `ts`: seconds << 32 or increment, rising from frame to frame; class local repeats the one before |
 //! | 32 | 8 | `wall`: milliseconds since 1970, signed |
 //! | 40 | 8 | `synced`: position that was durable when the batch of this frame was written |
 //! | 48 | 4 | `previous`: checksum of the frame before |
@@ -47,7 +47,7 @@
 //!
 //! A frame is valid where it stands if its `position` is the position it stands at, its length lies inside the file and
 //! below the maximum, its class is known, its `previous` is the checksum of the frame before, its `ts` is above that
-//! frame's, and its checksum holds. The stream ends at the first frame E that is not valid. Then:
+//! frame's (or, in class local, the same), and its checksum holds. The stream ends at the first frame E that is not valid. Then:
 //!
 //! - A *statement* is the `synced` of a segment head with a right checksum, or of a frame after E that is right in
 //!   itself (position, length, class, checksum), or the position of the checkpoint from which replay starts.
@@ -304,7 +304,7 @@ impl Log {
             let length = current.file.len();
             writer.allocated = length.map_err(|error| LogError::io("read", &current.path, &error))?;
         }
-        let tail = Tail::new(found.end, clock_start - 1, found.last.term, newest);
+        let tail = Tail::new(found.end, clock_start - 1, found.ts_bound, found.last.term, newest);
         let shared = Shared::new(files, dir.to_owned(), options, found.segments, writer, tail);
         let shared = Arc::new(shared);
         shared.settle(found.unsure)?;
@@ -341,6 +341,22 @@ impl Log {
         write: impl FnMut(usize, u64, &mut Payload<'_>),
     ) -> Appended {
         self.push(class, n, |_| 1024, write)
+    }
+
+    /// Appends one entry of another member's log with the time and term it has there, which must be above those of the
+    /// newest frame here. The clock moves on to that time.
+    pub fn append_at(&self, class: Class, optime: OpTime, wall: i64, payload: &[&[u8]]) -> Appended {
+        let size = payload.iter().map(|slice| slice.len()).sum();
+        let appended = {
+            let mut tail = self.shared.tail.lock();
+            let appended = tail.append_at(class, optime, wall, size, |out| {
+                payload.iter().for_each(|slice| out.extend(slice));
+            });
+            self.shared.appended.store(appended.position, Ordering::SeqCst);
+            appended
+        };
+        self.shared.announce(appended.position);
+        appended
     }
 
     fn push(

@@ -262,18 +262,18 @@ impl Shared {
 
     /// The beginning of a frame at or before the first one whose timestamp is `ts` or later.
     fn mark_before_ts(self: &Arc<Self>, ts: u64) -> Result<Position, LogError> {
-        let in_memory = self.tail.lock().marks().rev().find(|&(_, first)| first <= ts);
+        let in_memory = self.tail.lock().marks().rev().find(|&(_, first)| first < ts);
         if let Some((position, _)) = in_memory {
             return Ok(position);
         }
         let segment = {
             let segments = self.segments.read();
-            let after = segments.partition_point(|segment| segment.first_ts <= ts);
+            let after = segments.partition_point(|segment| segment.first_ts < ts);
             segments.get(after.wrapping_sub(1)).cloned()
         };
         match segment {
             None => Ok(self.first_position()),
-            Some(segment) => Ok(self.mark_in(&segment, |mark| mark.ts <= ts)?.unwrap_or(segment.base)),
+            Some(segment) => Ok(self.mark_in(&segment, |mark| mark.ts < ts)?.unwrap_or(segment.base)),
         }
     }
 

@@ -240,7 +240,8 @@ impl Scan<'_> {
         let mut read = 0;
         while limit != Some(self.at) {
             let Some(head) = right_in_itself(&bytes[read..], self.at) else { break };
-            let continues = head.previous == self.checksum && head.ts > self.ts_bound;
+            let repeats = head.class == Class::Local && head.ts == self.ts_bound;
+            let continues = head.previous == self.checksum && (head.ts > self.ts_bound || repeats);
             if !continues || limit.is_some_and(|limit| head.end() > limit) {
                 break;
             }

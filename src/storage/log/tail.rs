@@ -73,6 +73,8 @@ pub(super) struct Tail {
     pub(super) last_ts: Arc<AtomicU64>,
     pub(super) term: i64,
     pub(super) newest: Stamp,
+    /// Timestamp of the newest frame of any class.
+    pub(super) frame_ts: u64,
     open: Chunk,
     chunks: VecDeque<Arc<Chunk>>,
     taken: usize,
@@ -89,12 +91,13 @@ impl Drop for AbortOnUnwind {
 }
 
 impl Tail {
-    pub(super) fn new(position: Position, last_ts: u64, term: i64, newest: Stamp) -> Self {
+    pub(super) fn new(position: Position, last_ts: u64, frame_ts: u64, term: i64, newest: Stamp) -> Self {
         Tail {
             position,
             last_ts: Arc::new(AtomicU64::new(last_ts)),
             term,
             newest,
+            frame_ts,
             open: Chunk::empty(position),
             chunks: VecDeque::new(),
             taken: 0,
@@ -124,7 +127,9 @@ impl Tail {
         let mut first = OpTime { ts: self.last_ts.load(Ordering::Relaxed), term: self.term };
         let mut last = first;
         for i in 0..n {
-            last.ts = self.next_ts(wall);
+            // A frame of class local takes the time of the frame before: on a secondary the clock is ahead of the entries that
+            // are still to come.
+            last.ts = if class == Class::Local { self.frame_ts.max(1) } else { self.next_ts(wall) };
             if i == 0 {
                 first.ts = last.ts;
             }
@@ -133,6 +138,24 @@ impl Tail {
         }
         std::mem::forget(guard);
         Appended { first, last, start, position: self.position }
+    }
+
+    /// Appends one frame with a time and term that another member gave it.
+    pub(super) fn append_at(
+        &mut self,
+        class: Class,
+        optime: OpTime,
+        wall: i64,
+        size: usize,
+        write: impl FnOnce(&mut Payload<'_>),
+    ) -> Appended {
+        let guard = AbortOnUnwind;
+        let start = self.position;
+        self.last_ts.fetch_max(optime.ts, Ordering::AcqRel);
+        self.make_room(size);
+        self.push(class, wall, optime, write);
+        std::mem::forget(guard);
+        Appended { first: optime, last: optime, start, position: self.position }
     }
 
     fn push(&mut self, class: Class, wall: i64, optime: OpTime, write: impl FnOnce(&mut Payload<'_>)) {
@@ -155,6 +178,7 @@ impl Tail {
         };
         self.open.bytes[at..at + FRAME_HEAD].copy_from_slice(&head.encode());
         self.position = head.end();
+        self.frame_ts = optime.ts;
         if class == Class::Oplog {
             self.newest = Stamp { optime, wall };
             self.open.newest = Some(self.newest);
@@ -203,9 +227,10 @@ impl Tail {
     }
 
     /// Starts again at `position`, everything in memory having been written.
-    pub(super) fn rewind(&mut self, position: Position, newest: Stamp) {
+    pub(super) fn rewind(&mut self, position: Position, newest: Stamp, frame_ts: u64) {
         self.position = position;
         self.newest = newest;
+        self.frame_ts = frame_ts;
         self.open = Chunk::empty(position);
     }
 

@@ -180,6 +180,63 @@ fn log_dir(files: &dyn Files, dir: &Path) -> Result<PathBuf, StorageError> {
     Ok(path)
 }
 
+/// What [`reload`] gives.
+pub struct Reloaded {
+    /// Every collection by namespace.
+    pub collections: BTreeMap<String, Collection>,
+    /// Transactions that are prepared and not decided.
+    pub transactions: Vec<OpenTransaction>,
+    /// Knows the images of the checkpoint that was loaded.
+    pub checkpoints: Checkpoints,
+}
+
+/// The state at the end of an open log, from the newest checkpoint on. The caller keeps appenders out, and replaces all it
+/// has by what this returns.
+pub fn reload(
+    files: Arc<dyn Files>,
+    dir: &Path,
+    log: &Log,
+    predicates: &PredicateFactory<'_>,
+    observer: &mut dyn ReplayObserver,
+) -> Result<Reloaded, StorageError> {
+    let mut checkpoints = Checkpoints::new(Arc::clone(&files), dir)?;
+    let checkpoint_dir = dir.join("checkpoint");
+    let mut applier = Applier::new(predicates);
+    let mut from = None;
+    if let Some(manifest) = read_manifest(&*files, &checkpoint_dir)? {
+        from = Some(manifest.position);
+        load::load(
+            &*files,
+            &checkpoint_dir,
+            &manifest,
+            predicates,
+            &mut applier,
+            &mut checkpoints,
+            observer,
+        )?;
+        applier.restore_transactions(manifest.transactions);
+        observer.restore(&manifest.extra).map_err(|reason| StorageError::corrupt(&checkpoint_dir, reason))?;
+    }
+    let mut reader = log.reader(crate::log::ReadFrom::Position(from.unwrap_or(0)))?;
+    let end = log.appended();
+    let mut batch = batch::Batch::new(&mut applier, observer, from);
+    let mut outcome = Ok(());
+    while let Some(frame) = reader.next_before(end)? {
+        outcome = batch.add(&frame);
+        if outcome.is_err() {
+            break;
+        }
+    }
+    let outcome = outcome.and_then(|()| batch.finish());
+    match (outcome, batch.mismatch()) {
+        (Err(_), Some((position, reason))) => return Err(StorageError::Mismatch { position, reason }),
+        (outcome, _) => outcome?,
+    }
+    let (mut collections, transactions) = applier.finish();
+    load::fill_deferred(&mut collections, dir, observer)?;
+    Ok(Reloaded { collections, transactions, checkpoints })
+}
+
 fn open_in_memory(files: Arc<dyn Files>, dir: &Path, options: LogOptions) -> Result<Opened, StorageError> {
     let (log, report) = Log::open(files, dir, options, None, &mut |_| Ok(()))?;
     let last_optime = report.last_optime;

@@ -166,10 +166,15 @@ fn the_clock_starts_above_the_frames_and_above_the_wall() {
     assert_eq!(log.reserve_ts(), report.clock_start + 1);
     log.advance_clock((second + 5000) << 32 | 9);
     log.set_term(4);
-    let appended = log.append(Class::Local, &[&[b"a"], &[b"b"]]);
+    let appended = log.append(Class::Oplog, &[&[b"a"], &[b"b"]]);
     assert_eq!(appended.first, OpTime { ts: (second + 5000) << 32 | 10, term: 4 });
     assert_eq!(appended.last, OpTime { ts: (second + 5000) << 32 | 11, term: 4 });
-    assert_eq!(log.last_optime().ts, report.clock_start, "class local has no part in the oplog's optime");
+    log.advance_clock(((second + 5000) << 32) + 20);
+    let local = log.append(Class::Local, &[&[b"c"]]);
+    assert_eq!(local.last, appended.last, "class local repeats the time before and leaves the clock alone");
+    assert_eq!(log.last_optime(), appended.last);
+    let given = OpTime { ts: appended.last.ts + 1, term: 4 };
+    assert_eq!(log.append_at(Class::Oplog, given, NOW, &[b"d"]).last, given, "a time below the clock's");
     log.advance_clock(7);
     drop(log);
     let (log, report, _) = open(&disk, small()).unwrap();

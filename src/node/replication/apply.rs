@@ -1,0 +1,245 @@
+//! Entries of another member's log, applied to this member's trees and appended to its log as they were.
+//!
+//! ```text
+//! gate (shared; exclusive for commands) -> namespace latches
+//!   one entry after the other: prepare (may fail) -> trees -> append with the entry's own time and term -> sessions
+//! ```
+//! Entries are applied one by one in the order of the log, so a reader on a secondary always sees a state that the primary
+//! went through. Consecutive writes to one collection share a latch, for a bounded number of entries.
+//!
+//! An entry that does not fit means that the two logs or the two trees differ: nothing of it is applied, and the caller has
+//! this member copy everything anew.
+
+use crate::namespace::SlotState;
+use crate::open::{apply_session_fields, partial_predicate};
+use crate::{Node, view::View};
+use document::{Doc, DocBuf, DocWriter, Result, bail, err};
+use parking_lot::{Mutex, RwLockWriteGuard};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use storage::entry::{Entry, Op};
+use storage::log::{Class, OpTime};
+use storage::recovery::{Applier, apply_to_collection};
+use storage::{CollectionView, split_namespace};
+
+/// Writes to one collection that share a latch.
+const RUN_MAX: usize = 64;
+
+/// An entry as it came: the payload of its frame, and what the frame carries.
+pub struct Fetched {
+    pub payload: DocBuf,
+    pub optime: OpTime,
+    pub wall: i64,
+}
+
+impl Fetched {
+    /// Takes apart an entry as `local.oplog.rs` shows it.
+    ///
+    /// # Errors
+    /// BadValue (2) for a document that is no entry of version 2.
+    pub fn read(shown: Doc<'_>) -> Result<Fetched> {
+        let ts = shown.get("ts").and_then(|v| v.as_timestamp());
+        let (Some(ts), Some(2)) = (ts, shown.get_i64("v")) else {
+            bail!(BAD_VALUE, "not an oplog entry of version 2: {shown:?}")
+        };
+        let payload = DocWriter::build(|w| {
+            for element in shown.iter() {
+                if !matches!(element.name_bytes(), b"ts" | b"t" | b"v" | b"wall") {
+                    w.element(&element);
+                }
+            }
+        });
+        let wall = match shown.get("wall") {
+            Some(document::ValueRef::DateTime(wall)) => wall,
+            _ => 0,
+        };
+        let optime = OpTime { ts: ts.as_u64(), term: shown.get_i64("t").unwrap_or(-1) };
+        Ok(Fetched { payload, optime, wall })
+    }
+    fn entry(&self) -> Result<Entry<'_>> {
+        Entry::read(self.payload.doc())
+    }
+}
+
+/// What lies between entries: transactions whose operations came and whose outcome did not.
+pub struct Between(Mutex<Applier<'static>>);
+
+impl Default for Between {
+    fn default() -> Self {
+        Between(Mutex::new(Applier::new(&partial_predicate)))
+    }
+}
+
+impl Between {
+    /// Forgets transactions under way: the state they belong to is replaced.
+    pub fn clear(&self) {
+        *self.0.lock() = Applier::new(&partial_predicate);
+    }
+}
+
+impl Node {
+    /// Applies entries in order, and appends them. Those before the one that failed are done.
+    ///
+    /// # Errors
+    /// InternalError-like (1): an entry does not fit what is here.
+    pub(crate) fn apply_entries(&self, entries: &[Fetched]) -> Result<()> {
+        let mut at = 0;
+        while at < entries.len() {
+            let first = entries[at].entry()?;
+            at += match first.op {
+                Op::Insert | Op::Update | Op::Delete => self.apply_run(first.ns, &entries[at..])?,
+                Op::Command => self.apply_command(&first, &entries[at]).map(|()| 1)?,
+                Op::Noop => self.apply_noop(&entries[at]),
+            };
+        }
+        Ok(())
+    }
+
+    fn apply_noop(&self, fetched: &Fetched) -> usize {
+        let _gate = self.gate.read();
+        self.append_fetched(fetched);
+        1
+    }
+
+    /// Writes to one namespace; returns how many.
+    fn apply_run(&self, ns: &str, entries: &[Fetched]) -> Result<usize> {
+        let slot = self.namespaces.slot(ns);
+        let observers = self.observers.of(ns);
+        let mut done = 0;
+        {
+            let _gate = self.gate.read();
+            let mut state = slot.write_unchecked();
+            self.snapshots.before_change(&slot, &mut state);
+            for fetched in entries.iter().take(RUN_MAX) {
+                let entry = fetched.entry()?;
+                if entry.ns != ns || matches!(entry.op, Op::Command | Op::Noop) {
+                    break;
+                }
+                let Some(collection) = state.collection.as_mut() else {
+                    return Err(misfit(&entry, "the collection does not exist"));
+                };
+                apply_to_collection(collection, &entry).map_err(|reason| misfit(&entry, &reason))?;
+                self.append_fetched(fetched);
+                for observer in &observers {
+                    tell(observer.as_ref(), collection, &entry);
+                }
+                done += 1;
+            }
+        }
+        if ns.ends_with(".system.views") {
+            self.reload_views(split_namespace(ns).0);
+        }
+        Ok(done)
+    }
+
+    /// A change of the catalog, or several operations in one entry: nothing else is under way meanwhile.
+    fn apply_command(&self, entry: &Entry<'_>, fetched: &Fetched) -> Result<()> {
+        let slots = match touched(entry) {
+            Some(names) => names.iter().map(|ns| self.namespaces.slot(ns)).collect(),
+            None => self.namespaces.all(),
+        };
+        let views = {
+            let _gate = self.gate.write();
+            let mut between = self.replication.between.0.lock();
+            let mut states: Vec<RwLockWriteGuard<'_, SlotState>> = Vec::with_capacity(slots.len());
+            for slot in &slots {
+                let mut state = slot.write_unchecked();
+                self.snapshots.before_change(slot, &mut state);
+                if let Some(collection) = state.uninstall() {
+                    between.collections.insert(slot.ns.clone(), collection);
+                }
+                states.push(state);
+            }
+            let position = self.log.appended();
+            let outcome = between.apply(entry, position, fetched.optime);
+            for (slot, state) in slots.iter().zip(&mut states) {
+                if let Some(collection) = between.collections.remove(&slot.ns) {
+                    state.install(collection);
+                }
+            }
+            // What has a name that was not among those touched would be a fault of `touched`.
+            let strays: Vec<String> = between.collections.keys().cloned().collect();
+            for ns in strays {
+                if let Some(collection) = between.collections.remove(&ns) {
+                    self.namespaces.slot(&ns).write_unchecked().install(collection);
+                }
+            }
+            outcome.map_err(|reason| err!(INTERNAL_ERROR, "{reason}"))?;
+            self.append_fetched(fetched);
+            slots.iter().any(|slot| slot.ns.ends_with(".system.views"))
+        };
+        if views {
+            self.reload_views(split_namespace(entry.ns).0);
+        }
+        Ok(())
+    }
+
+    fn append_fetched(&self, fetched: &Fetched) {
+        self.log.append_at(Class::Oplog, fetched.optime, fetched.wall, &[fetched.payload.bytes()]);
+        apply_session_fields(&self.sessions, fetched.payload.doc(), fetched.optime, fetched.wall);
+    }
+
+    /// Makes the views of a database what its `system.views` says.
+    pub(crate) fn reload_views(&self, db: &str) {
+        for slot in self.namespaces.of_database(db) {
+            slot.write_unchecked().view = None;
+        }
+        let slot = self.namespaces.slot(&format!("{db}.system.views"));
+        let definitions: Vec<(String, View)> = match &slot.read_unchecked().collection {
+            Some(c) => {
+                let mut records = c.records();
+                let first = records.first();
+                let all = std::iter::successors(first, |_| records.next());
+                all.filter_map(|(_, d)| View::from_document(&d.to_document())).collect()
+            }
+            None => return,
+        };
+        for (ns, view) in definitions {
+            self.namespaces.slot(&ns).write_unchecked().view = Some(Arc::new(view));
+        }
+    }
+}
+
+fn misfit(entry: &Entry<'_>, reason: &str) -> document::Error {
+    err!(INTERNAL_ERROR, "op '{}' on {} cannot be applied: {reason}", entry.op.letter(), entry.ns)
+}
+
+fn tell(observer: &dyn crate::observer::WriteObserver, c: &storage::Collection, entry: &Entry<'_>) {
+    match entry.op {
+        Op::Insert => observer.inserted(entry.ns, entry.o),
+        Op::Delete => observer.deleted(entry.ns, entry.o),
+        _ => {
+            if let Some((_, new)) = entry.document_id().and_then(|id| c.find_id(id)) {
+                observer.updated(entry.ns, new);
+            }
+        }
+    }
+}
+
+/// The namespaces that a command changes; `None` when it can be any.
+fn touched(entry: &Entry<'_>) -> Option<BTreeSet<String>> {
+    let (name, argument) = entry.command()?;
+    let db = split_namespace(entry.ns).0;
+    let one = |ns: String| Some(BTreeSet::from([ns]));
+    match name {
+        "create" | "drop" | "createIndexes" | "commitIndexBuild" | "startIndexBuild" | "abortIndexBuild"
+        | "dropIndexes" | "deleteIndexes" | "collMod" => one(format!("{db}.{}", argument.as_str()?)),
+        "renameCollection" => {
+            let to = entry.o.get_str("to")?;
+            Some(BTreeSet::from([argument.as_str()?.to_string(), to.to_string()]))
+        }
+        "applyOps" if entry.lsid().is_none() => {
+            let operations = argument.as_array()?;
+            let mut names = BTreeSet::new();
+            for operation in operations.iter().filter_map(|e| e.value().as_document()) {
+                let inner = Entry::read(operation).ok()?;
+                if inner.op == Op::Command {
+                    return None;
+                }
+                names.insert(inner.ns.to_string());
+            }
+            Some(names)
+        }
+        _ => None,
+    }
+}

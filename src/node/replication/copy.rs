@@ -1,0 +1,290 @@
+//! Initial sync: everything copied anew from another member.
+//!
+//! ```text
+//! source   open: under the exclusive gate, all roots, the session table and the newest entry T at one moment
+//!          next: the records of one collection after a given one, with their record ids
+//! copier   state file says "copying" (durable)
+//!          records into new collections beside the old ones, indexes filled at the end of each
+//!          exclusive gate: collections exchanged, log cut to nothing, T appended
+//!          checkpoint of the new state; state file says "not copying"
+//! ```
+//! The copy is exact at T, so the log goes on behind T without any leniency about what is there already, and record ids are
+//! the source's. After a crash in between the state file says that nothing here is of use, and the start begins with an
+//! empty directory; vote and configuration are in that file.
+//!
+//! A member that had data refuses, until the copy is done, to vote for candidates that are behind what it had: it may be
+//! one of the majority that holds a committed entry.
+
+use super::apply::Fetched;
+use super::{MemberState, known};
+use crate::Node;
+use crate::open::partial_predicate;
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc, err};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+use storage::entry::compose;
+use storage::log::{Class, Frame, FrameRef};
+use storage::{Collection, CollectionMeta, CollectionSnapshot, CollectionView};
+
+/// A copy that nobody has read from for this long is let go.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+const BATCH_BYTES: usize = 4 << 20;
+const CALL_LIMIT: Duration = Duration::from_secs(60);
+const DENY_MS: u64 = 500;
+
+struct Open {
+    collections: Vec<CollectionSnapshot>,
+    used: Instant,
+}
+
+/// Copies that other members make of this one.
+#[derive(Default)]
+pub(super) struct Copies {
+    open: Mutex<BTreeMap<i64, Open>>,
+    next: AtomicI64,
+}
+
+fn shown_entry(frame: &Frame) -> DocBuf {
+    compose(&FrameRef {
+        position: frame.position,
+        end: frame.end,
+        optime: frame.optime,
+        wall: frame.wall,
+        class: frame.class,
+        payload: &frame.payload,
+    })
+}
+
+impl Node {
+    /// `_replSetCopyOpen`: freezes everything but `local`.
+    ///
+    /// # Errors
+    /// NotPrimaryOrSecondary (13436) where there is nothing to copy, a failed log.
+    pub fn open_copy(&self) -> Result<Document> {
+        if !self.replication.standing().state.is_readable() {
+            bail!(NOT_PRIMARY_OR_SECONDARY, "this member has no data that could be copied");
+        }
+        let (collections, sessions, entry) = {
+            let _gate = self.gate.write();
+            let slots = self.namespaces.all();
+            let copied = slots.iter().filter(|s| !s.ns.starts_with("local."));
+            let collections: Vec<CollectionSnapshot> = copied
+                .filter_map(|s| s.read_unchecked().collection.as_ref().map(Collection::snapshot))
+                .collect();
+            let entry = self.log.last_frame(Some(Class::Oplog)).map_err(crate::log_failed)?;
+            (collections, self.sessions.image(), entry)
+        };
+        let entry = entry.ok_or_else(|| err!(NOT_PRIMARY_OR_SECONDARY, "this member has no oplog"))?;
+        let shown = |c: &CollectionSnapshot| {
+            let meta = c.meta();
+            let indexes: Vec<Document> =
+                c.indexes().iter().map(|i| i.info().spec.document().clone()).collect();
+            doc! {
+                "ns": meta.ns.as_str(), "uuid": Value::uuid(meta.uuid), "options": meta.options.clone(),
+                "idIndex": meta.id_index, "nextRecord": c.next_record() as i64, "indexes": indexes,
+                "count": c.len() as i64,
+            }
+        };
+        let list: Vec<Document> = collections.iter().map(shown).collect();
+        let copies = &self.replication.copies;
+        let id = copies.next.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut open = copies.open.lock();
+        open.retain(|_, copy| copy.used.elapsed() < IDLE_MAX);
+        open.insert(id, Open { collections, used: Instant::now() });
+        Ok(
+            doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "collections": list, "sessions": sessions },
+        )
+    }
+
+    /// `_replSetCopyNext`: records of the collection at `index` after record `after`; `None` ends the copy.
+    ///
+    /// # Errors
+    /// CursorNotFound (43) for a copy that is not open.
+    pub fn next_of_copy(&self, id: i64, index: Option<usize>, after: i64) -> Result<Document> {
+        let snapshot = {
+            let mut open = self.replication.copies.open.lock();
+            let Some(index) = index else {
+                open.remove(&id);
+                return Ok(Document::new());
+            };
+            let copy = open.get_mut(&id).ok_or_else(|| err!(CURSOR_NOT_FOUND, "copy {id} is not open"))?;
+            copy.used = Instant::now();
+            copy.collections
+                .get(index)
+                .cloned()
+                .ok_or_else(|| err!(BAD_VALUE, "no collection {index} in the copy"))?
+        };
+        let mut cursor = snapshot.records();
+        let mut next = cursor.seek((after + 1) as u64);
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while let Some((record, d)) = next {
+            bytes += d.bytes().len();
+            records.push(doc! { "r": record as i64, "d": d.to_document() });
+            if bytes >= BATCH_BYTES {
+                return Ok(doc! { "records": records, "done": false });
+            }
+            next = cursor.next();
+        }
+        Ok(doc! { "records": records, "done": true })
+    }
+
+    /// Makes this member copy everything anew: it has nothing that the set could go on from.
+    pub(super) fn start_copy(self: &Arc<Self>, reason: &str) -> Result<()> {
+        self.replication.note("Copying all data from another member", doc! { "reason": reason });
+        let floor = self.last_known().max(self.replication.state.get().floor);
+        let stored = self.replication.state.change(|k| {
+            k.copying = true;
+            k.floor = floor;
+        });
+        stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
+        self.replication.with(|m, now, offset| {
+            m.set_vote_floor(floor);
+            m.set_follower(MemberState::Startup2, now, offset);
+        });
+        Ok(())
+    }
+
+    /// One attempt; false when there is nobody to copy from.
+    pub(super) async fn copy_from_anybody(self: &Arc<Self>) -> Result<bool> {
+        let now = self.replication.now();
+        let denied: Vec<usize> = {
+            let mut source = self.replication.source.lock();
+            source.denied.retain(|(_, until)| *until > now);
+            source.denied.iter().map(|(i, _)| *i).collect()
+        };
+        let none = protocol::replication::OpTime::NONE;
+        let found = self.replication.look(|m| protocol::replication::source::choose(m, none, &denied));
+        let Some(index) = found else { return Ok(false) };
+        let Some(host) = self.replication.standing().host(index) else { return Ok(false) };
+        self.set_source(index, &host);
+        if let Err(error) = self.copy_from(&host).await {
+            self.deny(index, DENY_MS);
+            return Err(error);
+        }
+        Ok(true)
+    }
+
+    async fn copy_from(self: &Arc<Self>, host: &str) -> Result<()> {
+        let begun = Instant::now();
+        let stored = self.replication.state.change(|k| k.copying = true);
+        stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
+        let opened = self.ask(host, "admin", doc! { "_replSetCopyOpen": 1 }, CALL_LIMIT).await?;
+        let opened = opened.doc();
+        let bad = || err!(FAILED_TO_PARSE, "a copy was opened without what it must say");
+        let entry = Fetched::read(opened.get_document("entry").ok_or_else(bad)?)?;
+        // Times in a log rise: one that was cut must not be gone on with at an earlier time.
+        if entry.optime.ts <= self.log.last_optime().ts {
+            bail!(
+                INVALID_SYNC_SOURCE,
+                "the source's newest entry is older than what this member has in its log"
+            );
+        }
+        let id = opened.get_i64("copy").ok_or_else(bad)?;
+        let listed = opened.get("collections").and_then(|v| v.as_array()).ok_or_else(bad)?;
+        let mut collections = Vec::new();
+        for (index, line) in listed.iter().filter_map(|e| e.value().as_document()).enumerate() {
+            collections.push(self.copy_collection(host, id, index, line).await?);
+        }
+        let end = doc! { "_replSetCopyNext": id };
+        drop(self.ask(host, "admin", end, CALL_LIMIT).await);
+        let sessions = opened.get_document("sessions").map(|d| d.to_document()).unwrap_or_default();
+        let copied = collections.len() as i64;
+        self.take_over(collections, &sessions, &entry).await?;
+        let millis = begun.elapsed().as_millis() as i64;
+        self.replication.note(
+            "Initial sync done",
+            doc! { "source": host, "collections": copied, "durationMillis": millis },
+        );
+        Ok(())
+    }
+
+    async fn copy_collection(&self, host: &str, id: i64, index: usize, line: Doc<'_>) -> Result<Collection> {
+        let bad = || err!(FAILED_TO_PARSE, "a collection of a copy without what it must say");
+        let uuid = line.get("uuid").and_then(|v| v.as_uuid()).ok_or_else(bad)?;
+        let options = line.get_document("options").map(|d| d.to_document()).unwrap_or_default();
+        let id_index = line.get_bool("idIndex").unwrap_or(true);
+        let ns = line.get_str("ns").ok_or_else(bad)?.to_string();
+        let mut collection = Collection::new(CollectionMeta { ns, uuid, options, id_index });
+        let mut after = -1i64;
+        loop {
+            let next = doc! { "_replSetCopyNext": id, "index": index as i32, "after": after };
+            let reply = self.ask(host, "admin", next, CALL_LIMIT).await?;
+            let records = reply.get("records").and_then(|v| v.as_array()).ok_or_else(bad)?;
+            for record in records.iter().filter_map(|e| e.value().as_document()) {
+                after = record.get_i64("r").ok_or_else(bad)?;
+                let d = record.get_document("d").ok_or_else(bad)?;
+                collection.load_record(after as u64, d.bytes());
+            }
+            if reply.get("done").is_some_and(|v| v == ValueRef::Boolean(true)) {
+                break;
+            }
+        }
+        collection.set_next_record(line.get_i64("nextRecord").ok_or_else(bad)? as u64);
+        let specs = line.get("indexes").and_then(|v| v.as_array()).ok_or_else(bad)?;
+        let parse = |d: Doc<'_>| storage::IndexSpec::parse(&d.to_document(), &partial_predicate);
+        let specs =
+            specs.iter().filter_map(|e| e.value().as_document()).map(parse).collect::<Result<Vec<_>>>()?;
+        collection.rebuild_indexes(specs)?;
+        Ok(collection)
+    }
+
+    /// Exchanges everything, and goes on from the entry at which the copy was made.
+    async fn take_over(
+        self: &Arc<Self>,
+        collections: Vec<Collection>,
+        sessions: &Document,
+        entry: &Fetched,
+    ) -> Result<()> {
+        let _applying = self.replication.applying.lock().await;
+        self.exchange(collections, sessions, entry)?;
+        self.after_exchange();
+        let node = self.clone();
+        let written = tokio::task::spawn_blocking(move || node.checkpoint_anew()).await;
+        match written {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => bail!(LOG_WRITE_FAILED, "the copy cannot be kept: {e}"),
+            Err(e) => bail!(INTERNAL_ERROR, "{e}"),
+        }
+        let stored = self.replication.state.change(|k| {
+            k.copying = false;
+            k.floor = protocol::replication::OpTime::NONE;
+        });
+        stored.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
+        let (applied, durable) = (known(self.log.last_optime()), known(self.log.durable_optime()));
+        let actions = self.replication.with(|m, now, offset| {
+            m.set_vote_floor(protocol::replication::OpTime::NONE);
+            let actions = m.progressed(applied, durable);
+            m.set_follower(MemberState::Secondary, now, offset);
+            actions
+        });
+        self.perform(actions).await
+    }
+
+    fn exchange(&self, collections: Vec<Collection>, sessions: &Document, entry: &Fetched) -> Result<()> {
+        let _gate = self.gate.write();
+        for slot in self.namespaces.all().iter().filter(|s| !s.ns.starts_with("local.")) {
+            let mut state = slot.write_unchecked();
+            drop(state.uninstall());
+            state.view = None;
+        }
+        for collection in collections {
+            self.namespaces.slot(collection.ns()).write_unchecked().install(collection);
+        }
+        self.sessions.clear();
+        self.sessions.restore(sessions);
+        self.log.truncate_after(self.log.first_position()).map_err(crate::log_failed)?;
+        let bytes: &DocBuf = &entry.payload;
+        self.log.append_at(Class::Oplog, entry.optime, entry.wall, &[bytes.bytes()]);
+        Ok(())
+    }
+
+    /// What was derived from the state before: cursors, views, transactions under way.
+    pub(super) fn after_exchange(&self) {
+        self.cursors.kill_where(|_, _| true);
+        self.replication.between.clear();
+        self.load_views();
+    }
+}

@@ -1,0 +1,429 @@
+//! Performs what the machine decides, and gives it time.
+//!
+//! ```text
+//! Lead:       no batch is being applied -> the log takes the new term -> "new primary" -> durable -> services recover
+//!             -> writable -> services start
+//! StepDown:   exclusive gate: no write is under way, none begins -> waiting writes learn it -> services stop
+//! ```
+//! A reign that ends while it begins (a higher term arrives during recovery) is abandoned: recovery is raced against the end.
+
+use super::{ELECTION_NAMESPACE, Election, Reason, Replication, known, stored};
+use crate::local::LocalClient;
+use crate::open::new_primary_message;
+use crate::{Node, log_failed};
+use document::{Document, Result, bail, doc, err};
+use protocol::replication::member::{Action, Vote, VoteRequest};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often the machine is told the time.
+const TICK_MAX: Duration = Duration::from_millis(100);
+
+impl Node {
+    /// Performs actions in order, and those that come of them.
+    ///
+    /// # Errors
+    /// A failed log or state file.
+    pub(super) async fn perform(self: &Arc<Self>, actions: Vec<Action>) -> Result<()> {
+        let mut queue: VecDeque<Action> = actions.into();
+        while let Some(action) = queue.pop_front() {
+            match action {
+                Action::StoreVote(vote) => {
+                    self.store_vote(vote)?;
+                    queue.extend(self.replication.with(|m, now, _| m.vote_stored(vote, now)));
+                }
+                Action::AskVotes { round, dry, term } => self.ask_votes(round, dry, term),
+                Action::Lead { term, reason } => Box::pin(self.lead(term, reason)).await?,
+                Action::StepDown => self.stepped_down().await,
+                Action::Commit(point) => {
+                    self.replication.commit.advance(stored(point));
+                    self.replication.note_progress();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Performs actions where nobody waits for the outcome: a failed log is what every later command says.
+    pub(super) async fn perform_quietly(self: &Arc<Self>, actions: Vec<Action>) {
+        if let Err(error) = self.perform(actions).await {
+            self.replication.note("Replication could not go on", doc! { "error": error.message });
+        }
+    }
+
+    /// Tells the machine how far the log has come.
+    pub(super) fn positions(&self) -> Vec<Action> {
+        let (applied, durable) = (known(self.log.last_optime()), known(self.log.durable_optime()));
+        self.replication.with(|m, _, _| m.progressed(applied, durable))
+    }
+
+    pub(super) fn store_vote(&self, vote: Vote) -> Result<()> {
+        let state = &self.replication.state;
+        state
+            .change(|k| k.vote = Some(vote))
+            .map_err(|e| err!(LOG_WRITE_FAILED, "the vote cannot be stored: {e}"))
+    }
+
+    /// Shows in `local` what was stored beside the log.
+    pub(super) async fn show_in_local(self: &Arc<Self>, ns: &str, shown: Document) {
+        let client = LocalClient::new(self.clone());
+        // A failed log is what every later command says.
+        drop(client.put(ns, &shown).await);
+    }
+
+    async fn lead(self: &Arc<Self>, term: i64, reason: Reason) -> Result<()> {
+        let replication = &self.replication;
+        let (first, seen) = {
+            let _no_batch = replication.applying.lock().await;
+            if !replication.look(|m| m.is_leader() && m.term() == term) {
+                return Ok(());
+            }
+            self.log.set_term(term);
+            let seen = self.log.last_optime();
+            replication.leads.store(true, Ordering::SeqCst);
+            let appended = self.append_noop(new_primary_message())?;
+            replication.with(|m, _, _| m.begin_term(known(appended.first)));
+            (appended, seen)
+        };
+        self.reterm_config(term).await?;
+        let vote = doc! { "_id": "lastVote", "term": term, "candidateIndex": replication.look(|m| m.vote().candidate) };
+        self.show_in_local(ELECTION_NAMESPACE, vote).await;
+        self.log.wait_durable(first.position).await.map_err(log_failed)?;
+        let mut reigns = replication.commit.reigns();
+        let more = self.positions();
+        Box::pin(self.perform(more)).await?;
+        tokio::select! {
+            recovered = replication.services.recover() => {
+                recovered?;
+                self.load_default_write_concern()?;
+            }
+            _ = reigns.changed() => return Ok(()),
+        }
+        let election = Election { term, wall_ms: self.now_ms(), first: first.first, seen, reason };
+        *replication.election.lock() = Some(election);
+        if replication.with(|m, _, _| m.drained(term, known(first.first))) {
+            replication.services.start();
+            replication.heartbeat_now.notify_waiters();
+        }
+        Ok(())
+    }
+
+    async fn stepped_down(self: &Arc<Self>) {
+        self.close_writes();
+        let replication = &self.replication;
+        *replication.election.lock() = None;
+        replication.publish();
+        replication.commit.end_reign();
+        replication.services.stop().await;
+        replication.heartbeat_now.notify_waiters();
+        self.wake_lonely();
+    }
+
+    /// No write of this node's own is under way when this returns, and none begins.
+    pub(super) fn close_writes(&self) {
+        let _gate = self.gate.write();
+        self.replication.leads.store(false, Ordering::SeqCst);
+    }
+
+    fn ask_votes(self: &Arc<Self>, round: u64, dry: bool, term: i64) {
+        let (targets, request, timeout) = self.replication.look(|m| {
+            let Some(config) = m.config().cloned() else { return (Vec::new(), None, 0) };
+            let me = m.me();
+            let voters = config.members().iter().enumerate().filter(|(i, m)| m.votes && Some(*i) != me);
+            let targets: Vec<(usize, String)> = voters.map(|(i, m)| (i, m.host.clone())).collect();
+            let request = VoteRequest {
+                set: config.name().to_string(),
+                dry,
+                term,
+                candidate: me.map_or(-1, |i| i as i64),
+                config: (config.term(), config.version()),
+                applied: m.applied(),
+            };
+            (targets, Some(request), config.election_timeout_ms())
+        });
+        let Some(request) = request else { return };
+        for (index, host) in targets {
+            let (node, command) = (self.clone(), vote_command(&request));
+            let limit = Duration::from_millis(timeout.min(30_000));
+            tokio::spawn(async move {
+                let Ok(peers) = node.replication.peers().cloned() else { return };
+                let reply = peers.call(&host, "admin", command.to_doc_buf(), limit).await.ok();
+                let answer = reply.and_then(|r| {
+                    Some((r.doc().get_i64("term")?, r.doc().get_bool("voteGranted") == Some(true)))
+                });
+                let actions = node
+                    .replication
+                    .with(|m, now, offset| m.vote_answered(round, index, answer, now, offset));
+                node.perform_quietly(actions).await;
+            });
+        }
+    }
+
+    /// `replSetRequestVotes`.
+    ///
+    /// # Errors
+    /// NotYetInitialized (94), BadValue (2) for a bad index, a vote that cannot be stored.
+    pub async fn answer_vote_request(self: &Arc<Self>, request: &VoteRequest) -> Result<Document> {
+        let (_, config) = self.configured()?;
+        if usize::try_from(request.candidate).ok().is_none_or(|i| i >= config.members().len()) {
+            bail!(BAD_VALUE, "Invalid candidateIndex in replSetRequestVotes: {}", request.candidate);
+        }
+        let more = self.positions();
+        let (answer, actions) =
+            self.replication.with(|m, now, offset| m.asked_for_vote(request, now, offset));
+        if let Some(vote) = answer.store {
+            // Stored before anything else happens: the answer counts from the moment it is sent.
+            self.store_vote(vote)?;
+        }
+        self.perform(more).await?;
+        self.perform(actions).await?;
+        if let Some(vote) = answer.store {
+            let shown = doc! { "_id": "lastVote", "term": vote.term, "candidateIndex": vote.candidate };
+            self.show_in_local(ELECTION_NAMESPACE, shown).await;
+        }
+        Ok(doc! { "term": answer.term, "voteGranted": answer.granted, "reason": answer.reason })
+    }
+
+    /// A term that came with some message.
+    ///
+    /// # Errors
+    /// A failed log.
+    pub async fn see_term(self: &Arc<Self>, term: i64) -> Result<()> {
+        if term <= self.replication.look(|m| m.term()) {
+            return Ok(());
+        }
+        let actions = self.replication.with(|m, now, offset| m.see_term(term, now, offset));
+        self.perform(actions).await
+    }
+
+    /// Starts what a member of a set of several does all the time.
+    pub(super) fn start_tasks(self: &Arc<Self>) {
+        let mut tasks = self.replication.tasks.lock();
+        if !tasks.is_empty() {
+            return;
+        }
+        let weak = Arc::downgrade(self);
+        let ticks = tokio::spawn(async move {
+            loop {
+                let Some(node) = weak.upgrade() else { return };
+                let timeout = node.replication.look(|m| m.config().map(|c| c.election_timeout_ms()));
+                let mut actions = node.positions();
+                actions.extend(node.replication.with(|m, now, offset| m.tick(now, offset)));
+                node.perform_quietly(actions).await;
+                drop(node);
+                let tick = Duration::from_millis(timeout.unwrap_or(1000) / 20)
+                    .clamp(Duration::from_millis(5), TICK_MAX);
+                tokio::time::sleep(tick).await;
+            }
+        });
+        tasks.push(ticks.abort_handle());
+        tasks.push(tokio::spawn(super::fetch::follow(Arc::downgrade(self))).abort_handle());
+        tasks.push(tokio::spawn(super::fetch::report(Arc::downgrade(self))).abort_handle());
+    }
+
+    /// A member that is alone stands again when its time has come.
+    pub(super) fn wake_lonely(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        let alone = self.replication.look(|m| m.config().is_some_and(|c| c.members().len() == 1));
+        if !alone {
+            return;
+        }
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                let Some(node) = weak.upgrade() else { return };
+                let done = node
+                    .replication
+                    .look(|m| m.is_leader() || m.config().is_none_or(|c| c.members().len() > 1));
+                if done || node.log.health().is_err() {
+                    return;
+                }
+                let actions = node.replication.with(|m, now, offset| m.tick(now, offset));
+                node.perform_quietly(actions).await;
+            }
+        });
+    }
+
+    /// Steps down for `seconds`. Writes stop; then, for at most `catch_up` seconds, a majority must get the last entry and
+    /// one of it be able to take over. With `force` this member steps down even if that does not happen.
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107); ExceededTimeLimit (262) when nobody has caught up, and this member stays primary;
+    /// ConflictingOperationInProgress (117); PrimarySteppedDown (189) when it was deposed meanwhile.
+    pub async fn step_down(self: &Arc<Self>, seconds: u64, catch_up: u64, force: bool) -> Result<()> {
+        let Ok(_changing) = self.replication.changing.try_lock() else {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "This node is already in the process of stepping down");
+        };
+        let replication = &self.replication;
+        let term = replication.look(|m| m.term());
+        if !replication.is_primary() {
+            bail!(NOT_WRITABLE_PRIMARY, "not primary so can't step down");
+        }
+        self.close_writes();
+        replication.with(|m, _, _| m.begin_step_down());
+        replication.heartbeat_now.notify_waiters();
+        let successor = self.await_successor(Duration::from_secs(catch_up)).await;
+        if !replication.look(|m| m.is_leader() && m.term() == term) {
+            return Err(Replication::stepped_down());
+        }
+        if successor.is_none() && !force {
+            replication.leads.store(true, Ordering::SeqCst);
+            replication.with(|m, _, _| m.cancel_step_down());
+            bail!(
+                EXCEEDED_TIME_LIMIT,
+                "No electable secondaries caught up as of {}Please use the replSetStepDown command with the argument \
+                 {{force: true}} to force node to step down.",
+                document::extended_json::format_date(self.now_ms()).unwrap_or_default()
+            );
+        }
+        let actions = replication.with(|m, now, offset| {
+            m.freeze_until(now + seconds * 1000);
+            m.step_down(now, offset)
+        });
+        self.perform(actions).await?;
+        if let Some(index) = successor.filter(|_| !force) {
+            self.hand_over(index);
+        }
+        Ok(())
+    }
+
+    async fn await_successor(self: &Arc<Self>, limit: Duration) -> Option<usize> {
+        let mut progress = self.replication.progress();
+        let anybody = self.replication.look(|m| {
+            let me = m.me();
+            m.config().is_some_and(|c| {
+                c.members().iter().enumerate().any(|(i, m)| Some(i) != me && m.is_electable())
+            })
+        });
+        if !anybody {
+            return None;
+        }
+        let caught_up = async {
+            loop {
+                let actions = self.positions();
+                self.perform_quietly(actions).await;
+                if let Some(index) = self.replication.look(|m| m.successor()) {
+                    return index;
+                }
+                if progress.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        tokio::time::timeout(limit, caught_up).await.ok()
+    }
+
+    /// Asks the member to stand at once, since nobody else leads now.
+    fn hand_over(self: &Arc<Self>, index: usize) {
+        let Some(host) = self.replication.standing().host(index) else { return };
+        let Ok(peers) = self.replication.peers().cloned() else { return };
+        tokio::spawn(async move {
+            let command = doc! { "replSetStepUp": 1, "skipDryRun": true }.to_doc_buf();
+            // If it fails the election timers do the rest.
+            drop(peers.call(&host, "admin", command, Duration::from_secs(10)).await);
+        });
+    }
+
+    /// Holds off elections for `seconds`; 0 ends the wait now.
+    ///
+    /// # Errors
+    /// NotSecondary (95) on a primary.
+    pub async fn freeze_elections(self: &Arc<Self>, seconds: u64) -> Result<()> {
+        let _changing = self.replication.changing.lock().await;
+        if self.replication.look(|m| m.is_leader() || m.is_candidate()) {
+            bail!(NOT_SECONDARY, "cannot freeze node when primary or running for election. state: Primary");
+        }
+        let actions = self.replication.with(|m, now, offset| match seconds {
+            0 => {
+                m.unfreeze();
+                if m.config().is_some_and(|c| c.members().len() == 1) {
+                    m.tick(now, offset)
+                } else {
+                    Vec::new()
+                }
+            }
+            _ => {
+                m.freeze_until(now + seconds * 1000);
+                Vec::new()
+            }
+        });
+        self.perform(actions).await
+    }
+
+    /// Becomes primary now if it is not: `replSetStepUp`. Returns when the election is decided.
+    ///
+    /// # Errors
+    /// NotYetInitialized (94), CommandFailed (125) when the election is not won.
+    pub async fn step_up(self: &Arc<Self>, skip_dry_run: bool) -> Result<()> {
+        self.configured()?;
+        let reason = if skip_dry_run { Reason::StepUpRequestSkipDryRun } else { Reason::StepUpRequest };
+        let mut progress = self.replication.progress();
+        let more = self.positions();
+        self.perform(more).await?;
+        if self.replication.is_primary() {
+            return Ok(());
+        }
+        let begun = self.replication.with(|m, now, offset| {
+            m.unfreeze();
+            m.stand(reason, now, offset)
+        });
+        let refused = |why: &str| err!(COMMAND_FAILED, "Election failed: {why}.");
+        self.perform(begun.map_err(refused)?).await?;
+        let decided = async {
+            loop {
+                if self.replication.is_primary() {
+                    return true;
+                }
+                if self.replication.look(|m| !m.is_candidate() && !m.is_leader()) {
+                    return false;
+                }
+                drop(tokio::time::timeout(Duration::from_millis(20), progress.changed()).await);
+            }
+        };
+        let won = tokio::time::timeout(Duration::from_secs(60), decided).await;
+        match won {
+            Ok(true) => Ok(()),
+            _ => Err(refused("it was not won")),
+        }
+    }
+
+    /// `replSetMaintenance`.
+    ///
+    /// # Errors
+    /// NotSecondary (95), OperationFailed (96) below zero.
+    pub fn set_maintenance(&self, on: bool) -> Result<()> {
+        if self.replication.look(|m| m.is_leader() || m.is_candidate()) {
+            bail!(NOT_SECONDARY, "primaries can't modify maintenance mode");
+        }
+        match self.replication.with(|m, _, _| m.change_maintenance(on)) {
+            Some(_) => Ok(()),
+            None => bail!(OPERATION_FAILED, "already out of maintenance mode"),
+        }
+    }
+}
+
+/// The command of a request for a vote.
+fn vote_command(request: &VoteRequest) -> Document {
+    let mut command = doc! {
+        "replSetRequestVotes": 1, "setName": request.set.as_str(), "dryRun": request.dry, "term": request.term,
+        "candidateIndex": request.candidate as i32, "configVersion": request.config.1 as i32,
+    };
+    if request.config.0 != -1 {
+        command.push("configTerm", request.config.0);
+    }
+    command.push("lastAppliedOpTime", optime_document(request.applied));
+    command
+}
+
+/// `{ts, t}`.
+pub(super) fn optime_document(t: protocol::replication::OpTime) -> Document {
+    doc! { "ts": document::Timestamp::from_u64(t.ts), "t": t.term }
+}
+
+/// Reads `{ts, t}`.
+pub fn read_optime(d: document::Doc<'_>) -> Option<protocol::replication::OpTime> {
+    let ts = d.get("ts").and_then(|v| v.as_timestamp())?;
+    Some(known(storage::log::OpTime { ts: ts.as_u64(), term: d.get_i64("t").unwrap_or(-1) }))
+}

@@ -1,0 +1,426 @@
+//! Following another member: its log entry by entry, its commit point, and reports of how far this member has come.
+//!
+//! ```text
+//! follow   choose a source -> find on local.oplog.rs from the newest own entry -> first batch judged
+//!            continues -> apply, getMore, ...           until the source is no good, or this member leads
+//!            diverged  -> rollback
+//!            too stale -> copy everything, if another source has no more either
+//!            nothing here yet -> copy everything
+//! report   whenever the log has become durable further: replSetUpdatePosition to the source, which hands it on
+//! ```
+//! Invariant: a batch is applied under `applying`, after a look that this member does not lead and that its log still
+//! ends where the batch begins.
+
+use super::apply::Fetched;
+use super::driver::{optime_document, read_optime};
+use super::{MemberState, known};
+use crate::{Node, Operation};
+use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
+use protocol::replication::OpTime;
+use protocol::replication::source::{First, choose, judge, should_change};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+const OPLOG: &str = "oplog.rs";
+/// How long to wait where there is nobody to fetch from.
+const IDLE: Duration = Duration::from_millis(50);
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// How long a source that failed is not asked again, in milliseconds.
+const DENY_FAILED_MS: u64 = 500;
+const DENY_STALE_MS: u64 = 60_000;
+/// Entries applied before others get a turn.
+const SLICE: usize = 256;
+
+/// Follows other members as long as the node lives.
+pub(super) async fn follow(node: Weak<Node>) {
+    loop {
+        let Some(strong) = node.upgrade() else { return };
+        let pause = match step(&strong).await {
+            Ok(true) => Duration::ZERO,
+            Ok(false) => IDLE,
+            Err(error) => {
+                strong.replication.note("Fetching failed", doc! { "error": error.message });
+                IDLE * 4
+            }
+        };
+        strong.unset_source();
+        drop(strong);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// One source, or one copy; false when there is nothing to do now.
+async fn step(node: &Arc<Node>) -> Result<bool> {
+    let standing = node.replication.standing();
+    let fetches = standing.own().is_some_and(|m| m.bears_data())
+        && matches!(standing.state, MemberState::Secondary | MemberState::Recovering | MemberState::Startup2);
+    if !fetches {
+        return Ok(false);
+    }
+    if standing.state == MemberState::Startup2 {
+        return node.copy_from_anybody().await;
+    }
+    if node.failpoint("stopReplProducer") {
+        return Ok(false);
+    }
+    let Some(index) = node.choose_source() else { return Ok(false) };
+    let Some(host) = standing.host(index) else { return Ok(false) };
+    match node.fetch_from(index, &host).await {
+        Ok(End::Changed) => Ok(true),
+        Ok(End::Diverged) => node.roll_back(index, &host).await.map(|()| true),
+        Ok(End::TooStale) => {
+            node.deny(index, DENY_STALE_MS);
+            match node.choose_source() {
+                Some(_) => Ok(true),
+                None => node.start_copy("too stale to catch up").map(|()| true),
+            }
+        }
+        Ok(End::Misfit(reason)) => {
+            node.replication
+                .note("An entry cannot be applied; copying everything anew", doc! { "error": reason });
+            node.start_copy("an entry did not fit").map(|()| true)
+        }
+        Err(error) => {
+            node.deny(index, DENY_FAILED_MS);
+            Err(error)
+        }
+    }
+}
+
+enum End {
+    Changed,
+    Diverged,
+    TooStale,
+    Misfit(String),
+}
+
+impl Node {
+    pub(super) fn failpoint(&self, name: &str) -> bool {
+        self.failpoints.should(name)
+    }
+
+    pub(super) fn choose_source(&self) -> Option<usize> {
+        let now = self.replication.now();
+        let (denied, forced) = {
+            let mut source = self.replication.source.lock();
+            source.denied.retain(|(_, until)| *until > now);
+            (source.denied.iter().map(|(i, _)| *i).collect::<Vec<_>>(), source.forced.take())
+        };
+        let last = self.last_known();
+        self.replication.look(|m| {
+            let asked = forced.and_then(|host| m.config()?.index_of_host(&host));
+            asked.filter(|i| Some(*i) != m.me()).or_else(|| choose(m, last, &denied))
+        })
+    }
+    pub(super) fn deny(&self, index: usize, millis: u64) {
+        let until = self.replication.now() + millis;
+        self.replication.source.lock().denied.push((index, until));
+    }
+    pub(super) fn set_source(&self, index: usize, host: &str) {
+        let mut source = self.replication.source.lock();
+        (source.index, source.host) = (Some(index), host.to_string());
+    }
+    fn unset_source(&self) {
+        let mut source = self.replication.source.lock();
+        (source.index, source.host) = (None, String::new());
+    }
+    /// Whom this member fetches from: `(host, index)`.
+    pub fn sync_source(&self) -> (String, Option<usize>) {
+        let source = self.replication.source.lock();
+        (source.host.clone(), source.index)
+    }
+    /// `replSetSyncFrom`: the next source; returns the present one.
+    pub fn sync_from(&self, host: &str) -> String {
+        let mut source = self.replication.source.lock();
+        source.forced = Some(host.to_string());
+        source.host.clone()
+    }
+    fn is_source_forced(&self) -> bool {
+        self.replication.source.lock().forced.is_some()
+    }
+
+    pub(super) async fn ask(
+        &self,
+        host: &str,
+        db: &str,
+        command: Document,
+        limit: Duration,
+    ) -> Result<DocBuf> {
+        self.replication.peers()?.call(host, db, command.to_doc_buf(), limit).await
+    }
+
+    /// The first entry in a direction: 1 for the oldest, -1 for the newest.
+    pub(super) async fn end_of_log(&self, host: &str, direction: i32) -> Result<Fetched> {
+        let command = doc! { "find": OPLOG, "sort": { "$natural": direction }, "limit": 1, "singleBatch": true,
+        "$readPreference": { "mode": "secondaryPreferred" } };
+        let reply = self.ask(host, "local", command, CALL_LIMIT).await?;
+        let (_, entries) = read_batch(reply.doc())?;
+        entries.into_iter().next().ok_or_else(|| err!(OPLOG_START_MISSING, "{host} has an empty oplog"))
+    }
+
+    async fn fetch_from(self: &Arc<Self>, index: usize, host: &str) -> Result<End> {
+        self.set_source(index, host);
+        let last = self.last_known();
+        let oldest = known(self.end_of_log(host, 1).await?.optime);
+        let election_ms = self.replication.look(|m| m.config().map_or(10_000, |c| c.election_timeout_ms()));
+        let wait_ms = (election_ms / 2).clamp(10, 5_000) as i64;
+        let find = doc! {
+            "find": OPLOG, "filter": { "ts": { "$gte": Timestamp::from_u64(last.ts) } }, "tailable": true,
+            "awaitData": true, "maxTimeMS": 60_000, "$oplogQueryData": 1,
+            "$readPreference": { "mode": "secondaryPreferred" },
+        };
+        let mut reply = self.ask(host, "local", find, CALL_LIMIT).await?;
+        let (mut id, mut entries) = read_batch(reply.doc())?;
+        match judge(last, entries.first().map(|e| known(e.optime)), oldest) {
+            First::Continues => drop(entries.remove(0)),
+            First::Behind => {
+                self.deny(index, DENY_FAILED_MS);
+                return Ok(End::Changed);
+            }
+            First::TooStale => return Ok(End::TooStale),
+            First::Diverged => {
+                let ahead = entries.last().is_some_and(|e| known(e.optime) > last);
+                // A source behind this member's history is none to roll back against.
+                let newest = self.end_of_log(host, -1).await?;
+                return match ahead || known(newest.optime) > last {
+                    true => Ok(End::Diverged),
+                    false => {
+                        self.deny(index, DENY_FAILED_MS);
+                        Ok(End::Changed)
+                    }
+                };
+            }
+        }
+        loop {
+            if let Some(reason) = self.take_batch(&entries).await? {
+                return Ok(End::Misfit(reason));
+            }
+            self.take_metadata(reply.doc()).await?;
+            let last = self.last_known();
+            let ends = !self.follows()
+                || self.is_source_forced()
+                || self.failpoint("stopReplProducer")
+                || self.replication.look(|m| should_change(m, index, last));
+            if ends || id == 0 {
+                self.kill_cursor(host, id).await;
+                return Ok(End::Changed);
+            }
+            let commit = self.replication.look(|m| m.committed());
+            let term = self.replication.look(|m| m.term());
+            let more = doc! {
+                "getMore": document::Value::Int64(id), "collection": OPLOG, "maxTimeMS": wait_ms, "term": term,
+                "lastKnownCommittedOpTime": optime_document(commit), "$oplogQueryData": 1,
+            };
+            reply = self.ask(host, "local", more, CALL_LIMIT).await?;
+            (id, entries) = read_batch(reply.doc())?;
+        }
+    }
+
+    fn follows(&self) -> bool {
+        self.replication
+            .look(|m| !m.is_leader() && matches!(m.state(), MemberState::Secondary | MemberState::Recovering))
+    }
+
+    async fn kill_cursor(&self, host: &str, id: i64) {
+        if id != 0 {
+            let command = doc! { "killCursors": OPLOG, "cursors": vec![document::Value::Int64(id)] };
+            // It ends by itself too, after a while.
+            drop(self.ask(host, "local", command, Duration::from_secs(1)).await);
+        }
+    }
+
+    /// Applies a batch; the reason why an entry does not fit, if one does not.
+    async fn take_batch(self: &Arc<Self>, entries: &[Fetched]) -> Result<Option<String>> {
+        for slice in entries.chunks(SLICE) {
+            self.failpoints.pause_while_set("rsSyncApplyStop").await;
+            let slice = self.wait_for_delay(slice).await;
+            let _applying = self.replication.applying.lock().await;
+            if !self.follows() {
+                return Ok(None);
+            }
+            let mut last = self.last_known();
+            for entry in slice {
+                let next = known(entry.optime);
+                if next.ts <= last.ts || next.term < last.term {
+                    bail!(OPLOG_OUT_OF_ORDER, "Out of order entries in oplog: {next:?} after {last:?}");
+                }
+                last = next;
+            }
+            self.log.admit(0).await.map_err(crate::log_failed)?;
+            if let Err(error) = self.apply_entries(slice) {
+                return Ok(Some(error.message));
+            }
+            let actions = self.positions();
+            self.perform(actions).await?;
+            self.replication.note_progress();
+            tokio::task::yield_now().await;
+        }
+        Ok(None)
+    }
+
+    /// On a delayed member: returns when the newest of the entries is old enough, or this member has to do something else.
+    async fn wait_for_delay<'a>(&self, entries: &'a [Fetched]) -> &'a [Fetched] {
+        loop {
+            let delay_ms = self.replication.look(|m| m.own().map_or(0, |m| m.delay_secs)) * 1000;
+            let now = self.now_ms();
+            let ripe = entries.iter().take_while(|e| e.wall + delay_ms <= now).count();
+            if delay_ms == 0 || ripe == entries.len() || !self.follows() {
+                return entries;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// What the source says of the set.
+    async fn take_metadata(self: &Arc<Self>, reply: Doc<'_>) -> Result<()> {
+        let Some(data) = reply.get_document("$oplogQueryData") else { return Ok(()) };
+        let commit = data.get_document("lastOpCommitted").and_then(read_optime);
+        let term = data.get_i64("term").unwrap_or(-1);
+        let led = data.get_i64("primaryIndex").unwrap_or(-1) >= 0;
+        let actions = self.replication.with(|m, now, offset| {
+            let mut actions = m.see_term(term, now, offset);
+            if let Some(commit) = commit {
+                actions.extend(m.learn_commit_from_source(commit));
+            }
+            if led {
+                m.primary_is_alive(now, offset);
+            }
+            actions
+        });
+        self.perform(actions).await
+    }
+
+    /// `$oplogQueryData` of a reply.
+    pub fn oplog_query_data(&self) -> Document {
+        let standing = self.replication.standing();
+        let index = |i: Option<usize>| i.map_or(-1, |i| i as i32);
+        doc! {
+            "lastOpCommitted": optime_document(known(self.committed())),
+            "lastOpApplied": optime_document(self.last_known()), "rbid": self.replication.rollback_id(),
+            "primaryIndex": index(standing.primary), "syncSourceIndex": index(self.sync_source().1),
+            "term": standing.term,
+        }
+    }
+
+    /// `replSetUpdatePosition`: `(member id, applied, durable, walls)` of each member that is reported.
+    ///
+    /// # Errors
+    /// NodeNotFound (74) for an unknown member, a failed log.
+    pub async fn take_positions(
+        self: &Arc<Self>,
+        reported: &[(i64, OpTime, OpTime, (i64, i64))],
+    ) -> Result<()> {
+        let (standing, config) = self.configured()?;
+        let mut actions = self.positions();
+        for (id, applied, durable, walls) in reported {
+            let Some(index) = config.index_of_id(*id) else {
+                bail!(
+                    NODE_NOT_FOUND,
+                    "Received replSetUpdatePosition for node with memberId {id} which doesn't exist in our config"
+                );
+            };
+            if Some(index) != standing.me {
+                actions.extend(
+                    self.replication.with(|m, now, _| m.report(index, *applied, *durable, *walls, now)),
+                );
+            }
+        }
+        self.perform(actions).await?;
+        self.replication.note_progress();
+        Ok(())
+    }
+
+    /// Waits until this member has applied what happened at `ts`.
+    ///
+    /// # Errors
+    /// Interrupts.
+    pub async fn wait_applied(&self, op: &Operation, ts: Timestamp) -> Result<()> {
+        if self.log.last_optime().ts >= ts.as_u64() {
+            return Ok(());
+        }
+        let mut progress = self.replication.progress();
+        let reached = async {
+            while self.log.last_optime().ts < ts.as_u64() {
+                // The sender lives as long as the node. A primary's own writes do not pass here.
+                drop(tokio::time::timeout(Duration::from_millis(50), progress.changed()).await);
+            }
+        };
+        op.interruptible(Box::pin(reached)).await
+    }
+}
+
+/// The cursor's id and the entries of a batch.
+fn read_batch(reply: Doc<'_>) -> Result<(i64, Vec<Fetched>)> {
+    let cursor =
+        reply.get_document("cursor").ok_or_else(|| err!(FAILED_TO_PARSE, "a reply without a cursor"))?;
+    let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch")).and_then(|v| v.as_array());
+    let batch = batch.ok_or_else(|| err!(FAILED_TO_PARSE, "a cursor without a batch"))?;
+    let entries = batch.iter().filter_map(|e| e.value().as_document()).map(Fetched::read);
+    Ok((cursor.get_i64("id").unwrap_or(0), entries.collect::<Result<_>>()?))
+}
+
+/// Makes the log durable as it grows, counts that, and reports it upstream.
+pub(super) async fn report(node: Weak<Node>) {
+    let mut sent = None;
+    loop {
+        let Some(strong) = node.upgrade() else { return };
+        let mut progress = strong.replication.progress();
+        let follows = strong.follows();
+        let appended = strong.log.appended();
+        let durable = match follows {
+            // A secondary's entries count once they are durable: it asks for that.
+            true => strong.log.wait_durable(appended).await,
+            false => Ok(()),
+        };
+        if durable.is_err() && strong.log.health().is_err() {
+            return;
+        }
+        let actions = strong.positions();
+        strong.perform_quietly(actions).await;
+        let (host, _) = strong.sync_source();
+        let positions = strong.known_positions();
+        let keep_alive =
+            strong.replication.look(|m| m.config().map_or(1000, |c| c.election_timeout_ms() / 3));
+        if follows && !host.is_empty() && sent.as_ref() != Some(&(host.clone(), positions.clone())) {
+            let command = doc! { "replSetUpdatePosition": 1, "optimes": positions.clone() };
+            let done = strong.ask(&host, "admin", command, Duration::from_secs(5)).await;
+            sent = done.is_ok().then_some((host, positions));
+            strong.replication.note_progress();
+        }
+        let waits = strong.log.wait_appended(appended);
+        let limit = Duration::from_millis(keep_alive.clamp(10, 5000));
+        let news = async {
+            tokio::select! {
+                _ = waits => {}
+                _ = progress.changed() => {}
+            }
+        };
+        if tokio::time::timeout(limit, news).await.is_err() {
+            sent = None;
+        }
+        drop(strong);
+    }
+}
+
+impl Node {
+    /// What this member knows of itself and of those that follow it, for `replSetUpdatePosition`.
+    fn known_positions(&self) -> Vec<document::Value> {
+        let walls = (self.log.last_wall(), self.log.durable_wall());
+        self.replication.look(|m| {
+            let Some(config) = m.config() else { return Vec::new() };
+            let line = |index: usize, applied: OpTime, durable: OpTime, walls: (i64, i64)| {
+                let member = config.members().get(index)?;
+                Some(document::Value::from(doc! {
+                    "durableOpTime": optime_document(durable), "durableWallTime": document::Value::DateTime(walls.1),
+                    "appliedOpTime": optime_document(applied), "appliedWallTime": document::Value::DateTime(walls.0),
+                    "memberId": member.id as i32, "cfgver": config.version() as i32,
+                }))
+            };
+            let own = m.me().and_then(|me| line(me, m.applied(), m.durable(), walls));
+            let others = m.peers().filter(|(_, p)| p.up && !p.applied.is_none());
+            own.into_iter()
+                .chain(others.filter_map(|(i, p)| line(i, p.applied, p.durable, (p.applied_wall, p.durable_wall))))
+                .collect()
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! Heartbeats: how the members know each other's state, term and position, and how configurations spread.
+//!
+//! A task for each other member asks it at an interval, and again at once when something changed here. A member that answers
+//! with a newer configuration is followed; one that asks with a newer configuration is asked for it. A member without a
+//! configuration learns its first one so.
+
+use super::driver::{optime_document, read_optime};
+use super::{MemberState, SetConfig, known};
+use crate::Node;
+use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc};
+use protocol::replication::OpTime;
+use protocol::replication::config::newer;
+use protocol::replication::member::Beat;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// The version of a member without configuration. DO NOT CHANGE: it is on the wire.
+const NO_CONFIG: i64 = -2;
+/// Failed heartbeats in a row after which a member is down.
+const FAILURES_MAX: u32 = 3;
+
+/// What a heartbeat says of its sender.
+#[derive(Clone, Debug, Default)]
+pub struct HeartbeatRequest {
+    pub set: String,
+    pub config_version: i64,
+    pub config_term: i64,
+    pub from: String,
+    pub from_id: i64,
+    pub term: i64,
+    pub check_empty: bool,
+}
+
+impl Node {
+    /// Asks every other member from now on, and lets go of the tasks of an older configuration.
+    pub(super) fn start_heartbeats(self: &Arc<Self>) {
+        let generation = self.replication.generation.fetch_add(1, Ordering::SeqCst) + 1;
+        let standing = self.replication.standing();
+        let Some(config) = &standing.config else { return };
+        let mut tasks = self.replication.tasks.lock();
+        tasks.retain(|task| !task.is_finished());
+        for index in (0..config.members().len()).filter(|i| Some(*i) != standing.me) {
+            tasks.push(tokio::spawn(ask(Arc::downgrade(self), index, generation)).abort_handle());
+        }
+    }
+
+    fn heartbeat_command(&self, check_empty: bool) -> DocBuf {
+        let standing = self.replication.standing();
+        let (version, term) = standing.config.as_ref().map_or((NO_CONFIG, -1), |c| (c.version(), c.term()));
+        let own = standing.own();
+        let mut command = doc! {
+            "replSetHeartbeat": self.options.replica_set.as_deref().unwrap_or(""), "configVersion": version,
+            "configTerm": term, "hbv": 1, "from": own.map_or(String::new(), |m| m.host.clone()),
+            "fromId": own.map_or(-1, |m| m.id as i32), "term": standing.term,
+        };
+        if check_empty {
+            command.push("checkEmpty", true);
+        }
+        if let Some(primary) = standing.primary.and_then(|i| standing.config.as_ref()?.members().get(i)) {
+            command.push("primaryId", primary.id as i32);
+        }
+        command.to_doc_buf()
+    }
+
+    /// Asks a host once.
+    pub(super) async fn heartbeat(&self, host: &str, limit: Duration, check_empty: bool) -> Result<DocBuf> {
+        let command = self.heartbeat_command(check_empty);
+        self.replication.peers()?.call(host, "admin", command, limit).await
+    }
+
+    async fn heard(self: &Arc<Self>, index: usize, reply: Doc<'_>, ping: Duration) -> Result<()> {
+        let wall = self.now_ms();
+        let commit = reply.get_document("lastOpCommitted").and_then(read_optime);
+        let beat = read_beat(reply);
+        let more = self.positions();
+        let actions = self.replication.with(|m, now, offset| {
+            let mut actions = more;
+            actions.extend(m.heard_beat(index, beat, ping.as_millis() as u64, now, wall, offset));
+            if let Some(commit) = commit {
+                actions.extend(m.learn_commit_from_heartbeat(commit));
+            }
+            actions
+        });
+        self.perform(actions).await?;
+        self.replication.note_progress();
+        if let Some(config) = reply.get_document("config") {
+            self.follow_config(&config.to_document()).await?;
+        }
+        Ok(())
+    }
+
+    /// `replSetHeartbeat`.
+    ///
+    /// # Errors
+    /// InconsistentReplicaSetNames (108), BadValue (2) for a sender with this member's id, NoReplicationEnabled (76).
+    pub async fn answer_heartbeat(self: &Arc<Self>, request: &HeartbeatRequest) -> Result<Document> {
+        let Some(name) = &self.options.replica_set else {
+            bail!(NO_REPLICATION_ENABLED, "not running with --replSet");
+        };
+        if request.set != *name {
+            bail!(
+                INCONSISTENT_REPLICA_SET_NAMES,
+                "Our set name of {name} does not match name {} reported by remote node",
+                request.set
+            );
+        }
+        let standing = self.replication.standing();
+        let ours = standing.config.as_ref().map_or((-1, NO_CONFIG), |c| (c.term(), c.version()));
+        if standing.own().is_some_and(|m| m.id == request.from_id) {
+            bail!(
+                BAD_VALUE,
+                "Received heartbeat from member with the same member ID as ourself: {}",
+                request.from_id
+            );
+        }
+        let theirs = (request.config_term, request.config_version);
+        if !request.from.is_empty() && request.config_version > 0 && newer(theirs, ours) {
+            self.fetch_config(request.from.clone());
+        }
+        let index = standing.config.as_ref().and_then(|c| c.index_of_id(request.from_id));
+        if let Some(index) = index {
+            let wall = self.now_ms();
+            self.replication.with(|m, now, _| m.heard_of(index, now, wall));
+        }
+        if request.term > standing.term && standing.config.is_some() {
+            self.see_term(request.term).await?;
+        }
+        Ok(self.beat_reply(newer(ours, theirs)))
+    }
+
+    fn beat_reply(&self, with_config: bool) -> Document {
+        let standing = self.replication.standing();
+        let Some(config) = &standing.config else {
+            return doc! { "state": MemberState::Startup as i32, "v": NO_CONFIG as i32, "set": "", "term": -1i64 };
+        };
+        let copying = standing.state == MemberState::Startup2;
+        let position = |t: storage::log::OpTime| if copying { OpTime::NONE } else { known(t) };
+        let (applied, durable) = (position(self.log.last_optime()), position(self.log.durable_optime()));
+        let mut reply = Document::new();
+        if let Some(election) = standing.election.filter(|_| standing.state == MemberState::Primary) {
+            reply.push("electionTime", Timestamp::from_u64(election.first.ts));
+        }
+        if with_config {
+            reply.push("config", config.document());
+        }
+        reply.push("state", standing.state as i32);
+        reply.push("v", config.version() as i32);
+        reply.push("configTerm", config.term());
+        reply.push("set", config.name());
+        let source = self.replication.source.lock().host.clone();
+        if !source.is_empty() {
+            reply.push("syncingTo", source);
+        }
+        reply.push("term", standing.term);
+        if let Some(primary) = standing.primary.and_then(|i| config.members().get(i)) {
+            reply.push("primaryId", primary.id as i32);
+        }
+        reply.push("durableOpTime", optime_document(durable));
+        reply.push("durableWallTime", Value::DateTime(self.log.durable_wall()));
+        reply.push("opTime", optime_document(applied));
+        reply.push("wallTime", Value::DateTime(self.log.last_wall()));
+        reply.push("lastOpCommitted", optime_document(known(self.committed())));
+        reply.push("electable", standing.own().is_some_and(|m| m.is_electable()));
+        reply
+    }
+
+    /// Asks a member for its configuration, in the background.
+    fn fetch_config(self: &Arc<Self>, host: String) {
+        let node = self.clone();
+        tokio::spawn(async move {
+            let Ok(reply) = node.heartbeat(&host, Duration::from_secs(10), false).await else { return };
+            if let Some(config) = reply.doc().get_document("config")
+                && let Err(error) = node.follow_config(&config.to_document()).await
+            {
+                node.replication.note(
+                    "A configuration from a heartbeat was not installed",
+                    doc! { "error": error.message },
+                );
+            }
+        });
+    }
+
+    /// Installs a configuration that another member has, if it is newer.
+    pub(super) async fn follow_config(self: &Arc<Self>, document: &Document) -> Result<()> {
+        let config = SetConfig::parse(document)?;
+        let _changing = self.replication.changing.lock().await;
+        let current = self.replication.standing().config.clone();
+        if Some(config.name()) != self.options.replica_set.as_deref()
+            || current.as_ref().is_some_and(|c| !config.is_newer_than(c))
+        {
+            return Ok(());
+        }
+        if let (Some(ours), Some(theirs)) = (current.as_ref().and_then(|c| c.set_id()), config.set_id())
+            && ours != theirs
+        {
+            bail!(INVALID_REPLICA_SET_CONFIG, "the other member belongs to another set of this name");
+        }
+        // A primary that cannot write yet finishes first; the configuration comes again.
+        if self
+            .replication
+            .look(|m| m.is_candidate() || (m.is_leader() && !m.is_writable() && config.term() != -1))
+        {
+            return Ok(());
+        }
+        let me = self.find_me(&config).await;
+        if me.is_none() && current.is_none() {
+            return Ok(());
+        }
+        self.store_and_install(config, me).await
+    }
+}
+
+fn read_beat(reply: Doc<'_>) -> Beat {
+    let optime = |name: &str| reply.get_document(name).and_then(read_optime).unwrap_or(OpTime::NONE);
+    let wall = |name: &str| match reply.get(name) {
+        Some(document::ValueRef::DateTime(ms)) => ms,
+        _ => 0,
+    };
+    let version = reply.get_i64("v").unwrap_or(NO_CONFIG);
+    Beat {
+        state: reply.get_i64("state").and_then(MemberState::from_number).unwrap_or(MemberState::Unknown),
+        term: reply.get_i64("term").unwrap_or(-1),
+        config: (version > 0).then(|| (reply.get_i64("configTerm").unwrap_or(-1), version)),
+        applied: optime("opTime"),
+        durable: optime("durableOpTime"),
+        applied_wall: wall("wallTime"),
+        durable_wall: wall("durableWallTime"),
+        sync_source: reply.get_str("syncingTo").unwrap_or("").to_string(),
+        election_time: reply.get("electionTime").and_then(|v| v.as_timestamp()).map_or(0, |t| t.as_u64()),
+    }
+}
+
+/// Asks one member, until the configuration changes or the node is gone.
+async fn ask(node: Weak<Node>, index: usize, generation: u64) {
+    let mut failures = 0;
+    loop {
+        let Some(node) = node.upgrade() else { return };
+        if node.replication.generation.load(Ordering::SeqCst) != generation {
+            return;
+        }
+        let standing = node.replication.standing();
+        let (Some(config), Some(host)) = (standing.config.clone(), standing.host(index)) else { return };
+        let begun = Instant::now();
+        let limit = Duration::from_millis(config.heartbeat_timeout_ms().min(config.election_timeout_ms()));
+        let outcome = match node.heartbeat(&host, limit, false).await {
+            Ok(reply) => node.heard(index, reply.doc(), begun.elapsed()).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(()) => failures = 0,
+            Err(error) => {
+                failures += 1;
+                if failures >= FAILURES_MAX {
+                    node.replication.with(|m, _, _| m.lost(index, &error.message));
+                }
+            }
+        }
+        let pause = pause(&node, &config, failures);
+        let (replication, woken) = (node.clone(), pause);
+        drop(node);
+        let news = replication.replication.heartbeat_now.notified();
+        drop(tokio::time::timeout(woken, news).await);
+    }
+}
+
+/// Short while the set has no primary or this member is not yet what it should be.
+fn pause(node: &Node, config: &SetConfig, failures: u32) -> Duration {
+    let standing = node.replication.standing();
+    let usual = config.heartbeat_interval_ms().min(config.election_timeout_ms() / 3).max(1);
+    let unsettled = standing.primary.is_none()
+        || !matches!(standing.state, MemberState::Primary | MemberState::Secondary | MemberState::Arbiter);
+    let primary_alone = standing.state == MemberState::Primary
+        && node.replication.look(|m| m.peers().any(|(_, p)| p.up && p.state == MemberState::Startup2));
+    let retry = (1..FAILURES_MAX).contains(&failures);
+    Duration::from_millis(if retry || unsettled || primary_alone { usual.min(100) } else { usual })
+}

@@ -1,0 +1,390 @@
+//! Making a set, and changing its configuration.
+//!
+//! A configuration is durable in the state file before it is in force, and then shown in `local.system.replset`. A safe change
+//! is made by the primary, alters at most one voter, and begins only when the current configuration has reached a
+//! majority and an entry of this term is committed under it: so majorities of old and new overlap. A forced one has no term
+//! and takes a version far ahead.
+
+use super::{CONFIG_NAMESPACE, MemberState, SetConfig, known};
+use crate::local::LocalClient;
+use crate::{Node, log_failed};
+use document::{Document, Result, bail, doc, err};
+use protocol::replication::member::Member;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a member has to answer whether it can take part.
+const QUORUM_LIMIT: Duration = Duration::from_secs(10);
+/// How often the initiating member tries to stand, and how long it waits in between.
+const FIRST_ATTEMPTS: usize = 100;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// How far a forced configuration is ahead of any that others may have made.
+const FORCED_AHEAD: i64 = 10_000;
+
+impl Node {
+    /// Takes up the configuration of an earlier life; false when there is none. A set of one is primary when this returns.
+    ///
+    /// # Errors
+    /// An unreadable configuration; one of a set with another name (93).
+    pub async fn resume_set(self: &Arc<Self>) -> Result<bool> {
+        let Some(name) = &self.options.replica_set else { return Ok(false) };
+        let client = LocalClient::new(self.clone());
+        let kept = self.replication.state.get();
+        let Some(stored) = kept.config.or(client.find_one(CONFIG_NAMESPACE, &Document::new())?) else {
+            return Ok(false);
+        };
+        let config = SetConfig::parse(&stored)?;
+        if config.name() != name {
+            bail!(
+                INVALID_REPLICA_SET_CONFIG,
+                "Local replica set configuration document reports set name of {}, but command line reports {name}",
+                config.name()
+            );
+        }
+        let _changing = self.replication.changing.lock().await;
+        let me = self.find_me(&config).await;
+        self.install(Arc::new(config), me).await?;
+        Ok(true)
+    }
+
+    /// Makes the set. A set of one is primary when this returns, any other elects one. The configuration is durable.
+    ///
+    /// # Errors
+    /// NoReplicationEnabled (76), AlreadyInitialized (23), InvalidReplicaSetConfig (93), NodeNotFound (74).
+    pub async fn initiate(self: &Arc<Self>, mut config: SetConfig) -> Result<()> {
+        let Some(name) = &self.options.replica_set else {
+            bail!(NO_REPLICATION_ENABLED, "This node was not started with replication enabled.")
+        };
+        let _changing = self.replication.changing.lock().await;
+        if self.replication.standing().config.is_some() {
+            bail!(ALREADY_INITIALIZED, "already initialized");
+        }
+        if config.name() != name {
+            bail!(
+                INVALID_REPLICA_SET_CONFIG,
+                "Attempting to initiate a replica set with name {}, but command line reports {name}; rejecting",
+                config.name()
+            );
+        }
+        let me = self.find_me(&config).await;
+        if !me.and_then(|i| config.members().get(i)).is_some_and(|m| m.is_electable()) {
+            bail!(
+                INVALID_REPLICA_SET_CONFIG,
+                "This node, with _id {} is not electable under the new configuration with {{version: {}, term: 0}} for \
+                 replica set {name}",
+                me.and_then(|i| config.members().get(i)).map_or(-1, |m| m.id),
+                config.version()
+            );
+        }
+        self.check_quorum(&config, me, true).await?;
+        config.set_term(self.replication.look(|m| m.term()));
+        let appended = self.append_noop(doc! { "msg": "initiating set" })?;
+        self.log.wait_durable(appended.position).await.map_err(log_failed)?;
+        self.store_and_install(config, me).await?;
+        self.stand_first();
+        Ok(())
+    }
+
+    /// Stands as soon as a majority of a new set can be seen, rather than after the election timeout.
+    fn stand_first(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        tokio::spawn(async move {
+            for _ in 0..FIRST_ATTEMPTS {
+                let Some(node) = weak.upgrade() else { return };
+                let alone = |m: &Member| m.config().is_none_or(|c| c.members().len() == 1);
+                if node.replication.look(|m| m.primary().is_some() || alone(m)) {
+                    return;
+                }
+                let mut actions = node.positions();
+                let stood = node
+                    .replication
+                    .with(|m, now, offset| m.stand(super::Reason::ElectionTimeout, now, offset));
+                // Until it sees a majority it may not.
+                actions.extend(stood.unwrap_or_default());
+                node.perform_quietly(actions).await;
+                drop(node);
+                tokio::time::sleep(FIRST_PAUSE).await;
+            }
+        });
+    }
+
+    /// Replaces the configuration by one of a higher version; `force` raises the version by itself.
+    ///
+    /// # Errors
+    /// NewReplicaSetConfigurationIncompatible (103), NotYetInitialized (94), NotWritablePrimary (10107),
+    /// CurrentConfigNotCommittedYet (308), NodeNotFound (74).
+    pub async fn reconfigure(
+        self: &Arc<Self>,
+        mut config: SetConfig,
+        force: bool,
+        limit: Duration,
+    ) -> Result<()> {
+        let Ok(_changing) = self.replication.changing.try_lock() else {
+            bail!(
+                CONFIGURATION_IN_PROGRESS,
+                "Another change of the configuration or a step-down is under way"
+            );
+        };
+        let standing = self.replication.standing();
+        let Some(current) = standing.config.clone() else {
+            bail!(NOT_YET_INITIALIZED, "Node not yet initialized; use the replSetInitiate command")
+        };
+        if !force && !standing.writable {
+            bail!(
+                NOT_WRITABLE_PRIMARY,
+                "New config is rejected :: caused by :: replSetReconfig should only be run on a writable PRIMARY. \
+                 Current state {};",
+                standing.state.name()
+            );
+        }
+        if force {
+            // Far enough that no configuration another member made meanwhile is newer.
+            config.set_version(config.version().max(current.version()) + FORCED_AHEAD);
+            config.set_term(-1);
+        } else {
+            config.set_term(standing.term);
+        }
+        config.follow(&current, force)?;
+        let me = self.find_me(&config).await;
+        if me.is_none() {
+            bail!(
+                NODE_NOT_FOUND,
+                "No host described in new configuration with {{version: {}, term: {}}} for replica set {} maps to this node",
+                config.version(),
+                config.term(),
+                config.name()
+            );
+        }
+        if !force {
+            if !me.and_then(|i| config.members().get(i)).is_some_and(|m| m.is_electable()) {
+                bail!(NODE_NOT_ELECTABLE, "This node is not electable under the new configuration");
+            }
+            self.await_config_committed(&current, limit).await?;
+            self.check_quorum(&config, me, false).await?;
+        }
+        let shown = doc! { "msg": "Reconfig set", "version": config.version() };
+        if !force {
+            self.append_noop(shown)?;
+        }
+        let installed = config.clone();
+        self.store_and_install(config, me).await?;
+        if !force {
+            self.await_config_majority(&installed, limit).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a majority of voters has the configuration and everything written by now is committed under it.
+    async fn await_config_committed(&self, config: &SetConfig, limit: Duration) -> Result<()> {
+        if config.members().len() == 1 || config.term() == -1 {
+            return Ok(());
+        }
+        self.await_config_majority(config, limit).await?;
+        match tokio::time::timeout(limit, self.wait_all_committed()).await {
+            Ok(done) => done,
+            Err(_) => Err(not_committed()),
+        }
+    }
+
+    async fn await_config_majority(&self, config: &SetConfig, limit: Duration) -> Result<()> {
+        let mut progress = self.replication.progress();
+        let version = Some((config.term(), config.version()));
+        let held = async {
+            loop {
+                self.replication.heartbeat_now.notify_waiters();
+                let count = self.replication.look(|m| {
+                    let voters = config.members().iter().enumerate().filter(|(_, m)| m.votes);
+                    voters
+                        .filter(|(i, _)| {
+                            Some(*i) == m.me() || m.peer(*i).is_some_and(|p| p.up && p.config == version)
+                        })
+                        .count()
+                });
+                if count >= config.vote_majority() {
+                    return Ok(());
+                }
+                if !self.replication.look(|m| m.is_leader()) {
+                    return Err(super::Replication::stepped_down());
+                }
+                drop(tokio::time::timeout(Duration::from_millis(50), progress.changed()).await);
+            }
+        };
+        match tokio::time::timeout(limit, held).await {
+            Ok(done) => done,
+            Err(_) => Err(not_committed()),
+        }
+    }
+
+    /// Whether the configuration has reached a majority: `commitmentStatus` of replSetGetConfig.
+    pub async fn is_config_committed(&self) -> Result<bool> {
+        let (_, config) = self.configured()?;
+        if !self.replication.is_primary() {
+            bail!(NOT_WRITABLE_PRIMARY, "commitmentStatus is only supported on primary.");
+        }
+        Ok(self.await_config_majority(&config, Duration::from_millis(1)).await.is_ok())
+    }
+
+    /// Asks the other members whether they can take part: all of them for a new set, a majority for a changed one.
+    async fn check_quorum(&self, config: &SetConfig, me: Option<usize>, all: bool) -> Result<()> {
+        let others: Vec<(usize, &super::MemberConfig)> =
+            config.members().iter().enumerate().filter(|(i, _)| Some(*i) != me).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let asks = others.iter().map(|(_, m)| self.heartbeat(&m.host, QUORUM_LIMIT, all));
+        let answers = futures::future::join_all(asks).await;
+        let (mut up, mut down) = (usize::from(me.is_some_and(|i| config.members()[i].votes)), Vec::new());
+        for ((_, member), answer) in others.iter().zip(answers) {
+            match answer {
+                Ok(reply) if all && reply.doc().get_i64("v").unwrap_or(-2) > 0 => bail!(
+                    NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                    "Our replica set configuration is older than or equal to that of {}, which is a member of a set already",
+                    member.host
+                ),
+                Ok(_) => up += usize::from(member.votes),
+                Err(e) if e.code == document::codes::INCONSISTENT_REPLICA_SET_NAMES => bail!(
+                    NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE,
+                    "Our set name did not match that of {}",
+                    member.host
+                ),
+                Err(e) => down.push(format!("{} failed with {}", member.host, e.message)),
+            }
+        }
+        let needed = if all { config.voters().count() } else { config.vote_majority() };
+        if up < needed || (all && !down.is_empty()) {
+            let kind = if all {
+                "replSetInitiate quorum check failed because not all proposed set members responded \
+                affirmatively"
+            } else {
+                "replSetReconfig quorum check failed because not enough voting nodes responded"
+            };
+            bail!(NODE_NOT_FOUND, "{kind}: {}", down.join(", "));
+        }
+        Ok(())
+    }
+
+    /// Where this node stands in a configuration.
+    pub(super) async fn find_me(&self, config: &SetConfig) -> Option<usize> {
+        let Ok(peers) = self.replication.peers() else {
+            // Without other nodes to reach there is one member, and the caller has checked that it is this one.
+            return Some(0);
+        };
+        for (index, member) in config.members().iter().enumerate() {
+            if peers.is_self(&member.host).await {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// Callers hold `changing`.
+    pub(super) async fn store_and_install(
+        self: &Arc<Self>,
+        config: SetConfig,
+        me: Option<usize>,
+    ) -> Result<()> {
+        let document = config.document();
+        let state = &self.replication.state;
+        self.replication.with(|m, _, _| m.set_reconfiguring(true));
+        let stored = state.change(|k| k.config = Some(document.clone()));
+        self.replication.with(|m, _, _| m.set_reconfiguring(false));
+        stored.map_err(|e| err!(LOG_WRITE_FAILED, "the configuration cannot be stored: {e}"))?;
+        self.show_config(document).await?;
+        self.install(Arc::new(config), me).await
+    }
+
+    async fn show_config(self: &Arc<Self>, document: Document) -> Result<()> {
+        let client = LocalClient::new(self.clone());
+        // One document, whatever it was called before.
+        client
+            .delete(CONFIG_NAMESPACE, &doc! { "_id": { "$ne": document.get_str("_id").unwrap_or("") } })
+            .await?;
+        client.put(CONFIG_NAMESPACE, &document).await
+    }
+
+    async fn install(self: &Arc<Self>, config: Arc<SetConfig>, me: Option<usize>) -> Result<()> {
+        let replication = &self.replication;
+        let first = replication.standing().config.is_none();
+        let voices =
+            config.voters().any(|m| Some(m.id) != me.and_then(|i| config.members().get(i)).map(|m| m.id));
+        let several = config.members().len() > 1;
+        if voices && !first && !replication.commit.is_shared() {
+            // What was committed by this member alone stays committed. After a restart nobody knows yet what is.
+            replication.commit.advance(self.log.durable_optime());
+        }
+        replication.commit.set_shared(voices);
+        let arbiters = config.members().iter().any(|m| m.arbiter);
+        let bearing = config.voters().filter(|m| m.bears_data()).count();
+        replication.commit.set_implicit_is_one(arbiters && bearing <= config.vote_majority());
+        if !replication.look(|m| m.is_leader()) {
+            self.close_writes();
+        }
+        let more = self.positions();
+        let mut actions = replication.with(|m, now, offset| m.install(config.clone(), me, now, offset));
+        if first {
+            let kept = replication.state.get();
+            let has_data = !kept.copying && self.log.last_optime().ts != 0;
+            let arbiter = me.and_then(|i| config.members().get(i)).is_some_and(|m| m.arbiter);
+            if has_data || arbiter || !several {
+                replication.with(|m, now, offset| m.set_follower(MemberState::Secondary, now, offset));
+            }
+            self.load_default_write_concern()?;
+        }
+        actions.splice(0..0, more);
+        self.perform(actions).await?;
+        if several {
+            self.start_tasks();
+        }
+        self.start_heartbeats();
+        replication.note_progress();
+        if !several {
+            let actions = replication.with(|m, now, offset| m.tick(now, offset));
+            self.perform(actions).await?;
+            self.wake_lonely();
+        }
+        Ok(())
+    }
+
+    /// A new primary of a set of several gives the configuration its term, so that it is newer than any of an older reign.
+    pub(super) async fn reterm_config(self: &Arc<Self>, term: i64) -> Result<()> {
+        let Some(config) = self.replication.standing().config.clone() else { return Ok(()) };
+        if config.members().len() == 1 || config.term() == -1 || config.term() == term {
+            return Ok(());
+        }
+        let mut config = (*config).clone();
+        config.set_term(term);
+        let document = config.document();
+        let stored = self.replication.state.change(|k| k.config = Some(document.clone()));
+        stored.map_err(|e| err!(LOG_WRITE_FAILED, "the configuration cannot be stored: {e}"))?;
+        self.show_config(document).await?;
+        let me = self.replication.look(|m| m.me());
+        let actions = self.replication.with(|m, now, offset| m.install(Arc::new(config), me, now, offset));
+        Box::pin(self.perform(actions)).await?;
+        Ok(())
+    }
+
+    /// Reads what `setDefaultRWConcern` stored; also called when it may have come from another member.
+    pub(super) fn load_default_write_concern(self: &Arc<Self>) -> Result<()> {
+        let found = LocalClient::new(self.clone())
+            .find_one("config.settings", &doc! { "_id": "ReadWriteConcernDefaults" })?;
+        if let Some(given) = found.as_ref().and_then(|d| d.get_document("defaultReadConcern")) {
+            let level =
+                crate::operation::ReadConcern::parse(given.to_doc_buf().doc()).ok().map(|rc| rc.level);
+            self.replication.set_default_read_level(level);
+        }
+        if let Some(given) = found.as_ref().and_then(|d| d.get_document("defaultWriteConcern")) {
+            let concern = crate::operation::WriteConcern::parse(given.to_doc_buf().doc())?;
+            self.replication.set_default_write_concern(Some(concern));
+        }
+        Ok(())
+    }
+
+    /// The newest optime, as the machines know it.
+    pub(super) fn last_known(&self) -> protocol::replication::OpTime {
+        known(self.log.last_optime())
+    }
+}
+
+fn not_committed() -> document::Error {
+    err!(CURRENT_CONFIG_NOT_COMMITTED_YET, "Current config is still not majority committed")
+}

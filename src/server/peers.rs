@@ -1,0 +1,73 @@
+//! The other members of this node's set, over the network.
+
+use crate::service::Service;
+use document::{DocBuf, Document, Result, err};
+use futures::future::BoxFuture;
+use node::replication::Peers;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use wire::client::{CallOptions, ConnectOptions, Pool, PoolOptions};
+
+/// How long to try to connect to a member: shorter than the usual election timeout.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Reaches members by a pool of their own, so that a busy node still hears of its set.
+pub struct Members {
+    service: Weak<Service>,
+    pool: Pool,
+}
+
+impl Members {
+    pub fn new(service: &Arc<Service>) -> Arc<Members> {
+        let connect = ConnectOptions { connect_timeout: CONNECT_LIMIT, ..crate::members::as_member(service) };
+        let pool = Pool::new(PoolOptions { connect, ..PoolOptions::default() });
+        Arc::new(Members { service: Arc::downgrade(service), pool })
+    }
+}
+
+impl Peers for Members {
+    fn call<'a>(
+        &'a self,
+        host: &'a str,
+        db: &'a str,
+        command: DocBuf,
+        limit: Duration,
+    ) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move {
+            let options = CallOptions::timeout(limit);
+            let call = self.pool.run_full(host, db, &options, &[], command.doc());
+            // The deadline of a call does not cover all of connecting.
+            match tokio::time::timeout(limit, call).await {
+                Ok(done) => Ok(done?),
+                Err(_) => Err(err!(NETWORK_TIMEOUT, "{host} did not answer within {} ms", limit.as_millis())),
+            }
+        })
+    }
+
+    fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            match self.service.upgrade() {
+                Some(service) => is_own_address(&service, host).await,
+                None => false,
+            }
+        })
+    }
+
+    fn note(&self, text: &str, attributes: Document) {
+        if let Some(service) = self.service.upgrade() {
+            service.log.info("REPL", 9_000_010, "ReplCoord", text, attributes);
+        }
+    }
+}
+
+/// Whether the address leads to this node: its port is ours and its name leads to an address of this machine.
+pub async fn is_own_address(service: &Service, host: &str) -> bool {
+    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    if port != Some(service.port) {
+        return false;
+    }
+    host == service.host
+        || tokio::net::lookup_host(host)
+            .await
+            .is_ok_and(|mut found| found.any(|a| std::net::UdpSocket::bind((a.ip(), 0)).is_ok()))
+}

@@ -10,8 +10,10 @@
 //! allows to be answered, and always ends its connection.
 //!
 //! Invariant: nothing here knows a command, except hello's two legacy names (OP_QUERY) and the client's hello.
-//! Invariant: a length that a peer claims bounds what is read; it is never the size of an allocation.
+//! Invariant: a length that a peer claims bounds what is read; it is the size of an allocation only once a mebibyte of the message is here
+//! and all of it is charged to the node's [`InputBudget`].
 
+pub mod budget;
 pub mod client;
 pub mod encode;
 pub mod error;
@@ -27,6 +29,7 @@ pub mod scram;
 mod tests;
 pub mod writer;
 
+pub use budget::InputBudget;
 pub use error::{Answer, FrameError, Malformed};
 pub use header::Header;
 pub use limits::Limits;

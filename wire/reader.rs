@@ -3,17 +3,25 @@
 //! One buffer serves all messages of a connection. A frame is split off it without a copy; once that message is
 //! dropped the memory is used again, so a connection that answers before it reads allocates nothing. The declared
 //! length is checked first, and memory then grows with the bytes that arrive: at most as much again as is there,
-//! or [`READ_AHEAD`]. Reading is safe to cancel: what has arrived stays in the buffer.
+//! or [`READ_AHEAD`]. Only a message that is charged to a budget in full gets its whole memory at once. Waiting for a
+//! message is safe to cancel: what has arrived stays in the buffer.
+//!
+//! A server's reader has an account with the node's [`InputBudget`], and checks long messages away from the threads that serve
+//! others ([`LANE_BYTES`]), a few at a time: decompressing and validating 48 MB takes a tenth of a second.
 
+use crate::budget::{Account, InputBudget};
 use crate::error::{Answer, FrameError, Malformed};
-use crate::header::{HEADER_LENGTH, Header, op_code};
+use crate::header::{HEADER_LENGTH, Header, i32_at, op_code};
 use crate::limits::Limits;
 use crate::op_compressed::{self, Codecs, Compressor, CompressorSet};
 use crate::{Message, op_msg, op_query, op_reply};
 use bytes::{Bytes, BytesMut};
 use document::{codes, validate};
 use std::io;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Semaphore;
 
 /// The buffer of a quiet connection.
 const INITIAL: usize = 16 * 1024;
@@ -21,6 +29,10 @@ const INITIAL: usize = 16 * 1024;
 const READ_MIN: usize = 4 * 1024;
 /// How far memory may run ahead of the bytes of a long message.
 pub const READ_AHEAD: usize = 64 * 1024;
+/// Of a message of which this much has arrived the whole length is charged to the budget.
+const CLAIM_BYTES: usize = 1024 * 1024;
+/// A message of more bytes, decompressed, is decoded on a thread of its own.
+const LANE_BYTES: usize = 1024 * 1024;
 /// A buffer that grew beyond this for a long message is not kept.
 const KEPT: usize = 1024 * 1024;
 
@@ -33,6 +45,9 @@ pub struct FrameReader<R> {
     longest: usize,
     compressors: CompressorSet,
     codecs: Codecs,
+    account: Option<Account>,
+    /// When the first byte of the message that is here in part was seen.
+    began: Option<Instant>,
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
@@ -44,11 +59,24 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             longest: 0,
             compressors: CompressorSet::default(),
             codecs: Codecs::default(),
+            account: None,
+            began: None,
         }
     }
     /// For a stream on which many messages arrive together: reads as much as [`READ_AHEAD`] at once.
     pub fn gathering(stream: R) -> FrameReader<R> {
         FrameReader { initial: READ_AHEAD, ..FrameReader::new(stream) }
+    }
+    /// Charges long messages to a budget, and gives up a peer that leaves one half-sent.
+    pub fn with_budget(mut self, budget: Arc<InputBudget>) -> FrameReader<R> {
+        self.account = Some(Account::new(budget));
+        self
+    }
+    /// The peer is a node: its messages do not wait for the budget.
+    pub fn trust(&mut self, trusted: bool) {
+        if let Some(account) = &mut self.account {
+            account.trusted = trusted;
+        }
     }
     /// From now on reads as much at once as a reader made by [`FrameReader::gathering`].
     pub fn gather(&mut self) {
@@ -79,7 +107,32 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// The next message. After any error but a cancelled read the stream must be closed.
     pub async fn read(&mut self, limits: &Limits) -> Result<Message, FrameError> {
         let frame = self.frame(limits).await?;
-        Ok(decode(frame, limits, self.compressors, &mut self.codecs)?)
+        let bytes = claimed_bytes(&frame, limits).unwrap_or(frame.len());
+        match &mut self.account {
+            Some(account) if bytes > LANE_BYTES => {
+                if !account.raise(memory_of(&frame, frame.len(), limits)).await {
+                    return Err(FrameError::Io(io::ErrorKind::TimedOut.into()));
+                }
+                self.decode_in_lane(frame, *limits).await
+            }
+            _ => Ok(decode(frame, limits, self.compressors, &mut self.codecs)?),
+        }
+    }
+
+    async fn decode_in_lane(&mut self, frame: Bytes, limits: Limits) -> Result<Message, FrameError> {
+        static LANE: LazyLock<Semaphore> = LazyLock::new(|| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            Semaphore::new((cores / 2).max(1))
+        });
+        let _place = LANE.acquire().await;
+        let (compressors, mut codecs) = (self.compressors, std::mem::take(&mut self.codecs));
+        let decoded = tokio::task::spawn_blocking(move || {
+            let message = decode(frame, &limits, compressors, &mut codecs);
+            (message, codecs)
+        });
+        let (message, codecs) = decoded.await.map_err(io::Error::other)?;
+        self.codecs = codecs;
+        Ok(message?)
     }
 
     /// The next message as it came, to be decoded by whom it is for: see [`decode_uncompressed`].
@@ -102,13 +155,15 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         let header = loop {
             match Header::parse(&self.buffer) {
                 Some(header) => break header,
-                None => self.fill(HEADER_LENGTH).await?,
+                None if self.buffer.is_empty() => self.fill(HEADER_LENGTH).await?,
+                None => self.fill_in_time(HEADER_LENGTH, limits).await?,
             }
         };
         let length = checked_length(&header, limits)?;
         while self.buffer.len() < length {
-            self.fill(length).await?;
+            self.fill_in_time(length, limits).await?;
         }
+        self.began = None;
         Ok(length)
     }
 
@@ -125,23 +180,44 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 
     async fn frame(&mut self, limits: &Limits) -> Result<Bytes, FrameError> {
         self.give_back_memory();
+        if let Some(account) = &mut self.account {
+            account.clear();
+        }
         let length = self.wait_whole(limits).await?;
         self.longest = self.longest.max(length);
         Ok(self.buffer.split_to(length).freeze())
     }
 
-    /// Reads once, towards a buffer of `wanted` bytes.
     async fn fill(&mut self, wanted: usize) -> Result<(), FrameError> {
+        fill(&mut self.stream, &mut self.buffer, self.initial, wanted).await
+    }
+
+    /// As [`FrameReader::fill`], for the rest of a message: within the budget and its time, where there is one.
+    async fn fill_in_time(&mut self, wanted: usize, limits: &Limits) -> Result<(), FrameError> {
+        let Some(account) = &mut self.account else { return self.fill(wanted).await };
+        let late = || FrameError::Io(io::ErrorKind::TimedOut.into());
         let have = self.buffer.len();
-        let missing = wanted.saturating_sub(have);
-        let room = missing.max(READ_MIN).min(have.max(READ_AHEAD));
-        if self.buffer.capacity() - have < READ_MIN {
-            self.buffer.reserve(room.max(if have == 0 || self.initial > INITIAL { self.initial } else { 0 }));
+        if wanted > READ_AHEAD {
+            let asked = Instant::now();
+            let room = match have < CLAIM_BYTES {
+                true => wanted.min(have.max(READ_AHEAD).saturating_add(have)),
+                false => memory_of(&self.buffer, wanted, limits),
+            };
+            if !account.raise(room).await {
+                return Err(late());
+            }
+            if have >= CLAIM_BYTES {
+                // Growing by steps would leave the allocator as much again in freed blocks, which no budget counts.
+                self.buffer.reserve(wanted.saturating_sub(have) + READ_MIN);
+            }
+            // Waiting for memory is no fault of the sender.
+            self.began = self.began.map(|began| began + asked.elapsed());
         }
-        match self.stream.read_buf(&mut self.buffer).await? {
-            0 if have == 0 => Err(FrameError::Closed),
-            0 => Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into())),
-            _ => Ok(()),
+        let began = *self.began.get_or_insert_with(Instant::now);
+        tokio::select! {
+            biased;
+            filled = fill(&mut self.stream, &mut self.buffer, self.initial, wanted) => filled,
+            () = Box::pin(account.overdue(began, have)) => Err(late()),
         }
     }
 
@@ -151,6 +227,38 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             self.longest = 0;
         }
     }
+}
+
+/// Reads once, towards a buffer of `wanted` bytes.
+async fn fill<R: AsyncRead + Unpin>(
+    stream: &mut R,
+    buffer: &mut BytesMut,
+    initial: usize,
+    wanted: usize,
+) -> Result<(), FrameError> {
+    let have = buffer.len();
+    let missing = wanted.saturating_sub(have);
+    let room = missing.max(READ_MIN).min(have.max(READ_AHEAD));
+    if buffer.capacity() - have < READ_MIN {
+        buffer.reserve(room.max(if have == 0 || initial > INITIAL { initial } else { 0 }));
+    }
+    match stream.read_buf(buffer).await? {
+        0 if have == 0 => Err(FrameError::Closed),
+        0 => Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into())),
+        _ => Ok(()),
+    }
+}
+
+/// What a compressed message says that it decompresses to, within the limit.
+fn claimed_bytes(start: &[u8], limits: &Limits) -> Option<usize> {
+    Header::parse(start).filter(|h| h.op_code == op_code::COMPRESSED)?;
+    let claimed = usize::try_from(i32_at(start, HEADER_LENGTH + 4)?).unwrap_or(0);
+    Some(claimed.min(limits.max_message))
+}
+
+/// The memory that a message of `length` bytes needs, decompressed with it. `start` is as much of it as there is.
+fn memory_of(start: &[u8], length: usize, limits: &Limits) -> usize {
+    length.saturating_add(claimed_bytes(start, limits).unwrap_or(0))
 }
 
 fn checked_length(header: &Header, limits: &Limits) -> Result<usize, Malformed> {

@@ -104,8 +104,11 @@ impl Connection {
     }
     /// What it may send at a time.
     fn limits(&self, service: &Service) -> Limits {
-        match service.auth.enabled && self.client.user().is_none() {
-            true => Limits::BEFORE_AUTHENTICATION,
+        if service.auth.enabled && self.client.user().is_none() {
+            return Limits::BEFORE_AUTHENTICATION;
+        }
+        match self.client.internal.load(Relaxed) {
+            true => Limits::BETWEEN_NODES,
             false => Limits::STANDARD,
         }
     }
@@ -131,7 +134,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let mut session = Session {
-        frames: FrameReader::new(reader),
+        frames: FrameReader::new(reader).with_budget(service.input.clone()),
         writer,
         out: Vec::new(),
         codecs: Codecs::default(),
@@ -175,6 +178,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
             if next == Next::Close {
                 return;
             }
+            self.frames.trust(self.connection.client.internal.load(Relaxed));
             if self.connection.multiplexed.load(Relaxed) {
                 return self.multiplex().await;
             }

@@ -18,6 +18,7 @@ pub mod dispatch;
 pub mod listener;
 pub mod log;
 pub mod members;
+pub mod memory;
 pub mod operations;
 pub mod options;
 pub mod peers;

@@ -21,6 +21,7 @@ use sharding::shard::ShardRole;
 use sharding::shard::ddl::Ddl;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use wire::Limits;
 use wire::client::{ConnectOptions, Pool, PoolOptions};
 
 /// The members, each set at most once.
@@ -130,6 +131,7 @@ pub fn as_member(service: &Service) -> ConnectOptions {
         ),
         credentials: service.auth.key.as_ref().map(|key| key.credentials()),
         tls: service.tls.as_ref().filter(|tls| tls.options.mode.encrypts_own()).map(|tls| tls.client.clone()),
+        limits: Limits::BETWEEN_NODES,
         credentials_optional: service.options.transition_to_auth,
         ..ConnectOptions::default()
     }

@@ -101,6 +101,8 @@ pub struct Service {
     pub operations: Operations,
     pub topology: Topology,
     pub connections: ConnectionCounts,
+    /// What messages that are read or run may hold.
+    pub input: Arc<wire::InputBudget>,
     /// `gethostname`:port, as the node names itself.
     pub host: String,
     pub port: u16,
@@ -213,6 +215,7 @@ impl Service {
             operations: Operations::default(),
             topology: Topology::new(random_object_id(), membership),
             connections: ConnectionCounts::default(),
+            input: Arc::new(wire::InputBudget::new(crate::memory::input_bytes_max())),
             host: format!("{}:{port}", hostname()),
             port,
             started: Instant::now(),

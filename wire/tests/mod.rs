@@ -1,5 +1,6 @@
 //! Both ends against each other, and the reading end against everything a peer may do wrong.
 
+mod budget;
 mod client;
 mod compression;
 mod malformed;

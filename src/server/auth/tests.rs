@@ -225,7 +225,8 @@ fn rows_that_say_nothing_are_for_members() {
 }
 
 /// Commands between nodes whose names do not begin with `_`.
-const MEMBERS: &[&str] = &["getShardingReady", "splitChunk"];
+const MEMBERS: &[&str] =
+    &["coordinateCommitTransaction", "getShardingReady", "prepareTransaction", "splitChunk"];
 
 /// Whether a holder of `role` may run the aggregation.
 fn may_aggregate(role: &str, pipeline: Value) -> bool {

@@ -13,6 +13,7 @@ pub mod delta;
 pub mod encoding;
 pub mod error;
 pub mod extended_json;
+pub mod fts;
 pub mod hash;
 pub mod key_string;
 mod macros;

@@ -136,6 +136,19 @@ impl Node {
         };
         Ok(self.parse_context(variables).with_collation(&collation))
     }
+    /// Names the collection's text index to a context, where the filter has a `$text`.
+    pub fn note_text_index(
+        &self,
+        context: &mut query::QueryContext,
+        slot: &namespace::Slot,
+        filter: Doc<'_>,
+    ) {
+        if query::matcher::ops::text::is_in(filter) {
+            let state = slot.read_unchecked();
+            let indexes = state.collection.iter().flat_map(|c| c.indexes());
+            context.text_index = indexes.filter_map(|i| i.spec().text()).next().cloned();
+        }
+    }
     /// What a parser of queries may see of the outside.
     pub fn parse_context(&self, variables: Document) -> query::QueryContext {
         query::ParseContext {

@@ -21,7 +21,9 @@ pub mod sort;
 pub mod text;
 pub mod update;
 
+use document::fts::{TextIndex, TextQuery};
 use document::{Collation, Document, Timestamp};
+use std::sync::Arc;
 
 /// What the text of a query cannot know: the command's variables and the time at which it runs.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,10 @@ pub struct QueryContext {
     outside: ParseContext,
     /// How strings compare.
     pub collation: Collation,
+    /// The collection's text index, where the query has a `$text`.
+    pub text_index: Option<Arc<TextIndex>>,
+    /// The query's `$text`, for what asks for its score.
+    pub text: Option<Arc<TextQuery>>,
 }
 
 impl QueryContext {
@@ -63,7 +69,7 @@ impl QueryContext {
 
 impl From<ParseContext> for QueryContext {
     fn from(outside: ParseContext) -> QueryContext {
-        QueryContext { outside, collation: Collation::SIMPLE }
+        QueryContext { outside, ..QueryContext::default() }
     }
 }
 

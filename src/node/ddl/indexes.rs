@@ -192,12 +192,14 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
 /// Refuses an option of the wrong type.
 fn check_type(name: &str, value: &Value) -> Result<()> {
     let expected = match name {
-        "key"
-        | "partialFilterExpression"
-        | "collation"
-        | "weights"
-        | "wildcardProjection"
-        | "storageEngine" => (value.as_document().is_none()).then_some("object"),
+        "key" | "partialFilterExpression" | "collation" | "wildcardProjection" | "storageEngine" => {
+            (value.as_document().is_none()).then_some("object")
+        }
+        "weights" if matches!(value, Value::String(_) | Value::Array(_)) => {
+            bail!(CANNOT_CREATE_INDEX, "text index option 'weights' must be an object")
+        }
+        "weights" => value.as_document().is_none().then_some("object"),
+        "textIndexVersion" => (!value.is_number()).then_some("number"),
         "name" | "ns" | "default_language" | "language_override" => {
             value.as_str().is_none().then_some("string")
         }

@@ -339,6 +339,22 @@ pub struct Prepared {
     pub from_router: bool,
 }
 
+/// Tells the context of the `$text` at the front of the pipeline, and puts its score where later stages find it.
+fn note_text(node: &Node, ns: &str, stages: Vec<Value>, context: &mut Context) -> Result<Vec<Value>> {
+    let stages = match context.from_router {
+        true => stages,
+        false => query::pipeline::text::with_score_field(stages)?,
+    };
+    let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
+    if let Some(filter) = first.map(Document::to_doc_buf)
+        && query::matcher::ops::text::is_in(filter.doc())
+    {
+        node.note_text_index(&mut context.query, &node.namespaces.slot(ns), filter.doc());
+        context.query.text = Matcher::parse(filter.doc(), &context.query)?.text().cloned();
+    }
+    Ok(stages)
+}
+
 /// Resolves views, parses and divides.
 pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepared> {
     let (ns, stages, collation) =
@@ -353,6 +369,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
     let stages = super::geo_near::with_key(node, &ns, stages)?;
+    let stages = note_text(node, &ns, stages, &mut context)?;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
     let mut run = Run::new(&context);
     run.limits = *node.limits.read();

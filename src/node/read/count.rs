@@ -109,7 +109,8 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
     node.await_read_concern(op).await?;
     let slot = node.namespaces.slot(&ns);
     let variables = command_variables(node, request.body)?;
-    let context = node.parse_context_on(&slot, command.collation, variables)?;
+    let mut context = node.parse_context_on(&slot, command.collation, variables)?;
+    node.note_text_index(&mut context, &slot, command.query);
     let filter = Matcher::parse(command.query, &context)?;
     if super::pseudo::is_pseudo(&ns) {
         return by_pipeline(node, op, &ns, &command, request.body).await;

@@ -140,7 +140,8 @@ pub async fn distinct(
     node.await_read_concern(op).await?;
     let slot = node.namespaces.slot(&ns);
     let variables = command_variables(node, request.body)?;
-    let context = node.parse_context_on(&slot, command.collation, variables)?;
+    let mut context = node.parse_context_on(&slot, command.collation, variables)?;
+    node.note_text_index(&mut context, &slot, command.query);
     let filter = Matcher::parse(command.query, &context)?;
     let mut values = Values::new(command.key, &context.collation);
     if filter.is_always_true() && command.hint.is_none() && !super::pseudo::is_pseudo(&ns) {

@@ -191,7 +191,9 @@ impl Subject {
             _ => None,
         };
         let collation = statement.unwrap_or(body).get_document("collation");
-        let context = node.parse_context_on(slot, collation, super::command_variables(node, body)?)?;
+        let mut context = node.parse_context_on(slot, collation, super::command_variables(node, body)?)?;
+        let filter = ["query", "q", "filter"].iter().find_map(|f| statement.unwrap_or(body).get_document(f));
+        node.note_text_index(&mut context, slot, filter.unwrap_or(Doc::empty()));
         let plain = |filter: Doc<'_>| -> Result<Subject> {
             Ok(Subject {
                 filter: Matcher::parse(filter, &context)?,

@@ -190,8 +190,11 @@ pub struct Parsed {
 impl Parsed {
     pub fn of(node: &Node, slot: &Slot, command: &FindCommand<'_>, body: Doc<'_>) -> Result<Parsed> {
         let variables = command_variables(node, body)?;
-        let context = node.parse_context_on(slot, command.collation, variables)?;
+        let mut context = node.parse_context_on(slot, command.collation, variables)?;
+        node.note_text_index(&mut context, slot, command.filter.unwrap_or(Doc::empty()));
         let filter = Matcher::parse(command.filter.unwrap_or(Doc::empty()), &context)?;
+        let sort = command.sort.map(SortSpec::parse).transpose()?;
+        let sort = sort.map(|s| s.with_collation(&context.collation).with_text(filter.text())).transpose()?;
         let projection = command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
         let hint = match command.hint {
             Some(ValueRef::Document(d)) if d.is_empty() => None,
@@ -199,11 +202,7 @@ impl Parsed {
             None => None,
         };
         Ok(Parsed {
-            sort: command
-                .sort
-                .map(SortSpec::parse)
-                .transpose()?
-                .map(|s| s.with_collation(&context.collation)),
+            sort,
             collation: context.collation.clone(),
             min: command.min.map(|d| d.to_document()),
             max: command.max.map(|d| d.to_document()),

@@ -74,7 +74,8 @@ impl DeleteStatement {
         let q = raw.get_document("q").ok_or_else(|| missing("q"))?;
         let limit = raw.get("limit").ok_or_else(|| missing("limit"))?;
         let one = limit.truthy();
-        let context = node.parse_context_on(slot, raw.get_document("collation"), variables.clone())?;
+        let mut context = node.parse_context_on(slot, raw.get_document("collation"), variables.clone())?;
+        node.note_text_index(&mut context, slot, q);
         Ok(DeleteStatement {
             // A hint must name an index even where `_id` would do.
             id: crate::read::pinned_id(q, &context, slot).filter(|_| raw.get_present("hint").is_none()),

@@ -71,10 +71,13 @@ impl Command {
         let flag = |name: &str| body.get(name).is_some_and(|v| v.truthy());
         let filter = body.get_document("query").unwrap_or(Doc::empty());
         let variables = crate::read::command_variables(node, body)?;
-        let context = node.parse_context_on(slot, body.get_document("collation"), variables)?;
+        let mut context = node.parse_context_on(slot, body.get_document("collation"), variables)?;
+        node.note_text_index(&mut context, slot, filter);
         let matcher = Matcher::parse(filter, &context)?;
         let sort = match body.get_document("sort") {
-            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?.with_collation(&context.collation)),
+            Some(s) if !s.is_empty() => {
+                Some(SortSpec::parse(s)?.with_collation(&context.collation).with_text(matcher.text())?)
+            }
             _ => None,
         };
         let fields = body.get_document("fields").or_else(|| body.get_document("projection"));

@@ -200,14 +200,18 @@ impl UpdateStatement {
             }
         }
         let (q, u) = (q.ok_or_else(|| missing("q"))?, u.ok_or_else(|| missing("u"))?);
-        let context = node.parse_context_on(slot, raw.get_document("collation"), variables)?;
+        let mut context = node.parse_context_on(slot, raw.get_document("collation"), variables)?;
+        node.note_text_index(&mut context, slot, q);
         let update = Update::parse(&u.to_value(), &filters, &context)?;
         if multi && update.is_replacement() {
             bail!(FAILED_TO_PARSE, "multi update is not supported for replacement-style update");
         }
         let sort = match sort {
             Some(_) if multi => bail!(FAILED_TO_PARSE, "Cannot specify sort with multi=true"),
-            Some(s) if !s.is_empty() => Some(SortSpec::parse(s)?.with_collation(&context.collation)),
+            Some(s) if !s.is_empty() => {
+                let text = Matcher::parse(q, &context)?.text().cloned();
+                Some(SortSpec::parse(s)?.with_collation(&context.collation).with_text(text.as_ref())?)
+            }
             _ => None,
         };
         Ok(UpdateStatement {

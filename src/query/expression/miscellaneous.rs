@@ -1,6 +1,7 @@
 //! Operators that belong to no family, and `$$CURRENT`.
 
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, parse, type_name};
+use document::fts::TextQuery;
 use document::{Doc, Result, Value, bail};
 use std::sync::Arc;
 
@@ -96,10 +97,32 @@ impl Node for Meta {
     }
 }
 
-pub fn meta(_: &'static str, v: &Value, _: &Variables) -> Result<Expression> {
+/// The score of the document at hand, which must be as the query found it.
+#[derive(Debug)]
+struct TextScore(Arc<TextQuery>);
+
+impl Node for TextScore {
+    fn eval(&self, root: Doc<'_>, _: &mut Vars) -> Eval {
+        Ok(Some(Value::Double(self.0.score(root))))
+    }
+    fn children(&self) -> Vec<&Expression> {
+        Vec::new()
+    }
+    fn is_pure(&self) -> bool {
+        false
+    }
+    fn name(&self) -> &'static str {
+        "$meta"
+    }
+}
+
+pub fn meta(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
     let Value::String(s) = v else { bail!(17307, "$meta only supports string arguments") };
     if !META.contains(&s.as_str()) {
         bail!(17308, "Unsupported $meta field: {s}");
+    }
+    if let ("textScore", Some(query)) = (s.as_str(), vars.text()) {
+        return Ok(Expression::Special(Arc::new(TextScore(query.clone()))));
     }
     if matches!(s.as_str(), "textScore" | "geoNearDistance" | "geoNearPoint") {
         bail!(40218, "query requires {s} metadata, but it is not available");

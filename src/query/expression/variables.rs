@@ -1,7 +1,9 @@
 //! Variables: names while parsing, a stack of values while evaluating.
 
 use super::{Eval, FieldPath};
+use document::fts::TextQuery;
 use document::{Collation, Result, Timestamp, Value, bail};
+use std::sync::Arc;
 
 /// Where a variable's value is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Variables {
     no_cluster_time: bool,
     /// How the operators in this scope compare strings.
     collation: Collation,
+    /// Whose score `{$meta: "textScore"}` is.
+    text: Option<Arc<TextQuery>>,
 }
 
 impl Variables {
@@ -55,6 +59,13 @@ impl Variables {
     pub fn with_collation(mut self, collation: &Collation) -> Variables {
         self.collation = collation.clone();
         self
+    }
+    pub fn with_text(mut self, text: &Option<Arc<TextQuery>>) -> Variables {
+        self.text = text.clone();
+        self
+    }
+    pub fn text(&self) -> Option<&Arc<TextQuery>> {
+        self.text.as_ref()
     }
     pub fn collation(&self) -> &Collation {
         &self.collation
@@ -168,6 +179,7 @@ impl From<&crate::QueryContext> for Variables {
         let no_cluster_time = ctx.cluster_time == Timestamp::default();
         Variables { no_cluster_time, ..Variables::with_names(ctx.variables.keys()) }
             .with_collation(&ctx.collation)
+            .with_text(&ctx.text)
     }
 }
 impl From<&crate::QueryContext> for Vars {

@@ -5,6 +5,7 @@ use crate::matcher::ops::geo::Geo;
 use crate::matcher::ops::schema::Schema;
 use crate::matcher::path::Path;
 use crate::matcher::pattern::Pattern;
+use document::fts::TextQuery;
 use document::{Collation, DocBuf, Document, Element, Result, Value, ValueRef, collation};
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub enum Node {
     Leaf(Leaf),
     Expr(Computed),
     Schema(Arc<Schema>),
+    Text(Arc<TextQuery>),
     /// Keeps a document with this probability.
     SampleRate {
         rate: f64,
@@ -202,7 +204,7 @@ impl Node {
             Node::Not(_) => (20, ""),
             Node::Nor(_) => (21, ""),
             Node::True | Node::False => (23, ""),
-            Node::Expr(_) | Node::Schema(_) | Node::SampleRate { .. } => (24, ""),
+            Node::Expr(_) | Node::Schema(_) | Node::Text(_) | Node::SampleRate { .. } => (24, ""),
         }
     }
     /// The node's conjuncts: its children if it is a conjunction, else itself.

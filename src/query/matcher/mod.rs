@@ -20,9 +20,11 @@ pub use ast::{Comparison, Condition, Leaf, Node, Operand, Test};
 pub use path::Path;
 
 use crate::QueryContext;
+use document::fts::TextQuery;
 use document::{Collation, Doc, DocBuf, Element, Result, ValueRef, meter};
 use ops::comparison::{compare_matches, compare_matches_missing};
 use path::{ARRAY, DOCUMENT, LeafArrays, find, inner, walk};
+use std::sync::Arc;
 
 /// A parsed filter.
 #[derive(Clone, Debug)]
@@ -43,6 +45,7 @@ impl Matcher {
     pub fn parse(filter: Doc<'_>, ctx: &QueryContext) -> Result<Matcher> {
         let root = parse::filter(filter, ctx)?;
         ops::geo::check_near(&root)?;
+        ops::text::check(&root)?;
         Ok(Matcher { root, filter: filter.to_owned() })
     }
     /// The near predicate, with its path: without a sort of its own a query returns the nearest first.
@@ -81,6 +84,13 @@ impl Matcher {
     }
     pub fn root(&self) -> &Node {
         &self.root
+    }
+    /// The `$text` among the top-level conjuncts.
+    pub fn text(&self) -> Option<&Arc<TextQuery>> {
+        self.root.conjuncts().iter().find_map(|n| match n {
+            Node::Text(q) => Some(q),
+            _ => None,
+        })
     }
     /// The document this was parsed from.
     pub fn filter(&self) -> Doc<'_> {
@@ -175,6 +185,10 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
         Node::Schema(s) => {
             meter::spend(doc.bytes().len() / 32)?;
             Ok(s.matches(doc))
+        }
+        Node::Text(q) => {
+            meter::spend(doc.bytes().len() / 8)?;
+            Ok(q.matches(doc))
         }
         Node::SampleRate { rate, seed } => Ok(sample(*seed, doc) < *rate),
         Node::True => Ok(true),

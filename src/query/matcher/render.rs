@@ -22,6 +22,7 @@ pub fn node(n: &Node) -> Document {
         Node::Leaf(l) => leaf(l),
         Node::Expr(e) => doc! {"$expr": e.source()},
         Node::Schema(_) => doc! {"$jsonSchema": Document::new()},
+        Node::Text(q) => doc! {"$text": q.spec()},
         Node::SampleRate { rate, .. } => doc! {"$sampleRate": *rate},
     }
 }

@@ -25,6 +25,7 @@ pub mod split;
 pub mod stage;
 pub mod stages;
 pub mod table;
+pub mod text;
 
 pub use account::{Account, Charge};
 pub use execution::Execution;

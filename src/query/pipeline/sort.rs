@@ -79,7 +79,8 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
         bail!(15976, "$sort stage must have at least one sort key");
     }
     check_pattern(&pattern)?;
-    let spec = SortSpec::parse(pattern.to_doc_buf().doc())?.with_collation(&ctx.query.collation);
+    let spec = SortSpec::parse(pattern.to_doc_buf().doc())?;
+    let spec = spec.with_collation(&ctx.query.collation).with_text(ctx.query.text.as_ref())?;
     one(name, v, Sort { spec, limit })
 }
 

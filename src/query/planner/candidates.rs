@@ -118,6 +118,13 @@ fn collect_leaf<'a>(leaf: &'a Leaf, prefix: &str, conjunct: Option<usize>, out: 
     }
 }
 
+/// The one value that the filter holds a path to.
+pub(super) fn single_value(filter: &Matcher, path: &str) -> Option<Value> {
+    let bounds = collect(filter);
+    let mut own = bounds.iter().filter(|b| b.path == path).filter_map(|b| b.intervals(&Collation::SIMPLE));
+    own.find(|i| i.is_single_point()).map(|i| i.list[0].lo.clone())
+}
+
 /// The candidates among `indexes`: those that bound something or provide the sort.
 pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> Vec<Candidate> {
     let bounds = collect(filter);
@@ -289,7 +296,7 @@ fn sort_direction(
     kinds: &[FieldKind],
     fields: &[Intervals],
 ) -> Option<Direction> {
-    if index.multikey {
+    if index.multikey || sort.by_score() {
         return None;
     }
     let paths: Vec<&str> = index.key.keys().collect();

@@ -16,6 +16,7 @@ mod ranges;
 mod rank;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use bounds::{Interval, Intervals};
 pub use ranges::KeyRange;
@@ -187,6 +188,12 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
     if request.min.is_some() || request.max.is_some() {
         return with_sort(candidates::min_max(request)?, sort);
     }
+    if let Some(query) = text::query_of(request) {
+        if natural.is_some() {
+            bail!(BAD_VALUE, "text expression not allowed with $natural sort order");
+        }
+        return with_sort(text::plan(request, query)?, sort);
+    }
     let hinted = match request.hint {
         Some(Hint::Natural(direction)) => return with_sort(scan(request, *direction), sort),
         Some(hint) => Some(hinted_index(hint, request.indexes)?),
@@ -212,7 +219,14 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
         let plan = Plan::Index { scan: best.scan, filter: best.filter };
         return if best.provides_sort { Ok(plan) } else { with_sort(plan, sort) };
     }
-    let plan = union(request).unwrap_or_else(|| scan(request, Direction::Forward));
+    let plan = match union(request) {
+        Some(plan) => plan,
+        None if text::is_nested(request.filter.root()) => bail!(
+            NO_QUERY_EXECUTION_PLANS,
+            "error processing query: planner returned error :: caused by :: Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well."
+        ),
+        None => scan(request, Direction::Forward),
+    };
     with_sort(plan, sort)
 }
 
@@ -295,6 +309,10 @@ fn union(request: &Request<'_>) -> Option<Plan> {
         nodes.extend(conjuncts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone()));
         let filter = Matcher::from_node(Node::and(nodes), DocBuf::new());
         if filter.is_always_false() {
+            continue;
+        }
+        if let Some(query) = filter.text() {
+            plans.push(text::plan(&Request { filter: &filter, ..*request }, query).ok()?);
             continue;
         }
         plans.push(match by_id(&filter, request.id_collation) {

@@ -19,6 +19,8 @@ enum Item {
     ElemMatch(Matcher),
     Positional,
     Computed(Computed),
+    /// `$meta`, beside inclusion or exclusion alike.
+    Meta(Computed),
 }
 
 struct Parser<'a> {
@@ -27,6 +29,14 @@ struct Parser<'a> {
 }
 
 pub fn projection(spec: Doc<'_>, filter: &Matcher, ctx: &QueryContext) -> Result<Projection> {
+    let own;
+    let ctx = match filter.text() {
+        Some(text) => {
+            own = QueryContext { text: Some(text.clone()), ..ctx.clone() };
+            &own
+        }
+        None => ctx,
+    };
     let mut parser = Parser { ctx, items: Vec::new() };
     for e in spec {
         parser.entry("", &e)?;
@@ -125,7 +135,8 @@ impl Parser<'_> {
                 Ok(Item::ElemMatch(Matcher::parse(filter.doc(), self.ctx)?))
             }
             "$meta" => {
-                bail!(NOT_IMPLEMENTED, "$meta in a projection is known but not implemented in this server")
+                let v = document::Value::Document(d.to_document());
+                Ok(Item::Meta(Computed::parse(&v, self.ctx)?))
             }
             name if crate::expression::table::find(name).is_none() => {
                 bail!(31325, "Unknown expression {name}")
@@ -243,7 +254,7 @@ fn add_item(p: &mut Projection, path: String, item: Item, filter: &Matcher) -> R
             p.positional = Some((Path::new(&path), Arc::new(filter.clone())));
             Ok(())
         }
-        Item::Computed(expression) => {
+        Item::Computed(expression) | Item::Meta(expression) => {
             insert(&mut p.tree, &path, Branch::Computed, &path)?;
             p.appended.push(Appended::Computed { path, expression });
             Ok(())
@@ -258,7 +269,7 @@ fn kind_of(items: &[(String, Item)]) -> Result<Kind> {
         let says = match item {
             Item::Keep if path == "_id" => continue,
             Item::Drop if path == "_id" => continue,
-            Item::Slice(_) | Item::ElemMatch(_) => continue,
+            Item::Slice(_) | Item::ElemMatch(_) | Item::Meta(_) => continue,
             Item::Drop => Kind::Exclusion,
             Item::Keep | Item::Positional | Item::Computed(_) => Kind::Inclusion,
         };

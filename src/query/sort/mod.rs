@@ -13,8 +13,9 @@ pub use sorter::{MEMORY_LIMIT_BYTES, Sorter};
 use crate::matcher::Path;
 use crate::matcher::ops::geo::Near;
 use crate::planner::Direction;
+use document::fts::TextQuery;
 use document::key_string;
-use document::{Collation, Doc, Document, Result, ValueRef, bail, number, path};
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, number, path};
 use std::sync::Arc;
 
 /// The most components a sort may have.
@@ -29,6 +30,9 @@ pub struct SortSpec {
     collation: Collation,
     /// Sorts by the distance at a path instead.
     near: Option<Arc<(Path, Near)>>,
+    /// The positions of components that are a text score, which descends; its query is given where one is known.
+    scores: Vec<usize>,
+    text: Option<Arc<TextQuery>>,
 }
 
 impl SortSpec {
@@ -36,7 +40,11 @@ impl SortSpec {
     pub fn parse(spec: Doc<'_>) -> Result<SortSpec> {
         let mut out = SortSpec::default();
         for e in spec {
-            let descending = direction(e.name(), e.value())?;
+            let by_score = is_score(e.value());
+            let descending = by_score || direction(e.name(), e.value())?;
+            if by_score {
+                out.scores.push(out.components.len());
+            }
             if e.name() == "$natural" {
                 out.natural = Some(if descending { Direction::Backward } else { Direction::Forward });
                 continue;
@@ -67,6 +75,21 @@ impl SortSpec {
     pub fn collation(&self) -> &Collation {
         &self.collation
     }
+    /// The same sort with the query whose score it may ask for.
+    ///
+    /// # Errors
+    /// 40218 when it asks for a score and there is no `$text`.
+    pub fn with_text(mut self, text: Option<&Arc<TextQuery>>) -> Result<SortSpec> {
+        if !self.scores.is_empty() && text.is_none() {
+            bail!(40218, "query requires text score metadata, but it is not available");
+        }
+        self.text = text.cloned();
+        Ok(self)
+    }
+    /// Whether it sorts by a score, which no index holds.
+    pub fn by_score(&self) -> bool {
+        !self.scores.is_empty()
+    }
     /// The order of a near predicate on `path`: the nearest first.
     pub fn by_distance(path: &str, near: &Near) -> SortSpec {
         SortSpec { near: Some(Arc::new((Path::new(path), near.clone()))), ..SortSpec::default() }
@@ -85,7 +108,11 @@ impl SortSpec {
     }
     /// The pattern as a document.
     pub fn to_document(&self) -> Document {
-        self.components.iter().map(|(p, d)| (p.clone(), (if *d { -1 } else { 1 }).into())).collect()
+        let direction = |i: usize, descending: bool| match self.scores.contains(&i) {
+            true => document::doc! { "$meta": "textScore" }.into(),
+            false => Value::Int32(if descending { -1 } else { 1 }),
+        };
+        self.components.iter().enumerate().map(|(i, (p, d))| (p.clone(), direction(i, *d))).collect()
     }
     /// A key whose memcmp order is the sort order. Error: BadValue for arrays in two components.
     pub fn key(&self, doc: Doc<'_>) -> Result<Vec<u8>> {
@@ -94,6 +121,9 @@ impl SortSpec {
             let distance = near.distance_at(path, doc).unwrap_or(f64::INFINITY);
             key_string::append(&mut out, ValueRef::Double(distance), false);
             return Ok(out);
+        }
+        if self.by_score() {
+            return self.key_with_score(doc, out);
         }
         if self.append_plain(doc, &mut out) {
             return Ok(out);
@@ -104,6 +134,19 @@ impl SortSpec {
             path::sort_key(doc, &pattern, &self.collation)?.into_iter().zip(&self.components)
         {
             self.collation.append_key(&mut out, v, *descending);
+        }
+        Ok(out)
+    }
+    fn key_with_score(&self, doc: Doc<'_>, mut out: Vec<u8>) -> Result<Vec<u8>> {
+        for (i, (path, descending)) in self.components.iter().enumerate() {
+            if self.scores.contains(&i) {
+                let score = self.text.as_ref().map_or(0.0, |q| q.score(doc));
+                self.collation.append_key(&mut out, ValueRef::Double(score), true);
+                continue;
+            }
+            for v in path::sort_key(doc, &[(path.as_str(), *descending)], &self.collation)? {
+                self.collation.append_key(&mut out, v, *descending);
+            }
         }
         Ok(out)
     }
@@ -136,10 +179,17 @@ fn plain_value<'d>(doc: Doc<'d>, path: &str) -> Option<ValueRef<'d>> {
     }
 }
 
+fn is_score(v: ValueRef<'_>) -> bool {
+    matches!(v, ValueRef::Document(d) if d.get_str("$meta") == Some("textScore"))
+}
+
 fn direction(name: &str, v: ValueRef<'_>) -> Result<bool> {
     if let ValueRef::Document(d) = v {
-        if d.get_str("$meta").is_some() {
-            bail!(NOT_IMPLEMENTED, "$meta in a sort is known but not implemented in this server");
+        if let Some(what) = d.get_str("$meta") {
+            bail!(
+                NOT_IMPLEMENTED,
+                "{{$meta: \"{what}\"}} in a sort is known but not implemented in this server"
+            );
         }
         bail!(17312, "$meta is the only expression supported by $sort right now");
     }

@@ -13,7 +13,7 @@ use super::cluster::database_of;
 use super::cursor::{BATCH_BYTES_MAX, Kind, first_batch, size};
 use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
-use super::{admin, change_stream, collation, cursor, scatter, single};
+use super::{admin, change_stream, collation, cursor, scatter, single, text};
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
 use futures::future::BoxFuture;
@@ -125,8 +125,9 @@ async fn aggregate_at(
     {
         return single::read(task, ns, placement, shard).await;
     }
-    let context = context_on(task, ns, placement).await?;
-    let pipeline = optimize(parse(&stages(task)?, &context)?, &context)?;
+    let mut context = context_on(task, ns, placement).await?;
+    let stages = text::scored(task, ns, placement, stages(task)?, &mut context).await?;
+    let pipeline = optimize(parse(&stages, &context)?, &context)?;
     if others && all_on_primary(task, ns, placement, &pipeline).await? {
         match single::read(task, ns, placement, &placement.primary).await {
             Err(e) if pipeline.writes().is_none() && is_of_unnamed(&e, ns, &pipeline) => {}

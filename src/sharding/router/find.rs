@@ -9,7 +9,7 @@ use super::body::{Placement, cursor_reply};
 use super::cursor::{Kind, first_batch, size};
 use super::merge::{Merge, Shape};
 use super::task::{Retry, Task};
-use super::{body, collation, scatter, single};
+use super::{body, collation, scatter, single, text};
 use crate::chunk::ShardId;
 use document::{DocBuf, Result, bail};
 use query::QueryContext;
@@ -55,7 +55,7 @@ async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[
     if task.get("tailable").is_some_and(|v| v.truthy()) {
         bail!(BAD_VALUE, "tailable cursors are not supported on sharded collections: {ns}");
     }
-    let shape = shape(task, placement)?;
+    let shape = shape(task, ns, placement).await?;
     let batch_size = shape.batch_size;
     let replies =
         scatter::read_all(task, shards, |shard| shard_command(task, placement, shard, &shape)).await?;
@@ -63,13 +63,16 @@ async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[
     first_batch(task, ns, Kind::Merge(Box::new(merge)), batch_size).await
 }
 
-fn shape(task: &Task<'_>, placement: &Placement) -> Result<Shape> {
+async fn shape(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Shape> {
     let mut context = QueryContext::from(task.parse_context()?);
     if let Some(table) = &placement.table {
         context.collation = collation::of(task.body(), table)?;
     }
+    let filter = task.document_or_empty("filter");
+    text::note_index(task, ns, placement, filter, &mut context).await?;
+    let filter = Matcher::parse(filter, &context)?;
     let sort = SortSpec::parse(task.document_or_empty("sort"))?.with_collation(&context.collation);
-    let filter = Matcher::parse(task.document_or_empty("filter"), &context)?;
+    let sort = sort.with_text(filter.text())?;
     // A near predicate sorts where the request does not.
     let by_distance = || filter.near().map(|(path, near)| SortSpec::by_distance(path, near));
     let sort = Some(sort).filter(|s| !s.is_empty()).or_else(by_distance);

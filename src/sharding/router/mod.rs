@@ -34,6 +34,7 @@ mod shapes;
 pub mod single;
 pub mod target;
 pub mod task;
+mod text;
 pub mod transaction;
 pub mod two_phase;
 pub mod write;

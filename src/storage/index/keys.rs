@@ -61,13 +61,20 @@ impl KeyBuffer {
     /// A partial index's filter is not asked.
     pub(crate) fn append_keys(&mut self, slot: usize, spec: &IndexSpec, doc: Doc<'_>) -> Result<bool> {
         let first = self.keys.len();
-        let multikey = for_each_key(spec, doc, &mut |components| {
+        let mut push = |components: &[ValueRef<'_>]| {
             let start = self.bytes.len();
             encode(spec, components, &mut self.bytes);
             let end = self.bytes.len();
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
-        })?;
+        };
+        let multikey = match spec.text() {
+            Some(index) => {
+                super::text::for_each_key(spec, index, doc, &mut push)?;
+                true
+            }
+            None => for_each_key(spec, doc, &mut |components| push(components))?,
+        };
         if self.keys.len() - first > 1 {
             let bytes = &self.bytes;
             let of = |k: &Key| &bytes[k.start..k.end];
@@ -90,7 +97,9 @@ pub fn encode(spec: &IndexSpec, components: &[ValueRef<'_>], out: &mut Vec<u8>) 
     let collation = spec.collation();
     for (field, value) in spec.fields().iter().zip(components) {
         match field.kind {
-            FieldKind::Ascending | FieldKind::Place => collation.append_key(out, *value, false),
+            FieldKind::Ascending | FieldKind::Place | FieldKind::Text => {
+                collation.append_key(out, *value, false)
+            }
             FieldKind::Descending => collation.append_key(out, *value, true),
             FieldKind::Hashed => key_string::append(out, ValueRef::Int64(hashed(spec, *value)), false),
         }
@@ -298,7 +307,10 @@ fn positional<'d>(array: Doc<'d>, name: &str) -> Result<Option<document::Element
 
 /// Whether no indexed path can give different keys in `a` and `b`, by comparing the bytes found at the paths.
 pub(crate) fn same_at_paths(spec: &IndexSpec, a: Doc<'_>, b: Doc<'_>) -> bool {
-    spec.fields().iter().all(|f| same_at_path(&f.names, a, b))
+    match spec.text() {
+        Some(_) => a.bytes() == b.bytes(),
+        None => spec.fields().iter().all(|f| same_at_path(&f.names, a, b)),
+    }
 }
 
 fn same_at_path(names: &[String], mut a: Doc<'_>, mut b: Doc<'_>) -> bool {

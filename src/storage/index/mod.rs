@@ -24,6 +24,7 @@ mod places;
 mod spec;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 pub use build::IndexBuild;
 pub(crate) use cursor::read_record_id;

@@ -8,7 +8,9 @@ use document::{Collation, Doc, Document, Result, Value, bail};
 
 use geo::cells::{Grid, Layout, Levels};
 
-use super::Predicate;
+use super::{Predicate, text};
+use document::fts::TextIndex;
+use std::sync::Arc;
 
 /// Makes the predicate of a `partialFilterExpression` in the index's collation; given by a layer that knows the query
 /// language.
@@ -30,6 +32,8 @@ pub enum FieldKind {
     Hashed,
     /// `"2dsphere"` and `"2d"`: the ids of cells stand for it.
     Place,
+    /// `"text"`: the terms of the indexed texts ([`super::text`]).
+    Text,
 }
 
 impl FieldKind {
@@ -62,6 +66,7 @@ pub struct IndexSpec {
     collation: Collation,
     /// How places are kept, and the fields that hold none.
     places: Option<(Layout, Vec<KeyField>)>,
+    text: Option<Arc<TextIndex>>,
 }
 
 impl fmt::Debug for IndexSpec {
@@ -79,6 +84,7 @@ impl IndexSpec {
         }
         IndexSpec {
             document,
+            text: None,
             collation: collation.clone(),
             name: "_id_".to_string(),
             fields: vec![KeyField {
@@ -99,6 +105,14 @@ impl IndexSpec {
     pub fn parse(spec: &Document, predicates: &PredicateFactory<'_>) -> Result<IndexSpec> {
         let Some(key) = spec.get_document("key") else {
             bail!(FAILED_TO_PARSE, "The 'key' field is a required property of an index specification");
+        };
+        let normalized;
+        let (spec, key) = match text::is_text(key) {
+            true => {
+                normalized = text::normalized(spec, key)?;
+                (&normalized, normalized.get_document("key").unwrap_or(key))
+            }
+            false => (spec, key),
         };
         let fields = validate_key_pattern(key)?;
         if let [field] = fields.as_slice()
@@ -135,11 +149,17 @@ impl IndexSpec {
             Some(filter) => Some(predicates(filter, &collation)?),
             None => None,
         };
+        let is_text = fields.iter().any(|f| f.kind == FieldKind::Text);
+        if is_text && (unique || !collation.is_simple()) {
+            let what = if unique { "uniqueness" } else { "collation" };
+            bail!(CANNOT_CREATE_INDEX, "Index type 'text' does not support {what}: {collation:?}");
+        }
+        let text = if is_text { Some(Arc::new(TextIndex::parse(spec)?)) } else { None };
         let mut document = shown(spec, key, &name, &collation);
         let layout = layout(&mut document)?;
         let plain = || fields.iter().filter(|f| !f.kind.is_place()).cloned().collect();
         let places = layout.map(|layout| (layout, plain()));
-        Ok(IndexSpec { document, name, fields, unique, sparse, predicate, collation, places })
+        Ok(IndexSpec { document, name, fields, unique, sparse, predicate, collation, places, text })
     }
 
     /// As listIndexes shows it: `{v: 2, key, name, ...options}`.
@@ -194,6 +214,10 @@ impl IndexSpec {
     /// Seconds after which documents expire (TTL index).
     pub fn expire_after_seconds(&self) -> Option<i64> {
         self.document.get("expireAfterSeconds")?.as_f64().map(|s| s as i64)
+    }
+    /// What a text index reads, and how.
+    pub fn text(&self) -> Option<&Arc<TextIndex>> {
+        self.text.as_ref()
     }
     /// How its strings are ordered.
     pub fn collation(&self) -> &Collation {
@@ -397,6 +421,7 @@ fn field_kind(value: &Value, plugin: Option<&str>) -> Result<FieldKind> {
             }
             "hashed" => Ok(FieldKind::Hashed),
             "2d" | "2dsphere" => Ok(FieldKind::Place),
+            "text" => Ok(FieldKind::Text),
             other => bail!(NOT_IMPLEMENTED, "indexes of kind '{other}' are not implemented"),
         };
     }
@@ -430,6 +455,13 @@ const IGNORED: [&str; 9] =
 
 /// Compares. Errors: IndexOptionsConflict (85), IndexKeySpecsConflict (86).
 pub fn conflict(wanted: &IndexSpec, existing: &IndexSpec) -> Result<SpecConflict> {
+    if wanted.text.is_some() && existing.text.is_some() && options(wanted) != options(existing) {
+        bail!(
+            INDEX_OPTIONS_CONFLICT,
+            "only one text index per collection allowed, found existing text index \"{}\"",
+            existing.name
+        );
+    }
     let same_name = wanted.name == existing.name;
     let same_identity = same_identity(wanted, existing);
     let same_options = same_identity && options(wanted) == options(existing);

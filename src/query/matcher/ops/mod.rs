@@ -11,6 +11,7 @@ pub mod evaluation;
 pub mod geo;
 pub mod logical;
 pub mod schema;
+pub mod text;
 
 use crate::QueryContext;
 use crate::matcher::ast::{Condition, Node};
@@ -95,7 +96,7 @@ pub const TOP_OPERATORS: &[Row] = &[
     top("$alwaysFalse", evaluation::always_false),
     top("$sampleRate", evaluation::sample_rate),
     missing("$where"),
-    missing("$text"),
+    top("$text", text::text),
     missing("$geoNear"),
 ];
 

@@ -1,0 +1,135 @@
+//! What a text index is: which fields it reads with which weight, and in which language.
+
+use super::language::{Language, Sensitive};
+use crate::{Doc, Document, Result, Value, ValueRef, bail};
+use std::collections::BTreeMap;
+
+/// The wildcard of a text index on every string of a document.
+const EVERYTHING: &str = "$**";
+
+/// The definition of a text index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextIndex {
+    /// By path, in the order of paths.
+    weights: Vec<(String, f64)>,
+    everything: Option<f64>,
+    default_language: Language,
+    language_override: String,
+}
+
+/// An indexed string of a document, with its weight and language.
+pub(super) struct Text<'d> {
+    pub text: &'d str,
+    pub weight: f64,
+    pub language: Language,
+}
+
+impl TextIndex {
+    /// Reads `{weights, default_language, language_override}` as listIndexes shows them.
+    ///
+    /// # Errors
+    /// CannotCreateIndex (67) for a language that is not known.
+    pub fn parse(spec: &Document) -> Result<TextIndex> {
+        let name = spec.get_str("default_language").unwrap_or("english");
+        let Some(default_language) = Language::find(name) else {
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "default_language is not valid: unsupported language: \"{name}\" for text index version 3"
+            );
+        };
+        let weights: Vec<(String, f64)> = spec
+            .get_document("weights")
+            .into_iter()
+            .flat_map(Document::iter)
+            .map(|(path, v)| (path.to_string(), v.as_f64().unwrap_or(1.0)))
+            .collect();
+        Ok(TextIndex {
+            everything: weights.iter().find(|(p, _)| p == EVERYTHING).map(|(_, w)| *w),
+            weights: weights.into_iter().filter(|(p, _)| p != EVERYTHING).collect(),
+            default_language,
+            language_override: spec.get_str("language_override").unwrap_or("language").to_string(),
+        })
+    }
+    pub fn default_language(&self) -> Language {
+        self.default_language
+    }
+    /// Each term of the document with its score.
+    pub fn terms(&self, doc: Doc<'_>) -> BTreeMap<String, f64> {
+        self.scores(doc, Sensitive::default())
+    }
+
+    pub(super) fn scores(&self, doc: Doc<'_>, sensitive: Sensitive) -> BTreeMap<String, f64> {
+        let mut out = BTreeMap::new();
+        self.for_each_text(doc, &mut |t| add_scores(&t, sensitive, &mut out));
+        out
+    }
+
+    /// Calls `f` with every indexed string.
+    pub(super) fn for_each_text<'d>(&self, doc: Doc<'d>, f: &mut dyn FnMut(Text<'d>)) {
+        self.walk(doc, "", self.default_language, false, f);
+    }
+
+    fn walk<'d>(
+        &self,
+        doc: Doc<'d>,
+        path: &str,
+        language: Language,
+        is_array: bool,
+        f: &mut dyn FnMut(Text<'d>),
+    ) {
+        let named = if is_array { None } else { doc.get_str(&self.language_override) };
+        let language = named.and_then(Language::find).unwrap_or(language);
+        for e in doc.iter() {
+            let own;
+            let path = match (is_array, path) {
+                (true, path) => path,
+                (false, "") => e.name(),
+                (false, path) => {
+                    own = format!("{path}.{}", e.name());
+                    own.as_str()
+                }
+            };
+            match e.value() {
+                ValueRef::String(text) => {
+                    if let Some(weight) = self.weight_of(path) {
+                        f(Text { text, weight, language });
+                    }
+                }
+                ValueRef::Document(d) if self.leads_on(path) => self.walk(d, path, language, false, f),
+                ValueRef::Array(d) if self.leads_on(path) => self.walk(d, path, language, true, f),
+                _ => {}
+            }
+        }
+    }
+
+    fn weight_of(&self, path: &str) -> Option<f64> {
+        self.weights.iter().find(|(p, _)| p == path).map(|(_, w)| *w).or(self.everything)
+    }
+    /// Whether an indexed string may stand at the path or below it.
+    fn leads_on(&self, path: &str) -> bool {
+        let below = |p: &str| p == path || p.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        self.everything.is_some() || self.weights.iter().any(|(p, _)| below(p))
+    }
+
+    /// The paths and weights of a key pattern's text fields, in listIndexes' order.
+    pub fn weights_document(weights: &BTreeMap<String, Value>) -> Document {
+        weights.iter().map(|(path, w)| (path.clone(), w.clone())).collect()
+    }
+}
+
+fn add_scores(t: &Text<'_>, sensitive: Sensitive, out: &mut BTreeMap<String, f64>) {
+    let terms = t.language.terms(t.text, sensitive);
+    let tokens = terms.len() as f64;
+    // Occurrences, and their sum with each counting half of the one before.
+    let mut found: BTreeMap<String, (i32, f64)> = BTreeMap::new();
+    for term in terms {
+        let (count, sum) = found.entry(term).or_default();
+        *sum += 0.5f64.powi(*count);
+        *count += 1;
+    }
+    for (term, (count, sum)) in found {
+        let share = 0.5 * f64::from(count) / tokens + 0.5;
+        let whole = if t.text.eq_ignore_ascii_case(&term) { 1.1 } else { 1.0 };
+        *out.entry(term).or_default() += t.weight * sum * share * whole;
+    }
+}

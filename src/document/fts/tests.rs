@@ -1,0 +1,60 @@
+use super::{Language, TextIndex, TextQuery};
+use crate::{Document, array, doc};
+use std::sync::Arc;
+
+fn index(weights: Document) -> Arc<TextIndex> {
+    Arc::new(TextIndex::parse(&doc! { "weights": weights }).expect("an index"))
+}
+
+fn query(search: &str, case: bool, diacritics: bool) -> TextQuery {
+    TextQuery::new(index(doc! { "t": 1 }), search, None, case, diacritics, Document::new())
+}
+
+fn score(index: &Arc<TextIndex>, search: &str, doc: Document) -> f64 {
+    let query = TextQuery::new(index.clone(), search, None, false, false, Document::new());
+    query.score(doc.to_doc_buf().doc())
+}
+
+#[test]
+fn scores_follow_the_formula() {
+    let one = index(doc! { "t": 1 });
+    assert_eq!(score(&one, "coffee", doc! { "t": "Coffee Shopping" }), 0.75);
+    assert_eq!(score(&one, "coffee", doc! { "t": "coffee and cream" }), 0.75, "a stop word is no token");
+    // `coffee` is its own stem here, so the string is the term.
+    assert_eq!(score(&one, "cream", doc! { "t": "Cream" }), 1.1);
+    assert_eq!(score(&one, "milk", doc! { "t": "milk milk tea" }), 1.5 * (0.5 * 2.0 / 3.0 + 0.5));
+    let weighted = index(doc! { "a": 10, "b.c": 2 });
+    let both = doc! { "a": "red paint", "b": array![doc! { "c": "red" }, doc! { "c": "blue" }] };
+    assert_eq!(score(&weighted, "red", both), 10.0 * 0.75 + 2.0 * 1.1);
+}
+
+#[test]
+fn a_search_takes_words_phrases_and_exclusions() {
+    let matches =
+        |search: &str, text: &str| query(search, false, false).matches(doc! { "t": text }.to_doc_buf().doc());
+    assert!(matches("running cats", "The cat ran"), "stems are compared");
+    assert!(matches("CAFE", "a Café"));
+    assert!(!matches("cat -black", "a black cat"));
+    assert!(matches("cat-black", "a black dog"), "a minus inside a word is punctuation");
+    assert!(matches("\"black cat\"", "one Black Cat here"));
+    assert!(!matches("\"black cat\"", "a cat, black"));
+    assert!(!matches("cat -\"black cat\"", "a black cat"));
+    assert!(!matches("-dog", "a cat"), "exclusions alone find nothing");
+    assert!(!matches("the and", "the and"), "nor do stop words");
+    assert!(!query("Cafe", false, true).matches(doc! { "t": "Café" }.to_doc_buf().doc()));
+    assert!(!query("coffee", true, false).matches(doc! { "t": "Coffee" }.to_doc_buf().doc()));
+    assert!(query("Coffee", true, false).matches(doc! { "t": "Coffee" }.to_doc_buf().doc()));
+}
+
+#[test]
+fn languages_come_from_the_index_and_from_documents() {
+    assert!(
+        Language::find("FRENCH").is_some()
+            && Language::find("fr").is_some()
+            && Language::find("xx").is_none()
+    );
+    let all = index(doc! { "$**": 1 });
+    let french = doc! { "language": "french", "x": { "y": "les chevaux" }, "n": 1 };
+    assert!(all.terms(french.to_doc_buf().doc()).contains_key("cheval"));
+    assert!(!all.terms(doc! { "x": "les chevaux" }.to_doc_buf().doc()).contains_key("cheval"));
+}

@@ -1,0 +1,52 @@
+//! `$text` through a router: the definition of the text index is asked of a shard, and scores are computed here of the
+//! documents that are merged by them.
+
+use super::body::Placement;
+use super::task::Task;
+use document::fts::TextIndex;
+use document::{Doc, Document, Result, Value, doc};
+use query::QueryContext;
+use query::matcher::{Matcher, ops::text};
+use query::pipeline::{Context, text::with_score_field};
+use std::sync::Arc;
+
+/// Names the collection's text index to a context, where the filter has a `$text`.
+pub async fn note_index(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    filter: Doc<'_>,
+    context: &mut QueryContext,
+) -> Result<()> {
+    let Some(shard) = placement.shards().into_iter().next().filter(|_| text::is_in(filter)) else {
+        return Ok(());
+    };
+    let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
+    let command = doc! { "listIndexes": collection, "cursor": {} };
+    let body = task.own(&command, db, &placement.versions(&shard));
+    let reply = task.read(&shard, &body).await?;
+    let batch = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
+    let specs = batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document());
+    let found = specs.map(Doc::to_document).find(|d| d.contains_key("weights"));
+    context.text_index = found.map(|d| TextIndex::parse(&d).map(Arc::new)).transpose()?;
+    Ok(())
+}
+
+/// The stages of a pipeline that is to be divided, with the score of a leading `$text` in a field.
+pub async fn scored(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    stages: Vec<Value>,
+    context: &mut Context,
+) -> Result<Vec<Value>> {
+    let stages = with_score_field(stages)?;
+    let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
+    if let Some(filter) = first.map(Document::to_doc_buf)
+        && text::is_in(filter.doc())
+    {
+        note_index(task, ns, placement, filter.doc(), &mut context.query).await?;
+        context.query.text = Matcher::parse(filter.doc(), &context.query)?.text().cloned();
+    }
+    Ok(stages)
+}

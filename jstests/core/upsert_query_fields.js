@@ -1,6 +1,6 @@
 /**
  * An upsert makes its document from the equalities of the query and then applies the update.
- * Fails when a range, an $or or an operator value slips into the document, or an equality is left out.
+ * Fails when a range, an $or or an operator value slips into the document, an equality is left out, or an upsert may not insert a name with a dollar sign.
  */
 const coll = db.upsert_query_fields;
 
@@ -29,6 +29,11 @@ assert.eq({a: [1], b: 2}, upserted({a: {$all: [[1]]}}, {$set: {b: 2}}));
 assert.eq({b: 2}, upserted({a: /x/}, {$set: {b: 2}}));
 assert.eq({a: 6}, upserted({a: 5}, {$inc: {a: 1}}));
 assert.eq({a: null, b: 2}, upserted({a: null}, {$set: {b: 2}}));
+
+// A name that begins with a dollar sign may be inserted, and not be set in a document that exists.
+assert.eq({a: 1, $hotel: 3}, upserted({a: 1}, {$set: {$hotel: 3}}));
+assert.commandFailedWithCode(coll.update({a: 1}, {$set: {$hotel: 4}}, {upsert: true}), ErrorCodes.DollarPrefixedFieldName);
+assert.eq(0, assert.commandWorked(coll.update({a: 7}, {$set: {$hotel: 4}})).nMatched);
 
 // Without an _id in the query the server makes an ObjectId.
 coll.drop();

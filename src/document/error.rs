@@ -230,6 +230,7 @@ codes! {
     CHUNK_TOO_BIG 153 "ChunkTooBig" 0;
     INCONSISTENT_SHARD_IDENTITY 154 "InconsistentShardIdentity" 0;
     CURRENT_CONFIG_NOT_COMMITTED_YET 308 "CurrentConfigNotCommittedYet" 0;
+    DURATION_OVERFLOW 159 "DurationOverflow" 0;
     UNSUPPORTED_OP_QUERY_COMMAND 352 "UnsupportedOpQueryCommand" 0;
     VIEW_DEPTH_LIMIT_EXCEEDED 165 "ViewDepthLimitExceeded" 0;
     COMMAND_NOT_SUPPORTED_ON_VIEW 166 "CommandNotSupportedOnView" 0;

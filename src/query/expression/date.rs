@@ -370,6 +370,12 @@ impl Node for FromParts {
         } else {
             days_from_civil(year, month, day)
         };
+        if ms.checked_mul(1000).is_none() {
+            bail!(
+                DURATION_OVERFLOW,
+                "Overflow casting from a lower-precision duration to a higher-precision duration"
+            );
+        }
         let time = second.checked_mul(SECOND).and_then(|s| s.checked_add(ms));
         let local = time.and_then(|t| t.checked_add(days * DAY + hour * HOUR + minute * MINUTE));
         match local {

@@ -91,11 +91,40 @@ fn element_name<'a>(d: &'a Document, name: &str) -> Result<&'a str> {
     }
 }
 
+/// What an element of an array is bound to: a position of the stack, or `$$CURRENT`, so that `"$a"` is a field of the element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Stacked,
+    Current,
+}
+
+impl Element {
+    /// Reads `as`; the scope is that of the expression evaluated for each element.
+    fn parse(d: &Document, name: &str, vars: &Variables) -> Result<(Element, Variables)> {
+        Ok(match element_name(d, name)? {
+            "CURRENT" => (Element::Current, vars.clone()),
+            name => (Element::Stacked, vars.bind(name)),
+        })
+    }
+    fn bind(self, item: Value, vars: &mut Vars) {
+        match self {
+            Element::Stacked => vars.push(Some(item)),
+            Element::Current => vars.push_current(item),
+        }
+    }
+    fn unbind(self, vars: &mut Vars) -> Option<Value> {
+        match self {
+            Element::Stacked => vars.take_last(),
+            Element::Current => vars.pop_current(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Map {
     input: Expression,
+    element: Element,
     each: Expression,
-    has_index: bool,
 }
 
 impl Node for Map {
@@ -107,15 +136,11 @@ impl Node for Map {
         let Some(Value::Array(items)) = input else {
             bail!(16883, "input to $map must be an array not {}", type_name(&input));
         };
-        let depth = vars.len();
         let mut out = Vec::with_capacity(items.len());
-        for (i, item) in items.into_iter().enumerate() {
-            vars.push(Some(item));
-            if self.has_index {
-                vars.push(Some(number_of(i)));
-            }
+        for item in items {
+            self.element.bind(item, vars);
             let mapped = self.each.eval(root, vars);
-            vars.truncate(depth);
+            self.element.unbind(vars);
             out.push(mapped?.unwrap_or(Value::Null));
         }
         Ok(Some(Value::Array(out)))
@@ -123,13 +148,12 @@ impl Node for Map {
     fn children(&self) -> Vec<&Expression> {
         vec![&self.input, &self.each]
     }
+    fn is_pure(&self) -> bool {
+        self.element == Element::Stacked
+    }
     fn name(&self) -> &'static str {
         "$map"
     }
-}
-
-fn number_of(i: usize) -> Value {
-    document::number::int_or_long(i as i64)
 }
 
 pub fn map(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
@@ -139,14 +163,15 @@ pub fn map(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression> {
     }
     let Some(input) = d.get("input") else { bail!(16880, "Missing 'input' parameter to $map") };
     let Some(each) = d.get("in") else { bail!(16882, "Missing 'in' parameter to $map") };
-    let inner = vars.bind(element_name(d, "$map")?);
+    let (element, inner) = Element::parse(d, "$map", vars)?;
     let input = parse::expression(input, vars)?;
-    Ok(Expression::Special(Arc::new(Map { input, each: parse::expression(each, &inner)?, has_index: false })))
+    Ok(Expression::Special(Arc::new(Map { input, element, each: parse::expression(each, &inner)? })))
 }
 
 #[derive(Debug)]
 struct Filter {
     input: Expression,
+    element: Element,
     keep: Expression,
     limit: Option<Expression>,
 }
@@ -166,9 +191,9 @@ impl Node for Filter {
             if out.len() >= limit {
                 break;
             }
-            vars.push(Some(item));
+            self.element.bind(item, vars);
             let keep = self.keep.eval_bool(root, vars);
-            let item = vars.take_last();
+            let item = self.element.unbind(vars);
             if keep? {
                 out.push(item.unwrap_or(Value::Null));
             }
@@ -177,6 +202,9 @@ impl Node for Filter {
     }
     fn children(&self) -> Vec<&Expression> {
         [&self.input, &self.keep].into_iter().chain(&self.limit).collect()
+    }
+    fn is_pure(&self) -> bool {
+        self.element == Element::Stacked
     }
     fn name(&self) -> &'static str {
         "$filter"
@@ -211,10 +239,11 @@ pub fn filter(_: &'static str, v: &Value, vars: &Variables) -> Result<Expression
     }
     let Some(input) = d.get("input") else { bail!(28648, "Missing 'input' parameter to $filter") };
     let Some(keep) = d.get("cond") else { bail!(28650, "Missing 'cond' parameter to $filter") };
-    let inner = vars.bind(element_name(d, "$filter")?);
+    let (element, inner) = Element::parse(d, "$filter", vars)?;
     let limit = d.get("limit").map(|v| parse::expression(v, vars)).transpose()?;
     Ok(Expression::Special(Arc::new(Filter {
         input: parse::expression(input, vars)?,
+        element,
         keep: parse::expression(keep, &inner)?,
         limit,
     })))

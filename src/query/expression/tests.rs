@@ -113,6 +113,18 @@ fn bound_variables_shadow_and_end() {
         "[2, 1]",
     );
     gives(r#"{"$let": {"vars": {"CURRENT": "$o"}, "in": "$x"}}"#, "1");
+    gives(
+        r#"{"$map": {"input": [{"x": 5}, {}], "as": "CURRENT", "in": ["$x", "$$CURRENT", "$$ROOT.n"]}}"#,
+        r#"[[5, {"x": 5}, 7], [null, {}, 7]]"#,
+    );
+    gives(
+        r#"{"$filter": {"input": [{"x": 5}, {"x": 6}], "as": "CURRENT", "cond": {"$gt": ["$x", 5]}}}"#,
+        r#"[{"x": 6}]"#,
+    );
+    gives(
+        r#"{"$map": {"input": [{"x": 5}], "as": "CURRENT", "in": {"$map": {"input": [1], "in": ["$$this", "$x"]}}}}"#,
+        "[[[1, 5]]]",
+    );
     fails(r#"{"$let": {"vars": {"X": 1}, "in": 1}}"#, 9);
 }
 
@@ -198,6 +210,7 @@ fn dates_know_the_calendar_and_zones() {
         r#"{"$dateFromParts": {"year": 2024, "month": 14, "day": 1}}"#,
         r#"{"$date": "2025-02-01T00:00:00Z"}"#,
     );
+    fails(r#"{"$dateFromParts": {"year": 1970, "millisecond": 18014398509481984}}"#, 159);
     fails(r#"{"$year": "$s"}"#, 16006);
     fails(r#"{"$hour": {"date": "$t", "timezone": "Nowhere"}}"#, 40485);
     fails(r#"{"$dateFromString": {"dateString": "bogus"}}"#, 241);

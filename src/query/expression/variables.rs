@@ -169,8 +169,8 @@ impl Vars {
     pub fn push_current(&mut self, v: Value) {
         self.current.push(v);
     }
-    pub fn pop_current(&mut self) {
-        self.current.pop();
+    pub fn pop_current(&mut self) -> Option<Value> {
+        self.current.pop()
     }
 }
 

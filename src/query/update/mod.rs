@@ -24,7 +24,7 @@ mod upsert;
 use crate::QueryContext;
 use crate::matcher::Matcher;
 use document::delta::Touched;
-use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail};
 use ops::Modifier;
 use path::UpdatePath;
 use std::collections::BTreeMap;
@@ -63,6 +63,8 @@ pub(crate) struct Operators {
     flat: bool,
     /// The paths, as the log's difference is to follow them.
     touched: Touched,
+    /// Why it may not be applied to a document that exists: it sets a field whose name begins with `$`, which only an insert may have.
+    inserts_only: Option<Error>,
 }
 
 /// What an update made of one document.
@@ -109,6 +111,9 @@ impl Update {
     pub fn apply(&self, old: Doc<'_>, match_position: Option<usize>, is_insert: bool) -> Result<Outcome> {
         let new = match &self.kind {
             Kind::Operators(o) => {
+                if let Some(error) = o.inserts_only.as_ref().filter(|_| !is_insert) {
+                    return Err(error.clone());
+                }
                 if o.flat
                     && let Some(outcome) = fast::apply(o, old, is_insert)?
                 {

@@ -60,6 +60,7 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &QueryContext) -> Re
         array_filters: filters(array_filters, ctx)?,
         flat: false,
         touched: Touched::default(),
+        inserts_only: None,
     };
     for (name, argument) in d.iter() {
         let Some(row) = ops::TABLE.iter().find(|r| r.name == name) else {
@@ -79,7 +80,7 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &QueryContext) -> Re
         for (path, value) in fields.iter() {
             let path = UpdatePath::parse(path)?;
             if !matches!(name, "$setOnInsert" | "$unset" | "$rename") {
-                path.check_storable()?;
+                out.inserts_only = out.inserts_only.or(path.check_storable().err());
             }
             match row.parse {
                 Parse::Modifier(parse) => {

@@ -68,7 +68,7 @@ impl UpdatePath {
             _ => "",
         }
     }
-    /// Error: DollarPrefixedFieldName when the top-level field is not one a document may get by an update.
+    /// Error: DollarPrefixedFieldName when the top-level field is not one that a document which exists may get by operators.
     pub fn check_storable(&self) -> Result<()> {
         let name = self.first();
         if name.starts_with('$') {

@@ -170,6 +170,17 @@ fn upserts_start_from_the_equalities_of_the_filter() {
     assert_eq!(upsert(doc! {"_id": 1}, doc! {"$set": {"_id": 2}}.into()).unwrap_err().code, 66);
 }
 
+#[test]
+fn only_an_upsert_that_inserts_may_set_a_field_whose_name_begins_with_a_dollar() {
+    let m = Matcher::parse(doc! {"_id": 1}.to_doc_buf().doc(), &ctx()).unwrap();
+    for path in ["$hotel", "$hotel.price"] {
+        let u = Update::parse(&doc! {"$set": {"a": 1, path: 2}}.into(), &[], &ctx()).unwrap();
+        let inserted = u.upsert_document(&m).unwrap().to_document();
+        assert!(inserted.contains_key("$hotel"), "{inserted:?}");
+        assert_eq!(u.apply(doc! {"_id": 1}.to_doc_buf().doc(), None, false).unwrap_err().code, 52);
+    }
+}
+
 /// Numbers that look random and are the same in every run.
 struct Dice(u64);
 impl Dice {

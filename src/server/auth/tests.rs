@@ -99,7 +99,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("clearJumboFlag splitVector", "gc*"),
     ("balancerStart balancerStop", "gcb*"),
     ("balancerStatus", "mgcb*"),
-    ("replSetGetRBID replSetTest replSetHeartbeat replSetRequestVotes replSetUpdatePosition", ""),
+    (
+        "replSetGetRBID replSetTest _replSetCopyNext _replSetCopyOpen replSetHeartbeat replSetRequestVotes replSetUpdatePosition",
+        "",
+    ),
 ];
 
 /// The request by which a row is tried: the form of its argument, and what else decides.

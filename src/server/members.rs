@@ -132,7 +132,8 @@ pub fn as_member(service: &Service) -> ConnectOptions {
         credentials: service.auth.key.as_ref().map(|key| key.credentials()),
         tls: service.tls.as_ref().filter(|tls| tls.options.mode.encrypts_own()).map(|tls| tls.client.clone()),
         limits: Limits::BETWEEN_NODES,
-        credentials_optional: service.options.transition_to_auth,
+        // Where users are not checked, a node that does not know the key is served as one without it.
+        credentials_optional: service.options.transition_to_auth || !service.options.auth,
         ..ConnectOptions::default()
     }
 }

@@ -28,7 +28,9 @@ assert.eq([5], ids({s: 7}, loose));
 assert.eq([5, 1, 3, 2, 4], coll.find().collation(loose).sort({s: 1, _id: 1}).toArray().map(doc => doc._id));
 assert.eq(2, coll.find({s: "apple"}).collation(loose).count());
 assert.eq(2, coll.countDocuments({s: "apple"}, {collation: loose}));
-assert.eq([7, "apple", "Banana", "cherry"], coll.distinct("s", {}, {collation: loose}));
+// Which of two equal spellings stands for both depends on where they lie.
+const lower = value => typeof value === "string" ? value.toLowerCase() : value;
+assert.eq([7, "apple", "banana", "cherry"], coll.distinct("s", {}, {collation: loose}).map(lower));
 
 const aggregate = pipeline => coll.aggregate(pipeline, {collation: loose}).toArray();
 assert.eq([{_id: 7, n: 1}, {_id: "apple", n: 2}, {_id: "Banana", n: 1}, {_id: "cherry", n: 1}],

@@ -8,7 +8,7 @@ import {planIndexes} from "jstests/libs/plan_stages.js";
 const coll = db.text_search;
 coll.drop();
 assert.commandWorked(coll.createIndex({title: "text", body: "text"}, {weights: {title: 10}, name: "words"}));
-const [, index] = coll.getIndexes();
+const index = coll.getIndexes().find(made => made.name === "words");
 assert.docEq({
     v: 2, key: {_fts: "text", _ftsx: 1}, name: "words", weights: {body: 1, title: 10}, default_language: "english",
     language_override: "language", textIndexVersion: 3,

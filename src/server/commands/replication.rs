@@ -22,11 +22,9 @@ pub const ROWS: &[Command] = &[
         .admin_only()
         .help("Internal: reports how far members have come."),
     Command::sync("_replSetCopyOpen", Roles::MONGOD, open_copy)
-        .needs(Needs::Cluster(&[A::Internal]))
         .admin_only()
         .help("Internal: freezes everything for another member to copy."),
     Command::sync("_replSetCopyNext", Roles::MONGOD, next_of_copy)
-        .needs(Needs::Cluster(&[A::Internal]))
         .admin_only()
         .help("Internal: records of what was frozen."),
 ];

@@ -301,6 +301,8 @@ pub struct ClientInfo {
     pub metadata: Mutex<Option<Document>>,
     /// Another node of the cluster: it said so in its handshake and, where there is a key, proved it.
     pub internal: std::sync::atomic::AtomicBool,
+    /// It speaks as nodes do, and is told what nodes tell each other. Nothing is allowed to it for that.
+    pub peer: std::sync::atomic::AtomicBool,
     /// The user that has logged in.
     pub user: arc_swap::ArcSwapOption<crate::auth::User>,
 }

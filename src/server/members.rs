@@ -87,6 +87,14 @@ impl Members {
         let registry = self.remote.get().map(|remote| &remote.registry);
         registry.map_or(Vec::new(), |r| r.shards().into_iter().map(|s| (s.name, s.host)).collect())
     }
+    /// When the set of shards was changed last, as a config server or a shard knows it and tells other nodes.
+    pub fn topology_time(&self) -> Option<Timestamp> {
+        let time = match self.config.get() {
+            Some(config) => config.topology_time(),
+            None => self.shard.get()?.remote.registry.topology_time(),
+        };
+        Some(time).filter(|t| t.as_u64() != 0)
+    }
     /// What a shard does about a stale error before it goes back to the router: it learns what it may have missed.
     pub async fn on_stale(&self, error: &document::Error) {
         use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
@@ -149,7 +157,8 @@ fn remote(service: &Service, config: Option<&str>) -> (Pool, Arc<Remote>) {
 
 fn start_router(service: &Arc<Service>) {
     let (pool, remote) = remote(service, service.options.config_db.as_deref());
-    let cache = CatalogCache::new(remote);
+    let cache = CatalogCache::new(remote.clone());
+    service.spawn(async move { remote.keep_registry().await });
     let _ = service.members.cache.set(cache.clone());
     let router = Router::new(cache, pool, &service.host);
     service.set_times(Arc::new(RouterTimes(router.clone())));
@@ -199,6 +208,8 @@ async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let Some(node) = service.node.clone() else { return Ok(()) };
     let (_, remote) = remote(service, None);
     let cache = CatalogCache::new(remote.clone());
+    let kept = remote.clone();
+    service.spawn(async move { kept.keep_registry().await });
     let _ = service.members.cache.set(cache.clone());
     let role = ShardRole::new(node.clone(), remote, cache, service.parameters.clone());
     let ddl = Ddl::new(role.clone());

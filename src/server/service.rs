@@ -294,6 +294,10 @@ impl Service {
         if let Some(time) = context.and_then(|c| times.operation_time(&c.operation)) {
             w.timestamp("operationTime", time);
         }
+        let peer = context.is_some_and(|c| c.connection.client.peer.load(Ordering::Relaxed));
+        if let Some(time) = self.members.topology_time().filter(|_| peer) {
+            w.timestamp("$topologyTime", time);
+        }
     }
 
     /// Logs the operation if it took at least the slow threshold (id 51803).

@@ -7,10 +7,10 @@
 //! Invariant: nothing here retries a command that may have been executed. Who can repeat a step says so itself.
 
 use crate::primaries::{Primaries, retry_until};
-use crate::routing::registry::Registry;
-use document::{DocBuf, Document, Error, Result, Value, bail, doc, err};
+use crate::routing::registry::{REFRESH_EVERY, Registry};
+use document::{DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use wire::client::Pool;
 
 /// Carries a command to a host and brings the reply; a refusal (`ok: 0`) is an error with its code, labels and info.
@@ -73,16 +73,18 @@ pub struct Remote {
     pub registry: Registry,
     local: OnceLock<(String, Arc<dyn LocalAnswer>)>,
     primaries: Primaries,
+    me: Weak<Remote>,
 }
 
 impl Remote {
     /// `config` is the config server's connection string; a shard learns it later ([`Registry::set_config`]).
     pub fn new(transport: Arc<dyn Transport>, config: Option<&str>) -> Arc<Remote> {
-        Arc::new(Remote {
+        Arc::new_cyclic(|me| Remote {
             transport,
             registry: Registry::new(config),
             local: OnceLock::new(),
             primaries: Primaries::default(),
+            me: me.clone(),
         })
     }
     /// From now on this node answers commands for `name` (`config`, or its shard name) itself. Only the first call counts.
@@ -134,7 +136,10 @@ impl Remote {
         loop {
             let host = self.primary(connection).await?;
             match self.transport.attempt(&host, db, command.clone()).await {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    self.hear_topology(reply.doc().get("$topologyTime").and_then(|v| v.as_timestamp()));
+                    return Ok(reply);
+                }
                 Err((error, not_sent)) => {
                     let again = self.primaries.note_failure(connection, &error, not_sent);
                     if !again || tokio::time::Instant::now() >= until {
@@ -155,6 +160,24 @@ impl Remote {
     /// Takes in that a request to the primary of a connection string failed; see [`Primaries::note_failure`].
     pub fn note_failure(&self, connection: &str, error: &Error, not_sent: bool) -> bool {
         self.primaries.note_failure(connection, error, not_sent)
+    }
+
+    /// Takes in the topology time of a reply: one that is newer than what is known here makes this node read the shards anew.
+    pub fn hear_topology(&self, time: Option<Timestamp>) {
+        if let Some(remote) = self.me.upgrade().filter(|_| time.is_some_and(|t| self.registry.is_behind(t))) {
+            // A failure leaves it behind, and the next reply says so again.
+            tokio::spawn(async move { drop(remote.registry.reload(&remote).await) });
+        }
+    }
+    /// Reads the shards at once and then regularly, for as long as it is polled.
+    pub async fn keep_registry(&self) {
+        let mut tick = tokio::time::interval(REFRESH_EVERY);
+        loop {
+            tick.tick().await;
+            if self.registry.config().is_some() {
+                drop(self.registry.reload(self).await);
+            }
+        }
     }
 
     /// Every document that a `find` answers, batch by batch.

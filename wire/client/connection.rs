@@ -17,6 +17,9 @@ use tokio::time::{Instant, timeout_at};
 /// Document sequences of a request: the name of the array field each stands for, and its documents.
 pub type Sequences<'a> = &'a [(&'a str, &'a [Doc<'a>])];
 
+/// The driver's name in the hello of nodes. DO NOT CHANGE: logs show it and nodes know each other by it.
+pub const NODE_DRIVER: &str = "NetworkInterface";
+
 /// How to connect and what to say of oneself.
 #[derive(Clone, Debug)]
 pub struct ConnectOptions {
@@ -46,7 +49,7 @@ impl Default for ConnectOptions {
     fn default() -> ConnectOptions {
         ConnectOptions {
             app_name: None,
-            driver_name: "NetworkInterface".to_string(),
+            driver_name: NODE_DRIVER.to_string(),
             internal_client: None,
             tls: None,
             credentials: None,

@@ -15,7 +15,7 @@ mod tls;
 
 pub use address::Address;
 pub use auth::Credentials;
-pub use connection::{CallOptions, ConnectOptions, Connection, Sequences};
+pub use connection::{CallOptions, ConnectOptions, Connection, NODE_DRIVER, Sequences};
 pub use pool::{Pool, PoolOptions, Pooled};
 pub use stream::Stream;
 pub use tls::ClientTls;

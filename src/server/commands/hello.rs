@@ -119,6 +119,10 @@ async fn wait_for_change(context: &Context, wait: &Wait, state: State) -> Result
 fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
     let client = &context.connection.client;
     if let Some(metadata) = request.get("client").and_then(|v| v.as_document()) {
+        let driver = metadata.get_document("driver").and_then(|d| d.get_str("name"));
+        if driver == Some(wire::client::NODE_DRIVER) {
+            client.peer.store(true, Ordering::Relaxed);
+        }
         let mut slot = client.metadata.lock();
         if slot.is_none() {
             let metadata = metadata.to_document();

@@ -6,7 +6,7 @@
 use super::{CHUNKS, COLLECTIONS, DATABASES, SHARDS, TAGS};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
-use crate::routing::registry::Shard;
+use crate::routing::registry::{Shard, shard_of};
 use crate::routing::table::{CollectionInfo, RoutingTable};
 use document::{Document, Result, Timestamp, Value, err, key_string};
 use node::Node;
@@ -278,16 +278,6 @@ fn uuid_key(uuid: [u8; 16]) -> Vec<u8> {
 /// Order of bounds as chunks have it: by the values, the field names being the same.
 pub fn compare(a: &Document, b: &Document) -> std::cmp::Ordering {
     document::compare::compare_docs(a.to_doc_buf().doc(), b.to_doc_buf().doc())
-}
-
-pub(crate) fn shard_of(d: &Document) -> Option<Shard> {
-    let zones = d.get_array("tags").into_iter().flatten().filter_map(|v| v.as_str().map(str::to_string));
-    Some(Shard {
-        name: d.get_str("_id")?.to_string(),
-        host: d.get_str("host")?.to_string(),
-        draining: d.get_bool("draining").unwrap_or(false),
-        zones: zones.collect(),
-    })
 }
 
 fn zone_range_of(d: &Document) -> Option<ZoneRange> {

@@ -82,7 +82,7 @@ impl ConfigServer {
     /// A shard by name or by connection string, as `primaryShard` and `to` may give it.
     pub fn shard_named(&self, name: &str) -> Result<Shard> {
         let shards = self.catalog().shards();
-        let found = shards.into_iter().find(|s| s.name == name || s.host == name);
+        let found = shards.into_iter().find(|s| s.is_called(name));
         found.ok_or_else(|| err!(SHARD_NOT_FOUND, "Shard {name} not found"))
     }
 

@@ -33,6 +33,7 @@ use node::parameters::Parameters;
 use node::{BatchWrite, Node, Operation};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 pub const SHARDS: &str = "config.shards";
@@ -54,6 +55,7 @@ pub struct ConfigServer {
     pub parameters: Arc<Parameters>,
     pub balancer: Balancer,
     ready: tokio::sync::OnceCell<ObjectId>,
+    topology_time: AtomicU64,
     topology: tokio::sync::Mutex<()>,
     /// Shared by what gives a shard something to own; exclusive, for a moment, when a shard begins to drain or goes. Taken
     /// after `topology` and before the locks of chunks.
@@ -70,6 +72,7 @@ impl ConfigServer {
             remote,
             parameters,
             ready: tokio::sync::OnceCell::new(),
+            topology_time: AtomicU64::new(0),
             topology: tokio::sync::Mutex::default(),
             membership: tokio::sync::RwLock::default(),
             chunk_locks: Mutex::default(),
@@ -118,6 +121,7 @@ impl ConfigServer {
             self.local.ensure_collection(ns, indexes).await?;
         }
         changelog::ensure(self).await?;
+        self.note_topology_time();
         self.cluster_id().await
     }
 
@@ -197,10 +201,22 @@ impl ConfigServer {
     pub async fn commit(&self, writes: &[BatchWrite]) -> Result<()> {
         let op = Operation::internal();
         self.node.commit_batch(&op, writes).await?;
+        if writes.iter().any(|w| w.ns() == SHARDS) {
+            self.note_topology_time();
+        }
         match op.committed_position() {
             Some(position) => self.node.wait_committed(position).await,
             None => Ok(()),
         }
+    }
+
+    /// When the set of shards was changed last; in replies to other nodes.
+    pub fn topology_time(&self) -> Timestamp {
+        Timestamp::from_u64(self.topology_time.load(Ordering::Relaxed))
+    }
+    fn note_topology_time(&self) {
+        let newest = self.catalog().shards().iter().map(|s| s.topology_time.as_u64()).max();
+        self.topology_time.fetch_max(newest.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// The lock of a collection's chunks.

@@ -6,6 +6,7 @@ use super::cluster::CONFIG;
 use super::ddl::{self, full_namespace};
 use super::task::Task;
 use crate::chunk::ShardId;
+use document::error::NETWORK;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use futures::future::join_all;
 use node::operation::SessionId;
@@ -13,19 +14,50 @@ use std::collections::BTreeMap;
 
 /// The client's command on every shard, without versions.
 async fn on_all_shards(task: &Task<'_>) -> Result<Vec<(ShardId, DocBuf)>> {
+    let body = &task.forward(&[], &Versions::NONE, |_| {});
+    let before = task.router.topology_time();
+    let replies = ask_all(task, body).await?;
+    // A shard that is new to this router was not asked: the others know of it.
+    if task.router.topology_time() == before {
+        return Ok(replies);
+    }
+    task.router.cluster.reload_shards().await?;
+    ask_all(task, body).await
+}
+
+async fn ask_all(task: &Task<'_>, body: &DocBuf) -> Result<Vec<(ShardId, DocBuf)>> {
     let shards = task.all_shards().await?;
-    let body = task.forward(&[], &Versions::NONE, |_| {});
-    let body = &body;
-    let sent = shards.iter().map(|s| async move { task.read(s, body).await.map(|reply| (s.clone(), reply)) });
-    join_all(sent).await.into_iter().collect()
+    let sent = shards.iter().map(|s| async move { (s.clone(), task.read(s, body).await) });
+    of_members(task, join_all(sent).await).await
+}
+
+/// The replies of shards that belong to the cluster: one that was asked and cannot be reached may have been removed since
+/// this router read who is there.
+async fn of_members(
+    task: &Task<'_>,
+    answers: Vec<(ShardId, Result<DocBuf>)>,
+) -> Result<Vec<(ShardId, DocBuf)>> {
+    let unreachable = answers.iter().any(|(_, answer)| answer.as_ref().is_err_and(|e| e.is(NETWORK)));
+    let mut members = Vec::new();
+    if unreachable {
+        task.router.cluster.reload_shards().await?;
+        members = task.all_shards().await?;
+    }
+    let removed = |shard: &ShardId| unreachable && !members.contains(shard);
+    answers.into_iter().filter(|(s, _)| !removed(s)).map(|(s, answer)| Ok((s, answer?))).collect()
 }
 
 /// `listDatabases`: sizes added up over the shards; `admin` and `config` are the config server's.
 pub async fn list_databases(task: &Task<'_>) -> Result<DocBuf> {
     let mut found: BTreeMap<String, (i64, Document)> = BTreeMap::new();
-    let mut replies = on_all_shards(task).await?;
     let body = task.forward(&[], &Versions::NONE, |_| {});
-    replies.push((CONFIG.into(), task.read(CONFIG, &body).await?));
+    let before = task.router.topology_time();
+    let config = task.read(CONFIG, &body).await?;
+    if task.router.topology_time() != before {
+        task.router.cluster.reload_shards().await?;
+    }
+    let mut replies = on_all_shards(task).await?;
+    replies.push((CONFIG.into(), config));
     for (shard, reply) in &replies {
         let databases = reply.doc().get("databases").and_then(|v| v.as_array());
         for d in databases.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document()) {
@@ -322,9 +354,11 @@ pub async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
     stage.push("$currentOp", spec.clone());
     let command = doc! { "aggregate": 1, "pipeline": [stage], "cursor": { "batchSize": 100000 } };
     let mut out = Vec::new();
-    for shard in task.all_shards().await? {
-        let body = task.own(&command, "admin", &Versions::NONE);
-        let reply = task.read(&shard, &body).await?.to_document();
+    let shards = task.all_shards().await?;
+    let body = &task.own(&command, "admin", &Versions::NONE);
+    let asked = shards.iter().map(|s| async move { (s.clone(), task.read(s, body).await) });
+    for (shard, reply) in of_members(task, join_all(asked).await).await? {
+        let reply = reply.to_document();
         let batch = reply.get_path("cursor.firstBatch").and_then(Value::as_array).cloned();
         for operation in batch.unwrap_or_default() {
             let Value::Document(mut d) = operation else { continue };

@@ -6,8 +6,9 @@ use super::body::{Versions, own};
 use super::cluster::{CONFIG, Call};
 use super::cursor::IDLE_MAX;
 use super::task::now_ms;
-use document::{Result, doc};
+use document::{Result, Timestamp, doc};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const PING_EVERY: Duration = Duration::from_secs(10);
@@ -49,7 +50,19 @@ impl Router {
             doc! { "update": "mongos", "updates": [statement], "writeConcern": { "w": "majority" } };
         let body = own(&command, "config", self.cluster_time(), &Versions::NONE);
         let call = Call::new(CONFIG, body.doc());
-        self.cluster.call(call).await.map(drop).map_err(|e| e.error)
+        let reply = self.cluster.call(call).await.map_err(|e| e.error)?;
+        let time = reply.doc().get("$topologyTime").and_then(|v| v.as_timestamp());
+        match time.is_some_and(|time| self.hear_topology(time)) {
+            true => self.cluster.reload_shards().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Takes in the topology time of a reply; true when the set of shards has changed since the last that was heard.
+    pub(super) fn hear_topology(&self, time: Timestamp) -> bool {
+        let time = time.as_u64();
+        time > self.topology_time.load(Ordering::Relaxed)
+            && self.topology_time.fetch_max(time, Ordering::Relaxed) < time
     }
 
     fn close_idle_cursors(&self) {

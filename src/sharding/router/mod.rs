@@ -64,6 +64,8 @@ pub struct Router {
     pub transactions: transaction::Transactions,
     /// The newest cluster time heard of.
     clock: AtomicU64,
+    /// The newest change of the set of shards that a reply has named.
+    topology_time: AtomicU64,
     /// `host:port`, under which the router shows itself in `config.mongos`.
     pub host: String,
     object_ids: ObjectIdGenerator,
@@ -100,6 +102,7 @@ impl Router {
             defaults: defaults::Defaults::default(),
             transactions: transaction::Transactions::default(),
             clock: AtomicU64::new(0),
+            topology_time: AtomicU64::new(0),
             host: host.to_string(),
             object_ids: ObjectIdGenerator::new(rand::random()),
             searching: Mutex::default(),
@@ -112,6 +115,10 @@ impl Router {
     /// The newest cluster time that a client or a node has brought.
     pub fn cluster_time(&self) -> Timestamp {
         Timestamp::from_u64(self.clock.load(Ordering::Relaxed))
+    }
+    /// When the set of shards was changed last, as far as replies have told.
+    fn topology_time(&self) -> Timestamp {
+        Timestamp::from_u64(self.topology_time.load(Ordering::Relaxed))
     }
     pub fn advance(&self, time: Timestamp) {
         self.clock.fetch_max(time.as_u64(), Ordering::Relaxed);

@@ -177,6 +177,14 @@ impl<'a> Task<'a> {
                         self.router.advance(t);
                     }
                 }
+                b"$topologyTime" => {
+                    let time = e.value().as_timestamp();
+                    if time.is_some_and(|time| self.router.hear_topology(time)) {
+                        let cluster = self.router.cluster.clone();
+                        // What fails here is read with the regular refresh.
+                        tokio::spawn(async move { drop(cluster.reload_shards().await) });
+                    }
+                }
                 _ => {}
             }
         }

@@ -150,7 +150,11 @@ impl Ddl {
             let reads = section.get_bool("blockReads").unwrap_or(true);
             let phase = if reads { Phase::Commit } else { Phase::CatchUp };
             if is_database(ns) {
-                self.role.enter_database_section(ns, phase, &reason)?;
+                // It is entered already where this node was primary before.
+                drop(self.role.enter_database_section(ns, phase, &reason));
+                if reads {
+                    self.role.block_database_reads(ns);
+                }
             } else {
                 // An undecided migration may have blocked it before; what the operation has begun outlasts that.
                 self.role.block_instead(ns, phase, &reason);

@@ -164,6 +164,16 @@ impl ShardKeyPattern {
         }
         Some(full)
     }
+    /// A bound of a key that this one refines: the new fields begin at MinKey, but at the end of the key space. `None` when
+    /// this pattern does not begin with the bound's fields.
+    pub fn refined_bound(&self, bound: &Document) -> Option<Document> {
+        let at_the_end = bound.iter().all(|(_, v)| *v == Value::MaxKey);
+        self.extend_bound(bound, if at_the_end { Value::MaxKey } else { Value::MinKey })
+    }
+    /// Whether this key begins with all fields of the other, of the same kinds.
+    pub fn extends(&self, other: &ShardKeyPattern) -> bool {
+        self.fields.starts_with(&other.fields)
+    }
     pub fn global_min(&self) -> Document {
         self.fields.iter().map(|f| (f.path.clone(), Value::MinKey)).collect()
     }

@@ -82,6 +82,14 @@ protocols! {
         Clean "clean" Retry,
         ExitCriticalSection "exitCriticalSection" Retry,
     }
+    /// refineCollectionShardKey. No chunk moves or changes while the bounds of all get longer.
+    REFINE_SHARD_KEY RefinePhase "refineCollectionShardKey_V2" {
+        CheckPreconditions "checkPreconditions" Fail,
+        FreezeMigrations "freezeMigrations" Undo,
+        BlockCrud "blockCRUD" Undo,
+        Commit "commit" UndoIfDefinite,
+        ReleaseCriticalSection "releaseCritSec" Retry,
+    }
     /// collMod of a sharded collection. A migration under way would bring the old definition to its recipient.
     COLL_MOD CollModPhase "collMod_V3" {
         FreezeMigrations "freezeMigrations" Undo,

@@ -34,6 +34,7 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrCommitDropDatabase"),
     row!("_configsvrCommitMergeAllChunksOnShard"),
     row!("_configsvrCommitMovePrimary"),
+    row!("_configsvrCommitRefineCollectionShardKey"),
     row!("_configsvrCommitRenameCollection"),
     row!("_configsvrCommitShardRemoval"),
     row!("_configsvrConfigureCollectionBalancing"),

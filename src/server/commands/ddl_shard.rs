@@ -34,9 +34,11 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrMergeChunks"),
     row!("_shardsvrMovePrimary"),
     row!("_shardsvrParticipantBlock"),
+    row!("_shardsvrRefineCollectionShardKey"),
     row!("_shardsvrRenameCollection"),
     row!("_shardsvrRenameCollectionParticipant"),
     row!("_shardsvrSetAllowMigrations"),
+    row!("_shardsvrValidateShardKeyCandidate"),
     row!("splitChunk"),
     Command::future("splitVector", Roles::MONGOD, split_vector)
         .needs(Needs::Namespace(&[A::SplitVector]))

@@ -323,8 +323,10 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::SetClusterParameter]))
         .admin_only()
         .help("Sets a cluster parameter on all nodes."),
-    Command::missing("refineCollectionShardKey", Roles::ROUTER)
-        .needs(Needs::Namespace(&[A::RefineCollectionShardKey])),
+    routed!("refineCollectionShardKey", ddl::refine_shard_key)
+        .needs(Needs::Namespace(&[A::RefineCollectionShardKey]))
+        .admin_only()
+        .help("Adds fields to a shard key."),
     Command::missing("moveCollection", Roles::ROUTER).needs(Needs::Namespace(&[A::MoveCollection])),
     Command::missing("unshardCollection", Roles::ROUTER).needs(Needs::Namespace(&[A::UnshardCollection])),
     Command::missing("abortReshardCollection", Roles::ROUTER)

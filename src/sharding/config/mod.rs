@@ -18,6 +18,7 @@ pub mod commands;
 pub mod consistency;
 pub mod databases;
 pub mod move_range;
+pub(crate) mod refine;
 pub mod shards;
 #[cfg(test)]
 mod tests;

@@ -359,6 +359,22 @@ pub async fn set_allow_migrations(task: &Task<'_>) -> Result<DocBuf> {
     by_coordinator(task, "_shardsvrSetAllowMigrations").await
 }
 
+/// `refineCollectionShardKey`.
+pub async fn refine_shard_key(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    shapes::REFINE_SHARD_KEY.check_command(task.request.body, task.request.sequences)?;
+    let mut command = doc! { "_shardsvrRefineCollectionShardKey": collection };
+    command.push("newShardKey", bound(task, "key").unwrap_or_default());
+    command.0.extend(own_fields(task).into_iter().filter(|(name, _)| name != "key"));
+    let reply = on_primary(task, db, db, command).await;
+    task.router.cluster.forget(Some(&ns));
+    match reply? {
+        Some(_) => Ok(ok_reply(Document::new())),
+        None => bail!(NAMESPACE_NOT_FOUND, "database {db} not found"),
+    }
+}
+
 /// `checkMetadataConsistency` on a collection, a database, or (on `admin`) the cluster.
 pub async fn check_metadata(task: &Task<'_>) -> Result<DocBuf> {
     if task.db() == "admin" {

@@ -1,7 +1,7 @@
 //! The shapes of the commands that routers alone have. What is `Any` here is checked by who uses it.
 
-use node::shape::Kind::{Any, Object};
-use node::shape::{Shape, field};
+use node::shape::Kind::{Any, Object, SafeBool, Uuid};
+use node::shape::{Shape, field, required};
 
 pub const SHARD_COLLECTION: Shape = Shape {
     name: "shardCollection",
@@ -40,4 +40,14 @@ pub const CONFIGURE_COLLECTION_BALANCING: Shape = Shape {
     name: "configureCollectionBalancing",
     generic: true,
     fields: &[field("chunkSize", Any), field("defragmentCollection", Any), field("enableAutoMerger", Any)],
+};
+
+pub const REFINE_SHARD_KEY: Shape = Shape {
+    name: "refineCollectionShardKey",
+    generic: true,
+    fields: &[
+        required("key", Object),
+        field("collectionUUID", Uuid),
+        field("enforceUniquenessCheck", SafeBool),
+    ],
 };

@@ -71,6 +71,13 @@ impl Task {
     pub fn range(&self) -> Result<KeyRange> {
         KeyRange::new(Arc::new(ShardKeyPattern::parse(&self.key)?), &self.min, &self.max)
     }
+    /// The range in terms of the collection's key as it is now, which may have been refined since the task was written.
+    fn range_by(&self, key: &Arc<ShardKeyPattern>) -> Result<KeyRange> {
+        match (key.refined_bound(&self.min), key.refined_bound(&self.max)) {
+            (Some(min), Some(max)) => KeyRange::new(key.clone(), &min, &max),
+            _ => self.range(),
+        }
+    }
 }
 
 /// The donor's own task, pending.
@@ -166,7 +173,11 @@ async fn work(role: &Arc<ShardRole>) {
 /// Does what is to be done about a task now; answers when to look again (`None`: when the tasks change).
 async fn attend(role: &Arc<ShardRole>, task: &Task, ask_donor: bool) -> Result<Option<Duration>> {
     let task = &Task { ns: namespace_of(role, task), ..task.clone() };
-    let range = task.range()?;
+    let table = role.placement(&task.ns).and_then(|p| p.table().cloned());
+    let range = match table.filter(|t| t.uuid == task.uuid) {
+        Some(table) => task.range_by(&table.key)?,
+        None => task.range()?,
+    };
     let now_ms = role.node.now_ms();
     match next(facts(role, task, &range, now_ms)) {
         Next::WaitForOutcome => {
@@ -233,7 +244,6 @@ fn ownership(state: &State, task: &Task, range: &KeyRange) -> Ownership {
         State::Unknown => Ownership::Unknown,
         State::Unsharded => Ownership::NotSharded,
         State::Sharded { filter, .. } if filter.table.uuid != task.uuid => Ownership::NotSharded,
-        // A refined key: the task's bounds are prefixes of the table's, and order as they do.
         State::Sharded { filter, .. } if filter.owns_part_of(&range.min, &range.max) => Ownership::Owned,
         State::Sharded { .. } => Ownership::NotOwned,
     }
@@ -381,8 +391,9 @@ pub async fn no_overlap(role: &ShardRole, uuid: [u8; 16], range: &KeyRange) -> R
     let mut changes = role.deleter.changes.subscribe();
     loop {
         changes.mark_unchanged();
-        let overlaps =
-            tasks(role, None).iter().any(|t| t.uuid == uuid && t.range().map_or(true, |r| r.overlaps(range)));
+        let overlaps = tasks(role, None)
+            .iter()
+            .any(|t| t.uuid == uuid && t.range_by(&range.key).map_or(true, |r| r.overlaps(range)));
         if !overlaps {
             return Ok(());
         }

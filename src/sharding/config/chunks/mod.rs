@@ -104,7 +104,7 @@ impl ConfigServer {
     }
 
     /// A chunk as a write of the batch.
-    fn put_chunk(&self, collection: &Sharded, chunk: &Chunk) -> BatchWrite {
+    pub(crate) fn put_chunk(&self, collection: &Sharded, chunk: &Chunk) -> BatchWrite {
         put(CHUNKS, chunk.to_document(collection.info.uuid))
     }
 

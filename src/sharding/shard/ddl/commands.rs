@@ -28,9 +28,11 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrMergeChunks",
     "_shardsvrMovePrimary",
     "_shardsvrParticipantBlock",
+    "_shardsvrRefineCollectionShardKey",
     "_shardsvrRenameCollection",
     "_shardsvrRenameCollectionParticipant",
     "_shardsvrSetAllowMigrations",
+    "_shardsvrValidateShardKeyCandidate",
     "splitChunk",
     "splitVector",
 ];
@@ -59,6 +61,7 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
         "_shardsvrDropDatabase" => ddl.drop_database(op, request).await,
         "_shardsvrDropIndexes" => ddl.drop_indexes(op, request).await,
         "_shardsvrMovePrimary" => ddl.move_primary(op, request).await,
+        "_shardsvrRefineCollectionShardKey" => ddl.refine_shard_key(op, request).await,
         "_shardsvrRenameCollection" => ddl.rename_collection(op, request).await,
         "_shardsvrSetAllowMigrations" => ddl.set_allow_migrations(op, request).await,
         "_shardsvrJoinDDLCoordinators" => op.interruptible(ddl.join()).await?.map(|()| Document::new()),
@@ -90,6 +93,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
         "_shardsvrGetStatsForBalancing" => ddl.stats_for_balancing(op, request).await,
         "_shardsvrParticipantBlock" => participant_block(ddl, request).await,
         "_shardsvrRenameCollectionParticipant" => ddl.rename_participant(request).await,
+        "_shardsvrValidateShardKeyCandidate" => ddl.validate_key_candidate(request),
         name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
     }
 }
@@ -100,6 +104,7 @@ fn require_majority(op: &Operation, command: &str) -> Result<()> {
         "_shardsvrCreateCollection"
             | "_shardsvrDropCollection"
             | "_shardsvrDropDatabase"
+            | "_shardsvrRefineCollectionShardKey"
             | "_shardsvrRenameCollection"
             | "_shardsvrMovePrimary"
     );

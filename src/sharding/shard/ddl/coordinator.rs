@@ -2,7 +2,7 @@
 
 use super::fence::Run;
 use super::locks::Held;
-use super::{COORDINATORS, Ddl, coll_mod, create, drop, drop_database, move_primary, rename};
+use super::{COORDINATORS, Ddl, coll_mod, create, drop, drop_database, move_primary, refine, rename};
 use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
@@ -33,6 +33,7 @@ const KINDS: &[&'static dyn Coordinator] = &[
     &drop_database::DropDatabase,
     &rename::Rename,
     &move_primary::MovePrimary,
+    &refine::Refine,
     &coll_mod::CollMod,
     &coll_mod::DropIndexes,
 ];

@@ -474,7 +474,7 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
 }
 
 /// Refuses a view, a capped collection, and indexes that do not go with the key.
-fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, body: &Document) -> Result<()> {
+pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, body: &Document) -> Result<()> {
     let unique = flag(body, "unique", false);
     let slot = node.namespaces.slot(ns);
     let state = slot.read_unchecked();
@@ -492,7 +492,8 @@ fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, body: &Docume
     if c.meta().capped() {
         bail!(INVALID_OPTIONS, "can't shard a capped collection: {ns}");
     }
-    for index in c.indexes().iter().filter(|i| i.spec().unique() && !i.spec().is_id()) {
+    let compared = flag(body, "enforceUniquenessCheck", true);
+    for index in c.indexes().iter().filter(|i| compared && i.spec().unique() && !i.spec().is_id()) {
         if !begins_with(index.spec().key(), pattern) || !index.spec().collation().is_simple() {
             bail!(
                 INVALID_OPTIONS,

@@ -25,6 +25,7 @@ mod fence;
 mod freeze;
 mod locks;
 mod move_primary;
+mod refine;
 mod rename;
 pub mod split;
 #[cfg(test)]

@@ -420,12 +420,21 @@ const STORIES: &[Story] = &[
         protocol: &protocols::MOVE_PRIMARY,
         command: || ("admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" }),
     },
+    Story {
+        protocol: &protocols::REFINE_SHARD_KEY,
+        command: || {
+            ("d", doc! { "_shardsvrRefineCollectionShardKey": "r", "newShardKey": { "x": 1, "y": 1 } })
+        },
+    },
 ];
 
 impl Cluster {
     async fn prepare(&self) {
         self.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
         self.shard_collection("h2", doc! { "x": "hashed" }).await.unwrap();
+        self.shard_collection("r", doc! { "x": 1 }).await.unwrap();
+        let longer = [(doc! { "x": 1, "y": 1 }, doc! {})];
+        self.ddl("a").role.local.ensure_collection("d.r", &longer).await.unwrap();
         self.insert("a", "d.plain", 5).await;
     }
     /// Whether the catalog and the shards are as after the whole of the story.
@@ -444,6 +453,13 @@ impl Cluster {
             }
             "renameCollection_V2" => {
                 !sharded("d.h") && nowhere("d.h") && sharded("d.h2") && everywhere("d.h2")
+            }
+            "refineCollectionShardKey_V2" => {
+                let refined = catalog.sharded("d.r").unwrap();
+                let whole = catalog.chunks(&refined).unwrap();
+                refined.info.key.len() == 2
+                    && refined.may_migrate()
+                    && whole[0].min == refined.key.global_min()
             }
             _ => {
                 catalog.database("d").is_some_and(|d| d.primary == "b")
@@ -516,6 +532,10 @@ async fn rename_survives_a_crash_at_every_step() {
 #[tokio::test]
 async fn move_primary_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[4]).await;
+}
+#[tokio::test]
+async fn refine_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[5]).await;
 }
 
 /// The step of a recipient just before it makes the collection.

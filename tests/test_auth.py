@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 
+import bson
 import pymongo
 import pytest
 from conftest import BIN, MONGOSH, Process, free_ports
@@ -99,6 +100,20 @@ def test_a_cluster_with_a_key_keeps_its_users_on_the_config_server(started, tmp_
     cursor = user.d.c.find().batch_size(20)
     next(cursor)
     assert code(lambda: root.d.command("getMore", cursor.cursor_id, collection="c")) == 13
+    # What a shard knows of sessions it knows from the router; each user is shown its own all the same.
+    own = list(user.admin.aggregate([{"$listLocalSessions": {}}]))
+    everybody = list(root.admin.aggregate([{"$listLocalSessions": {"allUsers": True}}]))
+    assert 0 < len(own) < len(everybody)
+    assert code(lambda: list(user.admin.aggregate([{"$listLocalSessions": {"allUsers": True}}]))) == 13
+    running = user.admin.command("currentOp", **{"$ownOps": True, "$all": True})["inprog"]
+    assert {op["effectiveUsers"][0]["user"] for op in running if "effectiveUsers" in op} <= {"u"}
+    # A time that the router has signed is no good once a client has changed it.
+    time = root.admin.command("ping")["$clusterTime"]
+    assert time["signature"]["keyId"] != 0
+    later = bson.Timestamp(time["clusterTime"].time + 1000, 1)
+    with root.start_session() as session:
+        session.advance_cluster_time({**time, "clusterTime": later})
+        assert code(lambda: root.admin.command("ping", session=session)) == 204
     # The users are the config server's; a shard knows none of them, and takes internal commands from members only.
     config = client(f"mongodb://root:p@127.0.0.1:{base}/?directConnection=true")
     assert {u["_id"] for u in config.admin["system.users"].find()} == {"admin.root", "d.u"}

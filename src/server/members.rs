@@ -10,6 +10,7 @@ use crate::service::{Service, Times};
 use crate::topology::LastWrite;
 use document::{Result, Timestamp, doc, err};
 use node::Operation;
+use node::auth::Owners;
 use node::operation::SessionId;
 use node::replication::PrimaryService;
 use parking_lot::Mutex;
@@ -163,9 +164,10 @@ fn start_router(service: &Arc<Service>) {
     let router = Router::new(cache, pool, &service.host);
     service.set_times(Arc::new(RouterTimes(router.clone())));
     let own = Arc::downgrade(service);
-    let _ = router.own_operations.set(Box::new(move |flags| {
+    let _ = router.own_operations.set(Box::new(move |flags, client| {
         let idle_connections = flags.get_bool("idleConnections") == Some(true);
-        let shown = Shown { idle_connections, idle_sessions: false };
+        let owners = Owners::operating(flags, client);
+        let shown = Shown { owners, idle_connections, idle_sessions: false };
         own.upgrade().map_or(Vec::new(), |service| documents(&service, &shown))
     }));
     let own = Arc::downgrade(service);

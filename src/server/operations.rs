@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::dispatch::Command;
 use document::{Doc, DocBuf, Document, codes, doc};
 use node::Operation;
+use node::auth::Owners;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -160,15 +161,16 @@ impl Operations {
         }
     }
     /// One document for each operation (and each idle connection where asked for), as `$currentOp` shows them.
-    pub fn describe(&self, host: &str, idle_connections: bool, sharded: bool) -> Vec<Document> {
+    pub fn describe(&self, host: &str, idle_connections: bool, owners: &Owners) -> Vec<Document> {
         let connections = self.connections();
         let mut shown = Vec::new();
         for connection in &connections {
             let all = connection.slot.current();
-            if all.is_empty() && idle_connections {
-                shown.push(describe(connection, None, host, sharded));
+            if all.is_empty() && idle_connections && belongs(connection, None, owners) {
+                shown.push(describe(connection, None, host));
             }
-            shown.extend(all.iter().map(|current| describe(connection, Some(current), host, sharded)));
+            let seen = all.iter().filter(|current| belongs(connection, Some(current), owners));
+            shown.extend(seen.map(|current| describe(connection, Some(current), host)));
         }
         shown
     }
@@ -189,7 +191,17 @@ fn first_field(body: Doc<'_>) -> DocBuf {
     })
 }
 
-fn describe(connection: &Connection, current: Option<&Current>, host: &str, _sharded: bool) -> Document {
+/// Whether what the connection does is done for one of these users. Of a router's requests the session tells.
+fn belongs(connection: &Connection, current: Option<&Current>, owners: &Owners) -> bool {
+    let session = current.and_then(|c| c.operation.session.as_ref()).map(|s| &s.lsid);
+    match connection.client.user() {
+        Some(user) if user.is_system() => owners.include(&user.digest) || owners.include_some(session),
+        Some(user) => owners.include(&user.digest),
+        None => *owners == Owners::Everybody,
+    }
+}
+
+fn describe(connection: &Connection, current: Option<&Current>, host: &str) -> Document {
     let mut d = doc! {
         "type": "op",
         "host": host,

@@ -96,6 +96,7 @@ pub struct Service {
     pub members: crate::members::Members,
     own_failpoints: FailPoints,
     pub auth: Auth,
+    pub signed_times: crate::signed_time::SignedTimes,
     /// Absent where it is off.
     pub tls: Option<Tls>,
     pub operations: Operations,
@@ -210,6 +211,7 @@ impl Service {
             tls: None,
             auth: Auth::new(options.auth && !options.transition_to_auth, node.clone().map(Store::new)),
             node,
+            signed_times: crate::signed_time::SignedTimes::default(),
             members: crate::members::Members::default(),
             own_failpoints: FailPoints::new(),
             operations: Operations::default(),
@@ -280,18 +282,26 @@ impl Service {
         self.times.get()
     }
     /// `$clusterTime` and `operationTime` of a reply.
-    pub fn append_times(&self, context: Option<&Context>, w: &mut DocWriter<'_>) {
+    pub fn append_times(
+        &self,
+        connection: Option<&Connection>,
+        operation: Option<&Operation>,
+        w: &mut DocWriter<'_>,
+    ) {
         let Some(times) = self.times.get().filter(|_| self.topology.times_shown()) else { return };
         if let Some(time) = times.cluster_time() {
+            let signed = crate::signed_time::for_reply(self, connection, time);
+            // A time that its receiver could not show to others is of no use.
+            let Some(signature) = signed else { return };
             w.document_with("$clusterTime", |w| {
                 w.timestamp("clusterTime", time);
                 w.document_with("signature", |w| {
-                    w.binary("hash", 0, &[0; 20]);
-                    w.i64("keyId", 0);
+                    w.binary("hash", 0, &signature.hash);
+                    w.i64("keyId", signature.key_id);
                 });
             });
         }
-        if let Some(time) = context.and_then(|c| times.operation_time(&c.operation)) {
+        if let Some(time) = operation.and_then(|operation| times.operation_time(operation)) {
             w.timestamp("operationTime", time);
         }
         let peer = context.is_some_and(|c| c.connection.client.peer.load(Ordering::Relaxed));

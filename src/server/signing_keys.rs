@@ -15,7 +15,7 @@ use node::local::LocalClient;
 use std::sync::Arc;
 use std::time::Duration;
 
-const KEYS: &str = "admin.system.keys";
+pub(crate) const KEYS: &str = "admin.system.keys";
 /// How often keys are looked at while the node is primary, at most.
 const LOOK: Duration = Duration::from_secs(60 * 60);
 /// After a failed write.

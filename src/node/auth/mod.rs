@@ -7,14 +7,17 @@
 
 pub mod action;
 pub mod builtin;
+pub mod owners;
 pub mod privilege;
 pub mod resource;
 pub mod restriction;
 pub mod role;
 pub mod store;
+pub mod time_proof;
 pub mod user;
 
 pub use action::{Action, ActionSet};
+pub use owners::Owners;
 pub use privilege::{Privilege, Privileges};
 pub use resource::{Resource, Target};
 pub use role::RoleName;

@@ -32,7 +32,7 @@ impl Store {
     pub fn new(node: Arc<Node>) -> Store {
         Store { client: LocalClient::new(node), writes: Mutex::new(()) }
     }
-    fn node(&self) -> &Arc<Node> {
+    pub fn node(&self) -> &Arc<Node> {
         self.client.node()
     }
     /// Held by a command from its first look to its write.

@@ -1,11 +1,12 @@
 //! What reading asks of the process around the node.
 
+use crate::operation::ClientInfo;
 use document::Document;
 
 /// Implemented by the server; a node without one answers with what it knows itself.
 pub trait Hooks: Send + Sync + 'static {
-    /// The documents of `$currentOp` with this argument; also the idle cursors' when it asks for them.
-    fn current_op(&self, spec: &Document) -> Vec<Document>;
+    /// The documents of `$currentOp` with this argument, as far as this client may see them; also the idle cursors' when it asks for them.
+    fn current_op(&self, spec: &Document, client: &ClientInfo) -> Vec<Document>;
     /// `latencyStats` of a namespace: `{reads: {latency, ops}, writes, commands, transactions}`.
     fn latency_stats(&self, ns: &str, histograms: bool) -> Document;
 }

@@ -1,7 +1,9 @@
 //! What a pipeline on this node asks for: sources, other collections, and where `$out` and `$merge` write.
 
 use super::aggregate::{Asked, SubSource, open};
+use crate::auth::Owners;
 use crate::ddl::statistics::{collection_statistics, orphan_count, statistics_without_collection};
+use crate::operation::SessionId;
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Result, Value, bail, doc, err};
 use parking_lot::Mutex;
@@ -79,16 +81,11 @@ impl LocalHost {
             "$indexStats" => self.index_stats().await,
             "$planCacheStats" | "$queryStats" | "$querySettings" | "$listSampledQueries" => Ok(Vec::new()),
             "$currentOp" => match &*node.hooks.read() {
-                Some(hooks) => Ok(hooks.current_op(&spec)),
+                Some(hooks) => Ok(hooks.current_op(&spec, &self.op.client)),
                 None => Ok(Vec::new()),
             },
-            "$listSessions" => crate::local::LocalClient::new(node.clone()).find(&self.ns, &Document::new()),
-            "$listLocalSessions" => Ok(node
-                .sessions
-                .list()
-                .into_iter()
-                .map(|(id, last)| doc! { "_id": id.to_document(), "lastUse": Value::DateTime(last) })
-                .collect()),
+            "$listSessions" => self.stored_sessions(&spec),
+            "$listLocalSessions" => Ok(self.own_sessions(&spec)),
             "$listCatalog" => Ok(self.list_catalog()),
             "$shardedDataDistribution" => Err(document::Error::new(
                 6789101,
@@ -96,6 +93,23 @@ impl LocalHost {
             )),
             name => bail!(NOT_IMPLEMENTED, "{name} is known but not implemented in this server"),
         }
+    }
+
+    /// The sessions that have been written to the collection, those that the client asks for and may see.
+    fn stored_sessions(&self, spec: &Document) -> Result<Vec<Document>> {
+        let owners = Owners::listed(spec, &self.op.client);
+        let mut found = crate::local::LocalClient::new(self.node.clone()).find(&self.ns, &Document::new())?;
+        found.retain(|d| {
+            let id = d.get_document("_id").and_then(|id| SessionId::parse(id.to_doc_buf().doc()).ok());
+            owners.include_some(id.as_ref())
+        });
+        Ok(found)
+    }
+    /// The same of those that this node knows of.
+    fn own_sessions(&self, spec: &Document) -> Vec<Document> {
+        let owners = Owners::listed(spec, &self.op.client);
+        let known = self.node.sessions.list().into_iter().filter(|(id, _)| owners.include(&id.uid));
+        known.map(|(id, last)| doc! { "_id": id.to_document(), "lastUse": Value::DateTime(last) }).collect()
     }
 
     async fn coll_stats(&self, spec: &Document) -> Result<Document> {

@@ -3,7 +3,9 @@
 use super::needs::{sees_collection, sees_database};
 use crate::dispatch::{Context, Request};
 use document::{Doc, DocBuf, Document, Value};
-use node::auth::{Action, Target, User};
+use node::auth::owners::named;
+use node::auth::{Action, Target, User, UserName};
+use node::operation::ClientInfo;
 use std::sync::Arc;
 
 /// The user whose rights decide what this `listDatabases` shows; `None`: everything is shown.
@@ -74,4 +76,40 @@ fn batch_for(user: &User, db: &str, reply: Doc<'_>) -> Option<DocBuf> {
         }
     }
     Some(d.to_doc_buf())
+}
+
+/// An aggregation with the user's name in each `$listSessions` that names nobody: a shard knows the router alone. `None` where
+/// there is nothing to add.
+pub fn for_shards(client: &ClientInfo, body: Doc<'_>) -> Option<DocBuf> {
+    let user = client.user().filter(|user| !user.is_system())?;
+    body.iter().next().filter(|e| e.name() == "aggregate")?;
+    // Most aggregations are not even looked at.
+    const STAGE: &[u8] = b"$listSessions";
+    body.bytes().windows(STAGE.len()).find(|bytes| *bytes == STAGE)?;
+    let Some(Value::Array(mut stages)) = body.get("pipeline").map(|v| v.to_value()) else { return None };
+    if !name_owner(&mut stages, &user.name) {
+        return None;
+    }
+    let mut amended = body.to_document();
+    amended.insert("pipeline", Value::Array(stages));
+    Some(amended.to_doc_buf())
+}
+
+/// Whether something was added.
+fn name_owner(stages: &mut [Value], user: &UserName) -> bool {
+    let mut added = false;
+    for stage in stages {
+        let Value::Document(stage) = stage else { continue };
+        let Some((name, Value::Document(spec))) = stage.0.first_mut() else { continue };
+        if name == "$listSessions" {
+            let others = spec.get_bool("allUsers") == Some(true) || !named(spec).is_empty();
+            if !others {
+                spec.insert("users", vec![user.to_document()]);
+                added = true;
+            }
+        } else if let Some(Value::Array(inner)) = spec.get_mut("pipeline") {
+            added |= name_owner(inner, user);
+        }
+    }
+    added
 }

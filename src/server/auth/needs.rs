@@ -26,6 +26,10 @@ impl<'a> Asker<'a> {
     pub fn on_cluster(&self, action: Action) -> bool {
         self.may(&Target::Cluster, action)
     }
+    /// Whether there is a user at all: under the localhost exception nobody has logged in.
+    pub fn has_logged_in(&self) -> bool {
+        !self.user.name.user.is_empty()
+    }
     pub fn db(&self) -> &'a str {
         self.request.db
     }
@@ -239,9 +243,9 @@ pub fn kills_cursors(asker: &Asker<'_>) -> bool {
         .all(|id| super::cursors::owner(asker.service, id).is_none_or(|owner| owner == asker.user.digest))
 }
 
-/// Another's operations need `inprog`.
+/// Another's operations need `inprog`, one's own a login.
 pub fn shows_operations(asker: &Asker<'_>) -> bool {
-    asker.truthy("$ownOps") || asker.on_cluster(Inprog)
+    (asker.truthy("$ownOps") && asker.has_logged_in()) || asker.on_cluster(Inprog)
 }
 /// Whoever may not end everybody's operations may end its own.
 pub fn kills_operation(asker: &Asker<'_>) -> bool {
@@ -261,6 +265,14 @@ pub fn kills_sessions(asker: &Asker<'_>) -> bool {
     list.iter().filter_map(|e| e.value().as_document()).all(own)
         || asker.on_cluster(KillAnySession)
         || asker.on_cluster(Impersonate)
+}
+
+/// A pattern that says for whom it acts needs the right to act for others.
+pub fn kills_by_pattern(asker: &Asker<'_>) -> bool {
+    let list = asker.request.target().as_array().into_iter().flat_map(|list| list.iter());
+    let acts_for = |d: Doc<'_>| ["users", "roles"].iter().any(|field| d.get_present(field).is_some());
+    let impersonates = list.filter_map(|e| e.value().as_document()).any(acts_for);
+    asker.on_cluster(KillAnySession) && (!impersonates || asker.on_cluster(Impersonate))
 }
 
 pub fn profiles(asker: &Asker<'_>) -> bool {
@@ -389,6 +401,18 @@ pub fn updates_role(asker: &Asker<'_>) -> bool {
         && for_each_role(asker, "roles", GrantRole)
         && for_each_privilege(asker, GrantRole)
         && restricts(asker)
+}
+
+/// Everything that the users and roles which are taken over could be given one by one.
+pub fn merges_users(asker: &Asker<'_>) -> bool {
+    let temporary = |field: &str| match asker.request.get(field).and_then(|v| v.as_str()) {
+        Some(ns) if !ns.is_empty() => asker.may(&namespace(ns), Find),
+        _ => true,
+    };
+    asker.may_all(&Target::AnyNormal, &[CreateUser, CreateRole, GrantRole, RevokeRole])
+        && (!asker.truthy("drop") || asker.may_all(&Target::AnyNormal, &[DropUser, DropRole]))
+        && temporary("tempUsersCollection")
+        && temporary("tempRolesCollection")
 }
 
 /// The values that `usersInfo` and `rolesInfo` name: one, or a list.

@@ -92,7 +92,7 @@ impl Run<'_, '_> {
             "$listSearchIndexes" => asker.may(&self.target(), ListSearchIndexes),
             "$currentOp" => {
                 let others = flag("allUsers") || (asker.service.is_router() && !flag("localOps"));
-                !others || asker.on_cluster(Inprog)
+                (!others && asker.has_logged_in()) || asker.on_cluster(Inprog)
             }
             "$listSessions" | "$listLocalSessions" => self.lists_sessions(spec),
             "$listCachedAndActiveUsers" => asker.may(&Target::AnyNormal, ListCachedAndActiveUsers),
@@ -164,7 +164,7 @@ impl Run<'_, '_> {
                 .flat_map(|l| l.iter())
                 .filter_map(|e| e.value().as_document())
                 .any(|u| !own(u));
-        !others || self.asker.on_cluster(ListSessions)
+        (!others && self.asker.has_logged_in()) || self.asker.on_cluster(ListSessions)
     }
 
     /// A stream of a collection, of a database, or of everything.

@@ -34,6 +34,7 @@ const LETTERS: &[(char, &str)] = &[
 /// Who may run what, read out of the manual's pages on built-in roles and on each command. A command is on `d`, its collection
 /// `d.c`, unless it is of the cluster.
 const ALLOWED: &[(&str, &str)] = &[
+    ("_mergeAuthzCollections", "Us*"),
     ("find count distinct aggregate dataSize explain", "rwoRWb*"),
     ("insert godinsert", "woWs*"),
     ("update delete findAndModify bulkWrite", "woW*"),
@@ -169,6 +170,7 @@ fn holder(role: &str) -> User {
     let db = if builtin::exists(role, "d") { "d" } else { "admin" };
     let mut user = User::nobody(builtin::privileges(role, db).unwrap());
     user.roles = vec![RoleName::new(role, db)];
+    user.name = UserName::new("holder", "d");
     user
 }
 
@@ -643,4 +645,189 @@ fn roles_of_a_cluster_are_those_of_this_table() {
             matches!(role, "__system" | "__queryableBackup" | "searchCoordinator" | "directShardOperations");
         assert!(special || named.contains(&role), "{role}");
     }
+}
+
+/// The rows of a `$currentOp` or `$listLocalSessions` stage.
+async fn rows(c: &mut Connection, name: &str, spec: Document) -> Vec<Value> {
+    let stage = doc! { name: spec };
+    let reply = run(c, doc! {"aggregate": 1, "pipeline": [stage], "cursor": {}}).await.unwrap();
+    reply.get_path("cursor.firstBatch").and_then(Value::as_array).unwrap().to_vec()
+}
+
+#[tokio::test]
+async fn a_user_sees_its_own_operations_cursors_and_sessions() {
+    let node = Node::with_root().await;
+    let (mut root, mut u) = (node.root().await, node.user("u", array![]).await);
+    let documents = array![{"_id": 1}, {"_id": 2}, {"_id": 3}];
+    run(&mut root, doc! {"insert": "c", "documents": documents}).await.unwrap();
+    let open = || doc! {"find": "c", "batchSize": 1, "lsid": {"id": Value::uuid([7; 16])}};
+    run(&mut root, open()).await.unwrap();
+    let all = || doc! {"idleConnections": true, "idleCursors": true};
+    assert_eq!(rows(&mut u, "$currentOp", all()).await.len(), 1);
+    let whole = doc! {"idleConnections": true, "idleCursors": true, "allUsers": true};
+    assert!(rows(&mut root, "$currentOp", whole).await.len() >= 3);
+    let own = run(&mut u, doc! {"currentOp": 1, "$ownOps": true, "$all": true}).await.unwrap();
+    assert_eq!(own.get_array("inprog").unwrap().len(), 1);
+    assert_eq!(code(&mut u, "admin", doc! {"currentOp": 1}).await, 13);
+    // Root's session is nothing to a user, by whatever name it asks.
+    assert_eq!(rows(&mut root, "$listLocalSessions", doc! {}).await.len(), 1);
+    assert_eq!(rows(&mut u, "$listLocalSessions", doc! {}).await.len(), 0);
+    run(&mut u, doc! {"startSession": 1}).await.unwrap();
+    assert_eq!(rows(&mut u, "$listLocalSessions", doc! {}).await.len(), 1);
+    let of_u = doc! {"users": [{"user": "u", "db": "admin"}]};
+    assert_eq!(rows(&mut root, "$listLocalSessions", of_u).await.len(), 1);
+    assert_eq!(rows(&mut root, "$listLocalSessions", doc! {"allUsers": true}).await.len(), 2);
+    for spec in [doc! {"allUsers": true}, doc! {"users": [{"user": "root", "db": "admin"}]}] {
+        let command = doc! {"aggregate": 1, "pipeline": [{"$listLocalSessions": spec}], "cursor": {}};
+        assert_eq!(code(&mut u, "admin", command).await, 13);
+    }
+    let both = doc! {"allUsers": true, "users": [{"user": "u", "db": "admin"}]};
+    let command = doc! {"aggregate": 1, "pipeline": [{"$listLocalSessions": both}], "cursor": {}};
+    assert_eq!(code(&mut root, "admin", command).await, codes::UNSUPPORTED_FORMAT);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn sessions_end_by_their_owner_or_by_who_may_end_all() {
+    let node = Node::with_root().await;
+    let (mut root, mut u) = (node.root().await, node.user("u", array!["read"]).await);
+    let documents = array![{"_id": 1}, {"_id": 2}, {"_id": 3}];
+    run(&mut root, doc! {"insert": "c", "documents": documents}).await.unwrap();
+    let id = || doc! {"id": Value::uuid([7; 16])};
+    let digest = |name: &str| {
+        let digest = UserName::new(name, "admin").digest().to_vec();
+        Value::Binary(document::Binary { subtype: 0, bytes: digest })
+    };
+    let of = |name: &str| doc! {"id": Value::uuid([7; 16]), "uid": digest(name)};
+    async fn opened(c: &mut Connection) -> i64 {
+        let find = doc! {"find": "c", "batchSize": 1, "lsid": {"id": Value::uuid([7; 16])}};
+        run(c, find).await.unwrap().get_path("cursor.id").and_then(Value::as_i64).unwrap()
+    }
+    let more = |cursor: i64| doc! {"getMore": cursor, "collection": "c", "batchSize": 1, "lsid": {"id": Value::uuid([7; 16])}};
+    // The same UUID is another session for each user.
+    let (of_root, of_u) = (opened(&mut root).await, opened(&mut u).await);
+    for name in ["endSessions", "killSessions", "refreshSessions"] {
+        assert_eq!(code(&mut u, "admin", doc! {name: [of("root")]}).await, 13, "{name}");
+        assert_eq!(code(&mut u, "admin", doc! {name: [of("u")]}).await, 0, "{name}");
+    }
+    assert_eq!(code(&mut u, "admin", more(of_u)).await, codes::CURSOR_NOT_FOUND);
+    assert_eq!(code(&mut root, "admin", more(of_root)).await, 0);
+    let of_u = opened(&mut u).await;
+    run(&mut u, doc! {"killSessions": [id()]}).await.unwrap();
+    assert_eq!(code(&mut u, "admin", more(of_u)).await, codes::CURSOR_NOT_FOUND);
+    let of_u = opened(&mut u).await;
+    assert_eq!(code(&mut u, "admin", doc! {"killAllSessions": []}).await, 13);
+    run(&mut root, doc! {"killAllSessions": [{"user": "u", "db": "admin"}]}).await.unwrap();
+    assert_eq!(code(&mut u, "admin", more(of_u)).await, codes::CURSOR_NOT_FOUND);
+    let of_u = opened(&mut u).await;
+    run(&mut root, doc! {"killSessions": [of("u")]}).await.unwrap();
+    assert_eq!(code(&mut u, "admin", more(of_u)).await, codes::CURSOR_NOT_FOUND);
+    let acting = doc! {"killAllSessionsByPattern": [{"users": [{"user": "u", "db": "admin"}]}]};
+    assert_eq!(code(&mut root, "admin", acting).await, 13);
+    assert_eq!(code(&mut root, "admin", more(of_root)).await, 0);
+    node.running.stop().await;
+}
+
+/// `$clusterTime` of a reply: seconds and ticks, key, and all of it.
+fn time_of(reply: &Document) -> (document::Timestamp, i64, Document) {
+    let whole = reply.get_document("$clusterTime").expect("no $clusterTime").clone();
+    let time = whole.get("clusterTime").and_then(Value::as_timestamp).unwrap();
+    (time, whole.get_path("signature.keyId").and_then(Value::as_i64).unwrap(), whole)
+}
+
+#[tokio::test]
+async fn a_cluster_time_of_a_client_must_be_signed() {
+    let key = ClusterKey::new(vec!["somekey".to_string()]);
+    let node = Node::start(|o| o.repl_set = Some("rs".to_string()), Some(key.clone())).await;
+    let host = format!("127.0.0.1:{}", node.running.port());
+    let mut c = node.connect().await;
+    let config = doc! {"_id": "rs", "members": [{"_id": 0, "host": host.as_str()}]};
+    run(&mut c, doc! {"replSetInitiate": config}).await.unwrap();
+    let root = doc! {"createUser": "root", "pwd": "p", "roles": ["root"]};
+    while code(&mut c, "admin", root.clone()).await == codes::NOT_WRITABLE_PRIMARY {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let mut root = node.root().await;
+    let mut reply = run(&mut root, doc! {"ping": 1}).await.unwrap();
+    while !reply.contains_key("$clusterTime") {
+        assert!(!reply.contains_key("operationTime"));
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        reply = run(&mut root, doc! {"ping": 1}).await.unwrap();
+    }
+    let (now, key_id, own) = time_of(&reply);
+    assert_ne!(key_id, 0);
+    assert_eq!(code(&mut root, "admin", doc! {"find": "c", "$clusterTime": own.clone()}).await, 0);
+    let ahead = document::Timestamp { secs: now.secs + 1000, inc: 1 };
+    let forged = |key_id: i64, hash: &[u8]| {
+        let hash = Value::Binary(document::Binary { subtype: 0, bytes: hash.to_vec() });
+        doc! {"find": "c", "$clusterTime": {"clusterTime": ahead, "signature": {"hash": hash, "keyId": key_id}}}
+    };
+    for (command, expected) in [
+        (forged(0, &[0; 20]), codes::KEY_NOT_FOUND),
+        (forged(key_id, &[0; 20]), codes::TIME_PROOF_MISMATCH),
+        (forged(key_id, &[0; 19]), codes::BAD_VALUE),
+        (doc! {"find": "c", "$clusterTime": {"clusterTime": ahead}}, 4),
+        (doc! {"find": "c", "$clusterTime": {"clusterTime": ahead, "signature": 1}}, codes::TYPE_MISMATCH),
+    ] {
+        assert_eq!(code(&mut root, "admin", command.clone()).await, expected, "{command:?}");
+    }
+    // Before login a time without a proof says nothing, and one with a false proof is refused.
+    let mut stranger = node.connect().await;
+    let ping = |find: Document| doc! {"ping": 1, "$clusterTime": find.get("$clusterTime").cloned().unwrap()};
+    assert_eq!(code(&mut stranger, "admin", ping(forged(0, &[0; 20]))).await, 0);
+    assert_ne!(code(&mut stranger, "admin", ping(forged(key_id, &[1; 20]))).await, 0);
+    assert!(time_of(&run(&mut root, doc! {"ping": 1}).await.unwrap()).0 < ahead);
+    // A member need not prove anything, and what it brings is signed for others.
+    let member = ConnectOptions { credentials: Some(key.credentials()), ..ConnectOptions::default() };
+    let mut member = Connection::connect_with(&host, &member).await.unwrap();
+    let reply = run(&mut member, ping(forged(0, &[0; 20]))).await.unwrap();
+    assert_eq!((time_of(&reply).0 >= ahead, time_of(&reply).1), (true, 0));
+    let (later, key_id, own) = time_of(&run(&mut root, doc! {"ping": 1}).await.unwrap());
+    assert!(later >= ahead && key_id != 0);
+    assert_eq!(code(&mut root, "admin", doc! {"find": "c", "$clusterTime": own}).await, 0);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn users_and_roles_are_taken_over_from_other_collections() {
+    let node = Node::with_root().await;
+    let mut root = node.root().await;
+    let mut u = node.user("u", array!["read"]).await;
+    let found = run(&mut root, doc! {"find": "system.users", "filter": {"user": "u"}}).await.unwrap();
+    let stored = found.get_path("cursor.firstBatch.0").cloned();
+    let stored = stored.or_else(|| {
+        let batch = found.get_path("cursor.firstBatch").and_then(Value::as_array)?;
+        batch.first().cloned()
+    });
+    let Some(Value::Document(mut stored)) = stored else { panic!("{found:?}") };
+    stored.insert("_id", "admin.v");
+    stored.insert("user", "v");
+    stored.insert("roles", array![{"role": "mine", "db": "admin"}]);
+    let role = doc! {
+        "_id": "admin.mine", "role": "mine", "db": "admin", "roles": [],
+        "privileges": [{"resource": {"db": "d", "collection": ""}, "actions": ["find"]}],
+    };
+    for (name, documents) in [
+        ("tempusers", array![Value::from(stored), {"user": "w", "db": "admin"}]),
+        ("temproles", array![Value::from(role)]),
+    ] {
+        run(&mut root, doc! {"insert": name, "documents": documents}).await.unwrap();
+    }
+    let merge = |drop: bool| {
+        doc! {
+            "_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers", "tempRolesCollection": "admin.temproles",
+            "db": "", "drop": drop,
+        }
+    };
+    assert_eq!(code(&mut u, "admin", merge(false)).await, 13);
+    run(&mut root, merge(false)).await.unwrap();
+    let mut v = node.try_log_in("v", "admin", "q").await.unwrap();
+    assert_eq!(code(&mut v, "d", doc! {"find": "c"}).await, 0);
+    assert_eq!(code(&mut v, "d", doc! {"insert": "c", "documents": [{}]}).await, 13);
+    assert!(node.try_log_in("w", "admin", "q").await.is_err());
+    node.try_log_in("u", "admin", "q").await.unwrap();
+    run(&mut root, merge(true)).await.unwrap();
+    assert!(node.try_log_in("u", "admin", "q").await.is_err());
+    node.try_log_in("v", "admin", "q").await.unwrap();
+    node.running.stop().await;
 }

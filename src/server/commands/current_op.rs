@@ -4,6 +4,7 @@ use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
+use node::auth::Owners;
 use query::QueryContext;
 use query::matcher::Matcher;
 use sharding::router::admin;
@@ -23,6 +24,8 @@ pub const ROWS: &[Command] = &[
 
 /// What `$currentOp` shows.
 pub struct Shown {
+    /// Whose operations.
+    pub owners: Owners,
     pub idle_connections: bool,
     /// Transactions between two statements.
     pub idle_sessions: bool,
@@ -30,19 +33,23 @@ pub struct Shown {
 
 /// The rows of `$currentOp` on this node.
 pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
-    let mut rows = service.operations.describe(&service.host, shown.idle_connections, service.is_router());
+    let mut rows = service.operations.describe(&service.host, shown.idle_connections, &shown.owners);
     if let Some(node) = service.node.as_ref().filter(|_| shown.idle_sessions) {
-        rows.extend(node.idle_transactions(&service.host));
+        let idle = node.idle_transactions(&service.host);
+        rows.extend(idle.into_iter().filter(|row| shown.owners.include_row(row)));
     }
-    if let Ok(role) = service.members.shard() {
+    if let Ok(role) = service.members.shard()
+        && shown.owners == Owners::Everybody
+    {
         rows.extend(role.migrations.current_operations());
     }
     rows
 }
 
-/// `{currentOp: 1, $all, $ownOps, $local, ...filter}`. A router asks the shards, unless told `$local`.
+/// `{currentOp: 1, $all, $ownOps, $local, ...filter}`. A router asks the shards, unless told `$local`. `$ownOps` has no meaning without
+/// users.
 async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    // `$ownOps` has no meaning without users.
+    let own = request.get("$ownOps").is_some_and(|v| v.truthy());
     let all = request.get("$all").is_some_and(|v| v.truthy())
         || matches!(request.target(), ValueRef::Boolean(true));
     let local = request.get("$local").is_some_and(|v| v.truthy());
@@ -50,13 +57,14 @@ async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply)
     let rows: Vec<DocBuf> = match service.members.router() {
         Ok(router) if !local => {
             let task = router.task(&context.operation, request.node);
-            let spec = doc! { "allUsers": true, "idleConnections": all };
+            let spec = doc! { "allUsers": !own, "idleConnections": all };
             admin::current_op(&task, &Value::Document(spec)).await?
         }
-        _ => documents(service, &Shown { idle_connections: all, idle_sessions: true })
-            .iter()
-            .map(|d| d.to_doc_buf())
-            .collect(),
+        _ => {
+            let owners = Owners::operating(&doc! { "allUsers": !own }, &context.connection.client);
+            let shown = Shown { owners, idle_connections: all, idle_sessions: true };
+            documents(service, &shown).iter().map(|d| d.to_doc_buf()).collect()
+        }
     };
     let filter = filter(request.body)?;
     let mut shown = Vec::new();

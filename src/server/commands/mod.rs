@@ -15,6 +15,7 @@ pub mod hello;
 pub mod info;
 pub mod list_commands;
 pub mod log;
+pub mod merge_authz;
 pub mod missing;
 pub mod parameters;
 pub mod plan_cache;
@@ -60,6 +61,7 @@ pub const STARTUP: &[StartupStep] = &[
     |service| replica_set::start(service),
     |service| Box::pin(crate::members::start(service)),
     |service| Box::pin(crate::signing_keys::start(service)),
+    |service| Box::pin(crate::signed_time::start(service)),
 ];
 
 /// All tables. The order does not matter: a name stands once among a program's rows (a test says so).
@@ -79,6 +81,7 @@ pub const TABLES: &[&[Command]] = &[
     info::ROWS,
     list_commands::ROWS,
     log::ROWS,
+    merge_authz::ROWS,
     missing::ROWS,
     parameters::ROWS,
     plan_cache::ROWS,

@@ -8,6 +8,8 @@ use crate::auth::needs;
 use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Document, Result, Value, ValueRef, doc};
+use node::auth::Owners;
+use node::operation::ClientInfo;
 use node::read;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -115,18 +117,17 @@ async fn explain(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
 struct ServerHooks(Weak<Service>);
 
 impl read::hooks::Hooks for ServerHooks {
-    fn current_op(&self, spec: &Document) -> Vec<Document> {
+    fn current_op(&self, spec: &Document, client: &ClientInfo) -> Vec<Document> {
         let Some(service) = self.0.upgrade() else { return Vec::new() };
         let flag = |name: &str| spec.get_bool(name).unwrap_or(false);
-        let mut rows = documents(
-            &service,
-            &Shown {
-                idle_connections: flag("idleConnections"),
-                idle_sessions: spec.get_bool("idleSessions").unwrap_or(true),
-            },
-        );
+        let shown = Shown {
+            owners: Owners::operating(spec, client),
+            idle_connections: flag("idleConnections"),
+            idle_sessions: spec.get_bool("idleSessions").unwrap_or(true),
+        };
+        let mut rows = documents(&service, &shown);
         if flag("idleCursors") {
-            rows.extend(idle_cursors(&service));
+            rows.extend(idle_cursors(&service, &shown.owners));
         }
         rows
     }
@@ -137,9 +138,12 @@ impl read::hooks::Hooks for ServerHooks {
     }
 }
 
-fn idle_cursors(service: &Service) -> Vec<Document> {
+fn idle_cursors(service: &Service, owners: &Owners) -> Vec<Document> {
     let Some(node) = &service.node else { return Vec::new() };
-    let cursors = node.cursors.idle().into_iter();
+    let opener = |id| crate::auth::cursors::owner(service, id);
+    let cursors = node.cursors.idle().into_iter().filter(|c| {
+        owners.include_some(c.session.as_ref()) || opener(c.id).is_some_and(|user| owners.include(&user))
+    });
     cursors
         .map(|c| {
             let mut d = doc! { "type": "idleCursor", "host": service.host.as_str(), "ns": c.ns.as_str() };

@@ -394,6 +394,8 @@ async fn routed<'a>(
     }
     let amended = takes(request.command.name).and_then(|t| router.defaults.amended(t, request.node.body));
     let body = amended.as_ref().map_or(request.node.body, DocBuf::doc);
+    let with_owner = listed::for_shards(&context.connection.client, body);
+    let body = with_owner.as_ref().map_or(body, DocBuf::doc);
     let task = router.task(&context.operation, node::Request { body, ..request.node });
     let made = run(&task).await;
     if let Some(time) = task.operation_time() {

@@ -8,7 +8,7 @@ use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::log::now_millis;
 use crate::service::Service;
 use document::{Result, Value, ValueRef, bail, codes, doc};
-use node::auth::Action as A;
+use node::auth::{Action as A, Target, User, UserName};
 use node::local::LocalClient;
 use node::operation::{NO_USER, SessionId};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::KillAnySession]))
         .help("Ends the operations of all sessions of users."),
     Command::sync("killAllSessionsByPattern", Roles::ALL, kill_by_pattern)
-        .needs(Needs::Cluster(&[A::KillAnySession]))
+        .needs(Needs::Asked(needs::kills_by_pattern))
         .help("Ends the operations of sessions."),
     Command::future("refreshLogicalSessionCacheNow", Roles::ALL, |c, r, reply| {
         Box::pin(refresh_now(c, r, reply))
@@ -58,7 +58,10 @@ const SESSIONS_MAX: usize = 10_000;
 
 fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let id = uuid::Uuid::new_v4().into_bytes();
-    touch(context, &[SessionId { id, uid: NO_USER }]);
+    touch(
+        context,
+        &[SessionId { id, uid: context.connection.client.user().map_or(NO_USER, |user| user.digest) }],
+    );
     let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes") as i32;
     reply.fields(&doc! { "id": { "id": Value::uuid(id) }, "timeoutMinutes": minutes });
     Ok(())
@@ -66,7 +69,7 @@ fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
 
 fn refresh(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    touch(context, &ids(request)?);
+    touch(context, &ids(context, request)?);
     Ok(())
 }
 
@@ -103,7 +106,7 @@ fn touch(context: &Context, ids: &[SessionId]) {
 
 fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    let ids = ids(request)?;
+    let ids = ids(context, request)?;
     if let Some(node) = &context.service.node {
         for id in &ids {
             node.abort_transactions_of(|session| session == id);
@@ -174,14 +177,28 @@ pub async fn reap_regularly(service: Arc<Service>) {
     }
 }
 
-/// The session ids in the first field of the command.
-fn ids(request: &Request<'_>) -> Result<Vec<SessionId>> {
+/// The session ids in the first field of the command. One without an owner is the user's own.
+///
+/// # Errors
+/// Unauthorized (13) for a session of somebody else, unless the user may impersonate others; BadValue (2) for too many.
+fn ids(context: &Context, request: &Request<'_>) -> Result<Vec<SessionId>> {
+    let user = context.connection.client.user();
+    let others = user.as_ref().is_none_or(|user| may_name_others(user, request));
     let mut ids = Vec::new();
     for element in list(request)?.iter() {
         let value = element.value();
         let whole =
             || request.wrong_type(&format!("{}.{}", request.command.name, element.name()), value, "object");
-        ids.push(SessionId::parse(value.as_document().ok_or_else(whole)?)?);
+        let given = value.as_document().ok_or_else(whole)?;
+        let mut id = SessionId::parse(given)?;
+        if let Some(user) = user.as_ref().filter(|user| !user.is_system()) {
+            match given.get("uid") {
+                None => id.uid = user.digest,
+                Some(_) if others || id.uid == user.digest => {}
+                Some(_) => bail!(UNAUTHORIZED, "Unauthorized to set user digest in LogicalSessionId"),
+            }
+        }
+        ids.push(id);
         if ids.len() > SESSIONS_MAX {
             bail!(BAD_VALUE, "Too many session IDs received");
         }
@@ -189,20 +206,35 @@ fn ids(request: &Request<'_>) -> Result<Vec<SessionId>> {
     Ok(ids)
 }
 
+fn may_name_others(user: &User, request: &Request<'_>) -> bool {
+    let on_cluster = |action| user.may(&Target::Cluster, action);
+    on_cluster(A::Impersonate) || (request.command.name == "killSessions" && on_cluster(A::KillAnySession))
+}
+
 fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    let ids = ids(request)?;
+    let ids = ids(context, request)?;
     kill_where(context, |id| ids.contains(id));
     Ok(())
 }
 
-/// `{killAllSessions: [{user, db}, ..]}`: of all users where none is named. Nobody is logged in, so named ones have none.
+/// `{killAllSessions: [{user, db}, ..]}`: of all users where none is named.
 fn kill_all(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    let users = list(request)?;
-    if users.iter().next().is_none() {
-        kill_where(context, |_| true);
+    let mut owners = Vec::new();
+    for e in list(request)?.iter() {
+        let path = format!("{}.{}", request.command.name, e.name());
+        let Some(d) = e.value().as_document() else {
+            return Err(request.wrong_type(&path, e.value(), "object"));
+        };
+        let text = |field: &str| match d.get(field) {
+            Some(ValueRef::String(text)) => Ok(text),
+            Some(v) => Err(request.wrong_type(&format!("{path}.{field}"), v, "string")),
+            None => Err(request.missing(&format!("{}.{field}", e.name()))),
+        };
+        owners.push(UserName::new(text("user")?, text("db")?).digest());
     }
+    kill_where(context, |id| owners.is_empty() || owners.contains(&id.uid));
     Ok(())
 }
 

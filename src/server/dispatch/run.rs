@@ -134,9 +134,7 @@ async fn run(
     let request = Request { command, name, node, exhaust_allowed, comment: generic.comment };
     check_row(context, &request, &generic)?;
     crate::auth::gate::authorize(context, &request, user.as_deref())?;
-    if may_advance_time(context) {
-        take_note_of_time(context)?;
-    }
+    crate::signed_time::accept(context, command, body).await?;
     if let Some(session) = &context.operation.session {
         crate::commands::sessions::note_use(context, session.lsid);
     }
@@ -168,34 +166,6 @@ async fn run(
         return Ok(());
     }
     crate::commands::fail_point::after(context, &request, result, reply)
-}
-
-/// How far ahead of the wall clock a cluster time may be, in seconds: a year, as in the real server. Beyond that one
-/// bad message would push every node's clock to where it cannot rise any further.
-const CLOCK_DRIFT_MAX: u32 = 31_536_000;
-
-/// Times are not signed yet: where users are checked, those of members alone count.
-fn may_advance_time(context: &Context) -> bool {
-    use node::auth::{Action, Target};
-    let user = || context.connection.client.user();
-    !context.service.auth.enabled
-        || user().is_some_and(|user| user.may(&Target::Cluster, Action::AdvanceClusterTime))
-}
-
-fn take_note_of_time(context: &Context) -> Result<()> {
-    let (Some(time), Some(times)) = (context.operation.cluster_time, context.service.times()) else {
-        return Ok(());
-    };
-    let now = (crate::log::now_millis() / 1000) as u32;
-    if time.secs > now.saturating_add(CLOCK_DRIFT_MAX) {
-        bail!(
-            CLUSTER_TIME_FAILS_RATE_LIMITER,
-            "New cluster time, {}, is too far from this node's wall clock time, {now}.",
-            time.secs
-        );
-    }
-    times.advance(time);
-    Ok(())
 }
 
 fn database<'a>(generic: &Generic<'a>) -> Result<&'a str> {
@@ -430,7 +400,8 @@ fn finish(service: &Service, mut reply: Reply, context: Option<&Context>) -> Out
     if !reply.is_closed() {
         reply.writer().double("ok", 1.0);
     }
-    service.append_times(context, &mut reply.writer());
+    let connection = context.map(|c| &*c.connection);
+    service.append_times(connection, context.map(|c| &*c.operation), &mut reply.writer());
     Outcome { bytes: reply.finish(), after }
 }
 

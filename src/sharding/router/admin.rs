@@ -9,6 +9,7 @@ use crate::chunk::ShardId;
 use document::error::NETWORK;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use futures::future::join_all;
+use node::auth::Owners;
 use node::operation::SessionId;
 use std::collections::BTreeMap;
 
@@ -333,25 +334,31 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
         "$shardedDataDistribution" => data_distribution(task).await,
         "$listLocalSessions" => {
             let known = task.router.own_sessions.get().map(|list| list()).unwrap_or_default();
+            let empty = Document::new();
+            let owners = Owners::listed(spec.as_document().unwrap_or(&empty), &task.op.client);
             let shown = |(id, last): (SessionId, i64)| {
                 doc! { "_id": (id.to_document()), "lastUse": (Value::DateTime(last)) }.to_doc_buf()
             };
-            Ok(known.into_iter().map(shown).collect())
+            Ok(known.into_iter().filter(|(id, _)| owners.include(&id.uid)).map(shown).collect())
         }
         _ => bail!(NOT_IMPLEMENTED, "{stage} on a router is known but not implemented"),
     }
 }
 
-/// The operations of all shards, each with its shard's name; of this router alone with `localOps`.
+/// The operations of all shards, each with its shard's name; of this router alone with `localOps`. Shards show the router everything:
+/// which of it the client is shown is decided here.
 pub async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
     let empty = Document::new();
     let flags = spec.as_document().unwrap_or(&empty);
     if flags.get_bool("localOps") == Some(true) {
-        let own = task.router.own_operations.get().map(|list| list(flags));
+        let own = task.router.own_operations.get().map(|list| list(flags, &task.op.client));
         return Ok(own.unwrap_or_default().iter().map(|d| d.to_doc_buf()).collect());
     }
+    let owners = Owners::operating(flags, &task.op.client);
+    let mut everybody = flags.clone();
+    everybody.insert("allUsers", true);
     let mut stage = Document::new();
-    stage.push("$currentOp", spec.clone());
+    stage.push("$currentOp", everybody);
     let command = doc! { "aggregate": 1, "pipeline": [stage], "cursor": { "batchSize": 100000 } };
     let mut out = Vec::new();
     let shards = task.all_shards().await?;
@@ -362,6 +369,9 @@ pub async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
         let batch = reply.get_path("cursor.firstBatch").and_then(Value::as_array).cloned();
         for operation in batch.unwrap_or_default() {
             let Value::Document(mut d) = operation else { continue };
+            if !owners.include_row(&d) {
+                continue;
+            }
             if let Some(id) = d.get_i64("opid") {
                 d.insert("opid", format!("{shard}:{id}"));
             }

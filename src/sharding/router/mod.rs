@@ -48,7 +48,7 @@ pub use task::Task;
 use crate::routing::CatalogCache;
 use document::oid::ObjectIdGenerator;
 use document::{DocBuf, ObjectId, Result, Timestamp};
-use node::operation::SessionId;
+use node::operation::{ClientInfo, SessionId};
 use node::{Operation, Request};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -80,8 +80,9 @@ pub struct Router {
 /// The sessions that the process knows of.
 pub type OwnSessions = Box<dyn Fn() -> Vec<(SessionId, i64)> + Send + Sync>;
 
-/// What the flags of a `$currentOp` stage make of the process's operations.
-pub type OwnOperations = Box<dyn Fn(&document::Document) -> Vec<document::Document> + Send + Sync>;
+/// What the flags of a `$currentOp` stage make of the process's operations, for this client.
+pub type OwnOperations =
+    Box<dyn Fn(&document::Document, &ClientInfo) -> Vec<document::Document> + Send + Sync>;
 
 /// A reply with its `ok`, and the time of the newest operation behind it.
 #[derive(Debug)]

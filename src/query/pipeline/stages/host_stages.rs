@@ -21,6 +21,7 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
         ("$indexStats", _) => bail!(28803, "The $indexStats stage specification must be an empty object"),
         ("$collStats", Value::Document(d)) => check_coll_stats(d)?,
         ("$currentOp", Value::Document(d)) => check_flags(name, d)?,
+        ("$listSessions" | "$listLocalSessions", Value::Document(d)) => check_sessions(name, d)?,
         (_, Value::Document(_)) => {}
         (_, v) => bail!(
             TYPE_MISMATCH,
@@ -65,6 +66,57 @@ fn check_coll_stats(d: &document::Document) -> Result<()> {
                     bail!(31170, "The {field} option of $collStats must be an empty object")
                 }
                 _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `{allUsers: bool}`, `{users: [{user, db}, ..]}` or `{}`.
+fn check_sessions(name: &str, d: &document::Document) -> Result<()> {
+    let wrong = |path: &str, v: &Value, expected: &str| {
+        let found = v.type_name();
+        err!(
+            TYPE_MISMATCH,
+            "BSON field '{name}.{path}' is the wrong type '{found}', expected type '{expected}'"
+        )
+    };
+    for (field, v) in d.iter() {
+        match (field, v) {
+            ("allUsers", Value::Boolean(_)) => {}
+            ("allUsers", v) => return Err(wrong(field, v, "bool")),
+            ("users", Value::Array(users)) => users.iter().try_for_each(|user| match user {
+                Value::Document(user) => check_user(name, user),
+                v => Err(wrong("users", v, "object")),
+            })?,
+            ("users", v) => return Err(wrong(field, v, "array")),
+            _ => bail!(IDL_UNKNOWN_FIELD, "BSON field '{name}.{field}' is an unknown field."),
+        }
+    }
+    let users = d.get_array("users").is_some_and(|users| !users.is_empty());
+    if users && d.get_bool("allUsers") == Some(true) {
+        bail!(
+            UNSUPPORTED_FORMAT,
+            "{name} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"
+        );
+    }
+    Ok(())
+}
+
+fn check_user(name: &str, user: &document::Document) -> Result<()> {
+    for field in ["user", "db"] {
+        match user.get(field) {
+            Some(Value::String(_)) => {}
+            Some(v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field '{name}.users.{field}' is the wrong type '{}', expected type 'string'",
+                v.type_name()
+            ),
+            None => {
+                bail!(
+                    IDL_FAILED_TO_PARSE,
+                    "BSON field '{name}.users.{field}' is missing but a required field"
+                )
             }
         }
     }

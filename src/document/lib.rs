@@ -26,6 +26,7 @@ pub mod token_key;
 pub mod uuid;
 pub mod validate;
 pub mod value;
+pub mod wildcard;
 pub mod writer;
 
 pub use collation::Collation;

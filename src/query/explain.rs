@@ -105,7 +105,11 @@ fn index_scan(scan: &IndexScan) -> Document {
     let mut out = doc! {
         "stage": "IXSCAN", "keyPattern": &scan.key, "indexName": scan.index.as_str(), "isMultiKey": scan.multikey
     };
-    let paths: Document = scan.key.keys().map(|k| (k.to_string(), Value::Array(Vec::new()))).collect();
+    let arrays = |path: &str| match &scan.wildcard {
+        Some(wildcard) => wildcard.arrays_on(path).into_iter().map(Value::from).collect(),
+        None => Vec::new(),
+    };
+    let paths: Document = scan.key.keys().map(|k| (k.to_string(), Value::Array(arrays(k)))).collect();
     out.push("multiKeyPaths", paths);
     if let Some(collation) = scan.collation.document() {
         out.push("collation", collation);

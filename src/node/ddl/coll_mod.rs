@@ -211,6 +211,11 @@ fn check_index_change(spec: &IndexSpec, change: &Document) -> Result<()> {
     if expires && spec.fields().len() > 1 {
         bail!(INVALID_OPTIONS, "TTL indexes are single-field indexes, compound indexes do not support TTL");
     }
+    if spec.wildcard().is_some()
+        && ["expireAfterSeconds", "unique", "prepareUnique"].iter().any(|o| change.contains_key(o))
+    {
+        bail!(INVALID_OPTIONS, "a wildcard index can be neither unique nor a TTL index");
+    }
     if change.contains_key("unique") && !spec.unique() && !spec.prepare_unique() {
         bail!(INVALID_OPTIONS, "Cannot make index unique with 'prepareUnique=false'");
     }

@@ -9,6 +9,7 @@ use crate::{Node, Operation, Request};
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use query::QueryContext;
 use query::matcher::Matcher;
+use query::projection::Projection;
 use storage::{CollectionMeta, IndexBuild, IndexSpec, split_namespace};
 
 /// Up to this many documents an index is built inside the commit that publishes it.
@@ -139,6 +140,9 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
         Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::default())?;
         check_partial_filter(filter.to_doc_buf().doc())?;
     }
+    if let Some(projection) = spec.get_document("wildcardProjection") {
+        check_wildcard_projection(projection)?;
+    }
     if spec.get("key").is_none() {
         bail!(
             FAILED_TO_PARSE,
@@ -187,6 +191,34 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
         );
     }
     IndexSpec::parse(spec, &partial_predicate)
+}
+
+/// A wildcard's projection only includes or excludes; `_id` alone may be named otherwise than the rest.
+fn check_wildcard_projection(projection: &Document) -> Result<()> {
+    let names: Vec<&str> = projection.keys().collect();
+    for (i, name) in names.iter().enumerate() {
+        let under = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'));
+        if let Some(parent) = names[..i].iter().find(|n| under(name, n)) {
+            bail!(31249, "Path collision at {name} remaining portion {}", &name[parent.len() + 1..]);
+        }
+        if names[..i].iter().any(|n| under(n, name)) {
+            bail!(31250, "Path collision at {name}");
+        }
+    }
+    let others: Document = projection
+        .iter()
+        .filter(|(name, _)| *name != "_id")
+        .map(|(n, v)| (n.to_string(), v.clone()))
+        .collect();
+    let plain = |v: &Value| v.is_number() || v.as_bool().is_some() || v.as_document().is_some();
+    let whole = others.is_empty() || !projection.get("_id").is_none_or(plain);
+    let checked = if whole { projection } else { &others };
+    let filter = Matcher::always();
+    let parsed = Projection::parse(checked.to_doc_buf().doc(), &filter, &QueryContext::default())?;
+    if !parsed.is_simple() {
+        bail!(51271, "Bad projection specification, cannot use computed fields or operators: {projection:?}");
+    }
+    Ok(())
 }
 
 /// Refuses an option of the wrong type.

@@ -18,7 +18,7 @@ pub use self::query::{Opened, Query, Shape, Wanted};
 pub use batch::{Batch, Output};
 pub use walk::{Budget, Found, Progress, Taken, Walk};
 
-use ::query::planner::IndexInfo;
+use ::query::planner::{IndexInfo, WildcardInfo};
 use storage::CollectionView;
 
 /// What the planner is told of a collection's indexes.
@@ -35,6 +35,8 @@ pub fn index_infos(view: &impl CollectionView) -> Vec<IndexInfo> {
             partial_filter: i.spec.partial_filter().map(|d| d.to_doc_buf()),
             collation: i.spec.collation().clone(),
             layout: i.spec.layout().copied(),
+            wildcard: i.spec.wildcard().map(|w| WildcardInfo { at: w.at, scope: w.scope.clone() }),
+            expansion: None,
         })
         .collect()
 }

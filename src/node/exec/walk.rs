@@ -177,7 +177,7 @@ impl Walk {
                 direction: scan.direction,
                 filter,
                 last: None,
-                seen: scan.multikey.then(HashSet::new),
+                seen: scan.repeats.then(HashSet::new),
             })),
             Plan::Or(branches) => Walk::Or(Box::new(Or {
                 branches: branches.into_iter().map(|p| Walk::new(p, None, None)).collect(),

@@ -5,11 +5,11 @@
 //! whether an index of another collation can use them is asked of the test ([`Test::string_collation`]).
 //! They always hold every key by which a matching document could be found: one at least of its keys lies in them.
 
-use crate::matcher::ast::{InSet, is_nan};
+use crate::matcher::ast::{InSet, TypeSet, is_nan};
 use crate::matcher::pattern::Pattern;
 use crate::matcher::{Comparison, Condition, Operand, Test};
 use document::compare::{canonical_type, compare_values};
-use document::{Binary, ObjectId, Timestamp, Value, ValueRef};
+use document::{Binary, Doc, ObjectId, Timestamp, Value, ValueRef};
 use std::cmp::Ordering;
 
 /// Values from `lo` to `hi`, in ascending order.
@@ -182,8 +182,42 @@ pub fn of_test(test: &Test) -> Option<Intervals> {
         Test::Regex(pattern) => Some(of_pattern(pattern)),
         Test::Exists => Some(Intervals { takes_missing: false, ..Intervals::everything() }),
         Test::ElemMatchValue(list) => of_conditions(list),
+        Test::Type(types) => of_types(types),
         _ => None,
     }
+}
+
+/// The brackets of the types. An array is in the index by its elements, wherever they stand.
+fn of_types(types: &TypeSet) -> Option<Intervals> {
+    const ARRAY: u8 = 0x04;
+    if types.contains(ARRAY) {
+        return Some(Intervals { takes_missing: false, ..Intervals::everything() });
+    }
+    let number = types.any_number.then_some(0x01);
+    let brackets = number.into_iter().chain(types.tags.iter().copied()).map(bracket);
+    Some(Intervals::of(brackets.collect::<Option<Vec<Interval>>>()?, false))
+}
+
+/// All values of the type, and those that stand among them.
+fn bracket(tag: u8) -> Option<Interval> {
+    let example = match tag {
+        0x01 | 0x10 | 0x12 | 0x13 => ValueRef::Double(0.0),
+        0x02 | 0x0E => ValueRef::String(""),
+        0x03 => ValueRef::Document(Doc::empty()),
+        0x05 => ValueRef::Binary(0, &[]),
+        0x06 => return Some(Interval::point(Value::Undefined)),
+        0x07 => ValueRef::ObjectId(ObjectId([0; 12])),
+        0x08 => ValueRef::Boolean(false),
+        0x09 => ValueRef::DateTime(0),
+        0x0A => return Some(Interval::point(Value::Null)),
+        0x11 => ValueRef::Timestamp(Timestamp::default()),
+        0xFF => return Some(Interval::point(Value::MinKey)),
+        0x7F => return Some(Interval::point(Value::MaxKey)),
+        _ => return None,
+    };
+    let (lo, hi, hi_inclusive) = type_range(example)?;
+    let lo = if matches!(lo, Value::Double(_)) { Value::Double(f64::NAN) } else { lo };
+    Some(Interval { lo, lo_inclusive: true, hi, hi_inclusive })
 }
 
 /// `$ne`, `$nin`, `$not`, `{$exists: false}`.

@@ -2,7 +2,7 @@
 
 use super::bounds::{self, Intervals};
 use super::ranges::{self, FieldKind, KeyRange};
-use super::{Direction, IndexInfo, IndexScan, Plan, Request, partial, places, residual};
+use super::{Direction, IndexInfo, IndexScan, Plan, Request, partial, places, residual, wildcard};
 use crate::matcher::{Condition, Leaf, Matcher, Node, Test};
 use crate::sort::SortSpec;
 use crate::text;
@@ -30,14 +30,14 @@ impl Candidate {
 }
 
 /// A conjunct that bounds a path.
-struct Bound<'a> {
-    path: String,
-    intervals: Intervals,
+pub(super) struct Bound<'a> {
+    pub(super) path: String,
+    pub(super) intervals: Intervals,
     /// The conjunct's position in the filter, unless the bound is only a consequence of it.
     conjunct: Option<usize>,
-    /// Not where arrays are: the key null also stands for an empty array on the way, which is not equal to null.
-    only_without_arrays: bool,
-    test: &'a Test,
+    /// A negation. Not where arrays are: the key null also stands for an empty array on the way, which is not equal to null.
+    pub(super) only_without_arrays: bool,
+    pub(super) test: &'a Test,
 }
 
 impl Bound<'_> {
@@ -128,15 +128,19 @@ pub(super) fn single_value(filter: &Matcher, path: &str) -> Option<Value> {
 /// The candidates among `indexes`: those that bound something or provide the sort.
 pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> Vec<Candidate> {
     let bounds = collect(filter);
-    indexes
-        .iter()
-        .filter(|index| !index.hidden)
-        .filter_map(|index| {
-            let candidate = candidate(filter, &bounds, sort, index, false)?;
-            let useful = candidate.is_bounded() || candidate.provides_sort;
-            (useful && holds_all(filter, &bounds, index)).then_some(candidate)
-        })
-        .collect()
+    let mut out = Vec::new();
+    let mut add = |index: &IndexInfo| {
+        let candidate = candidate(filter, &bounds, sort, index, false);
+        let useful = candidate.filter(|c| c.is_bounded() || c.provides_sort);
+        out.extend(useful.filter(|_| holds_all(filter, &bounds, index)));
+    };
+    for index in indexes.iter().filter(|index| !index.hidden) {
+        match index.wildcard {
+            Some(_) => wildcard::expand(&bounds, index).iter().for_each(&mut add),
+            None => add(index),
+        }
+    }
+    out
 }
 
 /// Whether every document the query can match is in the index.
@@ -144,8 +148,9 @@ fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool 
     if let Some(wanted) = &index.partial_filter {
         return partial::implies(filter, wanted.doc(), &index.collation);
     }
-    // A sparse index leaves out documents that have none of its fields.
+    // A sparse index leaves out documents that have none of its fields; an expansion was asked for what it leaves out.
     !index.sparse
+        || index.expansion.is_some()
         || index.key.keys().any(|path| {
             bounds.iter().any(|b| {
                 b.path == path && !b.intervals.takes_missing && !(index.multikey && b.only_without_arrays)
@@ -183,7 +188,7 @@ fn candidate(
     hinted: bool,
 ) -> Option<Candidate> {
     let kinds: Vec<FieldKind> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect::<Option<_>>()?;
-    if index.key.keys().any(|path| path.contains("$**")) {
+    if index.wildcard.is_some() && index.expansion.is_none() {
         return None;
     }
     let mut fields: Vec<Intervals> = Vec::with_capacity(kinds.len());
@@ -191,6 +196,11 @@ fn candidate(
     let mut bounded_roots: Vec<&str> = Vec::new();
     for (path, kind) in index.key.keys().zip(&kinds) {
         let root = path.split('.').next().unwrap_or(path);
+        if let Some(expansion) = index.expansion.as_ref().filter(|_| path == wildcard::PATH) {
+            fields.push(expansion.paths.clone());
+            used.push(Vec::new());
+            continue;
+        }
         if *kind == FieldKind::Place {
             // A document without a place is not in the index, so only a predicate on places can use it.
             match places::intervals(filter, path, index.layout.as_ref()?) {
@@ -204,10 +214,10 @@ fn candidate(
             continue;
         }
         // In a multikey index two paths into one array may be satisfied by different elements, which are different keys.
-        let (intervals, conjuncts) = if index.multikey && bounded_roots.contains(&root) {
-            (Intervals::everything(), Vec::new())
-        } else {
-            for_field(path, bounds, index)
+        let below = index.expansion.as_ref().is_some_and(|e| e.below && e.path == path);
+        let (intervals, conjuncts) = match below || (index.multikey && bounded_roots.contains(&root)) {
+            true => (Intervals::everything(), Vec::new()),
+            false => for_field(path, bounds, index),
         };
         if !intervals.is_everything() {
             bounded_roots.push(root);
@@ -220,12 +230,16 @@ fn candidate(
     }
     let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&fields).collect();
     let (mut key_ranges, decided) = ranges::build(&pairs);
-    let exact = |i: usize| fields[i].exact && kinds[i] != FieldKind::Hashed;
+    // Under several paths a key does not tell by which of them a document was found.
+    let one_path = index.expansion.as_ref().is_none_or(|e| e.paths.exact);
+    let exact = |i: usize| fields[i].exact && kinds[i] != FieldKind::Hashed && one_path;
     let dropped: Vec<usize> =
         (0..decided).filter(|i| exact(*i)).flat_map(|i| used[i].iter().copied()).collect();
     let equalities = fields.iter().take_while(|f| f.is_single_point()).count();
     let other_bounds =
         fields[equalities..decided.max(equalities)].iter().filter(|f| !f.is_everything()).count();
+    // The path that a wildcard index was expanded for narrows nothing by itself.
+    let held_path = index.key.keys().take(equalities).any(|p| p == wildcard::PATH);
     let direction = sort.and_then(|s| sort_direction(s, index, &kinds, &fields));
     if direction == Some(Direction::Backward) {
         key_ranges.reverse();
@@ -242,6 +256,8 @@ fn candidate(
             partial: index.partial_filter.is_some(),
             collation: index.collation.clone(),
             multikey: index.multikey,
+            repeats: index.expansion.as_ref().map_or(index.multikey, |e| e.repeats),
+            wildcard: index.wildcard.as_ref().map(|w| w.scope.clone()),
             direction: direction.unwrap_or(Direction::Forward),
             ranges: key_ranges,
             bounds: print(index, &kinds, &fields, direction == Some(Direction::Backward)),
@@ -249,8 +265,8 @@ fn candidate(
         filter: remaining,
         provides_sort: direction.is_some(),
         unique: index.unique,
-        equalities,
-        other_bounds,
+        equalities: equalities - usize::from(held_path),
+        other_bounds: other_bounds + usize::from(held_path && equalities + other_bounds == 1),
         fields: fields.len(),
     })
 }
@@ -345,7 +361,7 @@ fn print(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals], backward:
             .map(|i| {
                 let value = |v: &Value| match kind {
                     FieldKind::Hashed if i.is_point() => document::hash::hash64_value(v).to_string(),
-                    _ if !index.collation.is_simple() => collated(v),
+                    _ if !index.collation.is_simple() && path != wildcard::PATH => collated(v),
                     _ => text::owned(v),
                 };
                 let (lo, hi) = (value(&i.lo), value(&i.hi));
@@ -381,6 +397,9 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
         bail!(51173, "When using min()/max() a hint of which index to use must be provided");
     };
     let index = super::hinted_index(hint, request.indexes)?;
+    if index.wildcard.is_some() {
+        bail!(51174, "wildcard indexes do not support min/max");
+    }
     let kinds: Option<Vec<FieldKind>> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect();
     let Some(kinds) = kinds else {
         bail!(51174, "The index chosen cannot be used with min()/max()");
@@ -433,6 +452,8 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
         partial: index.partial_filter.is_some(),
         collation: index.collation.clone(),
         multikey: index.multikey,
+        repeats: index.multikey,
+        wildcard: None,
         direction: Direction::Forward,
         ranges: vec![range],
         bounds,

@@ -17,14 +17,17 @@ mod rank;
 #[cfg(test)]
 mod tests;
 mod text;
+pub mod wildcard;
 
 pub use bounds::{Interval, Intervals};
 pub use ranges::KeyRange;
 
 use crate::matcher::{Matcher, Node};
 use crate::sort::SortSpec;
+use document::wildcard::Wildcard;
 use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail};
 use geo::cells::Layout;
+use std::sync::Arc;
 
 /// What the planner knows of an index.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +45,17 @@ pub struct IndexInfo {
     pub collation: Collation,
     /// How an index on places keeps them.
     pub layout: Option<Layout>,
+    pub wildcard: Option<WildcardInfo>,
+    /// Set where this is a wildcard index, taken for one on a single path.
+    pub expansion: Option<wildcard::Expansion>,
+}
+
+/// What a wildcard index holds.
+#[derive(Clone, Debug)]
+pub struct WildcardInfo {
+    /// The position of the wildcard in the key pattern.
+    pub at: usize,
+    pub scope: Arc<Wildcard>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +82,11 @@ pub struct IndexScan {
     pub sparse: bool,
     pub partial: bool,
     pub collation: Collation,
-    /// The scan can meet a record more than once; the executor drops repeats.
     pub multikey: bool,
+    /// The scan can meet a record more than once; the executor drops repeats.
+    pub repeats: bool,
+    /// Where it is one of a wildcard index.
+    pub wildcard: Option<Arc<Wildcard>>,
     pub direction: Direction,
     /// Disjoint.
     pub ranges: Vec<KeyRange>,
@@ -205,6 +222,9 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
     if request.filter.near().is_some() {
         return places::near(request, sort, hinted);
     }
+    if let Some(index) = hinted.filter(|index| index.wildcard.is_some()) {
+        return by_wildcard(request, sort, index);
+    }
     if let Some(index) = hinted {
         return candidates::forced(request.filter, sort, index);
     }
@@ -228,6 +248,22 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
         None => scan(request, Direction::Forward),
     };
     with_sort(plan, sort)
+}
+
+/// The plan of a query for which a wildcard index is hinted, which must hold all that can match.
+fn by_wildcard(request: &Request<'_>, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
+    let indexes = std::slice::from_ref(index);
+    if let Some(best) = rank::best(candidates::all(request.filter, sort, indexes)) {
+        let plan = Plan::Index { scan: best.scan, filter: best.filter };
+        return if best.provides_sort { Ok(plan) } else { with_sort(plan, sort) };
+    }
+    match union(&Request { indexes, ..*request }) {
+        Some(plan) => with_sort(plan, sort),
+        None => bail!(
+            NO_QUERY_EXECUTION_PLANS,
+            "error processing query: planner returned error :: caused by :: No query solutions"
+        ),
+    }
 }
 
 fn scan(request: &Request<'_>, direction: Direction) -> Plan {
@@ -315,7 +351,8 @@ fn union(request: &Request<'_>) -> Option<Plan> {
             plans.push(text::plan(&Request { filter: &filter, ..*request }, query).ok()?);
             continue;
         }
-        plans.push(match by_id(&filter, request.id_collation) {
+        let id = by_id(&filter, request.id_collation).filter(|_| request.hint.is_none());
+        plans.push(match id {
             Some(plan) => plan,
             None => match rank::best(candidates::all(&filter, None, request.indexes)) {
                 Some(best) => Plan::Index { scan: best.scan, filter: best.filter },

@@ -5,10 +5,10 @@ use document::{doc, key_string};
 fn index(name: &str, key: Document) -> IndexInfo {
     IndexInfo { name: name.into(), key, ..IndexInfo::default() }
 }
-fn filter(d: Document) -> Matcher {
+pub(super) fn filter(d: Document) -> Matcher {
     Matcher::parse(d.to_doc_buf().doc(), &QueryContext::at(0)).unwrap()
 }
-fn planned(f: Document, sort: Option<Document>, indexes: &[IndexInfo]) -> Plan {
+pub(super) fn planned(f: Document, sort: Option<Document>, indexes: &[IndexInfo]) -> Plan {
     let filter = filter(f);
     let sort = sort.map(|s| SortSpec::parse(s.to_doc_buf().doc()).unwrap());
     plan(&Request { sort: sort.as_ref(), ..Request::new(&filter, indexes) }).unwrap()

@@ -47,6 +47,8 @@ pub(super) fn plan(request: &Request<'_>, query: &TextQuery) -> Result<Plan> {
         collation: index.collation.clone(),
         // A document has a key for each of its terms.
         multikey: true,
+        repeats: true,
+        wildcard: None,
         direction: Direction::Forward,
         ranges,
         bounds,

@@ -68,12 +68,16 @@ impl KeyBuffer {
             self.bytes.extend_from_slice(&[0; RECORD_ID_ROOM]);
             self.keys.push(Key { slot, start, end });
         };
-        let multikey = match spec.text() {
-            Some(index) => {
+        let multikey = match (spec.text(), spec.wildcard()) {
+            (Some(index), _) => {
                 super::text::for_each_key(spec, index, doc, &mut push)?;
                 true
             }
-            None => for_each_key(spec, doc, &mut |components| push(components))?,
+            (_, Some(wildcard)) => {
+                wildcard.for_each_key(doc, &mut push)?;
+                true
+            }
+            _ => for_each_key(spec, doc, &mut |components| push(components))?,
         };
         if self.keys.len() - first > 1 {
             let bytes = &self.bytes;
@@ -95,6 +99,9 @@ impl KeyBuffer {
 /// Appends the encoding of one key's components.
 pub fn encode(spec: &IndexSpec, components: &[ValueRef<'_>], out: &mut Vec<u8>) {
     let collation = spec.collation();
+    if let Some(wildcard) = spec.wildcard() {
+        return wildcard.encode(spec.fields(), collation, components, out);
+    }
     for (field, value) in spec.fields().iter().zip(components) {
         match field.kind {
             FieldKind::Ascending | FieldKind::Place | FieldKind::Text => {
@@ -307,9 +314,9 @@ fn positional<'d>(array: Doc<'d>, name: &str) -> Result<Option<document::Element
 
 /// Whether no indexed path can give different keys in `a` and `b`, by comparing the bytes found at the paths.
 pub(crate) fn same_at_paths(spec: &IndexSpec, a: Doc<'_>, b: Doc<'_>) -> bool {
-    match spec.text() {
-        Some(_) => a.bytes() == b.bytes(),
-        None => spec.fields().iter().all(|f| same_at_path(&f.names, a, b)),
+    match spec.text().is_some() || spec.wildcard().is_some() {
+        true => a.bytes() == b.bytes(),
+        false => spec.fields().iter().all(|f| same_at_path(&f.names, a, b)),
     }
 }
 

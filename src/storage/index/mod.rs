@@ -25,6 +25,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod wildcard;
 
 pub use build::IndexBuild;
 pub(crate) use cursor::read_record_id;
@@ -70,7 +71,9 @@ pub struct IndexSnapshot {
 
 impl Index {
     pub(crate) fn new(spec: IndexSpec) -> Index {
-        Index { info: Arc::new(IndexInfo { spec, multikey: false }), tree: Tree::new() }
+        // A document has a key for each of its paths in a wildcard index.
+        let multikey = spec.wildcard().is_some();
+        Index { info: Arc::new(IndexInfo { spec, multikey }), tree: Tree::new() }
     }
     /// The definition.
     pub fn spec(&self) -> &IndexSpec {

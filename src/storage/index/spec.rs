@@ -8,6 +8,7 @@ use document::{Collation, Doc, Document, Result, Value, bail};
 
 use geo::cells::{Grid, Layout, Levels};
 
+use super::wildcard::{self, WildcardIndex};
 use super::{Predicate, text};
 use document::fts::TextIndex;
 use std::sync::Arc;
@@ -67,6 +68,7 @@ pub struct IndexSpec {
     /// How places are kept, and the fields that hold none.
     places: Option<(Layout, Vec<KeyField>)>,
     text: Option<Arc<TextIndex>>,
+    wildcard: Option<WildcardIndex>,
 }
 
 impl fmt::Debug for IndexSpec {
@@ -85,6 +87,7 @@ impl IndexSpec {
         IndexSpec {
             document,
             text: None,
+            wildcard: None,
             collation: collation.clone(),
             name: "_id_".to_string(),
             fields: vec![KeyField {
@@ -149,6 +152,7 @@ impl IndexSpec {
             Some(filter) => Some(predicates(filter, &collation)?),
             None => None,
         };
+        let wildcard = wildcard::parse(spec, &fields)?;
         let is_text = fields.iter().any(|f| f.kind == FieldKind::Text);
         if is_text && (unique || !collation.is_simple()) {
             let what = if unique { "uniqueness" } else { "collation" };
@@ -159,7 +163,7 @@ impl IndexSpec {
         let layout = layout(&mut document)?;
         let plain = || fields.iter().filter(|f| !f.kind.is_place()).cloned().collect();
         let places = layout.map(|layout| (layout, plain()));
-        Ok(IndexSpec { document, name, fields, unique, sparse, predicate, collation, places, text })
+        Ok(IndexSpec { document, name, fields, unique, sparse, predicate, collation, places, text, wildcard })
     }
 
     /// As listIndexes shows it: `{v: 2, key, name, ...options}`.
@@ -218,6 +222,10 @@ impl IndexSpec {
     /// What a text index reads, and how.
     pub fn text(&self) -> Option<&Arc<TextIndex>> {
         self.text.as_ref()
+    }
+    /// What a wildcard index reads.
+    pub fn wildcard(&self) -> Option<&WildcardIndex> {
+        self.wildcard.as_ref()
     }
     /// How its strings are ordered.
     pub fn collation(&self) -> &Collation {
@@ -393,15 +401,13 @@ pub fn validate_key_pattern(key: &Document) -> Result<Vec<KeyField>> {
 }
 
 fn key_field(path: &str, value: &Value, plugin: Option<&str>) -> Result<KeyField> {
-    let kind = field_kind(value, plugin)?;
-    if path == "$**" || path.ends_with(".$**") {
-        bail!(NOT_IMPLEMENTED, "wildcard indexes are not implemented");
-    }
+    let kind = field_kind(path, value, plugin)?;
     let names: Vec<String> = path.split('.').map(str::to_string).collect();
     if names.iter().any(String::is_empty) {
         bail!(CANNOT_CREATE_INDEX, "Index keys cannot contain an empty field.");
     }
-    for (i, name) in names.iter().enumerate() {
+    let plain = &names[..names.len() - usize::from(wildcard::is_wildcard(path))];
+    for (i, name) in plain.iter().enumerate() {
         let reference = i > 0 && ["$id", "$db", "$ref"].contains(&name.as_str());
         if name.starts_with('$') && !reference {
             bail!(
@@ -413,9 +419,15 @@ fn key_field(path: &str, value: &Value, plugin: Option<&str>) -> Result<KeyField
     Ok(KeyField { path: path.to_string(), names, kind })
 }
 
-fn field_kind(value: &Value, plugin: Option<&str>) -> Result<FieldKind> {
+fn field_kind(path: &str, value: &Value, plugin: Option<&str>) -> Result<FieldKind> {
     if let Value::String(kind) = value {
         return match kind.as_str() {
+            "wildcard" if !wildcard::is_wildcard(path) => {
+                bail!(7246202, "The key of a wildcard index must be a number, not the string 'wildcard'")
+            }
+            other if wildcard::is_wildcard(path) => {
+                bail!(CANNOT_CREATE_INDEX, "The key of a wildcard index cannot be of kind '{other}'")
+            }
             other if Some(other) != plugin => {
                 bail!(CANNOT_CREATE_INDEX, "Can't use more than one index plugin for a single index.")
             }
@@ -448,10 +460,20 @@ pub enum SpecConflict {
 }
 
 /// Options that make two indexes different indexes, next to the key pattern.
-const IDENTITY: [&str; 2] = ["collation", "partialFilterExpression"];
+const IDENTITY: [&str; 3] = ["collation", "partialFilterExpression", "wildcardProjection"];
 /// Members that say nothing about what an index is.
-const IGNORED: [&str; 9] =
-    ["v", "key", "name", "unique", "sparse", "hidden", "background", "collation", "partialFilterExpression"];
+const IGNORED: [&str; 10] = [
+    "v",
+    "key",
+    "name",
+    "unique",
+    "sparse",
+    "hidden",
+    "background",
+    "collation",
+    "partialFilterExpression",
+    "wildcardProjection",
+];
 
 /// Compares. Errors: IndexOptionsConflict (85), IndexKeySpecsConflict (86).
 pub fn conflict(wanted: &IndexSpec, existing: &IndexSpec) -> Result<SpecConflict> {

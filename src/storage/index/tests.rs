@@ -97,7 +97,8 @@ fn key_patterns_are_checked_with_the_real_texts() {
     let dollar = "Index key contains an illegal field name: field name starts with '$'.";
     assert_eq!(refusal(doc! { "a.$b": 1 }), cannot(dollar));
     assert_eq!(refusal(doc! { "a": "hashed", "b": "hashed" }).0, 31303);
-    assert_eq!(refusal(doc! { "$**": 1 }).0, codes::NOT_IMPLEMENTED);
+    assert_eq!(refusal(doc! { "$**.a": 1 }).0, codes::CANNOT_CREATE_INDEX);
+    assert_eq!(refusal(doc! { "a.$**": 1, "b.$**": 1 }).0, 7246201);
     assert_eq!(refusal(doc! { "_id": -1 }).0, codes::BAD_VALUE);
     assert!(validate_key_pattern(&doc! { "a.$id": 1, "b": -1.5, "c": "hashed" }).is_ok());
 }

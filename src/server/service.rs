@@ -304,7 +304,7 @@ impl Service {
         if let Some(time) = operation.and_then(|operation| times.operation_time(operation)) {
             w.timestamp("operationTime", time);
         }
-        let peer = context.is_some_and(|c| c.connection.client.peer.load(Ordering::Relaxed));
+        let peer = connection.is_some_and(|c| c.client.peer.load(Ordering::Relaxed));
         if let Some(time) = self.members.topology_time().filter(|_| peer) {
             w.timestamp("$topologyTime", time);
         }

@@ -289,10 +289,9 @@ impl Service {
         w: &mut DocWriter<'_>,
     ) {
         let Some(times) = self.times.get().filter(|_| self.topology.times_shown()) else { return };
-        if let Some(time) = times.cluster_time() {
-            let signed = crate::signed_time::for_reply(self, connection, time);
-            // A time that its receiver could not show to others is of no use.
-            let Some(signature) = signed else { return };
+        let time = times.cluster_time();
+        let signature = time.and_then(|time| crate::signed_time::for_reply(self, connection, time));
+        if let Some((time, signature)) = time.zip(signature) {
             w.document_with("$clusterTime", |w| {
                 w.timestamp("clusterTime", time);
                 w.document_with("signature", |w| {
@@ -301,7 +300,9 @@ impl Service {
                 });
             });
         }
-        if let Some(time) = operation.and_then(|operation| times.operation_time(operation)) {
+        // A time that its receiver could not show to others is of no use.
+        let shown = time.is_none() || signature.is_some();
+        if let Some(time) = operation.filter(|_| shown).and_then(|o| times.operation_time(o)) {
             w.timestamp("operationTime", time);
         }
         let peer = connection.is_some_and(|c| c.client.peer.load(Ordering::Relaxed));

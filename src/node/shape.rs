@@ -31,7 +31,7 @@ pub enum Kind {
     Hint,
     /// An update: a document or a pipeline. Null is refused too.
     Update,
-    /// A boolean, a number or a document.
+    /// A boolean, a number or a document. Null is refused too.
     SafeBoolOrObject,
     BoolOrUuid,
     NumberOrString,
@@ -112,7 +112,7 @@ impl Shape {
         }
         let kind = self.fields[index].kind;
         if matches!(e.value(), ValueRef::Null | ValueRef::Undefined)
-            && !matches!(kind, Kind::Hint | Kind::Update)
+            && !matches!(kind, Kind::Hint | Kind::Update | Kind::SafeBoolOrObject)
         {
             return Ok(());
         }

@@ -57,7 +57,7 @@ pub async fn pass(node: &Node) -> u64 {
     let mut deleted = 0;
     for slot in node.namespaces.all() {
         let expiries: Vec<Expiry> = match &slot.read_unchecked().collection {
-            Some(c) => c.indexes().iter().filter_map(|i| expiry(i.spec(), node.now_ms())).collect(),
+            Some(c) => expiries(c, node.now_ms()),
             None => continue,
         };
         for expiry in expiries {
@@ -67,6 +67,18 @@ pub async fn pass(node: &Node) -> u64 {
     node.ttl.passes.increment();
     node.ttl.deleted.add(deleted as i64);
     deleted
+}
+
+/// By indexes, and by the collection where it is clustered.
+fn expiries(c: &Collection, now_ms: i64) -> Vec<Expiry> {
+    let by_index = c.indexes().iter().filter_map(|i| expiry(i.spec(), now_ms));
+    by_index.chain(of_clustered(c, now_ms)).collect()
+}
+
+fn of_clustered(c: &Collection, now_ms: i64) -> Option<Expiry> {
+    let seconds = c.meta().options.get_i64("expireAfterSeconds").filter(|_| c.meta().lists_clustered())?;
+    let until = now_ms.checked_sub(seconds.checked_mul(1000)?)?;
+    Some(Expiry { index: "_id_".to_string(), path: "_id".to_string(), descending: false, until })
 }
 
 fn expiry(spec: &IndexSpec, now_ms: i64) -> Option<Expiry> {

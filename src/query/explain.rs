@@ -11,6 +11,8 @@ pub struct Extras<'a> {
     pub projection: Option<&'a Projection>,
     pub skip: Option<i64>,
     pub limit: Option<i64>,
+    /// The collection is clustered.
+    pub clustered: bool,
 }
 
 /// The `winningPlan` of `plan`: a tree of stages, the last to act outermost.
@@ -44,6 +46,7 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
             out.push("direction", direction_name(*direction));
             out
         }
+        Plan::IdHack { id, filter } if extras.clustered => clustered_point(id, filter),
         Plan::IdHack { id, filter } if filter.is_always_true() => {
             let _ = id;
             doc! {"stage": "EXPRESS_IXSCAN", "keyPattern": "{ _id: 1 }", "indexName": "_id_"}
@@ -57,6 +60,7 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
             };
             fetch(scan, filter)
         }
+        Plan::Index { scan, filter } if scan.clustered => clustered_scan(scan, filter),
         Plan::Index { scan, filter } => fetch(index_scan(scan), filter),
         Plan::Or(branches) => {
             let inputs: Vec<Document> = branches.iter().map(|b| stage_of(b, extras)).collect();
@@ -73,6 +77,28 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
             out
         }
     }
+}
+
+/// One document of a clustered collection by its `_id`.
+fn clustered_point(id: &Value, filter: &Matcher) -> Document {
+    if filter.is_always_true() {
+        return doc! {"stage": "EXPRESS_CLUSTERED_IXSCAN", "keyPattern": "{ _id: 1 }", "indexName": "_id_"};
+    }
+    let mut out = doc! {"stage": "CLUSTERED_IXSCAN"};
+    push_filter(&mut out, filter);
+    out.push("direction", "forward");
+    out.push("minRecord", id.clone());
+    out.push("maxRecord", id.clone());
+    out
+}
+
+/// A scan in the order of the clustered index is a collection scan unless it has bounds.
+fn clustered_scan(scan: &IndexScan, filter: &Matcher) -> Document {
+    let mut out = doc! {"stage": if scan.bounds.is_empty() { "COLLSCAN" } else { "CLUSTERED_IXSCAN" }};
+    push_filter(&mut out, filter);
+    out.push("direction", direction_name(scan.direction));
+    out.0.extend(scan.bounds.clone());
+    out
 }
 
 fn near_stage(input: &Plan, extras: &Extras<'_>) -> Document {

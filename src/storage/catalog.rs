@@ -39,6 +39,18 @@ impl CollectionMeta {
         let spec = self.options.get_document("collation");
         spec.map_or(Ok(Collation::SIMPLE), Collation::of_document).unwrap_or_default()
     }
+    /// The definition of the clustered index where the collection is kept in the order of `_id`. The buckets of time series
+    /// say only `true` there and name no index.
+    pub fn clustered(&self) -> Option<Document> {
+        match self.options.get("clusteredIndex")? {
+            Value::Document(definition) => Some(definition.clone()),
+            flag => flag.truthy().then(Document::new),
+        }
+    }
+    /// Whether the clustered index is one that users see: that of buckets is not.
+    pub fn lists_clustered(&self) -> bool {
+        matches!(self.options.get("clusteredIndex"), Some(Value::Document(_)))
+    }
     /// Whether the collection is capped.
     pub fn capped(&self) -> bool {
         self.options.get("capped").is_some_and(Value::truthy)

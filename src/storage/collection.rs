@@ -83,7 +83,13 @@ impl Collection {
     /// An empty collection, with the index on `_id` unless `meta` says otherwise.
     pub fn new(meta: CollectionMeta) -> Collection {
         let collation = meta.collation();
-        let indexes = if meta.id_index { vec![Index::new(IndexSpec::id(&collation))] } else { Vec::new() };
+        let indexes = match meta.clustered() {
+            Some(definition) => {
+                vec![Index::new(IndexSpec::clustered(&collation, definition.get_str("name")))]
+            }
+            None if meta.id_index => vec![Index::new(IndexSpec::id(&collation))],
+            None => Vec::new(),
+        };
         Collection {
             collation,
             meta: Arc::new(meta),
@@ -171,6 +177,14 @@ impl Collection {
     pub fn indexes(&self) -> &[Index] {
         &self.indexes
     }
+    /// Whether scans follow the index on `_id`.
+    pub fn is_clustered(&self) -> bool {
+        self.indexes.first().is_some_and(|i| i.spec().is_clustered())
+    }
+    /// How many indexes users count: a clustered one is no index beside the collection.
+    pub fn indexes_beside(&self) -> usize {
+        self.indexes.len() - usize::from(self.is_clustered())
+    }
     /// The index called `name`.
     pub fn index(&self, name: &str) -> Option<&Index> {
         self.indexes.iter().find(|i| i.spec().name() == name)
@@ -232,6 +246,9 @@ impl Collection {
         plan.added.clear();
         plan.multikey.clear();
         self.keys_of(doc, &mut plan.added, &mut plan.multikey)?;
+        if self.is_clustered() {
+            check_record_id(doc)?;
+        }
         self.check_unique(&plan.added, doc, None)
     }
 
@@ -245,7 +262,10 @@ impl Collection {
                 index.spec().prepare_unique() && has_other(index, bytes, own)
             };
             if taken {
-                return Err(duplicate_key(self.ns(), index.spec(), doc, bytes));
+                return Err(match index.spec().is_clustered() {
+                    true => duplicate_record_id(self.ns(), index.spec(), doc, bytes),
+                    false => duplicate_key(self.ns(), index.spec(), doc, bytes),
+                });
             }
         }
         Ok(())
@@ -415,6 +435,9 @@ impl Collection {
         let Some(slot) = self.indexes.iter().position(|i| i.spec().name() == name) else {
             bail!(INDEX_NOT_FOUND, "index not found with name [{name}]");
         };
+        if self.indexes[slot].spec().is_clustered() {
+            bail!(5979800, "It is illegal to drop the clusteredIndex");
+        }
         if self.indexes[slot].spec().is_id() {
             bail!(INVALID_OPTIONS, "cannot drop _id index");
         }
@@ -553,6 +576,39 @@ impl CollectionView for Collection {
     }
     fn index_cursor(&self, slot: usize) -> Option<IndexCursor<'_>> {
         self.indexes.get(slot).map(Index::cursor)
+    }
+}
+
+/// The most bytes that `_id` may take in a clustered collection, encoded.
+const RECORD_ID_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// # Errors
+/// 5894900 for an `_id` that is too long.
+fn check_record_id(doc: Doc<'_>) -> Result<()> {
+    // What a string and binary data take beyond their bytes; nothing else comes near the limit unless it holds such.
+    let bytes = match doc.get("_id") {
+        Some(ValueRef::String(s)) => s.len() + 2,
+        Some(ValueRef::Binary(_, bytes)) => bytes.len() + 7,
+        Some(ValueRef::Document(d)) => d.bytes().len(),
+        _ => 0,
+    };
+    if bytes > RECORD_ID_BYTES_MAX {
+        bail!(
+            5894900,
+            "RecordId is larger than allowed: the key of the clustered index has {bytes} bytes, {RECORD_ID_BYTES_MAX} are allowed"
+        );
+    }
+    Ok(())
+}
+
+/// DuplicateKey (11000) for an `_id` that is taken. Of numbers that are not finite the real server cannot tell the value,
+/// and says so with codes of their own.
+fn duplicate_record_id(ns: &str, spec: &IndexSpec, doc: Doc<'_>, key: &[u8]) -> document::Error {
+    let number = doc.get("_id").and_then(|v| document::number::as_f64(&v.to_value()));
+    match number {
+        Some(n) if n.is_nan() => err!(50819, "Duplicate key in {ns}: _id is not a number"),
+        Some(n) if n.is_infinite() => err!(50826, "Duplicate key in {ns}: _id is infinite"),
+        _ => duplicate_key(ns, spec, doc, key),
     }
 }
 

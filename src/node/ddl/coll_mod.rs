@@ -37,6 +37,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
         .change(op, &slot, |unit| {
             let before = unit.existing()?;
             check_capped(before.meta().capped(), &change)?;
+            check_expiry(before, &change, node.now_ms())?;
             let reply = index_reply(before, change.get_document("index"))?;
             let (uuid, old) = (before.uuid(), before_change(before, &reply));
             Validator::of(&change)?;
@@ -85,6 +86,7 @@ fn change(body: Doc<'_>, name: &str) -> Result<Document> {
         }
         match (name, v) {
             ("index", ValueRef::Document(index)) => change.push(name, index_change(index)?),
+            ("expireAfterSeconds", v) => change.push(name, collection_expiry(v)?),
             ("cappedSize", v) => change.push(name, capped_size(v)?),
             ("cappedMax", v) => change.push(name, capped_max(v)?),
             ("changeStreamPreAndPostImages", ValueRef::Document(images)) => {
@@ -119,16 +121,37 @@ fn check_capped(capped: bool, change: &Document) -> Result<()> {
     if !capped && (change.contains_key("cappedSize") || change.contains_key("cappedMax")) {
         bail!(INVALID_OPTIONS, "Collection must be capped.");
     }
-    if change.contains_key("expireAfterSeconds") {
+    if change.contains_key("timeseries") {
+        bail!(INVALID_OPTIONS, "option only supported on a time-series collection: timeseries");
+    }
+    Ok(())
+}
+
+/// Documents expire by collection only where it is clustered.
+fn check_expiry(c: &storage::Collection, change: &Document, now_ms: i64) -> Result<()> {
+    let Some(expiry) = change.get("expireAfterSeconds") else { return Ok(()) };
+    if !c.is_clustered() {
         bail!(
             INVALID_OPTIONS,
             "'expireAfterSeconds' is only supported on time-series collections or clustered collections"
         );
     }
-    if change.contains_key("timeseries") {
-        bail!(INVALID_OPTIONS, "option only supported on a time-series collection: timeseries");
+    match expiry {
+        Value::Int64(seconds) => super::clustered::check_expiry(*seconds, now_ms),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Seconds, or `off`, of a collection.
+fn collection_expiry(v: ValueRef<'_>) -> Result<Value> {
+    match v {
+        ValueRef::String("off") => Ok(Value::from("off")),
+        ValueRef::String(other) => bail!(
+            INVALID_OPTIONS,
+            "Failed to parse expireAfterSeconds: only 'off' and numbers are allowed, got '{other}'"
+        ),
+        v => Ok(Value::Int64(shape::to_long(v).unwrap_or(0))),
+    }
 }
 
 /// The `index` member, coerced.
@@ -168,9 +191,10 @@ fn expiry(v: ValueRef<'_>) -> Result<Value> {
 fn index_reply(c: &storage::Collection, index: Option<&Document>) -> Result<Document> {
     let mut reply = Document::new();
     let Some(index) = index else { return Ok(reply) };
+    // A clustered index is found by its name only, and then refused.
     let named = |spec: &IndexSpec| match index.get_str("name") {
-        Some(name) => spec.name() == name,
-        None => Some(spec.key()) == index.get_document("keyPattern"),
+        Some(name) => spec.shown_name() == name,
+        None => !spec.is_clustered() && Some(spec.key()) == index.get_document("keyPattern"),
     };
     let Some(found) = c.indexes().iter().map(|i| i.spec()).find(|s| named(s)) else {
         bail!(
@@ -203,6 +227,9 @@ fn index_reply(c: &storage::Collection, index: Option<&Document>) -> Result<Docu
 
 fn check_index_change(spec: &IndexSpec, change: &Document) -> Result<()> {
     let expires = change.contains_key("expireAfterSeconds");
+    if spec.is_clustered() && change.contains_key("hidden") {
+        bail!(6011800, "The clusteredIndex cannot be hidden or unhidden");
+    }
     if spec.is_id() && (expires || change.get("hidden").is_some_and(Value::truthy)) {
         let what = if expires { "be TTL indexes" } else { "be hidden" };
         let code = if expires { document::codes::INVALID_OPTIONS } else { document::codes::BAD_VALUE };

@@ -1,7 +1,7 @@
 //! create, drop, dropDatabase, collMod.
 
 pub use super::coll_mod::coll_mod;
-use super::shapes;
+use super::{clustered, shapes};
 use crate::namespace::Met;
 use crate::shape;
 use crate::view::View;
@@ -26,17 +26,17 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
         {
             continue;
         }
-        if name == "clusteredIndex" && !matches!(value, ValueRef::Document(_)) {
-            match value.truthy() && value != ValueRef::Boolean(true) {
-                true => bail!(5979703, "'clusteredIndex' must be an object or a boolean"),
-                false if !value.truthy() => continue,
-                false => {}
-            }
-        }
-        if matches!(name, "timeseries" | "clusteredIndex") {
+        if name == "timeseries" {
             bail!(NOT_IMPLEMENTED, "the option '{name}' of create is not implemented");
         }
-        options.push(name, value.to_value());
+        match name {
+            "clusteredIndex" => {
+                clustered::check_company(request.body)?;
+                clustered::definition(value)?.into_iter().for_each(|d| options.push(name, d));
+            }
+            "expireAfterSeconds" => options.push(name, shape::to_long(value).unwrap_or(0)),
+            _ => options.push(name, value.to_value()),
+        }
     }
     if let Some(spec) = request.body.get_document("idIndex") {
         if options.contains_key("viewOn") {
@@ -50,6 +50,7 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
         check_images(&ns, &options)?;
     }
     check_options(&options)?;
+    clustered::check_options(&options, node.now_ms())?;
     create_collection(node, op, &ns, options, None).await?;
     Ok(Document::new())
 }
@@ -168,12 +169,6 @@ fn check_options(options: &Document) -> Result<()> {
         && max > i64::from(i32::MAX)
     {
         bail!(BAD_VALUE, "max in a capped collection has to be < 2^31 or not set");
-    }
-    if options.contains_key("expireAfterSeconds") {
-        bail!(
-            INVALID_OPTIONS,
-            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified"
-        );
     }
     if options.contains_key("pipeline") && !options.contains_key("viewOn") {
         bail!(INVALID_OPTIONS, "'pipeline' cannot be specified without 'viewOn'");
@@ -323,7 +318,7 @@ pub async fn drop_if(
                     }
                     let Some(c) = unit.state.uninstall() else { return Ok(None) };
                     log_drop(unit, &c, from_migrate);
-                    Ok(Some((c.indexes().len(), Some(c))))
+                    Ok(Some((c.indexes_beside(), Some(c))))
                 })
             })?;
             Ok(dropped.map(|(dropped, _)| dropped))

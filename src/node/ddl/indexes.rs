@@ -60,6 +60,9 @@ pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -
     }
     let slot = node.namespaces.slot(&ns);
     crate::write::statement::check_uuid(request.body, &slot)?;
+    if specs.iter().any(|s| s.get("clustered").is_some_and(Value::truthy)) {
+        super::clustered::check_index(&specs, &slot)?;
+    }
     build_indexes(node, op, &slot, &specs, false).await
 }
 
@@ -265,7 +268,7 @@ pub async fn build_indexes(
         let spec = inheriting(spec, &default)?;
         build_index(node, op, slot, check_spec(&spec)?, &spec).await?;
     }
-    let after = slot.read(op, |s| Ok(s.collection.as_ref().map_or(0, |c| c.indexes().len()))).await?;
+    let after = slot.read(op, |s| Ok(s.collection.as_ref().map_or(0, |c| c.indexes_beside()))).await?;
     let mut reply = doc! { "numIndexesBefore": before as i32, "numIndexesAfter": after as i32 };
     reply.push("createdCollectionAutomatically", created);
     if before == after {
@@ -325,7 +328,7 @@ async fn ensure_collection(
                 let meta = CollectionMeta::new(unit.slot.ns.clone(), node.new_uuid());
                 unit.create_collection(meta, from_migrate);
             }
-            Ok((created, unit.existing()?.indexes().len()))
+            Ok((created, unit.existing()?.indexes_beside()))
         })
         .await?;
     Ok(out)
@@ -413,7 +416,7 @@ pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index:
                 .collection
                 .as_ref()
                 .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns not found {ns}"))?;
-            let (uuid, before) = (c.uuid(), c.indexes().len());
+            let (uuid, before) = (c.uuid(), c.indexes_beside());
             let names = names_of(c, index)?;
             for name in &names {
                 let Some(c) = unit.state.collection.as_mut() else { break };
@@ -433,8 +436,12 @@ pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index:
 
 fn names_of(c: &storage::Collection, index: &Value) -> Result<Vec<String>> {
     let others = || c.indexes().iter().map(|i| i.spec()).filter(|s| !s.is_id());
+    let clustered = c.indexes().first().map(|i| i.spec()).filter(|s| s.is_clustered());
     let checked = |name: &str| {
-        if name == "_id_" {
+        if clustered.is_some_and(|s| s.shown_name() == name) {
+            bail!(5979800, "It is illegal to drop the clusteredIndex");
+        }
+        if name == "_id_" && clustered.is_none() {
             bail!(INVALID_OPTIONS, "cannot drop _id index");
         }
         match others().find(|s| s.name() == name) {
@@ -454,7 +461,11 @@ fn names_of(c: &storage::Collection, index: &Value) -> Result<Vec<String>> {
             })
             .collect(),
         Value::Document(pattern) => {
-            if pattern.len() == 1 && pattern.contains_key("_id") {
+            let of_id = pattern.len() == 1 && pattern.contains_key("_id");
+            if of_id && clustered.is_some() {
+                bail!(5979800, "It is illegal to drop the clusteredIndex");
+            }
+            if of_id {
                 bail!(INVALID_OPTIONS, "cannot drop _id index");
             }
             let found: Vec<String> = others()

@@ -5,7 +5,7 @@ use crate::{Node, Operation, Request};
 use document::{Document, Result, Value, bail, doc, err};
 use query::matcher::Matcher;
 use std::collections::BTreeMap;
-use storage::split_namespace;
+use storage::{IndexSpec, split_namespace};
 
 /// Runs a `listDatabases` command.
 pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
@@ -94,7 +94,7 @@ fn collection_document(slot: &Slot) -> Option<Document> {
         "name": name, "type": "collection", "options": c.meta().options.clone(),
         "info": { "readOnly": false, "uuid": Value::uuid(c.uuid()) },
     };
-    if let Some(id) = c.index("_id_") {
+    if let Some(id) = c.index("_id_").filter(|i| !i.spec().is_clustered()) {
         d.push("idIndex", id.spec().document().clone());
     }
     Some(d)
@@ -113,7 +113,8 @@ pub async fn list_indexes(op: &Operation, slot: &Slot) -> Result<Vec<Document>> 
             .collection
             .as_ref()
             .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
-        Ok(c.indexes().iter().map(|i| i.spec().document().clone()).collect())
+        let listed = |s: &&IndexSpec| !s.is_clustered() || c.meta().lists_clustered();
+        Ok(c.indexes().iter().map(|i| i.spec()).filter(listed).map(|s| s.document().clone()).collect())
     })
     .await
 }

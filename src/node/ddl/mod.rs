@@ -4,6 +4,7 @@
 //! what replay applies. What is refused is refused before anything changed.
 
 pub mod capped;
+pub mod clustered;
 pub mod coll_mod;
 pub mod collections;
 pub mod indexes;

@@ -37,6 +37,17 @@ pub const CREATE: Shape = Shape {
 pub const PRE_AND_POST_IMAGES: Shape =
     Shape { name: "changeStreamPreAndPostImages", generic: false, fields: &[required("enabled", Bool)] };
 
+pub const CLUSTERED_INDEX: Shape = Shape {
+    name: "create.clusteredIndex",
+    generic: false,
+    fields: &[
+        field("v", Number),
+        required("key", Object),
+        field("name", String),
+        required("unique", SafeBool),
+    ],
+};
+
 pub const COLL_MOD: Shape = Shape {
     name: "collMod",
     generic: true,

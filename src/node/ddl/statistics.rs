@@ -42,7 +42,7 @@ pub fn collection_statistics(c: &Collection, scale: i64, orphans: i64) -> Docume
         d.push("max", options.get("max").cloned().unwrap_or(Value::Int64(0)));
         d.push("maxSize", options.get("size").cloned().unwrap_or(Value::Int64(0)));
     }
-    d.push("nindexes", c.indexes().len() as i32);
+    d.push("nindexes", c.indexes_beside() as i32);
     d.push("indexDetails", Document::new());
     d.push("indexBuilds", Value::Array(Vec::new()));
     d.push("totalIndexSize", number(index_size / scale));
@@ -134,7 +134,7 @@ pub fn db_stats(node: &Node, request: Request<'_>) -> Result<Document> {
             objects += c.len() as i64;
             data += c.data_bytes() as i64;
             storage += c.allocated_bytes() as i64;
-            indexes += c.indexes().len() as i64;
+            indexes += c.indexes_beside() as i64;
             index_size += c.index_bytes() as i64;
         }
     }

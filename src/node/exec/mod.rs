@@ -37,6 +37,7 @@ pub fn index_infos(view: &impl CollectionView) -> Vec<IndexInfo> {
             layout: i.spec.layout().copied(),
             wildcard: i.spec.wildcard().map(|w| WildcardInfo { at: w.at, scope: w.scope.clone() }),
             expansion: None,
+            clustered: i.spec.is_clustered().then(|| i.spec.shown_name().to_string()),
         })
         .collect()
 }

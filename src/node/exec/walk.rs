@@ -133,6 +133,8 @@ pub struct IndexWalk {
     filter: Matcher,
     /// Key and record handled last within the range at hand.
     last: Option<(Vec<u8>, RecordId)>,
+    /// The scan is one of the collection: what it meets are documents and no keys.
+    clustered: bool,
     /// Records met, where one may be met twice.
     seen: Option<HashSet<RecordId>>,
 }
@@ -174,6 +176,7 @@ impl Walk {
                 ranges: scan.ranges.iter().filter_map(ends).collect(),
                 index: scan.index,
                 range: 0,
+                clustered: scan.clustered,
                 direction: scan.direction,
                 filter,
                 last: None,
@@ -214,6 +217,8 @@ impl Walk {
     /// The collection goes on changing between slices: from now on a record may be met again under another key.
     pub fn resumed(&mut self) {
         match self {
+            // No document changes its `_id`.
+            Walk::Index(walk) if walk.clustered => {}
             Walk::Index(walk) => {
                 walk.seen.get_or_insert_with(HashSet::new);
             }
@@ -391,7 +396,7 @@ impl IndexWalk {
                 let spent = budget.spend();
                 let handed = match spent {
                     true => {
-                        counters.keys += 1;
+                        counters.keys += u64::from(!self.clustered);
                         f(self, counters, &entry)
                     }
                     false => Ok(Taken::Refused),

@@ -314,15 +314,17 @@ impl Subject {
                     Some(c) => wanted().plan(c)?,
                     None => query::planner::Plan::Eof,
                 };
-                Ok(Some((plan, ownership(state, op).is_some())))
+                let clustered = state.collection.as_ref().is_some_and(|c| c.is_clustered());
+                Ok(Some((plan, ownership(state, op).is_some(), clustered)))
             })
             .await?;
-        let Some((plan, filtered)) = planned else { return Ok(None) };
+        let Some((plan, filtered, clustered)) = planned else { return Ok(None) };
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let extras = Extras {
             projection: self.projection.as_ref(),
             skip: Some(self.skip).filter(|n| *n > 0 && limited).map(whole),
             limit: self.limit.filter(|_| limited && (self.find || self.around.is_none())).map(whole),
+            clustered,
         };
         let mut winning = winning_plan(&plan, &extras);
         if filtered {

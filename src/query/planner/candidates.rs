@@ -245,8 +245,12 @@ fn candidate(
         key_ranges.reverse();
     }
     let conjuncts = filter.root().conjuncts();
-    let remaining =
-        if dropped.is_empty() { filter.clone() } else { residual(conjuncts, |i| !dropped.contains(&i)) };
+    // A scan of the collection reads the documents anyway, and shows the whole filter.
+    let clustered = index.clustered.is_some();
+    let remaining = match dropped.is_empty() || clustered {
+        true => filter.clone(),
+        false => residual(conjuncts, |i| !dropped.contains(&i)),
+    };
     Some(Candidate {
         scan: IndexScan {
             index: index.name.clone(),
@@ -260,7 +264,11 @@ fn candidate(
             wildcard: index.wildcard.as_ref().map(|w| w.scope.clone()),
             direction: direction.unwrap_or(Direction::Forward),
             ranges: key_ranges,
-            bounds: print(index, &kinds, &fields, direction == Some(Direction::Backward)),
+            bounds: match clustered {
+                true => records(&fields),
+                false => print(index, &kinds, &fields, direction == Some(Direction::Backward)),
+            },
+            clustered,
         },
         filter: remaining,
         provides_sort: direction.is_some(),
@@ -269,6 +277,40 @@ fn candidate(
         other_bounds: other_bounds + usize::from(held_path && equalities + other_bounds == 1),
         fields: fields.len(),
     })
+}
+
+/// The first and the last `_id` that a bounded scan of a clustered collection can meet.
+fn records(fields: &[Intervals]) -> Document {
+    let mut out = Document::new();
+    let Some((first, last)) = fields.first().and_then(|f| Some((f.list.first()?, f.list.last()?))) else {
+        return out;
+    };
+    if !matches!(first.lo, Value::MinKey) {
+        out.push("minRecord", first.lo.clone());
+    }
+    if !matches!(last.hi, Value::MaxKey) {
+        out.push("maxRecord", last.hi.clone());
+    }
+    out
+}
+
+/// The scan of a whole collection in the order of its clustered index.
+pub(super) fn whole(index: &IndexInfo, direction: Direction) -> IndexScan {
+    IndexScan {
+        index: index.name.clone(),
+        key: index.key.clone(),
+        unique: true,
+        sparse: false,
+        partial: false,
+        collation: index.collation.clone(),
+        multikey: false,
+        direction,
+        ranges: vec![KeyRange::everything()],
+        bounds: Document::new(),
+        repeats: false,
+        wildcard: None,
+        clustered: true,
+    }
 }
 
 /// The intervals of one field and the conjuncts they stand for. In a multikey index the values that satisfy two predicates may be
@@ -441,9 +483,17 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
     if request.min.is_some() && request.max.is_some() && range.lo >= range.hi {
         bail!(51175, "The value of min must be less than the value of max");
     }
+    let clustered = index.clustered.is_some();
     let mut bounds = Document::new();
-    bounds.push("startKey", request.min.cloned().unwrap_or_default());
-    bounds.push("endKey", request.max.cloned().unwrap_or_default());
+    if clustered {
+        let first = |d: &Document| d.iter().next().map(|(_, v)| v.clone());
+        for (name, bound) in [("minRecord", request.min), ("maxRecord", request.max)] {
+            bound.and_then(first).into_iter().for_each(|v| bounds.push(name, v));
+        }
+    } else {
+        bounds.push("startKey", request.min.cloned().unwrap_or_default());
+        bounds.push("endKey", request.max.cloned().unwrap_or_default());
+    }
     let scan = IndexScan {
         index: index.name.clone(),
         key: index.key.clone(),
@@ -457,6 +507,7 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
         direction: Direction::Forward,
         ranges: vec![range],
         bounds,
+        clustered,
     };
     Ok(Plan::Index { scan, filter: request.filter.clone() })
 }

@@ -45,6 +45,8 @@ pub struct IndexInfo {
     pub collation: Collation,
     /// How an index on places keeps them.
     pub layout: Option<Layout>,
+    /// The collection is scanned in its order; what users call it.
+    pub clustered: Option<String>,
     pub wildcard: Option<WildcardInfo>,
     /// Set where this is a wildcard index, taken for one on a single path.
     pub expansion: Option<wildcard::Expansion>,
@@ -92,6 +94,8 @@ pub struct IndexScan {
     pub ranges: Vec<KeyRange>,
     /// `indexBounds` as explain prints them.
     pub bounds: Document,
+    /// The collection itself is walked, in the order of its clustered index; `bounds` are `minRecord` and `maxRecord`.
+    pub clustered: bool,
 }
 
 /// A tree of stages; the executor adds projection, skip and limit.
@@ -267,7 +271,11 @@ fn by_wildcard(request: &Request<'_>, sort: Option<&SortSpec>, index: &IndexInfo
 }
 
 fn scan(request: &Request<'_>, direction: Direction) -> Plan {
-    Plan::CollScan { direction, filter: request.filter.clone() }
+    let filter = request.filter.clone();
+    match request.indexes.iter().find(|i| i.clustered.is_some()) {
+        Some(index) => Plan::Index { scan: candidates::whole(index, direction), filter },
+        None => Plan::CollScan { direction, filter },
+    }
 }
 
 fn with_sort(plan: Plan, sort: Option<&SortSpec>) -> Result<Plan> {
@@ -281,7 +289,7 @@ fn with_sort(plan: Plan, sort: Option<&SortSpec>) -> Result<Plan> {
 
 fn hinted_index<'a>(hint: &Hint, indexes: &'a [IndexInfo]) -> Result<&'a IndexInfo> {
     let found = indexes.iter().find(|i| match hint {
-        Hint::Name(name) => i.name == *name,
+        Hint::Name(name) => i.clustered.as_ref().unwrap_or(&i.name) == name,
         Hint::Key(key) => same_key(&i.key, key),
         Hint::Natural(_) => false,
     });

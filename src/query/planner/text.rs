@@ -52,6 +52,7 @@ pub(super) fn plan(request: &Request<'_>, query: &TextQuery) -> Result<Plan> {
         direction: Direction::Forward,
         ranges,
         bounds,
+        clustered: false,
     };
     Ok(Plan::Index { scan, filter: request.filter.clone() })
 }

@@ -102,6 +102,15 @@ impl IndexSpec {
         }
     }
 
+    /// The index on `_id` of a clustered collection: in its order the collection is scanned. `name` is what users call it.
+    pub fn clustered(collation: &Collation, name: Option<&str>) -> IndexSpec {
+        let mut spec = IndexSpec::id(collation);
+        spec.document.insert("name", name.unwrap_or("_id_"));
+        spec.document.push("unique", true);
+        spec.document.push("clustered", true);
+        spec
+    }
+
     /// Reads `{key, name?, unique?, sparse?, partialFilterExpression?, ...}` as createIndexes, the log and the catalog
     /// hold it. A missing name is generated; other members are kept and shown as they are. Errors: CannotCreateIndex
     /// (67) and what the factory answers.
@@ -159,7 +168,10 @@ impl IndexSpec {
             bail!(CANNOT_CREATE_INDEX, "Index type 'text' does not support {what}: {collation:?}");
         }
         let text = if is_text { Some(Arc::new(TextIndex::parse(spec)?)) } else { None };
-        let mut document = shown(spec, key, &name, &collation);
+        // A clustered index keeps the name that users gave it; inside, the index on `_id` has one name.
+        let clustered = is_id && spec.get("clustered").is_some_and(Value::truthy);
+        let shown_name = spec.get_str("name").filter(|_| clustered).unwrap_or(&name);
+        let mut document = shown(spec, key, shown_name, &collation);
         let layout = layout(&mut document)?;
         let plain = || fields.iter().filter(|f| !f.kind.is_place()).cloned().collect();
         let places = layout.map(|layout| (layout, plain()));
@@ -194,6 +206,14 @@ impl IndexSpec {
     /// Whether this is the index on `_id`.
     pub fn is_id(&self) -> bool {
         self.name == "_id_"
+    }
+    /// Whether scans of the collection follow this index; it is the one on `_id`.
+    pub fn is_clustered(&self) -> bool {
+        self.flag("clustered")
+    }
+    /// What users call it: only a clustered index may be called otherwise than inside.
+    pub fn shown_name(&self) -> &str {
+        self.document.get_str("name").unwrap_or(&self.name)
     }
     /// Whether no two documents may have the same key.
     pub fn unique(&self) -> bool {
@@ -462,7 +482,7 @@ pub enum SpecConflict {
 /// Options that make two indexes different indexes, next to the key pattern.
 const IDENTITY: [&str; 3] = ["collation", "partialFilterExpression", "wildcardProjection"];
 /// Members that say nothing about what an index is.
-const IGNORED: [&str; 10] = [
+const IGNORED: [&str; 11] = [
     "v",
     "key",
     "name",
@@ -473,6 +493,7 @@ const IGNORED: [&str; 10] = [
     "collation",
     "partialFilterExpression",
     "wildcardProjection",
+    "clustered",
 ];
 
 /// Compares. Errors: IndexOptionsConflict (85), IndexKeySpecsConflict (86).

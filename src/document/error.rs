@@ -241,6 +241,7 @@ codes! {
     CANNOT_INDEX_PARALLEL_ARRAYS 171 "CannotIndexParallelArrays" 0;
     TRANSPORT_SESSION_CLOSED 172 "TransportSessionClosed" 0;
     INVALID_RESUME_TOKEN 260 "InvalidResumeToken" 0;
+    MAX_STALENESS_OUT_OF_RANGE 160 "MaxStalenessOutOfRange" 0;
     INCOMPATIBLE_COLLATION_VERSION 161 "IncompatibleCollationVersion" 0;
     ZONE_STILL_IN_USE 163 "ZoneStillInUse" 0;
     INITIAL_SYNC_ACTIVE 164 "InitialSyncActive" 0;

@@ -10,6 +10,7 @@ pub mod migration;
 pub mod range_deletion;
 pub mod refresh;
 pub mod replication;
+pub mod selection;
 pub mod session;
 pub mod transaction;
 pub mod version;

@@ -96,6 +96,12 @@ impl Members {
         };
         Some(time).filter(|t| t.as_u64() != 0)
     }
+    /// This member's state in its set has changed.
+    pub fn state_changed(&self) {
+        if let Some(role) = self.shard.get() {
+            role.state_changed();
+        }
+    }
     /// What a shard does about a stale error before it goes back to the router: it learns what it may have missed.
     pub async fn on_stale(&self, error: &document::Error) {
         use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
@@ -198,7 +204,7 @@ async fn start_config(service: &Arc<Service>) -> Result<()> {
             // A failed log is reported by every command; the catalog is made by the first that succeeds.
             drop(own.ensure().await);
             own.start_balancer();
-            std::future::pending::<()>().await;
+            own.follow_members().await;
         }
     });
     node.replication.services.register(balancer).await

@@ -6,10 +6,11 @@
 //!
 //! Invariant: nothing here retries a command that may have been executed. Who can repeat a step says so itself.
 
-use crate::primaries::{Primaries, retry_until};
 use crate::routing::registry::{REFRESH_EVERY, Registry};
+use crate::sets::{Sets, retry_until};
 use document::{DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
+use protocol::selection::PRIMARY;
 use std::sync::{Arc, OnceLock, Weak};
 use wire::client::Pool;
 
@@ -72,7 +73,7 @@ pub struct Remote {
     transport: Arc<dyn Transport>,
     pub registry: Registry,
     local: OnceLock<(String, Arc<dyn LocalAnswer>)>,
-    primaries: Primaries,
+    pub sets: Sets,
     me: Weak<Remote>,
 }
 
@@ -80,10 +81,10 @@ impl Remote {
     /// `config` is the config server's connection string; a shard learns it later ([`Registry::set_config`]).
     pub fn new(transport: Arc<dyn Transport>, config: Option<&str>) -> Arc<Remote> {
         Arc::new_cyclic(|me| Remote {
+            sets: Sets::new(transport.clone()),
             transport,
             registry: Registry::new(config),
             local: OnceLock::new(),
-            primaries: Primaries::default(),
             me: me.clone(),
         })
     }
@@ -134,14 +135,18 @@ impl Remote {
     async fn run_on_host(&self, connection: &str, db: &str, command: DocBuf) -> Result<DocBuf> {
         let until = retry_until();
         loop {
-            let host = self.primary(connection).await?;
-            match self.transport.attempt(&host, db, command.clone()).await {
+            let host = self.sets.find(connection, &PRIMARY).await?;
+            let answer = tokio::select! {
+                answer = self.transport.attempt(&host, db, command.clone()) => answer,
+                () = self.sets.silence(connection, &host) => Err((silent(&host), false)),
+            };
+            match answer {
                 Ok(reply) => {
                     self.hear_topology(reply.doc().get("$topologyTime").and_then(|v| v.as_timestamp()));
                     return Ok(reply);
                 }
                 Err((error, not_sent)) => {
-                    let again = self.primaries.note_failure(connection, &error, not_sent);
+                    let again = self.sets.note_failure(connection, &host, &error, not_sent);
                     if !again || tokio::time::Instant::now() >= until {
                         return Err(error);
                     }
@@ -150,18 +155,6 @@ impl Remote {
             }
         }
     }
-    /// The primary of a connection string.
-    ///
-    /// # Errors
-    /// As [`Primaries::find`].
-    pub async fn primary(&self, connection: &str) -> Result<String> {
-        self.primaries.find(self.transport.as_ref(), connection).await
-    }
-    /// Takes in that a request to the primary of a connection string failed; see [`Primaries::note_failure`].
-    pub fn note_failure(&self, connection: &str, error: &Error, not_sent: bool) -> bool {
-        self.primaries.note_failure(connection, error, not_sent)
-    }
-
     /// Takes in the topology time of a reply: one that is newer than what is known here makes this node read the shards anew.
     pub fn hear_topology(&self, time: Option<Timestamp>) {
         if let Some(remote) = self.me.upgrade().filter(|_| time.is_some_and(|t| self.registry.is_behind(t))) {
@@ -236,6 +229,11 @@ impl Remote {
 pub fn hosts(connection: &str) -> impl Iterator<Item = &str> {
     let list = connection.split_once('/').map_or(connection, |(_, list)| list);
     list.split(',').map(str::trim).filter(|h| !h.is_empty())
+}
+
+/// The error of a call that was given up because the member did not answer other questions either.
+pub(crate) fn silent(host: &str) -> Error {
+    err!(HOST_UNREACHABLE, "{host} does not answer any more")
 }
 
 /// `{w: "majority"}`, which every request that changes metadata carries.

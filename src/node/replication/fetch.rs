@@ -28,6 +28,8 @@ const CALL_LIMIT: Duration = Duration::from_secs(30);
 /// How long a source that failed is not asked again, in milliseconds.
 const DENY_FAILED_MS: u64 = 500;
 const DENY_STALE_MS: u64 = 60_000;
+/// How long nothing may come before a reader that waits for a time has a note written.
+const NOTE_AFTER: Duration = Duration::from_millis(50);
 /// Entries applied before others get a turn.
 const SLICE: usize = 256;
 
@@ -330,6 +332,22 @@ impl Node {
         Ok(())
     }
 
+    /// The time may have come from elsewhere, and this set have written nothing since: its primary writes a note then.
+    async fn ask_for_note(&self, ts: Timestamp) -> bool {
+        let standing = self.replication.standing();
+        let primary = standing.primary.filter(|i| Some(*i) != standing.me).and_then(|i| standing.host(i));
+        let Some(primary) = primary else { return false };
+        let note = doc! {
+            "appendOplogNote": 1, "maxClusterTime": ts, "data": doc! { "msg": "a read waits for this time" },
+            // The primary may not have heard of the time, and its note has to come after it.
+            "$clusterTime": doc! { "clusterTime": ts },
+        };
+        match self.ask(&primary, "admin", note, Duration::from_secs(2)).await {
+            Ok(_) => true,
+            Err(e) => e.code == document::codes::STALE_CLUSTER_TIME,
+        }
+    }
+
     /// Waits until this member has applied what happened at `ts`.
     ///
     /// # Errors
@@ -340,9 +358,13 @@ impl Node {
         }
         let mut progress = self.replication.progress();
         let reached = async {
+            let mut asked = false;
             while self.log.last_optime().ts < ts.as_u64() {
                 // The sender lives as long as the node. A primary's own writes do not pass here.
-                drop(tokio::time::timeout(Duration::from_millis(50), progress.changed()).await);
+                let moved = tokio::time::timeout(NOTE_AFTER, progress.changed()).await.is_ok();
+                if !moved && !asked && self.log.last_optime().ts < ts.as_u64() {
+                    asked = self.ask_for_note(ts).await;
+                }
             }
         };
         op.interruptible(Box::pin(reached)).await

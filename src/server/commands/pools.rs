@@ -72,9 +72,13 @@ fn statistics(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<(
 
 /// The sets that this node knows of, with their members.
 fn replica_sets(context: &Context) -> Document {
-    let mut sets = Document::new();
+    let mut sets = context.service.members.remote().map(|r| r.sets.statistics()).unwrap_or_default();
     for (_, connection) in context.service.members.known_shards() {
         let Some((set, hosts)) = connection.split_once('/') else { continue };
+        // A set of one is asked nothing beside the requests it gets.
+        if hosts.contains(',') || sets.contains_key(set) {
+            continue;
+        }
         let members: Vec<Document> = hosts
             .split(',')
             .map(|host| doc! { "addr": host, "ok": true, "ismaster": true, "hidden": false, "secondary": false })

@@ -155,6 +155,7 @@ impl StandingObserver for Publisher {
         }
         // A rollback or an initial sync, which change users without an observer, come with a change of state.
         service.auth.invalidate();
+        service.members.state_changed();
         let attr = doc! { "newState": to.state.name(), "oldState": from.state.name() };
         service.log.info("REPL", 21358, "ReplCoord", "Replica set state transition", attr);
     }
@@ -481,7 +482,7 @@ async fn append_note(context: &Context, request: &Request<'_>, reply: &mut Reply
     }
     let data = request.document("data")?.ok_or_else(|| request.missing("data"))?.to_document();
     if let Some(limit) = request.get("maxClusterTime").and_then(|v| v.as_timestamp())
-        && node.cluster_time() >= limit
+        && node.log.last_optime().ts >= limit.as_u64()
     {
         bail!(
             STALE_CLUSTER_TIME,

@@ -2,6 +2,7 @@
 
 use document::raw::type_name;
 use document::{Doc, Element, Result, ValueRef};
+use protocol::selection::ReadPreference;
 
 /// The names of all generic arguments, sorted.
 const NAMES: &[&str] = &[
@@ -94,27 +95,10 @@ impl<'a> Generic<'a> {
 }
 
 /// # Errors
-/// FailedToParse (9) for an unknown mode, BadValue (2) for tags with the mode primary.
+/// Those of [`ReadPreference::parse`].
 fn read_preference<'a>(e: &Element<'a>) -> Result<Doc<'a>> {
-    const MODES: &[&str] = &["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"];
     let given = document(e)?;
-    let Some(mode) = given.get("mode") else { return Ok(given) };
-    let Some(mode) = mode.as_str().filter(|m| MODES.contains(m)) else {
-        document::bail!(
-            FAILED_TO_PARSE,
-            "Could not parse $readPreference mode '{}'. Only the modes 'primary', 'primaryPreferred', 'secondary', \
-             'secondaryPreferred', and 'nearest' are supported.",
-            mode.as_str().unwrap_or("")
-        );
-    };
-    let tags = given.get("tags").and_then(|v| v.as_array());
-    let chosen = tags
-        .into_iter()
-        .flat_map(|a| a.iter())
-        .any(|t| t.value().as_document().is_some_and(|d| !d.is_empty()));
-    if mode == "primary" && chosen {
-        document::bail!(BAD_VALUE, "Only empty tags are allowed with primary read preference");
-    }
+    ReadPreference::parse(given)?;
     Ok(given)
 }
 

@@ -220,7 +220,7 @@ fn check_secondary_read(context: &Context, command: &Command, generic: &Generic<
     let mode = generic.read_preference.and_then(|d| d.get_str("mode"));
     let allowed = mode.is_some_and(|m| m != "primary")
         || matches!(command.name, "getMore" | "explain" | "dbHash" | "validate");
-    if allowed || context.service.is_router() || is_internal(context) {
+    if allowed || context.service.is_router() {
         return Ok(());
     }
     bail!(NOT_PRIMARY_NO_SECONDARY_OK, "not primary and secondaryOk=false")

@@ -10,6 +10,7 @@
 //! Versions: a migration raises the collection's major version; a split or merge its minor; a new incarnation gets a
 //! new epoch and timestamp. All are chosen here and nowhere else.
 
+mod addresses;
 pub mod catalog;
 mod changelog;
 pub mod chunks;

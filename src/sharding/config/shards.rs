@@ -138,10 +138,7 @@ impl ConfigServer {
         if hello.contains_key("configsvr") {
             bail!(OPERATION_FAILED, "Cannot add {offered} as a shard since it is a config server");
         }
-        let mut members: Vec<&str> = Vec::new();
-        for list in ["hosts", "passives"] {
-            members.extend(hello.get_array(list).into_iter().flatten().filter_map(Value::as_str));
-        }
+        let members = super::addresses::listed(&hello);
         if let Some(stranger) = hosts(offered).find(|h| !members.contains(h)) {
             bail!(
                 OPERATION_FAILED,

@@ -2,13 +2,16 @@
 //!
 //! One trait, so that everything above it runs in tests against shards made of a few maps.
 
-use super::body::Placement;
+use super::body::{Placement, cursor_id};
 use crate::chunk::ShardId;
-use crate::primaries::retry_until;
-use crate::remote::hosts;
+use crate::remote::{hosts, silent};
 use crate::routing::{CatalogCache, DatabaseEntry, Routing};
-use document::{Doc, DocBuf, Document, Error, Result};
+use crate::sets::retry_until;
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, codes};
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use protocol::selection::{Mode, PRIMARY, ReadPreference};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::client::{CallOptions, CallResult, Pool, RemoteError};
 
@@ -24,12 +27,14 @@ pub struct Call<'a> {
     pub sequence: Option<(&'a str, &'a [Doc<'a>])>,
     /// What is asked for is a document or a few, found by `_id`: the call may share a connection with others.
     pub brief: bool,
+    /// Which member of the shard may answer.
+    pub preference: &'a ReadPreference,
 }
 
 impl<'a> Call<'a> {
     /// A command without sequences, of unknown length.
     pub fn new(shard: &'a str, body: Doc<'a>) -> Call<'a> {
-        Call { shard, body, sequence: None, brief: false }
+        Call { shard, body, sequence: None, brief: false, preference: &PRIMARY }
     }
 }
 
@@ -47,7 +52,7 @@ pub trait Cluster: Send + Sync + 'static {
     fn reload_shards<'a>(&'a self) -> BoxFuture<'a, Result<()>>;
     /// All shards by name, with their connection strings.
     fn shards<'a>(&'a self) -> BoxFuture<'a, Result<Vec<(ShardId, String)>>>;
-    /// Runs a command on the primary of a shard, or of [`CONFIG`]. The reply is given if it says ok.
+    /// Runs a command on a member of a shard, or of [`CONFIG`]. The reply is given if it says ok.
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, CallResult<DocBuf>>;
     /// The connection string of the config server.
     fn config_string(&self) -> String;
@@ -59,9 +64,98 @@ pub trait Cluster: Send + Sync + 'static {
 pub struct LiveCluster {
     pub cache: Arc<CatalogCache>,
     pub pool: Pool,
+    pins: Pins,
+}
+
+/// The members that shards' cursors are on.
+#[derive(Default)]
+struct Pins(Mutex<BTreeMap<i64, String>>);
+
+impl Pins {
+    /// The member that the command has to go to.
+    fn of(&self, body: Doc<'_>) -> Option<String> {
+        let id = cursor_named(body)?;
+        self.0.lock().get(&id).cloned()
+    }
+    /// Takes in the reply of a member.
+    fn note(&self, host: &str, body: Doc<'_>, reply: Doc<'_>) {
+        let open = cursor_id(reply);
+        match cursor_named(body) {
+            Some(id) if id != open => drop(self.0.lock().remove(&id)),
+            None if open != 0 => drop(self.0.lock().insert(open, host.to_string())),
+            _ => {}
+        }
+    }
+    fn forget(&self, body: Doc<'_>) {
+        if let Some(id) = cursor_named(body) {
+            self.0.lock().remove(&id);
+        }
+    }
+}
+
+/// The cursor that a command asks more of, or closes.
+fn cursor_named(body: Doc<'_>) -> Option<i64> {
+    match body.iter().next()?.name() {
+        "getMore" => body.get_i64("getMore"),
+        "killCursors" => body.get("cursors")?.as_array()?.iter().next()?.value().as_i64(),
+        _ => None,
+    }
 }
 
 impl LiveCluster {
+    pub fn new(cache: Arc<CatalogCache>, pool: Pool) -> LiveCluster {
+        LiveCluster { cache, pool, pins: Pins::default() }
+    }
+
+    async fn send(&self, connection: &str, host: &str, call: &Call<'_>) -> CallResult<DocBuf> {
+        let sequences: Vec<(&str, &[Doc<'_>])> = call.sequence.into_iter().collect();
+        let options = CallOptions { brief: call.brief, ..CallOptions::default() };
+        let dressed = named(call);
+        let body = dressed.as_ref().map_or(call.body, DocBuf::doc);
+        tokio::select! {
+            answer = self.pool.run_as_is(host, &options, &sequences, body) => answer,
+            () = self.cache.remote.sets.silence(connection, host) => {
+                Err(Box::new(RemoteError { error: silent(host), reply: None, not_sent: false }))
+            }
+        }
+    }
+
+    /// On a set of several: another member is looked for as long as nothing was executed, and once for what may be executed
+    /// twice. What concerns a cursor goes to the member that has it, and to no other.
+    async fn call_set(&self, connection: &str, call: Call<'_>) -> CallResult<DocBuf> {
+        let sets = &self.cache.remote.sets;
+        let pinned = self.pins.of(call.body);
+        let until = retry_until();
+        let mut repeats = 1;
+        loop {
+            let host = match &pinned {
+                Some(host) => host.clone(),
+                None => sets.find(connection, call.preference).await.map_err(unsent)?,
+            };
+            let failure = match self.send(connection, &host, &call).await {
+                Ok(reply) => {
+                    self.pins.note(&host, call.body, reply.doc());
+                    return Ok(reply);
+                }
+                Err(failure) => failure,
+            };
+            let again = sets.note_failure(connection, &host, &failure.error, failure.not_sent);
+            let lost = failure.is_network() || failure.error.is(document::error::NOT_PRIMARY);
+            if pinned.is_some() {
+                if lost || failure.error.code == codes::CURSOR_NOT_FOUND {
+                    self.pins.forget(call.body);
+                }
+                return Err(failure);
+            }
+            let repeat = lost && repeats > 0 && is_repeatable(call.body);
+            if !(again || repeat) || tokio::time::Instant::now() >= until {
+                return Err(failure);
+            }
+            repeats -= usize::from(!again);
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
     fn assemble(
         &self,
         ns: &str,
@@ -138,35 +232,11 @@ impl Cluster for LiveCluster {
     }
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, CallResult<DocBuf>> {
         Box::pin(async move {
-            let unsent = |error| Box::new(RemoteError { error, reply: None, not_sent: true });
             let connection = self.cache.remote.connection_string(call.shard).await.map_err(unsent)?;
-            let sequences: Vec<(&str, &[Doc<'_>])> = call.sequence.into_iter().collect();
-            let options = CallOptions { brief: call.brief, ..CallOptions::default() };
-            let remote = &self.cache.remote;
-            let mut host = remote.primary(&connection).await.map_err(unsent)?;
-            let first = match self.pool.run_as_is(&host, &options, &sequences, call.body).await {
-                Err(e) => e,
-                answer => return answer,
-            };
-            let mut failure = first;
-            let until = retry_until();
-            // Another primary is looked for as long as nothing was executed, and once for what may be executed twice.
-            let mut repeats = 1;
-            loop {
-                let again = remote.note_failure(&connection, &failure.error, failure.not_sent);
-                let lost = failure.is_network() || failure.error.is(document::error::NOT_PRIMARY);
-                let repeat =
-                    lost && repeats > 0 && hosts(&connection).nth(1).is_some() && is_repeatable(call.body);
-                if !(again || repeat) || tokio::time::Instant::now() >= until {
-                    return Err(failure);
-                }
-                repeats -= usize::from(!again);
-                tokio::time::sleep(PAUSE).await;
-                host = remote.primary(&connection).await.map_err(unsent)?;
-                match self.pool.run_as_is(&host, &options, &sequences, call.body).await {
-                    Err(e) => failure = e,
-                    answer => return answer,
-                }
+            let mut all = hosts(&connection);
+            match (all.next(), all.next()) {
+                (Some(host), None) => self.send(&connection, host, &call).await,
+                _ => self.call_set(&connection, call).await,
             }
         })
     }
@@ -176,6 +246,22 @@ impl Cluster for LiveCluster {
     fn statistics(&self) -> Document {
         self.cache.statistics()
     }
+}
+
+fn unsent(error: Error) -> Box<RemoteError> {
+    Box::new(RemoteError { error, reply: None, not_sent: true })
+}
+
+/// The command with its read preference, where a secondary may get it and it does not say so yet.
+fn named(call: &Call<'_>) -> Option<DocBuf> {
+    let mode = Some(call.preference.mode).filter(|mode| *mode != Mode::Primary)?;
+    if call.body.get("$readPreference").is_some() {
+        return None;
+    }
+    Some(DocWriter::build(|w| {
+        w.fields_of(call.body);
+        w.document_with("$readPreference", |w| w.string("mode", mode.name()));
+    }))
 }
 
 /// How long to wait before a new primary is asked.

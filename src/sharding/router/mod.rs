@@ -93,7 +93,7 @@ pub struct Answer {
 
 impl Router {
     pub fn new(cache: Arc<CatalogCache>, pool: Pool, host: &str) -> Arc<Router> {
-        Router::over(Arc::new(LiveCluster { cache, pool }), host)
+        Router::over(Arc::new(LiveCluster::new(cache, pool)), host)
     }
     /// A router over any cluster.
     pub fn over(cluster: Arc<dyn Cluster>, host: &str) -> Arc<Router> {

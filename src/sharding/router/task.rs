@@ -8,6 +8,7 @@ use crate::chunk::ShardId;
 use document::error::{NETWORK, NOT_PRIMARY, STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, codes, doc, err};
 use node::{Operation, Request};
+use protocol::selection::ReadPreference;
 use query::ParseContext;
 use query::expression::{Expression, Variables, Vars};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +28,7 @@ pub struct Task<'a> {
     pub request: Request<'a>,
     operation_time: AtomicU64,
     now_ms: OnceLock<i64>,
+    preference: OnceLock<ReadPreference>,
     /// The transaction that the command is a statement of.
     transaction: Option<Arc<Transaction>>,
 }
@@ -37,7 +39,15 @@ impl<'a> Task<'a> {
             router.advance(time);
         }
         let transaction = router.transactions.find(op);
-        Task { router, op, request, operation_time: AtomicU64::new(0), now_ms: OnceLock::new(), transaction }
+        Task {
+            router,
+            op,
+            request,
+            operation_time: AtomicU64::new(0),
+            now_ms: OnceLock::new(),
+            preference: OnceLock::new(),
+            transaction,
+        }
     }
     /// `$$NOW` of the whole command: given with it, or the moment it is first asked for.
     pub fn now_ms(&self) -> i64 {
@@ -112,6 +122,7 @@ impl<'a> Task<'a> {
     }
     /// As [`Task::read`], with all that can be said of a call.
     pub async fn read_call(&self, call: Call<'_>) -> Result<DocBuf> {
+        let call = Call { preference: self.preference(), ..call };
         let mut attempt = 1;
         loop {
             match self.call(Call { ..call }).await {
@@ -123,6 +134,40 @@ impl<'a> Task<'a> {
                 Err(e) => return Err(e.error),
                 Ok(reply) => return Ok(reply),
             }
+        }
+    }
+    /// Where the command's reads may go: its own preference where it only reads, outside transactions.
+    fn preference(&self) -> &ReadPreference {
+        self.preference.get_or_init(|| {
+            let given = self.body().get_document("$readPreference");
+            // The dispatcher has refused what cannot be read.
+            let given = given.and_then(|given| ReadPreference::parse(given).ok());
+            given.filter(|_| self.transaction.is_none() && self.only_reads()).unwrap_or_default()
+        })
+    }
+    fn only_reads(&self) -> bool {
+        const READS: &[&str] = &[
+            "find",
+            "count",
+            "distinct",
+            "explain",
+            "dbStats",
+            "dbstats",
+            "collStats",
+            "collstats",
+            "dataSize",
+            "datasize",
+            "listCollections",
+            "listIndexes",
+            "listDatabases",
+        ];
+        match self.request.name() {
+            "aggregate" => {
+                let stages = self.get("pipeline").and_then(|v| v.as_array());
+                let last = stages.and_then(|s| s.iter().last()?.value().as_document()?.iter().next());
+                !last.is_some_and(|stage| matches!(stage.name(), "$out" | "$merge"))
+            }
+            name => READS.contains(&name),
         }
     }
     /// Sends a command that changes something; again only where that cannot execute it twice.

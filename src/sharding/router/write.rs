@@ -404,7 +404,7 @@ impl<'t, 'a> Write<'t, 'a> {
             Kind::Insert => true,
             Kind::Update | Kind::Delete => d.get_document("q").is_some_and(target::names_one),
         });
-        let call = Call { shard, body: body.doc(), sequence: Some((list, docs)), brief };
+        let call = Call { sequence: Some((list, docs)), brief, ..Call::new(shard, body.doc()) };
         match self.task.write_call(call).await {
             Ok(reply) => Sent::Executed(reply),
             Err(e) => Sent::Failed(e),

@@ -74,17 +74,15 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
         "_flushRoutingTableCacheUpdates" | "_flushRoutingTableCacheUpdatesWithWriteConcern" => {
             role.require_identity()?;
             let ns = argument(request)?;
-            if body.get_bool("syncFromConfig") != Some(false) && is_placed(ns) {
-                role.refresh_collection(ns).await?;
+            if is_placed(ns) {
+                role.flush_collection(op, ns, body.get_bool("syncFromConfig") != Some(false)).await?;
             }
             Document::new().into()
         }
         "_flushDatabaseCacheUpdates" | "_flushDatabaseCacheUpdatesWithWriteConcern" => {
             role.require_identity()?;
             let db = argument(request)?;
-            if body.get_bool("syncFromConfig") != Some(false) {
-                role.refresh_database(db).await?;
-            }
+            role.flush_database(op, db, body.get_bool("syncFromConfig") != Some(false)).await?;
             Document::new().into()
         }
         "getShardVersion" => shard_version(role, argument(request)?, body).into(),

@@ -2,7 +2,7 @@
 
 use super::ShardRole;
 use super::placement::{CollectionPlacement, DatabaseState};
-use super::{migration, range_deleter};
+use super::{ddl, migration, persisted, range_deleter};
 use crate::chunk::ShardId;
 use document::{Doc, Document, ObjectId, Result, bail, doc, err};
 use node::namespace::{DatabasePlacement, Placement};
@@ -96,6 +96,9 @@ impl ShardRole {
     pub fn read_identity(&self) -> Result<()> {
         if !self.watching.swap(true, Ordering::SeqCst) {
             self.node.observers.add(VERSION_COLLECTION, Arc::new(Noticed(self.me.clone())));
+            for ns in [persisted::COLLECTIONS, persisted::DATABASES, ddl::block::SECTIONS] {
+                self.node.observers.add(ns, Arc::new(persisted::Listener(self.me.clone())));
+            }
         }
         match self.local.find_one(VERSION_COLLECTION, &doc! { "_id": ID })? {
             Some(d) => self.become_shard(Identity::from_document(&d)?),

@@ -11,6 +11,7 @@ pub mod ddl;
 pub mod identity;
 pub mod migration;
 pub mod ownership_filter;
+pub mod persisted;
 pub mod placement;
 pub mod range_deleter;
 pub mod refresh;
@@ -45,6 +46,8 @@ pub struct ShardRole {
     pub migrations: migration::Migrations,
     pub deleter: range_deleter::RangeDeleter,
     pub coordinators: coordinator::Coordinators,
+    pub(crate) signals: persisted::Signals,
+    written: persisted::Written,
     identity: RwLock<Option<Arc<Identity>>>,
     assuming: tokio::sync::Mutex<()>,
     /// The identity's collection is observed.
@@ -76,6 +79,8 @@ impl ShardRole {
             migrations: migration::Migrations::default(),
             deleter: range_deleter::RangeDeleter::default(),
             coordinators: coordinator::Coordinators::default(),
+            signals: persisted::Signals::default(),
+            written: persisted::Written::default(),
             identity: RwLock::new(None),
             assuming: tokio::sync::Mutex::new(()),
             watching: AtomicBool::new(false),
@@ -85,6 +90,12 @@ impl ShardRole {
             tasks: Mutex::default(),
             me: me.clone(),
         })
+    }
+
+    /// This member's state in its set has changed: what it knew of placement may be of another time than its data.
+    pub fn state_changed(&self) {
+        self.signals.raise_all();
+        self.written.forget();
     }
 
     /// This node as a shard; `None` before it was added to a cluster.

@@ -13,6 +13,7 @@
 
 use super::critical_section::Section;
 use super::ownership_filter::ShardFilter;
+use super::persisted::AsOf;
 use crate::chunk::ShardId;
 use crate::routing::{DatabaseEntry, Routing, RoutingTable};
 use document::{Error, doc, err};
@@ -37,11 +38,19 @@ pub struct CollectionPlacement {
     pub shard: ShardId,
     pub state: State,
     pub section: Option<Section>,
+    /// On a secondary, until when the state is good.
+    pub as_of: Option<AsOf>,
 }
 
 impl CollectionPlacement {
     pub fn unknown(ns: &str, shard: &ShardId) -> CollectionPlacement {
-        CollectionPlacement { ns: ns.into(), shard: shard.clone(), state: State::Unknown, section: None }
+        CollectionPlacement {
+            ns: ns.into(),
+            shard: shard.clone(),
+            state: State::Unknown,
+            section: None,
+            as_of: None,
+        }
     }
     /// The same with what the config server said; the section stays.
     pub fn with(&self, routing: &Routing) -> CollectionPlacement {
@@ -60,9 +69,13 @@ impl CollectionPlacement {
             _ => None,
         }
     }
+    fn is_good(&self) -> bool {
+        self.as_of.as_ref().is_none_or(AsOf::is_good)
+    }
     /// What is known, as [`protocol::refresh`] compares it.
     pub fn known(&self) -> Known {
         match &self.state {
+            _ if !self.is_good() => Known::Unknown,
             State::Unknown => Known::Unknown,
             State::Unsharded => Known::Unsharded,
             State::Sharded { filter, .. } => Known::Sharded(filter.table.collection_version()),
@@ -101,6 +114,7 @@ impl Placement for CollectionPlacement {
         }
         match &self.state {
             State::Unknown => Err(self.stale(version, None)),
+            _ if !self.is_good() => Err(self.stale(version, None)),
             _ if version == ShardVersion::IGNORED => Ok(()),
             State::Unsharded if version == ShardVersion::UNTRACKED => Ok(()),
             State::Unsharded => Err(self.stale(version, Some(ShardVersion::UNTRACKED))),
@@ -130,11 +144,17 @@ pub struct DatabaseState {
     /// `None` while unknown, or when the config server has no database of this name.
     pub entry: Option<Arc<DatabaseEntry>>,
     pub section: Option<Section>,
+    /// On a secondary, until when the entry is good.
+    pub as_of: Option<AsOf>,
 }
 
 impl DatabaseState {
     pub fn unknown(db: &str, shard: &ShardId) -> DatabaseState {
-        DatabaseState { db: db.into(), shard: shard.clone(), entry: None, section: None }
+        DatabaseState { db: db.into(), shard: shard.clone(), entry: None, section: None, as_of: None }
+    }
+    /// The entry while it is good.
+    pub fn known(&self) -> Option<&Arc<DatabaseEntry>> {
+        self.entry.as_ref().filter(|_| self.as_of.as_ref().is_none_or(AsOf::is_good))
     }
 }
 
@@ -154,10 +174,10 @@ impl DatabasePlacement for DatabaseState {
         if let Some(section) = self.section.as_ref().filter(|s| s.blocks(access)) {
             return Err(Refusal::CriticalSection(section.signal()));
         }
-        match &self.entry {
+        match self.known() {
             Some(entry) if entry.version == *received => Ok(()),
             known => {
-                let wanted = known.as_ref().map(|e| &e.version);
+                let wanted = known.map(|e| &e.version);
                 Err(Refusal::Stale(stale_database(&self.db, received, wanted)))
             }
         }

@@ -5,11 +5,12 @@
 use super::ShardRole;
 use super::critical_section::{Phase, Section};
 use super::identity::is_placed;
+use super::persisted::AsOf;
 use super::placement::{CollectionPlacement, DatabaseState, State};
 use super::statistics::add;
 use crate::routing::{DatabaseEntry, Routing};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
-use document::{Document, Error, Result, Value, bail};
+use document::{Document, Error, Result, Value, bail, codes};
 use node::namespace::SlotState;
 use protocol::refresh::{Known, is_news, replaces};
 use protocol::version::{DatabaseVersion, ShardVersion};
@@ -98,12 +99,40 @@ impl ShardRole {
         self.refresh_in_flight(ns).await
     }
     async fn refresh_in_flight(&self, ns: &str) -> Result<Routing> {
-        let routing = self.cache.refresh_collection(ns).await?;
-        self.install(ns, &routing);
+        let as_of = self.signals.now(ns);
+        let leads = self.leads();
+        let routing = match leads {
+            true => self.read_or_remember(ns).await?,
+            false => self.learn_collection(ns).await?,
+        };
+        self.install(ns, &routing, as_of);
+        if let Some(role) = self.strong().filter(|_| leads) {
+            let (ns, routing) = (ns.to_string(), routing.clone());
+            // A step-down ends this, and the next primary writes what it reads.
+            self.spawn(async move { drop(role.persist_collection(&ns, &routing).await) });
+        }
         Ok(routing)
     }
+    /// What the config server says. While it cannot be reached, and nothing is known since a restart, what was written down
+    /// for the collection that is here: whatever takes a range away from this shard has been written down as well, by this
+    /// shard's part in it.
+    async fn read_or_remember(&self, ns: &str) -> Result<Routing> {
+        let unreached = match self.cache.refresh_collection(ns).await {
+            Err(e)
+                if e.is(document::error::NETWORK) || e.code == codes::FAILED_TO_SATISFY_READ_PREFERENCE =>
+            {
+                e
+            }
+            answer => return answer,
+        };
+        let here = self.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(|c| c.uuid());
+        match self.persisted_collection(ns) {
+            Ok(Some(Routing::Sharded(table))) if here == Some(table.uuid) => Ok(Routing::Sharded(table)),
+            _ => Err(unreached),
+        }
+    }
     /// Installs what was read if it is newer. The section, if one is entered, stays.
-    fn install(&self, ns: &str, routing: &Routing) {
+    fn install(&self, ns: &str, routing: &Routing, as_of: AsOf) {
         let read = match routing {
             Routing::Unsharded => Known::Unsharded,
             Routing::Sharded(table) => Known::Sharded(table.collection_version()),
@@ -113,6 +142,7 @@ impl ShardRole {
                 return None;
             }
             *placement = placement.with(routing);
+            placement.as_of = Some(as_of);
             match &placement.state {
                 State::Sharded { filter, .. } => Some(filter.clone()),
                 _ => None,
@@ -140,7 +170,11 @@ impl ShardRole {
 
     /// The database's entry as installed.
     pub fn database(&self, db: &str) -> Option<Arc<DatabaseEntry>> {
-        self.database_state(db)?.entry
+        self.database_state(db)?.known().cloned()
+    }
+    /// The section that is entered on the database.
+    pub(super) fn database_section(&self, db: &str) -> Option<Section> {
+        self.database_state(db)?.section
     }
     fn database_state(&self, db: &str) -> Option<DatabaseState> {
         let placement = self.node.namespaces.database(db).placement()?;
@@ -158,8 +192,20 @@ impl ShardRole {
     pub async fn refresh_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
         let flight = self.flight(db);
         let _one = flight.lock().await;
-        let entry = self.cache.refresh_database(db).await?;
-        self.edit_database(db, |state| state.entry = entry.clone());
+        let as_of = self.signals.now(db);
+        let leads = self.leads();
+        let entry = match leads {
+            true => self.cache.refresh_database(db).await?,
+            false => self.learn_database(db).await?,
+        };
+        self.edit_database(db, |state| {
+            state.entry = entry.clone();
+            state.as_of = Some(as_of);
+        });
+        if let Some(role) = self.strong().filter(|_| leads) {
+            let (db, entry) = (db.to_string(), entry.clone());
+            self.spawn(async move { drop(role.persist_database(&db, entry.as_deref()).await) });
+        }
         Ok(entry)
     }
     pub fn clear_database(&self, db: &str) {

@@ -539,7 +539,11 @@ impl Driver {
             self.role.leave_section_of(&ns, SECTION);
             return Err(e);
         }
-        Ok(())
+        let signalled = self.role.signal_secondaries(&ns).await;
+        if signalled.is_err() {
+            self.role.leave_section_of(&ns, SECTION);
+        }
+        signalled
     }
 
     /// A write of many documents keeps its ranges until it ends, so that it meets each document once.

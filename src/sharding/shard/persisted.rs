@@ -1,0 +1,457 @@
+//! `config.cache.*`: what a shard's primary has read of placement, written down where its secondaries find it.
+//!
+//! ```text
+//! secondary, asked with a version it does not know            primary
+//!   s = signals of the namespace
+//!   _flushRoutingTableCacheUpdates ----------------------------> waits while a critical section is entered
+//!                                                                asks the config server, installs, writes config.cache.*
+//!   waits until it has applied the reply's operationTime <-----
+//!   reads config.cache.*, installs "as of s"
+//! ```
+//! So a secondary knows a placement only together with the data that was there when its primary learned of it.
+//!
+//! What is installed on a secondary is good while the namespace's signals are still `s`. The primary raises them by the log:
+//! by `enterCriticalSectionCounter` before a migration commits, by the document of a critical section before a catalog change.
+//! An entry that follows in the log (of the recipient's, by cluster time, or the deletion of the range, in this one) is
+//! applied after that, so a reader that sees it asks again which ranges are owned here.
+//!
+//! Invariant: what a secondary installs was asked for after `s` was read. Invariant: an entry with `refreshing` is not read.
+
+use super::ShardRole;
+use super::ddl::block::SECTIONS;
+use crate::chunk::Chunk;
+use crate::key_pattern::ShardKeyPattern;
+use crate::remote::Target;
+use crate::routing::table::CollectionInfo;
+use crate::routing::{DatabaseEntry, Routing, RoutingTable};
+use document::{Doc, Document, Result, Value, bail, doc, err};
+use node::observer::WriteObserver;
+use node::{BatchWrite, Operation};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// DO NOT CHANGE: on disk, and read by operators.
+pub const COLLECTIONS: &str = "config.cache.collections";
+/// DO NOT CHANGE: on disk, and read by operators.
+pub const DATABASES: &str = "config.cache.databases";
+const COUNTER: &str = "enterCriticalSectionCounter";
+const VERSION: &str = "lastRefreshedCollectionMajorMinorVersion";
+/// Changes of one batch; a larger refresh is not atomic and marked as under way.
+const BATCH_MAX: usize = 2000;
+/// How long a secondary waits for its primary and for the entries behind the reply.
+const LEARN_LIMIT: Duration = Duration::from_secs(30);
+const READ_ATTEMPTS: usize = 50;
+
+fn chunks_of(ns: &str) -> String {
+    format!("config.cache.chunks.{ns}")
+}
+
+/// How often the placement of each name (`db.c`, or `db`) was said to change.
+#[derive(Default)]
+pub struct Signals {
+    counts: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+    /// Values of the counters that the log has brought.
+    counters: Mutex<BTreeMap<String, i64>>,
+}
+
+/// The signals of one name as they were when somebody began to ask.
+#[derive(Clone, Debug)]
+pub struct AsOf {
+    count: Arc<AtomicU64>,
+    seen: u64,
+}
+
+impl AsOf {
+    pub fn is_good(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == self.seen
+    }
+}
+
+impl Signals {
+    pub fn now(&self, name: &str) -> AsOf {
+        let count = self.counts.lock().entry(name.to_string()).or_default().clone();
+        let seen = count.load(Ordering::SeqCst);
+        AsOf { count, seen }
+    }
+    fn raise(&self, name: &str) {
+        if let Some(count) = self.counts.lock().get(name) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    /// Nothing that was learned before is good any more.
+    pub fn raise_all(&self) {
+        for count in self.counts.lock().values() {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    /// Whether the counter of a document differs from the last one seen.
+    fn counts(&self, name: &str, counter: i64) -> bool {
+        self.counters.lock().insert(name.to_string(), counter) != Some(counter)
+    }
+}
+
+/// Raises the signals that the log of the primary brings. On the primary itself the section is entered already.
+pub(super) struct Listener(pub Weak<ShardRole>);
+
+impl Listener {
+    fn hear(&self, ns: &str, d: Doc<'_>) {
+        let (Some(role), Some(name)) = (self.0.upgrade(), d.get_str("_id")) else { return };
+        if role.leads() {
+            return;
+        }
+        if ns == SECTIONS || role.signals.counts(name, d.get_i64(COUNTER).unwrap_or(0)) {
+            role.signals.raise(name);
+        }
+    }
+}
+
+impl WriteObserver for Listener {
+    fn inserted(&self, ns: &str, doc: Doc<'_>) {
+        self.hear(ns, doc);
+    }
+    fn updated(&self, ns: &str, new: Doc<'_>) {
+        self.hear(ns, new);
+    }
+    fn deleted(&self, ns: &str, old: Doc<'_>) {
+        self.hear(ns, old);
+    }
+}
+
+/// What was written last, to write only what differs.
+#[derive(Default)]
+pub struct Written {
+    tables: Mutex<BTreeMap<String, Arc<RoutingTable>>>,
+    /// Held while an entry is read and replaced.
+    writing: tokio::sync::Mutex<()>,
+}
+
+impl Written {
+    /// The log may hold something else from now on.
+    pub fn forget(&self) {
+        self.tables.lock().clear();
+    }
+}
+
+impl ShardRole {
+    /// Whether this member's knowledge is its set's: the primary, and a node without a set.
+    pub fn leads(&self) -> bool {
+        let standing = self.node.replication.standing();
+        standing.config.is_none() || standing.state == node::replication::MemberState::Primary
+    }
+
+    // ---- the primary writes ----
+
+    /// Writes down a collection's placement. Returns when it is in the log.
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107), a failed log.
+    pub async fn persist_collection(&self, ns: &str, routing: &Routing) -> Result<()> {
+        let _one = self.written.writing.lock().await;
+        match routing {
+            Routing::Unsharded => self.persist_unsharded(ns).await,
+            Routing::Sharded(table) => self.persist_table(ns, table).await,
+        }
+    }
+
+    async fn persist_unsharded(&self, ns: &str) -> Result<()> {
+        self.written.tables.lock().remove(ns);
+        let Some(held) = self.local.find_one(COLLECTIONS, &doc! { "_id": ns })? else { return Ok(()) };
+        if !held.contains_key("uuid") {
+            return Ok(());
+        }
+        let chunks = chunks_of(ns);
+        let stale = self.local.find(&chunks, &Document::new())?;
+        let entry = doc! { "_id": ns, COUNTER: held.get_i64(COUNTER).unwrap_or(0) };
+        let mut writes = vec![BatchWrite::Put { ns: COLLECTIONS.to_string(), doc: entry }];
+        writes.extend(stale.iter().filter_map(|d| removal(&chunks, d.get("_id")?)));
+        self.write_batches(writes).await
+    }
+
+    async fn persist_table(&self, ns: &str, table: &Arc<RoutingTable>) -> Result<()> {
+        let before = self.written.tables.lock().get(ns).cloned();
+        let same = before
+            .filter(|b| b.uuid == table.uuid && b.epoch == table.epoch && b.timestamp == table.timestamp);
+        if same
+            .as_ref()
+            .is_some_and(|b| b.collection_version().placement >= table.collection_version().placement)
+        {
+            return Ok(());
+        }
+        let chunks = chunks_of(ns);
+        self.ensure_cached(COLLECTIONS, &[]).await?;
+        self.ensure_cached(&chunks, &[doc! { "lastmod": 1 }]).await?;
+        let mut writes = match &same {
+            Some(before) => differences(&chunks, before, table),
+            None => self.everything(&chunks, table)?,
+        };
+        let held = self.local.find_one(COLLECTIONS, &doc! { "_id": ns })?;
+        let counter = held.as_ref().and_then(|d| d.get_i64(COUNTER)).unwrap_or(0);
+        let entry = |refreshing| BatchWrite::Put {
+            ns: COLLECTIONS.to_string(),
+            doc: entry_of(ns, table, counter, refreshing),
+        };
+        if writes.len() >= BATCH_MAX {
+            writes.insert(0, entry(true));
+        }
+        writes.push(entry(false));
+        self.written.tables.lock().remove(ns);
+        self.write_batches(writes).await?;
+        self.written.tables.lock().insert(ns.to_string(), table.clone());
+        Ok(())
+    }
+
+    /// All chunks, and the removal of what is there and no chunk of this table.
+    fn everything(&self, chunks: &str, table: &RoutingTable) -> Result<Vec<BatchWrite>> {
+        let mut writes = Vec::new();
+        for held in self.local.find(chunks, &Document::new())? {
+            let Some(min) = held.get_document("_id") else { continue };
+            let known = table.key.encode_bound(min).is_ok_and(|key| table.find(&key).min_key == key);
+            if !known {
+                writes.extend(held.get("_id").and_then(|id| removal(chunks, id)));
+            }
+        }
+        writes.extend(table.chunks().map(|c| put(chunks, c)));
+        Ok(writes)
+    }
+
+    async fn write_batches(&self, writes: Vec<BatchWrite>) -> Result<()> {
+        for batch in writes.chunks(BATCH_MAX) {
+            self.node.commit_batch(&Operation::internal(), batch).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes a collection of the cache without waiting for other members.
+    async fn ensure_cached(&self, ns: &str, indexes: &[Document]) -> Result<()> {
+        let slot = self.node.namespaces.slot(ns);
+        if slot.read_unchecked().collection.is_some() {
+            return Ok(());
+        }
+        let op = Operation::internal();
+        let written = self.node.write(&op, &slot, |unit| {
+            unit.ensure_exists();
+            indexes.iter().try_for_each(|key| unit.create_index_now(key, &Document::new()).map(drop))
+        });
+        written.await.map(drop)
+    }
+
+    /// Writes down a database's primary and version.
+    ///
+    /// # Errors
+    /// As [`ShardRole::persist_collection`].
+    pub async fn persist_database(&self, db: &str, entry: Option<&DatabaseEntry>) -> Result<()> {
+        let _one = self.written.writing.lock().await;
+        let held = self.local.find_one(DATABASES, &doc! { "_id": db })?;
+        let counter = held.as_ref().and_then(|d| d.get_i64(COUNTER)).unwrap_or(0);
+        let mut new = doc! { "_id": db };
+        if let Some(entry) = entry {
+            new.push("primary", &*entry.primary);
+            new.push("version", entry.version.to_document());
+        }
+        new.push(COUNTER, counter);
+        if held.as_ref() == Some(&new) || (held.is_none() && entry.is_none()) {
+            return Ok(());
+        }
+        self.ensure_cached(DATABASES, &[]).await?;
+        self.write_batches(vec![BatchWrite::Put { ns: DATABASES.to_string(), doc: new }]).await
+    }
+
+    /// Tells the secondaries by the log that the placement of `ns` is about to change. Called in its critical section, before
+    /// the change can be seen anywhere.
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107), a failed log.
+    pub async fn signal_secondaries(&self, ns: &str) -> Result<()> {
+        let _one = self.written.writing.lock().await;
+        let slot = self.node.namespaces.slot(COLLECTIONS);
+        let id = doc! { "_id": ns }.to_doc_buf();
+        let op = Operation::internal();
+        let written = self.node.write(&op, &slot, |unit| {
+            unit.ensure_exists();
+            let found = id.get("_id").and_then(|id| unit.collection()?.find_id(id));
+            let found = found.map(|(record, d)| (record, d.to_document()));
+            // Single operations: a batch is not told to observers on secondaries.
+            match found {
+                Some((record, mut entry)) => {
+                    let counter = entry.get_i64(COUNTER).unwrap_or(0);
+                    entry.insert(COUNTER, counter + 1);
+                    unit.replace(record, entry.to_doc_buf().doc(), node::Origin::default())
+                }
+                None => {
+                    let entry = doc! { "_id": ns, COUNTER: 1i64 };
+                    unit.insert(entry.to_doc_buf().doc(), node::Origin::default()).map(drop)
+                }
+            }
+        });
+        written.await.map(drop)
+    }
+
+    /// `_flushRoutingTableCacheUpdates`, on the primary: what secondaries read next is at least as new as this call.
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107), interrupts, those of asking the config server.
+    pub async fn flush_collection(&self, op: &Operation, ns: &str, sync: bool) -> Result<()> {
+        self.require_primary()?;
+        while let Some(section) = self.placement(ns).and_then(|p| p.section) {
+            let mut ended = section.signal();
+            drop(section);
+            op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
+        }
+        if sync {
+            let routing = self.refresh_collection(ns).await?;
+            self.persist_collection(ns, &routing).await?;
+        }
+        Ok(())
+    }
+
+    /// `_flushDatabaseCacheUpdates`, likewise.
+    ///
+    /// # Errors
+    /// As [`ShardRole::flush_collection`].
+    pub async fn flush_database(&self, op: &Operation, db: &str, sync: bool) -> Result<()> {
+        self.require_primary()?;
+        while let Some(section) = self.database_section(db) {
+            let mut ended = section.signal();
+            drop(section);
+            op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
+        }
+        if sync {
+            let entry = self.refresh_database(db).await?;
+            self.persist_database(db, entry.as_deref()).await?;
+        }
+        Ok(())
+    }
+
+    fn require_primary(&self) -> Result<()> {
+        match self.leads() {
+            true => Ok(()),
+            false => bail!(
+                NOT_WRITABLE_PRIMARY,
+                "the placement is read from the config server by the primary only"
+            ),
+        }
+    }
+
+    // ---- a secondary learns ----
+
+    /// A collection's placement from the primary, together with the data it belongs to.
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107) while there is no primary; what the primary returns.
+    pub(super) async fn learn_collection(&self, ns: &str) -> Result<Routing> {
+        self.ask_primary(doc! { "_flushRoutingTableCacheUpdates": ns, "syncFromConfig": true }).await?;
+        for attempt in 0..READ_ATTEMPTS {
+            if let Some(routing) = self.persisted_collection(ns)? {
+                return Ok(routing);
+            }
+            tokio::time::sleep(Duration::from_millis(2 << attempt.min(6))).await;
+        }
+        bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing while it was read")
+    }
+
+    /// A database's entry from the primary.
+    ///
+    /// # Errors
+    /// As [`ShardRole::learn_collection`].
+    pub(super) async fn learn_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
+        self.ask_primary(doc! { "_flushDatabaseCacheUpdates": db, "syncFromConfig": true }).await?;
+        let held = self.local.find_one(DATABASES, &doc! { "_id": db })?;
+        Ok(held.as_ref().and_then(DatabaseEntry::from_document).map(Arc::new))
+    }
+
+    async fn ask_primary(&self, command: Document) -> Result<()> {
+        let standing = self.node.replication.standing();
+        let Some(primary) = standing.primary.and_then(|i| standing.host(i)) else {
+            bail!(NOT_WRITABLE_PRIMARY, "there is no primary that could be asked for placement")
+        };
+        let learned = async {
+            let reply = self.remote.admin(Target::Host(&primary), command).await?;
+            let time = reply.get("operationTime").and_then(Value::as_timestamp).unwrap_or_default();
+            self.node.wait_applied(&Operation::internal(), time).await
+        };
+        match tokio::time::timeout(LEARN_LIMIT, learned).await {
+            Ok(learned) => learned,
+            Err(_) => bail!(NETWORK_TIMEOUT, "{primary} did not say in time where data is placed"),
+        }
+    }
+
+    /// What is written down; `None` while it is being written.
+    pub(super) fn persisted_collection(&self, ns: &str) -> Result<Option<Routing>> {
+        let entry = || self.local.find_one(COLLECTIONS, &doc! { "_id": ns });
+        let Some(before) = entry()?.filter(|d| d.contains_key("uuid")) else {
+            return Ok(Some(Routing::Unsharded));
+        };
+        if before.get_bool("refreshing") == Some(true) {
+            return Ok(None);
+        }
+        let documents = self.local.find(&chunks_of(ns), &Document::new())?;
+        if entry()?.as_ref() != Some(&before) {
+            return Ok(None);
+        }
+        let info = info_of(&before)?;
+        let key = ShardKeyPattern::parse(&info.key)?;
+        let chunks = documents.into_iter().map(|d| chunk_of(d, &key)).collect::<Result<Vec<_>>>()?;
+        let table = RoutingTable::build(&info, chunks)?;
+        Ok(Some(Routing::Sharded(Arc::new(table))))
+    }
+}
+
+fn put(chunks: &str, chunk: &Chunk) -> BatchWrite {
+    let mut d = chunk.to_document([0; 16]);
+    for name in ["_id", "uuid", "min"] {
+        d.remove(name);
+    }
+    let mut doc = doc! { "_id": chunk.min.clone() };
+    doc.0.extend(d.0);
+    BatchWrite::Put { ns: chunks.to_string(), doc }
+}
+
+fn chunk_of(mut d: Document, key: &ShardKeyPattern) -> Result<Chunk> {
+    let min =
+        d.remove("_id").ok_or_else(|| err!(INCOMPATIBLE_SHARDING_METADATA, "a chunk without bounds"))?;
+    d.push("min", min);
+    Chunk::from_document(&d, key)
+}
+
+fn removal(chunks: &str, id: &Value) -> Option<BatchWrite> {
+    Some(BatchWrite::Delete { ns: chunks.to_string(), id: id.clone() })
+}
+
+/// What turns the chunks of `before` into those of `table`, an update of it.
+fn differences(ns: &str, before: &RoutingTable, table: &RoutingTable) -> Vec<BatchWrite> {
+    let known = before.collection_version().placement;
+    let mut writes = Vec::new();
+    for chunk in table.chunks().filter(|c| c.version > known) {
+        for old in before.overlapping(&chunk.min_key, &chunk.max_key, false) {
+            let stays = table.find(&old.min_key).min_key == old.min_key;
+            if !stays {
+                writes.extend(removal(ns, &old.min.clone().into()));
+            }
+        }
+        writes.push(put(ns, chunk));
+    }
+    writes
+}
+
+fn entry_of(ns: &str, table: &RoutingTable, counter: i64, refreshing: bool) -> Document {
+    let mut d = doc! {
+        "_id": ns, "epoch": table.epoch, "timestamp": table.timestamp, "uuid": Value::uuid(table.uuid),
+        "key": table.key.document().clone(), "unique": table.unique, "refreshing": refreshing,
+        VERSION: table.collection_version().placement, "allowMigrations": table.allow_migrations,
+    };
+    if let Some(collation) = table.default_collation.document() {
+        d.push("defaultCollation", collation.clone());
+    }
+    d.push(COUNTER, counter);
+    d
+}
+
+fn info_of(entry: &Document) -> Result<CollectionInfo> {
+    let mut d = entry.clone();
+    d.push("lastmodEpoch", entry.get("epoch").cloned().unwrap_or(Value::Null));
+    CollectionInfo::from_document(&d)
+        .ok_or_else(|| err!(INCOMPATIBLE_SHARDING_METADATA, "bad document of {COLLECTIONS}: {entry:?}"))
+}

@@ -183,7 +183,8 @@ class Run:
         steps = [self.insert_step, self.increment_step, self.delete_step, self.find_and_modify_step]
         for i, step in enumerate(steps):
             self.guard(self.writer, step, i)
-        self.guard(self.mover, shards)
+        if shards:
+            self.guard(self.mover, shards)
         if scan:
             self.guard(self.scanner, 1)
 

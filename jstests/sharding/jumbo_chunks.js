@@ -1,10 +1,10 @@
 /**
- * A range with more data than a chunk may have is not moved unless forced; its chunk is marked and can be cleared.
- * It fails if such a range moves unforced, the mark is not set or survives its clearing or its move.
+ * A range with over twice the data that a chunk may have is not moved unless forced; a mark on its chunk can be cleared.
+ * It fails if such a range moves unforced, a user's failed move marks the chunk, or a mark survives its clearing or move.
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, freshCollection, heldBy, pauseBalancer, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, configConnection, freshCollection, heldBy, pauseBalancer, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const resume = pauseBalancer(db);
@@ -22,6 +22,10 @@ const jumbo = () => chunksOf(coll).map((c) => !!c.jumbo);
 assert.eq([false, false, false], jumbo());
 const bounds = [{x: 5}, {x: 6}];
 assert.commandFailedWithCode(db.adminCommand({moveChunk: ns, bounds: bounds, to: second}), 153);
+assert.eq([false, false, false], jumbo(), "only the balancer marks");
+const mark = () => assert.commandWorked(configConnection(db).getDB("config").chunks.update(
+    {_id: chunksOf(coll)[1]._id}, {$set: {jumbo: true}}));
+mark();
 assert.eq([false, true, false], jumbo());
 assert.eq(first, chunksOf(coll)[1].shard);
 
@@ -31,7 +35,7 @@ assert.commandWorked(db.adminCommand({clearJumboFlag: ns, bounds: bounds}));
 assert.eq([false, false, false], jumbo());
 assert(!("jumbo" in chunksOf(coll)[1]), "the field goes, it does not become false");
 assert.gt(bsonWoCompare({v: chunksOf(coll)[1].lastmod}, {v: version}), 0);
-assert.commandFailedWithCode(db.adminCommand({moveChunk: ns, find: {x: 5}, to: second}), 153);
+mark();
 assert.commandWorked(db.adminCommand({clearJumboFlag: ns, find: {x: 5}}));
 assert.eq([false, false, false], jumbo());
 assert.commandFailed(db.adminCommand({clearJumboFlag: ns}));
@@ -42,6 +46,7 @@ assert.commandFailedWithCode(db.adminCommand({clearJumboFlag: `${testDB.getName(
 assert.commandFailedWithCode(db.adminCommand({split: ns, find: {x: 5}}), 87);
 
 // Forced, it moves.
+mark();
 assert.commandFailedWithCode(db.adminCommand({moveChunk: ns, find: {x: 5}, to: second}), 153);
 assert.commandWorked(db.adminCommand({moveChunk: ns, bounds: bounds, to: second, forceJumbo: true, waitForDelete: true}));
 assert.eq([false, false, false], jumbo(), "a chunk that moved is not jumbo any more");

@@ -1,20 +1,28 @@
 /**
- * mergeAllChunksOnShard joins every run of neighbouring chunks of a shard that were not moved lately and are not jumbo.
- * It fails if runs are joined over another shard's chunk, a jumbo chunk is swallowed, or another shard's chunks change.
+ * mergeAllChunksOnShard joins every run of neighbouring chunks of a shard that never moved, or not lately, and are not
+ * jumbo.
+ * It fails if runs are joined over another shard's chunk, a jumbo chunk or one that moved lately is swallowed, or another
+ * shard's chunks change.
  *
  * @tags: [requires_sharding]
  */
-import {chunksOf, configConnection, freshCollection, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, configConnection, freshCollection, moveRange, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const points = [];
 for (let x = 0; x < 10; x++) {
     points.push({x: x * 10});
 }
+// Those that are to be on the first shard are moved there, so that all have moved lately.
 const owners = [first, first, first, second, second, first, first, second, first, first, first];
 const coll = freshCollection(db, "merge_all_chunks", {x: 1}, points, owners);
 const testDB = coll.getDB();
 const ns = coll.getFullName();
+for (const chunk of chunksOf(coll).filter((c) => c.shard === first)) {
+    for (const shard of [second, first]) {
+        moveRange(coll, {min: chunk.min, max: chunk.max}, shard);
+    }
+}
 for (let x = -10; x < 110; x++) {
     assert.commandWorked(coll.insert({x: x}));
 }
@@ -47,6 +55,15 @@ assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: ns, shard: second})
 assert.eq([[MinKey, first], [20, second], [40, first], [60, second], [70, first], [80, first], [90, first]], layout());
 assert.eq(120, coll.find().itcount());
 assert.eq(true, chunksOf(coll)[5].jumbo);
+
+// Chunks that were split and never moved are joined at once.
+const still = testDB.still;
+assert.commandWorked(db.adminCommand({shardCollection: still.getFullName(), key: {x: 1}}));
+for (let x = 0; x < 5; x++) {
+    assert.commandWorked(db.adminCommand({split: still.getFullName(), middle: {x: x}}));
+}
+assert.commandWorked(db.adminCommand({mergeAllChunksOnShard: still.getFullName(), shard: first}));
+assert.eq(1, chunksOf(still).length);
 
 // Nothing left to join is no error.
 const before = chunksOf(coll);

@@ -90,6 +90,11 @@ impl Node {
     pub fn now_ms(&self) -> i64 {
         self.clock.now_millis()
     }
+    /// Milliseconds since 1970 by the clock on the wall: local time, where the process has one.
+    pub fn local_ms(&self) -> i64 {
+        let now = self.now_ms();
+        now.saturating_add(self.clock.local_offset_millis(now))
+    }
     pub fn new_object_id(&self) -> ObjectId {
         ObjectId::generate(&self.object_ids, (self.now_ms() / 1000) as u32)
     }

@@ -64,7 +64,7 @@ impl Node {
     }
 
     /// Bytes of all documents.
-    fn data_bytes(&self) -> u64 {
+    pub fn data_bytes(&self) -> u64 {
         let slots = self.namespaces.all();
         slots.iter().filter_map(|s| s.read_unchecked().collection.as_ref().map(|c| c.data_bytes())).sum()
     }

@@ -32,10 +32,20 @@ pub struct Parameter {
     pub min: f64,
     /// Something reads it. Others are accepted and answered, and do nothing.
     pub effective: bool,
+    /// The texts it may be; any where there are none.
+    pub one_of: &'static [&'static str],
 }
 
 const fn row(name: &'static str, default: Initial) -> Parameter {
-    Parameter { name, default, at_startup: true, at_runtime: true, min: f64::NEG_INFINITY, effective: true }
+    Parameter {
+        name,
+        default,
+        at_startup: true,
+        at_runtime: true,
+        min: f64::NEG_INFINITY,
+        effective: true,
+        one_of: &[],
+    }
 }
 /// Accepted, and without effect.
 const fn inert(name: &'static str, default: Initial) -> Parameter {
@@ -44,6 +54,10 @@ const fn inert(name: &'static str, default: Initial) -> Parameter {
 impl Parameter {
     const fn min(mut self, min: f64) -> Parameter {
         self.min = min;
+        self
+    }
+    const fn one_of(mut self, texts: &'static [&'static str]) -> Parameter {
+        self.one_of = texts;
         self
     }
     const fn startup_only(mut self) -> Parameter {
@@ -66,6 +80,7 @@ pub const TABLE: &[Parameter] = &[
     row("autoMergerThrottlingMS", Int(15_000)).min(0.0),
     row("balancerChunksSelectionTimeoutMs", Int(5000)).min(0.0),
     row("balancerMigrationsThrottlingMs", Int(1000)).min(0.0),
+    row("balancerPolicy", Text("dataSize")).one_of(&["dataSize", "idealChunkCount", "chunkCountThresholds"]),
     inert("bypassRslogsOnStartup", Bool(false)),
     row("changeStreamOptions", Initial::Document),
     row("chunkMigrationConcurrency", Int(1)).min(1.0),
@@ -378,6 +393,17 @@ impl Parameters {
                 "Invalid value for parameter {}: {number} is not greater than or equal to {}",
                 parameter.name,
                 parameter.min
+            );
+        }
+        if let Some(text) = value.as_str()
+            && !parameter.one_of.is_empty()
+            && !parameter.one_of.contains(&text)
+        {
+            bail!(
+                BAD_VALUE,
+                "Invalid value for parameter {}: '{text}' is none of {:?}",
+                parameter.name,
+                parameter.one_of
             );
         }
         match parameter.name {

@@ -19,6 +19,8 @@ pub struct Chunk {
     /// `lastmod`: major and minor.
     pub version: Timestamp,
     pub jumbo: bool,
+    /// Bytes of its documents, while the collection is defragmented and they have been measured.
+    pub bytes: Option<i64>,
     /// Newest first: from when which shard owned it.
     pub history: Vec<(Timestamp, ShardId)>,
 }
@@ -41,6 +43,7 @@ impl Chunk {
             shard: d.get_str("shard").ok_or_else(|| bad("shard"))?.into(),
             version: d.get("lastmod").and_then(Value::as_timestamp).ok_or_else(|| bad("lastmod"))?,
             jumbo: d.get_bool("jumbo").unwrap_or(false),
+            bytes: d.get_i64("estimatedDataSizeBytes"),
             history: history.unwrap_or_default(),
         })
     }
@@ -55,6 +58,9 @@ impl Chunk {
         }
         if self.jumbo {
             d.push("jumbo", true);
+        }
+        if let Some(bytes) = self.bytes {
+            d.push("estimatedDataSizeBytes", bytes);
         }
         let history: Vec<Document> =
             self.history.iter().map(|(t, s)| doc! { "validAfter": *t, "shard": &**s }).collect();

@@ -1,15 +1,28 @@
-//! What the balancer does, from what it sees: pure functions from statistics to migrations.
+//! What the balancer does, from what it sees: pure functions and machines from statistics to actions.
 //!
-//! For each collection, in this order:
-//! 1. a draining shard gives its chunks to the least loaded shard that may have them;
-//! 2. a chunk in the range of a zone that its shard lacks goes to the least loaded shard of the zone;
-//! 3. where the most and the least loaded shard of a zone are at least [`IMBALANCE_FACTOR`] x the maximum chunk size
-//!    apart, the most loaded gives a range of about one chunk's size.
+//! Two loops on the config server ask three policies (`sharding::balancer` performs what they say):
 //!
-//! A shard takes part in one migration at a time, as donor or recipient, over all collections of a round.
+//! ```text
+//! main loop, in rounds     chunk selection   splits at the edges of zones
+//!                          defragmentation   migrations, first choice of shards
+//!                          chunk selection   migrations on the shards that are left
+//! second loop, on signal   defragmentation   merges and measurements
+//!                          auto-merger       merges of everything a shard may merge
+//! ```
 //!
-//! Load is bytes of documents owned. Chunks marked jumbo stay unless told otherwise; a collection with `noBalance` or
-//! without permission to migrate is drained but not balanced.
+//! A shard takes part in one migration at a time, as donor or recipient, over all collections of a round ([`Round`]), so at
+//! most half as many migrations run as there are shards. What failed is passed over for a while ([`failures`]), so that
+//! nothing that keeps failing holds up anything else.
+//!
+//! The scripts in `scripts/` show each behaviour with its numbers.
+
+pub mod auto_merger;
+pub mod chunk_selection;
+pub mod defragmentation;
+pub mod failures;
+pub mod window;
+
+pub use chunk_selection::{Policy, select, splits, violation};
 
 use document::Document;
 use std::collections::BTreeSet;
@@ -17,25 +30,38 @@ use std::collections::BTreeSet;
 /// Shards further apart than this many maximum chunk sizes are balanced.
 pub const IMBALANCE_FACTOR: i64 = 3;
 
-/// One shard as the policy sees it, for one collection.
+/// One shard as every collection of a round sees it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ShardLoad {
-    pub shard: String,
+pub struct ShardView {
+    pub name: String,
     pub draining: bool,
     pub zones: BTreeSet<String>,
-    /// Bytes of the collection's documents it owns.
-    pub bytes: i64,
+    /// It holds as much as its `maxSize` allows, and receives nothing.
+    pub full: bool,
 }
 
-/// One chunk as the policy sees it.
+/// A range of keys that belongs to a zone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneView {
+    pub zone: String,
+    pub min: Document,
+    pub max: Document,
+    pub min_key: Vec<u8>,
+    pub max_key: Vec<u8>,
+}
+
+/// One chunk; its keys are the encoded bounds, which order as the bounds do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkView {
     pub min: Document,
     pub max: Document,
-    pub shard: String,
+    pub min_key: Vec<u8>,
+    pub max_key: Vec<u8>,
+    /// Index among the shards of the round.
+    pub shard: usize,
     pub jumbo: bool,
-    /// The zone whose range holds the chunk; `None` outside all ranges.
-    pub zone: Option<String>,
+    /// Index among the collection's zone ranges; `None` for a chunk that no single range holds.
+    pub zone: Option<usize>,
 }
 
 /// One collection as the policy sees it: chunks in key order.
@@ -43,12 +69,29 @@ pub struct ChunkView {
 pub struct CollectionView {
     pub ns: String,
     pub max_chunk_bytes: i64,
-    pub shards: Vec<ShardLoad>,
+    /// Bytes of the collection's documents that each shard owns; `None` where a shard did not say.
+    pub bytes: Vec<Option<i64>>,
+    /// By lower bound.
+    pub zones: Vec<ZoneView>,
     pub chunks: Vec<ChunkView>,
-    /// `noBalance` is not set and migrations are allowed.
+    /// Neither `noBalance` nor a ban on migrations keeps the balancer away.
     pub balanced: bool,
-    /// Jumbo chunks of draining shards are moved as well (`attemptToBalanceJumboChunks`).
+    /// Jumbo chunks of draining shards and in wrong zones are moved as well (`attemptToBalanceJumboChunks`).
     pub move_jumbo: bool,
+    /// The last round moved chunks of it: with thresholds by chunk counts, it goes on until the shards are even.
+    pub under_way: bool,
+}
+
+/// Gives each chunk the zone range that holds all of it. Both are in key order.
+pub fn assign_zones(chunks: &mut [ChunkView], zones: &[ZoneView]) {
+    let mut at = 0;
+    for chunk in chunks {
+        while zones.get(at).is_some_and(|z| z.max_key <= chunk.min_key) {
+            at += 1;
+        }
+        let holds = |z: &ZoneView| z.min_key <= chunk.min_key && chunk.max_key <= z.max_key;
+        chunk.zone = zones.get(at).is_some_and(holds).then_some(at);
+    }
 }
 
 /// Why a migration is made. The names are those of balancerCollectionStatus.
@@ -57,6 +100,7 @@ pub enum Reason {
     Draining,
     ZoneViolation,
     ChunksImbalance,
+    DefragmentingChunks,
 }
 
 impl Reason {
@@ -65,6 +109,7 @@ impl Reason {
             Reason::Draining => "draining",
             Reason::ZoneViolation => "zoneViolation",
             Reason::ChunksImbalance => "chunksImbalance",
+            Reason::DefragmentingChunks => "defragmentingChunks",
         }
     }
 }
@@ -78,162 +123,58 @@ pub struct Move {
     pub min: Document,
     /// `None`: the donor splits off about one chunk's size.
     pub max: Option<Document>,
+    pub min_key: Vec<u8>,
     pub reason: Reason,
     pub force_jumbo: bool,
 }
 
-/// The migrations of one round for one collection. `busy` holds the shards that take part in one already, and gets those
-/// chosen here.
-pub fn select(collection: &CollectionView, busy: &mut BTreeSet<String>) -> Vec<Move> {
-    let mut loads = collection.shards.clone();
-    let mut moves = Vec::new();
-    drain(collection, &mut loads, busy, &mut moves);
-    if collection.balanced {
-        enforce_zones(collection, &mut loads, busy, &mut moves);
-        for zone in zones_of(collection) {
-            while let Some(one) = even_out(collection, zone.as_deref(), &mut loads, busy) {
-                moves.push(one);
-            }
+/// A chunk to split, at points within it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Split {
+    pub min: Document,
+    pub max: Document,
+    pub shard: usize,
+    pub points: Vec<Document>,
+}
+
+/// How an action ended, as far as policies care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// Worth the same attempt again: a network error, a step-down.
+    Retriable,
+    Failed,
+}
+
+/// The shards of one round, and which of them already take part in a migration.
+pub struct Round<'a> {
+    pub shards: &'a [ShardView],
+    busy: Vec<bool>,
+    free: usize,
+}
+
+impl<'a> Round<'a> {
+    pub fn new(shards: &'a [ShardView]) -> Round<'a> {
+        Round { shards, busy: vec![false; shards.len()], free: shards.len() }
+    }
+    pub fn is_free(&self, shard: usize) -> bool {
+        self.busy.get(shard).is_some_and(|busy| !busy)
+    }
+    pub fn occupy(&mut self, shard: usize) {
+        if let Some(busy) = self.busy.get_mut(shard).filter(|busy| !**busy) {
+            *busy = true;
+            self.free -= 1;
         }
     }
-    moves
-}
-
-/// The first thing that keeps the collection from being balanced; `None` when it is.
-pub fn violation(collection: &CollectionView) -> Option<Reason> {
-    select(collection, &mut BTreeSet::new()).first().map(|m| m.reason).or_else(|| {
-        // What cannot be moved (jumbo) is still a violation.
-        let draining = |c: &ChunkView| collection.shards.iter().any(|s| s.shard == c.shard && s.draining);
-        collection.chunks.iter().any(draining).then_some(Reason::Draining)
-    })
-}
-
-fn drain(
-    collection: &CollectionView,
-    loads: &mut [ShardLoad],
-    busy: &mut BTreeSet<String>,
-    moves: &mut Vec<Move>,
-) {
-    let donors: Vec<String> =
-        loads.iter().filter(|s| s.draining && !busy.contains(&s.shard)).map(|s| s.shard.clone()).collect();
-    for donor in donors {
-        let own = collection.chunks.iter().filter(|c| c.shard == donor);
-        for chunk in own.filter(|c| !c.jumbo || collection.move_jumbo) {
-            let Some(to) = least_loaded(loads, busy, &donor, chunk.zone.as_deref()) else { continue };
-            take(loads, busy, &donor, &to, collection.max_chunk_bytes);
-            moves.push(of_chunk(collection, chunk, to, Reason::Draining));
-            break;
-        }
+    /// No two shards are left for a migration.
+    pub fn is_full(&self) -> bool {
+        self.free < 2
     }
-}
-
-fn enforce_zones(
-    collection: &CollectionView,
-    loads: &mut [ShardLoad],
-    busy: &mut BTreeSet<String>,
-    moves: &mut Vec<Move>,
-) {
-    for chunk in &collection.chunks {
-        let Some(zone) = &chunk.zone else { continue };
-        let fits = loads.iter().any(|s| s.shard == chunk.shard && s.zones.contains(zone));
-        if fits || busy.contains(&chunk.shard) || (chunk.jumbo && !collection.move_jumbo) {
-            continue;
-        }
-        if let Some(to) = least_loaded(loads, busy, &chunk.shard, Some(zone)) {
-            take(loads, busy, &chunk.shard, &to, collection.max_chunk_bytes);
-            moves.push(of_chunk(collection, chunk, to, Reason::ZoneViolation));
-        }
+    /// The index of a shard by its name.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.shards.iter().position(|s| s.name == name)
     }
-}
-
-fn zones_of(collection: &CollectionView) -> BTreeSet<Option<String>> {
-    collection.chunks.iter().map(|c| c.zone.clone()).collect()
-}
-
-fn even_out(
-    collection: &CollectionView,
-    zone: Option<&str>,
-    loads: &mut [ShardLoad],
-    busy: &mut BTreeSet<String>,
-) -> Option<Move> {
-    let threshold = collection.max_chunk_bytes.saturating_mul(IMBALANCE_FACTOR);
-    let member = |s: &&ShardLoad| !s.draining && zone.is_none_or(|z| s.zones.contains(z));
-    let members: Vec<&ShardLoad> = loads.iter().filter(member).collect();
-    let total: i64 = members.iter().map(|s| s.bytes).sum();
-    let ideal = total / members.len().max(1) as i64;
-    let free = || members.iter().filter(|s| !busy.contains(&s.shard));
-    let receiver = free().min_by_key(|s| (s.bytes, &s.shard))?.shard.clone();
-    let low = members.iter().find(|s| s.shard == receiver)?.bytes;
-    if low > ideal {
-        return None;
-    }
-    // From the most loaded down, the first that has a chunk to give.
-    let mut donors: Vec<&&ShardLoad> = free().filter(|s| s.shard != receiver).collect();
-    donors.sort_by_key(|s| (-s.bytes, s.shard.clone()));
-    for donor in donors {
-        if donor.bytes < ideal || donor.bytes.saturating_sub(low) < threshold {
-            return None;
-        }
-        let chunk = collection
-            .chunks
-            .iter()
-            .find(|c| c.shard == donor.shard && c.zone.as_deref() == zone && !c.jumbo);
-        if let Some(chunk) = chunk {
-            let from = donor.shard.clone();
-            take(loads, busy, &from, &receiver, collection.max_chunk_bytes);
-            return Some(Move {
-                ns: collection.ns.clone(),
-                from,
-                to: receiver,
-                min: chunk.min.clone(),
-                max: None,
-                reason: Reason::ChunksImbalance,
-                force_jumbo: false,
-            });
-        }
-    }
-    None
-}
-
-fn of_chunk(collection: &CollectionView, chunk: &ChunkView, to: String, reason: Reason) -> Move {
-    // A chunk is moved in parts of the usual size, unless it cannot be split.
-    Move {
-        ns: collection.ns.clone(),
-        from: chunk.shard.clone(),
-        to,
-        min: chunk.min.clone(),
-        max: chunk.jumbo.then(|| chunk.max.clone()),
-        reason,
-        force_jumbo: chunk.jumbo,
-    }
-}
-
-/// The shard with the least bytes that is free, not draining, and of the zone.
-fn least_loaded(
-    loads: &[ShardLoad],
-    busy: &BTreeSet<String>,
-    from: &str,
-    zone: Option<&str>,
-) -> Option<String> {
-    loads
-        .iter()
-        .filter(|s| s.shard != from && !s.draining && !busy.contains(&s.shard))
-        .filter(|s| zone.is_none_or(|z| s.zones.contains(z)))
-        .min_by_key(|s| (s.bytes, &s.shard))
-        .map(|s| s.shard.clone())
-}
-
-fn take(loads: &mut [ShardLoad], busy: &mut BTreeSet<String>, from: &str, to: &str, bytes: i64) {
-    for s in loads {
-        if s.shard == from {
-            s.bytes = s.bytes.saturating_sub(bytes);
-        } else if s.shard == to {
-            s.bytes = s.bytes.saturating_add(bytes);
-        }
-    }
-    busy.insert(from.to_string());
-    busy.insert(to.to_string());
 }
 
 #[cfg(test)]
-mod tests;
+mod scripts;

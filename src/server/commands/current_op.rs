@@ -43,6 +43,9 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
     {
         rows.extend(role.migrations.current_operations());
     }
+    if let Ok(config) = service.members.config("currentOp") {
+        rows.extend(config.balancer.current_operations());
+    }
     rows
 }
 

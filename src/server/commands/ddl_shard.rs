@@ -30,6 +30,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrDropIndexesParticipant"),
     row!("_shardsvrGetStatsForBalancing"),
     row!("_shardsvrJoinDDLCoordinators"),
+    row!("_shardsvrMeasureRange"),
     row!("_shardsvrMergeAllChunksOnShard"),
     row!("_shardsvrMergeChunks"),
     row!("_shardsvrMovePrimary"),
@@ -39,6 +40,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrRenameCollectionParticipant"),
     row!("_shardsvrSetAllowMigrations"),
     row!("_shardsvrValidateShardKeyCandidate"),
+    row!("autoSplitVector"),
     row!("splitChunk"),
     Command::future("splitVector", Roles::MONGOD, split_vector)
         .needs(Needs::Namespace(&[A::SplitVector]))

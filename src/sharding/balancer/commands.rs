@@ -1,18 +1,13 @@
 //! balancerStart, balancerStop, balancerStatus, balancerCollectionStatus.
 
+use super::settings::mode;
 use crate::config::{ConfigServer, SETTINGS, argument, put, require_majority};
+use crate::remote::Target;
 use document::{Document, Result, doc};
 use node::{Operation, Request};
 use std::sync::Arc;
 
 const MIB: i64 = 1024 * 1024;
-
-/// `full` or `off`, as the settings say.
-pub(super) fn mode(settings: &Document) -> &'static str {
-    let stopped = settings.get("stopped").is_some_and(|v| v.truthy());
-    let off = settings.get_str("mode") == Some("off");
-    if stopped || off { "off" } else { "full" }
-}
 
 impl ConfigServer {
     /// `{_configsvrBalancerStart: 1}`: rounds run from now on.
@@ -26,22 +21,38 @@ impl ConfigServer {
         Ok(Document::new())
     }
 
-    /// `{_configsvrBalancerStop: 1, maxTimeMS?}`: no round begins any more, and the one under way has ended.
+    /// `{_configsvrBalancerStop: 1, maxTimeMS?}`: nothing of the balancer's begins any more, and what was under way has
+    /// ended, so that it changes no chunk afterwards.
     ///
     /// # Errors
-    /// MaxTimeMSExpired (50) while the round goes on; rounds stay stopped.
+    /// MaxTimeMSExpired (50) while something goes on; the balancer stays stopped.
     pub async fn balancer_stop(&self, op: &Operation) -> Result<Document> {
         require_majority(op, "_configsvrBalancerStop")?;
         self.ensure().await?;
         self.set_balancing(false).await?;
-        let mut in_round = self.balancer.in_round.subscribe();
-        op.interruptible(async move {
-            // The sender lives as long as the balancer.
-            let _ = in_round.wait_for(|running| !running).await;
-        })
-        .await?;
+        op.interruptible(self.balancer.left()).await?;
+        op.interruptible(self.join_unsure()).await?;
         self.log_action("balancer.stop", "", Document::new()).await;
         Ok(Document::new())
+    }
+
+    /// Waits for migrations whose answers were lost: their donors go on with them. A shard that cannot be reached is asked
+    /// again next time.
+    async fn join_unsure(&self) {
+        let shards: Vec<String> = self.balancer.unsure.lock().iter().cloned().collect();
+        let join = |name: String| async move {
+            let joined = match self.catalog().shard(&name) {
+                Ok(shard) => {
+                    self.remote.admin(Target::Host(&shard.host), doc! { "_shardsvrJoinMigrations": 1 }).await
+                }
+                // It is gone.
+                Err(_) => Ok(Document::new()),
+            };
+            joined.is_ok().then_some(name)
+        };
+        for name in futures::future::join_all(shards.into_iter().map(join)).await.into_iter().flatten() {
+            self.balancer.unsure.lock().remove(&name);
+        }
     }
 
     async fn set_balancing(&self, on: bool) -> Result<()> {

@@ -1,51 +1,96 @@
-//! The balancer: rounds on the config server that ask shards for sizes and have ranges moved.
+//! The balancer: what the config server's primary does to keep data even, by itself.
 //!
-//! The policy is [`protocol::balancer`]; here it gets its numbers ([`statistics`]) and its moves are made ([`rounds`]).
-//! `config.settings {_id: "balancer"}` says whether and when rounds run; the commands write it.
+//! ```text
+//! settings     whether and when it may work (config.settings, parameters)
+//! statistics   what the policies see: shards, sizes, chunks, zones
+//! rounds       the main loop: splits and migrations, waited for
+//! moves        one migration, and what follows from how it ended
+//! commands     what users ask and say
+//! ```
+//!
+//! The decisions are [`protocol::balancer`]'s.
+//!
+//! Invariant: whoever is about to change chunks for the balancer enters [`Balancer::enter`] first and then looks whether the
+//! balancer may work. balancerStop switches off first and then waits until nobody is inside, so afterwards nothing of the
+//! balancer's can commit.
 
 mod commands;
+mod moves;
 mod rounds;
+mod settings;
 pub(crate) mod statistics;
 
-use node::Node;
 use parking_lot::Mutex;
+use protocol::balancer::failures::Failures;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::watch;
 
 /// What there is to know of the balancer of one config server.
+#[derive(Default)]
 pub struct Balancer {
     rounds: AtomicI64,
-    in_round: watch::Sender<bool>,
+    in_round: AtomicBool,
     running: AtomicBool,
-    task: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    /// How many are inside: a round, and each action of the second loop.
+    inside: Arc<watch::Sender<usize>>,
+    tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
     /// Ends the pause between two rounds.
     wake: Arc<tokio::sync::Notify>,
+    /// What failed lately.
+    failures: Mutex<Failures>,
+    /// Collections that the last round moved chunks of.
+    under_way: Mutex<BTreeSet<String>>,
+    /// Shards that may be in a migration whose answer was lost.
+    unsure: Mutex<BTreeSet<String>>,
+}
+
+/// Somebody who may change chunks for the balancer.
+pub(crate) struct Inside(Arc<watch::Sender<usize>>);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.send_modify(|n| *n = n.saturating_sub(1));
+    }
 }
 
 impl Balancer {
-    pub(crate) fn new(_node: &Arc<Node>) -> Balancer {
-        Balancer {
-            rounds: AtomicI64::new(0),
-            in_round: watch::Sender::new(false),
-            running: AtomicBool::new(false),
-            task: Mutex::new(None),
-            wake: Arc::default(),
-        }
-    }
     /// Rounds since the node started.
     pub fn rounds(&self) -> i64 {
         self.rounds.load(Ordering::Relaxed)
     }
     pub fn is_in_round(&self) -> bool {
-        *self.in_round.borrow()
+        self.in_round.load(Ordering::SeqCst)
     }
-    /// Ends the rounds at once: the node is no longer primary, or stops.
+    fn enter(&self) -> Inside {
+        self.inside.send_modify(|n| *n += 1);
+        Inside(self.inside.clone())
+    }
+    /// Waits until nobody is inside.
+    async fn left(&self) {
+        let mut inside = self.inside.subscribe();
+        // The sender lives as long as the balancer.
+        let _ = inside.wait_for(|n| *n == 0).await;
+    }
+    /// Ends the loops at once: the node is no longer primary, or stops.
     pub fn stop(&self) {
         self.running.store(false, Ordering::SeqCst);
-        if let Some(task) = self.task.lock().take() {
+        for task in self.tasks.lock().drain(..) {
             task.abort();
         }
-        self.in_round.send_replace(false);
+        self.in_round.store(false, Ordering::SeqCst);
+        *self.failures.lock() = Failures::default();
+        self.under_way.lock().clear();
+    }
+    /// Rows of `$currentOp`.
+    pub fn current_operations(&self) -> Vec<document::Document> {
+        if !self.running.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
+        vec![document::doc! {
+            "type": "op", "desc": "Balancer", "active": self.is_in_round(), "op": "none", "ns": "",
+            "numBalancerRounds": self.rounds(),
+        }]
     }
 }

@@ -1,86 +1,141 @@
-//! What the policy looks at: bytes each shard owns of a collection, its chunks, zones and flags.
+//! What the policies look at: the shards with their flags, bytes each owns of each collection, chunks and zones.
 
+use super::settings::is_balanced;
 use crate::config::ConfigServer;
-use crate::config::catalog::{Sharded, ZoneRange, compare};
+use crate::config::catalog::{Sharded, ZoneRange};
 use crate::remote::Target;
 use crate::routing::registry::Shard;
-use document::{Document, Result, Value, bail, doc};
-use protocol::balancer::{ChunkView, CollectionView, ShardLoad};
+use document::{Document, Error, Result, Value, doc, err};
+use protocol::balancer::{ChunkView, CollectionView, ShardView, ZoneView, assign_zones};
 use std::collections::BTreeMap;
 
-/// Bytes owned, by shard and namespace.
-pub(crate) type Sizes = BTreeMap<(String, String), i64>;
+const MIB: i64 = 1024 * 1024;
 
-/// Asks every shard for the sizes of `collections`.
-///
-/// # Errors
-/// Those of a shard that does not answer: without its number nothing may be concluded.
-pub(crate) async fn sizes(config: &ConfigServer, shards: &[Shard], collections: &[Sharded]) -> Result<Sizes> {
+/// The shards, and what they said they own.
+pub(crate) struct Statistics {
+    pub shards: Vec<Shard>,
+    pub views: Vec<ShardView>,
+    /// By shard, as in `shards`: bytes owned by namespace. `None` for a shard that did not say.
+    owned: Vec<Option<BTreeMap<String, i64>>>,
+    /// Shards that did not say, with the reason.
+    pub failed: Vec<(String, Error)>,
+}
+
+/// Asks every shard for the sizes of `collections`. A shard that does not answer is left out by the policies.
+pub(crate) async fn gather(config: &ConfigServer, collections: &[Sharded]) -> Statistics {
+    let shards = config.catalog().shards();
     let wanted: Vec<Document> = collections
         .iter()
         .map(|c| doc! { "ns": c.info.ns.as_str(), "UUID": Value::uuid(c.info.uuid) })
         .collect();
-    let ask = |shard: Shard| {
+    let ask = |shard: &Shard| {
+        let host = shard.host.clone();
         let command =
             doc! { "_shardsvrGetStatsForBalancing": 1, "collections": wanted.clone(), "scaleFactor": 1 };
-        async move { (config.remote.admin(Target::Host(&shard.host), command).await, shard.name) }
+        async move { config.remote.admin(Target::Host(&host), command).await.and_then(|r| parse(&r)) }
     };
-    let mut sizes = Sizes::new();
-    for (reply, shard) in futures::future::join_all(shards.iter().cloned().map(ask)).await {
-        let reply = reply?;
-        let Some(stats) = reply.get_array("stats") else {
-            bail!(FAILED_TO_PARSE, "shard {shard} answered no 'stats'")
-        };
-        for one in stats.iter().filter_map(Value::as_document) {
-            // Shards round differently for large scale factors; a missing number counts as nothing held.
-            let bytes = one.get("collSize").and_then(Value::as_f64).unwrap_or(0.0) as i64;
-            sizes.insert((shard.clone(), one.get_str("ns").unwrap_or("").to_string()), bytes);
+    let replies = futures::future::join_all(shards.iter().map(ask)).await;
+    let (mut views, mut owned, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    for (shard, reply) in shards.iter().zip(replies) {
+        let used = reply.as_ref().map_or(0, |(_, used)| *used);
+        views.push(shard_view(config, shard, used));
+        match reply {
+            Ok((bytes, _)) => owned.push(Some(bytes)),
+            Err(e) => {
+                owned.push(None);
+                failed.push((shard.name.clone(), e));
+            }
         }
     }
-    Ok(sizes)
+    Statistics { shards, views, owned, failed }
+}
+
+/// Bytes owned by namespace, and bytes the shard holds in all.
+fn parse(reply: &Document) -> Result<(BTreeMap<String, i64>, i64)> {
+    let stats = reply.get_array("stats").ok_or_else(|| err!(FAILED_TO_PARSE, "no 'stats' in the answer"))?;
+    let one = |d: &Document| {
+        // Shards round differently for large scale factors; a missing number counts as nothing held.
+        let bytes = d.get("collSize").and_then(Value::as_f64).unwrap_or(0.0) as i64;
+        (d.get_str("ns").unwrap_or_default().to_string(), bytes)
+    };
+    let bytes = stats.iter().filter_map(Value::as_document).map(one).collect();
+    Ok((bytes, reply.get_i64("usedBytes").unwrap_or(0)))
+}
+
+fn shard_view(config: &ConfigServer, shard: &Shard, used: i64) -> ShardView {
+    let entry = config.catalog().shard_document(&shard.name).unwrap_or_default();
+    let max_mib = entry.get_i64("maxSize").unwrap_or(0);
+    ShardView {
+        name: shard.name.clone(),
+        draining: shard.draining,
+        zones: shard.zones.iter().cloned().collect(),
+        full: max_mib > 0 && used >= max_mib.saturating_mul(MIB),
+    }
+}
+
+impl Statistics {
+    /// What each shard owns of a collection.
+    pub fn bytes_of(&self, ns: &str) -> Vec<Option<i64>> {
+        let of = |known: &BTreeMap<String, i64>| known.get(ns).copied().unwrap_or(0);
+        self.owned.iter().map(|known| known.as_ref().map(of)).collect()
+    }
 }
 
 /// One collection as the policy sees it.
 ///
 /// # Errors
-/// Unreadable chunks.
+/// Unreadable chunks; zones that do not fit the shard key.
 pub(crate) fn view(
     config: &ConfigServer,
     collection: &Sharded,
-    shards: &[Shard],
-    sizes: &Sizes,
+    statistics: &Statistics,
 ) -> Result<CollectionView> {
     let ns = &collection.info.ns;
-    let zones = config.catalog().zone_ranges(ns);
-    let chunks = config.catalog().chunks(collection)?;
-    let load = |s: &Shard| ShardLoad {
-        shard: s.name.clone(),
-        draining: s.draining,
-        zones: s.zones.iter().cloned().collect(),
-        bytes: sizes.get(&(s.name.clone(), ns.clone())).copied().unwrap_or(0),
-    };
-    let settings = config.setting("balancer").unwrap_or_default();
+    let zones = zone_views(collection, config.catalog().zone_ranges(ns))?;
+    let mut chunks = chunk_views(config, collection, &statistics.shards)?;
+    assign_zones(&mut chunks, &zones);
     Ok(CollectionView {
         ns: ns.clone(),
         max_chunk_bytes: config.max_chunk_bytes(collection),
-        shards: shards.iter().map(load).collect(),
-        chunks: chunks
-            .into_iter()
-            .map(|c| ChunkView {
-                zone: zone_of(&zones, &c.min, &c.max),
-                shard: c.shard.to_string(),
-                jumbo: c.jumbo,
-                min: c.min,
-                max: c.max,
-            })
-            .collect(),
-        balanced: collection.may_migrate() && !collection.document.get_bool("noBalance").unwrap_or(false),
-        move_jumbo: settings.get("attemptToBalanceJumboChunks").is_some_and(Value::truthy),
+        bytes: statistics.bytes_of(ns),
+        zones,
+        chunks,
+        balanced: is_balanced(collection),
+        move_jumbo: config.balancer_settings().get("attemptToBalanceJumboChunks").is_some_and(Value::truthy),
+        under_way: config.balancer.under_way.lock().contains(ns),
     })
 }
 
-/// The zone whose range holds the whole chunk.
-fn zone_of(zones: &[ZoneRange], min: &Document, max: &Document) -> Option<String> {
-    let holds = |z: &&ZoneRange| compare(&z.min, min).is_le() && compare(max, &z.max).is_le();
-    zones.iter().find(holds).map(|z| z.zone.clone())
+/// As [`view`], with zones but without chunks: enough to see that nothing is to be done for most collections.
+pub(crate) fn zone_views(collection: &Sharded, ranges: Vec<ZoneRange>) -> Result<Vec<ZoneView>> {
+    let view = |z: ZoneRange| {
+        let (min_key, max_key) = (collection.key.encode_bound(&z.min)?, collection.key.encode_bound(&z.max)?);
+        Ok(ZoneView { zone: z.zone, min: z.min, max: z.max, min_key, max_key })
+    };
+    ranges.into_iter().map(view).collect()
+}
+
+/// The chunks of a collection; one on a shard that is no longer there counts for none of them.
+pub(crate) fn chunk_views(
+    config: &ConfigServer,
+    collection: &Sharded,
+    shards: &[Shard],
+) -> Result<Vec<ChunkView>> {
+    let indexes: BTreeMap<&str, usize> =
+        shards.iter().enumerate().map(|(i, s)| (s.name.as_str(), i)).collect();
+    let chunks = config.catalog().chunks(collection)?;
+    Ok(chunks
+        .into_iter()
+        .filter_map(|c| {
+            Some(ChunkView {
+                shard: *indexes.get(&*c.shard)?,
+                jumbo: c.jumbo,
+                min: c.min,
+                max: c.max,
+                min_key: c.min_key,
+                max_key: c.max_key,
+                zone: None,
+            })
+        })
+        .collect())
 }

@@ -89,6 +89,7 @@ impl ConfigServer {
             let (min, max) = (required_doc(range, "min")?, required_doc(range, "max")?);
             let shard: std::sync::Arc<str> = required_str(range, "shard")?.into();
             chunks.push(Chunk {
+                bytes: None,
                 id: self.node.new_object_id(),
                 min_key: pattern.encode_bound(min)?,
                 max_key: pattern.encode_bound(max)?,

@@ -69,7 +69,7 @@ impl ConfigServer {
     pub fn new(node: Arc<Node>, remote: Arc<Remote>, parameters: Arc<Parameters>) -> Arc<ConfigServer> {
         Arc::new(ConfigServer {
             local: LocalClient::new(node.clone()),
-            balancer: Balancer::new(&node),
+            balancer: Balancer::default(),
             node,
             remote,
             parameters,

@@ -4,7 +4,7 @@
 use super::{ConfigServer, argument, required_str, shown};
 use crate::chunk::Chunk;
 use crate::remote::{Target, majority};
-use document::{Document, ObjectId, Result, Value, bail, codes, doc};
+use document::{Document, ObjectId, Result, Value, bail, doc};
 use node::{Operation, Request};
 
 /// One migration to be done.
@@ -18,6 +18,8 @@ pub struct Migration {
     pub max: Option<Document>,
     pub epoch: ObjectId,
     pub max_chunk_bytes: i64,
+    /// How many documents the range may have at most, where documents are counted.
+    pub max_objects: Option<i64>,
     /// 0 no, 1 a user said so, 2 the balancer does.
     pub force_jumbo: i32,
     pub wait_for_delete: bool,
@@ -76,6 +78,7 @@ impl ConfigServer {
             max,
             epoch: collection.info.epoch,
             max_chunk_bytes: self.max_chunk_bytes(&collection),
+            max_objects: None,
             force_jumbo,
             wait_for_delete: body.get_bool("waitForDelete").unwrap_or(false),
             secondary_throttle: body.get_present("secondaryThrottle").cloned(),
@@ -94,7 +97,7 @@ impl ConfigServer {
         Ok(chunks.into_iter().find(|c| c.min_key < key && key <= c.max_key))
     }
 
-    /// Has the donor move the range; marks the chunk jumbo when it is too big to move.
+    /// Has the donor move the range.
     ///
     /// # Errors
     /// The donor's.
@@ -107,6 +110,9 @@ impl ConfigServer {
             command.push("max", max.clone());
         }
         command.push("maxChunkSizeBytes", m.max_chunk_bytes);
+        if let Some(most) = m.max_objects {
+            command.push("maxChunkObjects", most);
+        }
         command.push("epoch", m.epoch);
         command.push("forceJumbo", m.force_jumbo);
         command.push("waitForDelete", m.wait_for_delete);
@@ -115,13 +121,7 @@ impl ConfigServer {
         }
         command.push("writeConcern", majority());
         let donor = self.catalog().shard(&m.from)?;
-        let answer = self.remote.admin(Target::Host(&donor.host), command).await;
-        if let (Err(e), Some(min)) = (&answer, &m.min)
-            && e.code == codes::CHUNK_TOO_BIG
-        {
-            self.mark_jumbo(&m.ns, min).await?;
-        }
-        answer.map(drop)
+        self.remote.admin(Target::Host(&donor.host), command).await.map(drop)
     }
 }
 

@@ -29,8 +29,8 @@ struct Candidate {
 }
 
 impl ConfigServer {
-    /// `{_configsvrAddShard: connection string, name?}` answers `{shardAdded}`. A shard that is there already under the
-    /// same set and name is answered again.
+    /// `{_configsvrAddShard: connection string, name?, maxSize?}` answers `{shardAdded}`. A shard that is there already
+    /// under the same set and name is answered again. A shard that holds `maxSize` MiB gets nothing from the balancer.
     ///
     /// # Errors
     /// BadValue (2), IllegalOperation (20), OperationFailed (96), NotWritablePrimary (10107), IncompatibleServerVersion (188).
@@ -45,6 +45,10 @@ impl ConfigServer {
         if let Some(existing) = self.already_a_shard(offered, wanted.as_deref())? {
             return Ok(doc! { "shardAdded": existing });
         }
+        let max_size = request.body.get_present("maxSize").map(|v| v.as_i64().filter(|n| *n >= 0));
+        let Some(max_size_mib) = max_size.unwrap_or(Some(0)) else {
+            bail!(BAD_VALUE, "maxSize must be a number of megabytes that is not negative");
+        };
         let candidate = self.examine(offered).await?;
         let name = wanted.unwrap_or_else(|| candidate.set.clone());
         if name == "config" {
@@ -62,7 +66,7 @@ impl ConfigServer {
             return Ok(doc! { "shardAdded": existing });
         }
         self.check_databases(&candidate, &name)?;
-        self.register(&candidate, &name).await?;
+        self.register(&candidate, &name, max_size_mib).await?;
         Ok(doc! { "shardAdded": name })
     }
 
@@ -171,12 +175,15 @@ impl ConfigServer {
         Ok(())
     }
 
-    async fn register(&self, candidate: &Candidate, name: &str) -> Result<()> {
+    async fn register(&self, candidate: &Candidate, name: &str, max_size_mib: i64) -> Result<()> {
         let topology_time = self.tick();
-        let shard = doc! {
+        let mut shard = doc! {
             "_id": name, "host": candidate.connection.as_str(), "state": 1, "topologyTime": topology_time,
             "replSetConfigVersion": candidate.config_version,
         };
+        if max_size_mib > 0 {
+            shard.push("maxSize", max_size_mib);
+        }
         let mut writes = vec![insert(SHARDS, shard)];
         for database in &candidate.databases {
             if self.catalog().database(database).is_some() {

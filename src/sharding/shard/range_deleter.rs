@@ -19,7 +19,9 @@ use crate::remote::Target;
 use document::{Doc, Document, Result, Value, bail, doc, err};
 use node::observer::WriteObserver;
 use node::{Operation, Origin, WriteUnit};
+use parking_lot::Mutex;
 use protocol::range_deletion::{Facts, Next, Ownership, next};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -102,11 +104,17 @@ pub struct RangeDeleter {
     changes: Arc<watch::Sender<u64>>,
     /// The tasks' collection is observed.
     watching: AtomicBool,
+    /// Bytes of ranges that rest, by task.
+    pub(crate) measured: Mutex<BTreeMap<[u8; 16], i64>>,
 }
 
 impl Default for RangeDeleter {
     fn default() -> Self {
-        RangeDeleter { changes: Arc::new(watch::Sender::new(0)), watching: AtomicBool::new(false) }
+        RangeDeleter {
+            changes: Arc::new(watch::Sender::new(0)),
+            watching: AtomicBool::new(false),
+            measured: Mutex::default(),
+        }
     }
 }
 

@@ -7,6 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970.
     fn now_millis(&self) -> i64;
+    /// How far local time is ahead of UTC at `millis`, in milliseconds.
+    fn local_offset_millis(&self, _millis: i64) -> i64 {
+        0
+    }
 }
 
 /// The machine's clock.
@@ -19,6 +23,14 @@ impl Clock for RealClock {
             Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
             Err(_) => 0,
         }
+    }
+    fn local_offset_millis(&self, millis: i64) -> i64 {
+        let seconds: libc::time_t = millis.div_euclid(1000);
+        // SAFETY: all fields of the struct are numbers and a pointer that may be null.
+        let mut local: libc::tm = unsafe { std::mem::zeroed() };
+        // SAFETY: reads the first and fills the second, which both outlive the call.
+        let known = unsafe { !libc::localtime_r(&seconds, &mut local).is_null() };
+        if known { local.tm_gmtoff * 1000 } else { 0 }
     }
 }
 

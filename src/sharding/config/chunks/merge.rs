@@ -2,16 +2,12 @@
 
 use super::next_minor;
 use crate::chunk::{Chunk, ShardId};
-use crate::config::catalog::Sharded;
+use crate::config::catalog::{Sharded, ZoneRange};
 use crate::config::{
     CHUNKS, ConfigServer, argument, delete, require_majority, required_doc, required_str, shown,
 };
 use document::{Document, Result, Timestamp, Value, bail, doc};
 use node::{Operation, Request};
-
-/// How long a chunk must have been on its shard before it is merged without being named, in seconds: its history
-/// would be lost to reads in the past.
-const SETTLED_SECS: u32 = 300;
 
 impl ConfigServer {
     /// `{_configsvrCommitChunksMerge: ns, shard, collUUID: {uuid}, chunkRange: {min, max}, epoch?, timestamp?}` answers
@@ -90,11 +86,13 @@ impl ConfigServer {
         let since = chunks.iter().filter_map(|c| c.history.first()).map(|(t, _)| *t).max();
         let history: Vec<(Timestamp, ShardId)> =
             since.map(|t| (t, first.shard.clone())).into_iter().collect();
+        let bytes = chunks.iter().map(|c| c.bytes).try_fold(0i64, |sum, b| Some(sum.saturating_add(b?)));
         let merged = Chunk {
             max: last.max.clone(),
             max_key: last.max_key.clone(),
             version: next_minor(before)?,
             jumbo: false,
+            bytes,
             history,
             ..first.clone()
         };
@@ -113,7 +111,7 @@ impl ConfigServer {
     }
 
     /// `{_configsvrCommitMergeAllChunksOnShard: ns, shard, maxNumberOfChunksToMerge?}` answers `{shardVersion,
-    /// numMergedChunks}`. Chunks marked jumbo, and those that came within the last minutes, stay as they are.
+    /// numMergedChunks}`. Chunks marked jumbo, and those that came lately ([`Settled`]), stay as they are.
     ///
     /// # Errors
     /// NamespaceNotSharded (118), ShardNotFound (70).
@@ -128,9 +126,9 @@ impl ConfigServer {
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
         let zones = self.catalog().zone_ranges(ns);
-        let settled = (self.node.now_ms() / 1000) as u32;
+        let settled = self.settled(&collection);
         let mut merged = 0;
-        for run in runs(&self.catalog().chunks(&collection)?, shard, &zones, settled) {
+        for run in runs(&self.catalog().chunks(&collection)?, shard, &zones, &settled) {
             let room = usize::try_from(limit - merged).unwrap_or(0).min(run.len());
             if room >= 2 {
                 self.merge(ns, &collection, &run[..room]).await?;
@@ -142,23 +140,40 @@ impl ConfigServer {
     }
 }
 
-/// Runs of adjacent chunks of `shard` that may become one: none jumbo, all settled before `now`, none across the edge
-/// of a zone.
-fn runs<'c>(
-    chunks: &'c [Chunk],
-    shard: &'c str,
-    zones: &[crate::config::catalog::ZoneRange],
-    now: u32,
-) -> Vec<&'c [Chunk]> {
-    let edge = |bound: &Document| zones.iter().any(|z| z.min == *bound || z.max == *bound);
-    let may = |c: &Chunk| {
-        let since = c.history.first().map_or(0, |(t, _)| t.secs);
-        *c.shard == *shard && !c.jumbo && since.saturating_add(SETTLED_SECS) <= now
-    };
-    chunks
-        .chunk_by(|a, b| may(a) && may(b) && a.max_key == b.min_key && !edge(&b.min))
-        .filter(|run| run.len() > 1)
-        .collect()
+/// Which chunks' histories may go: those of chunks that never moved, and those no reader needs any more.
+pub(crate) struct Settled {
+    /// When the collection was made. A chunk that is on its shard since then has never moved.
+    made: Timestamp,
+    /// Moves up to this second are beyond the window of reads in the past and the life of transactions.
+    before_secs: u32,
+}
+
+impl Settled {
+    fn holds(&self, chunk: &Chunk) -> bool {
+        let since = chunk.history.first().map_or(Timestamp::default(), |(t, _)| *t);
+        since <= self.made || since.secs <= self.before_secs
+    }
+    /// Two neighbours of one shard may become one: neither jumbo, both settled, no edge of a zone between them.
+    fn joins(&self, a: &Chunk, b: &Chunk, zones: &[ZoneRange]) -> bool {
+        let may = |c: &Chunk| !c.jumbo && self.holds(c);
+        let edge = || zones.iter().any(|z| z.min == b.min || z.max == b.min);
+        a.shard == b.shard && a.max_key == b.min_key && may(a) && may(b) && !edge()
+    }
+}
+
+impl ConfigServer {
+    /// What counts as settled now.
+    pub(crate) fn settled(&self, collection: &Sharded) -> Settled {
+        let now_secs = u32::try_from(self.node.now_ms() / 1000).unwrap_or(u32::MAX);
+        let before_secs = now_secs.saturating_sub(self.history_window_secs());
+        Settled { made: collection.info.timestamp, before_secs }
+    }
+}
+
+/// Runs of chunks of `shard` that may become one.
+fn runs<'c>(chunks: &'c [Chunk], shard: &str, zones: &[ZoneRange], settled: &Settled) -> Vec<&'c [Chunk]> {
+    let runs = chunks.chunk_by(|a, b| settled.joins(a, b, zones));
+    runs.filter(|run| run.len() > 1 && *run[0].shard == *shard).collect()
 }
 
 #[cfg(test)]
@@ -178,13 +193,21 @@ mod tests {
         };
         let chunks = [
             chunk(0, false, 1),
-            chunk(1, false, 1),
+            chunk(1, false, 500),
             chunk(2, true, 1),
-            chunk(3, false, 1),
+            chunk(3, false, 500),
             chunk(4, false, 900),
+            chunk(5, false, 1),
+            chunk(6, false, 1),
         ];
-        let found = runs(&chunks, "a", &[], 1000);
-        assert_eq!(found.iter().map(|r| r.len()).collect::<Vec<_>>(), [2]);
-        assert!(runs(&chunks, "b", &[], 1000).is_empty());
+        let lengths = |shard: &str, made: u32, before_secs: u32| -> Vec<usize> {
+            let settled = Settled { made: Timestamp::new(made, 0), before_secs };
+            runs(&chunks, shard, &[], &settled).iter().map(|r| r.len()).collect()
+        };
+        assert_eq!(lengths("a", 1, 700), [2, 2]);
+        assert_eq!(lengths("a", 1, 100), [2]);
+        // Chunks that are there since the collection was made have never moved.
+        assert_eq!(lengths("a", 900, 0), [2, 4]);
+        assert!(lengths("b", 900, 900).is_empty());
     }
 }

@@ -118,7 +118,7 @@ impl ConfigServer {
         let uuid = collection.info.uuid;
         let at = self.tick();
         let version = next_major(self.catalog().collection_placement(uuid))?;
-        let moved = Chunk {
+        let mut moved = Chunk {
             min: commit.min.clone(),
             max: commit.max.clone(),
             min_key: collection.key.encode_bound(commit.min)?,
@@ -126,9 +126,13 @@ impl ConfigServer {
             shard: commit.to.into(),
             version,
             jumbo: false,
-            history: history_with(&current.history, at, commit.to)?,
+            bytes: None,
+            history: history_with(&current.history, at, commit.to, self.history_window_secs())?,
             ..current.clone()
         };
+        if moved.min_key == current.min_key && moved.max_key == current.max_key {
+            moved.bytes = current.bytes;
+        }
         let stayed = self.stays_on_donor(collection, current, &moved, version)?;
         let mut writes = vec![self.put_chunk(collection, &moved)];
         writes.extend(stayed.iter().map(|c| self.put_chunk(collection, c)));
@@ -156,6 +160,7 @@ impl ConfigServer {
                 max_key: max.1.to_vec(),
                 version,
                 jumbo: false,
+                bytes: None,
                 ..old.clone()
             })
         };

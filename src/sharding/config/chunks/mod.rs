@@ -20,9 +20,6 @@ use document::{Document, ObjectId, Result, Timestamp, bail, doc, err};
 use node::BatchWrite;
 use protocol::version::ShardVersion;
 
-/// How long superseded owners stay in a chunk's history, in seconds: reads in the past need them.
-const HISTORY_WINDOW_SECS: u32 = 300;
-
 /// The first version of the next major.
 ///
 /// # Errors
@@ -54,6 +51,7 @@ fn history_with(
     old: &[(Timestamp, ShardId)],
     at: Timestamp,
     shard: &str,
+    window_secs: u32,
 ) -> Result<Vec<(Timestamp, ShardId)>> {
     if let Some((newest, _)) = old.first()
         && *newest >= at
@@ -63,7 +61,7 @@ fn history_with(
             "The chunk history is corrupted: its newest entry is valid from {newest:?}, which is not before {at:?}"
         );
     }
-    let oldest_needed = at.secs.saturating_sub(HISTORY_WINDOW_SECS);
+    let oldest_needed = at.secs.saturating_sub(window_secs);
     let mut history = vec![(at, ShardId::from(shard))];
     for (since, owner) in old {
         history.push((*since, owner.clone()));
@@ -75,6 +73,12 @@ fn history_with(
 }
 
 impl ConfigServer {
+    /// How long superseded owners stay in a chunk's history, in seconds: reads in the past and transactions need them.
+    pub(crate) fn history_window_secs(&self) -> u32 {
+        let of = |name: &str| u32::try_from(self.parameters.int(name)).unwrap_or(0);
+        of("minSnapshotHistoryWindowInSeconds").max(of("transactionLifetimeLimitSeconds"))
+    }
+
     /// The collection a chunk command names, of the generation the caller knows.
     ///
     /// # Errors

@@ -71,6 +71,7 @@ impl ConfigServer {
                 max_key: max_key.clone(),
                 version,
                 jumbo: false,
+                bytes: None,
                 ..chunk.clone()
             });
             (min, min_key) = (max, max_key);

@@ -24,6 +24,7 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrDropIndexesParticipant",
     "_shardsvrGetStatsForBalancing",
     "_shardsvrJoinDDLCoordinators",
+    "_shardsvrMeasureRange",
     "_shardsvrMergeAllChunksOnShard",
     "_shardsvrMergeChunks",
     "_shardsvrMovePrimary",
@@ -33,6 +34,7 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrRenameCollectionParticipant",
     "_shardsvrSetAllowMigrations",
     "_shardsvrValidateShardKeyCandidate",
+    "autoSplitVector",
     "splitChunk",
     "splitVector",
 ];
@@ -42,8 +44,8 @@ pub const COMMANDS: &[&str] = &[
 /// # Errors
 /// CommandNotFound (59) for any other name; ShardingStateNotInitialized (203) on a node that is no shard.
 pub async fn run(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
-    // splitVector only looks at data.
-    if request.name() != "splitVector" {
+    // These only look at data.
+    if !matches!(request.name(), "splitVector" | "autoSplitVector") {
         ddl.role.require_identity()?;
     }
     require_majority(op, request.name())?;
@@ -67,6 +69,7 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
         "_shardsvrJoinDDLCoordinators" => op.interruptible(ddl.join()).await?.map(|()| Document::new()),
         "_shardsvrMergeAllChunksOnShard" => ddl.merge_all_chunks(op, request).await,
         "_shardsvrMergeChunks" => ddl.merge_chunks(op, request).await,
+        "autoSplitVector" => super::split::auto_split_vector(&ddl.role.node, op, request).await,
         "splitChunk" => ddl.split_chunk(op, request).await,
         "splitVector" => super::split::split_vector(&ddl.role.node, op, request).await,
         _ => run_participant(ddl, op, request).await,
@@ -91,6 +94,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
         "_shardsvrDropCollectionParticipant" => ddl.drop_participant(request).await,
         "_shardsvrDropDatabaseParticipant" => ddl.drop_database_participant(request).await,
         "_shardsvrGetStatsForBalancing" => ddl.stats_for_balancing(op, request).await,
+        "_shardsvrMeasureRange" => ddl.measure_range(op, request).await,
         "_shardsvrParticipantBlock" => participant_block(ddl, request).await,
         "_shardsvrRenameCollectionParticipant" => ddl.rename_participant(request).await,
         "_shardsvrValidateShardKeyCandidate" => ddl.validate_key_candidate(request),

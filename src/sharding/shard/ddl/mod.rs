@@ -27,6 +27,7 @@ mod locks;
 mod move_primary;
 mod refine;
 mod rename;
+mod sizes;
 pub mod split;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,4 @@
-//! Finding split points and changing chunks without moving them: splitVector, splitChunk, mergeChunks; and the sizes
-//! that the balancer asks for.
+//! Finding split points and changing chunks without moving them: splitVector, autoSplitVector, splitChunk, mergeChunks.
 //!
 //! Points are found by walking the shard-key index of a snapshot, whose keys begin with the encoded shard key: counting
 //! needs no documents, and only the documents at the points are read.
@@ -7,10 +6,14 @@
 use super::Ddl;
 use crate::config::{argument, required, shown};
 use crate::key_pattern::ShardKeyPattern;
+use crate::shard::migration::range::{KeyRange, pieces, require_shard_key_index};
 use document::{Document, Result, Value, bail, doc, err};
 use node::{Node, Operation, Request};
+use std::sync::Arc;
 use storage::{CollectionSnapshot, CollectionView};
 
+/// Points of one autoSplitVector: as many chunks as one split may make.
+const SPLIT_POINTS_MAX: usize = 8192;
 /// Index keys walked between two looks at interrupts and other tasks.
 const SLICE: usize = 4096;
 
@@ -207,24 +210,6 @@ async fn every(
     Ok(points)
 }
 
-/// The end of a sub-range that begins at `min`, holds about `bytes`, and ends at `max` at the latest: what a migration of
-/// a large chunk takes. `None` when all of `min..max` is no larger.
-///
-/// # Errors
-/// As [`split_points`].
-pub async fn end_of_subrange(
-    node: &Node,
-    op: &Operation,
-    range: &Range<'_>,
-    bytes: i64,
-) -> Result<Option<Document>> {
-    let snapshot = snapshot_of(node, range.ns)?;
-    let average = (snapshot.data_bytes() as i64 / (snapshot.len().max(1) as i64)).max(1);
-    let documents = usize::try_from(bytes / average).unwrap_or(usize::MAX).max(1);
-    let points = split_points(node, op, range, Points::Every { documents, points_max: 1 }).await?;
-    Ok(points.into_iter().next())
-}
-
 /// Runs `splitVector`: `{keyPattern, min?, max?, force?, maxSplitPoints?, maxChunkObjects?, maxChunkSize?,
 /// maxChunkSizeBytes?}` answers `{splitKeys}`.
 ///
@@ -251,6 +236,28 @@ pub async fn split_vector(node: &Node, op: &Operation, request: Request<'_>) -> 
     let points = points_wanted(node, &ns, &body)?;
     let keys = split_points(node, op, &range, points).await?;
     Ok(doc! { "splitKeys": keys })
+}
+
+/// Runs `autoSplitVector`: `{keyPattern, min, max, maxChunkSizeBytes}` returns `{splitKeys}`: pieces of at most that size
+/// each, by the documents' real sizes.
+///
+/// # Errors
+/// BadValue (2), NamespaceNotFound (26), IndexNotFound (27).
+pub async fn auto_split_vector(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let text = argument(&request)?;
+    let ns = if text.contains('.') { text.to_string() } else { format!("{}.{text}", request.db) };
+    let body = request.body.to_document();
+    let key = ShardKeyPattern::parse(required(&body, "keyPattern", Value::as_document)?)?;
+    let bytes = required(&body, "maxChunkSizeBytes", Value::as_i64)?;
+    if bytes <= 0 {
+        bail!(BAD_VALUE, "maxChunkSizeBytes must be positive, found {bytes}");
+    }
+    let bound = |name: &str| required(&body, name, Value::as_document);
+    let range = KeyRange::new(Arc::new(key), bound("min")?, bound("max")?)?;
+    let snapshot = snapshot_of(node, &ns)?;
+    let slot = require_shard_key_index(&snapshot, &range.key)?;
+    let keys = op.interruptible(pieces(&snapshot, slot, &range, bytes, SPLIT_POINTS_MAX)).await?;
+    Ok(doc! { "splitKeys": keys, "continuation": false })
 }
 
 fn points_wanted(node: &Node, ns: &str, body: &Document) -> Result<Points> {
@@ -377,62 +384,10 @@ impl Ddl {
         if let Some(most) = body.get_present("maxNumberOfChunksToMerge") {
             commit.push("maxNumberOfChunksToMerge", most.clone());
         }
-        op.interruptible(self.commit_chunks(ns, commit)).await?
-    }
-
-    /// Runs `_shardsvrGetStatsForBalancing`: bytes of owned documents, orphans taken off by their average size.
-    pub(super) async fn stats_for_balancing(
-        &self,
-        _op: &Operation,
-        request: Request<'_>,
-    ) -> Result<Document> {
-        let body = request.body.to_document();
-        let scale = body.get("scaleFactor").and_then(Value::as_f64).filter(|s| *s >= 1.0).unwrap_or(1.0);
-        let mut stats = Vec::new();
-        for c in required(&body, "collections", Value::as_array)?.iter().filter_map(Value::as_document) {
-            let (ns, uuid) = (c.get_str("ns").unwrap_or(""), c.get("UUID").and_then(Value::as_uuid));
-            let (bytes, documents) = {
-                let slot = self.role.node.namespaces.slot(ns);
-                let state = slot.read_unchecked();
-                let found = state.collection.as_ref().filter(|c| uuid.is_none_or(|u| u == c.uuid()));
-                found.map_or((0, 0), |c| (c.data_bytes() as i64, c.len() as i64))
-            };
-            let arriving = self.arriving(ns).await?;
-            let owned = (documents - self.orphans_of(ns)? - arriving).max(0);
-            let size = if documents > 0 { bytes as f64 / documents as f64 * owned as f64 } else { 0.0 };
-            stats.push(doc! { "ns": ns, "collSize": (size / scale) as i64 });
-        }
-        Ok(doc! { "stats": stats })
-    }
-
-    /// Documents of ranges that this shard is receiving: not owned before the migration commits.
-    async fn arriving(&self, ns: &str) -> Result<i64> {
-        let own = self.shard()?;
-        let mut count = 0;
-        for task in self.role.local.find("config.rangeDeletions", &doc! { "nss": ns, "pending": true })? {
-            let (Some(range), Some(key)) = (task.get_document("range"), task.get_document("keyPattern"))
-            else {
-                continue;
-            };
-            if task.get_str("donorShardId") == Some(&own) {
-                continue;
-            }
-            let (Some(min), Some(max)) = (range.get_document("min"), range.get_document("max")) else {
-                continue;
-            };
-            let range = Range { ns, key: &ShardKeyPattern::parse(key)?, min, max };
-            let Ok(snapshot) = snapshot_of(&self.role.node, ns) else { continue };
-            if let Some(slot) = key_index(&snapshot, range.key) {
-                count +=
-                    walk(&Operation::internal(), &snapshot, slot, &range, &mut |_, _| true).await? as i64;
-            }
-        }
-        Ok(count)
-    }
-
-    /// Documents that wait for the range deleter.
-    fn orphans_of(&self, ns: &str) -> Result<i64> {
-        let tasks = self.role.local.find("config.rangeDeletions", &doc! { "nss": ns })?;
-        Ok(tasks.iter().filter_map(|t| t.get_i64("numOrphanDocs")).sum())
+        // How many were merged tells the balancer whether to ask again.
+        let answer = op.interruptible(self.config(commit)).await?;
+        drop(self.role.refresh_collection(ns).await);
+        let merged = answer?.get_i64("numMergedChunks").unwrap_or(0);
+        Ok(doc! { "numMergedChunks": merged as i32 })
     }
 }

@@ -1,7 +1,7 @@
 //! The donor's driver: performs the actions of `protocol::migration::donor` and says what came of them.
 
 use super::changelog::StepTimes;
-use super::range::{KeyRange, Position, require_shard_key_index, walk_slice};
+use super::range::{KeyRange, measure, pieces, require_shard_key_index};
 use super::request::{Coordinator, MoveRange, RecvStart};
 use super::sessions::SessionSource;
 use super::source::Source;
@@ -31,6 +31,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// How long a running update or delete of many documents may hold the critical section up before the migration gives way.
 const MULTI_WRITES_WAIT: Duration = Duration::from_secs(5);
+/// A range with more than so many times a chunk's bytes is not moved unless forced.
+const TOO_BIG_FACTOR: i64 = 2;
 /// The fail point that leaves the recipient to find out by itself what it owns.
 pub(super) const DO_NOT_REFRESH_RECIPIENT: &str = "doNotRefreshRecipientAfterCommit";
 /// The reason of a migration's critical section.
@@ -301,31 +303,13 @@ async fn bounds(
     };
     let chunk = table.find(&table.key.encode_bound(&min)?).clone();
     let range = KeyRange::new(table.key.clone(), &min, &chunk.max)?;
-    let (mut position, mut bytes) = (Position::default(), 0i64);
-    let mut first: Option<Vec<u8>> = None;
-    let mut end: Option<Document> = None;
-    loop {
-        let done = walk_slice(view, index, &range, &mut position, |record| {
-            let Some(doc) = view.get(record) else { return true };
-            let Ok(key) = table.key.key_of(doc) else { return true };
-            if bytes >= request.max_bytes && first.as_ref().is_some_and(|f| *f != key) {
-                end = table.key.key_document_of(doc).ok();
-                return false;
-            }
-            if first.as_ref() != Some(&key) {
-                first = Some(key);
-            }
-            bytes += doc.bytes().len() as i64;
-            true
-        });
-        if done || end.is_some() {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    let end = pieces(view, index, &range, request.max_bytes, 1).await.into_iter().next();
     Ok((min, end.unwrap_or_else(|| chunk.max.clone())))
 }
 
+/// A range is too big when it has over twice the bytes that a chunk may have; where documents are counted, when it has
+/// more than asked for, or over 1.3 times as many as a chunk of average ones would have.
+///
 /// # Errors
 /// ChunkTooBig (153).
 async fn refuse_too_big(
@@ -334,30 +318,25 @@ async fn refuse_too_big(
     index: usize,
     range: &KeyRange,
 ) -> Result<()> {
-    if view.is_empty() || view.data_bytes() <= request.max_bytes as u64 {
+    let bytes_max = request.max_bytes.saturating_mul(TOO_BIG_FACTOR);
+    let total = i64::try_from(view.data_bytes()).unwrap_or(i64::MAX);
+    if total <= bytes_max && request.max_objects.is_none() {
         return Ok(());
     }
-    let average = (view.data_bytes() / view.len() as u64).max(1);
-    let limit = (request.max_bytes as u64 / average).saturating_mul(130) / 100;
-    let (mut position, mut n) = (Position::default(), 0u64);
-    loop {
-        let done = walk_slice(view, index, range, &mut position, |_| {
-            n += 1;
-            n <= limit
-        });
-        if n > limit {
-            bail!(
-                CHUNK_TOO_BIG,
-                "Cannot move range: the maximum number of documents for a chunk is {limit}, the maximum chunk size is {}, average document size is {average}. Found more than {limit} documents in range of {}",
-                request.max_bytes,
-                request.ns
-            );
-        }
-        if done {
-            return Ok(());
-        }
-        tokio::task::yield_now().await;
+    let objects_max = request.max_objects.map_or(i64::MAX, |most| {
+        let average = total / i64::try_from(view.len()).unwrap_or(i64::MAX).max(1);
+        most.min((request.max_bytes / average.max(1)).saturating_mul(130) / 100)
+    });
+    let (bytes, documents) = measure(view, index, range, bytes_max).await;
+    if bytes > bytes_max || documents > objects_max {
+        bail!(
+            CHUNK_TOO_BIG,
+            "Cannot move range: the maximum chunk size is {}, and the range of {} has more than {documents} documents with {bytes} bytes",
+            request.max_bytes,
+            request.ns
+        );
     }
+    Ok(())
 }
 
 /// Performs the machine's actions for one coordinator; also after a restart, then without a donation.

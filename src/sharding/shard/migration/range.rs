@@ -106,11 +106,104 @@ pub fn walk_slice(
     ended
 }
 
+/// Keys that divide the range into pieces of at most `bytes` each, at most so many. Documents with the same key are never
+/// divided: a key that has more than `bytes` by itself becomes a piece of its own.
+pub async fn pieces(
+    view: &impl CollectionView,
+    slot: usize,
+    range: &KeyRange,
+    bytes: i64,
+    points_max: usize,
+) -> Vec<Document> {
+    let mut points: Vec<Document> = Vec::new();
+    let mut position = Position::default();
+    // Of the piece under way: what lies before the current key, and that key with what it has so far.
+    let (mut before, mut same) = (0i64, 0i64);
+    let mut current: Option<(Vec<u8>, RecordId)> = None;
+    loop {
+        let done = walk_slice(view, slot, range, &mut position, |record| {
+            let Some(doc) = view.get(record) else { return true };
+            let Ok(key) = range.key.key_of(doc) else { return true };
+            if current.as_ref().is_none_or(|(k, _)| *k != key) {
+                before += same;
+                same = 0;
+                current = Some((key, record));
+            }
+            same += doc.bytes().len() as i64;
+            if before > 0 && before + same > bytes {
+                let first = current.as_ref().and_then(|(_, first)| view.get(*first));
+                points.extend(first.and_then(|d| range.key.key_document_of(d).ok()));
+                before = 0;
+            }
+            points.len() < points_max
+        });
+        if done || points.len() >= points_max {
+            return points;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Bytes and number of the documents in the range; stops early once there are more than so many bytes.
+pub async fn measure(
+    view: &impl CollectionView,
+    slot: usize,
+    range: &KeyRange,
+    bytes_max: i64,
+) -> (i64, i64) {
+    let (mut bytes, mut documents) = (0i64, 0i64);
+    let mut position = Position::default();
+    loop {
+        let done = walk_slice(view, slot, range, &mut position, |record| {
+            bytes += view.get(record).map_or(0, |d| d.bytes().len() as i64);
+            documents += 1;
+            bytes <= bytes_max
+        });
+        if done || bytes > bytes_max {
+            return (bytes, documents);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use document::doc;
     use storage::{Collection, CollectionMeta, IndexSpec};
+
+    /// Documents of the given keys and sizes, in a collection with an index on the key.
+    fn filled(documents: &[(i32, usize)]) -> Collection {
+        let spec = doc! { "v": 2, "key": { "x": 1 }, "name": "x_1" };
+        let mut c = Collection::new(CollectionMeta::new("d.c", [1; 16]));
+        c.create_index(IndexSpec::parse(&spec, &node::open::partial_predicate).unwrap()).unwrap();
+        for (id, (x, size)) in documents.iter().enumerate() {
+            let empty = doc! { "_id": id as i32, "x": *x, "p": "" }.to_doc_buf().doc().bytes().len();
+            let d = doc! { "_id": id as i32, "x": *x, "p": "p".repeat(size - empty) }.to_doc_buf();
+            let plan = c.prepare_insert(d.doc()).unwrap();
+            c.insert(plan, d.doc());
+        }
+        c
+    }
+
+    #[tokio::test]
+    async fn pieces_hold_no_more_than_asked_and_a_large_key_stands_alone() {
+        let key = Arc::new(ShardKeyPattern::parse(&doc! { "x": 1 }).unwrap());
+        let all = KeyRange::new(key, &doc! { "x": Value::MinKey }, &doc! { "x": Value::MaxKey }).unwrap();
+        let cut = async |documents: &[(i32, usize)], most: usize| {
+            let points = pieces(&filled(documents), 1, &all, 300, most).await;
+            points.iter().map(|p| p.get_i64("x").unwrap()).collect::<Vec<_>>()
+        };
+        // Small documents before large ones: by bytes, not by number.
+        let uneven: Vec<(i32, usize)> = (0..10).map(|x| (x, if x < 6 { 50 } else { 200 })).collect();
+        assert_eq!(cut(&uneven, 9).await, [6, 7, 8, 9]);
+        assert_eq!(cut(&uneven, 1).await, [6]);
+        // The key 5 has 600 bytes: nothing shares its piece.
+        assert_eq!(cut(&[(1, 100), (5, 300), (5, 300), (7, 100), (8, 100)], 9).await, [5, 7]);
+        assert_eq!(cut(&[(5, 300), (5, 300)], 9).await, [0i64; 0]);
+        assert_eq!(measure(&filled(&uneven), 1, &all, i64::MAX).await, (1100, 10));
+        assert!(measure(&filled(&uneven), 1, &all, 120).await.0 <= 200);
+    }
 
     #[test]
     fn a_document_at_the_end_of_the_key_space_lies_in_the_last_range() {

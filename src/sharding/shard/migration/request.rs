@@ -17,6 +17,8 @@ pub struct MoveRange {
     pub min: Option<Document>,
     pub max: Option<Document>,
     pub max_bytes: i64,
+    /// How many documents the range may have at most; not looked at where it is missing.
+    pub max_objects: Option<i64>,
     pub epoch: Option<ObjectId>,
     /// 0: refuse what is too big; else move it.
     pub force_jumbo: i32,
@@ -44,6 +46,7 @@ impl MoveRange {
             min: bound("min"),
             max: bound("max"),
             max_bytes: d.get_i64("maxChunkSizeBytes").filter(|n| *n > 0).unwrap_or(128 << 20),
+            max_objects: d.get_i64("maxChunkObjects").filter(|n| *n > 0),
             epoch: d.get("epoch").and_then(Value::as_object_id).filter(|e| *e != ObjectId([0; 12])),
             force_jumbo: match d.get("forceJumbo") {
                 Some(Value::Boolean(b)) => i32::from(*b),

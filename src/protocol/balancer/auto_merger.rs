@@ -1,0 +1,89 @@
+//! The auto-merger policy: every interval, each shard is asked to merge what may be merged.
+//!
+//! ```text
+//! scan        which (shard, collection) pairs have mergeable chunks
+//! issue       at most ACTIONS_PER_SHARD_MAX at a time on a shard, and one for a collection each `throttling`
+//! drained     the interval begins
+//! ```
+//! A merge that left something to merge, or whose failure is worth another attempt, is issued again in the same run. The
+//! scan itself reads the catalog and is the driver's; what may be merged is the definition of `mergeAllChunksOnShard`.
+
+use super::Outcome;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Merges of one shard that are under way at a time.
+pub const ACTIONS_PER_SHARD_MAX: usize = 10;
+
+/// A shard and a collection with chunks to merge on it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Merge {
+    pub shard: String,
+    pub ns: String,
+}
+
+/// The state of one balancer's auto-merger. Times are milliseconds.
+#[derive(Debug, Default)]
+pub struct AutoMerger {
+    due: BTreeSet<Merge>,
+    running: BTreeMap<Merge, ()>,
+    /// When the last merge of a collection was issued, in this run.
+    issued: BTreeMap<String, i64>,
+    /// When the last run had drained; `None` before the first run.
+    drained: Option<i64>,
+    in_run: bool,
+}
+
+impl AutoMerger {
+    /// Whether it is time to look for mergeable chunks. The first run begins at once.
+    pub fn wants_scan(&self, now: i64, interval_ms: i64) -> bool {
+        !self.in_run && self.drained.is_none_or(|at| now >= at.saturating_add(interval_ms))
+    }
+    /// Begins a run with what a scan found.
+    pub fn begin(&mut self, found: impl IntoIterator<Item = Merge>, now: i64) {
+        self.due = found.into_iter().collect();
+        self.issued.clear();
+        self.in_run = true;
+        self.end_if_drained(now);
+    }
+    /// The next merge that may be issued now.
+    pub fn next_action(&mut self, now: i64, throttling_ms: i64) -> Option<Merge> {
+        let on = |shard: &str| self.running.keys().filter(|m| m.shard == shard).count();
+        let rests = |ns: &str| self.issued.get(ns).is_some_and(|at| now < at.saturating_add(throttling_ms));
+        let found =
+            self.due.iter().find(|m| on(&m.shard) < ACTIONS_PER_SHARD_MAX && !rests(&m.ns)).cloned()?;
+        self.due.remove(&found);
+        self.running.insert(found.clone(), ());
+        self.issued.insert(found.ns.clone(), now);
+        Some(found)
+    }
+    /// A merge has ended; `more` when it may have left something to merge.
+    pub fn ended(&mut self, merge: &Merge, outcome: Outcome, more: bool, now: i64) {
+        if self.running.remove(merge).is_none() {
+            return;
+        }
+        if outcome == Outcome::Retriable || (outcome == Outcome::Done && more) {
+            self.due.insert(merge.clone());
+        }
+        self.end_if_drained(now);
+    }
+    /// Gives up what is due: auto-merging was switched off.
+    pub fn clear(&mut self, now: i64) {
+        self.due.clear();
+        self.end_if_drained(now);
+    }
+    fn end_if_drained(&mut self, now: i64) {
+        if self.in_run && self.due.is_empty() && self.running.is_empty() {
+            self.in_run = false;
+            self.drained = Some(now);
+        }
+    }
+    /// Merges that are due or under way.
+    pub fn remaining(&self) -> usize {
+        self.due.len() + self.running.len()
+    }
+    /// When there may be something to issue although nothing happens before; `None` when nothing is due.
+    pub fn next_at(&self, throttling_ms: i64) -> Option<i64> {
+        let at = |m: &Merge| self.issued.get(&m.ns).map_or(i64::MIN, |at| at.saturating_add(throttling_ms));
+        self.due.iter().map(at).min()
+    }
+}

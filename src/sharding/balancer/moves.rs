@@ -1,0 +1,153 @@
+//! One migration that a policy chose, and what follows from how it ended; splits at the edges of zones.
+
+use super::statistics;
+use crate::config::ConfigServer;
+use crate::config::catalog::Sharded;
+use crate::config::move_range::Migration;
+use crate::remote::Target;
+use document::error::{INTERRUPTION, NETWORK};
+use document::{Document, Error, Result, Value, codes, doc};
+use protocol::balancer::{CollectionView, Move, Policy, Reason, splits, violation};
+
+/// Documents that a migration moved at most in the generations that counted chunks.
+const OBJECTS_MAX: i64 = 250_000;
+
+/// A migration with the collection it was chosen for.
+pub(super) struct Chosen {
+    pub what: Move,
+    pub collection: Sharded,
+}
+
+impl ConfigServer {
+    /// Makes a migration. A range that is too big is no failure: its chunk is split, or marked if it cannot be, and
+    /// `false` returned; so it is when the balancer was stopped meanwhile.
+    ///
+    /// # Errors
+    /// The migration's, which are remembered.
+    pub(super) async fn make(&self, chosen: &Chosen) -> Result<bool> {
+        // Stopping the balancer ends the round before its next migration.
+        if !self.balancing_now() {
+            return Ok(false);
+        }
+        let Chosen { what, collection } = chosen;
+        match self.migrate(&self.migration_of(collection, what)).await {
+            Ok(()) => {
+                self.balancer.failures.lock().succeeded(what);
+                Ok(true)
+            }
+            Err(e) if e.code == codes::CHUNK_TOO_BIG => {
+                let split = self.split_or_mark(collection, &what.min).await;
+                split.map(|()| false).map_err(|e| self.remember(what, e))
+            }
+            Err(e) => Err(self.remember(what, e)),
+        }
+    }
+
+    fn remember(&self, what: &Move, e: Error) -> Error {
+        if e.is(NETWORK | INTERRUPTION) {
+            self.balancer.unsure.lock().extend([what.from.clone(), what.to.clone()]);
+        }
+        self.balancer.failures.lock().failed(what, self.node.now_ms());
+        e
+    }
+
+    fn migration_of(&self, collection: &Sharded, m: &Move) -> Migration {
+        let settings = self.balancer_settings();
+        Migration {
+            ns: m.ns.clone(),
+            from: m.from.clone(),
+            to: m.to.clone(),
+            min: Some(m.min.clone()),
+            max: m.max.clone(),
+            epoch: collection.info.epoch,
+            max_chunk_bytes: self.max_chunk_bytes(collection),
+            max_objects: (self.balancer_policy() != Policy::DataSize).then_some(OBJECTS_MAX),
+            force_jumbo: if m.force_jumbo { 2 } else { 0 },
+            wait_for_delete: settings.get("_waitForDelete").is_some_and(Value::truthy),
+            secondary_throttle: settings.get_present("_secondaryThrottle").cloned(),
+        }
+    }
+
+    /// Splits the chunk that begins at `min` into pieces that can be moved; marks it jumbo where no split helps, because
+    /// all of it has one key.
+    async fn split_or_mark(&self, collection: &Sharded, min: &Document) -> Result<()> {
+        let ns = &collection.info.ns;
+        let Some(chunk) = self.catalog().chunk_at(collection, min)? else { return Ok(()) };
+        let ask = doc! {
+            "autoSplitVector": ns.as_str(), "keyPattern": collection.key.document().clone(), "min": chunk.min.clone(),
+            "max": chunk.max.clone(), "maxChunkSizeBytes": self.max_chunk_bytes(collection),
+        };
+        let owner = self.catalog().shard(&chunk.shard)?;
+        let reply = self.remote.admin(Target::Host(&owner.host), ask).await?;
+        let points = reply.get_array("splitKeys").cloned().unwrap_or_default();
+        if points.is_empty() {
+            return self.mark_jumbo(ns, min).await;
+        }
+        let points = points.into_iter().filter_map(|p| p.as_document().cloned()).collect();
+        self.split_own(collection, &chunk.shard, &chunk.min, &chunk.max, points).await
+    }
+
+    /// Splits the chunks that reach over the edge of a zone, so that every chunk lies in one zone or none.
+    pub(super) async fn split_at_zone_edges(&self, collection: &Sharded) -> Result<()> {
+        let ranges = self.catalog().zone_ranges(&collection.info.ns);
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let shards = self.catalog().shards();
+        let view = CollectionView {
+            zones: statistics::zone_views(collection, ranges)?,
+            chunks: statistics::chunk_views(self, collection, &shards)?,
+            balanced: true,
+            ..CollectionView::default()
+        };
+        for split in splits(&view) {
+            let shard = shards.get(split.shard).map_or("", |s| &s.name);
+            self.split_own(collection, shard, &split.min, &split.max, split.points).await?;
+        }
+        Ok(())
+    }
+
+    async fn split_own(
+        &self,
+        collection: &Sharded,
+        shard: &str,
+        min: &Document,
+        max: &Document,
+        points: Vec<Document>,
+    ) -> Result<()> {
+        let request = doc! {
+            "_configsvrCommitChunkSplit": collection.info.ns.as_str(), "collEpoch": collection.info.epoch,
+            "timestamp": collection.info.timestamp, "min": min.clone(), "max": max.clone(), "splitPoints": points,
+            "shard": shard,
+        };
+        self.run_own(request, |c, op, r| Box::pin(c.commit_chunk_split(op, r))).await.map(drop)
+    }
+
+    /// Runs a command of this config server for itself.
+    pub(crate) async fn run_own<F>(&self, command: Document, f: F) -> Result<Document>
+    where
+        F: for<'a> FnOnce(
+            &'a ConfigServer,
+            &'a node::Operation,
+            node::Request<'a>,
+        ) -> futures::future::BoxFuture<'a, Result<Document>>,
+    {
+        let bytes = command.to_doc_buf();
+        let request = node::Request { db: "admin", body: bytes.doc(), sequences: &[] };
+        let op = node::Operation::internal();
+        f(self, &op, request).await
+    }
+
+    /// What keeps a collection from being balanced, from the shards' own numbers.
+    ///
+    /// # Errors
+    /// Those of a shard that does not answer: without its number nothing can be said.
+    pub(super) async fn compliance_of(&self, collection: &Sharded) -> Result<Option<Reason>> {
+        let statistics = statistics::gather(self, std::slice::from_ref(collection)).await;
+        if let Some((_, e)) = statistics.failed.first() {
+            return Err(e.clone());
+        }
+        let view = statistics::view(self, collection, &statistics)?;
+        Ok(violation(&view, self.balancer_policy(), &statistics.views))
+    }
+}

@@ -1,6 +1,7 @@
 //! A query under way: a walk with what comes after it (ownership before skip and limit, then projection).
 
 use super::batch::Output;
+use super::sorter::Means;
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
@@ -29,8 +30,8 @@ pub struct Wanted<'a> {
     pub hint: Option<&'a Hint>,
     pub min: Option<&'a Document>,
     pub max: Option<&'a Document>,
-    /// The client forbade the use of disk, and with it sorts above the memory limit.
-    pub sort_bytes_max: Option<usize>,
+    /// What a blocking sort may use.
+    pub sort_means: Means,
     /// How `min` and `max` are read.
     pub collation: Collation,
     pub shape: Shape,
@@ -172,7 +173,7 @@ impl Query {
             _ => None,
         };
         Query {
-            walk: Walk::with_sort(plan, wanted.sort, kept, wanted.sort_bytes_max),
+            walk: Walk::with_sort(plan, wanted.sort, kept, &wanted.sort_means),
             shape: wanted.shape,
             key,
             skipped: 0,

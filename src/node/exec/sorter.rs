@@ -1,79 +1,97 @@
 //! The blocking sort of a query: keys and record ids only. The documents are fetched from the snapshot afterwards.
+//!
+//! Above its limit the sort goes on in files. Where the client forbade those, what is sorted is weighed as if documents
+//! were held, as the real server holds them, and a sort that is too heavy is refused.
 
 use document::{Doc, Result, bail};
+use query::pipeline::spill::{Entry, Merge, Sorter, Space};
+use query::pipeline::{Account, Charge};
 use query::sort::SortSpec;
-use std::collections::BinaryHeap;
+use std::sync::Arc;
 use storage::RecordId;
 
-/// Key, order of arrival (equal keys keep it), record.
-type Entry = (Vec<u8>, u64, RecordId);
+/// What a sort may use.
+#[derive(Clone, Default)]
+pub struct Means {
+    /// Bytes that it may hold in memory; `None`: any number.
+    pub bytes_max: Option<usize>,
+    /// Where it goes on above that; `None` where it must not.
+    pub space: Option<Arc<dyn Space>>,
+    /// Where it notes what it holds and wrote.
+    pub account: Arc<Account>,
+}
 
 /// Collects records and gives them back in order; with a limit it keeps only what can still be in the result.
 pub struct RecordSorter {
     spec: SortSpec,
-    limit: Option<usize>,
-    /// Set where the client forbade the use of disk: then what is sorted is counted as if documents were held, and
-    /// bounded as the real server bounds it. Otherwise keys are held, however many.
-    bytes_max: Option<usize>,
-    arrivals: u64,
-    bytes: usize,
-    /// With a limit the root is the worst entry kept.
-    heap: BinaryHeap<Entry>,
-    all: Vec<Entry>,
+    sorter: Sorter,
+    may_spill: bool,
 }
 
 impl RecordSorter {
     /// `limit`: how many of the first records are wanted.
-    pub fn new(spec: SortSpec, limit: Option<usize>, bytes_max: Option<usize>) -> RecordSorter {
-        let limit = limit.filter(|n| *n > 0);
+    pub fn new(spec: SortSpec, limit: Option<usize>, means: &Means) -> RecordSorter {
+        let charge = Charge::new(&means.account, means.bytes_max.unwrap_or(usize::MAX));
+        let sorter = Sorter::with(charge, means.space.clone(), limit);
+        let may_spill = means.space.is_some();
         RecordSorter {
             spec,
-            limit,
-            bytes_max,
-            arrivals: 0,
-            bytes: 0,
-            heap: BinaryHeap::new(),
-            all: Vec::new(),
+            sorter: if may_spill { sorter } else { sorter.weighing(with_document) },
+            may_spill,
         }
     }
     /// # Errors
-    /// BadValue for arrays in two components; 292 when a bounded sort exceeds the memory limit.
+    /// BadValue for arrays in two components; 292 when a sort that must not spill exceeds its limit; those of the disk.
     pub fn push(&mut self, record: RecordId, doc: Doc<'_>) -> Result<()> {
         let key = self.spec.key(doc)?;
-        let size = key.len() + doc.bytes().len();
-        let arrival = self.arrivals;
-        self.arrivals += 1;
-        match self.limit {
-            None => self.all.push((key, arrival, record)),
-            Some(n) => {
-                if self.heap.len() >= n {
-                    match self.heap.peek() {
-                        Some(worst) if key >= worst.0 => return Ok(()),
-                        _ => {}
-                    }
-                    // What goes was about as large as what comes.
-                    self.heap.pop();
-                    self.bytes = self.bytes.saturating_sub(size);
-                }
-                self.heap.push((key, arrival, record));
-            }
-        }
-        self.bytes += size;
-        if let Some(most) = self.bytes_max.filter(|most| self.bytes > *most) {
+        let mut entry = record.to_be_bytes().to_vec();
+        entry.extend_from_slice(&(doc.bytes().len() as u32).to_be_bytes());
+        self.sorter.push(key, entry)?;
+        if !self.may_spill && self.sorter.is_over() {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                "Executor error during find command :: caused by :: Sort exceeded memory limit of {most} bytes, but did not opt in to external sorting."
+                "Executor error during find command :: caused by :: Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
+                self.sorter.limit()
             );
         }
         Ok(())
     }
     /// The records in order.
-    pub fn finish(self) -> Vec<RecordId> {
-        let mut entries = match self.limit {
-            Some(_) => self.heap.into_vec(),
-            None => self.all,
-        };
-        entries.sort_unstable();
-        entries.into_iter().map(|(_, _, record)| record).collect()
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn finish(mut self) -> Result<Sorted> {
+        Ok(Sorted { merge: self.sorter.finish()?, next: None })
+    }
+}
+
+/// What an entry and the document that it stands for weigh.
+fn with_document((key, entry): &Entry) -> usize {
+    let document = entry.get(8..).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes);
+    key.len() + document as usize
+}
+
+/// Records in order, read one after the other.
+#[derive(Default)]
+pub struct Sorted {
+    merge: Merge,
+    next: Option<RecordId>,
+}
+
+impl Sorted {
+    /// The record that stands next, the same until it is taken.
+    ///
+    /// # Errors
+    /// Those of the disk, and of [`document::meter::spend`].
+    pub fn peek(&mut self) -> Result<Option<RecordId>> {
+        if self.next.is_none()
+            && let Some(entry) = self.merge.next().transpose()?
+        {
+            self.next = entry.1.first_chunk().map(|b| u64::from_be_bytes(*b));
+        }
+        Ok(self.next)
+    }
+    pub fn take(&mut self) {
+        self.next = None;
     }
 }

@@ -1,6 +1,6 @@
 //! Walking a collection by a plan, resumable between any two records.
 
-use super::sorter::RecordSorter;
+use super::sorter::{Means, RecordSorter, Sorted};
 use crate::namespace::OwnershipFilter;
 use document::{Doc, DocBuf, Result, Value};
 use query::matcher::Matcher;
@@ -148,8 +148,7 @@ pub struct Or {
 pub struct Sort {
     input: Walk,
     sorter: Option<RecordSorter>,
-    sorted: Vec<RecordId>,
-    next: usize,
+    sorted: Sorted,
 }
 
 type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
@@ -157,15 +156,10 @@ type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
 impl Walk {
     /// Starts a plan. `sort` is the request's; `limit` (skip included) bounds what a blocking sort keeps.
     pub fn new(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>) -> Walk {
-        Walk::with_sort(plan, sort, limit, None)
+        Walk::with_sort(plan, sort, limit, &Means::default())
     }
-    /// The same; a blocking sort may not hold more than `bytes_max`.
-    pub fn with_sort(
-        plan: Plan,
-        sort: Option<&SortSpec>,
-        limit: Option<usize>,
-        bytes_max: Option<usize>,
-    ) -> Walk {
+    /// The same; `means` are those of a blocking sort.
+    pub fn with_sort(plan: Plan, sort: Option<&SortSpec>, limit: Option<usize>, means: &Means) -> Walk {
         match plan {
             Plan::Eof => Walk::Eof,
             Plan::CollScan { direction, filter } => {
@@ -189,15 +183,13 @@ impl Walk {
             })),
             Plan::Near { input, order } => Walk::Sort(Box::new(Sort {
                 input: Walk::new(*input, None, None),
-                sorter: Some(RecordSorter::new(order, limit, bytes_max)),
-                sorted: Vec::new(),
-                next: 0,
+                sorter: Some(RecordSorter::new(order, limit, means)),
+                sorted: Sorted::default(),
             })),
             Plan::Sort { input, .. } => Walk::Sort(Box::new(Sort {
                 input: Walk::new(*input, None, None),
-                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit, bytes_max)),
-                sorted: Vec::new(),
-                next: 0,
+                sorter: Some(RecordSorter::new(sort.cloned().unwrap_or_default(), limit, means)),
+                sorted: Sorted::default(),
             })),
         }
     }
@@ -529,20 +521,20 @@ impl Sort {
             if progress != Progress::End {
                 return Ok(progress);
             }
-            self.sorted = self.sorter.take().map(RecordSorter::finish).unwrap_or_default();
+            self.sorted = self.sorter.take().map(RecordSorter::finish).transpose()?.unwrap_or_default();
         }
-        while let Some(record) = self.sorted.get(self.next).copied() {
+        while let Some(record) = self.sorted.peek()? {
             let Some(doc) = view.get(record) else {
-                self.next += 1;
+                self.sorted.take();
                 continue;
             };
             if !budget.spend() {
                 return Ok(Progress::Slice);
             }
             match sink(Found { record, doc })? {
-                Taken::More => self.next += 1,
+                Taken::More => self.sorted.take(),
                 Taken::Last => {
-                    self.next += 1;
+                    self.sorted.take();
                     return Ok(Progress::Stopped);
                 }
                 Taken::Refused => return Ok(Progress::Stopped),

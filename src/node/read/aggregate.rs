@@ -11,6 +11,7 @@ use super::rows::Rows;
 use crate::change_stream::{self, ChangeStreamRows};
 use crate::cursor::Cursor;
 use crate::exec::batch::Documents;
+use crate::exec::sorter::Means;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
 use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
@@ -418,7 +419,11 @@ impl Prepared {
             hint: self.hint.as_ref(),
             collation: self.run.collation.clone(),
             shape: Shape { limit: self.limit, ..Shape::default() },
-            sort_bytes_max: Some(self.run.limits.sort).filter(|_| !self.run.allow_disk_use),
+            sort_means: Means {
+                bytes_max: Some(self.run.limits.sort),
+                space: self.run.space(),
+                account: self.run.account.clone(),
+            },
             ..Wanted::default()
         }
     }

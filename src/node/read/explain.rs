@@ -297,7 +297,7 @@ impl Subject {
             min: self.min.as_ref(),
             max: self.max.as_ref(),
             collation: self.collation.clone(),
-            sort_bytes_max: None,
+            sort_means: node.sort_means(true),
             shape: Shape {
                 skip: self.skip,
                 limit: self.limit,

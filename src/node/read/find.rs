@@ -9,6 +9,7 @@ use super::tail::TailRows;
 use super::{aggregate, command_variables};
 use crate::cursor::Cursor;
 use crate::exec::query::ownership;
+use crate::exec::sorter::Means;
 use crate::exec::{Batch, Opened, Query, Shape, Wanted};
 use crate::namespace::Slot;
 use crate::operation::ReadLevel;
@@ -184,7 +185,7 @@ pub struct Parsed {
     pub min: Option<Document>,
     pub max: Option<Document>,
     pub collation: Collation,
-    sort_bytes_max: usize,
+    sort_means: Means,
 }
 
 impl Parsed {
@@ -209,7 +210,7 @@ impl Parsed {
             filter,
             projection,
             hint,
-            sort_bytes_max: node.sort_bytes_max(),
+            sort_means: node.sort_means(!command.no_disk),
         })
     }
     /// What to ask of the collection; takes filter and projection out.
@@ -221,7 +222,7 @@ impl Parsed {
             min: self.min.as_ref(),
             max: self.max.as_ref(),
             collation: self.collation.clone(),
-            sort_bytes_max: Some(self.sort_bytes_max).filter(|_| command.no_disk),
+            sort_means: std::mem::take(&mut self.sort_means),
             shape: Shape {
                 skip: command.skip,
                 limit: Some(command.limit).filter(|n| *n > 0),

@@ -732,8 +732,16 @@ async fn stages_that_spill_give_what_they_give_in_memory_and_fail_where_they_may
         array![doc! { "$addFields": { "z": 1 } }, doc! { "$sort": { "k": -1, "_id": 1 } }],
         array![doc! { "$bucketAuto": { "groupBy": "$k", "buckets": 5, "output": { "n": { "$sum": 1 } } } }],
     ];
-    for pipeline in pipelines {
-        let command = |disk: bool| doc! { "aggregate": "c", "pipeline": (pipeline.clone()), "cursor": {}, "allowDiskUse": disk };
+    let mut commands: Vec<Document> =
+        pipelines.map(|p| doc! { "aggregate": "c", "pipeline": p, "cursor": {} }).into_iter().collect();
+    commands.push(doc! { "find": "c", "sort": { "k": -1, "_id": 1 }, "projection": { "k": 1 } });
+    commands.push(doc! { "aggregate": "c", "pipeline": [{ "$sort": { "k": 1 } }], "cursor": {} });
+    for asked in commands {
+        let command = |disk: bool| {
+            let mut command = asked.clone();
+            command.insert("allowDiskUse", disk);
+            command
+        };
         *node.limits.write() = Default::default();
         let expected = rows(&node, command(true), 500).await.expect("in memory");
         let small = 20_000;

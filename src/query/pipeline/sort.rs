@@ -41,7 +41,7 @@ impl Plan for Sort {
 impl Stage for Running {
     fn push(&mut self, d: DocBuf, _: &mut Batch) -> Result<Flow> {
         let key = self.spec.key(d.doc())?;
-        self.sorter.push(&key, d.into_bytes())?;
+        self.sorter.push(key, d.into_bytes())?;
         if self.sorter.is_over() {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,

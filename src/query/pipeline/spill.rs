@@ -27,7 +27,7 @@ pub trait Space: std::fmt::Debug + Send + Sync {
 }
 
 /// A file that is written once, from its beginning to its end, and then read at any place.
-pub trait File: Send {
+pub trait File: Send + Sync {
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
     /// Fills `out` from a position on.
     fn read(&mut self, at: u64, out: &mut [u8]) -> Result<()>;
@@ -249,6 +249,12 @@ pub struct Sorter {
     chunks: Vec<Vec<Entry>>,
     entries: usize,
     runs: Option<Runs>,
+    weigh: fn(&Entry) -> usize,
+}
+
+/// What an entry takes in memory.
+fn bytes_of((key, bytes): &Entry) -> usize {
+    key.len() + bytes.len() + ENTRY_BYTES
 }
 
 impl Sorter {
@@ -260,7 +266,11 @@ impl Sorter {
     pub fn with(charge: Charge, space: Option<Arc<dyn Space>>, limit: Option<usize>) -> Sorter {
         let limit = limit.filter(|n| *n > 0);
         let (chunk, chunks) = (Vec::new(), Vec::new());
-        Sorter { space, charge, limit, beyond: None, chunk, chunks, entries: 0, runs: None }
+        Sorter { space, charge, limit, beyond: None, chunk, chunks, entries: 0, runs: None, weigh: bytes_of }
+    }
+    /// Has entries charged by `weigh` instead of by their bytes.
+    pub fn weighing(self, weigh: fn(&Entry) -> usize) -> Sorter {
+        Sorter { weigh, ..self }
     }
     /// Whether it holds more than it should, and has no disk.
     pub fn is_over(&self) -> bool {
@@ -275,13 +285,14 @@ impl Sorter {
 
     /// # Errors
     /// The space's, and those of [`meter::spend`].
-    pub fn push(&mut self, key: &[u8], bytes: Vec<u8>) -> Result<()> {
+    pub fn push(&mut self, key: Vec<u8>, bytes: Vec<u8>) -> Result<()> {
         meter::spend(4)?;
-        if self.beyond.as_ref().is_some_and(|b| key >= b.as_slice()) {
+        if self.beyond.as_ref().is_some_and(|b| key >= *b) {
             return Ok(());
         }
-        self.charge.add(key.len() + bytes.len() + ENTRY_BYTES);
-        self.chunk.push((key.to_vec(), bytes));
+        let entry = (key, bytes);
+        self.charge.add((self.weigh)(&entry));
+        self.chunk.push(entry);
         self.entries += 1;
         if self.chunk.len() >= CHUNK_ENTRIES {
             self.sort_chunk()?;
@@ -315,7 +326,7 @@ impl Sorter {
         let first = first?;
         self.beyond = first.last().map(|(key, _)| key.clone());
         self.entries = first.len();
-        self.charge.set(first.iter().map(|(k, b)| k.len() + b.len() + ENTRY_BYTES).sum());
+        self.charge.set(first.iter().map(self.weigh).sum());
         self.chunks.push(first);
         Ok(())
     }
@@ -413,7 +424,7 @@ pub(crate) mod tests {
                 let charge = Charge::new(&Default::default(), bytes_max);
                 let mut sorter = Sorter::with(charge, Some(space.clone()), limit);
                 for (n, i) in numbers.iter().zip(0u32..) {
-                    sorter.push(&n.to_be_bytes(), i.to_be_bytes().to_vec()).unwrap();
+                    sorter.push(n.to_be_bytes().to_vec(), i.to_be_bytes().to_vec()).unwrap();
                 }
                 let number = |b: &[u8]| u32::from_be_bytes(b.try_into().unwrap());
                 let sorted: Vec<(u32, u32)> = sorter

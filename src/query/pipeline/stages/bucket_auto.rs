@@ -70,7 +70,7 @@ impl Stage for Running {
         });
         let mut order = Vec::new();
         self.collation.append_value_key(&mut order, &key, false);
-        self.sorter.push(&order, row.into_bytes())?;
+        self.sorter.push(order, row.into_bytes())?;
         self.rows += 1;
         if self.sorter.is_over() {
             bail!(

@@ -36,7 +36,7 @@ impl Plan for Sample {
 impl Stage for Running {
     fn push(&mut self, d: DocBuf, _: &mut Batch) -> Result<Flow> {
         let drawn = (self.vars.random() * (1u64 << 53) as f64) as u64;
-        self.sorter.push(&drawn.to_be_bytes(), d.into_bytes())?;
+        self.sorter.push(drawn.to_be_bytes().to_vec(), d.into_bytes())?;
         if self.sorter.is_over() {
             bail!(
                 QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,

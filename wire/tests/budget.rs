@@ -1,3 +1,5 @@
+//! The budget of bytes that all messages share.
+
 use super::*;
 use crate::{FrameError, FrameReader, Header, InputBudget, encode};
 use std::sync::Arc;

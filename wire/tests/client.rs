@@ -1,3 +1,5 @@
+//! The internal client and its pool against a server of the test.
+
 use crate::client::{Address, CallOptions, CallResult, ConnectOptions, Connection, Pool, PoolOptions};
 use crate::op_msg::{ABANDON, MORE_TO_COME, NO_REPLY};
 use crate::{Compressor, FrameReader, FrameWriter, Limits, Message, ReplyTo};

@@ -1,3 +1,5 @@
+//! Compressed messages, good and bad.
+
 use super::*;
 use crate::op_compressed::{compress_in_place, negotiate};
 use crate::{FrameWriter, ReplyTo, encode};

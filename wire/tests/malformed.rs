@@ -1,3 +1,5 @@
+//! Malformed messages are refused, and none makes anybody allocate.
+
 use super::*;
 use crate::op_msg::MORE_TO_COME;
 use crate::{Answer, FrameError, FrameReader, Header, encode};

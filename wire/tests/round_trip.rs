@@ -1,3 +1,5 @@
+//! Messages survive being written and read.
+
 use super::*;
 use crate::op_msg::{CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME};
 use crate::{FrameError, FrameReader, FrameWriter, ReplyTo, encode, op_reply};

@@ -1,3 +1,5 @@
+//! Collations, held against expectations of their rules and options.
+
 use super::{Collation, compares_alike};
 use crate::{Document, Value, array, doc, key_string};
 use std::cmp::Ordering;

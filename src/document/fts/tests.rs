@@ -1,3 +1,5 @@
+//! Words of texts: stems, stop words, diacritics, scores.
+
 use super::{Language, TextIndex, TextQuery};
 use crate::{Document, array, doc};
 use std::sync::Arc;

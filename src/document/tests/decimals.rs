@@ -1,3 +1,5 @@
+//! Decimal numbers: text, arithmetic, order.
+
 use super::generate::decimal;
 use crate::decimal::Parts;
 use crate::{Decimal128, Value, number};

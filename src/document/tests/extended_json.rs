@@ -1,3 +1,5 @@
+//! Extended JSON, both ways.
+
 use super::generate::value;
 use crate::extended_json::{from_str, to_canonical, to_relaxed};
 use crate::{Value, array, doc};

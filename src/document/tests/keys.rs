@@ -1,3 +1,5 @@
+//! Keys compare as bytes the way their values compare.
+
 use super::generate::{number, value};
 use crate::compare::{compare, compare_values};
 use crate::key_string::{append_value, component_length, encode};

@@ -1,3 +1,5 @@
+//! What the validator of documents refuses.
+
 use super::generate::document;
 use crate::validate::{Limits, validate, validate_prefix};
 use crate::{Doc, DocBuf, DocWriter, Document, Value, ValueRef, codes, doc};

@@ -1,3 +1,5 @@
+//! Filters: what they match, and how wrong ones are refused.
+
 use super::*;
 use document::{Document, Value, array, doc};
 

@@ -1,3 +1,5 @@
+//! Plans: bounds and the choice between indexes.
+
 use super::*;
 use crate::QueryContext;
 use document::{doc, key_string};

@@ -1,3 +1,5 @@
+//! Projections: results and refusals.
+
 use super::*;
 use crate::QueryContext;
 use document::{Document, doc};

@@ -1,3 +1,5 @@
+//! Sort keys and their order.
+
 use super::*;
 use document::{DocBuf, array, doc};
 

@@ -1,3 +1,5 @@
+//! Updates: results, differences and refusals.
+
 use super::*;
 use document::{array, doc};
 

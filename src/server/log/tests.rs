@@ -1,3 +1,5 @@
+//! The form of log lines.
+
 use super::*;
 use document::doc;
 

@@ -1,3 +1,5 @@
+//! Options: flags, files, and how they go together.
+
 use super::*;
 
 fn argv(program: Program, line: &str) -> Vec<String> {

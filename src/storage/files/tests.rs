@@ -1,3 +1,5 @@
+//! Every kind of files keeps the same contract, and the simulated disk loses what a disk may lose.
+
 use std::path::Path;
 
 use super::*;

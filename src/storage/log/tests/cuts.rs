@@ -1,3 +1,5 @@
+//! A log that ends anywhere is read up to its last whole record.
+
 use super::*;
 use crate::files::Fault;
 

@@ -1,3 +1,5 @@
+//! The bytes of the log.
+
 use super::*;
 use crate::log::frame::{Head, right_in_itself, seal};
 use crate::log::segment::{SegmentHead, segment_path};

@@ -1,3 +1,5 @@
+//! Readers of the log, at its tail and in its past.
+
 use super::*;
 
 fn filled(n: u64) -> (SimulatedDisk, Log, Vec<Appended>) {

@@ -1,3 +1,5 @@
+//! Waiting for the log to be durable.
+
 use super::*;
 use std::time::Instant;
 

@@ -1,3 +1,5 @@
+//! Collations of the shell, held against expectations.
+
 use super::compare;
 use document::{Document, doc};
 use std::cmp::Ordering::{self, Equal, Greater, Less};

@@ -1,3 +1,5 @@
+//! How values are shown in golden files.
+
 use super::{Config, Golden, difference, output_root};
 use crate::testing::run_with_shared;
 use crate::{Options, Shared};

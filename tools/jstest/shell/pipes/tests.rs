@@ -1,3 +1,5 @@
+//! Named pipes of test programs.
+
 use crate::testing::run;
 use std::io::Read;
 

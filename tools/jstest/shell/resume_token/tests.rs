@@ -1,3 +1,5 @@
+//! Resume tokens, decoded.
+
 use super::{decode, from_hex};
 use crate::testing::run;
 use document::{Value, doc};

@@ -14,6 +14,7 @@ pub mod cursor;
 pub mod ddl;
 pub mod exec;
 pub mod failpoints;
+pub mod fork;
 pub mod lane;
 pub mod local;
 pub mod maintenance;
@@ -63,6 +64,8 @@ pub struct Node {
     pub(crate) snapshots: Arc<snapshots::Snapshots>,
     pub transactions: transaction::Transactions,
     pub(crate) past: past::Past,
+    /// The cluster time of the last restore; see [`fork`].
+    pub(crate) restored_ts: std::sync::atomic::AtomicU64,
     pub observers: observer::Observers,
     pub failpoints: failpoints::FailPoints,
     pub replication: replication::Replication,

@@ -467,6 +467,12 @@ impl Namespaces {
     pub fn all(&self) -> Vec<Arc<Slot>> {
         self.slots.read().values().cloned().collect()
     }
+    /// Every slot but those of snapshots, in namespace order: what clients may hear of.
+    pub fn visible(&self) -> Vec<Arc<Slot>> {
+        let mut slots = self.all();
+        slots.retain(|slot| !crate::fork::is_hidden(&slot.database.name));
+        slots
+    }
     /// The slots of one database, in namespace order.
     pub fn of_database(&self, db: &str) -> Vec<Arc<Slot>> {
         let prefix = format!("{db}.");

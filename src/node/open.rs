@@ -180,6 +180,7 @@ impl Node {
             snapshots: Arc::default(),
             transactions: crate::transaction::Transactions::default(),
             past: crate::past::Past::default(),
+            restored_ts: Default::default(),
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
             profiling: false.into(),

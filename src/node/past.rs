@@ -226,7 +226,7 @@ impl Replay<'_> {
         let (db, name) = storage::split_namespace(self.ns);
         match (entry.op, entry.command()) {
             (Op::Noop, _) => false,
-            (Op::Command, Some(("renameCollection", from))) => {
+            (Op::Command, Some(("renameCollection" | "tesseraFork", from))) => {
                 from.as_str() == Some(self.ns) || entry.o.get_str("to") == Some(self.ns)
             }
             (Op::Command, Some(("dropDatabase", _))) => false,

@@ -55,7 +55,7 @@ struct Expiry {
 /// Deletes what has expired by now; answers how many documents. A collection that fails is left to the next pass.
 pub async fn pass(node: &Node) -> u64 {
     let mut deleted = 0;
-    for slot in node.namespaces.all() {
+    for slot in node.namespaces.visible() {
         let expiries: Vec<Expiry> = match &slot.read_unchecked().collection {
             Some(c) => expiries(c, node.now_ms()),
             None => continue,

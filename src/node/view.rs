@@ -170,7 +170,10 @@ pub(crate) fn remove(node: &Node, op: &Operation, slot: &Slot) -> Result<Met<()>
 impl Node {
     /// Puts the views that `system.views` of every database describes into their slots.
     pub(crate) fn load_views(&self) {
-        for slot in self.namespaces.all().iter().filter(|s| s.ns.ends_with(".system.views")) {
+        // A snapshot defines no views: its definitions are those of the database that it is a copy of.
+        let defines =
+            |s: &&Arc<Slot>| s.ns.ends_with(".system.views") && !crate::fork::is_hidden(&s.database.name);
+        for slot in self.namespaces.all().iter().filter(defines) {
             let definitions: Vec<Document> = match &slot.read_unchecked().collection {
                 Some(c) => {
                     let mut records = c.records();

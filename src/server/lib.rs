@@ -10,6 +10,7 @@
 //! To add a command: one file under `commands/` with its rows in a `pub const ROWS: &[Command]`, and one line in
 //! [`commands::TABLES`].
 
+pub mod ask;
 pub mod auth;
 pub mod commands;
 pub mod connection;

@@ -4,13 +4,18 @@
 //! would use by hand: replSetInitiate on each set, addShard through the first router. Each has its directory below
 //! the root, with its log in it.
 
+mod certificates;
+mod file;
+
+use crate::ask::{self, Question, Server};
 use crate::auth::ClusterKey;
 use crate::log::{Logger, Target};
 use crate::options::{self, Options, Program};
 use crate::process::{self, Signals};
 use crate::service::{Config, Running, Service, StartError};
 use crate::topology::{Membership, State};
-use clap::{Parser, Subcommand};
+use certificates::Certificates;
+use clap::{CommandFactory, Parser, Subcommand};
 use document::{Value, codes, doc};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +33,39 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum CliCommand {
     /// Start a ready cluster and stay in the foreground until Ctrl-C.
-    Up(Up),
+    Up(Box<Up>),
+    /// Make a database of a running server a copy of another; it takes no longer for a large one.
+    Fork {
+        db: String,
+        new_db: String,
+        /// Drop what NEW_DB holds.
+        #[arg(long)]
+        replace: bool,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Keep all databases of a running server as they are now.
+    Snapshot {
+        name: String,
+        /// Drop the snapshot instead.
+        #[arg(long)]
+        drop: bool,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// List the snapshots of a running server.
+    Snapshots {
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Put all databases of a running server back to a snapshot.
+    Restore {
+        name: String,
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Print a script that completes the arguments of tessera in a shell.
+    Completions { shell: clap_complete::Shell },
     /// Run a mongod, with mongod's own options.
     #[command(disable_help_flag = true)]
     Mongod {
@@ -45,7 +82,11 @@ pub enum CliCommand {
 
 /// The options of `tessera up`.
 #[derive(clap::Args, Clone, Debug)]
+#[command(args_override_self = true)]
 pub struct Up {
+    /// Read options from a YAML file, under their long names; those of the command line count.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// How many shards.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub shards: u16,
@@ -76,6 +117,9 @@ pub struct Up {
     /// Let in only who logs in: makes a user `admin`, and its password is part of the address printed.
     #[arg(long)]
     pub auth: bool,
+    /// Speak TLS only, with certificates made for this cluster; the address printed names the authority.
+    #[arg(long)]
+    pub tls: bool,
     /// Print one JSON object when ready, instead of the table.
     #[arg(long)]
     pub json: bool,
@@ -101,7 +145,27 @@ pub fn cli() -> i32 {
         process::main(program, std::iter::once(program.name().to_string()).chain(args).collect())
     };
     match Cli::parse().command {
-        CliCommand::Up(up) => main(up),
+        CliCommand::Up(up) => {
+            // Behind the program's name and `up`.
+            let given: Vec<String> = std::env::args().skip(2).collect();
+            match up.with_file(&given) {
+                Ok(up) => main(up),
+                Err(text) => {
+                    eprintln!("{text}");
+                    2
+                }
+            }
+        }
+        CliCommand::Fork { db, new_db, replace, server } => {
+            ask::main(&server, &Question::Fork { from: db, to: new_db, replace })
+        }
+        CliCommand::Snapshot { name, drop, server } => ask::main(&server, &Question::Snapshot { name, drop }),
+        CliCommand::Snapshots { server } => ask::main(&server, &Question::Snapshots),
+        CliCommand::Restore { name, server } => ask::main(&server, &Question::Restore { name }),
+        CliCommand::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "tessera", &mut std::io::stdout());
+            0
+        }
         CliCommand::Mongod { args } => program(Program::Mongod, args),
         CliCommand::Mongos { args } => program(Program::Mongos, args),
     }
@@ -241,6 +305,8 @@ pub struct Cluster {
     set_name: Option<String>,
     /// With --auth: who clients are.
     pub login: Option<Login>,
+    /// With --tls: what clients check the nodes by.
+    authority: Option<PathBuf>,
     /// Removed when the cluster stops.
     temporary: Option<PathBuf>,
 }
@@ -260,6 +326,8 @@ struct Plan {
     known_ports: BTreeMap<String, u16>,
     /// By which the nodes know one another.
     key: Arc<ClusterKey>,
+    /// With --tls.
+    certificates: Option<Certificates>,
 }
 
 /// The file below `--dbpath` that remembers the data nodes' ports: a line `name port` each. DO NOT CHANGE the form.
@@ -294,7 +362,8 @@ impl Cluster {
         std::fs::create_dir_all(&root)?;
         let known_ports = read_ports(&root);
         let key = ClusterKey::generate();
-        let plan = Plan { ephemeral: temporary.is_some(), up, root, known_ports, key };
+        let certificates = up.tls.then(|| Certificates::ensure(&root)).transpose()?;
+        let plan = Plan { ephemeral: temporary.is_some(), up, root, known_ports, key, certificates };
         let started_all = async {
             let mut cluster = plan.start().await?;
             if plan.up.auth {
@@ -326,14 +395,17 @@ impl Cluster {
     /// The address clients use.
     pub fn uri(&self) -> String {
         let login = self.login.as_ref().map_or(String::new(), |l| format!("{}:{}@", l.user, l.password));
-        match (&self.single, &self.set_name) {
-            (Some(nodes), Some(set)) => format!("mongodb://{login}{}/?replicaSet={set}", nodes.hosts()),
-            (Some(nodes), None) => format!("mongodb://{login}{}/", nodes.hosts()),
-            (None, _) => {
-                let hosts: Vec<String> = self.routers.iter().map(Member::address).collect();
-                format!("mongodb://{login}{}/", hosts.join(","))
-            }
-        }
+        let routers = || self.routers.iter().map(Member::address).collect::<Vec<_>>().join(",");
+        let hosts = self.single.as_ref().map_or_else(routers, Set::hosts);
+        let set = self.set_name.as_deref().filter(|_| self.single.is_some());
+        format!("mongodb://{login}{hosts}/{}", self.query(set))
+    }
+    /// The options of an address, with the set's name where it has one.
+    fn query(&self, set: Option<&str>) -> String {
+        let tls = self.authority.as_ref().map(|file| format!("tls=true&tlsCAFile={}", file.display()));
+        let options: Vec<String> =
+            set.map(|name| format!("replicaSet={name}")).into_iter().chain(tls).collect();
+        if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) }
     }
     /// A line for each node, then the line that says ready.
     pub fn ready_text(&self) -> String {
@@ -345,10 +417,10 @@ impl Cluster {
         text
     }
     pub fn ready_json(&self) -> String {
-        let uri = |m: &Member| format!("mongodb://{}/", m.address());
+        let uri = |m: &Member| format!("mongodb://{}/{}", m.address(), self.query(None));
         let of_set = |s: &Set| match s.members.as_slice() {
             [one] => uri(one),
-            _ => format!("mongodb://{}/?replicaSet={}", s.hosts(), s.name),
+            _ => format!("mongodb://{}/{}", s.hosts(), self.query(Some(&s.name))),
         };
         let shards = self.shards.iter().map(|s| doc! { "id": s.name.as_str(), "uri": of_set(s) });
         let mut d = doc! {
@@ -420,7 +492,8 @@ impl Plan {
     /// A connection as a member of the cluster where users are checked.
     async fn connect(&self, member: &Member) -> document::Result<Connection> {
         let credentials = self.up.auth.then(|| self.key.credentials());
-        let options = ConnectOptions { credentials, ..ConnectOptions::default() };
+        let tls = member.running.service.tls.as_ref().map(|tls| tls.client.clone());
+        let options = ConnectOptions { credentials, tls, ..ConnectOptions::default() };
         Connection::connect_with(&member.address(), &options).await
     }
 
@@ -461,6 +534,7 @@ impl Plan {
             millis: 0,
             set_name: self.up.replset.clone(),
             login: None,
+            authority: self.certificates.as_ref().map(|c| c.authority.clone()),
             temporary: None,
         };
         if self.up.standalone || self.up.replset.is_some() {
@@ -581,6 +655,9 @@ impl Plan {
         }
         if self.up.auth {
             options::put(&mut parsed, "security.authorization", "enabled".into());
+        }
+        if let Some(certificates) = &self.certificates {
+            certificates.put(&mut parsed);
         }
         for (path, text) in texts {
             options::put(&mut parsed, path, text.into());

@@ -74,6 +74,10 @@ impl RecordStore {
     pub(crate) fn branch(snapshot: &Snapshot, next: RecordId) -> RecordStore {
         RecordStore { tree: snapshot.branch(), next, changes: ChangeTable::silent() }
     }
+    /// A line of its own that starts as this one is. No image of another collection is right for it.
+    pub(crate) fn fork(&self) -> RecordStore {
+        RecordStore { tree: self.snapshot().branch(), next: self.next, changes: ChangeTable::default() }
+    }
     pub(crate) fn next_id(&self) -> RecordId {
         self.next
     }

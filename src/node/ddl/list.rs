@@ -12,7 +12,7 @@ pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
     let names_only = request.body.get("nameOnly").is_some_and(|v| v.truthy());
     let matcher = filter(node, request)?;
     let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
-    for slot in node.namespaces.all() {
+    for slot in node.namespaces.visible() {
         let state = slot.read_unchecked();
         if let Some(c) = &state.collection {
             *sizes.entry(slot.database.name.clone()).or_default() +=

@@ -189,7 +189,7 @@ impl LocalHost {
     fn list_catalog(&self) -> Vec<Document> {
         let mut out = Vec::new();
         let whole = self.ns.ends_with(".$cmd.aggregate");
-        for slot in self.node.namespaces.all() {
+        for slot in self.node.namespaces.visible() {
             if !whole && slot.ns != self.ns {
                 continue;
             }

@@ -138,6 +138,7 @@ impl Node {
             Some(names) => names.iter().map(|ns| self.namespaces.slot(ns)).collect(),
             None => self.namespaces.all(),
         };
+        let replaces = has_forks(entry);
         let views = {
             let _gate = self.gate.write();
             let mut between = self.replication.between.0.lock();
@@ -168,7 +169,10 @@ impl Node {
             self.append_fetched(fetched);
             slots.iter().any(|slot| slot.ns.ends_with(".system.views"))
         };
-        if views {
+        if replaces {
+            self.cursors.kill_where(|_, _| true);
+            self.load_views();
+        } else if views {
             self.reload_views(split_namespace(entry.ns).0);
         }
         Ok(())
@@ -214,6 +218,17 @@ fn tell(observer: &dyn crate::observer::WriteObserver, c: &storage::Collection, 
             }
         }
     }
+}
+
+/// Whether collections take the place of others.
+fn has_forks(entry: &Entry<'_>) -> bool {
+    let Some(("applyOps", operations)) = entry.command() else { return false };
+    let first = |d: document::Doc<'_>| {
+        let o = d.get_document("o").and_then(|o| o.iter().next());
+        o.is_some_and(|e| e.name() == "tesseraFork")
+    };
+    let operations = operations.as_array().into_iter().flat_map(|list| list.iter());
+    operations.filter_map(|e| e.value().as_document()).any(first)
 }
 
 /// The namespaces that a command changes; `None` when it can be any.

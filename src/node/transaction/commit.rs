@@ -99,6 +99,7 @@ impl Node {
             session.set_phase(t.number, Phase::Committed);
         } else {
             self.write_wide(op, &slots, |unit| {
+                self.check_not_restored(t)?;
                 let mut state = t.state.lock();
                 state.over = true;
                 apply(unit, &state.writes)?;
@@ -109,6 +110,15 @@ impl Node {
         session.set_transaction(None);
         self.end_transaction(t);
         self.transactions.totals.committed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Under the gate: a transaction that has read what was before a restore cannot change what is after it.
+    fn check_not_restored(&self, t: &Transaction) -> Result<()> {
+        let read = t.moment.as_ref().map_or(u64::MAX, |moment| moment.ts());
+        if read < self.restored_ts.load(Ordering::SeqCst) {
+            bail!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", t.number);
+        }
         Ok(())
     }
 
@@ -165,6 +175,7 @@ impl Node {
         }
         let (before, appended) = self
             .write_wide(op, &[], |unit| {
+                self.check_not_restored(t)?;
                 let mut state = t.state.lock();
                 // Seen by who asks after the clock has passed a time, so that no prepare before that time is missed.
                 state.preparing = true;

@@ -20,7 +20,7 @@ use document::{Doc, DocBuf, DocWriter, Result};
 use parking_lot::RwLockWriteGuard;
 use protocol::session::EntryTime;
 use protocol::transaction::Phase;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use storage::collection::InsertPlan;
@@ -89,6 +89,25 @@ impl Node {
         self.wide_unit(op, slots.into_values().map(|slot| (slot, slot.write_unchecked())).collect(), f)
     }
 
+    /// Runs `f` as one commit over the namespaces that `choose` names, while no other commit of the node is under way: `f` finds
+    /// what `choose` has seen. For catalog changes of many collections; no version is checked.
+    ///
+    /// # Errors
+    /// As [`Node::write_wide`].
+    pub(crate) async fn write_alone<P, T>(
+        &self,
+        op: &Operation,
+        choose: impl FnOnce() -> Result<(BTreeSet<String>, P)>,
+        f: impl FnOnce(&mut WideUnit<'_>, P) -> Result<T>,
+    ) -> Result<(T, Option<Appended>)> {
+        self.log.admit(0).await.map_err(log_failed)?;
+        let _gate = self.gate.write();
+        let (names, plan) = choose()?;
+        let slots: Vec<Arc<Slot>> = names.iter().map(|ns| self.namespaces.slot(ns)).collect();
+        let states = slots.iter().map(|slot| (&**slot, slot.write_unchecked())).collect();
+        self.wide_unit(op, states, |unit| f(unit, plan))
+    }
+
     /// As [`Node::write_wide`], once, with the versions `received` compared for `first`: a critical section that is met is
     /// handed back, for the holder of an intent lock (see [`crate::ddl`]).
     pub(crate) fn write_wide_or_section<T>(
@@ -149,21 +168,22 @@ fn class_of(ns: &str) -> Class {
 impl WideUnit<'_> {
     /// The unit of one of the namespaces; `None` when the commit was not opened over it.
     pub fn on(&mut self, ns: &str) -> Option<WriteUnit<'_>> {
-        let (slot, state) = self.states.iter_mut().find(|(slot, _)| slot.ns == ns)?;
+        let at = self.place(ns)?;
+        let (slot, state) = &mut self.states[at];
         Some(WriteUnit::new(self.node, slot, state, self.op, &mut self.commit))
     }
 
     /// The states of two different namespaces; `None` when the commit was not opened over both.
     pub(crate) fn pair(&mut self, a: &str, b: &str) -> Option<(&mut SlotState, &mut SlotState)> {
-        let (mut first, mut second) = (None, None);
-        for (slot, state) in &mut self.states {
-            match slot.ns.as_str() {
-                ns if ns == a => first = Some(&mut **state),
-                ns if ns == b => second = Some(&mut **state),
-                _ => {}
-            }
-        }
-        first.zip(second)
+        let places = [self.place(a)?, self.place(b)?];
+        let [(_, first), (_, second)] = self.states.get_disjoint_mut(places).ok()?;
+        Some((&mut **first, &mut **second))
+    }
+
+    /// Many namespaces stand in order, a few perhaps not.
+    fn place(&self, ns: &str) -> Option<usize> {
+        let found = self.states.binary_search_by(|(slot, _)| slot.ns.as_str().cmp(ns));
+        found.ok().or_else(|| self.states.iter().position(|(slot, _)| slot.ns == ns))
     }
 
     /// Runs `f`; when it fails, the trees are put back and its entries are forgotten. `f` may not drop a

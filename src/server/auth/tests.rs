@@ -35,6 +35,7 @@ const LETTERS: &[(char, &str)] = &[
 /// `d.c`, unless it is of the cluster.
 const ALLOWED: &[(&str, &str)] = &[
     ("_mergeAuthzCollections", "Us*"),
+    ("tesseraFork tesseraSnapshot tesseraSnapshots tesseraRestore", "s*"),
     ("find count distinct aggregate dataSize explain", "rwoRWb*"),
     ("insert godinsert", "woWs*"),
     ("update delete findAndModify bulkWrite", "woW*"),

@@ -43,7 +43,7 @@ fn collections(context: &Context, request: &Request<'_>) -> Result<Vec<Hashed>> 
         Some(v) => return Err(request.wrong_type("collections", v, "array")),
     };
     let mut found = Vec::new();
-    for slot in node(context)?.namespaces.all() {
+    for slot in node(context)?.namespaces.visible() {
         let (db, name) = storage::split_namespace(&slot.ns);
         // An empty list asks for all, as none does.
         let skipped = wanted.as_ref().is_some_and(|w| !w.is_empty() && !w.contains(&name));

@@ -30,6 +30,7 @@ pub mod server_status;
 pub mod sessions;
 pub mod shard;
 pub mod shutdown;
+pub mod snapshots;
 pub mod testing;
 pub mod top;
 pub mod transactions;
@@ -96,6 +97,7 @@ pub const TABLES: &[&[Command]] = &[
     sessions::ROWS,
     shard::ROWS,
     shutdown::ROWS,
+    snapshots::ROWS,
     testing::ROWS,
     top::ROWS,
     transactions::ROWS,

@@ -117,7 +117,7 @@ fn describe(uses: &Uses) -> Document {
 fn run(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     if let Some(node) = &context.service.node {
         // What was dropped is forgotten here: dropping has many paths, and nobody else reads the table.
-        let slots = node.namespaces.all();
+        let slots = node.namespaces.visible();
         let filled = |slot: &&Arc<Slot>| {
             let state = slot.read_unchecked();
             state.collection.is_some() || state.view.is_some()

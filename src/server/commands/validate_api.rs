@@ -78,7 +78,7 @@ fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     let strict = parameters.get_bool("strict") == Some(true);
     let (db, collection) = (request.string("db")?, request.string("collection")?);
     let mut errors = Vec::new();
-    for slot in node(context)?.namespaces.all() {
+    for slot in node(context)?.namespaces.visible() {
         let (own_db, name) = storage::split_namespace(&slot.ns);
         if db.is_some_and(|d| d != own_db) || collection.is_some_and(|c| c != name) || !strict {
             continue;

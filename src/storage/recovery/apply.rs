@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use document::{Doc, DocBuf, Document, ValueRef};
+use document::{Doc, DocBuf, Document, Value, ValueRef};
 
 use super::collmod::apply_coll_mod;
 use crate::catalog::{CollectionMeta, split_namespace};
@@ -232,6 +232,7 @@ fn apply_command(
             Ok(())
         }
         "renameCollection" => rename(collections, entry),
+        "tesseraFork" => fork(collections, entry),
         "createIndexes" => {
             let collection = named(collections, existing(&ns)?)?;
             create_index(collection, &entry.o.to_document(), predicates)
@@ -310,6 +311,34 @@ fn rename(collections: &mut BTreeMap<String, Collection>, entry: &Entry<'_>) -> 
         collections.remove(from).ok_or_else(|| format!("collection {from} does not exist"))?;
     collection.rename(to);
     collections.insert(to.to_string(), collection);
+    Ok(())
+}
+
+/// The option of a snapshot's collection that holds the UUID of what it is a copy of. DO NOT CHANGE.
+pub const ORIGIN: &str = "tesseraOrigin";
+
+/// Has a copy know what it is a copy of, or know nothing.
+pub fn note_origin(copy: &mut Collection, origin: Option<[u8; 16]>) {
+    let mut options = copy.meta().options.clone();
+    options.remove(ORIGIN);
+    if let Some(uuid) = origin {
+        options.push(ORIGIN, Value::uuid(uuid));
+    }
+    copy.set_options(options);
+}
+
+/// `{tesseraFork: "db.a", to: "db.b", origin?: UUID}`, whose `ui` is the copy's UUID.
+fn fork(collections: &mut BTreeMap<String, Collection>, entry: &Entry<'_>) -> Result<(), String> {
+    let from = entry.o.get_str("tesseraFork").ok_or("tesseraFork without a source")?;
+    let to = entry.o.get_str("to").ok_or("tesseraFork without a target")?;
+    let uuid = entry.uuid.ok_or("tesseraFork without a UUID")?;
+    if collections.contains_key(to) {
+        return Err(format!("collection {to} exists already"));
+    }
+    let original = collections.get(from).ok_or_else(|| format!("collection {from} does not exist"))?;
+    let mut copy = original.fork(to, uuid);
+    note_origin(&mut copy, entry.o.get("origin").and_then(|v| v.as_uuid()));
+    collections.insert(to.to_string(), copy);
     Ok(())
 }
 

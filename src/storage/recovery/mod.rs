@@ -27,7 +27,7 @@ mod progress;
 #[cfg(test)]
 mod tests;
 
-pub use apply::{Applier, apply_operation, apply_to_collection, create_index, created};
+pub use apply::{Applier, ORIGIN, apply_operation, apply_to_collection, create_index, created, note_origin};
 pub use collmod::apply_coll_mod;
 pub use progress::{Progress, Stage};
 

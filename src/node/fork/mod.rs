@@ -1,0 +1,268 @@
+//! Copies of whole databases that cost next to nothing, and a node put back to how it was.
+//!
+//! ```text
+//! tesseraFork      d.c                     ──▶  e.c                     a database under another name
+//! tesseraSnapshot  d.c                     ──▶  $snapshot:NAME:d.c      every database, under names that no client can say
+//! tesseraRestore   $snapshot:NAME:d.c      ──▶  d.c                     and back; what was made since goes
+//! ```
+//!
+//! # The step
+//!
+//! A copy of a collection shares every node of its trees with the original ([`storage::Collection::fork`]): making it costs as much for a
+//! million documents as for one, and the first write to either copies the path that it changes. In the log it is
+//!
+//! ```text
+//! { op: "c", ui: UUID of the copy, o: { tesseraFork: "d.c", to: "e.c", origin?: UUID } }          DO NOT CHANGE: it is replayed
+//! ```
+//!
+//! after a `drop` of what has the name `to`. All entries of a command are one `applyOps`: after a crash all of it has happened or nothing.
+//! A replay makes the same copies at the same place of the history, and so does a secondary, of its own collections. Snapshots are
+//! collections like others to checkpoints, initial syncs and rollbacks.
+//!
+//! `origin` is the UUID of what was copied, kept among the options of a snapshot's collections ([`ORIGIN`]): restoring gives it back, so
+//! that whoever knows a collection by its UUID finds it.
+//!
+//! # The moment
+//!
+//! A command runs as one commit over all namespaces while no other commit is under way ([`Node::write_alone`]). Every write that was
+//! acknowledged before is in a snapshot, none that comes after is, and no reader sees a part of a restored state; only views follow a
+//! moment later.
+//!
+//! # What a restore ends
+//!
+//! - Transactions are aborted before it and prepared ones waited for. One that has read what was before the restore and was not
+//!   registered yet is refused its commit (`Node::restored_ts`): its locks name records of a state that is gone.
+//! - Cursors of the namespaces concerned are killed, since an idle one goes on by key wherever its collection has its old UUID.
+//! - A build of an index that is under way goes on: it is published by the difference of two trees, whichever they are.
+//! - The clock, the log, the sessions' histories and the databases `admin`, `config` and `local` stay: a write that was done before a
+//!   restore is not done again when its session sends it again.
+//!
+//! # Where it can get stuck
+//!
+//! Only before the commit: behind a prepared transaction whose coordinator does not decide. It then ends with its deadline and has
+//! changed nothing but for the transactions that it aborted.
+
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+pub use snapshot::{drop_snapshot, list_snapshots, restore, take_snapshot};
+
+use crate::write::commit::WideUnit;
+use crate::write::unit::Origin;
+use crate::{Node, Operation};
+use document::{DocBuf, Document, Result, Value, bail, doc};
+use std::collections::BTreeSet;
+use storage::recovery::ORIGIN;
+use storage::{Collection, CollectionMeta, CollectionView, split_namespace};
+
+/// Begins the names of databases that no client can name: `$` is refused in them.
+const HIDDEN: char = '$';
+/// One entry of the log must hold all that a command does.
+const COLLECTIONS_MAX: usize = 20_000;
+
+/// Whether a database holds a snapshot and is shown to nobody.
+pub fn is_hidden(db: &str) -> bool {
+    db.starts_with(HIDDEN)
+}
+
+/// A copy of a collection.
+struct Copy {
+    from: String,
+    to: String,
+    uuid: [u8; 16],
+    /// The UUID to go back to.
+    origin: Option<[u8; 16]>,
+}
+
+/// What a command does in its commit.
+#[derive(Default)]
+struct Plan {
+    drops: Vec<String>,
+    /// None is of what another makes.
+    copies: Vec<Copy>,
+    /// Views of the first database to define in the second.
+    views: Option<(String, String)>,
+}
+
+impl Plan {
+    fn namespaces(&self) -> BTreeSet<String> {
+        let copied = self.copies.iter().flat_map(|copy| [&copy.from, &copy.to]);
+        let views = self.views.iter().flat_map(|(from, to)| [definitions(from), definitions(to)]);
+        self.drops.iter().chain(copied).cloned().chain(views).collect()
+    }
+
+    /// Carries the plan out; returns the collections that gave way, to be freed without the latches.
+    fn run(&self, unit: &mut WideUnit<'_>) -> Result<Vec<Collection>> {
+        self.run_with(unit, |_| Ok(()))
+    }
+    /// As [`Plan::run`], with more that happens in the same entry.
+    fn run_with(
+        &self,
+        unit: &mut WideUnit<'_>,
+        more: impl FnOnce(&mut WideUnit<'_>) -> Result<()>,
+    ) -> Result<Vec<Collection>> {
+        let mut gone = Vec::new();
+        for ns in &self.drops {
+            gone.extend(give_way(unit, ns));
+        }
+        for copy in &self.copies {
+            gone.extend(give_way(unit, &copy.to));
+            copy.make(unit);
+        }
+        if let Some((from, to)) = &self.views {
+            define_views(unit, from, to)?;
+        }
+        more(unit)?;
+        unit.group();
+        Ok(gone)
+    }
+}
+
+impl Copy {
+    fn make(&self, unit: &mut WideUnit<'_>) {
+        let Some((source, target)) = unit.pair(&self.from, &self.to) else { return };
+        let Some(original) = &source.collection else { return };
+        let mut copy = original.fork(&self.to, self.uuid);
+        storage::recovery::note_origin(&mut copy, self.origin);
+        target.install(copy);
+        let mut o = doc! { "tesseraFork": self.from.as_str(), "to": self.to.as_str() };
+        if let Some(origin) = self.origin {
+            o.push("origin", Value::uuid(origin));
+        }
+        if let Some(mut target) = unit.on(&self.to) {
+            target.command(Some(self.uuid), o, None, is_hidden(&self.to));
+        }
+    }
+}
+
+/// Drops what has the name.
+fn give_way(unit: &mut WideUnit<'_>, ns: &str) -> Option<Collection> {
+    let mut target = unit.on(ns)?;
+    let gone = target.state.uninstall()?;
+    let o = doc! { "drop": split_namespace(ns).1 };
+    target.command(Some(gone.uuid()), o, Some(doc! { "numRecords": gone.len() as i64 }), is_hidden(ns));
+    Some(gone)
+}
+
+/// Where the views of a database are defined.
+fn definitions(db: &str) -> String {
+    format!("{db}.system.views")
+}
+
+/// Defines the views of one database in another: their `_id`s name the database.
+fn define_views(unit: &mut WideUnit<'_>, from: &str, to: &str) -> Result<()> {
+    let defined: Vec<Document> = match unit.on(&definitions(from)).as_ref().and_then(|u| u.collection()) {
+        Some(c) => {
+            let mut records = CollectionView::records(c);
+            let first = records.first();
+            std::iter::successors(first, |_| records.next()).map(|(_, d)| d.to_document()).collect()
+        }
+        None => return Ok(()),
+    };
+    let Some(mut target) = unit.on(&definitions(to)) else { return Ok(()) };
+    target.ensure_exists();
+    for mut view in defined {
+        let name = view.get_str("_id").map(|id| split_namespace(id).1.to_string()).unwrap_or_default();
+        view.insert("_id", format!("{to}.{name}"));
+        let bytes: DocBuf = view.to_doc_buf();
+        target.insert(bytes.doc(), Origin::default())?;
+    }
+    Ok(())
+}
+
+/// Makes `to` a copy of the database `from`; returns how many collections it has. What `to` holds goes where `replace` says so.
+///
+/// # Errors
+/// InvalidNamespace (73), NamespaceNotFound (26), NamespaceExists (48).
+pub async fn fork_database(
+    node: &Node,
+    op: &Operation,
+    from: &str,
+    to: &str,
+    replace: bool,
+) -> Result<usize> {
+    for db in [from, to] {
+        crate::request::check_database_name(db)?;
+        if matches!(db, "admin" | "config" | "local") {
+            bail!(INVALID_NAMESPACE, "The database {db} cannot be copied, nor be a copy");
+        }
+    }
+    if from == to {
+        bail!(INVALID_NAMESPACE, "A database cannot be a copy of itself");
+    }
+    node.check_write_concern(op)?;
+    let plan = || {
+        let plan = plan_fork(node, from, to, replace)?;
+        Ok((plan.namespaces(), plan))
+    };
+    let ((copied, gone), _) =
+        node.write_alone(op, plan, |unit, plan| Ok((plan.copies.len(), plan.run(unit)?))).await?;
+    concluded(node, gone, |db| db == to);
+    Ok(copied)
+}
+
+fn plan_fork(node: &Node, from: &str, to: &str, replace: bool) -> Result<Plan> {
+    let sources = collections_of(node, from);
+    if sources.is_empty() {
+        bail!(NAMESPACE_NOT_FOUND, "database {from} not found");
+    }
+    let there = collections_of(node, to);
+    if !there.is_empty() && !replace {
+        bail!(NAMESPACE_EXISTS, "database {to} exists already");
+    }
+    if let Some(other) = node.namespaces.differing_in_case(to) {
+        bail!(
+            DATABASE_DIFFER_CASE,
+            "db already exists with different case already have: [{other}] trying to create [{to}]"
+        );
+    }
+    let copy = |ns: &String| Copy {
+        from: ns.clone(),
+        to: format!("{to}.{}", split_namespace(ns).1),
+        uuid: node.new_uuid(),
+        origin: None,
+    };
+    // Of the profiler's lines nobody wants a copy; views are defined anew.
+    let views = sources.contains(&definitions(from));
+    let own = |ns: &&String| !matches!(split_namespace(ns).1, "system.profile" | "system.views");
+    Ok(Plan {
+        copies: sources.iter().filter(own).map(copy).collect(),
+        drops: there,
+        views: views.then(|| (from.to_string(), to.to_string())),
+    })
+}
+
+/// The namespaces of a database that hold a collection.
+fn collections_of(node: &Node, db: &str) -> Vec<String> {
+    let slots = node.namespaces.of_database(db);
+    let filled = slots.iter().filter(|slot| slot.read_unchecked().collection.is_some());
+    filled.map(|slot| slot.ns.clone()).collect()
+}
+
+/// What follows a commit of this room: views as the definitions now say, no cursor over what was replaced, and the trees freed.
+fn concluded(node: &Node, gone: Vec<Collection>, concerns: impl Fn(&str) -> bool) {
+    let concerned = |ns: &str| concerns(split_namespace(ns).0);
+    let databases: BTreeSet<String> = node
+        .namespaces
+        .all()
+        .iter()
+        .filter(|slot| concerned(&slot.ns))
+        .map(|slot| slot.database.name.clone())
+        .collect();
+    for db in databases {
+        node.reload_views(&db);
+    }
+    node.cursors.kill_where(|ns, _| concerned(ns));
+    drop(gone);
+}
+
+/// The marker of a snapshot, and what else a snapshot keeps, have no options of their own.
+fn plain(ns: &str, uuid: [u8; 16]) -> CollectionMeta {
+    CollectionMeta::new(ns, uuid)
+}
+
+/// The UUID that a snapshot's collection goes back to.
+fn origin_of(collection: &Collection) -> Option<[u8; 16]> {
+    collection.meta().options.get(ORIGIN).and_then(Value::as_uuid)
+}

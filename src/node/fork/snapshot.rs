@@ -1,0 +1,203 @@
+//! Snapshots by name: taken, listed, dropped, and gone back to.
+//!
+//! The database `$snapshot:NAME:d` holds the copies of database `d`, and `$snapshot:NAME:` one empty collection, which says that there is
+//! such a snapshot even where it has nothing else.
+
+use super::{COLLECTIONS_MAX, Copy, Plan, collections_of, concluded, is_hidden, origin_of, plain};
+use crate::{Node, Operation};
+use document::{Document, Result, bail, doc, err};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering::SeqCst;
+use storage::split_namespace;
+
+const PREFIX: &str = "$snapshot:";
+/// The collection that says that there is a snapshot.
+const MARKER: &str = "taken";
+const NAME_LENGTH_MAX: usize = 64;
+
+/// # Errors
+/// BadValue (2).
+fn check_name(name: &str) -> Result<()> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(fits) {
+        bail!(
+            BAD_VALUE,
+            "The name of a snapshot has 1 to {NAME_LENGTH_MAX} letters, digits, '_' or '-', found '{name}'"
+        );
+    }
+    Ok(())
+}
+
+/// The database that holds a snapshot's copies of `db`; of the marker, with an empty name.
+fn database(name: &str, db: &str) -> String {
+    format!("{PREFIX}{name}:{db}")
+}
+fn marker(name: &str) -> String {
+    format!("{}.{MARKER}", database(name, ""))
+}
+
+/// What a snapshot holds and a restore puts back.
+fn is_data(db: &str) -> bool {
+    !is_hidden(db) && !matches!(db, "admin" | "config" | "local")
+}
+
+/// The collections that a snapshot taken now would hold.
+fn data(node: &Node) -> Result<Vec<(String, [u8; 16])>> {
+    let mut found = Vec::new();
+    for slot in node.namespaces.all().iter().filter(|slot| is_data(&slot.database.name)) {
+        if let Some(c) = &slot.read_unchecked().collection
+            && !slot.ns.ends_with(".system.profile")
+        {
+            found.push((slot.ns.clone(), c.uuid()));
+        }
+    }
+    if found.len() > COLLECTIONS_MAX {
+        bail!(
+            OPERATION_FAILED,
+            "A snapshot holds up to {COLLECTIONS_MAX} collections, found {}",
+            found.len()
+        );
+    }
+    Ok(found)
+}
+
+/// The collections of a snapshot: each with its own namespace, that of what it is a copy of, and that one's UUID.
+struct Held {
+    ns: String,
+    original: String,
+    uuid: [u8; 16],
+}
+
+/// # Errors
+/// NamespaceNotFound (26).
+fn held(node: &Node, name: &str) -> Result<Vec<Held>> {
+    if collections_of(node, &database(name, "")).is_empty() {
+        return Err(err!(NAMESPACE_NOT_FOUND, "snapshot {name} not found"));
+    }
+    let prefix = database(name, "");
+    let mut found = Vec::new();
+    for slot in node.namespaces.all().iter().filter(|slot| slot.ns.starts_with(&prefix)) {
+        let state = slot.read_unchecked();
+        if let Some((c, uuid)) = state.collection.as_ref().and_then(|c| Some((c, origin_of(c)?))) {
+            let original = c.ns()[prefix.len()..].to_string();
+            found.push(Held { ns: slot.ns.clone(), original, uuid });
+        }
+    }
+    Ok(found)
+}
+
+/// All namespaces of a snapshot, the marker's too; none where there is no such snapshot.
+fn namespaces(node: &Node, name: &str) -> Vec<String> {
+    let prefix = database(name, "");
+    let slots = node.namespaces.all();
+    let own = slots.iter().filter(|s| s.ns.starts_with(&prefix) && s.read_unchecked().collection.is_some());
+    own.map(|slot| slot.ns.clone()).collect()
+}
+
+/// Keeps every database as it is now under a name; one of the same name goes. Returns how many collections it holds.
+///
+/// # Errors
+/// BadValue (2) for the name, OperationFailed (96) for too many collections.
+pub async fn take_snapshot(node: &Node, op: &Operation, name: &str) -> Result<usize> {
+    check_name(name)?;
+    node.check_write_concern(op)?;
+    // What is prepared is in no tree yet, and belongs to a moment before this one.
+    for t in node.transactions.open().into_iter().filter(|t| t.is_preparing() || t.is_prepared()) {
+        op.interruptible(t.wait_ended()).await?;
+    }
+    let plan = || {
+        let copy = |(ns, uuid): (String, [u8; 16])| {
+            let (db, collection) = split_namespace(&ns);
+            let to = format!("{}.{collection}", database(name, db));
+            Copy { to, uuid: node.new_uuid(), origin: Some(uuid), from: ns }
+        };
+        let copies: Vec<Copy> = data(node)?.into_iter().map(copy).collect();
+        let plan = Plan { drops: namespaces(node, name), copies, views: None };
+        let mut names = plan.namespaces();
+        names.insert(marker(name));
+        Ok((names, plan))
+    };
+    let taken = node.write_alone(op, plan, |unit, plan| {
+        let gone = plan.run_with(unit, |unit| {
+            if let Some(mut target) = unit.on(&marker(name)) {
+                target.create_collection(plain(&marker(name), node.new_uuid()), true);
+            }
+            Ok(())
+        })?;
+        Ok((plan.copies.len(), gone))
+    });
+    let ((copied, gone), _) = taken.await?;
+    drop(gone);
+    Ok(copied)
+}
+
+/// Drops a snapshot.
+///
+/// # Errors
+/// NamespaceNotFound (26).
+pub async fn drop_snapshot(node: &Node, op: &Operation, name: &str) -> Result<()> {
+    check_name(name)?;
+    node.check_write_concern(op)?;
+    let plan = || {
+        held(node, name)?;
+        let plan = Plan { drops: namespaces(node, name), ..Plan::default() };
+        Ok((plan.namespaces(), plan))
+    };
+    let (gone, _) = node.write_alone(op, plan, |unit, plan| plan.run(unit)).await?;
+    drop(gone);
+    Ok(())
+}
+
+/// The snapshots: `{name, collections}` by name.
+pub fn list_snapshots(node: &Node) -> Vec<Document> {
+    let mut counts: BTreeMap<String, i32> = BTreeMap::new();
+    for slot in node.namespaces.all() {
+        let named = slot.ns.strip_prefix(PREFIX).and_then(|rest| rest.split_once(':'));
+        let Some((name, rest)) = named.filter(|_| slot.read_unchecked().collection.is_some()) else {
+            continue;
+        };
+        // The marker is not counted.
+        *counts.entry(name.to_string()).or_default() += i32::from(!rest.starts_with('.'));
+    }
+    counts.iter().map(|(name, n)| doc! { "name": name.as_str(), "collections": *n }).collect()
+}
+
+/// Puts every database back to what a snapshot holds. Returns how many collections there are then.
+///
+/// # Errors
+/// NamespaceNotFound (26); interrupts while a prepared transaction is waited for.
+pub async fn restore(node: &Node, op: &Operation, name: &str) -> Result<usize> {
+    check_name(name)?;
+    node.check_write_concern(op)?;
+    held(node, name)?;
+    end_transactions(node, op).await?;
+    let plan = || {
+        let held = held(node, name)?;
+        let back: BTreeSet<&str> = held.iter().map(|h| h.original.as_str()).collect();
+        let since = data(node)?.into_iter().map(|(ns, _)| ns);
+        let drops = since.filter(|ns| !back.contains(ns.as_str())).collect();
+        let copy = |h: Held| Copy { from: h.ns, to: h.original, uuid: h.uuid, origin: None };
+        let plan = Plan { drops, copies: held.into_iter().map(copy).collect(), views: None };
+        Ok((plan.namespaces(), plan))
+    };
+    let restored = node.write_alone(op, plan, |unit, plan| {
+        let gone = plan.run(unit)?;
+        // Under the gate: whoever commits afterwards sees it.
+        node.restored_ts.store(node.cluster_time().as_u64(), SeqCst);
+        Ok((plan.copies.len(), gone))
+    });
+    let ((copied, gone), _) = restored.await?;
+    concluded(node, gone, is_data);
+    // Those that began meanwhile are told at once what they would be told at their commit.
+    node.abort_transactions_of(|_| true);
+    Ok(copied)
+}
+
+/// Aborts all transactions and waits until they have ended, and those that are prepared.
+async fn end_transactions(node: &Node, op: &Operation) -> Result<()> {
+    node.abort_transactions_of(|_| true);
+    for t in node.transactions.open() {
+        op.interruptible(t.wait_ended()).await?;
+    }
+    Ok(())
+}

@@ -108,9 +108,17 @@ pub(crate) fn apply_session_fields(sessions: &SessionTable, entry: Doc<'_>, opti
     };
     let at = EntryTime { ts: optime.ts, term: optime.term };
     if let Some(phase) = phase_of(entry) {
-        return sessions.apply_transaction(id, number, phase, at, wall);
+        return sessions.apply_transaction(id, number, phase, &statements_within(entry), at, wall);
     }
     sessions.apply(id, number, &statements, at, wall);
+}
+
+/// The statements of a retryable write among the operations of a transaction's entry.
+fn statements_within(entry: Doc<'_>) -> Vec<i32> {
+    let operations = entry.get_document("o").and_then(|o| o.get("applyOps")?.as_array());
+    let operations = operations.into_iter().flat_map(|a| a.iter());
+    let statement = |e: document::Element<'_>| e.value().as_document()?.get_i64("stmtId");
+    operations.filter_map(statement).map(|n| n as i32).collect()
 }
 
 /// What an entry makes of its session's transaction; `None` for a statement of a retryable write.

@@ -11,11 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// A logical session: the client's UUID and the digest of the user it belongs to.
+/// A logical session: the client's UUID and the digest of the user it belongs to. The order keeps children behind their
+/// parent, by the number of the parent's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId {
     pub id: [u8; 16],
     pub uid: [u8; 32],
+    pub child: Option<ChildId>,
+}
+
+/// Tells the session of a transaction that a server runs on its own from the client's session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChildId {
+    /// The number of the client's retryable write that the transaction executes.
+    pub number: Option<i64>,
+    pub uuid: [u8; 16],
 }
 
 /// SHA-256 of the empty string: the owner of a session nobody authenticated for.
@@ -25,7 +35,24 @@ pub const NO_USER: [u8; 32] = [
 ];
 
 impl SessionId {
-    /// Reads `{id: UUID, uid?: BinData(0, 32 bytes)}`.
+    /// A client's session.
+    pub fn of_client(id: [u8; 16], uid: [u8; 32]) -> SessionId {
+        SessionId { id, uid, child: None }
+    }
+    /// The client's session that this is, or is a child of.
+    pub fn parent(&self) -> SessionId {
+        SessionId { child: None, ..*self }
+    }
+    /// A child for one transaction of a server; `number` is that of the retryable write it executes.
+    pub fn with_child(&self, number: Option<i64>, uuid: [u8; 16]) -> SessionId {
+        SessionId { child: Some(ChildId { number, uuid }), ..*self }
+    }
+    /// The client's session and the number of its retryable write that transactions of this session execute.
+    pub fn executes(&self) -> Option<(SessionId, i64)> {
+        Some((self.parent(), self.child?.number?))
+    }
+
+    /// Reads `{id: UUID, uid?: BinData(0, 32 bytes), txnNumber?: long, txnUUID?: UUID}`.
     pub fn parse(doc: Doc<'_>) -> Result<SessionId> {
         let id = match doc.get("id") {
             Some(v @ ValueRef::Binary(..)) => {
@@ -45,12 +72,42 @@ impl SessionId {
             Some(ValueRef::Binary(_, b)) => <[u8; 32]>::try_from(b).unwrap_or(NO_USER),
             _ => NO_USER,
         };
-        Ok(SessionId { id, uid })
+        Ok(SessionId { id, uid, child: ChildId::parse(doc)? })
     }
     pub fn to_document(&self) -> Document {
-        document::doc! {
+        let mut lsid = document::doc! {
             "id": Value::uuid(self.id),
             "uid": document::Binary { subtype: 0, bytes: self.uid.to_vec() },
+        };
+        if let Some(child) = &self.child {
+            if let Some(number) = child.number {
+                lsid.push("txnNumber", number);
+            }
+            lsid.push("txnUUID", Value::uuid(child.uuid));
+        }
+        lsid
+    }
+}
+
+impl ChildId {
+    fn parse(lsid: Doc<'_>) -> Result<Option<ChildId>> {
+        let number = match lsid.get("txnNumber") {
+            None => None,
+            Some(ValueRef::Int64(n)) if n >= 0 => Some(n),
+            Some(ValueRef::Int64(_)) => bail!(INVALID_OPTIONS, "Transaction number cannot be negative"),
+            Some(v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field 'lsid.txnNumber' is the wrong type '{}', expected type 'long'",
+                v.type_name()
+            ),
+        };
+        match (lsid.get("txnUUID").map(|v| v.as_uuid()), number) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                bail!(INVALID_OPTIONS, "Session id txnNumber cannot be provided without a txnUUID")
+            }
+            (Some(None), _) => bail!(INVALID_UUID, "lsid.txnUUID must be a UUID"),
+            (Some(Some(uuid)), number) => Ok(Some(ChildId { number, uuid })),
         }
     }
 }
@@ -339,6 +396,8 @@ pub struct Operation {
     pub cluster_time: Option<Timestamp>,
     /// What it changes in the catalog is part of something that change streams see elsewhere.
     pub from_migrate: bool,
+    /// The router puts what an update gives another shard's key where it belongs: the shard only removes it.
+    pub may_move_document: bool,
     /// Position and time of the last entry that this operation appended; 0 before the first.
     committed_position: AtomicU64,
     committed_ts: AtomicU64,
@@ -399,6 +458,7 @@ impl Operation {
             received: Received::default(),
             cluster_time: None,
             from_migrate: false,
+            may_move_document: false,
             committed_position: AtomicU64::new(0),
             committed_ts: AtomicU64::new(0),
             committed_term: AtomicI64::new(-1),
@@ -488,6 +548,7 @@ impl Operation {
                     e.name(),
                     v.type_name()
                 ),
+                (b"mayMoveDocument", v) => op.may_move_document = v.truthy(),
                 (b"$clusterTime", ValueRef::Document(d)) => {
                     op.cluster_time = match d.get("clusterTime") {
                         None => None,

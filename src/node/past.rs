@@ -19,6 +19,7 @@ use crate::namespace::Slot;
 use crate::open::partial_predicate;
 use crate::operation::Operation;
 use crate::snapshots::{Frozen, NodeSnapshot};
+use crate::write::retry::operations_of;
 use crate::{Node, log_failed};
 use document::{Doc, DocBuf, Error, Result, Timestamp, err};
 use parking_lot::Mutex;
@@ -183,7 +184,7 @@ impl Replay<'_> {
         if flag("prepare") {
             return Ok(());
         }
-        operations.extend(operations_of(entry.o));
+        operations.extend(operations_of(entry.doc()).map(Doc::to_owned));
         if flag("partialTxn") {
             self.partial.insert(session, operations);
             return Ok(());
@@ -197,18 +198,8 @@ impl Replay<'_> {
         if at.is_none_or(|at| at.as_u64() > self.at) {
             return Ok(());
         }
-        let mut chain = Vec::new();
-        let mut previous = previous_of(entry.doc());
-        while let Some(at) = previous {
-            let found = node.entry_at(at)?;
-            previous = previous_of(found.doc());
-            chain.push(found);
-        }
-        for part in chain.iter().rev() {
-            let part = Entry::read(part.doc())?;
-            for operation in operations_of(part.o) {
-                self.apply(&Entry::read(operation.doc())?)?;
-            }
+        for operation in node.transaction_operations(entry.doc())? {
+            self.apply(&Entry::read(operation.doc())?)?;
         }
         Ok(())
     }
@@ -236,22 +227,6 @@ impl Replay<'_> {
             _ => entry.ns == self.ns,
         }
     }
-}
-
-fn operations_of(o: Doc<'_>) -> Vec<DocBuf> {
-    let operations = o.get("applyOps").and_then(|v| v.as_array());
-    operations
-        .into_iter()
-        .flat_map(|a| a.iter())
-        .filter_map(|e| e.value().as_document())
-        .map(Doc::to_owned)
-        .collect()
-}
-
-fn previous_of(entry: Doc<'_>) -> Option<protocol::session::EntryTime> {
-    let previous = entry.get_document("prevOpTime")?;
-    let ts = previous.get("ts")?.as_timestamp()?.as_u64();
-    Some(protocol::session::EntryTime { ts, term: previous.get_i64("t")? }).filter(|_| ts != 0)
 }
 
 fn too_old(at: Timestamp) -> Error {

@@ -3,9 +3,21 @@
 //! A session is checked out by one operation at a time, so two deliveries of one statement cannot both find it
 //! unexecuted. What was executed is derived from log entries by [`protocol::session::Session::apply`] alone: at
 //! commit (under the namespace's latch, so that the order is the log's), at replay, and from a checkpoint's image.
+//!
+//! A router executes some statements of a retryable write as transactions of its own, each in a *child* of the client's
+//! session that names the write's number. What a child has committed counts as executed by the write, and of the children
+//! of one number and the write itself only one is at work on this node at a time:
+//!
+//! ```text
+//! a child begins, or the write itself comes    the parent is checked out
+//!     what is in progress in other children    waited for a moment ([`GRACE`]), then aborted; a prepared one is waited for
+//!     its statements                           looked up in the parent and in the children that have committed
+//! ```
+//!
+//! So a repetition through another router either finds what the first delivery has done, or ends it before it is done.
 
 use crate::Node;
-use crate::operation::{Operation, SessionId};
+use crate::operation::{ChildId, Operation, SessionId};
 use crate::transaction::Transaction;
 use document::{Document, Result, Value, doc};
 use parking_lot::Mutex;
@@ -13,6 +25,8 @@ use protocol::session::{EntryTime, INCOMPLETE_HISTORY, Session, Statement};
 use protocol::transaction::{Admission, Phase, Request};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 /// One session known to this node.
 pub struct SessionSlot {
@@ -21,7 +35,7 @@ pub struct SessionSlot {
     state: Mutex<Session>,
     /// The transaction under way, if there is one.
     transaction: Mutex<Option<Arc<Transaction>>>,
-    last_use_ms: std::sync::atomic::AtomicI64,
+    last_use_ms: AtomicI64,
 }
 
 impl SessionSlot {
@@ -37,29 +51,62 @@ impl SessionSlot {
     pub(crate) fn set_phase(&self, number: i64, phase: Phase) {
         self.state.lock().set_phase(number, phase);
     }
+    /// The number of the parent's retryable write that this session executes.
+    fn executes(&self) -> Option<i64> {
+        self.id.child?.number
+    }
+    /// The statements that it has committed, under the session and number that a repetition comes with.
+    fn executed(&self) -> Vec<(SessionId, i64, i32, EntryTime)> {
+        let state = self.state.lock();
+        let (session, number) = self.id.executes().unwrap_or((self.id, state.txn_number));
+        let counts = self.id.child.is_none() || state.phase == Phase::Committed;
+        let executed = state.executed.iter().filter(|_| counts);
+        executed.map(|(stmt, at)| (session, number, *stmt, *at)).collect()
+    }
 }
+
+/// Whether `what` came within `time`.
+async fn within(time: Duration, what: impl Future<Output = ()>) -> bool {
+    tokio::time::timeout(time, what).await.is_ok()
+}
+
+/// How long a transaction that executes a retryable write may go on after another delivery of the write has come.
+const GRACE: Duration = Duration::from_millis(50);
+/// The pause between attempts to end one whose session is busy.
+const BUSY: Duration = Duration::from_millis(20);
 
 /// Held while an operation runs a statement of a retryable write.
 pub struct Checkout {
     pub session: Arc<SessionSlot>,
+    /// The children that have committed something under the same number.
+    children: Vec<Arc<SessionSlot>>,
     _guard: tokio::sync::OwnedMutexGuard<()>,
 }
 
 impl Checkout {
     /// Whether statement `stmt` is to be executed now.
     pub fn check(&self, stmt: i32) -> Result<Statement> {
-        self.session.state.lock().check(stmt)
+        let by_child = self.children.iter().find_map(|c| c.state.lock().executed.get(&stmt).copied());
+        match by_child {
+            Some(at) => Ok(Statement::AlreadyExecuted(at)),
+            None => self.session.state.lock().check(stmt),
+        }
     }
 }
 
 #[derive(Default)]
 pub struct SessionTable {
     slots: Mutex<BTreeMap<SessionId, Arc<SessionSlot>>>,
+    /// Whether there was ever a child: most nodes never see one.
+    has_children: AtomicBool,
 }
 
 impl SessionTable {
     /// The session's slot, made when unknown; notes that it was used.
     pub fn touch(&self, id: SessionId, now_ms: i64) -> Arc<SessionSlot> {
+        if id.child.is_some() {
+            self.has_children.store(true, Ordering::Relaxed);
+        }
         let mut slots = self.slots.lock();
         let slot = slots.entry(id).or_insert_with(|| {
             Arc::new(SessionSlot {
@@ -70,24 +117,39 @@ impl SessionTable {
                 last_use_ms: now_ms.into(),
             })
         });
-        slot.last_use_ms.fetch_max(now_ms, std::sync::atomic::Ordering::Relaxed);
+        slot.last_use_ms.fetch_max(now_ms, Ordering::Relaxed);
         slot.clone()
     }
 
     /// Checks the operation's session out for a retryable write; `None` when it is no retryable write.
     ///
     /// # Errors
-    /// TransactionTooOld (225), IncompleteTransactionHistory (217) for the number of a transaction; an interrupt while
-    /// another operation holds the session.
+    /// Those of [`SessionTable::check_out_write`].
     pub async fn check_out(&self, node: &Node, op: &Operation) -> Result<Option<Checkout>> {
-        let now_ms = node.now_ms();
         let Some(fields) = op.session.as_ref().filter(|_| op.is_retryable_write()) else { return Ok(None) };
         let Some(txn_number) = fields.txn_number else { return Ok(None) };
-        let session = self.touch(fields.lsid, now_ms);
+        self.check_out_write(node, op, fields.lsid, txn_number, None).await.map(Some)
+    }
+
+    /// Checks a session out for its retryable write of this number, which nothing else on this node executes then. `child` is
+    /// the child that is about to.
+    ///
+    /// # Errors
+    /// TransactionTooOld (225), IncompleteTransactionHistory (217) for the number of a transaction; an interrupt while
+    /// another operation holds the session.
+    pub(crate) async fn check_out_write(
+        &self,
+        node: &Node,
+        op: &Operation,
+        parent: SessionId,
+        number: i64,
+        child: Option<SessionId>,
+    ) -> Result<Checkout> {
+        let session = self.touch(parent, node.now_ms());
         let guard = loop {
             let guard = op.interruptible(session.checkout.clone().lock_owned()).await?;
             // A transaction of an older number ends: one that is prepared by its coordinator, any other now.
-            match session.transaction().filter(|t| t.number < txn_number) {
+            match session.transaction().filter(|t| t.number < number) {
                 None => break guard,
                 Some(t) if t.is_prepared() => {
                     drop(guard);
@@ -96,8 +158,59 @@ impl SessionTable {
                 Some(t) => node.abort_unprepared(&session, &t),
             }
         };
-        session.state.lock().begin(txn_number, || document::encoding::hex(&fields.lsid.id))?;
-        Ok(Some(Checkout { session, _guard: guard }))
+        session.state.lock().begin(number, || document::encoding::hex(&parent.id))?;
+        if !self.has_children.load(Ordering::Relaxed) {
+            return Ok(Checkout { session, children: Vec::new(), _guard: guard });
+        }
+        self.settle_children(node, op, parent, number, child).await?;
+        let committed = |c: &Arc<SessionSlot>| c.state.lock().phase == Phase::Committed;
+        let children = self.children_of(&parent, |n| n == number).into_iter().filter(committed).collect();
+        Ok(Checkout { session, children, _guard: guard })
+    }
+
+    /// Returns when nothing is in progress in the children of the numbers up to `number`, but for `except`; forgets those
+    /// of older numbers. The caller holds the parent.
+    pub(crate) async fn settle_children(
+        &self,
+        node: &Node,
+        op: &Operation,
+        parent: SessionId,
+        number: i64,
+        except: Option<SessionId>,
+    ) -> Result<()> {
+        if !self.has_children.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        for child in self.children_of(&parent, |n| n <= number) {
+            if Some(child.id) == except {
+                continue;
+            }
+            let mut patience = if child.executes() == Some(number) { GRACE } else { Duration::ZERO };
+            while let Some(t) = child.transaction() {
+                if t.is_prepared() {
+                    op.interruptible(t.wait_ended()).await?;
+                    continue;
+                }
+                if !patience.is_zero() && op.interruptible(within(patience, t.wait_ended())).await? {
+                    continue;
+                }
+                patience = BUSY;
+                node.end_sibling(&t);
+            }
+        }
+        let older = self.children_of(&parent, |n| n < number);
+        let mut slots = self.slots.lock();
+        for child in older {
+            slots.remove(&child.id);
+        }
+        Ok(())
+    }
+
+    fn children_of(&self, parent: &SessionId, chosen: impl Fn(i64) -> bool) -> Vec<Arc<SessionSlot>> {
+        let slots = self.slots.lock();
+        let first = SessionId { child: Some(ChildId { number: Some(0), uuid: [0; 16] }), ..*parent };
+        let family = slots.range(first..).take_while(|(id, _)| id.parent() == *parent);
+        family.filter(|(_, s)| s.executes().is_some_and(&chosen)).map(|(_, s)| s.clone()).collect()
     }
 
     /// Takes in a log entry's session fields.
@@ -105,16 +218,21 @@ impl SessionTable {
         self.touch(id, wall_ms).state.lock().apply(txn_number, stmts, at, wall_ms);
     }
 
-    /// Takes in what a log entry says of a session's transaction.
+    /// Takes in what a log entry says of a session's transaction; `stmts` are statements of the retryable write that it
+    /// executes, whose older numbers are history from then on.
     pub fn apply_transaction(
         &self,
         id: SessionId,
         txn_number: i64,
         phase: Phase,
+        stmts: &[i32],
         at: EntryTime,
         wall_ms: i64,
     ) {
-        self.touch(id, wall_ms).state.lock().apply_transaction(txn_number, phase, at, wall_ms);
+        if let Some((parent, number)) = id.executes() {
+            self.apply(parent, number, &[], at, wall_ms);
+        }
+        self.touch(id, wall_ms).state.lock().apply_transaction(txn_number, phase, stmts, at, wall_ms);
     }
 
     /// What a session's number has come to as a transaction.
@@ -128,12 +246,7 @@ impl SessionTable {
     /// What every session has executed under its newest number: `(session, number, statement, entry)`.
     pub fn executed(&self) -> Vec<(SessionId, i64, i32, EntryTime)> {
         let slots: Vec<Arc<SessionSlot>> = self.slots.lock().values().cloned().collect();
-        let mut all = Vec::new();
-        for slot in slots {
-            let state = slot.state.lock();
-            all.extend(state.executed.iter().map(|(stmt, at)| (slot.id, state.txn_number, *stmt, *at)));
-        }
-        all
+        slots.iter().flat_map(|slot| slot.executed()).collect()
     }
     /// Sessions, with their newest numbers, of whose history a part is missing here.
     pub fn incomplete(&self) -> Vec<(SessionId, i64)> {
@@ -157,6 +270,12 @@ impl SessionTable {
     /// Whether the statement needs no entry here: it is known, or its number is history.
     pub fn knows(&self, id: &SessionId, txn_number: i64, stmt: i32) -> bool {
         let slot = self.slots.lock().get(id).cloned();
+        let by_child = |c: Arc<SessionSlot>| c.executed().iter().any(|(_, _, known, _)| *known == stmt);
+        if self.has_children.load(Ordering::Relaxed)
+            && self.children_of(id, |n| n == txn_number).into_iter().any(by_child)
+        {
+            return true;
+        }
         slot.is_some_and(|s| {
             let state = s.state.lock();
             state.txn_number > txn_number
@@ -185,20 +304,28 @@ impl SessionTable {
             slots.remove(id);
         }
     }
-    /// Forgets sessions not used since `before_ms`.
+    /// Forgets sessions not used since `before_ms`. One with a transaction stays: what is prepared is its coordinator's.
     pub fn reap(&self, before_ms: i64) -> usize {
+        self.reap_where(|s| s.last_use_ms.load(Ordering::Relaxed) < before_ms)
+    }
+    /// Forgets, of the sessions that servers made for transactions of their own, those not used since `before_ms`. Those that
+    /// execute retryable writes stay as long as their parents: they hold its history.
+    pub fn reap_internal(&self, before_ms: i64) -> usize {
+        let internal = |s: &SessionSlot| s.id.child.is_some_and(|c| c.number.is_none());
+        self.reap_where(|s| internal(s) && s.last_use_ms.load(Ordering::Relaxed) < before_ms)
+    }
+    fn reap_where(&self, over: impl Fn(&SessionSlot) -> bool) -> usize {
         let mut slots = self.slots.lock();
         let before = slots.len();
         // A session that is checked out has a second owner.
-        slots.retain(|_, s| {
-            s.last_use_ms.load(std::sync::atomic::Ordering::Relaxed) >= before_ms || Arc::strong_count(s) > 1
-        });
+        slots.retain(|_, s| !over(s) || Arc::strong_count(s) > 1 || s.transaction.lock().is_some());
         before - slots.len()
     }
-    /// `(id, last use in ms)` of every session.
+    /// `(id, last use in ms)` of every session of a client.
     pub fn list(&self) -> Vec<(SessionId, i64)> {
         let slots = self.slots.lock();
-        slots.values().map(|s| (s.id, s.last_use_ms.load(std::sync::atomic::Ordering::Relaxed))).collect()
+        let clients = slots.values().filter(|s| s.id.child.is_none());
+        clients.map(|s| (s.id, s.last_use_ms.load(Ordering::Relaxed))).collect()
     }
     /// The table as documents of `config.transactions`.
     pub fn documents(&self) -> Vec<Document> {
@@ -276,6 +403,9 @@ fn transaction_document(id: &SessionId, s: &Session) -> Option<Document> {
     }
     let optime = |at: EntryTime| doc! { "ts": document::Timestamp::from_u64(at.ts), "t": at.term };
     let mut shown = doc! { "_id": id.to_document(), "txnNum": s.txn_number };
+    if id.child.is_some() {
+        shown.push("parentLsid", id.parent().to_document());
+    }
     if let Some(start) = s.start {
         shown.push("startOpTime", optime(start));
     }

@@ -82,9 +82,16 @@ impl Session {
         )
     }
 
-    /// Takes in what a log entry says of a transaction.
-    pub fn apply_transaction(&mut self, txn_number: i64, phase: Phase, at: EntryTime, wall_ms: i64) {
-        self.apply(txn_number, &[], at, wall_ms);
+    /// Takes in what a log entry says of a transaction; `stmts` are statements of the retryable write that it executes.
+    pub fn apply_transaction(
+        &mut self,
+        txn_number: i64,
+        phase: Phase,
+        stmts: &[i32],
+        at: EntryTime,
+        wall_ms: i64,
+    ) {
+        self.apply(txn_number, stmts, at, wall_ms);
         if txn_number == self.txn_number {
             self.phase = phase;
             self.start = match phase {

@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn the_number_of_a_transaction_is_no_retryable_writes() {
         let mut s = Session::new();
-        s.apply_transaction(5, Phase::Committed, EntryTime { ts: 10, term: 1 }, 1);
+        s.apply_transaction(5, Phase::Committed, &[], EntryTime { ts: 10, term: 1 }, 1);
         assert_eq!(s.begin(5, String::new).unwrap_err().code, codes::INCOMPLETE_TRANSACTION_HISTORY);
         s.begin(6, String::new).unwrap();
         assert_eq!(s.phase, Phase::None);

@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_row_without_an_owner_is_shown_to_those_who_see_all() {
         let own = Owners::Of(vec![[1; 32]]);
-        let id = SessionId { id: [0; 16], uid: [1; 32] };
+        let id = SessionId::of_client([0; 16], [1; 32]);
         assert!(own.include_row(&doc! { "lsid": id.to_document() }) && !own.include_row(&doc! {}));
         assert!(
             own.include_some(Some(&id)) && !own.include_some(None) && Owners::Everybody.include_row(&doc! {})

@@ -44,6 +44,7 @@ pub(crate) const GENERIC: &[&str] = &[
     "requestGossipRoutingCache",
     "tracking_info",
     "expectPrefix",
+    "mayMoveDocument",
 ];
 
 /// The fields of one command; errors name it.

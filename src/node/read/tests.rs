@@ -401,7 +401,7 @@ async fn cursors_belong_to_their_namespace_and_session_and_can_be_killed() {
     let node = node();
     insert(&node, "c", &(0..500).map(|i| doc! { "_id": i }).collect::<Vec<_>>()).await;
     let mut mine = Operation::internal();
-    let lsid = SessionId { id: [7; 16], uid: crate::operation::NO_USER };
+    let lsid = SessionId::of_client([7; 16], crate::operation::NO_USER);
     mine.session = Some(crate::operation::SessionFields {
         lsid,
         txn_number: None,

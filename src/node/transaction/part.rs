@@ -4,7 +4,8 @@ use super::locks::{Entered, Lock, LockTable};
 use super::{Transaction, write_conflict};
 use crate::namespace::SlotState;
 use crate::snapshots::Frozen;
-use document::{Doc, DocBuf, Result, bail};
+use crate::write::unit::Origin;
+use document::{Doc, DocBuf, DocWriter, Result, bail};
 use storage::entry::Draft;
 use storage::{CollectionView, RecordId};
 
@@ -24,6 +25,17 @@ impl Part<'_> {
     /// Whether the collection was there before the transaction.
     pub(crate) fn is_older(&self) -> bool {
         self.base.collection.is_some()
+    }
+
+    /// What the log keeps of a statement of a retryable write that the transaction executes: its number, and what its
+    /// repetition is answered with.
+    pub(crate) fn history(&self, origin: Origin<'_>) -> Option<DocBuf> {
+        let stmt = origin.statement.filter(|stmt| *stmt >= 0)?;
+        self.transaction.session.executes()?;
+        Some(DocWriter::build(|w| {
+            origin.more.iter().for_each(|more| w.fields_of(*more));
+            w.i32("stmtId", stmt);
+        }))
     }
 
     /// Keeps a change for the commit.

@@ -1,11 +1,12 @@
 //! A statement's way into its transaction and out again: the session checked out, the transaction begun or found.
 
 use super::{State, Transaction, Transactions};
-use crate::operation::{Operation, ReadLevel, SessionId};
-use crate::session::SessionSlot;
+use crate::operation::{Operation, ReadLevel, SessionFields, SessionId};
+use crate::session::{Checkout, SessionSlot};
 use crate::{Node, log_failed};
 use document::{Result, bail, codes};
 use parking_lot::Mutex;
+use protocol::session::Statement;
 use protocol::transaction::{Admission, Phase, Request};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -63,6 +64,12 @@ impl Node {
         let Some((fields, number)) = fields.and_then(|s| Some((s, s.txn_number?))) else {
             bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
         };
+        let _write = match (request, fields.lsid.executes()) {
+            (Request::Start { .. }, Some((parent, number))) => {
+                Some(self.claim_write(op, fields, parent, number).await?)
+            }
+            _ => None,
+        };
         let session = self.sessions.touch(fields.lsid, self.now_ms());
         loop {
             let checkout = op.interruptible(session.checkout.clone().lock_owned()).await?;
@@ -89,11 +96,39 @@ impl Node {
                     if let Some(old) = current {
                         self.abort_unprepared(&session, &old);
                     }
+                    if fields.lsid.child.is_none() {
+                        self.sessions.settle_children(self, op, fields.lsid, number, None).await?;
+                    }
                     let t = self.begin(op, &session, number, limits).await?;
                     return Ok(Admitted::Run(self.entered(op, session.clone(), t, checkout)));
                 }
             }
         }
+    }
+
+    /// Makes the operation's session the only one that executes the retryable write it is a child for. Held until the
+    /// transaction has begun.
+    ///
+    /// # Errors
+    /// TransactionCommitted (256) when the operation's statement was executed before; those of
+    /// [`crate::session::SessionTable::check_out_write`].
+    async fn claim_write(
+        &self,
+        op: &Operation,
+        fields: &SessionFields,
+        parent: SessionId,
+        number: i64,
+    ) -> Result<Checkout> {
+        let write = self.sessions.check_out_write(self, op, parent, number, Some(fields.lsid)).await?;
+        for stmt in fields.stmt_ids.iter().filter(|stmt| **stmt >= 0) {
+            if let Statement::AlreadyExecuted(_) = write.check(*stmt)? {
+                bail!(
+                    TRANSACTION_COMMITTED,
+                    "Statement {stmt} of txnNumber {number} has been executed before"
+                );
+            }
+        }
+        Ok(write)
     }
 
     fn entered(
@@ -178,7 +213,7 @@ impl Node {
         op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)?;
         op.join(Arc::new(Transaction {
             serial: 0,
-            session: SessionId { id: [0; 16], uid: crate::operation::NO_USER },
+            session: SessionId::of_client([0; 16], crate::operation::NO_USER),
             number: -1,
             read_concern: concern.clone(),
             started: Instant::now(),
@@ -236,6 +271,11 @@ impl Node {
         for t in self.transactions.open().iter().filter(|t| chosen(&t.session) && !t.is_prepared()) {
             self.kill_transaction(t, codes::INTERRUPTED);
         }
+    }
+
+    /// Ends a transaction that executes a retryable write of which another delivery has come.
+    pub(crate) fn end_sibling(&self, t: &Arc<Transaction>) {
+        self.kill_transaction(t, codes::NO_SUCH_TRANSACTION);
     }
 
     /// Aborts a transaction at once, or has the operation that runs a statement of it do so.

@@ -49,10 +49,16 @@ struct Client {
     id: u8,
     number: i64,
     started: bool,
+    /// The number of the retryable write that it executes as a router does, and which attempt it is.
+    write: Option<(i64, u8)>,
 }
 impl Client {
     fn new(node: &Arc<Node>, id: u8) -> Client {
-        Client { node: node.clone(), id, number: 0, started: false }
+        Client { node: node.clone(), id, number: 0, started: false, write: None }
+    }
+    /// A router that executes the write `number` of session `id` for the `attempt`-th time.
+    fn router(node: &Arc<Node>, id: u8, number: i64, attempt: u8) -> Client {
+        Client { write: Some((number, attempt)), ..Client::new(node, id) }
     }
     fn begin(&mut self) -> &mut Client {
         self.number += 1;
@@ -60,7 +66,13 @@ impl Client {
         self
     }
     fn body(&self, mut command: Document) -> DocBuf {
-        command.push("lsid", doc! { "id": Value::uuid([self.id; 16]) });
+        let mut lsid = doc! { "id": Value::uuid([self.id; 16]) };
+        if let Some((number, attempt)) = self.write {
+            lsid.push("txnNumber", number);
+            lsid.push("txnUUID", Value::uuid([attempt; 16]));
+            command.push("stmtIds", vec![Value::Int32(0)]);
+        }
+        command.push("lsid", lsid);
         command.push("txnNumber", self.number);
         command.push("autocommit", false);
         command.to_doc_buf()
@@ -336,4 +348,98 @@ async fn a_catalog_change_waits_for_the_transaction_and_makes_its_snapshot_old()
     ddl::collections::drop_collection(&node, &Operation::internal(), "t.d", false).await.unwrap();
     assert_eq!(code(a.run(doc! {"find": "d"}).await), codes::SNAPSHOT_UNAVAILABLE);
     dropping.await.unwrap().unwrap();
+}
+
+/// The statement as its client repeats it to the node: `{$inc: {x: 1}}` on `_id` 1, statement 0 of the write `number`.
+async fn repeated(node: &Arc<Node>, id: u8, number: i64) -> Result<Document> {
+    let mut command = increment();
+    command.push("lsid", doc! { "id": Value::uuid([id; 16]) });
+    command.push("txnNumber", number);
+    plain(node, command).await
+}
+fn increment() -> Document {
+    doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "x": 1 } } }] }
+}
+
+#[tokio::test]
+async fn what_a_router_has_executed_for_a_write_is_told_to_every_repetition_also_after_a_restart() {
+    for (prepared, checkpointed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let files = Arc::new(MemoryFiles::default());
+        let mut node = testing::open(Some("rs"), &files, |_| {});
+        plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+        let mut first = Client::router(&node, 7, 5, 1);
+        first.run(increment()).await.unwrap();
+        if prepared {
+            let at = first.prepare().await.unwrap();
+            let commit = first.body(doc! {"commitTransaction": 1});
+            node.commit_transaction(&operation(&commit), Some(at), LIMITS).await.unwrap();
+        } else {
+            first.commit().await.unwrap();
+        }
+        drop(first);
+        for restarted in [false, true] {
+            if restarted {
+                if checkpointed {
+                    node.checkpoint().unwrap();
+                }
+                node.shutdown();
+                drop(node);
+                node = testing::open(Some("rs"), &files, |_| {});
+            }
+            // An older number may not come again, though this node has seen the newer only through a router.
+            assert_eq!(code(repeated(&node, 7, 4).await), codes::TRANSACTION_TOO_OLD);
+            let mut second = Client::router(&node, 7, 5, 2);
+            assert_eq!(code(second.run(doc! {"find": "c"}).await), codes::TRANSACTION_COMMITTED);
+            let reply = repeated(&node, 7, 5).await.unwrap();
+            let expected = doc! {"n": 1, "nModified": 1, "retriedStmtIds": vec![Value::Int32(0)]};
+            assert_eq!(reply, expected, "{prepared} {checkpointed} {restarted}");
+        }
+        assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 1}]);
+        // With the next number the children's history is over.
+        repeated(&node, 7, 6).await.unwrap();
+        assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 2}]);
+        assert_eq!(node.sessions.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn of_two_routers_with_one_write_the_later_ends_the_other() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let (mut first, mut second) = (Client::router(&node, 7, 5, 1), Client::router(&node, 7, 5, 2));
+    first.run(increment()).await.unwrap();
+    second.run(doc! {"find": "c"}).await.unwrap();
+    assert_eq!(code(first.commit().await), codes::NO_SUCH_TRANSACTION);
+    second.run(increment()).await.unwrap();
+    second.commit().await.unwrap();
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 1}]);
+    // So does the write itself, and a transaction of a newer number.
+    let mut third = Client::router(&node, 8, 5, 3);
+    third.run(increment()).await.unwrap();
+    repeated(&node, 8, 5).await.unwrap();
+    assert_eq!(code(third.commit().await), codes::NO_SUCH_TRANSACTION);
+    let mut fourth = Client::router(&node, 9, 0, 4);
+    fourth.run(increment()).await.unwrap();
+    Client::new(&node, 9).begin().run(doc! {"find": "c"}).await.unwrap();
+    assert_eq!(code(fourth.commit().await), codes::NO_SUCH_TRANSACTION);
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 2}]);
+}
+
+#[tokio::test]
+async fn a_repetition_waits_for_what_is_prepared() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut first = Client::router(&node, 7, 5, 1);
+    first.run(increment()).await.unwrap();
+    let at = first.prepare().await.unwrap();
+    // Nothing of it is forgotten meanwhile, however old it grows.
+    node.sessions.reap(i64::MAX);
+    let other = node.clone();
+    let waiting = tokio::spawn(async move { repeated(&other, 7, 5).await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!waiting.is_finished());
+    let commit = first.body(doc! {"commitTransaction": 1});
+    node.commit_transaction(&operation(&commit), Some(at), LIMITS).await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap().get_i64("n"), Some(1));
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 1}]);
 }

@@ -215,7 +215,7 @@ impl Bulk<'_> {
         let done = match executed_before(checkout, stmt)? {
             Some(at) => {
                 sums.retried.push(stmt);
-                update::done_before(self.node, at)?
+                update::done_before(self.node, at, stmt)?
             }
             None => {
                 let renamed = as_statement(raw, "update", UPDATE_NAMES)?;

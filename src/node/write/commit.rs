@@ -45,8 +45,8 @@ pub(crate) struct Commit {
     /// Reused by inserts.
     pub(super) insert_plan: InsertPlan,
     class: Class,
-    /// A session's transaction, and what these entries make of it.
-    transaction: Option<(SessionId, i64, Phase)>,
+    /// A session's transaction, what these entries make of it, and the statements of a retryable write among them.
+    transaction: Option<(SessionId, i64, Phase, Vec<i32>)>,
     /// Changes that may yet be taken back are told to no observer.
     pub(super) tentative: bool,
     _committing: Option<Committing>,
@@ -211,7 +211,8 @@ impl WideUnit<'_> {
     /// Stages the changes of a transaction: what commits it, or prepares it.
     pub(crate) fn log_transaction(&mut self, t: &Transaction, writes: &[DocBuf], phase: Phase) -> Result<()> {
         let entries = crate::transaction::entries(writes, phase == Phase::Prepared);
-        self.commit.stage_transaction(t, &entries, (0, -1), phase);
+        let statements = writes.iter().filter_map(|w| w.doc().get_i64("stmtId")).map(|n| n as i32).collect();
+        self.commit.stage_transaction(t, &entries, (0, -1), phase, statements);
         Ok(())
     }
 
@@ -222,7 +223,7 @@ impl WideUnit<'_> {
             Decision::Abort => Phase::AbortedAfterPrepare,
         };
         let o = crate::transaction::decision_document(decision).to_doc_buf();
-        self.commit.stage_transaction(t, &[o], (prepared.ts, prepared.term), phase);
+        self.commit.stage_transaction(t, &[o], (prepared.ts, prepared.term), phase, Vec::new());
     }
 
     /// Makes one `applyOps` entry of all that is staged. The length of its `o`.
@@ -254,7 +255,14 @@ impl Commit {
     }
 
     /// Stages the entries of a transaction: the first names `previous`, each other the one before it.
-    fn stage_transaction(&mut self, t: &Transaction, entries: &[DocBuf], previous: (u64, i64), phase: Phase) {
+    fn stage_transaction(
+        &mut self,
+        t: &Transaction,
+        entries: &[DocBuf],
+        previous: (u64, i64),
+        phase: Phase,
+        statements: Vec<i32>,
+    ) {
         let lsid = t.session.to_document().to_doc_buf();
         for (i, o) in entries.iter().enumerate() {
             let session = SessionPart { lsid: lsid.doc(), txn_number: t.number, statements: &[], previous };
@@ -264,7 +272,7 @@ impl Commit {
                 staged.chained = i > 0;
             }
         }
-        self.transaction = Some((t.session, t.number, phase));
+        self.transaction = Some((t.session, t.number, phase, statements));
     }
 
     /// Stages an entry.
@@ -340,9 +348,10 @@ impl Commit {
                 }
             }
         }
-        if let Some((id, number, phase)) = self.transaction {
+        if let Some((id, number, phase, statements)) = &self.transaction {
             let at = EntryTime { ts: appended.last.ts, term: appended.last.term };
-            node.sessions.apply_transaction(id, number, phase, at, node.clock.now_millis());
+            let wall = node.clock.now_millis();
+            node.sessions.apply_transaction(*id, *number, *phase, statements, at, wall);
         }
         op.note_commit(Some(&appended));
         Some(appended)

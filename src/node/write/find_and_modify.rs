@@ -3,9 +3,10 @@
 //! The image shown is kept in the log entry (`preImage` or `postImage`), so that a retry is answered with the same.
 
 use super::delete::{self, DeleteStatement};
+use super::retry::kind_of;
 use super::shapes;
 use super::statement::*;
-use super::update::{Aside, Filter, UpdateStatement, change_record, upsert, upsert_may_retry};
+use super::update::{Aside, Filter, UpdateStatement, Upserted, change_record, upsert, upsert_may_retry};
 use crate::read::candidates::{Candidates, Search};
 use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
@@ -33,6 +34,8 @@ struct Answer {
     updated_existing: Option<bool>,
     upserted: Option<Value>,
     value: Option<DocBuf>,
+    /// The document that is for another shard to have: see [`MOVED`].
+    moved: Option<DocBuf>,
 }
 
 /// Runs a `findAndModify` command; answers the reply's members without `ok`.
@@ -49,14 +52,20 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     let answer = match executed_before(checkout.as_ref(), stmt)? {
         Some(at) => {
             retried = true;
-            let entry = node.entry_at(at)?;
+            let entry = node.statement_entry(at, stmt)?;
             check_same_kind(&command, entry.doc())?;
             answered_before(entry, command.new)
         }
         None => match &command.statement {
             Statement::Remove(s) => {
                 let old = delete::one(node, op, &slot, s, stmt, true).await?;
-                Answer { n: old.is_some() as i32, updated_existing: None, upserted: None, value: old }
+                Answer {
+                    n: old.is_some() as i32,
+                    updated_existing: None,
+                    upserted: None,
+                    value: old,
+                    moved: None,
+                }
             }
             Statement::Update(s) => run_update(node, op, &slot, s, &command, stmt).await?,
         },
@@ -183,8 +192,9 @@ async fn run_update(
                 }
             };
             if let Some(change) = change {
+                let moved = change.new.clone().filter(|_| change.moved);
                 let value = if command.new { change.new.or(change.old) } else { change.old };
-                return Ok(Answer { n: 1, updated_existing: Some(true), upserted: None, value });
+                return Ok(Answer { n: 1, updated_existing: Some(true), upserted: None, value, moved });
             }
             if pinned.is_some() {
                 break;
@@ -195,18 +205,25 @@ async fn run_update(
         }
         if !s.upsert {
             slot.read(op, |_| Ok(())).await?;
-            return Ok(Answer { n: 0, updated_existing: Some(false), upserted: None, value: None });
+            return Ok(Answer {
+                n: 0,
+                updated_existing: Some(false),
+                upserted: None,
+                value: None,
+                moved: None,
+            });
         }
         let inserted = node.write_waiting(op, &op.received, slot, |unit| {
             upsert(unit, s, stmt, command.bypass, Some(&image))
         });
         match inserted.await {
-            Ok((new, _)) => {
+            Ok((Upserted { new, moved }, _)) => {
                 let id = new.get("_id").map(|v| v.to_value());
                 return Ok(Answer {
                     n: 1,
                     updated_existing: Some(false),
                     upserted: id,
+                    moved: moved.then(|| new.clone()),
                     value: command.new.then_some(new),
                 });
             }
@@ -229,14 +246,14 @@ fn check_same_kind(command: &Command, entry: Doc<'_>) -> Result<()> {
         ))
     };
     let kept = |name: &str| entry.get_document(name).is_some_and(|d| !d.is_empty());
-    match (entry.get_str("op"), &command.statement) {
-        (Some("d"), Statement::Update(_)) => refuse(40606, "it removed the document"),
-        (Some("i"), Statement::Remove(_)) => refuse(40608, "it inserted a document"),
-        (Some("u"), Statement::Remove(_)) => refuse(40606, "it updated the document"),
-        (Some("u"), Statement::Update(_)) if command.new && kept("preImage") => {
+    match (kind_of(entry), &command.statement) {
+        ("d", Statement::Update(_)) => refuse(40606, "it removed the document"),
+        ("i", Statement::Remove(_)) => refuse(40608, "it inserted a document"),
+        ("u", Statement::Remove(_)) => refuse(40606, "it updated the document"),
+        ("u", Statement::Update(_)) if command.new && kept("preImage") => {
             refuse(40610, "the document after the update is wanted, and the one before it is stored")
         }
-        (Some("u"), Statement::Update(_)) if !command.new && kept("postImage") => {
+        ("u", Statement::Update(_)) if !command.new && kept("postImage") => {
             refuse(40611, "the document before the update is wanted, and the one after it is stored")
         }
         _ => Ok(()),
@@ -248,17 +265,17 @@ fn answered_before(entry: DocBuf, new: bool) -> Answer {
     let image = |name: &str| entry.get_document(name).filter(|d| !d.is_empty()).map(|d| d.to_owned());
     let value = image("postImage").or_else(|| image("preImage"));
     // A router that found nothing to change inserts what an upsert makes as a plain document, without an image.
-    let inserted = || image("o").filter(|_| new && entry.get_str("op") == Some("i"));
+    let inserted = || image("o").filter(|_| new && kind_of(entry) == "i");
     let value = value.or_else(inserted);
-    match entry.get_str("op") {
-        Some("d") => Answer { n: 1, updated_existing: None, upserted: None, value },
-        Some("i") => Answer {
-            n: 1,
+    let answer = Answer { n: 1, updated_existing: None, upserted: None, value, moved: None };
+    match kind_of(entry) {
+        "d" => answer,
+        "i" => Answer {
             updated_existing: Some(false),
             upserted: entry.get_document("o").and_then(|o| o.get("_id")).map(|v| v.to_value()),
-            value,
+            ..answer
         },
-        _ => Answer { n: 1, updated_existing: Some(true), upserted: None, value },
+        _ => Answer { updated_existing: Some(true), ..answer },
     }
 }
 
@@ -282,6 +299,9 @@ fn reply(command: &Command, answer: Answer, retried: Option<i32>) -> Result<Docu
     let mut reply = doc! { "lastErrorObject": last, "value": value };
     if let Some(stmt) = retried {
         reply.push("retriedStmtId", stmt);
+    }
+    if let Some(moved) = answer.moved {
+        reply.push(MOVED, Value::from(moved));
     }
     Ok(reply)
 }

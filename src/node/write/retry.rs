@@ -5,7 +5,70 @@ use document::{Doc, DocBuf, Result, err};
 use protocol::session::EntryTime;
 use storage::log::ReadFrom;
 
+/// Set on the entry of an update after which the document belongs to another shard: here it was removed (`d`), or would
+/// have been inserted (`n`, with the document as `o`). DO NOT CHANGE: logs hold it.
+pub const CHANGES_OWNER: &str = "changesOwner";
+
+/// The kind of statement that an entry was made by: `i`, `u` or `d`.
+pub(crate) fn kind_of<'a>(entry: Doc<'a>) -> &'a str {
+    match (entry.get_str("op"), entry.get_bool(CHANGES_OWNER)) {
+        (Some("d"), Some(true)) => "u",
+        (Some("n"), Some(true)) => "i",
+        (op, _) => op.unwrap_or(""),
+    }
+}
+
+/// Where the entry before this one of the same transaction stands.
+pub(crate) fn previous_of(entry: Doc<'_>) -> Option<EntryTime> {
+    let previous = entry.get_document("prevOpTime")?;
+    let ts = previous.get("ts")?.as_timestamp()?.as_u64();
+    Some(EntryTime { ts, term: previous.get_i64("t")? }).filter(|_| ts != 0)
+}
+
+/// The operations of an `applyOps` entry.
+pub fn operations_of(entry: Doc<'_>) -> impl Iterator<Item = Doc<'_>> {
+    let operations = entry.get_document("o").and_then(|o| o.get("applyOps")?.as_array());
+    operations.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document())
+}
+
 impl Node {
+    /// What statement `stmt` did, from the entry that the session table names: an entry of its own, or an operation of the
+    /// transaction that ends with it.
+    ///
+    /// # Errors
+    /// IncompleteTransactionHistory (217) when the log no longer holds it.
+    pub fn statement_entry(&self, at: EntryTime, stmt: i32) -> Result<DocBuf> {
+        let mut entry = self.entry_at(at)?;
+        while entry.doc().get_str("op") == Some("c") {
+            let its = |o: &Doc<'_>| o.get_i64("stmtId") == Some(i64::from(stmt));
+            if let Some(operation) = operations_of(entry.doc()).find(its) {
+                return Ok(operation.to_owned());
+            }
+            let before = previous_of(entry.doc());
+            let before = before.ok_or_else(|| {
+                err!(
+                    INCOMPLETE_TRANSACTION_HISTORY,
+                    "statement {stmt} is not in the transaction that ends at {at:?}"
+                )
+            })?;
+            entry = self.entry_at(before)?;
+        }
+        Ok(entry)
+    }
+
+    /// The operations of a transaction with the statements they are, given its last entry: an `applyOps`, or the decision
+    /// about a prepared one.
+    ///
+    /// # Errors
+    /// IncompleteTransactionHistory (217) when the log no longer holds all of it.
+    pub fn transaction_operations(&self, last: Doc<'_>) -> Result<Vec<DocBuf>> {
+        let mut parts = vec![last.to_owned()];
+        while let Some(before) = parts.last().and_then(|p| previous_of(p.doc())) {
+            parts.push(self.entry_at(before)?);
+        }
+        Ok(parts.iter().rev().flat_map(|p| operations_of(p.doc()).map(Doc::to_owned)).collect())
+    }
+
     /// The payload of the entry written at this time.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use crate::namespace::{Slot, SlotState};
 use crate::operation::Operation;
 use crate::session::Checkout;
-use document::{Doc, Document, Error, Result, Value, ValueRef, bail, codes, doc};
+use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc};
 use protocol::session::{EntryTime, Statement};
 
 /// The largest document a user may store, in bytes.
@@ -22,7 +22,13 @@ pub struct Outcome {
     pub errors: Vec<Document>,
     pub first_error: Option<Error>,
     pub retried: Vec<i32>,
+    /// What the router has to put where it belongs: see [`MOVED`].
+    pub moved: Option<DocBuf>,
 }
+
+/// The member of a reply that holds the document which an update has taken from this shard, for the router to insert
+/// where its new shard key belongs.
+pub const MOVED: &str = "movedDocument";
 
 impl Outcome {
     pub fn fail(&mut self, index: usize, error: &Error) {
@@ -46,6 +52,9 @@ impl Outcome {
         }
         if !self.retried.is_empty() {
             reply.push("retriedStmtIds", Value::Array(self.retried.into_iter().map(Value::Int32).collect()));
+        }
+        if let Some(moved) = self.moved {
+            reply.push(MOVED, Value::from(moved));
         }
         reply
     }

@@ -162,7 +162,7 @@ async fn a_repeated_upsert_that_a_router_made_by_an_insert_shows_the_same_docume
     let op = || {
         let mut op = Operation::internal();
         op.session = Some(SessionFields {
-            lsid: SessionId { id: [1; 16], uid: NO_USER },
+            lsid: SessionId::of_client([1; 16], NO_USER),
             txn_number: Some(1),
             autocommit: None,
             start_transaction: false,

@@ -280,6 +280,7 @@ impl<'a> WriteUnit<'a> {
                     .map_err(|e| e.message)
                     .and_then(|c| storage::recovery::create_index(c, &o, &crate::open::partial_predicate))
             }
+            (Op::Noop, _) => Ok(()),
             (Op::Command, command) => {
                 Err(format!("{:?} is no operation of a transaction", command.map(|c| c.0)))
             }
@@ -323,9 +324,18 @@ impl<'a> WriteUnit<'a> {
     pub fn owns(&self, doc: Doc<'_>) -> bool {
         self.op.received.shard.is_none() || !self.is_orphan(doc)
     }
-    /// Whether the write can be told from its repetition.
-    pub fn is_retryable(&self) -> bool {
-        self.op.is_retryable_write()
+    /// Whether an update may give its document another shard key: a retryable write may, on its own or as a router's
+    /// transaction, and a transaction of the client's.
+    pub fn may_change_shard_key(&self) -> bool {
+        let unnumbered = |id: &crate::operation::SessionId| id.child.is_some_and(|c| c.number.is_none());
+        match &self.part {
+            Some(_) => !self.op.session.as_ref().is_some_and(|s| unnumbered(&s.lsid)),
+            None => self.op.is_retryable_write(),
+        }
+    }
+    /// Whether the router takes a document that belongs to another shard there, in the same transaction.
+    pub fn may_move_document(&self) -> bool {
+        self.part.is_some() && self.op.may_move_document
     }
     /// Whether a router's update leaves the shard key as it was; true for all others.
     pub fn keeps_shard_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
@@ -546,7 +556,10 @@ impl<'a> WriteUnit<'a> {
             ..Draft::new(op, &self.slot.ns, uuid)
         };
         match &mut self.part {
-            Some(part) => part.push(&Draft { more: None, ..draft }, o),
+            Some(part) => {
+                let kept = part.history(origin);
+                part.push(&Draft { more: kept.as_ref().map(DocBuf::doc), ..draft }, o);
+            }
             None => self.commit.stage_statement(self.node, self.op, draft, o, origin.statement),
         }
     }

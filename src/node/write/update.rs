@@ -6,6 +6,7 @@
 //! throughout.
 
 use super::insert::normalized;
+use super::retry::{CHANGES_OWNER, kind_of};
 use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
@@ -114,6 +115,8 @@ pub struct Done {
     pub matched: i64,
     pub modified: i64,
     pub upserted: Option<Value>,
+    /// The document that is for another shard to have: see [`MOVED`].
+    pub moved: Option<DocBuf>,
 }
 
 /// Runs an `update` command; answers the reply's members without `ok`.
@@ -135,7 +138,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
         let done = match executed_before(checkout.as_ref(), stmt)? {
             Some(at) => {
                 outcome.retried.push(stmt);
-                done_before(node, at)
+                done_before(node, at, stmt)
             }
             None => match UpdateStatement::parse(node, &slot, *raw, &variables) {
                 Ok(s) => {
@@ -152,6 +155,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
             Ok(done) => {
                 outcome.n += done.matched + done.upserted.is_some() as i64;
                 outcome.modified += done.modified;
+                outcome.moved = outcome.moved.or(done.moved);
                 if let Some(id) = done.upserted {
                     outcome.upserted.push(doc! { "index": index as i32, "_id": id });
                 }
@@ -274,14 +278,14 @@ impl UpdateStatement {
 }
 
 /// What an update did that was executed before, from its log entry.
-pub fn done_before(node: &Node, at: protocol::session::EntryTime) -> Result<Done> {
-    let entry = node.entry_at(at)?;
-    Ok(match entry.doc().get_str("op") {
-        Some("i") => Done {
+pub fn done_before(node: &Node, at: protocol::session::EntryTime, stmt: i32) -> Result<Done> {
+    let entry = node.statement_entry(at, stmt)?;
+    Ok(match kind_of(entry.doc()) {
+        "i" => Done {
             upserted: entry.doc().get_document("o").and_then(|o| o.get("_id")).map(|v| v.to_value()),
             ..Done::default()
         },
-        Some("u") => Done { matched: 1, modified: 1, upserted: None },
+        "u" => Done { matched: 1, modified: 1, ..Done::default() },
         _ => Done { matched: 1, ..Done::default() },
     })
 }
@@ -428,7 +432,9 @@ fn update_record(
     Ok(match change_record(unit, s, record, stmt, bypass, None)? {
         None => Done::default(),
         Some(Change { new: None, .. }) => Done { matched: 1, ..Done::default() },
-        Some(_) => Done { matched: 1, modified: 1, upserted: None },
+        Some(change) => {
+            Done { matched: 1, modified: 1, moved: change.new.filter(|_| change.moved), upserted: None }
+        }
     })
 }
 
@@ -437,6 +443,8 @@ fn update_record(
 pub struct Change {
     pub old: Option<DocBuf>,
     pub new: Option<DocBuf>,
+    /// Only taken away here: it belongs to another shard now.
+    pub moved: bool,
 }
 
 /// What a findAndModify wants kept in the log entry, so that a retry can be answered.
@@ -458,16 +466,22 @@ pub fn change_record(
     let Some(applied) = s.evaluate(old)? else { return Ok(None) };
     let kept = image.map(|_| old.to_owned());
     let new = match applied {
-        Applied::NoOp => return Ok(Some(Change { old: kept, new: None })),
+        Applied::NoOp => return Ok(Some(Change { old: kept, new: None, moved: false })),
         Applied::Changed(new) => new,
     };
     check_size(new.doc())?;
-    check_shard_key(unit, s, old, new.doc())?;
+    let moves = changes_owner(unit, s, old, new.doc())?;
     if !bypass {
         unit.check_validator_of_update(old, new.doc())?;
     }
     unit.check_capped_growth(old, new.doc())?;
     let more = image.map(|f| f(old, new.doc()).to_doc_buf());
+    if moves {
+        let more = with_change_of_owner(more.as_ref());
+        let from_migrate = unit.is_orphan(old);
+        unit.delete(record, Origin { statement: Some(stmt), from_migrate, more: Some(more.doc()) })?;
+        return Ok(Some(Change { old: kept, new: Some(new), moved: true }));
+    }
     let mut prepared = unit.prepare_update(record, old, new.doc(), s.update.touched())?;
     if s.update.is_replacement() {
         prepared = prepared.whole();
@@ -480,26 +494,36 @@ pub fn change_record(
         more: more.as_ref().map(|d| d.doc()),
     };
     unit.put(record, prepared, new.doc(), origin)?;
-    Ok(Some(Change { old: kept, new: Some(new) }))
+    Ok(Some(Change { old: kept, new: Some(new), moved: false }))
 }
 
-/// A router's update may give a document another shard key only as a retryable write of one document, and only a key that
-/// this shard owns.
+/// What the entry of an update keeps that takes its document to another shard: the image, if one is wanted, and the mark.
+fn with_change_of_owner(image: Option<&DocBuf>) -> DocBuf {
+    document::DocWriter::build(|w| {
+        image.iter().for_each(|d| w.fields_of(d.doc()));
+        w.bool(CHANGES_OWNER, true);
+    })
+}
+
+/// Whether the updated document belongs to another shard. A router's update may give a document another shard key only
+/// as a retryable write of one document or in a transaction, and another shard's key only where the router is ready to
+/// put it there.
 ///
 /// # Errors
 /// InvalidOptions (72), IllegalOperation (20), WouldChangeOwningShard (283).
-fn check_shard_key(unit: &WriteUnit<'_>, s: &UpdateStatement, old: Doc<'_>, new: Doc<'_>) -> Result<()> {
+fn changes_owner(unit: &WriteUnit<'_>, s: &UpdateStatement, old: Doc<'_>, new: Doc<'_>) -> Result<bool> {
     if unit.keeps_shard_key(old, new) {
-        return Ok(());
+        return Ok(false);
     }
     if s.multi {
         bail!(INVALID_OPTIONS, "Multi-update operations are not allowed when updating the shard key field.");
     }
-    if !unit.is_retryable() {
+    if !unit.may_change_shard_key() {
         return Err(needs_retryable_write());
     }
     match unit.owns(new) {
-        true => Ok(()),
+        true => Ok(false),
+        false if unit.may_move_document() => Ok(true),
         false => Err(would_change_owning_shard(unit, old, new)),
     }
 }
@@ -535,26 +559,41 @@ async fn upsert_waiting(
 }
 
 fn insert_upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Done> {
-    let id = upsert(unit, s, stmt, bypass, None)?.get("_id").map(|v| v.to_value());
-    Ok(Done { matched: 0, modified: 0, upserted: Some(id.unwrap_or(Value::Null)) })
+    let Upserted { new, moved } = upsert(unit, s, stmt, bypass, None)?;
+    let id = new.get("_id").map_or(Value::Null, |v| v.to_value());
+    Ok(Done { upserted: Some(id), moved: moved.then_some(new), ..Done::default() })
 }
 
-/// Inserts the document that the statement's filter and update describe; answers it.
+/// The document that an upsert makes.
+pub struct Upserted {
+    pub new: DocBuf,
+    /// Not inserted here: it belongs to another shard.
+    pub moved: bool,
+}
+
+/// Inserts the document that the statement's filter and update describe.
 pub fn upsert(
     unit: &mut WriteUnit<'_>,
     s: &UpdateStatement,
     stmt: i32,
     bypass: bool,
     image: Option<Image<'_>>,
-) -> Result<DocBuf> {
+) -> Result<Upserted> {
     let fresh = s.update.upsert_document(s.filter.matcher()?)?;
     let stored = normalized(unit.node, fresh.doc(), false)?;
     let doc = stored.doc();
     if unit.state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
     }
-    if !unit.owns(doc) && !unit.is_retryable() {
+    if !unit.owns(doc) && !unit.may_change_shard_key() {
         return Err(needs_retryable_write());
+    }
+    if !unit.owns(doc) && unit.may_move_document() {
+        let image = image.map(|f| f(Doc::empty(), doc).to_doc_buf());
+        let more = with_change_of_owner(image.as_ref());
+        let origin = Origin { more: Some(more.doc()), ..Origin::statement(Some(stmt)) };
+        unit.noop(doc.to_document(), origin);
+        return Ok(Upserted { new: doc.to_owned(), moved: true });
     }
     if !unit.owns(doc) {
         return Err(err!(WOULD_CHANGE_OWNING_SHARD, "The upserted document belongs to another shard")
@@ -574,7 +613,7 @@ pub fn upsert(
     };
     unit.insert(doc, origin)?;
     unit.trim_capped()?;
-    Ok(doc.to_owned())
+    Ok(Upserted { new: doc.to_owned(), moved: false })
 }
 
 /// Whether a duplicate key met by an upsert is another's upsert of the same thing: the unique index's fields are

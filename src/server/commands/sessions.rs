@@ -58,10 +58,8 @@ const SESSIONS_MAX: usize = 10_000;
 
 fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let id = uuid::Uuid::new_v4().into_bytes();
-    touch(
-        context,
-        &[SessionId { id, uid: context.connection.client.user().map_or(NO_USER, |user| user.digest) }],
-    );
+    let uid = context.connection.client.user().map_or(NO_USER, |user| user.digest);
+    touch(context, &[SessionId::of_client(id, uid)]);
     let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes") as i32;
     reply.fields(&doc! { "id": { "id": Value::uuid(id) }, "timeoutMinutes": minutes });
     Ok(())
@@ -109,7 +107,7 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let ids = ids(context, request)?;
     if let Some(node) = &context.service.node {
         for id in &ids {
-            node.abort_transactions_of(|session| session == id);
+            node.abort_transactions_of(|session| session.parent() == *id);
             node.sessions.end(id);
             node.cursors.kill_session(*id);
         }
@@ -117,7 +115,7 @@ fn end(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     if let Ok(router) = context.service.members.router() {
         context.service.members.routed_sessions.lock().retain(|id, _| !ids.contains(id));
         router.close_cursors_of(|session| ids.contains(session));
-        super::transactions::abort_routed(router, |session| ids.contains(session));
+        super::transactions::abort_routed(router, |session| ids.contains(&session.parent()));
     }
     Ok(())
 }
@@ -214,7 +212,7 @@ fn may_name_others(user: &User, request: &Request<'_>) -> bool {
 fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     let ids = ids(context, request)?;
-    kill_where(context, |id| ids.contains(id));
+    kill_where(context, |id| ids.contains(&id.parent()));
     Ok(())
 }
 
@@ -256,7 +254,7 @@ fn kill_by_pattern(context: &Context, request: &Request<'_>, _: &mut Reply) -> R
     }
     kill_where(context, |id| {
         let fits = |(lsid, uid): &(Option<SessionId>, Option<[u8; 32]>)| {
-            lsid.is_none_or(|l| l == *id) && uid.is_none_or(|u| u == id.uid)
+            lsid.is_none_or(|l| l == id.parent()) && uid.is_none_or(|u| u == id.uid)
         };
         patterns.is_empty() || patterns.iter().any(fits)
     });

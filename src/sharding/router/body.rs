@@ -75,6 +75,7 @@ fn is_routers(name: &[u8]) -> bool {
             | b"shardVersion"
             | b"databaseVersion"
             | b"$audit"
+            | b"mayMoveDocument"
     )
 }
 

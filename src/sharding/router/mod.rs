@@ -28,7 +28,9 @@ pub mod defaults;
 pub mod explain;
 pub mod find;
 pub mod find_and_modify;
+pub mod internal;
 pub mod merge;
+pub mod one_document;
 pub mod scatter;
 mod shapes;
 pub mod single;
@@ -36,7 +38,6 @@ pub mod target;
 pub mod task;
 mod text;
 pub mod transaction;
-pub mod two_phase;
 pub mod write;
 
 #[cfg(test)]
@@ -47,13 +48,11 @@ pub use task::Task;
 
 use crate::routing::CatalogCache;
 use document::oid::ObjectIdGenerator;
-use document::{DocBuf, ObjectId, Result, Timestamp};
+use document::{DocBuf, ObjectId, Timestamp};
 use node::operation::{ClientInfo, SessionId};
 use node::{Operation, Request};
-use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use wire::client::Pool;
 
 /// The state of one router.
@@ -69,8 +68,6 @@ pub struct Router {
     /// `host:port`, under which the router shows itself in `config.mongos`.
     pub host: String,
     object_ids: ObjectIdGenerator,
-    /// Sessions for which a document to write is being searched.
-    searching: Mutex<BTreeMap<SessionId, Weak<tokio::sync::Mutex<()>>>>,
     started: std::time::Instant,
     /// Lists the operations of this process, for `$currentOp` with `localOps`.
     pub own_operations: std::sync::OnceLock<OwnOperations>,
@@ -106,7 +103,6 @@ impl Router {
             topology_time: AtomicU64::new(0),
             host: host.to_string(),
             object_ids: ObjectIdGenerator::new(rand::random()),
-            searching: Mutex::default(),
             started: std::time::Instant::now(),
             own_operations: std::sync::OnceLock::new(),
             own_sessions: std::sync::OnceLock::new(),
@@ -123,26 +119,6 @@ impl Router {
     }
     pub fn advance(&self, time: Timestamp) {
         self.clock.fetch_max(time.as_u64(), Ordering::Relaxed);
-    }
-    /// For a retryable write that has to search for its document: waits until no other delivery of the session's does. A
-    /// client that lost its connection sends again while the first delivery may still be at it; no shard has executed that
-    /// yet, and the two could find different documents.
-    ///
-    /// # Errors
-    /// Interrupts.
-    pub(crate) async fn search_alone(
-        &self,
-        op: &Operation,
-    ) -> Result<Option<tokio::sync::OwnedMutexGuard<()>>> {
-        let Some(session) = op.session.as_ref().filter(|_| op.is_retryable_write()) else { return Ok(None) };
-        let lock = {
-            let mut searching = self.searching.lock();
-            searching.retain(|_, lock| lock.strong_count() > 0);
-            let lock = searching.get(&session.lsid).and_then(Weak::upgrade).unwrap_or_default();
-            searching.insert(session.lsid, Arc::downgrade(&lock));
-            lock
-        };
-        op.interruptible(lock.lock_owned()).await.map(Some)
     }
     pub fn new_object_id(&self) -> ObjectId {
         ObjectId::generate(&self.object_ids, (task::now_ms() / 1000) as u32)

@@ -49,6 +49,15 @@ impl<'a> Task<'a> {
             transaction,
         }
     }
+    /// The same command as a statement of a transaction of the router's own.
+    pub fn within(&self, transaction: Arc<Transaction>) -> Task<'a> {
+        let now_ms = OnceLock::from(self.now_ms());
+        Task { now_ms, transaction: Some(transaction), ..Task::new(self.router, self.op, self.request) }
+    }
+    /// Whether it is a statement of a transaction, a client's or the router's own.
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
     /// `$$NOW` of the whole command: given with it, or the moment it is first asked for.
     pub fn now_ms(&self) -> i64 {
         *self.now_ms.get_or_init(|| {
@@ -177,7 +186,7 @@ impl<'a> Task<'a> {
     /// As [`Task::write`], with all that is known of a failure. What certainly was not received is sent again, and what the
     /// shard recognises as a repetition: a retryable write.
     pub async fn write_call(&self, call: Call<'_>) -> CallResult<DocBuf> {
-        let recognised = self.op.is_retryable_write();
+        let recognised = self.op.is_retryable_write() && self.transaction.is_none();
         let mut attempt = 1;
         loop {
             match self.call(Call { ..call }).await {

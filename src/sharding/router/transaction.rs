@@ -33,6 +33,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 use wire::client::CallResult;
 
+/// How long a failed statement waits for shards to abort.
+const ABORT_MAX: Duration = Duration::from_secs(1);
+
 /// The transactions of a router's sessions.
 #[derive(Default)]
 pub struct Transactions {
@@ -223,6 +226,32 @@ fn joins(name: &[u8]) -> bool {
 }
 
 impl Transaction {
+    /// One that the router runs on its own, in a session that has no other.
+    pub(super) fn internal(session: SessionId) -> Arc<Transaction> {
+        let state = State { phase: Phase::InProgress, statement: 1, ..State::new(0) };
+        Arc::new(Transaction { session, checkout: Arc::default(), state: Mutex::new(state) })
+    }
+    /// How one of the router's own is committed: where one shard has written, it comes last of those to commit; none is named
+    /// where none has.
+    pub(super) fn own_commit_path(&self) -> CommitPath {
+        let state = self.state.lock();
+        let wrote = |p: &Participant| p.read_only == Some(false);
+        match (CommitPath::of(&state), state.participants.values().filter(|p| wrote(p)).count()) {
+            (CommitPath::Unknown, _) => CommitPath::Unknown,
+            (_, 0) => CommitPath::None,
+            (_, 1) => {
+                let mut shards: Vec<_> = state.participants.iter().collect();
+                shards.sort_by_key(|(_, p)| wrote(p));
+                CommitPath::All(shards.into_iter().map(|(shard, _)| shard.clone()).collect())
+            }
+            (path, _) => path,
+        }
+    }
+    /// The commit is handed on: from now on nothing aborts the transaction.
+    pub(super) fn hand_over(&self) {
+        self.state.lock().committing = true;
+    }
+
     /// The command as a statement of this transaction on `shard`, which takes part from now on. `None` when it is none.
     pub(super) fn dress(&self, shard: &str, body: Doc<'_>) -> Option<DocBuf> {
         if shard == super::cluster::CONFIG || !joins(body.iter().next()?.name_bytes()) {
@@ -309,7 +338,7 @@ impl Transaction {
         token
     }
     /// Whether some statement's write was refused: the shard has aborted its part.
-    fn failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.state.lock().failed
     }
 }
@@ -318,7 +347,7 @@ impl Router {
     /// Ends a statement's part: one that failed takes the transaction with it, on every shard.
     pub async fn leave_transaction(&self, entered: Entered, done: bool) {
         let t = &entered.transaction;
-        if !done || t.failed() {
+        if !done || t.has_failed() {
             self.abort_everywhere(t).await;
         }
     }
@@ -332,7 +361,8 @@ impl Router {
         }
     }
 
-    async fn abort_everywhere(&self, t: &Transaction) {
+    /// Aborts every part; nothing when the commit was handed on.
+    pub(super) async fn abort_everywhere(&self, t: &Transaction) {
         let shards: Vec<ShardId> = {
             let mut state = t.state.lock();
             if state.phase != Phase::InProgress || state.committing {
@@ -342,13 +372,14 @@ impl Router {
             state.participants.keys().cloned().collect()
         };
         let abort = t.ending(doc! { "abortTransaction": 1 });
+        let told = join_all(shards.iter().map(|shard| self.cluster.call(Call::new(shard, abort.doc()))));
         // What a shard says to this is of no account: a part that is not aborted now expires.
-        join_all(shards.iter().map(|shard| self.cluster.call(Call::new(shard, abort.doc())))).await;
+        let _ = Box::pin(tokio::time::timeout(ABORT_MAX, told)).await;
     }
 }
 
 impl Transaction {
-    fn ending(&self, mut command: Document) -> DocBuf {
+    pub(super) fn ending(&self, mut command: Document) -> DocBuf {
         command.push("lsid", self.session.to_document());
         command.push("txnNumber", self.state.lock().number);
         command.push("autocommit", false);
@@ -421,7 +452,7 @@ pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
 
 /// How a transaction is committed.
 #[derive(Clone, Debug, PartialEq)]
-enum CommitPath {
+pub(super) enum CommitPath {
     None,
     /// One shard, or shards that have only read.
     All(Vec<ShardId>),

@@ -4,7 +4,7 @@
 //! ordered     the longest run of statements for one shard, then the next; the first error ends the command
 //! unordered   what is for one shard goes there in one batch, all batches at once
 //! ```
-//! A statement concerns one shard, several (multi), or nobody knows which ([`two_phase`]). What a shard refuses as stale
+//! A statement concerns one shard, several (multi), or nobody knows which ([`one_document`]). What a shard refuses as stale
 //! was not executed: an ordered batch was executed before the refused statement, an unordered one but for those refused.
 //! Those statements, and only those, are targeted anew. Every statement keeps the index the client gave it, as the
 //! index of its error and as its statement id, by which a shard knows a repetition.
@@ -12,9 +12,9 @@
 use super::body::{Placement, Versions};
 use super::cluster::Call;
 use super::collation;
+use super::one_document::{self, put_moved};
 use super::target::{self, Target};
 use super::task::{Retry, Task, is_stale};
-use super::two_phase;
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, err};
@@ -120,6 +120,10 @@ pub struct Write<'t, 'a> {
     ids_given: bool,
     /// Statement ids that are not the client's list of this command.
     ids: Option<Vec<i32>>,
+    /// Whether the client's command has this statement alone: only then may it move its document to another shard.
+    alone: bool,
+    /// A statement that was refused because it moves its document, and is executed anew in a transaction.
+    moves: Option<usize>,
 }
 
 /// What a batch came to.
@@ -149,6 +153,8 @@ impl<'t, 'a> Write<'t, 'a> {
             ns,
             kind,
             pending: (0..statements.len()).collect(),
+            alone: statements.len() == 1,
+            moves: None,
             statements,
             outcome: Outcome::default(),
             ordered: !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false))),
@@ -157,6 +163,15 @@ impl<'t, 'a> Write<'t, 'a> {
             ids_given: false,
             ids: None,
         }
+    }
+    /// Statement `i` as a command of its own, which is a part of `task`'s transaction.
+    pub fn one<'s>(&'s self, task: &'s Task<'s>, i: usize) -> Write<'s, 's>
+    where
+        'a: 's,
+    {
+        let statement = Statement::Borrowed(self.statements[i].doc());
+        let one = Write::of(task, self.ns, self.kind, vec![statement]);
+        Write { ids: Some(vec![self.statement_id(i)]), alone: self.alone, ..one }
     }
     /// Executes what is pending.
     async fn finish(&mut self) -> Result<()> {
@@ -244,7 +259,10 @@ impl<'t, 'a> Write<'t, 'a> {
             Sent::Executed(reply) if stale_in(reply.doc()).is_none() && !moves_in(reply.doc()) => {
                 return Ok(Some(reply));
             }
-            Sent::Executed(reply) => self.take_in(&indexes, reply.doc()),
+            Sent::Executed(reply) => {
+                self.take_in(&indexes, reply.doc());
+                self.run_moving().await?;
+            }
             Sent::Failed(e) if is_stale(&e.error) => {
                 self.pending = indexes.into();
                 self.retarget(e.error).await?;
@@ -274,6 +292,7 @@ impl<'t, 'a> Write<'t, 'a> {
         let indexes: Vec<usize> = self.pending.drain(..run).collect();
         let sent = self.send(&shard, &placement.versions(&shard), &indexes).await;
         self.settle(&indexes, sent);
+        self.run_moving().await?;
         self.after_stale().await
     }
 
@@ -299,6 +318,7 @@ impl<'t, 'a> Write<'t, 'a> {
         for ((_, indexes), sent) in batches.into_iter().zip(sent) {
             self.settle(&indexes, sent);
         }
+        self.run_moving().await?;
         for (i, aim) in others {
             match aim {
                 Aim::Many(shards) => self.on_many(placement, i, shards).await?,
@@ -374,7 +394,9 @@ impl<'t, 'a> Write<'t, 'a> {
                 continue;
             };
             let error = error_of(e);
-            if is_stale(&error) {
+            if error.code == codes::WOULD_CHANGE_OWNING_SHARD && self.alone && !self.task.in_transaction() {
+                self.moves = Some(indexes[at]);
+            } else if is_stale(&error) {
                 if self.ordered {
                     refused.extend_from_slice(&indexes[at..]);
                 } else {
@@ -399,15 +421,24 @@ impl<'t, 'a> Write<'t, 'a> {
     }
     async fn send_docs(&self, shard: &str, versions: &Versions, indexes: &[usize], docs: &[Doc<'_>]) -> Sent {
         let list = self.kind.list();
-        let body = self.task.forward(&[list, "stmtIds", "stmtId"], versions, |w| self.write_ids(w, indexes));
+        let body = self.task.forward(&[list, "stmtIds", "stmtId"], versions, |w| {
+            self.write_ids(w, indexes);
+            if self.alone && self.kind == Kind::Update && self.task.in_transaction() {
+                w.bool("mayMoveDocument", true);
+            }
+        });
         let brief = docs.iter().all(|d| match self.kind {
             Kind::Insert => true,
             Kind::Update | Kind::Delete => d.get_document("q").is_some_and(target::names_one),
         });
         let call = Call { sequence: Some((list, docs)), brief, ..Call::new(shard, body.doc()) };
-        match self.task.write_call(call).await {
+        let reply = match self.task.write_call(call).await {
+            Ok(reply) => reply,
+            Err(e) => return Sent::Failed(e),
+        };
+        match put_moved(self.task, self.ns, reply).await {
             Ok(reply) => Sent::Executed(reply),
-            Err(e) => Sent::Failed(e),
+            Err(error) => Sent::Failed(Box::new(RemoteError { error, reply: None, not_sent: false })),
         }
     }
     fn write_ids(&self, w: &mut DocWriter<'_>, indexes: &[usize]) {
@@ -494,7 +525,8 @@ impl<'t, 'a> Write<'t, 'a> {
     /// range away answers when that has moved. Had the others executed the statement meanwhile, the one that receives the
     /// range among them, nobody would do so for its documents.
     async fn stale_on(&self, placement: &Placement, shards: &[ShardId], i: usize) -> Option<Error> {
-        let never = two_phase::never_matching(self.statements[i].doc(), "q");
+        let never = document::doc! { "_id": { "$in": [] } }.to_doc_buf();
+        let never = one_document::with_filter(self.statements[i].doc(), never.doc());
         let asked = shards.iter().map(|shard| {
             let never = &never;
             async move {
@@ -517,8 +549,8 @@ impl<'t, 'a> Write<'t, 'a> {
     /// A single-document statement that does not say where its document is.
     async fn somewhere(&mut self, i: usize) -> Result<()> {
         self.take_up(i);
-        match two_phase::run(self, i).await {
-            Ok(two_phase::Done { reply }) => {
+        match one_document::run(self.task, &one_document::Statement::Write(self, i)).await {
+            Ok(reply) => {
                 self.take_in_one(i, reply.doc());
                 Ok(())
             }
@@ -529,15 +561,22 @@ impl<'t, 'a> Write<'t, 'a> {
             }
         }
     }
+    /// Executes in a transaction what was refused because it moves its document.
+    async fn run_moving(&mut self) -> Result<()> {
+        match self.moves.take() {
+            Some(i) => self.somewhere(i).await,
+            None => Ok(()),
+        }
+    }
     /// Sends a changed form of statement `i` to one shard.
     pub async fn send_changed(
         &self,
         placement: &Placement,
         shard: &str,
         i: usize,
-        changed: &DocBuf,
+        changed: Doc<'_>,
     ) -> Result<DocBuf> {
-        match self.send_docs(shard, &placement.versions(shard), &[i], &[changed.doc()]).await {
+        match self.send_docs(shard, &placement.versions(shard), &[i], &[changed]).await {
             Sent::Executed(reply) => match stale_in(reply.doc()) {
                 Some(e) => Err(e),
                 None => Ok(reply),
@@ -588,9 +627,12 @@ fn check_list(task: &Task<'_>, kind: Kind) -> Result<()> {
     }
 }
 
-/// What a client hears of an update after which its document would belong to another shard: that takes a transaction.
-pub fn would_move() -> Error {
-    err!(NOT_IMPLEMENTED, "an update that moves a document to another shard is known but not implemented")
+/// What a client hears of an update in a batch after which its document would belong to another shard.
+fn would_move() -> Error {
+    err!(
+        INVALID_OPTIONS,
+        "Document shard key value updates that cause the doc to move shards must be sent with write batch of size 1"
+    )
 }
 
 fn moves_in(reply: Doc<'_>) -> bool {

@@ -175,7 +175,9 @@ impl State {
                 Ok(doc! { "n": n as i32 })
             }
             "findAndModify" => self.find_and_modify(shard, body),
-            "killCursors" => Ok(doc! {}),
+            "killCursors" | "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction" => {
+                Ok(doc! {})
+            }
             other => panic!("unexpected command {other}"),
         }
     }
@@ -301,10 +303,15 @@ impl State {
                 *d = new.clone();
             }
         }
-        Ok(doc! { "lastErrorObject": { "n": 1, "updatedExisting": true }, "value": (found.doc()) })
+        Ok(doc! { "lastErrorObject": { "n": 1, "updatedExisting": true }, "value": (found.doc()), "n": 1 })
     }
 
     fn find(&mut self, shard: &str, body: Doc<'_>) -> Result<Document> {
+        let ids = body.get("stmtIds").and_then(|v| v.as_array());
+        let mut ids = ids.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_i64());
+        if ids.any(|id| self.executed.get(shard).is_some_and(|e| e.contains(&id))) {
+            return Err(err!(TRANSACTION_COMMITTED, "executed before"));
+        }
         self.check(shard, body)?;
         let mut found = self.matching(shard, body.get_document("filter").unwrap_or(Doc::empty()));
         let sort = SortSpec::parse(body.get_document("sort").unwrap_or(Doc::empty())).unwrap();
@@ -414,6 +421,9 @@ impl Cluster for Fake {
                 Err(Box::new(RemoteError { error, reply: None, not_sent: false }))
             }
             Ok(mut d) => {
+                if call.body.get("autocommit").is_some() {
+                    d.push("readOnly", d.get_i64("n").unwrap_or(0) == 0);
+                }
                 d.push("ok", 1.0);
                 Ok(d.to_doc_buf())
             }

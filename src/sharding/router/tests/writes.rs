@@ -2,7 +2,6 @@
 
 use super::fake::{Fake, run, table};
 use document::{Document, Value, doc};
-use node::Operation;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -148,32 +147,6 @@ async fn an_update_of_many_shards_misses_no_range_that_moves_as_it_begins() {
     let reply = run(&fake.router(), doc! { "update": "c", "updates": [update] }).await.unwrap();
     assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(3), vec![]));
     assert!(fake.all().iter().all(|d| d.get_i64("y") == Some(1)));
-}
-
-/// The first delivery has asked everybody and is about to write; the second must not search meanwhile.
-#[tokio::test]
-async fn two_deliveries_of_a_statement_do_not_search_at_once() {
-    let session = doc! { "lsid": { "id": (Value::uuid([7; 16])) }, "txnNumber": Value::Int64(1) };
-    let update = doc! { "q": {}, "u": { "$set": { "y": 1 } } };
-    let commands = [
-        doc! { "update": "c", "updates": [update] },
-        doc! { "findAndModify": "c", "query": {}, "update": { "$set": { "y": 1 } } },
-    ];
-    for mut command in commands {
-        let fake = cluster();
-        fake.put(doc! { "_id": 1, "x": 1 });
-        command.0.extend(session.clone());
-        let router = fake.router();
-        let op = Operation::parse(1, Arc::default(), command.to_doc_buf().doc()).unwrap();
-        let first = router.search_alone(&op).await.unwrap();
-        let second = run(&router, command);
-        tokio::pin!(second);
-        let early = tokio::time::timeout(std::time::Duration::from_millis(20), &mut second).await;
-        assert!(early.is_err() && fake.all().iter().all(|d| !d.contains_key("y")));
-        drop(first);
-        second.await.unwrap();
-        assert!(fake.all().iter().any(|d| d.contains_key("y")));
-    }
 }
 
 #[tokio::test]

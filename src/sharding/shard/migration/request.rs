@@ -92,7 +92,7 @@ impl Coordinator {
         Coordinator {
             id: node.new_uuid(),
             session_id: format!("{}_{}_{}", request.from, request.to, node.new_object_id().hex()),
-            lsid: SessionId { id: node.new_uuid(), uid: NO_USER },
+            lsid: SessionId::of_client(node.new_uuid(), NO_USER),
             txn_number: 0,
             ns: request.ns.clone(),
             uuid: plan.table.uuid,

@@ -32,7 +32,7 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 struct Known {
     session: SessionId,
     number: i64,
-    at: Option<EntryTime>,
+    at: Option<(EntryTime, i32)>,
 }
 
 /// The donor's side.
@@ -54,7 +54,7 @@ impl SessionSource {
         let executed = node.sessions.executed().into_iter();
         let gaps = node.sessions.incomplete().into_iter();
         let known = executed
-            .map(|(session, number, _, at)| Known { session, number, at: Some(at) })
+            .map(|(session, number, stmt, at)| Known { session, number, at: Some((at, stmt)) })
             .chain(gaps.map(|(session, number)| Known { session, number, at: None }))
             .collect();
         SessionSource { ns: ns.to_string(), uuid, range, known, marked: BTreeMap::new(), position }
@@ -90,9 +90,12 @@ impl SessionSource {
 
     /// What goes over for a statement of the session table, if anything.
     fn entry_of(&mut self, node: &Node, known: &Known) -> Result<Option<DocBuf>> {
-        let Some(at) = known.at else { return Ok(self.marker(known)) };
-        match node.entry_at(at) {
-            Ok(entry) if self.concerns(entry.doc()) => Ok(Some(with_time(entry.doc(), at.ts, at.term))),
+        let Some((at, stmt)) = known.at else { return Ok(self.marker(known)) };
+        match node.statement_entry(at, stmt) {
+            Ok(entry) if self.concerns(entry.doc()) => {
+                let entry = as_statement_of(entry.doc(), known.session, known.number);
+                Ok(Some(with_time(entry.doc(), at.ts, at.term)))
+            }
             Ok(_) => Ok(None),
             // It may have been of this range: nobody can say any more.
             Err(e) if e.code == codes::INCOMPLETE_TRANSACTION_HISTORY => Ok(self.marker(known)),
@@ -123,8 +126,10 @@ impl SessionSource {
                 continue;
             }
             let payload = Doc::from_validated(frame.payload);
-            if payload.get("lsid").is_some() && self.concerns(payload) {
-                full = take(with_time(payload, frame.optime.ts, frame.optime.term));
+            for entry in statements_of(node, payload)? {
+                if self.concerns(entry.doc()) {
+                    full = take(with_time(entry.doc(), frame.optime.ts, frame.optime.term));
+                }
             }
         }
         self.position = reader.position();
@@ -151,6 +156,34 @@ impl SessionSource {
         let in_range = key.and_then(|key| range.contains_document_key(key)).unwrap_or(true);
         in_range || (entry.op == Op::Update && may_change_key(entry.o, &range.key))
     }
+}
+
+/// The statements of retryable writes that a log entry executes: itself, or those in the transaction of a router that it
+/// commits.
+fn statements_of(node: &Node, payload: Doc<'_>) -> Result<Vec<DocBuf>> {
+    let lsid = payload.get_document("lsid").and_then(|d| SessionId::parse(d).ok());
+    let Some(lsid) = lsid else { return Ok(Vec::new()) };
+    let Some((parent, number)) = lsid.executes() else { return Ok(vec![payload.to_owned()]) };
+    let o = payload.get_document("o").unwrap_or(Doc::empty());
+    let undecided = ["partialTxn", "prepare", "abortTransaction"].iter().any(|name| o.get(name).is_some());
+    if undecided {
+        return Ok(Vec::new());
+    }
+    let mut operations = node.transaction_operations(payload)?;
+    operations.retain(|o| o.get("stmtId").is_some());
+    Ok(operations.iter().map(|o| as_statement_of(o.doc(), parent, number)).collect())
+}
+
+/// An entry under the session that a repetition of its statement comes with.
+fn as_statement_of(entry: Doc<'_>, session: SessionId, number: i64) -> DocBuf {
+    let lsid = session.to_document().to_doc_buf();
+    DocWriter::build(|w| {
+        w.document("lsid", lsid.doc());
+        w.i64("txnNumber", number);
+        for e in entry.iter().filter(|e| !matches!(e.name(), "lsid" | "txnNumber")) {
+            w.element(&e);
+        }
+    })
 }
 
 fn reply(batch: &[DocBuf], next: Option<SessionId>) -> DocBuf {

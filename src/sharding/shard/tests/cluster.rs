@@ -313,7 +313,7 @@ impl Cluster {
         let n = self.next_session.fetch_add(1, Ordering::SeqCst);
         let mut id = [0; 16];
         id[..8].copy_from_slice(&n.to_be_bytes());
-        Client { lsid: SessionId { id, uid: NO_USER }.to_document(), number: 0 }
+        Client { lsid: SessionId::of_client(id, NO_USER).to_document(), number: 0 }
     }
 
     /// Sends one retryable write to the owner of `x` until it is acknowledged; answers `n`.

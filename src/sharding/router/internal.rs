@@ -1,0 +1,202 @@
+//! Transactions that the router runs on its own, for statements of one document that may concern several shards
+//! ([`super::one_document`]) outside a client's transaction.
+//!
+//! ```text
+//! attempt   a child of the client's session ({id, uid, txnNumber, txnUUID}) begins on every shard the statement asks
+//! commit    nothing written      all parts let go
+//!           one shard wrote      commitTransaction to those that have read; when all have, to the one that wrote
+//!           several wrote        two-phase, by the coordinator shard
+//! failed    aborted everywhere; tried again under a new child where the reason passes
+//! ```
+//!
+//! Why a retryable write happens once, whichever routers its deliveries come through: each asks all shards that can hold
+//! what another has done, and each shard lets only one child of a write at a time take part, which it tells what is
+//! committed (see `node/session.rs`). Take two deliveries that both have written, on W1 and W2. The first to commit did so
+//! on W1 after all its parts were alive; had the other begun on W1 after that, it would have been told; had it begun there
+//! before, one of the two would have been ended there, and its commit would fail: commits to those that have only read go
+//! first. So there is never a second.
+//!
+//! Where can it get stuck? Two deliveries can end each other; both then pause for a random time. A router that dies leaves
+//! parts that hold what they wrote until the next delivery comes, or until `transactionLifetimeLimitSeconds`.
+
+use super::one_document::{Statement, takes_id};
+use super::task::{Retry, Task, is_stale};
+use super::transaction::{CommitPath, Transaction};
+use crate::chunk::ShardId;
+use document::error::{NETWORK, NOT_PRIMARY, SNAPSHOT};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, codes, doc, err};
+use futures::future::join_all;
+use node::operation::{NO_USER, SessionId, WriteAck};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often an attempt is repeated when a shard cannot be reached.
+const UNREACHED_MAX: usize = 3;
+/// How often what ends a transaction is sent when no answer comes.
+const COMMITS_MAX: u32 = 6;
+/// The longest pause between two attempts.
+const PAUSE_MS_MAX: u64 = 64;
+
+/// What a participant says of itself in its replies.
+const READ_ONLY: &str = "readOnly";
+
+/// What keeps one statement trying.
+#[derive(Default)]
+struct Patience {
+    stale: Retry,
+    unreached: usize,
+    duplicates: usize,
+    attempts: u32,
+}
+
+/// Executes the statement once; returns the reply of the shard that did, or has done so before.
+///
+/// # Errors
+/// What the statement is refused with; interrupts; an unknown outcome as the failure of the connection.
+pub async fn run(task: &Task<'_>, statement: &Statement<'_, '_>) -> Result<DocBuf> {
+    let mut patience = Patience::default();
+    loop {
+        task.op.check_interrupt()?;
+        let transaction = Transaction::internal(child_session(task));
+        let inner = task.within(transaction.clone());
+        let done = match statement.attempt(&inner).await {
+            // What the shard refused is the client's to hear, and the part is aborted there.
+            Ok(reply) if transaction.has_failed() => Ok(without(reply.doc(), &[READ_ONLY])),
+            Ok(reply) => commit(task, &transaction, without(reply.doc(), &[READ_ONLY])).await,
+            Err(e) => Err(e),
+        };
+        task.hear_from(&inner);
+        task.router.abort_everywhere(&transaction).await;
+        let Err(e) = done else { return done };
+        if e.code == codes::TRANSACTION_COMMITTED && task.op.is_retryable_write() {
+            match statement.executed_before(task).await {
+                Ok(Some(reply)) => return Ok(reply),
+                Ok(None) => {}
+                Err(e) => patience.absorb(task, statement.ns(), e).await?,
+            }
+        }
+        patience.absorb(task, statement.ns(), e).await?;
+    }
+}
+
+impl Patience {
+    /// Returns when the statement can be tried again; gives the error back when it is final.
+    async fn absorb(&mut self, task: &Task<'_>, ns: &str, mut error: Error) -> Result<()> {
+        if is_stale(&error) {
+            return self.stale.absorb(task, ns, error).await;
+        }
+        let unreached = error.is(NETWORK | NOT_PRIMARY);
+        let duplicate = takes_id(&error);
+        self.unreached += unreached as usize;
+        self.duplicates += duplicate as usize;
+        let again = match (unreached, duplicate) {
+            (true, _) => task.op.is_retryable_write() && self.unreached <= UNREACHED_MAX,
+            // Another upsert of the same document may have come first: then it is found now.
+            (_, true) => self.duplicates <= 1,
+            _ => passes(&error),
+        };
+        if !again {
+            // The client has no transaction that could be transient.
+            error.labels.clear();
+            return Err(error);
+        }
+        self.attempts += 1;
+        let longest = (1 << self.attempts.min(6)).clamp(2, PAUSE_MS_MAX);
+        let ms = rand::random_range(1..=longest) * if unreached { 8 } else { 1 };
+        task.op.interruptible(Box::pin(tokio::time::sleep(Duration::from_millis(ms)))).await
+    }
+}
+
+/// Whether the reason is another's transaction, or a placement that has just changed.
+fn passes(e: &Error) -> bool {
+    e.is(SNAPSHOT)
+        || matches!(
+            e.code,
+            codes::WRITE_CONFLICT
+                | codes::LOCK_TIMEOUT
+                | codes::NO_SUCH_TRANSACTION
+                | codes::TRANSACTION_COMMITTED
+                | codes::PREPARED_TRANSACTION_IN_PROGRESS
+        )
+}
+
+/// A session for one attempt: a child of the client's.
+fn child_session(task: &Task<'_>) -> SessionId {
+    let uuid = uuid::Uuid::new_v4().into_bytes();
+    match &task.op.session {
+        Some(fields) => {
+            let number = fields.txn_number.filter(|_| task.op.is_retryable_write());
+            fields.lsid.parent().with_child(number, uuid)
+        }
+        None => SessionId::of_client(uuid::Uuid::new_v4().into_bytes(), NO_USER).with_child(None, uuid),
+    }
+}
+
+/// Commits what an attempt has done. The reply is the attempt's, with the write concern error of the commit.
+async fn commit(task: &Task<'_>, transaction: &Arc<Transaction>, reply: DocBuf) -> Result<DocBuf> {
+    let committed = match transaction.own_commit_path() {
+        CommitPath::None => return Ok(reply),
+        CommitPath::Unknown => {
+            return Err(err!(NO_SUCH_TRANSACTION, "a shard has not said what it did for the statement"));
+        }
+        CommitPath::All(shards) => {
+            let [readers @ .., writer] = shards.as_slice() else { return Ok(reply) };
+            let commit = transaction.ending(doc! { "commitTransaction": 1 });
+            let read = join_all(readers.iter().map(|shard| finish(task, shard, &commit))).await;
+            read.into_iter().collect::<Result<Vec<_>>>()?;
+            transaction.hand_over();
+            let commit = transaction.ending(with_concern(task, doc! { "commitTransaction": 1 }));
+            finish(task, writer, &commit).await
+        }
+        CommitPath::TwoPhase(coordinator, shards) => {
+            transaction.hand_over();
+            let shards: Vec<Document> = shards.iter().map(|s| doc! { "shardId": s.to_string() }).collect();
+            let command = doc! { "coordinateCommitTransaction": 1, "participants": shards };
+            finish(task, &coordinator, &transaction.ending(with_concern(task, command))).await
+        }
+    }?;
+    Ok(match committed.doc().get_document("writeConcernError") {
+        None => reply,
+        Some(e) => DocWriter::build(|w| {
+            w.fields_of(reply.doc());
+            w.document("writeConcernError", e);
+        }),
+    })
+}
+
+fn with_concern(task: &Task<'_>, mut command: Document) -> Document {
+    let unacknowledged = task.op.write_concern.w == WriteAck::Nodes(0);
+    if let Some(concern) = task.get("writeConcern").filter(|_| !unacknowledged) {
+        command.push("writeConcern", concern.to_value());
+    }
+    command
+}
+
+/// Sends what ends a transaction until an answer comes. That a shard knows nothing of it is an answer only where none was
+/// lost before: the commit may have been done, and forgotten since. A retryable write asks anew, and is told.
+async fn finish(task: &Task<'_>, shard: &ShardId, body: &DocBuf) -> Result<DocBuf> {
+    let mut lost: Option<Error> = None;
+    for attempt in 1.. {
+        match task.call(super::cluster::Call::new(shard, body.doc())).await {
+            Err(e) if e.error.is(NETWORK | NOT_PRIMARY) && attempt < COMMITS_MAX => {
+                task.op.check_interrupt()?;
+                lost.get_or_insert(e.error);
+                Box::pin(tokio::time::sleep(Duration::from_millis(20 << attempt))).await;
+            }
+            Err(e) if e.error.code == codes::NO_SUCH_TRANSACTION => return Err(lost.unwrap_or(e.error)),
+            Err(e) => return Err(e.error),
+            Ok(reply) => return Ok(reply),
+        }
+    }
+    Err(err!(INTERNAL_ERROR, "no attempt at ending a transaction on {shard}"))
+}
+
+/// The reply without the members named.
+pub fn without(reply: Doc<'_>, names: &[&str]) -> DocBuf {
+    DocWriter::build(|w| reply.iter().filter(|e| !names.contains(&e.name())).for_each(|e| w.element(&e)))
+}
+
+/// A statement's number, as commands carry it.
+pub fn statement_ids(stmt: i32) -> Value {
+    Value::Array(vec![Value::Int32(stmt)])
+}

@@ -1,0 +1,371 @@
+//! Statements of one document that may concern several shards: the filter does not say on which the document is, or the
+//! update gives it a shard key of another shard.
+//!
+//! ```text
+//! aimed     the filter names one shard                  -> the statement, there
+//! searched  all shards: one document that matches        -> the statement, held to that document, on its shard
+//!           none matches                                 -> an upsert inserts the new document where that belongs
+//! moved     the shard has taken the document away and hands it back -> inserted where its new key belongs
+//! ```
+//!
+//! All of it is one transaction: the client's, or one of the router's own ([`super::internal`]). A retryable write asks
+//! every shard of the collection, whatever its filter says: the document that it has upserted may be outside of that.
+
+use super::body::{Placement, ok_reply, take};
+use super::cluster::Call;
+use super::collation;
+use super::internal::{self, statement_ids, without};
+use super::scatter::read_all;
+use super::target;
+use super::task::{Retry, Task, is_stale};
+use super::write::{Kind, Write, error_of};
+use crate::chunk::ShardId;
+use crate::routing::RoutingTable;
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, codes, doc, err};
+use node::write::statement::MOVED;
+use query::matcher::Matcher;
+use query::projection::Projection;
+use query::sort::SortSpec;
+use query::update::Update;
+use std::sync::Arc;
+
+/// A statement of one document.
+pub enum Statement<'s, 'a> {
+    Write(&'s Write<'s, 'a>, usize),
+    FindAndModify(&'s Task<'a>, &'s str),
+}
+
+/// Executes a statement, in the client's transaction if there is one. Returns the reply of the shard that did, or one made
+/// here, whose indexes count from 0.
+pub async fn run(task: &Task<'_>, statement: &Statement<'_, '_>) -> Result<DocBuf> {
+    if !task.in_transaction() {
+        return internal::run(task, statement).await;
+    }
+    let mut retry = Retry::default();
+    loop {
+        match statement.attempt(task).await {
+            Err(e) if is_stale(&e) => retry.absorb(task, statement.ns(), e).await?,
+            done => return done,
+        }
+    }
+}
+
+impl Statement<'_, '_> {
+    pub fn ns(&self) -> &str {
+        match self {
+            Statement::Write(write, _) => write.ns,
+            Statement::FindAndModify(_, ns) => ns,
+        }
+    }
+    /// The statement; of a findAndModify, the command.
+    fn spec(&self) -> Doc<'_> {
+        match self {
+            Statement::Write(write, i) => write.statements[*i].doc(),
+            Statement::FindAndModify(task, _) => task.body(),
+        }
+    }
+    fn filter(&self) -> Doc<'_> {
+        let name = if matches!(self, Statement::Write(..)) { "q" } else { "query" };
+        self.spec().get_document(name).unwrap_or(Doc::empty())
+    }
+    fn upserts(&self) -> bool {
+        self.spec().get("upsert").is_some_and(|v| v.truthy())
+    }
+    fn number(&self) -> i32 {
+        match self {
+            Statement::Write(write, i) => write.statement_id(*i),
+            Statement::FindAndModify(task, _) => super::write::statement_id(task, 0),
+        }
+    }
+
+    /// Executes the statement as part of `task`'s transaction.
+    pub async fn attempt(&self, task: &Task<'_>) -> Result<DocBuf> {
+        let placement = task.placement_for_write(self.ns()).await?;
+        let Some(table) = placement.table.clone() else {
+            return self.send(task, &placement, &placement.primary, self.spec()).await;
+        };
+        let filter = self.filter();
+        let aim = target::filter(&table, filter, &collation::context(task, self.spec(), &table)?);
+        if let [shard] = aim.shards.as_slice()
+            && (aim.key.is_some() || !self.upserts())
+        {
+            return self.send(task, &placement, shard, self.spec()).await;
+        }
+        let shards = if task.op.is_retryable_write() { placement.shards() } else { aim.shards };
+        let found = self.search(task, &placement, &table, &shards).await?;
+        match found {
+            Some(found) => self.on_found(task, &placement, &table, found.doc()).await,
+            None if self.upserts() => self.insert_new(task, &placement, &table).await,
+            None => Ok(self.nothing()),
+        }
+    }
+
+    async fn on_found(
+        &self,
+        task: &Task<'_>,
+        placement: &Placement,
+        table: &Arc<RoutingTable>,
+        found: Doc<'_>,
+    ) -> Result<DocBuf> {
+        let shard = target::document(table, found)?;
+        let held = self.held_to(&target::identity(&table.key, found)?);
+        let reply = self.send(task, placement, &shard, held.doc()).await?;
+        let n = match self {
+            Statement::Write(..) => reply.doc().get_i64("n"),
+            Statement::FindAndModify(..) => {
+                reply.doc().get_document("lastErrorObject").and_then(|d| d.get_i64("n"))
+            }
+        };
+        // The shard reads what it has found in the same snapshot; another writer would have been a conflict.
+        if n == Some(0) && reply.doc().element("writeErrors").is_none() {
+            return Err(err!(WRITE_CONFLICT, "the document that was found matches no more"));
+        }
+        Ok(reply)
+    }
+
+    /// The statement with its filter held to one document. Nothing is inserted if it is gone.
+    fn held_to(&self, identity: &Document) -> DocBuf {
+        let filter = self.filter();
+        let held = DocWriter::build(|w| {
+            identity.write_fields(w);
+            if !filter.is_empty() {
+                w.array_with("$and", |w| w.document("0", filter));
+            }
+        });
+        with_filter(self.spec(), held.doc())
+    }
+
+    /// Sends a form of the statement to one shard; puts what that hands back where it belongs.
+    async fn send(
+        &self,
+        task: &Task<'_>,
+        placement: &Placement,
+        shard: &str,
+        form: Doc<'_>,
+    ) -> Result<DocBuf> {
+        match self {
+            Statement::Write(write, i) => write.one(task, *i).send_changed(placement, shard, 0, form).await,
+            Statement::FindAndModify(..) => {
+                let without = ["query", "sort", "hint", "upsert", "stmtId", "stmtIds"];
+                let body = task.forward(&without, &placement.versions(shard), |w| {
+                    for e in form.iter().filter(|e| without[..4].contains(&e.name())) {
+                        w.element(&e);
+                    }
+                    if task.op.is_retryable_write() {
+                        w.array_with("stmtIds", |w| w.i32("0", self.number()));
+                    }
+                    if task.in_transaction() {
+                        w.bool("mayMoveDocument", true);
+                    }
+                });
+                let brief = form.get_document("query").is_some_and(target::names_one);
+                let call = Call { brief, ..Call::new(shard, body.doc()) };
+                let reply = task.write_call(call).await.map_err(|e| e.error)?;
+                put_moved(task, self.ns(), reply).await
+            }
+        }
+    }
+
+    /// What the statement did when it was executed before, on whichever shard.
+    pub async fn executed_before(&self, task: &Task<'_>) -> Result<Option<DocBuf>> {
+        let placement = task.placement_for_write(self.ns()).await?;
+        let never = doc! { "_id": { "$in": [] } }.to_doc_buf();
+        let never = with_filter(self.spec(), never.doc());
+        for shard in placement.shards() {
+            let reply = self.send(task, &placement, &shard, never.doc()).await?;
+            if ["retriedStmtIds", "retriedStmtId"].iter().any(|name| reply.doc().get(name).is_some()) {
+                return Ok(Some(reply));
+            }
+        }
+        Ok(None)
+    }
+
+    fn nothing(&self) -> DocBuf {
+        match self {
+            Statement::Write(write, _) if write.kind == Kind::Update => {
+                doc! { "n": 0, "nModified": 0, "ok": 1.0 }.to_doc_buf()
+            }
+            Statement::Write(..) => doc! { "n": 0, "ok": 1.0 }.to_doc_buf(),
+            Statement::FindAndModify(task, _) => {
+                let mut last = doc! { "n": 0 };
+                if !task.get("remove").is_some_and(|v| v.truthy()) {
+                    last.push("updatedExisting", false);
+                }
+                ok_reply(doc! { "lastErrorObject": last, "value": Value::Null })
+            }
+        }
+    }
+
+    /// One document that matches; with `sort`, the first.
+    async fn search(
+        &self,
+        task: &Task<'_>,
+        placement: &Placement,
+        table: &Arc<RoutingTable>,
+        shards: &[ShardId],
+    ) -> Result<Option<DocBuf>> {
+        let spec = self.spec();
+        let context = collation::context(task, spec, table)?;
+        let sort = SortSpec::parse(spec.get_document("sort").unwrap_or(Doc::empty()))?;
+        let sort = sort.with_collation(&context.collation);
+        let (db, collection) = self.ns().split_once('.').unwrap_or((self.ns(), ""));
+        let mut command =
+            doc! { "find": collection, "filter": self.filter(), "limit": 1, "singleBatch": true };
+        command.0.extend(take(spec, &["sort", "hint", "collation"]));
+        command.0.extend(take(task.body(), &["let", "maxTimeMS", "comment"]));
+        if task.op.is_retryable_write() {
+            command.push("stmtIds", statement_ids(self.number()));
+        }
+        if sort.is_empty() {
+            let mut projection: Document =
+                table.key.fields().iter().map(|f| (f.path.clone(), Value::Int32(1))).collect();
+            projection.insert("_id", 1);
+            command.push("projection", projection);
+        }
+        let replies =
+            read_all(task, shards, |shard| task.own(&command, db, &placement.versions(shard))).await?;
+        first_of(replies, &sort)
+    }
+
+    /// An upsert that found nothing: the document it makes, inserted where it belongs.
+    async fn insert_new(
+        &self,
+        task: &Task<'_>,
+        placement: &Placement,
+        table: &Arc<RoutingTable>,
+    ) -> Result<DocBuf> {
+        let new = self.new_document(task, table)?;
+        let id = new.get("_id").map_or(Value::Null, |v| v.to_value());
+        insert_at_owner(task, self.ns(), placement, table, new.doc(), self.number()).await?;
+        let Statement::FindAndModify(outer, _) = self else {
+            let upserted = document::array![{ "index": 0, "_id": id }];
+            return Ok(doc! { "n": 1, "nModified": 0, "upserted": upserted, "ok": 1.0 }.to_doc_buf());
+        };
+        let last = doc! { "n": 1, "updatedExisting": false, "upserted": id };
+        let value = match outer.get("new").is_some_and(|v| v.truthy()) {
+            true => Value::from(projected(task, table, self.filter(), &new)?),
+            false => Value::Null,
+        };
+        Ok(ok_reply(doc! { "lastErrorObject": last, "value": value }))
+    }
+
+    /// The document that the upsert inserts, with its `_id`.
+    fn new_document(&self, task: &Task<'_>, table: &RoutingTable) -> Result<DocBuf> {
+        let spec = self.spec();
+        let context = collation::context(task, spec, table)?;
+        let matcher = Matcher::parse(self.filter(), &context)?;
+        let filters: Vec<Document> = spec
+            .get("arrayFilters")
+            .and_then(|v| v.as_array())
+            .into_iter()
+            .flat_map(|a| a.iter())
+            .filter_map(|e| e.value().as_document().map(|d| d.to_document()))
+            .collect();
+        let update = spec.get(if matches!(self, Statement::Write(..)) { "u" } else { "update" });
+        let update = update.map_or(Value::Null, |v| v.to_value());
+        let new = Update::parse(&update, &filters, &context)?.upsert_document(&matcher)?;
+        if new.doc().element("_id").is_some() {
+            return Ok(new);
+        }
+        let id = task.router.new_object_id();
+        Ok(DocWriter::build(|w| {
+            w.object_id("_id", id);
+            w.fields_of(new.doc());
+        }))
+    }
+}
+
+/// The statement, or the findAndModify, with another filter, and without what goes with a search.
+pub fn with_filter(spec: Doc<'_>, filter: Doc<'_>) -> DocBuf {
+    DocWriter::build(|w| {
+        for e in spec.iter() {
+            match e.name() {
+                name @ ("q" | "query") => w.document(name, filter),
+                "upsert" | "sort" | "hint" => {}
+                _ => w.element(&e),
+            }
+        }
+        if spec.get("q").is_none() && spec.get("query").is_none() {
+            w.document("query", filter);
+        }
+    })
+}
+
+fn projected(task: &Task<'_>, table: &RoutingTable, filter: Doc<'_>, new: &DocBuf) -> Result<DocBuf> {
+    let fields = take(task.body(), &["fields"]);
+    let Some(spec) = fields.get_document("fields").filter(|f| !f.is_empty()) else { return Ok(new.clone()) };
+    let context = collation::context(task, task.body(), table)?;
+    let matcher = Matcher::parse(filter, &context)?;
+    let projection = Projection::parse(spec.to_doc_buf().doc(), &matcher, &context)?;
+    let mut out = Vec::new();
+    projection.apply(new.doc(), &mut out)?;
+    Ok(DocBuf::from_validated(out))
+}
+
+/// Inserts the document that a shard's reply hands back where it belongs; the reply without it.
+///
+/// # Errors
+/// DuplicateKey (11000) when the other shard has one of this `_id`; a stale placement, whereupon the transaction is over.
+pub async fn put_moved(task: &Task<'_>, ns: &str, reply: DocBuf) -> Result<DocBuf> {
+    let Some(moved) = reply.doc().get_document(MOVED) else { return Ok(reply) };
+    let placement = task.placement_for_write(ns).await?;
+    let Some(table) = placement.table.clone() else {
+        return Err(err!(CONFLICTING_OPERATION_IN_PROGRESS, "{ns} is not sharded any more"));
+    };
+    // Its statement is recorded where it was executed.
+    match insert_at_owner(task, ns, &placement, &table, moved, -1).await {
+        Err(e) if takes_id(&e) => {
+            let text = format!(
+                "Failed to update document's shard key field. There is either an orphan for this document or _id for this \
+                 collection is not globally unique. :: caused by :: {}",
+                e.message
+            );
+            Err(Error { message: text, ..e })
+        }
+        done => done.map(|()| without(reply.doc(), &[MOVED])),
+    }
+}
+
+fn first_of(replies: Vec<(ShardId, DocBuf)>, sort: &SortSpec) -> Result<Option<DocBuf>> {
+    let mut best: Option<(Vec<u8>, DocBuf)> = None;
+    for (_, reply) in &replies {
+        let batch = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
+        let Some(found) = batch.and_then(|b| b.iter().next()?.value().as_document()) else { continue };
+        let key = sort.key(found)?;
+        if best.as_ref().is_none_or(|(k, _)| key < *k) {
+            best = Some((key, found.to_owned()));
+        }
+    }
+    Ok(best.map(|(_, d)| d))
+}
+
+/// Inserts a document on the shard that owns it, as statement `stmt`.
+async fn insert_at_owner(
+    task: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    table: &Arc<RoutingTable>,
+    new: Doc<'_>,
+    stmt: i32,
+) -> Result<()> {
+    let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
+    let shard = target::document(table, new)?;
+    let documents = Value::Array(vec![Value::from(new)]);
+    let mut command = doc! { "insert": collection, "documents": documents };
+    command.0.extend(take(task.body(), &["bypassDocumentValidation", "comment", "maxTimeMS"]));
+    if task.op.is_retryable_write() {
+        command.push("stmtIds", statement_ids(stmt));
+    }
+    let body = task.own(&command, db, &placement.versions(&shard));
+    let reply = task.write(&shard, &body).await?;
+    let errors = reply.doc().get("writeErrors").and_then(|v| v.as_array());
+    match errors.and_then(|a| a.iter().next()?.value().as_document()).map(error_of) {
+        None => Ok(()),
+        Some(e) => Err(e),
+    }
+}
+
+/// Whether an insert met another document of its `_id`.
+pub fn takes_id(e: &Error) -> bool {
+    e.code == codes::DUPLICATE_KEY && e.message.contains("index: _id_")
+}

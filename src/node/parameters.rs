@@ -83,6 +83,7 @@ pub const TABLE: &[Parameter] = &[
     row("balancerPolicy", Text("dataSize")).one_of(&["dataSize", "idealChunkCount", "chunkCountThresholds"]),
     inert("bypassRslogsOnStartup", Bool(false)),
     row("changeStreamOptions", Initial::Document),
+    row("chunkDefragmentationThrottlingMS", Int(0)).min(0.0),
     row("chunkMigrationConcurrency", Int(1)).min(1.0),
     row("chunkMigrationFetcherMaxBufferedSizeBytesPerThread", Int(0)).min(0.0),
     inert("collectionSamplingLogIntervalSeconds", Int(10)),

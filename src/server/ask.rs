@@ -87,14 +87,14 @@ async fn ask(uri: &str, question: &Question) -> Result<String> {
 
 /// `mongodb://[user:password@]host[:port][,host...]/[db][?options]`
 #[derive(Debug, PartialEq)]
-struct Address {
+pub(crate) struct Address {
     hosts: Vec<String>,
     /// User, password, and the database that knows them.
     login: Option<(String, String, String)>,
 }
 
 impl Address {
-    fn parse(uri: &str) -> Result<Address> {
+    pub(crate) fn parse(uri: &str) -> Result<Address> {
         let bad = |why: &str| err!(FAILED_TO_PARSE, "the address {uri} {why}");
         let rest = uri.strip_prefix("mongodb://").ok_or_else(|| bad("does not begin with mongodb://"))?;
         let (authority, rest) = rest.split_once('/').unwrap_or((rest, ""));
@@ -134,7 +134,7 @@ impl Address {
     }
 
     /// A connection to a router, a node of its own, or the primary of a set.
-    async fn connect(&self) -> Result<Connection> {
+    pub(crate) async fn connect(&self) -> Result<Connection> {
         let login = self.login.as_ref();
         let credentials =
             login.map(|(user, password, db)| Credentials::new(user, db, vec![password.clone()]));

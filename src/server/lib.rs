@@ -28,6 +28,7 @@ pub mod profile;
 pub mod service;
 pub mod signed_time;
 pub mod signing_keys;
+pub mod status;
 pub mod tls;
 
 pub mod topology;

@@ -66,6 +66,8 @@ pub enum CliCommand {
     },
     /// Print a script that completes the arguments of tessera in a shell.
     Completions { shell: clap_complete::Shell },
+    /// Show what a running cluster is doing: shards, collections, the balancer and its migrations.
+    Status(crate::status::Status),
     /// Run a mongod, with mongod's own options.
     #[command(disable_help_flag = true)]
     Mongod {
@@ -166,6 +168,7 @@ pub fn cli() -> i32 {
             clap_complete::generate(shell, &mut Cli::command(), "tessera", &mut std::io::stdout());
             0
         }
+        CliCommand::Status(status) => crate::status::main(&status),
         CliCommand::Mongod { args } => program(Program::Mongod, args),
         CliCommand::Mongos { args } => program(Program::Mongos, args),
     }

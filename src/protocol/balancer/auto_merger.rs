@@ -81,6 +81,10 @@ impl AutoMerger {
     pub fn remaining(&self) -> usize {
         self.due.len() + self.running.len()
     }
+    /// When the next run may begin; `None` while one goes on.
+    pub fn next_run_at(&self, interval_ms: i64) -> Option<i64> {
+        self.drained.filter(|_| !self.in_run).map(|at| at.saturating_add(interval_ms))
+    }
     /// When there may be something to issue although nothing happens before; `None` when nothing is due.
     pub fn next_at(&self, throttling_ms: i64) -> Option<i64> {
         let at = |m: &Merge| self.issued.get(&m.ns).map_or(i64::MIN, |at| at.saturating_add(throttling_ms));

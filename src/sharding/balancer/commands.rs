@@ -5,6 +5,7 @@ use crate::config::{ConfigServer, SETTINGS, argument, put, require_majority};
 use crate::remote::Target;
 use document::{Document, Result, doc};
 use node::{Operation, Request};
+use protocol::balancer::Reason;
 use std::sync::Arc;
 
 const MIB: i64 = 1024 * 1024;
@@ -17,6 +18,7 @@ impl ConfigServer {
         self.set_balancing(true).await?;
         self.start_balancer();
         self.balancer.wake.notify_one();
+        self.balancer.signal();
         self.log_action("balancer.start", "", Document::new()).await;
         Ok(Document::new())
     }
@@ -85,6 +87,12 @@ impl ConfigServer {
             reply.push("chunkSize", bytes / MIB);
         } else {
             reply.push("chunkSize", bytes as f64 / MIB as f64);
+        }
+        if super::defragment::is_wanted(&collection) {
+            reply.push("balancerCompliant", false);
+            reply.push("firstComplianceViolation", Reason::DefragmentingChunks.name());
+            reply.push("details", self.defragmentation_progress(&collection)?);
+            return Ok(reply);
         }
         let violation = self.compliance_of(&collection).await?;
         reply.push("balancerCompliant", violation.is_none());

@@ -5,6 +5,9 @@
 //! statistics   what the policies see: shards, sizes, chunks, zones
 //! rounds       the main loop: splits and migrations, waited for
 //! moves        one migration, and what follows from how it ended
+//! actions      the second loop: merges and measurements, not waited for
+//! defragment   collections that are defragmented, phase by phase
+//! merger       what may be merged, now and then
 //! commands     what users ask and say
 //! ```
 //!
@@ -14,18 +17,23 @@
 //! balancer may work. balancerStop switches off first and then waits until nobody is inside, so afterwards nothing of the
 //! balancer's can commit.
 
+mod actions;
 mod commands;
+mod defragment;
+mod merger;
 mod moves;
 mod rounds;
 mod settings;
 pub(crate) mod statistics;
 
 use parking_lot::Mutex;
+use protocol::balancer::auto_merger::AutoMerger;
 use protocol::balancer::failures::Failures;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// What there is to know of the balancer of one config server.
 #[derive(Default)]
@@ -44,6 +52,22 @@ pub struct Balancer {
     under_way: Mutex<BTreeSet<String>>,
     /// Shards that may be in a migration whose answer was lost.
     unsure: Mutex<BTreeSet<String>>,
+    /// Wakes the second loop.
+    wake_actions: Arc<tokio::sync::Notify>,
+    /// Actions of the second loop.
+    actions: Mutex<JoinSet<()>>,
+    outstanding: Arc<AtomicUsize>,
+    defragmentations: Mutex<defragment::Defragmentations>,
+    merger: Mutex<AutoMerger>,
+}
+
+/// An action under way.
+struct Outstanding(Arc<AtomicUsize>);
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Somebody who may change chunks for the balancer.
@@ -73,6 +97,17 @@ impl Balancer {
         // The sender lives as long as the balancer.
         let _ = inside.wait_for(|n| *n == 0).await;
     }
+    fn outstanding(&self) -> usize {
+        self.outstanding.load(Ordering::SeqCst)
+    }
+    fn note_outstanding(&self) -> Outstanding {
+        self.outstanding.fetch_add(1, Ordering::SeqCst);
+        Outstanding(self.outstanding.clone())
+    }
+    /// Has the second loop look for something to do.
+    pub(crate) fn signal(&self) {
+        self.wake_actions.notify_one();
+    }
     /// Ends the loops at once: the node is no longer primary, or stops.
     pub fn stop(&self) {
         self.running.store(false, Ordering::SeqCst);
@@ -82,15 +117,24 @@ impl Balancer {
         self.in_round.store(false, Ordering::SeqCst);
         *self.failures.lock() = Failures::default();
         self.under_way.lock().clear();
+        self.actions.lock().abort_all();
+        *self.defragmentations.lock() = defragment::Defragmentations::default();
+        *self.merger.lock() = AutoMerger::default();
     }
     /// Rows of `$currentOp`.
     pub fn current_operations(&self) -> Vec<document::Document> {
         if !self.running.load(Ordering::SeqCst) {
             return Vec::new();
         }
-        vec![document::doc! {
-            "type": "op", "desc": "Balancer", "active": self.is_in_round(), "op": "none", "ns": "",
-            "numBalancerRounds": self.rounds(),
-        }]
+        vec![
+            document::doc! {
+                "type": "op", "desc": "Balancer", "active": self.is_in_round(), "op": "none", "ns": "",
+                "numBalancerRounds": self.rounds(),
+            },
+            document::doc! {
+                "type": "op", "desc": "BalancerSecondary", "active": self.outstanding() > 0, "op": "none", "ns": "",
+                "outstandingActions": self.outstanding() as i64,
+            },
+        ]
     }
 }

@@ -16,6 +16,8 @@ const OBJECTS_MAX: i64 = 250_000;
 pub(super) struct Chosen {
     pub what: Move,
     pub collection: Sharded,
+    /// The defragmentation that chose it; `None` for chunk selection.
+    pub origin: Option<super::defragment::Origin>,
 }
 
 impl ConfigServer {
@@ -29,7 +31,7 @@ impl ConfigServer {
         if !self.balancing_now() {
             return Ok(false);
         }
-        let Chosen { what, collection } = chosen;
+        let Chosen { what, collection, .. } = chosen;
         match self.migrate(&self.migration_of(collection, what)).await {
             Ok(()) => {
                 self.balancer.failures.lock().succeeded(what);

@@ -69,6 +69,7 @@ impl ConfigServer {
             }
         });
         self.balancer.tasks.lock().push(rounds);
+        self.start_actions();
     }
 
     fn round_interval(&self, usual: Duration) -> Duration {
@@ -116,17 +117,21 @@ impl ConfigServer {
             self.note_error(&mut report, "statistics", shard, e.clone()).await;
         }
         let mut round = Round::new(&statistics.views);
-        let chosen = self.select_moves(&collections, &statistics, &mut round, &mut report).await;
+        let mut chosen = self.defragmentation_moves(&collections, &statistics, &mut round);
+        let selected = self.select_moves(&collections, &statistics, &mut round, &mut report).await;
+        *self.balancer.under_way.lock() = selected.iter().map(|c| c.what.ns.clone()).collect();
+        chosen.extend(selected);
         report.candidates = chosen.len();
-        *self.balancer.under_way.lock() = chosen.iter().map(|c| c.what.ns.clone()).collect();
         let outcomes = futures::future::join_all(chosen.iter().map(|c| self.make(c))).await;
         for (chosen, outcome) in chosen.iter().zip(outcomes) {
             report.took_in(chosen, &outcome);
+            self.defragmentation_moved(chosen, &outcome);
             match outcome {
                 Ok(moved) => report.moved += usize::from(moved),
                 Err(e) => self.note_error(&mut report, "migration", &chosen.what.ns, e).await,
             }
         }
+        self.balancer.signal();
         report
     }
 
@@ -150,9 +155,11 @@ impl ConfigServer {
                 Ok(None) => {}
                 Ok(Some(view)) => {
                     let moves = select(&view, policy, round, &self.balancer.failures.lock(), now);
-                    chosen.extend(
-                        moves.into_iter().map(|what| Chosen { what, collection: collection.clone() }),
-                    );
+                    chosen.extend(moves.into_iter().map(|what| Chosen {
+                        what,
+                        collection: collection.clone(),
+                        origin: None,
+                    }));
                 }
                 Err(e) => self.note_error(report, "selection", &collection.info.ns, e).await,
             }

@@ -238,9 +238,10 @@ impl ConfigServer {
         self.ensure().await?;
         let ns = argument(&request)?;
         let body = request.body.to_document();
-        let _lock = self.lock_chunks(ns).await;
+        let lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
         let mut entry = collection.document;
+        let defragmented = entry.get_bool("defragmentCollection").unwrap_or(false);
         match body.get_present("chunkSize").map(|v| (v.as_i64(), v)) {
             None => {}
             Some((Some(0), _)) => {
@@ -256,10 +257,16 @@ impl ConfigServer {
         if let Some(enable) = body.get_bool("enableAutoMerger") {
             entry.insert("enableAutoMerge", enable);
         }
-        if body.get_bool("defragmentCollection") == Some(true) {
-            bail!(NOT_IMPLEMENTED, "defragmentation of collections is not implemented");
+        let defragment = body.get_bool("defragmentCollection");
+        if defragment == Some(true) && !defragmented {
+            entry.insert("defragmentCollection", true);
         }
         self.commit(&[put(COLLECTIONS, entry)]).await?;
+        drop(lock);
+        if defragment == Some(false) && defragmented {
+            self.end_defragmentation(ns).await?;
+        }
+        self.balancer.signal();
         Ok(Document::new())
     }
 

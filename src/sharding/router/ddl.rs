@@ -455,6 +455,7 @@ pub async fn move_chunk(task: &Task<'_>) -> Result<DocBuf> {
         "forceJumbo": (if flag(&["forceJumbo"]) { 1 } else { 0 }),
     };
     command.0.extend(take(task.body(), &["maxChunkSizeBytes"]));
+    command.0.extend(throttle(task));
     move_range_by_config(task, &ns, command).await?;
     Ok(ok_reply(doc! { "millis": started.elapsed().as_millis() as i32 }))
 }
@@ -488,8 +489,18 @@ pub async fn move_range(task: &Task<'_>) -> Result<DocBuf> {
     }
     command.push("waitForDelete", flag("waitForDelete"));
     command.push("forceJumbo", if flag("forceJumbo") { 1 } else { 0 });
+    command.0.extend(throttle(task));
     move_range_by_config(task, &ns, command).await?;
     Ok(ok_reply(Document::new()))
+}
+
+/// `secondaryThrottle` with the write concern that came with it, if any.
+fn throttle(task: &Task<'_>) -> Option<(String, Value)> {
+    let asked =
+        ["secondaryThrottle", "_secondaryThrottle"].iter().any(|n| task.get(n).is_some_and(|v| v.truthy()));
+    let concern =
+        task.get("writeConcern").and_then(|v| v.as_document()).map(|d| Value::Document(d.to_document()));
+    asked.then(|| ("secondaryThrottle".to_string(), concern.unwrap_or(Value::Boolean(true))))
 }
 
 async fn move_range_by_config(task: &Task<'_>, ns: &str, command: Document) -> Result<()> {

@@ -8,6 +8,7 @@ use crate::config::{
 };
 use document::{Document, Result, Timestamp, Value, bail, doc};
 use node::{Operation, Request};
+use std::collections::BTreeSet;
 
 impl ConfigServer {
     /// `{_configsvrCommitChunksMerge: ns, shard, collUUID: {uuid}, chunkRange: {min, max}, epoch?, timestamp?}` answers
@@ -167,6 +168,18 @@ impl ConfigServer {
         let now_secs = u32::try_from(self.node.now_ms() / 1000).unwrap_or(u32::MAX);
         let before_secs = now_secs.saturating_sub(self.history_window_secs());
         Settled { made: collection.info.timestamp, before_secs }
+    }
+
+    /// The shards that have chunks of the collection to merge.
+    ///
+    /// # Errors
+    /// Unreadable chunks.
+    pub(crate) fn shards_to_merge_on(&self, collection: &Sharded) -> Result<BTreeSet<ShardId>> {
+        let zones = self.catalog().zone_ranges(&collection.info.ns);
+        let settled = self.settled(collection);
+        let chunks = self.catalog().chunks(collection)?;
+        let pairs = chunks.windows(2).filter(|pair| settled.joins(&pair[0], &pair[1], &zones));
+        Ok(pairs.map(|pair| pair[0].shard.clone()).collect())
     }
 }
 

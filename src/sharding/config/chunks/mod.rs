@@ -11,6 +11,7 @@
 mod bump;
 mod merge;
 pub(crate) mod migration;
+mod sizes;
 mod split;
 
 use crate::chunk::{Chunk, ShardId};

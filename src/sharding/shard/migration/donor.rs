@@ -449,6 +449,7 @@ impl Driver {
         let c = &self.coordinator;
         let Some((_, plan)) = &self.running else { bail!(INTERNAL_ERROR, "nothing runs") };
         let start = RecvStart {
+            throttle: self.running.as_ref().and_then(|(d, _)| d.request.throttle.clone()),
             id: c.id,
             session_id: c.session_id.clone(),
             ns: c.ns.clone(),

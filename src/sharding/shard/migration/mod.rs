@@ -186,13 +186,14 @@ impl Migrations {
         if let Some(d) = self.donation() {
             all.push(doc! {
                 "type": "op", "desc": "MoveChunk", "active": true, "ns": d.request.ns.as_str(), "op": "command",
-                "msg": format!("step {} of 6", d.step()),
+                "msg": format!("step {} of 6", d.step()), "from": d.request.from.as_str(), "to": d.request.to.as_str(),
             });
         }
         if let Some(r) = self.reception() {
             all.push(doc! {
                 "type": "op", "desc": "migrateThread", "active": true, "ns": r.start.ns.as_str(), "op": "none",
-                "msg": format!("step {} of 7", r.step()),
+                "msg": format!("step {} of 7", r.step()), "from": r.start.from.as_str(), "to": r.start.to.as_str(),
+                "clonedBytes": r.cloned_bytes(),
             });
         }
         all

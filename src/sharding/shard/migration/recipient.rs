@@ -19,6 +19,7 @@ use crate::shard::range_deleter::{self, TASKS};
 use crate::shard::refresh::SKIP_REFRESH;
 use crate::shard::statistics::add;
 use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc, err};
+use node::operation::WriteConcern;
 use node::{BatchWrite, Operation, Origin, WriteUnit};
 use parking_lot::Mutex;
 use protocol::migration::recipient::{Action, Event, Recipient, State};
@@ -81,6 +82,10 @@ impl Reception {
         })
     }
     /// How many of the seven steps are done.
+    /// Bytes of documents copied so far.
+    pub fn cloned_bytes(&self) -> i64 {
+        self.counts.cloned_bytes.load(Ordering::Relaxed)
+    }
     pub fn step(&self) -> i32 {
         self.step.load(Ordering::Relaxed)
     }
@@ -477,10 +482,20 @@ impl Worker {
         self.take_sessions().await
     }
 
+    /// The operation that writes what is copied, with the write concern that throttles it.
+    fn throttled(&self) -> Result<Operation> {
+        let mut op = Operation::internal();
+        if let Some(concern) = &self.reception.start.throttle {
+            op.write_concern = WriteConcern::parse(concern.to_doc_buf().doc())?;
+            op.write_concern.given = true;
+        }
+        Ok(op)
+    }
+
     async fn insert_all(&self, batch: &DocBuf) -> Result<()> {
         let docs: Vec<Doc<'_>> = documents(batch, "objects").collect();
         let slot = self.role.node.namespaces.slot(&self.reception.start.ns);
-        let op = Operation::internal();
+        let op = self.throttled()?;
         let parameter = |name: &str| self.role.parameters.int(name).max(0) as usize;
         let batch = match parameter("migrateCloneInsertionBatchSize") {
             0 => usize::MAX,
@@ -505,6 +520,10 @@ impl Worker {
                     Ok(())
                 })
                 .await?;
+            if op.write_concern.given {
+                // A concern that this set cannot meet throttles nothing.
+                self.role.node.acknowledge(&op).await?;
+            }
             match pause.is_zero() {
                 true => tokio::task::yield_now().await,
                 false => tokio::time::sleep(pause).await,

@@ -23,6 +23,8 @@ pub struct MoveRange {
     /// 0: refuse what is too big; else move it.
     pub force_jumbo: i32,
     pub wait_for_delete: bool,
+    /// The write concern that each batch of documents on the recipient waits for.
+    pub throttle: Option<Document>,
 }
 
 impl MoveRange {
@@ -53,6 +55,7 @@ impl MoveRange {
                 v => v.and_then(Value::as_i64).unwrap_or(0) as i32,
             },
             wait_for_delete: d.get("waitForDelete").is_some_and(Value::truthy),
+            throttle: throttle_of(d.get("secondaryThrottle")),
         };
         if request.min.is_none() && request.max.is_none() {
             bail!(INVALID_OPTIONS, "need to specify at least one of 'min' and 'max'");
@@ -65,6 +68,14 @@ impl MoveRange {
             );
         }
         Ok(request)
+    }
+}
+
+/// What `secondaryThrottle` asks for: a write concern, or that of two members.
+fn throttle_of(value: Option<&Value>) -> Option<Document> {
+    match value? {
+        Value::Document(concern) => Some(concern.clone()),
+        other => other.truthy().then(|| doc! { "w": 2 }),
     }
 }
 
@@ -165,11 +176,12 @@ pub struct RecvStart {
     pub indexes: Vec<Document>,
     pub lsid: Document,
     pub txn_number: i64,
+    pub throttle: Option<Document>,
 }
 
 impl RecvStart {
     pub fn to_document(&self) -> Document {
-        doc! {
+        let mut d = doc! {
             "_recvChunkStart": self.ns.as_str(), "uuid": Value::uuid(self.id), "lsidOfMigration": self.lsid.clone(),
             "txnNumberOfMigration": self.txn_number, "sessionId": self.session_id.as_str(),
             "from": self.from_host.as_str(), "fromShardName": self.from.as_str(), "toShardName": self.to.as_str(),
@@ -179,7 +191,11 @@ impl RecvStart {
                 "uuid": Value::uuid(self.uuid), "options": self.options.clone(), "indexes": self.indexes.clone(),
             },
             "writeConcern": crate::remote::majority(),
+        };
+        if let Some(concern) = &self.throttle {
+            d.push("secondaryThrottle", concern.clone());
         }
+        d
     }
     /// # Errors
     /// UnsupportedFormat (12) for empty bounds or key, IDLFailedToParse (40414) for what is missing.
@@ -215,6 +231,7 @@ impl RecvStart {
                 .collect(),
             lsid: document("lsidOfMigration"),
             txn_number: d.get_i64("txnNumberOfMigration").unwrap_or(0),
+            throttle: d.get_document("secondaryThrottle").cloned(),
         };
         let key = ShardKeyPattern::parse(&start.key)?;
         key.encode_bound(&start.min)?;

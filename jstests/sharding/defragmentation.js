@@ -1,0 +1,83 @@
+/**
+ * Defragmentation merges neighbours, measures, moves small chunks next to others and merges again; it can be watched, ended
+ * early, and leaves no trace in the catalog.
+ * It fails if a small chunk that could go to a neighbour is left, sizes or phase stay behind, or the collection is balanced
+ * as usual meanwhile.
+ *
+ * @tags: [requires_own_servers]
+ */
+import {chunksOf, shardByRanges} from "jstests/sharding/libs/cluster.js";
+
+const st = new ShardingTest({shards: 2, other: {chunkSize: 1}});
+const [first, second] = [st.shard0.shardName, st.shard1.shardName];
+const admin = st.s.getDB("admin");
+const config = st.s.getDB("config");
+const configPrimary = st.configRS.getPrimary();
+assert.commandWorked(admin.runCommand({balancerStop: 1}));
+assert.commandWorked(admin.runCommand({enableSharding: "d", primaryShard: first}));
+const testDB = st.s.getDB("d");
+for (const shard of [st.shard0, st.shard1]) {
+    assert.commandWorked(shard.adminCommand({setParameter: 1, orphanCleanupDelaySecs: 0}));
+}
+// Sixteen chunks, most of them tiny; the one from 100 on has half a megabyte, and so has the one from 40 on.
+const points = [], owners = [first];
+for (let i = 1; i < 16; i++) {
+    points.push({x: i * 10});
+    owners.push([first, first, second][i % 3]);
+}
+shardByRanges(testDB.c, {x: 1}, points, owners);
+const pad = "p".repeat(50 * 1024);
+for (let x = 0; x < 160; x++) {
+    const large = (x >= 100 && x < 110) || (x >= 40 && x < 50);
+    assert.commandWorked(testDB.c.insert(large ? {x: x, pad: pad} : {x: x}));
+}
+const status = () => assert.commandWorked(admin.runCommand({balancerCollectionStatus: "d.c"}));
+const entry = () => config.collections.findOne({_id: "d.c"});
+
+// Asked for while the balancer is off: the first phase waits, and shows.
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "d.c", defragmentCollection: true}));
+assert.eq(true, entry().defragmentCollection);
+assert.eq(false, status().balancerCompliant);
+assert.eq("defragmentingChunks", status().firstComplianceViolation);
+assert.eq("mergeAndMeasureChunks", status().details.currentPhase);
+assert.gt(Number(status().details.progress.remainingChunksToProcess), 0);
+assert.eq(16, chunksOf(testDB.c).length);
+
+// One action each 200 ms: the first phase is seen at work, its sizes stand with the chunks.
+assert.commandWorked(configPrimary.adminCommand({setParameter: 1, chunkDefragmentationThrottlingMS: 200}));
+const point = configureFailPoint(configPrimary, "overrideBalanceRoundInterval", {intervalMs: 50});
+assert.commandWorked(admin.runCommand({balancerStart: 1}));
+assert.soon(() => chunksOf(testDB.c).some((c) => c.estimatedDataSizeBytes !== undefined), () => tojson(chunksOf(testDB.c)));
+assert.eq("mergeAndMeasureChunks", entry().defragmentationPhase);
+assert.commandWorked(admin.runCommand({balancerStop: 1}));
+const measured = chunksOf(testDB.c).find((c) => c.estimatedDataSizeBytes !== undefined);
+const held = testDB.c.find({x: {$gte: measured.min.x, $lt: measured.max.x}}).toArray();
+assert.eq(held.reduce((sum, d) => sum + Object.bsonsize(d), 0), Number(measured.estimatedDataSizeBytes), tojson(measured));
+
+// On to the end.
+assert.commandWorked(configPrimary.adminCommand({setParameter: 1, chunkDefragmentationThrottlingMS: 0}));
+assert.commandWorked(admin.runCommand({balancerStart: 1}));
+assert.soon(() => !("defragmentCollection" in entry()), () => tojson([status(), chunksOf(testDB.c)]), 90 * 1000);
+assert(!("defragmentationPhase" in entry()), tojson(entry()));
+const chunks = chunksOf(testDB.c);
+assert(chunks.every((c) => c.estimatedDataSizeBytes === undefined), tojson(chunks));
+assert.lte(chunks.length, 3, tojson(chunks));
+assert(chunks.every((c, i) => i === 0 || chunks[i - 1].shard !== c.shard), tojson(chunks));
+assert.eq(160, testDB.c.find().itcount());
+assert.eq(true, status().balancerCompliant);
+
+// Ended early: what was measured goes, the chunks stay.
+shardByRanges(testDB.e, {x: 1}, points, owners);
+assert.commandWorked(configPrimary.adminCommand({setParameter: 1, chunkDefragmentationThrottlingMS: 1000}));
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "d.e", defragmentCollection: true}));
+assert.soon(() => chunksOf(testDB.e).length < 16, () => tojson(chunksOf(testDB.e)));
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "d.e", defragmentCollection: false}));
+const left = chunksOf(testDB.e);
+assert.gt(left.length, 3);
+assert(left.every((c) => c.estimatedDataSizeBytes === undefined), tojson(left));
+assert(!("defragmentCollection" in config.collections.findOne({_id: "d.e"})));
+assert.commandFailedWithCode(
+    admin.runCommand({configureCollectionBalancing: "d.absent", defragmentCollection: true}), [26, 118]);
+assert.commandWorked(admin.runCommand({balancerStop: 1}));
+point.off();
+st.stop();

@@ -1,0 +1,212 @@
+//! The status as a page of text.
+
+use document::{Document, Value};
+use std::fmt::Write;
+
+const BAR: usize = 32;
+/// Collections shown, the largest first.
+const COLLECTIONS: usize = 20;
+
+/// The page; `before` is the view of a second earlier, for rates.
+pub(super) fn page(view: &Document, before: Option<&Document>) -> String {
+    let mut out = String::new();
+    match view.get_str("kind") {
+        Some("sharded") => sharded(&mut out, view, before),
+        Some("set") => {
+            let _ = writeln!(out, "replica set {}", text(view, "set"));
+            for m in list(view, "members") {
+                let _ = writeln!(out, "  {:<28} {}", text(m, "name"), text(m, "state"));
+            }
+        }
+        _ => out.push_str("standalone server\n"),
+    }
+    let operations = |v: &Document| v.get_path("load.operations").and_then(Value::as_i64).unwrap_or(0);
+    let connections = view.get_path("load.connections").and_then(Value::as_i64).unwrap_or(0);
+    let _ = write!(out, "\n{connections} connections");
+    match before {
+        Some(before) => {
+            let _ = writeln!(out, ", {} operations/s", operations(view) - operations(before));
+        }
+        None => out.push('\n'),
+    }
+    out
+}
+
+fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
+    let balancer = view.get_document("balancer").cloned().unwrap_or_default();
+    let shards = list(view, "shards");
+    let routers = list(view, "routers");
+    let _ = writeln!(out, "sharded cluster: {} shards, {} routers", shards.len(), routers.len());
+    for r in &routers {
+        let _ = writeln!(out, "  router {}", text(r, "_id"));
+    }
+    let most = shards.iter().map(|s| number(s, "bytes")).max().unwrap_or(0);
+    let _ = writeln!(out, "\n{:<14} {:>8} {:>10}", "shard", "chunks", "data");
+    for s in &shards {
+        let mut notes = Vec::new();
+        if s.get_bool("draining") == Some(true) {
+            notes.push("draining".to_string());
+        }
+        for (name, what) in [("jumbo", "jumbo"), ("orphans", "orphans")] {
+            if number(s, name) > 0 {
+                notes.push(format!("{} {what}", number(s, name)));
+            }
+        }
+        let zones: Vec<&str> = s.get_array("zones").into_iter().flatten().filter_map(Value::as_str).collect();
+        if !zones.is_empty() {
+            notes.push(format!("zones {}", zones.join(", ")));
+        }
+        let bytes = number(s, "bytes");
+        let line = format!(
+            "{:<14} {:>8} {:>10} {} {}",
+            text(s, "_id"),
+            number(s, "chunks"),
+            size(bytes),
+            bar(bytes, most),
+            notes.join(", ")
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    collections(out, view);
+    let _ = write!(
+        out,
+        "\nbalancer {}, {} rounds",
+        text(&balancer, "mode"),
+        number(&balancer, "numBalancerRounds")
+    );
+    if let Some(window) = balancer.get_document("activeWindow") {
+        let _ = write!(out, ", only from {} to {}", text(window, "start"), text(window, "stop"));
+    }
+    let in_round = balancer.get_bool("inBalancerRound") == Some(true);
+    let _ = writeln!(out, "{}", if in_round { ", in a round" } else { "" });
+    migrations(out, view, before);
+    rounds(out, view);
+}
+
+fn collections(out: &mut String, view: &Document) {
+    let mut all = list(view, "collections");
+    all.sort_by_key(|c| -number(c, "bytes"));
+    let _ = writeln!(out, "\n{:<30} {:>8} {:>10}  by shard", "collection", "chunks", "data");
+    for c in all.iter().take(COLLECTIONS) {
+        let shares: Vec<String> = list(c, "shards")
+            .iter()
+            .map(|s| format!("{} {}/{}", text(s, "_id"), number(s, "chunks"), size(number(s, "bytes"))))
+            .collect();
+        let mut notes = String::new();
+        if c.get_bool("noBalance") == Some(true) {
+            notes.push_str("  not balanced");
+        }
+        if let Some(phase) = c.get_str("defragmentation") {
+            let _ = write!(notes, "  defragmenting: {phase}");
+        }
+        let (ns, chunks, data) = (text(c, "ns"), number(c, "chunks"), size(number(c, "bytes")));
+        let _ = writeln!(out, "{ns:<30} {chunks:>8} {data:>10}  {}{notes}", shares.join("  "));
+    }
+    if all.len() > COLLECTIONS {
+        let _ = writeln!(out, "... and {} smaller ones", all.len() - COLLECTIONS);
+    }
+}
+
+fn migrations(out: &mut String, view: &Document, before: Option<&Document>) {
+    let earlier = before.map(|b| list(b, "migrations")).unwrap_or_default();
+    for m in list(view, "migrations") {
+        let same = |e: &&&Document| ["ns", "from", "to"].iter().all(|name| e.get(name) == m.get(name));
+        let copied = number(m, "copiedBytes");
+        let rate = earlier.iter().find(same).map(|e| copied - number(e, "copiedBytes")).filter(|n| *n >= 0);
+        let rate = rate.map(|n| format!(", {}/s", size(n))).unwrap_or_default();
+        let (ns, from, to, step) = (text(m, "ns"), text(m, "from"), text(m, "to"), text(m, "step"));
+        let _ = writeln!(out, "  moving {ns} {from} -> {to}: {step}, {} copied{rate}", size(copied));
+    }
+}
+
+fn rounds(out: &mut String, view: &Document) {
+    for r in list(view, "rounds") {
+        let Some(details) = r.get_document("details") else { continue };
+        let time = match r.get("time") {
+            Some(Value::DateTime(ms)) => document::extended_json::format_date(*ms).unwrap_or_default(),
+            _ => String::new(),
+        };
+        let (moved, chosen) = (number(details, "chunksMoved"), number(details, "candidateChunks"));
+        let _ = writeln!(
+            out,
+            "  {time}  {moved} of {chosen} moved in {} ms",
+            number(details, "executionTimeMillis")
+        );
+        for m in list(details, "moves") {
+            let (ns, from, to, reason) = (text(m, "ns"), text(m, "from"), text(m, "to"), text(m, "reason"));
+            let failed = m.get_str("errmsg").map(|e| format!(": {e}")).unwrap_or_default();
+            let _ = writeln!(out, "      {ns} {from} -> {to}, {reason}{failed}");
+        }
+    }
+}
+
+fn text<'d>(d: &'d Document, name: &str) -> &'d str {
+    d.get_str(name).unwrap_or("")
+}
+fn number(d: &Document, name: &str) -> i64 {
+    d.get_i64(name).unwrap_or(0)
+}
+fn list<'d>(d: &'d Document, name: &str) -> Vec<&'d Document> {
+    d.get_array(name).into_iter().flatten().filter_map(Value::as_document).collect()
+}
+
+/// A share of the largest, as a bar.
+fn bar(n: i64, most: i64) -> String {
+    let full = if most > 0 { (n.max(0) as f64 / most as f64 * BAR as f64).round() as usize } else { 0 };
+    format!("{}{}", "█".repeat(full.min(BAR)), "·".repeat(BAR - full.min(BAR)))
+}
+
+fn size(bytes: i64) -> String {
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    let (mut n, mut unit) = (bytes as f64, 0);
+    while n >= 1024.0 && unit + 1 < units.len() {
+        n /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{n:.1} {}", units[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{array, doc};
+
+    #[test]
+    fn a_page_shows_shards_collections_and_the_last_rounds_with_their_reasons() {
+        let share =
+            |shard: &str, chunks: i64, bytes: i64| doc! { "_id": shard, "chunks": chunks, "bytes": bytes };
+        let moved = doc! { "ns": "d.c", "from": "a", "to": "b", "reason": "draining", "moved": true };
+        let view = |copied: i64, operations: i64| {
+            doc! {
+                "kind": "sharded", "routers": [doc! { "_id": "h:1" }],
+                "shards": [
+                    doc! { "_id": "a", "draining": true, "zones": array!["hot"], "chunks": 3i64, "jumbo": 1i64, "bytes": 4096i64, "orphans": 7i64 },
+                    doc! { "_id": "b", "zones": array![], "chunks": 1i64, "bytes": 1024i64 },
+                ],
+                "collections": [doc! {
+                    "ns": "d.c", "chunks": 4i64, "bytes": 5120i64, "shards": [share("a", 3, 4096), share("b", 1, 1024)], "noBalance": true,
+                }],
+                "balancer": { "mode": "full", "inBalancerRound": true, "numBalancerRounds": 12i64 },
+                "migrations": [doc! { "ns": "d.c", "from": "a", "to": "b", "step": "step 3 of 6", "copiedBytes": copied }],
+                "rounds": [doc! { "time": Value::DateTime(0), "details": {
+                    "executionTimeMillis": 20, "candidateChunks": 1, "chunksMoved": 1, "moves": [moved.clone()],
+                } }],
+                "load": { "connections": 5, "operations": operations },
+            }
+        };
+        let page = page(&view(3000, 150), Some(&view(1000, 100)));
+        for expected in [
+            "sharded cluster: 2 shards, 1 routers",
+            "draining, 1 jumbo, 7 orphans, zones hot",
+            "████████························",
+            "a 3/4.0 KB  b 1/1.0 KB  not balanced",
+            "balancer full, 12 rounds, in a round",
+            "moving d.c a -> b: step 3 of 6, 2.9 KB copied, 2.0 KB/s",
+            "1 of 1 moved in 20 ms",
+            "d.c a -> b, draining",
+            "5 connections, 50 operations/s",
+        ] {
+            assert!(page.contains(expected), "{expected}\n{page}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The second loop: merges and measurements, issued without waiting for one another.
+//!
+//! It sleeps until it is woken: by a round that ended, a command, or an action that ended. Then it issues what the
+//! defragmentation policy and the auto-merger have, choosing at random which of them to ask first, until neither has
+//! anything, a throttle says wait, or [`OUTSTANDING_MAX`] actions are under way.
+
+use crate::config::ConfigServer;
+use document::error::{RETRIABLE, STALE_SHARD_VERSION};
+use document::{Error, Result};
+use protocol::balancer::Outcome;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Actions under way at a time.
+const OUTSTANDING_MAX: usize = 50;
+/// How long the loop sleeps when nothing wakes it.
+const SLEEP_MAX: Duration = Duration::from_secs(10);
+/// No pause is shorter, whatever a throttle says.
+const SLEEP_MIN: Duration = Duration::from_millis(5);
+
+/// What is to be done, by whose policy.
+pub(super) enum Action {
+    Defragmentation(super::defragment::Step),
+    AutoMerge(protocol::balancer::auto_merger::Merge),
+}
+
+/// What a policy has.
+pub(super) enum Next {
+    Action(Action),
+    /// Something in so many milliseconds, if nothing happens before.
+    In(i64),
+    Nothing,
+}
+
+/// How an attempt ended for a policy.
+pub(super) fn outcome_of<T>(result: &Result<T>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Done,
+        Err(e) if is_passing(e) => Outcome::Retriable,
+        Err(_) => Outcome::Failed,
+    }
+}
+
+/// An error that says nothing about the request: the same may succeed later.
+pub(super) fn is_passing(e: &Error) -> bool {
+    use document::codes::{
+        CHUNK_RANGE_CLEANUP_PENDING, CONFLICTING_OPERATION_IN_PROGRESS, LOCK_BUSY, LOCK_TIMEOUT,
+    };
+    e.is(RETRIABLE | STALE_SHARD_VERSION)
+        || matches!(
+            e.code,
+            CONFLICTING_OPERATION_IN_PROGRESS | CHUNK_RANGE_CLEANUP_PENDING | LOCK_BUSY | LOCK_TIMEOUT
+        )
+}
+
+impl ConfigServer {
+    pub(super) fn start_actions(self: &Arc<Self>) {
+        let config = Arc::downgrade(self);
+        let actions = tokio::spawn(async move {
+            loop {
+                let Some(config) = config.upgrade() else { return };
+                let wait = config.issue_actions().await;
+                let wake = config.balancer.wake_actions.clone();
+                drop(config);
+                tokio::select! {
+                    _ = tokio::time::sleep(wait.clamp(SLEEP_MIN, SLEEP_MAX)) => {}
+                    _ = wake.notified() => {}
+                }
+            }
+        });
+        self.balancer.tasks.lock().push(actions);
+    }
+
+    /// Issues what may be issued now; returns how long to sleep.
+    async fn issue_actions(self: &Arc<Self>) -> Duration {
+        let inside = self.balancer.enter();
+        if self.ensure().await.is_err() || !self.balancing_now() {
+            return SLEEP_MAX;
+        }
+        self.refresh_defragmentations().await;
+        self.look_for_merges().await;
+        drop(inside);
+        let mut wait = SLEEP_MAX;
+        while self.balancer.outstanding() < OUTSTANDING_MAX {
+            let inside = self.balancer.enter();
+            if !self.balancing_now() {
+                return SLEEP_MAX;
+            }
+            match self.next_action(rand::random()) {
+                Next::Action(action) => self.issue(action, inside),
+                Next::In(ms) => {
+                    wait = wait.min(Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
+                    break;
+                }
+                Next::Nothing => break,
+            }
+        }
+        wait
+    }
+
+    fn next_action(&self, defragmentation_first: bool) -> Next {
+        let policies: [fn(&ConfigServer) -> Next; 2] =
+            [ConfigServer::next_defragmentation, ConfigServer::next_auto_merge];
+        let (first, second) = if defragmentation_first { (0, 1) } else { (1, 0) };
+        let answers = match policies[first](self) {
+            found @ Next::Action(_) => return found,
+            other => (other, policies[second](self)),
+        };
+        match answers {
+            (_, found @ Next::Action(_)) => found,
+            (Next::In(a), Next::In(b)) => Next::In(a.min(b)),
+            (Next::Nothing, other) | (other, _) => other,
+        }
+    }
+
+    fn issue(self: &Arc<Self>, action: Action, inside: super::Inside) {
+        let config = self.clone();
+        let outstanding = self.balancer.note_outstanding();
+        let task = async move {
+            match action {
+                Action::Defragmentation(step) => config.perform_step(step).await,
+                Action::AutoMerge(merge) => config.perform_auto_merge(merge).await,
+            }
+            drop((outstanding, inside));
+            config.balancer.wake_actions.notify_one();
+        };
+        let mut actions = self.balancer.actions.lock();
+        while actions.try_join_next().is_some() {}
+        actions.spawn(task);
+    }
+}

@@ -1,0 +1,331 @@
+//! Defragmentation: one machine of [`protocol::balancer::defragmentation`] for each collection with `defragmentCollection`,
+//! fed from the catalog, its phase persisted in `config.collections` before it begins.
+//!
+//! Machines live in memory and are made anew when this node becomes primary, when a phase ends, when shards came or went,
+//! and when the collection is another incarnation; each has a generation, and what an action of an older one reports is
+//! ignored. Nothing is lost with a machine: the phase and the measured sizes stand in the catalog.
+
+use super::actions::{Action, Next, is_passing, outcome_of};
+use super::moves::Chosen;
+use super::statistics::Statistics;
+use crate::config::catalog::Sharded;
+use crate::config::{COLLECTIONS, ConfigServer, put};
+use crate::remote::Target;
+use document::{Document, ObjectId, Result, doc, err};
+use protocol::balancer::defragmentation::{self as policy, ChunkId, Defragmentation, Phase};
+use protocol::balancer::{Move, Outcome, Reason, Round, assign_zones};
+use std::collections::BTreeMap;
+
+/// The pause before a phase begins anew after a failure, in milliseconds; doubled each time.
+const REST_MS_MIN: i64 = 1000;
+const REST_MS_MAX: i64 = 10 * 60 * 1000;
+
+/// A collection that is defragmented.
+pub(super) struct Running {
+    machine: Defragmentation,
+    generation: u64,
+    epoch: ObjectId,
+    /// Names of the shards that the machine's indexes mean.
+    shards: Vec<String>,
+    failures: u32,
+    rests_until_ms: i64,
+}
+
+/// All of them, by namespace.
+#[derive(Default)]
+pub(super) struct Defragmentations {
+    running: BTreeMap<String, Running>,
+    generations: u64,
+    /// When the last action was issued, in milliseconds.
+    issued_ms: Option<i64>,
+}
+
+/// An action handed out.
+pub(super) struct Step {
+    ns: String,
+    generation: u64,
+    shard: String,
+    action: policy::Action,
+}
+
+/// What a migration of a round belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    generation: u64,
+    chunk: ChunkId,
+}
+
+pub(super) fn is_wanted(collection: &Sharded) -> bool {
+    collection.document.get_bool("defragmentCollection").unwrap_or(false)
+}
+fn phase_of(collection: &Sharded) -> Phase {
+    let named = collection.document.get_str("defragmentationPhase");
+    named.and_then(Phase::parse).unwrap_or(Phase::MergeAndMeasureChunks)
+}
+
+impl ConfigServer {
+    /// Makes machines for collections that are to be defragmented and have none, lets go of others, and ends phases.
+    pub(super) async fn refresh_defragmentations(&self) {
+        let wanted: Vec<Sharded> = self.splittable().into_iter().filter(is_wanted).collect();
+        {
+            let mut all = self.balancer.defragmentations.lock();
+            all.running.retain(|ns, r| wanted.iter().any(|c| c.info.ns == *ns && c.info.epoch == r.epoch));
+        }
+        for collection in &wanted {
+            if let Err(e) = self.advance(collection).await {
+                let details =
+                    doc! { "step": "defragmentation", "code": e.code, "errmsg": e.message.as_str() };
+                self.log_action("balancer.error", &collection.info.ns, details).await;
+            }
+        }
+    }
+
+    /// Begins the first or the next phase of a collection, where it is time.
+    async fn advance(&self, collection: &Sharded) -> Result<()> {
+        let ns = &collection.info.ns;
+        let now = self.node.now_ms();
+        let (next, failed) = {
+            let all = self.balancer.defragmentations.lock();
+            match all.running.get(ns) {
+                None => (phase_of(collection), false),
+                Some(r) if r.rests_until_ms > now => return Ok(()),
+                Some(r) => match r.machine.outcome() {
+                    Some(next) => (next, r.machine.has_failed()),
+                    None => return Ok(()),
+                },
+            }
+        };
+        if next == Phase::Finished {
+            self.balancer.defragmentations.lock().running.remove(ns);
+            self.log_action("defragmentation.end", ns, Document::new()).await;
+            return self.end_defragmentation(ns).await;
+        }
+        if !self.persist_phase(ns, next).await? {
+            return Ok(());
+        }
+        let machine = self.machine_for(collection, next)?;
+        let mut all = self.balancer.defragmentations.lock();
+        all.generations += 1;
+        let generation = all.generations;
+        let failures = match all.running.get(ns) {
+            Some(r) if failed => r.failures.saturating_add(1),
+            Some(r) => r.failures,
+            None => 0,
+        };
+        let rest =
+            if failed { (REST_MS_MIN << failures.saturating_sub(1).min(20)).min(REST_MS_MAX) } else { 0 };
+        let shards = self.catalog().shards().into_iter().map(|s| s.name).collect();
+        let (epoch, rests_until_ms) = (collection.info.epoch, now + rest);
+        all.running
+            .insert(ns.clone(), Running { machine, generation, epoch, shards, failures, rests_until_ms });
+        Ok(())
+    }
+
+    fn machine_for(&self, collection: &Sharded, phase: Phase) -> Result<Defragmentation> {
+        let shards = self.catalog().shards();
+        let mut chunks = super::statistics::chunk_views(self, collection, &shards)?;
+        let zones =
+            super::statistics::zone_views(collection, self.catalog().zone_ranges(&collection.info.ns))?;
+        assign_zones(&mut chunks, &zones);
+        let sizes: BTreeMap<Vec<u8>, Option<i64>> =
+            self.catalog().chunks(collection)?.into_iter().map(|c| (c.min_key, c.bytes)).collect();
+        let sized = chunks.into_iter().map(|c| {
+            let bytes = sizes.get(&c.min_key).copied().flatten();
+            (c, bytes)
+        });
+        Ok(Defragmentation::begin(phase, sized.collect(), self.max_chunk_bytes(collection)))
+    }
+
+    /// Returns whether the collection is still to be defragmented.
+    async fn persist_phase(&self, ns: &str, phase: Phase) -> Result<bool> {
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.catalog().sharded(ns)?;
+        if !is_wanted(&collection) {
+            return Ok(false);
+        }
+        let mut entry = collection.document;
+        if entry.get_str("defragmentationPhase") != Some(phase.name()) {
+            entry.insert("defragmentationPhase", phase.name());
+            self.commit(&[put(COLLECTIONS, entry)]).await?;
+        }
+        Ok(true)
+    }
+
+    /// Removes what defragmentation left: the measured sizes, then phase and flag. Also how a user ends it early.
+    ///
+    /// # Errors
+    /// NamespaceNotSharded (118); a failed log.
+    pub(crate) async fn end_defragmentation(&self, ns: &str) -> Result<()> {
+        self.balancer.defragmentations.lock().running.remove(ns);
+        self.persist_phase(ns, Phase::Finished).await?;
+        let _lock = self.lock_chunks(ns).await;
+        let collection = self.catalog().sharded(ns)?;
+        self.forget_sizes(&collection).await?;
+        let mut entry = collection.document;
+        entry.remove("defragmentCollection");
+        entry.remove("defragmentationPhase");
+        self.commit(&[put(COLLECTIONS, entry)]).await
+    }
+
+    /// Current phase and what is left of it, as balancerCollectionStatus shows them.
+    ///
+    /// # Errors
+    /// Unreadable chunks.
+    pub(super) fn defragmentation_progress(&self, collection: &Sharded) -> Result<Document> {
+        let known = |r: &Running| (r.machine.phase(), r.machine.remaining());
+        let running = self.balancer.defragmentations.lock().running.get(&collection.info.ns).map(known);
+        let (phase, remaining) = match running {
+            Some(known) => known,
+            // Nothing works on it: the balancer is off.
+            None => {
+                let machine = self.machine_for(collection, phase_of(collection))?;
+                (machine.phase(), machine.remaining())
+            }
+        };
+        Ok(
+            doc! { "currentPhase": phase.name(), "progress": { "remainingChunksToProcess": remaining as i64 } },
+        )
+    }
+
+    pub(super) fn next_defragmentation(&self) -> Next {
+        let now = self.node.now_ms();
+        let throttling = self.parameters.int("chunkDefragmentationThrottlingMS");
+        let mut all = self.balancer.defragmentations.lock();
+        let ready: Vec<String> = all
+            .running
+            .iter()
+            .filter(|(_, r)| r.rests_until_ms <= now && r.machine.has_action())
+            .map(|(ns, _)| ns.clone())
+            .collect();
+        if ready.is_empty() {
+            let rests = all.running.values().map(|r| r.rests_until_ms).filter(|at| *at > now).min();
+            return rests.map_or(Next::Nothing, |at| Next::In(at - now));
+        }
+        if let Some(at) = all.issued_ms.map(|at| at.saturating_add(throttling)).filter(|at| *at > now) {
+            return Next::In(at - now);
+        }
+        let ns = ready[rand::random::<u32>() as usize % ready.len()].clone();
+        let Some(r) = all.running.get_mut(&ns) else { return Next::Nothing };
+        let Some(action) = r.machine.next_action() else { return Next::Nothing };
+        let (policy::Action::Merge { shard, .. } | policy::Action::Measure { shard, .. }) = &action;
+        let shard = r.shards.get(*shard).cloned().unwrap_or_default();
+        let step = Step { ns, generation: r.generation, shard, action };
+        all.issued_ms = Some(now);
+        Next::Action(Action::Defragmentation(step))
+    }
+
+    /// Performs an action and tells its machine.
+    pub(super) async fn perform_step(&self, step: Step) {
+        let done = self.try_step(&step).await;
+        if let Err(e) = &done
+            && !is_passing(e)
+        {
+            let details = doc! {
+                "step": "defragmentation", "shard": step.shard.as_str(), "code": e.code, "errmsg": e.message.as_str(),
+            };
+            self.log_action("balancer.error", &step.ns, details).await;
+        }
+        if outcome_of(&done) == Outcome::Retriable {
+            // Not at once.
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        let mut all = self.balancer.defragmentations.lock();
+        let Some(r) = all.running.get_mut(&step.ns).filter(|r| r.generation == step.generation) else {
+            return;
+        };
+        match step.action {
+            policy::Action::Merge { chunk, .. } => r.machine.merged(chunk, outcome_of(&done)),
+            policy::Action::Measure { chunk, .. } => {
+                let outcome = outcome_of(&done);
+                r.machine.measured(chunk, done.map_err(|_| outcome));
+            }
+        }
+    }
+
+    /// Returns the size measured; 0 after a merge.
+    async fn try_step(&self, step: &Step) -> Result<i64> {
+        let collection = self.catalog().sharded(&step.ns)?;
+        let shard = self.catalog().shard(&step.shard)?;
+        let (epoch, timestamp) = (collection.info.epoch, collection.info.timestamp);
+        match &step.action {
+            policy::Action::Merge { min, max, .. } => {
+                let command = doc! {
+                    "_shardsvrMergeChunks": step.ns.as_str(), "bounds": [min.clone(), max.clone()], "epoch": epoch,
+                    "timestamp": timestamp,
+                };
+                self.remote.admin(Target::Host(&shard.host), command).await.map(|_| 0)
+            }
+            policy::Action::Measure { min, max, .. } => {
+                let command = doc! {
+                    "_shardsvrMeasureRange": step.ns.as_str(), "keyPattern": collection.key.document().clone(),
+                    "min": min.clone(), "max": max.clone(),
+                };
+                let reply = self.remote.admin(Target::Host(&shard.host), command).await?;
+                let bytes =
+                    reply.get_i64("size").ok_or_else(|| err!(FAILED_TO_PARSE, "no size in the answer"))?;
+                self.keep_size(&step.ns, epoch, min, max, bytes).await?;
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// The migrations of a round, chosen before any other policy may have the shards.
+    pub(super) fn defragmentation_moves(
+        &self,
+        collections: &[Sharded],
+        statistics: &Statistics,
+        round: &mut Round<'_>,
+    ) -> Vec<Chosen> {
+        let mut all = self.balancer.defragmentations.lock();
+        let now = self.node.now_ms();
+        let mut chosen = Vec::new();
+        for collection in collections.iter().filter(|c| is_wanted(c) && c.may_migrate()) {
+            let Some(r) = all.running.get_mut(&collection.info.ns) else { continue };
+            let same = r.shards.iter().eq(statistics.shards.iter().map(|s| &s.name));
+            if !same {
+                // Shards came or went: the machine's indexes mean nothing any more. The phase begins anew.
+                all.running.remove(&collection.info.ns);
+                continue;
+            }
+            if r.rests_until_ms > now {
+                continue;
+            }
+            let name = |i: usize| statistics.shards.get(i).map(|s| s.name.clone()).unwrap_or_default();
+            for m in r.machine.migrations(round, &statistics.bytes_of(&collection.info.ns)) {
+                let what = Move {
+                    ns: collection.info.ns.clone(),
+                    from: name(m.from),
+                    to: name(m.to),
+                    min: m.min,
+                    max: Some(m.max),
+                    min_key: m.min_key,
+                    reason: Reason::DefragmentingChunks,
+                    force_jumbo: false,
+                };
+                let origin = Some(Origin { generation: r.generation, chunk: m.chunk });
+                chosen.push(Chosen { what, collection: collection.clone(), origin });
+            }
+        }
+        chosen
+    }
+
+    /// Tells the machine how its migration ended. One that was not made, since the balancer was stopped, is worth another
+    /// attempt.
+    pub(super) fn defragmentation_moved(&self, chosen: &Chosen, outcome: &Result<bool>) {
+        let Some(origin) = &chosen.origin else { return };
+        let mut all = self.balancer.defragmentations.lock();
+        let Some(r) = all.running.get_mut(&chosen.what.ns).filter(|r| r.generation == origin.generation)
+        else {
+            return;
+        };
+        let outcome = match outcome {
+            Ok(true) => Outcome::Done,
+            Ok(false) => Outcome::Retriable,
+            Err(_) => outcome_of(outcome),
+        };
+        if outcome == Outcome::Done {
+            r.failures = 0;
+        }
+        r.machine.migrated(origin.chunk, outcome);
+    }
+}

@@ -1,0 +1,215 @@
+"""The balancer of the real binaries: skew evens out under load, defragmentation survives kills, stopping is final."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import bson
+import pymongo
+import pytest
+from bson.max_key import MaxKey
+from bson.min_key import MinKey
+from conftest import BIN
+from test_show_moves import inconsistencies, quicken, routers
+from workload import Run
+
+MIB = 1024 * 1024
+MEGABYTES = int(os.environ.get("TESSERA_BALANCE_MB", "24"))
+# Keys that no writer of the run uses.
+BALLAST = 5_000_000
+TINY_CHUNKS = int(os.environ.get("TESSERA_TINY_CHUNKS", "2000"))
+
+
+def until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what() if callable(what) else what
+        time.sleep(0.1)
+    return found
+
+
+def chunks_of(client, ns):
+    entry = client.config.collections.find_one({"_id": ns})
+    return list(client.config.chunks.find({"uuid": entry["uuid"]}).sort("min", 1))
+
+
+def owned_bytes(cluster, client, ns):
+    """Bytes each shard owns: the sizes of its documents within its own chunks."""
+    db, name = ns.split(".")
+    chunks = chunks_of(client, ns)
+    sizes = {}
+    for i, shard in enumerate(cluster.info["shards"]):
+        ranges = [{"_id": {"$gte": c["min"]["_id"], "$lt": c["max"]["_id"]}} for c in chunks if c["shard"] == shard["id"]]
+        total = [{"$match": {"$or": ranges}}, {"$group": {"_id": None, "bytes": {"$sum": {"$bsonSize": "$$ROOT"}}}}]
+        found = list(cluster.shard(i)[db][name].aggregate(total)) if ranges else []
+        sizes[shard["id"]] = found[0]["bytes"] if found else 0
+    return sizes
+
+
+def compliant(client, ns):
+    return client.admin.command("balancerCollectionStatus", ns)["balancerCompliant"]
+
+
+def config_server(cluster):
+    return cluster.direct(cluster.info["config"]).admin
+
+
+@pytest.mark.timeout(400)
+def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up):
+    cluster = up("--shards", 4, "--routers", 2)
+    quicken(cluster)
+    client = cluster.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    run = Run(routers(cluster))
+    run.prepare(client)
+    pad = b"p" * 16_000
+    for base in range(BALLAST, BALLAST + MEGABYTES * 64, 64):
+        client.load.c.insert_many([{"_id": base + i, "pad": pad} for i in range(64)])
+        run.books.inserted |= set(range(base, base + 64))
+    before = owned_bytes(cluster, client, run.ns)
+    assert max(before.values()) - min(before.values()) >= 3 * MIB, before
+    run.start([])
+    client.admin.command("balancerStart")
+    started = time.monotonic()
+    until(lambda: compliant(client, run.ns), 200, lambda: owned_bytes(cluster, client, run.ns))
+    after = owned_bytes(cluster, client, run.ns)
+    print(f"{MEGABYTES} MB even after {time.monotonic() - started:.0f} s: {after}")
+    # The writers go on while the shards are asked.
+    assert max(after.values()) - min(after.values()) < 4 * MIB, after
+    primary = client.config.databases.find_one({"_id": "load"})["primary"]
+    leaving = next(s["id"] for s in cluster.info["shards"] if s["id"] != primary)
+    client.admin.command("removeShard", leaving)
+    until(lambda: client.admin.command("removeShard", leaving)["state"] == "completed", 200,
+          lambda: client.admin.command("removeShard", leaving))
+    run.stop()
+    run.audit(client)
+    assert client.config.chunks.count_documents({"shard": leaving}) == 0
+    client.admin.command("balancerStop")
+    assert inconsistencies(client) == []
+
+
+@pytest.mark.timeout(200)
+def test_a_stopped_balancer_changes_no_chunk(up):
+    cluster = up("--shards", 4)
+    quicken(cluster)
+    client = cluster.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    config_server(cluster).command("setParameter", 1, balancerMigrationsThrottlingMs=0, autoMergerIntervalSecs=1,
+                                   autoMergerThrottlingMS=0, minSnapshotHistoryWindowInSeconds=0)
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    client.d.c.insert_many([{"_id": i, "pad": b"p" * 64_000} for i in range(400)])
+    seen = 0
+    for _ in range(6):
+        client.admin.command("balancerStart")
+        time.sleep(0.7)
+        client.admin.command("balancerStop")
+        chunks = chunks_of(client, "d.c")
+        committed = client.config.changelog.count_documents({"what": {"$in": ["moveChunk.commit", "merge"]}})
+        time.sleep(0.7)
+        assert chunks_of(client, "d.c") == chunks
+        # The donor writes the log after its commit.
+        seen = max(seen, committed)
+        assert not client.admin.command("balancerStatus")["inBalancerRound"]
+    assert seen > 0, "nothing ever moved: the test shows nothing"
+    assert client.d.c.count_documents({}) == 400
+
+
+def tiny_chunks(client, ns, shards):
+    """Runs of twenty tiny chunks, each run on another shard: zones place them, and go."""
+    db, name = ns.split(".")
+    for shard in shards:
+        client.admin.command("addShardToZone", shard, zone=f"z-{shard}")
+    bounds = [MinKey(), *range(1, TINY_CHUNKS), MaxKey()]
+    client.config.tags.insert_many([
+        {"ns": ns, "min": {"_id": bounds[i]}, "max": {"_id": bounds[i + 1]}, "tag": f"z-{shards[i // 20 % len(shards)]}"}
+        for i in range(TINY_CHUNKS)
+    ])
+    client.admin.command("shardCollection", ns, key={"_id": 1})
+    client.config.tags.delete_many({"ns": ns})
+    client[db][name].insert_many([{"_id": i, "pad": b"p" * 200} for i in range(TINY_CHUNKS)])
+    assert len(chunks_of(client, ns)) == TINY_CHUNKS
+
+
+@pytest.mark.timeout(400)
+def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir):
+    options = ("--shards", 3, "--dbpath", workdir / "data", "--set-parameter", "balancerMigrationsThrottlingMs=0",
+               "--set-parameter", "orphanCleanupDelaySecs=0")
+    cluster = up(*options, "--set-parameter", "chunkDefragmentationThrottlingMS=30")
+    client = cluster.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    client.config.settings.update_one({"_id": "automerge"}, {"$set": {"enabled": False}}, upsert=True)
+    shards = [s["id"] for s in cluster.info["shards"]]
+    tiny_chunks(client, "d.c", shards)
+    client.admin.command("configureCollectionBalancing", "d.c", defragmentCollection=True)
+    client.admin.command("balancerStart")
+
+    def phase():
+        return client.config.collections.find_one({"_id": "d.c"}).get("defragmentationPhase")
+
+    def progress():
+        return client.admin.command("balancerCollectionStatus", "d.c")
+
+    counts = [TINY_CHUNKS]
+    for wanted in ["mergeAndMeasureChunks", "moveAndMergeChunks"]:
+        until(lambda: phase() == wanted and len(chunks_of(client, "d.c")) < counts[-1], 90, progress)
+        counts.append(len(chunks_of(client, "d.c")))
+        cluster.child.send_signal(signal.SIGKILL)
+        cluster.child.wait()
+        cluster = up(*options)
+        client = cluster.client()
+        assert phase() == wanted
+        assert len(chunks_of(client, "d.c")) <= counts[-1], "what was merged stays merged"
+    until(lambda: "defragmentCollection" not in client.config.collections.find_one({"_id": "d.c"}), 200, progress)
+    chunks = chunks_of(client, "d.c")
+    print(f"{TINY_CHUNKS} chunks, {counts[1:]} at the kills, {len(chunks)} at the end")
+    assert all("estimatedDataSizeBytes" not in c for c in chunks)
+    # What is left is small only where it is the only one.
+    assert len(chunks) <= 1 + TINY_CHUNKS * 230 // (MIB // 4)
+    assert client.d.c.count_documents({}) == TINY_CHUNKS
+    assert [d["_id"] for d in client.d.c.find().sort("_id", 1)] == list(range(TINY_CHUNKS))
+    client.admin.command("balancerStop")
+    assert inconsistencies(client) == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("auth", [(), ("--auth",)])
+def test_status_shows_what_the_catalog_says(up, auth):
+    cluster = up("--shards", 3, *auth)
+    client = pymongo.MongoClient(cluster.uri)
+    client.admin.command("balancerStop")
+    shards = [s["id"] for s in cluster.info["shards"]]
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    client.d.c.insert_many([{"_id": i, "pad": "p" * 1000} for i in range(300)])
+    for i, point in enumerate([100, 200]):
+        client.admin.command("split", "d.c", middle={"_id": point})
+        owner = next(c["shard"] for c in chunks_of(client, "d.c") if c["min"]["_id"] == point)
+        target = next(s for s in shards[i:] + shards[:i] if s != owner)
+        client.admin.command("moveChunk", "d.c", find={"_id": point}, to=target, _waitForDelete=True)
+    client.admin.command("addShardToZone", shards[1], zone="hot")
+
+    def status(*options):
+        done = subprocess.run([BIN / "tessera", "status", *options, cluster.uri], capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shown = json.loads(status("--json"))
+    expected = dict.fromkeys(shards, 0)
+    for chunk in client.config.chunks.find():
+        expected[chunk["shard"]] += 1
+    assert {s["_id"]: s["chunks"] for s in shown["shards"]} == expected
+    ours = next(c for c in shown["collections"] if c["ns"] == "d.c")
+    assert ours["chunks"] == 3
+    assert ours["bytes"] == sum(len(bson.encode(d)) for d in client.d.c.find())
+    assert sum(s["bytes"] for s in ours["shards"]) == ours["bytes"]
+    assert shown["balancer"]["mode"] == "off" and shown["migrations"] == []
+    page = status()
+    for text in [*shards, "d.c", "balancer off", "zones hot"]:
+        assert text in page, page
+    # What cannot be asked is said in one line.
+    refused = subprocess.run([BIN / "tessera", "status", "mongodb://127.0.0.1:1/"], capture_output=True, text=True, timeout=30)
+    assert refused.returncode == 1 and refused.stderr.startswith("error: ")

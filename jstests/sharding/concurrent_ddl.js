@@ -11,7 +11,8 @@ const testDB = db.getSiblingDB(name);
 assert.commandWorked(testDB.dropDatabase());
 assert.commandWorked(db.adminCommand({enableSharding: name}));
 
-// While one command works on a collection, each other one on it waits, longer than its client does.
+// While one command works on a collection, each of another kind on it waits, longer than its client does; an equal one waits for
+// the outcome of the first, and one of the same kind that asks for something else is refused.
 const primary = shardConnection(db, db.getSiblingDB("config").databases.findOne({_id: name}).primary);
 const coordinators = primary.getDB("config").getCollection("system.sharding_ddl_coordinators");
 assert.commandWorked(db.adminCommand({shardCollection: `${name}.held`, key: {x: 1}}));
@@ -20,13 +21,14 @@ let renaming;
 whileHung(primary, "hangDdlCoordinatorBeforeRunning_renameMetadata", (point) => {
     renaming = inBackground(db, {renameCollection: `${name}.held`, to: `${name}.renamed`});
     point.wait();
-    for (const [on, command] of [
-             [testDB, {drop: "renamed"}],
-             [testDB, {collMod: "held", validationLevel: "off"}],
-             [db.getSiblingDB("admin"), {renameCollection: `${name}.held`, to: `${name}.other`}],
-             [db.getSiblingDB("admin"), {shardCollection: `${name}.renamed`, key: {y: 1}}],
+    for (const [on, command, code] of [
+             [testDB, {drop: "renamed"}, 50],
+             [testDB, {collMod: "held", validationLevel: "off"}, 50],
+             [db.getSiblingDB("admin"), {renameCollection: `${name}.held`, to: `${name}.renamed`}, 50],
+             [db.getSiblingDB("admin"), {renameCollection: `${name}.held`, to: `${name}.other`}, 117],
+             [db.getSiblingDB("admin"), {shardCollection: `${name}.renamed`, key: {y: 1}}, 50],
          ]) {
-        assert.commandFailedWithCode(on.runCommand(Object.assign(command, {maxTimeMS: 300})), 50, () => tojson(command));
+        assert.commandFailedWithCode(on.runCommand(Object.assign(command, {maxTimeMS: 300})), code, () => tojson(command));
         assert.eq(1, coordinators.find().itcount(), () => tojson({command, coordinators: coordinators.find().toArray()}));
     }
 });

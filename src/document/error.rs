@@ -317,6 +317,11 @@ codes! {
     API_STRICT_ERROR 323 "APIStrictError" 0;
     API_DEPRECATION_ERROR 324 "APIDeprecationError" 0;
     MOVE_PRIMARY_IN_PROGRESS 319 "MovePrimaryInProgress" 0;
+    RESHARD_COLLECTION_IN_PROGRESS 338 "ReshardCollectionInProgress" 0;
+    NO_SUCH_RESHARD_COLLECTION 339 "NoSuchReshardCollection" 0;
+    RESHARD_COLLECTION_COMMITTED 340 "ReshardCollectionCommitted" 0;
+    RESHARD_COLLECTION_ABORTED 341 "ReshardCollectionAborted" 0;
+    RESHARDING_CRITICAL_SECTION_TIMEOUT 342 "ReshardingCriticalSectionTimeout" 0;
     SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD 343 "ShardCannotRefreshDueToLocksHeld" 0;
     KEY_PATTERN_SHORTER_THAN_BOUND 349 "KeyPatternShorterThanBound" 0;
     PLACEMENT_VERSION_REFRESH_CANCELED 360 "PlacementVersionRefreshCanceled" 0;

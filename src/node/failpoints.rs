@@ -106,6 +106,8 @@ const NAMES: &[&str] = &[
     "onPrimaryTransactionalWrite",
     "overrideBalanceRoundInterval",
     "panicInPing",
+    "reshardingPauseCoordinatorBeforeBlockingWrites",
+    "reshardingPauseCoordinatorInCloning",
     "rsSyncApplyStop",
     "setYieldAllLocksHang",
     "skipShardFilteringMetadataRefresh",

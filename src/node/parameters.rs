@@ -206,7 +206,7 @@ pub const TABLE: &[Parameter] = &[
     inert("replMonitorRefreshPeriod", Int(30)),
     inert("replWriterThreadCount", Int(16)).startup_only(),
     row("requireApiVersion", Bool(false)),
-    inert("reshardingCriticalSectionTimeoutMillis", Int(5000)),
+    row("reshardingCriticalSectionTimeoutMillis", Int(5000)).min(0.0),
     inert("reshardingDelayBeforeRemainingOperationTimeQueryMillis", Int(0)),
     inert("reshardingMinimumOperationDurationMillis", Int(300_000)),
     inert("roleGraphInvalidationIsFatal", Bool(false)),

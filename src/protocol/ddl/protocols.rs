@@ -90,6 +90,26 @@ protocols! {
         Commit "commit" UndoIfDefinite,
         ReleaseCriticalSection "releaseCritSec" Retry,
     }
+    /// reshardCollection, moveCollection, unshardCollection: a copy takes the collection's place.
+    RESHARD ReshardPhase "reshardCollection" {
+        CheckPreconditions "checkPreconditions" Fail,
+        FreezeMigrations "freezeMigrations" Undo,
+        Initialize "initialize" Undo,
+        Clone "clone" UndoIfDefinite,
+        BlockWrites "blockWrites" Undo,
+        Commit "commit" UndoIfDefinite,
+        SwitchCollections "switchCollections" Retry,
+        UnblockCrud "unblockCRUD" Retry,
+        Clean "clean" Retry,
+    }
+    /// untrackUnshardedCollection.
+    UNTRACK UntrackPhase "untrackUnsplittableCollection" {
+        CheckPreconditions "checkPreconditions" Fail,
+        EnterCriticalSection "enterCriticalSection" Undo,
+        Commit "commit" UndoIfDefinite,
+        DropEmptyCopies "dropEmptyCopies" Retry,
+        ExitCriticalSection "exitCriticalSection" Retry,
+    }
     /// collMod of a sharded collection. A migration under way would bring the old definition to its recipient.
     COLL_MOD CollModPhase "collMod_V3" {
         FreezeMigrations "freezeMigrations" Undo,

@@ -42,6 +42,7 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
         && shown.owners == Owners::Everybody
     {
         rows.extend(role.migrations.current_operations());
+        rows.extend(role.resharding.current_operations());
     }
     if let Ok(config) = service.members.config("currentOp") {
         rows.extend(config.balancer.current_operations());

@@ -1,11 +1,9 @@
 //! Commands of the real server that this one knows and does not have: error 238 instead of 59.
 
-use crate::dispatch::{Command, Needs, Roles};
-use node::auth::Action as A;
+use crate::dispatch::{Command, Roles};
 
 pub const ROWS: &[Command] = &[
     Command::missing("mapReduce", Roles::ALL).aliases(&["mapreduce"]),
-    Command::missing("reshardCollection", Roles::ROUTER).needs(Needs::Namespace(&[A::ReshardCollection])),
     Command::missing("analyzeShardKey", Roles::ALL),
     Command::missing("configureQueryAnalyzer", Roles::ALL),
     Command::missing("transitionFromDedicatedConfigServer", Roles::ROUTER),
@@ -16,8 +14,6 @@ pub const ROWS: &[Command] = &[
     Command::missing("setIndexCommitQuorum", Roles::ALL),
     Command::missing("filemd5", Roles::ALL),
     Command::missing("analyze", Roles::ALL),
-    Command::missing("createUnsplittableCollection", Roles::ROUTER).test_only(),
-    Command::missing("untrackUnshardedCollection", Roles::ROUTER),
     Command::missing("resetPlacementHistory", Roles::ROUTER),
     Command::missing("repairShardedCollectionChunksHistory", Roles::ROUTER),
     Command::missing("captrunc", Roles::MONGOD).test_only(),

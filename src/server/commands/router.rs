@@ -14,7 +14,8 @@ use sharding::router::Task;
 use sharding::router::body::is_time;
 use sharding::router::defaults::Takes;
 use sharding::router::{
-    admin, aggregate, bulk_write, count, cursor, ddl, explain, find, find_and_modify, transaction, write,
+    admin, aggregate, bulk_write, count, cursor, ddl, explain, find, find_and_modify, resharding,
+    transaction, write,
 };
 
 /// A row whose work is `$run`, an `async fn(&Task<'_>) -> Result<DocBuf>`.
@@ -327,16 +328,47 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Namespace(&[A::RefineCollectionShardKey]))
         .admin_only()
         .help("Adds fields to a shard key."),
-    Command::missing("moveCollection", Roles::ROUTER).needs(Needs::Namespace(&[A::MoveCollection])),
-    Command::missing("unshardCollection", Roles::ROUTER).needs(Needs::Namespace(&[A::UnshardCollection])),
-    Command::missing("abortReshardCollection", Roles::ROUTER)
-        .needs(Needs::Namespace(&[A::ReshardCollection])),
-    Command::missing("commitReshardCollection", Roles::ROUTER)
-        .needs(Needs::Namespace(&[A::ReshardCollection])),
-    Command::missing("cleanupReshardCollection", Roles::ROUTER)
-        .needs(Needs::Namespace(&[A::ReshardCollection])),
-    Command::missing("abortMoveCollection", Roles::ROUTER),
-    Command::missing("abortUnshardCollection", Roles::ROUTER),
+    routed!("reshardCollection", resharding::reshard_collection)
+        .needs(Needs::Namespace(&[A::ReshardCollection]))
+        .admin_only()
+        .help("Distributes a collection by another key."),
+    routed!("moveCollection", resharding::move_collection)
+        .needs(Needs::Namespace(&[A::MoveCollection]))
+        .admin_only()
+        .help("Moves an unsharded collection to another shard."),
+    routed!("unshardCollection", resharding::unshard_collection)
+        .needs(Needs::Namespace(&[A::UnshardCollection]))
+        .admin_only()
+        .help("Brings a sharded collection together on one shard."),
+    routed!("abortReshardCollection", resharding::abort_reshard_collection)
+        .needs(Needs::Namespace(&[A::ReshardCollection]))
+        .admin_only()
+        .help("Gives up a resharding."),
+    routed!("abortMoveCollection", resharding::abort_move_collection)
+        .needs(Needs::Namespace(&[A::MoveCollection]))
+        .admin_only()
+        .help("Gives up the move of a collection."),
+    routed!("abortUnshardCollection", resharding::abort_unshard_collection)
+        .needs(Needs::Namespace(&[A::UnshardCollection]))
+        .admin_only()
+        .help("Gives up bringing a collection together."),
+    routed!("commitReshardCollection", resharding::commit_reshard_collection)
+        .needs(Needs::Namespace(&[A::ReshardCollection]))
+        .admin_only()
+        .help("Lets a resharding commit as soon as it can."),
+    routed!("cleanupReshardCollection", resharding::cleanup_reshard_collection)
+        .needs(Needs::Namespace(&[A::ReshardCollection]))
+        .admin_only()
+        .help("Removes what a resharding left."),
+    routed!("untrackUnshardedCollection", resharding::untrack_collection)
+        .needs(Needs::Namespace(&[A::MoveCollection]))
+        .admin_only()
+        .help("Takes an unsharded collection out of the catalog."),
+    routed!("createUnsplittableCollection", resharding::create_unsplittable)
+        .needs(Needs::Collection(&[A::CreateCollection]))
+        .write()
+        .test_only()
+        .help("Makes an unsharded collection on a shard."),
     routed!("commitTransaction", transaction::commit)
         .admin_only()
         .needs(Needs::Login)

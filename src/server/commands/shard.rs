@@ -28,6 +28,7 @@ pub const ROWS: &[Command] = &[
     row!("_transferMods").primary_only(),
     row!("_getNextSessionMods").primary_only(),
     row!("_shardsvrGetSessionHistory").primary_only(),
+    row!("_shardsvrReshardFetch").primary_only(),
     row!("_shardsvrJoinMigrations"),
     row!("_shardsvrAddShard" "_addShard").primary_only(),
     row!("_flushRoutingTableCacheUpdates" "_flushRoutingTableCacheUpdatesWithWriteConcern"),

@@ -65,7 +65,7 @@ impl ConfigServer {
         reply
     }
 
-    fn new_collection(
+    pub(super) fn new_collection(
         &self,
         ns: &str,
         uuid: [u8; 16],
@@ -83,6 +83,9 @@ impl ConfigServer {
             document.push("defaultCollation", collation.clone());
         }
         document.push("noBalance", false);
+        if body.get_bool("unsplittable").unwrap_or(false) {
+            document.push("unsplittable", true);
+        }
         let mut chunks = Vec::new();
         for (i, range) in required(body, "chunks", Value::as_array)?.iter().enumerate() {
             let Some(range) = range.as_document() else { bail!(TYPE_MISMATCH, "chunks must be documents") };
@@ -121,17 +124,18 @@ impl ConfigServer {
         {
             let mut writes = vec![delete(COLLECTIONS, Value::from(ns))];
             writes.extend(self.catalog().zone_ranges(ns).into_iter().map(|z| delete(TAGS, z.id)));
-            let entry = placement_entry(
-                self.node.new_object_id(),
-                ns,
-                Some(found.info.uuid),
-                self.tick(),
-                Vec::new(),
-            );
-            writes.push(insert(PLACEMENT_HISTORY, entry));
+            // One that is only untracked is where its database is.
+            let untracked = body.get_bool("untrack").unwrap_or(false);
+            if !untracked {
+                let (id, at) = (self.node.new_object_id(), self.tick());
+                let entry = placement_entry(id, ns, Some(found.info.uuid), at, Vec::new());
+                writes.push(insert(PLACEMENT_HISTORY, entry));
+            }
             self.commit(&writes).await?;
             self.remove_chunks(found.info.uuid).await?;
-            self.log_change("dropCollection", ns, Document::new()).await;
+            if !untracked {
+                self.log_change("dropCollection", ns, Document::new()).await;
+            }
         } else if let Some(uuid) = uuid
             && self.catalog().collections().iter().all(|c| c.info.uuid != uuid)
         {
@@ -141,7 +145,7 @@ impl ConfigServer {
         Ok(Document::new())
     }
 
-    async fn remove_chunks(&self, uuid: [u8; 16]) -> Result<()> {
+    pub(super) async fn remove_chunks(&self, uuid: [u8; 16]) -> Result<()> {
         let ids: Vec<Value> =
             self.catalog().chunk_documents(uuid).iter().filter_map(|d| d.get("_id").cloned()).collect();
         for some in ids.chunks(REMOVED_AT_ONCE) {

@@ -20,6 +20,7 @@ pub mod consistency;
 pub mod databases;
 pub mod move_range;
 pub(crate) mod refine;
+mod resharding;
 pub mod shards;
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub const CHANGELOG: &str = "config.changelog";
 pub const ACTIONLOG: &str = "config.actionlog";
 pub const VERSION: &str = "config.version";
 pub const PLACEMENT_HISTORY: &str = "config.placementHistory";
+pub const RESHARDING_OPERATIONS: &str = "config.reshardingOperations";
 
 /// Catalog and commands of one config server node.
 pub struct ConfigServer {
@@ -116,6 +118,7 @@ impl ConfigServer {
             (VERSION, vec![]),
             ("config.mongos", vec![]),
             ("config.locks", vec![]),
+            (RESHARDING_OPERATIONS, vec![]),
             (PLACEMENT_HISTORY, vec![(doc! { "nss": 1, "timestamp": -1 }, unique())]),
         ];
         self.ensure_settings().await?;

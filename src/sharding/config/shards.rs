@@ -7,7 +7,7 @@
 //! The databases are read before the identity is given and compared under the lock, so a database that a router
 //! creates meanwhile is a conflict that addShard sees.
 
-use super::catalog::{Database, Sharded};
+use super::catalog::Database;
 use super::chunks::migration::placement_entry;
 use super::{
     ConfigServer, DATABASES, PLACEMENT_HISTORY, SHARDS, argument, delete, insert, put, require_majority,
@@ -352,9 +352,14 @@ impl ConfigServer {
     fn holdings(&self, shard: &str) -> Result<Holdings> {
         let databases = self.catalog().databases().into_iter().filter(|d| d.primary == shard).map(|d| d.name);
         let mut left = Holdings { databases: databases.collect(), ..Holdings::default() };
-        for Sharded { info, .. } in self.catalog().collections() {
-            for chunk in self.catalog().chunk_documents(info.uuid) {
-                if chunk.get_str("shard") == Some(shard) {
+        for collection in self.catalog().collections() {
+            for chunk in self.catalog().chunk_documents(collection.info.uuid) {
+                if chunk.get_str("shard") != Some(shard) {
+                    continue;
+                }
+                if collection.is_unsplittable() {
+                    left.collections.push(collection.info.ns.clone());
+                } else {
                     left.chunks += 1;
                     left.jumbo += chunk.get_bool("jumbo").unwrap_or(false) as i64;
                 }
@@ -403,24 +408,26 @@ struct Holdings {
     chunks: i64,
     jumbo: i64,
     databases: Vec<String>,
+    /// Tracked collections that are not sharded: the balancer leaves them where they are.
+    collections: Vec<String>,
 }
 
 impl Holdings {
     fn is_empty(&self) -> bool {
-        self.chunks == 0 && self.databases.is_empty()
+        self.chunks == 0 && self.databases.is_empty() && self.collections.is_empty()
     }
     fn remaining(&self) -> Document {
         doc! {
             "chunks": self.chunks, "dbs": self.databases.len() as i64, "jumboChunks": self.jumbo,
-            "collectionsToMove": 0i64,
+            "collectionsToMove": self.collections.len() as i64,
         }
     }
     fn describe_databases(&self, reply: &mut Document) {
-        if !self.databases.is_empty() {
+        if !self.databases.is_empty() || !self.collections.is_empty() {
             reply.push("note", "you need to call moveCollection for collectionsToMove and afterwards movePrimary for the dbsToMove");
         }
         reply.push("dbsToMove", self.databases.clone());
-        reply.push("collectionsToMove", Vec::<String>::new());
+        reply.push("collectionsToMove", self.collections.clone());
     }
 }
 

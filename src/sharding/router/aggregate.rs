@@ -129,7 +129,7 @@ async fn aggregate_at(
     let stages = text::scored(task, ns, placement, stages(task)?, &mut context).await?;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
     if others && all_on_primary(task, ns, placement, &pipeline).await? {
-        match single::read(task, ns, placement, &placement.primary).await {
+        match single::read(task, ns, placement, placement.home()).await {
             Err(e) if pipeline.writes().is_none() && is_of_unnamed(&e, ns, &pipeline) => {}
             done => return done,
         }
@@ -237,13 +237,14 @@ async fn all_on_primary(
     placement: &Placement,
     pipeline: &Pipeline,
 ) -> Result<bool> {
-    if placement.table.is_some() {
+    // A shard takes what is tracked for sharded, as its database's version says nothing of it.
+    if placement.table.is_some() || placement.alone.is_some() {
         return Ok(false);
     }
     for (other, _) in pipeline.involved_namespaces() {
         let other = other.to_string();
         let there = match task.placement(&other).await? {
-            Some(p) => p.table.is_none() && p.primary == placement.primary,
+            Some(p) => p.table.is_none() && p.alone.is_none() && p.primary == placement.primary,
             // A database that does not exist holds nothing; writes to it would have to create it.
             None => database_of(&other) == database_of(ns),
         };

@@ -38,12 +38,14 @@ pub struct Placement {
     pub database: Option<DatabaseVersion>,
     /// Present when the collection is sharded.
     pub table: Option<Arc<RoutingTable>>,
+    /// Present when the collection is not sharded and the catalog says where it is.
+    pub alone: Option<Arc<RoutingTable>>,
 }
 
 impl Placement {
     /// What a request to `shard` has to carry.
     pub fn versions(&self, shard: &str) -> Versions {
-        match (&self.table, self.database) {
+        match (self.table.as_ref().or(self.alone.as_ref()), self.database) {
             (Some(table), _) => Versions { shard: Some(table.shard_version(shard)), database: None },
             (None, Some(version)) => {
                 Versions { shard: Some(ShardVersion::UNTRACKED), database: Some(version) }
@@ -59,8 +61,12 @@ impl Placement {
     pub fn shards(&self) -> Vec<ShardId> {
         match &self.table {
             Some(table) => table.shards().cloned().collect(),
-            None => vec![self.primary.clone()],
+            None => vec![self.home().clone()],
         }
+    }
+    /// Where a collection that is not sharded is.
+    pub fn home(&self) -> &ShardId {
+        self.alone.as_ref().and_then(|table| table.shards().next()).unwrap_or(&self.primary)
     }
 }
 

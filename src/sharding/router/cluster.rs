@@ -162,12 +162,16 @@ impl LiveCluster {
         database: Option<Arc<DatabaseEntry>>,
         routing: Routing,
     ) -> Option<Placement> {
-        let table = routing.table().cloned();
-        match database {
-            Some(d) => Some(Placement { primary: d.primary.clone(), database: Some(d.version), table }),
-            None if is_config(ns) => Some(Placement { primary: CONFIG.into(), database: None, table }),
-            None => None,
-        }
+        let (alone, table) = match routing.table().cloned() {
+            Some(table) if table.unsplittable => (Some(table), None),
+            table => (None, table),
+        };
+        let (primary, database) = match database {
+            Some(d) => (d.primary.clone(), Some(d.version)),
+            None if is_config(ns) => (CONFIG.into(), None),
+            None => return None,
+        };
+        Some(Placement { primary, database, table, alone })
     }
 }
 

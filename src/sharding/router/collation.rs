@@ -48,6 +48,9 @@ pub async fn of_pipeline(task: &Task<'_>, ns: &str, placement: &Placement) -> Re
 async fn default_of_unsharded(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Collation> {
     let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
     let command = doc! { "listCollections": 1, "filter": { "name": collection }, "cursor": {} };
+    if let Some(table) = &placement.alone {
+        return Ok(table.default_collation.clone());
+    }
     let body = task.own(&command, db, &placement.versions(&placement.primary));
     let reply = task.read(&placement.primary, &body).await?;
     let batch = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());

@@ -43,7 +43,7 @@ fn own_fields(task: &Task<'_>) -> Document {
 }
 
 /// An internal command named `name` with this argument and the client's own fields.
-fn internal(task: &Task<'_>, name: &str, argument: impl Into<Value>) -> Document {
+pub(super) fn internal(task: &Task<'_>, name: &str, argument: impl Into<Value>) -> Document {
     let mut command = Document::new();
     command.push(name, argument);
     command.0.extend(own_fields(task));
@@ -51,7 +51,12 @@ fn internal(task: &Task<'_>, name: &str, argument: impl Into<Value>) -> Document
 }
 
 /// Runs an internal command on the primary of database `db`, addressed to database `on`. `None`: there is no such database.
-async fn on_primary(task: &Task<'_>, db: &str, on: &str, command: Document) -> Result<Option<DocBuf>> {
+pub(super) async fn on_primary(
+    task: &Task<'_>,
+    db: &str,
+    on: &str,
+    command: Document,
+) -> Result<Option<DocBuf>> {
     let mut command = command;
     command.insert("writeConcern", doc! { "w": "majority" });
     let mut retry = Retry::default();
@@ -134,7 +139,7 @@ async fn as_it_is(task: &Task<'_>, ns: &str) -> Result<DocBuf> {
     let mut retry = Retry::default();
     loop {
         let placement = task.placement_for_write(ns).await?;
-        let shard = placement.primary.clone();
+        let shard = placement.home().clone();
         let body = task.forward(&[], &placement.versions(&shard), |_| {});
         match task.write(&shard, &body).await {
             Ok(reply) => return Ok(reply),

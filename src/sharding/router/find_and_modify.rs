@@ -27,7 +27,7 @@ pub async fn find_and_modify(task: &Task<'_>) -> Result<DocBuf> {
 async fn attempt(task: &Task<'_>, ns: &str) -> Result<DocBuf> {
     let placement = task.placement_for_write(ns).await?;
     let Some(table) = placement.table.clone() else {
-        return as_it_is(task, ns, &placement, &placement.primary).await;
+        return as_it_is(task, ns, &placement, placement.home()).await;
     };
     let filter = task.document_or_empty("query");
     let upsert = task.get("upsert").is_some_and(|v| v.truthy());

@@ -31,6 +31,7 @@ pub mod find_and_modify;
 pub mod internal;
 pub mod merge;
 pub mod one_document;
+pub mod resharding;
 pub mod scatter;
 mod shapes;
 pub mod single;

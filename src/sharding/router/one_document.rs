@@ -82,7 +82,7 @@ impl Statement<'_, '_> {
     pub async fn attempt(&self, task: &Task<'_>) -> Result<DocBuf> {
         let placement = task.placement_for_write(self.ns()).await?;
         let Some(table) = placement.table.clone() else {
-            return self.send(task, &placement, &placement.primary, self.spec()).await;
+            return self.send(task, &placement, placement.home(), self.spec()).await;
         };
         let filter = self.filter();
         let aim = target::filter(&table, filter, &collation::context(task, self.spec(), &table)?);

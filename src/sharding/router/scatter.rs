@@ -12,7 +12,7 @@ use futures::future::join_all;
 
 /// The shards that a read with this filter concerns.
 pub fn targets(task: &Task<'_>, placement: &Placement, filter: Doc<'_>) -> Result<Vec<ShardId>> {
-    let Some(table) = &placement.table else { return Ok(vec![placement.primary.clone()]) };
+    let Some(table) = &placement.table else { return Ok(vec![placement.home().clone()]) };
     if let Some(key) = target::equality_key(&table.key, filter, collation::is_simple(task.body(), table)) {
         return Ok(vec![table.find(&key).shard.clone()]);
     }

@@ -1,6 +1,6 @@
 //! The shapes of the commands that routers alone have. What is `Any` here is checked by who uses it.
 
-use node::shape::Kind::{Any, Object, SafeBool, Uuid};
+use node::shape::Kind::{Any, Number, Object, Objects, SafeBool, String, Uuid};
 use node::shape::{Shape, field, required};
 
 pub const SHARD_COLLECTION: Shape = Shape {
@@ -50,4 +50,47 @@ pub const REFINE_SHARD_KEY: Shape = Shape {
         field("collectionUUID", Uuid),
         field("enforceUniquenessCheck", SafeBool),
     ],
+};
+
+pub const RESHARD_COLLECTION: Shape = Shape {
+    name: "reshardCollection",
+    generic: true,
+    fields: &[
+        required("key", Object),
+        field("unique", SafeBool),
+        field("numInitialChunks", Number),
+        field("numSamplesPerChunk", Number),
+        field("collation", Object),
+        field("zones", Objects),
+        field("_presetReshardedChunks", Objects),
+        field("collectionUUID", Uuid),
+        field("shardDistribution", Objects),
+        field("forceRedistribution", SafeBool),
+        field("reshardingUUID", Uuid),
+        field("relaxed", SafeBool),
+    ],
+};
+
+pub const MOVE_COLLECTION: Shape =
+    Shape { name: "moveCollection", generic: true, fields: &[required("toShard", String)] };
+
+pub const UNSHARD_COLLECTION: Shape =
+    Shape { name: "unshardCollection", generic: true, fields: &[field("toShard", String)] };
+
+pub const ABORT_RESHARD_COLLECTION: Shape = plain("abortReshardCollection");
+pub const ABORT_MOVE_COLLECTION: Shape = plain("abortMoveCollection");
+pub const ABORT_UNSHARD_COLLECTION: Shape = plain("abortUnshardCollection");
+pub const COMMIT_RESHARD_COLLECTION: Shape = plain("commitReshardCollection");
+pub const CLEANUP_RESHARD_COLLECTION: Shape = plain("cleanupReshardCollection");
+pub const UNTRACK_COLLECTION: Shape = plain("untrackUnshardedCollection");
+
+/// A command with nothing but its argument.
+const fn plain(name: &'static str) -> Shape {
+    Shape { name, generic: true, fields: &[] }
+}
+
+pub const CREATE_UNSPLITTABLE: Shape = Shape {
+    name: "createUnsplittableCollection",
+    generic: true,
+    fields: &[field("dataShard", String), field("collectionUUID", Uuid)],
 };

@@ -213,7 +213,7 @@ impl<'t, 'a> Write<'t, 'a> {
 
     /// Where statement `i` goes.
     fn aim(&self, placement: &Placement, i: usize) -> Result<Aim> {
-        let Some(table) = &placement.table else { return Ok(Aim::One(placement.primary.clone())) };
+        let Some(table) = &placement.table else { return Ok(Aim::One(placement.home().clone())) };
         let statement = self.statements[i].doc();
         match self.kind {
             Kind::Insert => Ok(Aim::One(target::document(table, statement)?)),

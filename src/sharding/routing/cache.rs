@@ -25,8 +25,9 @@ const ATTEMPTS: usize = 10;
 /// How a collection is placed.
 #[derive(Clone, Debug)]
 pub enum Routing {
+    /// In the catalog: sharded, or tracked on one shard ([`RoutingTable::unsplittable`]).
     Sharded(Arc<RoutingTable>),
-    /// Not sharded (or not there): on its database's primary.
+    /// Not tracked (or not there): on its database's primary.
     Unsharded,
 }
 
@@ -290,9 +291,7 @@ impl CatalogCache {
 
     async fn read_info(&self, ns: &str) -> Result<Option<CollectionInfo>> {
         let found = self.remote.find_config("collections", doc! { "_id": ns }, None).await?;
-        // Tracked but not sharded: placed like an unsharded collection, on the database's primary.
-        let sharded = found.first().filter(|d| d.get_bool("unsplittable") != Some(true));
-        match sharded {
+        match found.first() {
             None => Ok(None),
             Some(d) => CollectionInfo::from_document(d).map(Some).ok_or_else(|| {
                 err!(INCOMPATIBLE_SHARDING_METADATA, "bad document of config.collections: {d:?}")

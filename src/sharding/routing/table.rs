@@ -30,6 +30,8 @@ pub struct RoutingTable {
     pub default_collation: Collation,
     /// Neither `allowMigrations` nor `permitMigrations` of the collection's document is false.
     pub allow_migrations: bool,
+    /// Tracked but not sharded: one chunk, wherever it is.
+    pub unsplittable: bool,
     pages: Vec<Arc<Vec<Arc<Chunk>>>>,
     /// The highest version among the chunks of each shard that owns any, and how many.
     shards: BTreeMap<ShardId, (Timestamp, usize)>,
@@ -48,6 +50,8 @@ pub struct CollectionInfo {
     /// How strings compare in the collection unless a command says otherwise; never in its shard key.
     pub default_collation: Collation,
     pub allow_migrations: bool,
+    /// Tracked but not sharded.
+    pub unsplittable: bool,
 }
 
 impl CollectionInfo {
@@ -67,6 +71,7 @@ impl CollectionInfo {
             allow_migrations: ["allowMigrations", "permitMigrations"]
                 .iter()
                 .all(|flag| d.get_bool(flag).unwrap_or(true)),
+            unsplittable: d.get_bool("unsplittable").unwrap_or(false),
         })
     }
 }
@@ -90,6 +95,7 @@ impl RoutingTable {
             unique: info.unique,
             default_collation: info.default_collation.clone(),
             allow_migrations: info.allow_migrations,
+            unsplittable: info.unsplittable,
             pages: chunks.chunks(PAGE).map(|page| Arc::new(page.to_vec())).collect(),
             shards: BTreeMap::new(),
             version: Timestamp::default(),
@@ -254,6 +260,7 @@ mod tests {
             unique: false,
             default_collation: Collation::SIMPLE,
             allow_migrations: true,
+            unsplittable: false,
         }
     }
     fn bound(v: Option<i32>, end: Value) -> Document {

@@ -3,7 +3,7 @@
 use super::identity::{Identity, is_placed};
 use super::migration::{MoveRange, donor, recipient, sessions};
 use super::placement::State;
-use super::{ShardRole, range_deleter, refresh};
+use super::{ShardRole, range_deleter, refresh, resharding};
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
 use node::{Operation, Request};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("_transferMods", &[]),
     ("_getNextSessionMods", &[]),
     ("_shardsvrGetSessionHistory", &[]),
+    ("_shardsvrReshardFetch", &[]),
     ("_shardsvrJoinMigrations", &[]),
     ("_shardsvrAddShard", &["_addShard"]),
     ("_flushRoutingTableCacheUpdates", &["_flushRoutingTableCacheUpdatesWithWriteConcern"]),
@@ -63,6 +64,7 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
             Reply::Raw(donor::hand_out(role, name, body).await?)
         }
         "_shardsvrGetSessionHistory" => Reply::Raw(sessions::whole_history(&role.node, body).await?),
+        "_shardsvrReshardFetch" => Reply::Raw(resharding::donor::fetch(role, body).await?),
         "_shardsvrJoinMigrations" => {
             match body.get_str("stop") {
                 Some(ns) => op.interruptible(role.migrations.stop(ns)).await?,

@@ -15,6 +15,7 @@ pub mod persisted;
 pub mod placement;
 pub mod range_deleter;
 pub mod refresh;
+pub mod resharding;
 pub mod statistics;
 
 #[cfg(test)]
@@ -44,6 +45,7 @@ pub struct ShardRole {
     pub parameters: Arc<Parameters>,
     pub statistics: statistics::Statistics,
     pub migrations: migration::Migrations,
+    pub resharding: resharding::Reshardings,
     pub deleter: range_deleter::RangeDeleter,
     pub coordinators: coordinator::Coordinators,
     pub(crate) signals: persisted::Signals,
@@ -77,6 +79,7 @@ impl ShardRole {
             parameters,
             statistics: statistics::Statistics::default(),
             migrations: migration::Migrations::default(),
+            resharding: resharding::Reshardings::default(),
             deleter: range_deleter::RangeDeleter::default(),
             coordinators: coordinator::Coordinators::default(),
             signals: persisted::Signals::default(),
@@ -141,6 +144,7 @@ impl ShardRole {
             task.abort();
         }
         self.migrations.abandon();
+        self.resharding.abandon();
         self.resumed.store(false, Ordering::SeqCst);
     }
 }

@@ -80,7 +80,8 @@ impl Ddl {
             self.keep_shard_key_index(&ns, &ShardKeyPattern::parse(key)?, &mut command)?;
         }
         let uuid = tracked.get("uuid").and_then(Value::as_uuid);
-        let fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
+        let mut fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
+        fields.push("timestamp", tracked.get("timestamp").cloned());
         let state = self.coordinate(op, &DropIndexes, &ns, fields).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
@@ -115,8 +116,20 @@ impl Ddl {
     }
 
     /// A recipient would be given the definition as it was when its migration began.
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117) when the collection has become another while the lock was waited for.
     async fn freeze_for_change(&self, state: &Document) -> Result<()> {
-        self.freeze(namespace(state), uuid_of(state)).await
+        let ns = namespace(state);
+        let now = self.tracked(ns).await?.unwrap_or_default();
+        let same = |name: &str| state.get(name).is_none_or(|v| v.is_null() || now.get(name) == Some(v));
+        if self.tracked_uuid(ns).await? != uuid_of(state) || !same("timestamp") {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "collection {ns} was dropped, renamed or given another shard key"
+            );
+        }
+        self.freeze(ns, uuid_of(state)).await
     }
 
     /// Runs the participant's command on this shard and on every other that owns a chunk; the reply is this shard's.

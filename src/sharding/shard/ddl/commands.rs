@@ -9,11 +9,14 @@ use node::{Operation, Request};
 
 /// What [`run`] answers.
 pub const COMMANDS: &[&str] = &[
+    "_shardsvrAbortReshardCollection",
     "_shardsvrCheckMetadataConsistency",
     "_shardsvrCheckMetadataConsistencyParticipant",
+    "_shardsvrCleanupReshardCollection",
     "_shardsvrCloneCatalogData",
     "_shardsvrCollMod",
     "_shardsvrCollModParticipant",
+    "_shardsvrCommitReshardCollection",
     "_shardsvrCreateCollection",
     "_shardsvrCreateCollectionParticipant",
     "_shardsvrDropCollection",
@@ -32,7 +35,18 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrRefineCollectionShardKey",
     "_shardsvrRenameCollection",
     "_shardsvrRenameCollectionParticipant",
+    "_shardsvrReshardAbort",
+    "_shardsvrReshardCatchUp",
+    "_shardsvrReshardClone",
+    "_shardsvrReshardCollection",
+    "_shardsvrReshardConfirm",
+    "_shardsvrReshardDonate",
+    "_shardsvrReshardDrain",
+    "_shardsvrReshardPrepare",
+    "_shardsvrReshardSample",
+    "_shardsvrReshardSwitch",
     "_shardsvrSetAllowMigrations",
+    "_shardsvrUntrackUnsplittableCollection",
     "_shardsvrValidateShardKeyCandidate",
     "autoSplitVector",
     "splitChunk",
@@ -65,6 +79,11 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
         "_shardsvrMovePrimary" => ddl.move_primary(op, request).await,
         "_shardsvrRefineCollectionShardKey" => ddl.refine_shard_key(op, request).await,
         "_shardsvrRenameCollection" => ddl.rename_collection(op, request).await,
+        "_shardsvrReshardCollection" => ddl.reshard(op, request).await,
+        "_shardsvrAbortReshardCollection" => ddl.abort_reshard(op, request).await,
+        "_shardsvrCommitReshardCollection" => ddl.hasten_reshard(op, request).await,
+        "_shardsvrCleanupReshardCollection" => ddl.cleanup_reshard(op, request).await,
+        "_shardsvrUntrackUnsplittableCollection" => ddl.untrack(op, request).await,
         "_shardsvrSetAllowMigrations" => ddl.set_allow_migrations(op, request).await,
         "_shardsvrJoinDDLCoordinators" => op.interruptible(ddl.join()).await?.map(|()| Document::new()),
         "_shardsvrMergeAllChunksOnShard" => ddl.merge_all_chunks(op, request).await,
@@ -78,6 +97,7 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
 
 /// Runs a command that coordinators send to shards.
 pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
+    ddl.make_way(&request);
     let _passed = ddl.fences.pass(request.body).await?;
     match request.name() {
         "_shardsvrCheckMetadataConsistencyParticipant" => ddl.check_here(request).await,
@@ -97,6 +117,15 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
         "_shardsvrMeasureRange" => ddl.measure_range(op, request).await,
         "_shardsvrParticipantBlock" => participant_block(ddl, request).await,
         "_shardsvrRenameCollectionParticipant" => ddl.rename_participant(request).await,
+        "_shardsvrReshardAbort"
+        | "_shardsvrReshardCatchUp"
+        | "_shardsvrReshardClone"
+        | "_shardsvrReshardConfirm"
+        | "_shardsvrReshardDonate"
+        | "_shardsvrReshardDrain"
+        | "_shardsvrReshardPrepare"
+        | "_shardsvrReshardSample"
+        | "_shardsvrReshardSwitch" => ddl.reshard_participant(request).await,
         "_shardsvrValidateShardKeyCandidate" => ddl.validate_key_candidate(request),
         name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
     }
@@ -110,6 +139,7 @@ fn require_majority(op: &Operation, command: &str) -> Result<()> {
             | "_shardsvrDropDatabase"
             | "_shardsvrRefineCollectionShardKey"
             | "_shardsvrRenameCollection"
+            | "_shardsvrReshardCollection"
             | "_shardsvrMovePrimary"
     );
     if coordinator && op.write_concern.given && op.write_concern.w != WriteAck::Majority {

@@ -1,8 +1,11 @@
 //! The driver: performs the actions of a [`Machine`] and feeds their outcomes back.
 
 use super::fence::Run;
+use super::joining::{self, Entered, ended};
 use super::locks::Held;
-use super::{COORDINATORS, Ddl, coll_mod, create, drop, drop_database, move_primary, refine, rename};
+use super::{
+    COORDINATORS, Ddl, coll_mod, create, drop, drop_database, move_primary, refine, rename, reshard, untrack,
+};
 use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
@@ -34,6 +37,8 @@ const KINDS: &[&'static dyn Coordinator] = &[
     &rename::Rename,
     &move_primary::MovePrimary,
     &refine::Refine,
+    &reshard::Reshard,
+    &untrack::Untrack,
     &coll_mod::CollMod,
     &coll_mod::DropIndexes,
 ];
@@ -79,21 +84,41 @@ impl Ddl {
         if let Some(version) = &op.received.database {
             state.push("databaseVersion", version.to_document());
         }
-        for (name, value) in fields {
-            state.push(name, value);
+        state.push("requested", fields.clone());
+        for (name, value) in fields.iter() {
+            state.push(name, value.clone());
         }
-        let held = op.interruptible(self.lock(kind, &state)).await??;
-        let received = op.received.database;
-        let ddl = self.strong()?;
-        let (done, outcome) = tokio::sync::oneshot::channel();
+        loop {
+            let outcome = match self.running.join(ns, kind.protocol().operation, &fields)? {
+                Entered::Joined(outcome) => outcome,
+                Entered::First(run) => {
+                    // A client that goes away while it waits for the lock wants nothing done.
+                    let held = op.interruptible(self.lock(kind, &state)).await??;
+                    self.spawn_drive(kind, state.clone(), op.received.database, held, run)?
+                }
+            };
+            if let Some(done) = op.interruptible(ended(outcome)).await? {
+                return done;
+            }
+        }
+    }
+
+    /// Lets a coordinator run, whatever becomes of its client.
+    fn spawn_drive(
+        &self,
+        kind: &'static dyn Coordinator,
+        state: Document,
+        received: Option<protocol::version::DatabaseVersion>,
+        held: Held,
+        mut run: joining::Run,
+    ) -> Result<joining::Outcome> {
+        let (ddl, outcome) = (self.strong()?, run.outcome());
+        run.begin();
         self.role.spawn(async move {
-            // A client that went away does not wait for the outcome.
-            let _ = done.send(ddl.drive(kind, state, received, Event::Started, held).await);
+            let done = ddl.drive(kind, state, received, Event::Started, held).await;
+            run.end(done);
         });
-        match op.interruptible(outcome).await? {
-            Ok(outcome) => outcome,
-            Err(_) => Err(err!(INTERRUPTED_AT_SHUTDOWN, "the shard is stopping")),
-        }
+        Ok(outcome)
     }
 
     async fn lock(&self, kind: &'static dyn Coordinator, state: &Document) -> Result<Held> {
@@ -111,12 +136,20 @@ impl Ddl {
             bail!(UNSUPPORTED_FORMAT, "unknown DDL coordinator {operation}")
         };
         state.insert("recoveredFromDisk", true);
+        let requested = state.get_document("requested").cloned().unwrap_or_default();
+        // Nothing runs yet that it could join.
+        let Entered::First(mut run) =
+            self.running.join(namespace(&state), kind.protocol().operation, &requested)?
+        else {
+            return Ok(());
+        };
+        run.begin();
         let held = self.lock(*kind, &state).await?;
         let phase = state.get_str("phase").unwrap_or("").to_string();
         let ddl = self.strong()?;
         self.role.spawn(async move {
             // A coordinator that fails now has undone what it did; the client that asked is gone.
-            let _ = ddl.drive(*kind, state, None, Event::Recovered { phase: &phase }, held).await;
+            run.end(ddl.drive(*kind, state, None, Event::Recovered { phase: &phase }, held).await);
         });
         Ok(())
     }

@@ -11,7 +11,7 @@
 
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, phase_of};
-use super::distribution::{Wanted, first_chunks};
+use super::distribution::{First, Wanted, first_chunks};
 use super::{Ddl, split};
 use crate::config::{argument, required};
 use crate::key_pattern::ShardKeyPattern;
@@ -100,11 +100,37 @@ impl Ddl {
         }
         check_arguments(&ns, &body)?;
         argument(&request)?;
+        if self.is_tracked_alone(&ns).await? && !flag(&body, "unsplittable", false) {
+            return self.shard_tracked(op, &ns, body).await;
+        }
         let kept = body
             .into_iter()
             .filter(|(name, _)| !node::ddl::collections::is_generic(name) || name == "collation");
         let state = self.coordinate(op, &Create, &ns, doc! { "request": kept.collect::<Document>() }).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
+    }
+
+    /// Whether the catalog has the collection as one that is not sharded.
+    async fn is_tracked_alone(&self, ns: &str) -> Result<bool> {
+        Ok(self.tracked(ns).await?.is_some_and(|d| d.get_bool("unsplittable") == Some(true)))
+    }
+
+    /// Shards a tracked collection, which may be on any shard: its copy is sharded.
+    async fn shard_tracked(&self, op: &Operation, ns: &str, body: Document) -> Result<Document> {
+        let pattern = ShardKeyPattern::parse(required(&body, "shardKey", Value::as_document)?)?;
+        if flag(&body, "unique", false) {
+            bail!(NOT_IMPLEMENTED, "sharding the tracked collection {ns} by a unique key is not implemented");
+        }
+        let mut wanted = doc! { "key": pattern.document().clone() };
+        match body.get_present("numInitialChunks").filter(|n| n.as_i64() != Some(0)) {
+            Some(n) => wanted.push("numInitialChunks", n.clone()),
+            None if !pattern.is_hashed_prefix() => wanted.push("numInitialChunks", 1),
+            None => {}
+        }
+        let fields = doc! { "provenance": "shardCollection", "request": wanted };
+        self.coordinate(op, &super::reshard::Reshard, ns, fields).await?;
+        let uuid = self.tracked_uuid(ns).await?;
+        Ok(doc! { "collectionUUID": uuid.map(Value::uuid) })
     }
 
     async fn create_unsharded(&self, op: &Operation, ns: &str, body: &Document) -> Result<Document> {
@@ -132,6 +158,7 @@ impl Ddl {
         let body = &request(state).clone();
         if let Some(existing) = self.tracked(&ns).await? {
             let same = existing.get_document("key") == Some(pattern.document())
+                && existing.get_bool("unsplittable").unwrap_or(false) == flag(body, "unsplittable", false)
                 && existing.get_bool("unique").unwrap_or(false) == flag(body, "unique", false);
             if !same {
                 bail!(
@@ -182,18 +209,40 @@ impl Ddl {
             .collect();
         let zones = self.zones_of(&ns, &pattern, &shards).await?;
         let primary = self.shard()?;
-        let chunks = first_chunks(&Wanted {
-            key: &pattern,
-            empty,
-            chunks: request(state).get_i64("numInitialChunks").unwrap_or(0),
-            primary: &primary,
-            shards: &usable,
-            zones: &zones,
-        })?;
+        let chunks = match flag(request(state), "unsplittable", false) {
+            true => vec![self.whole_on(request(state).get_str("dataShard"), &pattern, &usable, empty)?],
+            false => first_chunks(&Wanted {
+                key: &pattern,
+                empty,
+                chunks: request(state).get_i64("numInitialChunks").unwrap_or(0),
+                primary: &primary,
+                shards: &usable,
+                zones: &zones,
+            })?,
+        };
         state.push("createdHere", existing.is_none());
         state.push("collectionUUID", Value::uuid(existing.unwrap_or_else(|| self.role.node.new_uuid())));
         state.push("chunks", chunks.iter().map(|c| c.to_document()).collect::<Vec<_>>());
         Ok(())
+    }
+
+    /// The only chunk of a collection that is tracked and not sharded.
+    fn whole_on(
+        &self,
+        shard: Option<&str>,
+        key: &ShardKeyPattern,
+        usable: &[String],
+        empty: bool,
+    ) -> Result<First> {
+        let own = self.shard()?;
+        let shard = shard.unwrap_or(&own).to_string();
+        if !usable.contains(&shard) {
+            bail!(SHARD_NOT_FOUND, "Shard {shard} does not exist or is draining");
+        }
+        if shard != own && !empty {
+            bail!(NAMESPACE_EXISTS, "the collection exists already, and not on shard {shard}");
+        }
+        Ok(First { min: key.global_min(), max: key.global_max(), shard })
     }
 
     /// Zone ranges with the shards of each, extended to full keys.
@@ -331,6 +380,8 @@ impl Ddl {
         if let Some(default) = self.role.node.namespaces.slot(&ns).collation().document() {
             command.push("defaultCollation", default.clone());
         }
+        let alone = flag(body, "unsplittable", false);
+        command.push("unsplittable", alone);
         let reply = self.config(command).await?;
         let member = |name: &str| reply.get(name).cloned().unwrap_or(Value::Null);
         let version = member("collectionVersion");
@@ -338,6 +389,9 @@ impl Ddl {
             "reply",
             doc! { "collectionUUID": member("collectionUUID"), "collectionVersion": version.clone() },
         );
+        if alone {
+            return Ok(());
+        }
         self.note_sharded(&ns, state).await?;
         self.log_change("shardCollection.end", &ns, doc! { "version": version }).await;
         Ok(())

@@ -20,7 +20,11 @@ impl Coordinator for Drop {
         Box::pin(async move {
             let ns = namespace(state);
             match phase_of(DropPhase::named(phase), phase)? {
-                DropPhase::FreezeCollection => ddl.freeze(ns, uuid_of(state)).await,
+                DropPhase::FreezeCollection => {
+                    let ns = ns.to_string();
+                    ddl.resolve_drop(&ns, state).await?;
+                    ddl.freeze(&ns, uuid_of(state)).await
+                }
                 DropPhase::EnterCriticalSection => {
                     ddl.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await
                 }
@@ -74,10 +78,20 @@ impl Ddl {
         if tracked.is_none() {
             return self.drop_unsharded(op, &ns).await;
         }
-        let fields = doc! { "collectionUUID": tracked.map(Value::uuid) };
+        let fields = doc! { "collectionUUID": tracked.map(Value::uuid), "thisOnly": wanted.is_some() };
         self.log_change("dropCollection.start", &ns, Document::new()).await;
         self.coordinate(op, &Drop, &ns, fields).await?;
         Ok(doc! { "ns": ns })
+    }
+
+    /// What has the name now, with the lock held: it may have become another since the request came.
+    async fn resolve_drop(&self, ns: &str, state: &mut Document) -> Result<()> {
+        let now = self.tracked_uuid(ns).await?;
+        if state.get_bool("thisOnly").unwrap_or(false) && now.is_some() && now != uuid_of(state) {
+            bail!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
+        }
+        state.insert("collectionUUID", now.map(Value::uuid));
+        Ok(())
     }
 
     async fn drop_unsharded(&self, op: &Operation, ns: &str) -> Result<Document> {

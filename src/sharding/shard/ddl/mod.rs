@@ -2,7 +2,7 @@
 //!
 //! A coordinator is a [`protocol::ddl`] machine with a document in `config.system.sharding_ddl_coordinators`. It holds a
 //! lock on its namespace (and its database, shared; exclusively where it concerns all of it), so changes of one
-//! namespace run one after another; a repeat finds the outcome of the first and succeeds. It runs as a task of its own:
+//! namespace run one after another; a request for what runs already waits for its outcome ([`joining`]). It runs as a task of its own:
 //! a client that goes away does not end it, and [`Ddl::resume`] takes it up after a restart.
 //!
 //! ```text
@@ -23,14 +23,18 @@ mod drop;
 mod drop_database;
 mod fence;
 mod freeze;
+mod joining;
 mod locks;
 mod move_primary;
 mod refine;
 mod rename;
+mod reshard;
+mod reshard_plan;
 mod sizes;
 pub mod split;
 #[cfg(test)]
 mod tests;
+mod untrack;
 
 use super::ShardRole;
 use crate::config::catalog::Database;
@@ -49,6 +53,8 @@ pub struct Ddl {
     pub role: Arc<ShardRole>,
     locks: Locks,
     fences: fence::Fences,
+    running: Arc<joining::Running>,
+    wishes: reshard::Wishes,
     me: std::sync::Weak<Ddl>,
 }
 
@@ -58,6 +64,8 @@ impl Ddl {
             role,
             locks: Locks::default(),
             fences: fence::Fences::default(),
+            running: Arc::default(),
+            wishes: reshard::Wishes::default(),
             me: me.clone(),
         })
     }

@@ -234,7 +234,7 @@ impl Ddl {
             node::ddl::indexes::build_indexes(node, &op, &slot, &specs, true).await?;
         }
         self.copy_documents(donor, ns, &op).await?;
-        self.copy_sessions(donor, ns, uuid).await?;
+        self.copy_sessions(donor, ns).await?;
         self.durable(&op).await?;
         self.role.clear_placement(ns);
         Ok(())
@@ -271,10 +271,10 @@ impl Ddl {
     }
 
     /// Writes wait on the donor, so its session table has all there is to know.
-    async fn copy_sessions(&self, donor: &str, ns: &str, uuid: [u8; 16]) -> Result<()> {
+    async fn copy_sessions(&self, donor: &str, ns: &str) -> Result<()> {
         let mut after: Option<Document> = None;
         loop {
-            let mut command = doc! { "_shardsvrGetSessionHistory": ns, "uuid": Value::uuid(uuid) };
+            let mut command = doc! { "_shardsvrGetSessionHistory": ns };
             if let Some(after) = after {
                 command.push("after", after);
             }

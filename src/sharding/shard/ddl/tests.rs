@@ -426,6 +426,14 @@ const STORIES: &[Story] = &[
             ("d", doc! { "_shardsvrRefineCollectionShardKey": "r", "newShardKey": { "x": 1, "y": 1 } })
         },
     },
+    Story {
+        protocol: &protocols::RESHARD,
+        command: || ("d", doc! { "_shardsvrReshardCollection": "m", "key": { "_id": "hashed" } }),
+    },
+    Story {
+        protocol: &protocols::UNTRACK,
+        command: || ("d", doc! { "_shardsvrUntrackUnsplittableCollection": "t" }),
+    },
 ];
 
 impl Cluster {
@@ -435,6 +443,12 @@ impl Cluster {
         self.shard_collection("r", doc! { "x": 1 }).await.unwrap();
         let longer = [(doc! { "x": 1, "y": 1 }, doc! {})];
         self.ddl("a").role.local.ensure_collection("d.r", &longer).await.unwrap();
+        self.shard_collection("m", doc! { "x": 1 }).await.unwrap();
+        self.insert("a", "d.m", 20).await;
+        let tracked =
+            doc! { "_shardsvrCreateCollection": "t", "shardKey": { "_id": 1 }, "unsplittable": true };
+        self.send("a", "d", tracked).await.unwrap();
+        self.insert("a", "d.t", 3).await;
         self.insert("a", "d.plain", 5).await;
     }
     /// Whether the catalog and the shards are as after the whole of the story.
@@ -453,6 +467,25 @@ impl Cluster {
             }
             "renameCollection_V2" => {
                 !sharded("d.h") && nowhere("d.h") && sharded("d.h2") && everywhere("d.h2")
+            }
+            "reshardCollection" => {
+                let now = catalog.sharded("d.m").unwrap();
+                let held = ["a", "b"].map(|s| self.count(s, "d.m").unwrap_or(0));
+                assert_eq!(held.iter().sum::<usize>(), 20, "every document is on one shard");
+                assert!(now.may_migrate() && !now.document.contains_key("reshardingFields"));
+                assert_eq!(catalog.chunk_documents(now.info.uuid).len(), config.all_chunks_of("d.m"));
+                assert!(config.local.find(config::RESHARDING_OPERATIONS, &doc! {}).unwrap().is_empty());
+                for shard in ["a", "b"] {
+                    let all = self.ddl(shard).role.node.namespaces.of_database("d");
+                    let copies = all.iter().filter(|s| s.ns.contains("system.resharding"));
+                    let left = copies.filter(|s| s.read_unchecked().collection.is_some()).count();
+                    assert_eq!((left, self.ddl(shard).role.resharding.current_operations().len()), (0, 0));
+                }
+                now.info.key == doc! { "_id": "hashed" } && held.iter().all(|n| *n > 0)
+            }
+            "untrackUnsplittableCollection" => {
+                assert_eq!((self.count("a", "d.t"), self.count("b", "d.t")), (Some(3), None));
+                !sharded("d.t")
             }
             "refineCollectionShardKey_V2" => {
                 let refined = catalog.sharded("d.r").unwrap();
@@ -491,7 +524,10 @@ async fn crash_at(story: &Story, point: &str, persisted: bool) {
     drop(ddl);
     c.crash("a").await;
     c.settle().await;
-    assert_eq!(c.happened(story.protocol), persisted, "{name}");
+    // A resharding whose shards have forgotten it while writes waited is given up.
+    let given_up = story.protocol.operation == "reshardCollection"
+        && ["Running_blockWrites", "Persisting_commit"].contains(&point);
+    assert_eq!(c.happened(story.protocol), persisted && !given_up, "{name}");
     assert_eq!(c.findings().await, [""; 0], "{name}");
     if story.protocol.operation == "renameCollection_V2" && persisted {
         assert_eq!(c.catalog().catalog().find_collection("d.h2").unwrap().map(|s| s.info.uuid), source);
@@ -536,6 +572,130 @@ async fn move_primary_survives_a_crash_at_every_step() {
 #[tokio::test]
 async fn refine_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[5]).await;
+}
+#[tokio::test]
+async fn reshard_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[6]).await;
+}
+#[tokio::test]
+async fn untrack_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[7]).await;
+}
+
+/// The recipient that is not the coordinator's shard loses power before each phase, and after the last.
+#[tokio::test]
+async fn reshard_survives_a_crash_of_a_recipient_at_every_step() {
+    for phase in protocols::RESHARD.phases {
+        let c = Cluster::new().await;
+        c.prepare().await;
+        let name = format!("hangDdlCoordinatorBeforeRunning_{}", phase.name);
+        let ddl = c.ddl("a");
+        let points = &ddl.role.node.failpoints;
+        points.configure(&name, Mode::AlwaysOn, doc! {});
+        let (db, command) = (STORIES[6].command)();
+        let crash = async {
+            points.wait_entered(&name, 1).await;
+            c.crash("b").await;
+            points.configure(&name, Mode::Off, doc! {});
+        };
+        let (outcome, ()) = tokio::join!(c.send("a", db, command), crash);
+        c.settle().await;
+        let given_up = phase.name == "blockWrites";
+        assert_eq!(outcome.is_ok(), !given_up, "{name}: {outcome:?}");
+        assert_eq!(c.happened(&protocols::RESHARD), !given_up, "{name}");
+        assert_eq!(c.findings().await, [""; 0], "{name}");
+    }
+}
+
+/// A message of the copy that a recipient reads when the resharding was begun anew and has ended.
+#[tokio::test]
+async fn a_copy_begun_by_an_earlier_run_does_nothing() {
+    for held in [
+        "_shardsvrReshardPrepare",
+        "_shardsvrReshardClone",
+        "_shardsvrReshardDrain",
+        "_shardsvrReshardSwitch",
+    ] {
+        let reshard = doc! { "_shardsvrReshardCollection": "c", "key": { "_id": "hashed" } };
+        let refused = late_message(held, reshard, async |c| {
+            let held = ["a", "b"].map(|s| c.count(s, "d.c").unwrap_or(0));
+            assert_eq!(held.iter().sum::<usize>(), 20);
+        })
+        .await;
+        assert_eq!(refused.unwrap_err().code, codes::TRANSACTION_TOO_OLD, "{held}");
+    }
+}
+
+#[tokio::test]
+async fn an_abort_before_the_commit_leaves_everything_as_it_was() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let before = c.catalog().catalog().sharded("d.m").unwrap().info;
+    let abort = || doc! { "_shardsvrAbortReshardCollection": "m" };
+    assert_eq!(c.send("a", "d", abort()).await.unwrap_err().code, codes::NO_SUCH_RESHARD_COLLECTION);
+    for phase in ["clone", "blockWrites"] {
+        let name = format!("hangDdlCoordinatorBeforeRunning_{phase}");
+        let ddl = c.ddl("a");
+        let points = &ddl.role.node.failpoints;
+        points.configure(&name, Mode::AlwaysOn, doc! {});
+        let (db, command) = (STORIES[6].command)();
+        let aborted = async {
+            points.wait_entered(&name, 1).await;
+            let release = async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                points.configure(&name, Mode::Off, doc! {});
+            };
+            tokio::join!(c.send("a", "d", abort()), release).0
+        };
+        let (outcome, aborted) = tokio::join!(c.send("a", db, command), aborted);
+        aborted.unwrap();
+        assert_eq!(outcome.unwrap_err().code, codes::RESHARD_COLLECTION_ABORTED, "{phase}");
+        c.settle().await;
+        assert!(!c.happened(&protocols::RESHARD));
+        let now = c.catalog().catalog().sharded("d.m").unwrap().info;
+        assert_eq!((now.uuid, now.timestamp), (before.uuid, before.timestamp));
+    }
+    // And it can be resharded afterwards.
+    let (db, command) = (STORIES[6].command)();
+    c.send("a", db, command).await.unwrap();
+    c.settle().await;
+    assert!(c.happened(&protocols::RESHARD));
+}
+
+#[tokio::test]
+async fn an_unsharded_collection_moves_and_is_tracked_where_it_is() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 5).await;
+    let to = |shard: &str| {
+        doc! { "_shardsvrReshardCollection": "plain", "provenance": "moveCollection", "toShard": shard }
+    };
+    c.send("a", "d", to("b")).await.unwrap();
+    c.settle().await;
+    assert_eq!((c.count("a", "d.plain"), c.count("b", "d.plain")), (Some(0), Some(5)));
+    let entry = c.catalog().catalog().collection_document("d.plain").unwrap();
+    assert_eq!(
+        (entry.get_bool("unsplittable"), entry.get_document("key")),
+        (Some(true), Some(&doc! { "_id": 1 }))
+    );
+    assert_eq!(c.findings().await, [""; 0]);
+    let untrack = doc! { "_shardsvrUntrackUnsplittableCollection": "plain" };
+    assert_eq!(c.send("a", "d", untrack.clone()).await.unwrap_err().code, codes::OPERATION_FAILED);
+    c.send("a", "d", to("a")).await.unwrap();
+    c.send("a", "d", untrack).await.unwrap();
+    c.settle().await;
+    assert_eq!((c.count("a", "d.plain"), c.count("b", "d.plain")), (Some(5), None));
+    assert_eq!(c.catalog().catalog().collection_document("d.plain"), None);
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
+impl ConfigServer {
+    /// Chunks of any incarnation, if the collection is the only one with documents of so many chunks.
+    fn all_chunks_of(&self, ns: &str) -> usize {
+        let others: Vec<[u8; 16]> =
+            self.catalog().collections().iter().filter(|c| c.info.ns != ns).map(|c| c.info.uuid).collect();
+        let all = self.local.find(config::CHUNKS, &doc! {}).unwrap();
+        all.iter().filter(|c| !others.contains(&c.get("uuid").unwrap().as_uuid().unwrap())).count()
+    }
 }
 
 /// The step of a recipient just before it makes the collection.

@@ -4,7 +4,7 @@ use super::changelog::StepTimes;
 use super::range::{KeyRange, measure, pieces, require_shard_key_index};
 use super::request::{Coordinator, MoveRange, RecvStart};
 use super::sessions::SessionSource;
-use super::source::Source;
+use super::source::{Selection, Source};
 use super::{COORDINATORS, uuid_of};
 use crate::chunk::Chunk;
 use crate::remote::{Target, majority};
@@ -173,8 +173,9 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
     let coordinator = Coordinator::new(&role.node, request, &plan);
     *donation.id.lock() = Some(coordinator.id);
     step(role, donation, 2).await;
-    let source = Source::new(plan.range.clone(), plan.index, plan.snapshot.clone());
-    let sessions = SessionSource::new(&role.node, &request.ns, coordinator.uuid, Some(plan.range.clone()));
+    let source =
+        Source::new(Selection::Range { range: plan.range.clone(), index: plan.index }, plan.snapshot.clone());
+    let sessions = SessionSource::new(&role.node, &request.ns, Some(plan.range.clone()));
     *donation.handout.lock() = Some(Arc::new(Handout {
         session_id: coordinator.session_id.clone(),
         source: tokio::sync::Mutex::new(source),

@@ -166,6 +166,31 @@ pub async fn measure(
     }
 }
 
+/// As [`walk_slice`], over all records in their order.
+pub fn walk_records(
+    view: &impl CollectionView,
+    position: &mut Position,
+    mut f: impl FnMut(RecordId) -> bool,
+) -> bool {
+    let mut cursor = view.records();
+    let next = position.0.as_ref().map_or(RecordId::MIN, |(_, record)| record.saturating_add(1));
+    let mut entry = cursor.seek(next);
+    let started = Instant::now();
+    let mut seen = 0u32;
+    while let Some((record, _)) = entry {
+        if !f(record) {
+            return false;
+        }
+        position.0 = Some((Vec::new(), record));
+        seen += 1;
+        if seen.is_multiple_of(32) && started.elapsed() > SLICE_TIME_MAX {
+            return false;
+        }
+        entry = cursor.next();
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,10 +13,10 @@
 //! refuses a statement of that number it does not know (IncompleteTransactionHistory) rather than executing it twice.
 
 use super::range::{KeyRange, SLICE_TIME_MAX};
-use crate::config::{required, required_str};
+use crate::config::required_str;
 use crate::key_pattern::ShardKeyPattern;
 use crate::shard::ShardRole;
-use document::{Doc, DocBuf, DocWriter, Document, Result, Value, codes, doc};
+use document::{Doc, DocBuf, DocWriter, Document, Result, codes, doc};
 use node::operation::{SessionFields, SessionId};
 use node::{Node, Operation, Origin, log_failed};
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY};
@@ -38,7 +38,6 @@ struct Known {
 /// The donor's side.
 pub struct SessionSource {
     ns: String,
-    uuid: [u8; 16],
     /// Everything of the collection, or what concerns one range of it.
     range: Option<KeyRange>,
     known: VecDeque<Known>,
@@ -48,7 +47,7 @@ pub struct SessionSource {
 }
 
 impl SessionSource {
-    pub fn new(node: &Node, ns: &str, uuid: [u8; 16], range: Option<KeyRange>) -> SessionSource {
+    pub fn new(node: &Node, ns: &str, range: Option<KeyRange>) -> SessionSource {
         // In this order, so that no statement falls between.
         let position = node.log.appended();
         let executed = node.sessions.executed().into_iter();
@@ -57,7 +56,7 @@ impl SessionSource {
             .map(|(session, number, stmt, at)| Known { session, number, at: Some((at, stmt)) })
             .chain(gaps.map(|(session, number)| Known { session, number, at: None }))
             .collect();
-        SessionSource { ns: ns.to_string(), uuid, range, known, marked: BTreeMap::new(), position }
+        SessionSource { ns: ns.to_string(), range, known, marked: BTreeMap::new(), position }
     }
 
     /// The next entries as `{oplog: [...]}`; empty when there are none now.
@@ -142,7 +141,8 @@ impl SessionSource {
             .get_document("o2")
             .filter(|o2| payload.get_str("op") == Some("n") && o2.get("op").is_some());
         let Ok(entry) = Entry::read(inner.unwrap_or(payload)) else { return false };
-        if entry.ns != self.ns || entry.uuid.is_some_and(|u| u != self.uuid) {
+        // Whatever UUID the collection had: a resharding gives it another, and what was executed before is still known.
+        if entry.ns != self.ns {
             return false;
         }
         let Some(range) = &self.range else { return true };
@@ -200,7 +200,7 @@ fn reply(batch: &[DocBuf], next: Option<SessionId>) -> DocBuf {
     })
 }
 
-/// `{_shardsvrGetSessionHistory: ns, uuid, after?}`: what sessions have done to a whole collection to which nobody writes,
+/// `{_shardsvrGetSessionHistory: ns, after?}`: what sessions have done to a whole collection to which nobody writes,
 /// as `{oplog: [...], next?}`. `next`, the last session of the answer, is the `after` of the next request.
 ///
 /// # Errors
@@ -208,9 +208,8 @@ fn reply(batch: &[DocBuf], next: Option<SessionId>) -> DocBuf {
 pub async fn whole_history(node: &Node, body: Doc<'_>) -> Result<DocBuf> {
     let d = body.to_document();
     let ns = required_str(&d, "_shardsvrGetSessionHistory")?;
-    let uuid = required(&d, "uuid", Value::as_uuid)?;
     let after = body.get_document("after").map(SessionId::parse).transpose()?;
-    let mut source = SessionSource::new(node, ns, uuid, None);
+    let mut source = SessionSource::new(node, ns, None);
     let mut known: Vec<Known> = source.known.drain(..).collect();
     known.retain(|k| after.is_none_or(|after| after < k.session));
     known.sort_by_key(|k| k.session);

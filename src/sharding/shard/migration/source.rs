@@ -10,12 +10,13 @@
 //! whole. Before in the range and after not (deleted, or its key changed): its `_id` goes over as deleted. There is
 //! no list of what was written meanwhile, so no write can be missing from it.
 
-use super::range::{KeyRange, Position, SLICE_TIME_MAX, walk_slice};
+use super::range::{KeyRange, Position, SLICE_TIME_MAX, walk_records, walk_slice};
+use crate::shard::resharding::Part;
 use document::{Doc, DocBuf, DocWriter, Result, bail};
 use std::ops::Bound;
 use std::time::Instant;
 use storage::tree::difference;
-use storage::{CollectionSnapshot, CollectionView};
+use storage::{CollectionSnapshot, CollectionView, RecordId};
 
 /// The most bytes of documents in one batch; one document always fits.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024 - 64 * 1024;
@@ -57,10 +58,42 @@ struct Round {
     after: Option<Vec<u8>>,
 }
 
+/// Which documents of the collection are handed out.
+pub enum Selection {
+    /// A range, walked by the index in this slot.
+    Range { range: KeyRange, index: usize },
+    /// What one recipient of a resharding gets: the whole collection is walked.
+    Part(Part),
+}
+
+impl Selection {
+    fn contains(&self, doc: Doc<'_>) -> bool {
+        match self {
+            Selection::Range { range, .. } => range.contains(doc),
+            Selection::Part(part) => part.contains(doc),
+        }
+    }
+    /// Walks on for a moment over documents, of which some may have to be left out; answers whether the end was reached.
+    fn walk(
+        &self,
+        view: &CollectionSnapshot,
+        position: &mut Position,
+        f: impl FnMut(RecordId) -> bool,
+    ) -> bool {
+        match self {
+            Selection::Range { range, index } => walk_slice(view, *index, range, position, f),
+            Selection::Part(_) => walk_records(view, position, f),
+        }
+    }
+    /// The index lists what is in the range and nothing else.
+    fn leaves_out(&self, doc: Doc<'_>) -> bool {
+        matches!(self, Selection::Part(part) if !part.contains(doc))
+    }
+}
+
 /// The state of one donation's data.
 pub struct Source {
-    range: KeyRange,
-    index: usize,
+    selection: Selection,
     cloning: Option<Position>,
     previous: CollectionSnapshot,
     round: Option<Round>,
@@ -71,10 +104,9 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn new(range: KeyRange, index: usize, snapshot: CollectionSnapshot) -> Source {
+    pub fn new(selection: Selection, snapshot: CollectionSnapshot) -> Source {
         Source {
-            range,
-            index,
+            selection,
             cloning: Some(Position::default()),
             previous: snapshot,
             round: None,
@@ -84,13 +116,25 @@ impl Source {
         }
     }
 
+    /// # Errors
+    /// Why something of the collection cannot be handed out, if anything could not.
+    pub fn check(&self) -> Result<()> {
+        match &self.selection {
+            Selection::Range { .. } => Ok(()),
+            Selection::Part(part) => part.check(),
+        }
+    }
+
     /// The next batch of the clone as `{objects: [...]}`; empty when all is out.
     pub async fn clone_batch(&mut self) -> Result<DocBuf> {
         let mut batch = RawArray::new();
         while let Some(position) = &mut self.cloning {
-            let (view, mut full) = (&self.previous, false);
-            let ended = walk_slice(view, self.index, &self.range, position, |record| {
+            let (view, selection, mut full) = (&self.previous, &self.selection, false);
+            let ended = selection.walk(view, position, |record| {
                 let Some(doc) = view.get(record) else { return true };
+                if selection.leaves_out(doc) {
+                    return true;
+                }
                 full = !batch.takes(doc.bytes().len(), None);
                 if !full {
                     batch.push(doc);
@@ -168,7 +212,7 @@ impl Source {
                 break;
             }
             let in_range =
-                |bytes: Option<&[u8]>| bytes.is_some_and(|b| self.range.contains(Doc::from_validated(b)));
+                |bytes: Option<&[u8]>| bytes.is_some_and(|b| self.selection.contains(Doc::from_validated(b)));
             let (was, is) = (in_range(change.before), in_range(change.after));
             if let Some(after) = change.after.filter(|_| is) {
                 let doc = Doc::from_validated(after);

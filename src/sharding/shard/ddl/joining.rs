@@ -1,0 +1,134 @@
+//! Requests for what runs already.
+//!
+//! A request that equals the one a coordinator of the same kind runs for the same namespace waits for that one's outcome. One of
+//! the same kind that asks for something else is refused. Other kinds wait for the namespace's lock.
+
+use document::{Document, Result, bail, err};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+pub(super) type Outcome = watch::Receiver<Option<Result<Document>>>;
+type Key = (String, &'static str);
+
+struct UnderWay {
+    requested: Document,
+    outcome: Outcome,
+}
+
+/// The coordinators that run or wait for their lock.
+#[derive(Default)]
+pub(super) struct Running(Mutex<BTreeMap<Key, UnderWay>>);
+
+/// How a request got in.
+pub(super) enum Entered {
+    /// It is to be run.
+    First(Run),
+    /// An equal one runs.
+    Joined(Outcome),
+}
+
+/// A coordinator that was entered; it is gone when this is, and those who wait hear how it ended.
+pub(super) struct Run {
+    running: Arc<Running>,
+    key: Key,
+    outcome: watch::Sender<Option<Result<Document>>>,
+    /// It has its lock: what was asked for is being done.
+    begun: bool,
+}
+
+impl Run {
+    pub(super) fn begin(&mut self) {
+        self.begun = true;
+    }
+    pub(super) fn outcome(&self) -> Outcome {
+        self.outcome.subscribe()
+    }
+    pub(super) fn end(self, outcome: Result<Document>) {
+        // Nobody joins what has ended.
+        self.running.0.lock().remove(&self.key);
+        self.outcome.send_replace(Some(outcome));
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if self.outcome.borrow().is_some() {
+            return;
+        }
+        self.running.0.lock().remove(&self.key);
+        if self.begun {
+            self.outcome.send_replace(Some(Err(err!(INTERRUPTED_AT_SHUTDOWN, "the shard is stopping"))));
+        }
+    }
+}
+
+impl Running {
+    /// # Errors
+    /// ConflictingOperationInProgress (117) while one of the same kind runs that asks for something else.
+    pub(super) fn join(
+        self: &Arc<Self>,
+        ns: &str,
+        operation: &'static str,
+        requested: &Document,
+    ) -> Result<Entered> {
+        let key = (ns.to_string(), operation);
+        let mut all = self.0.lock();
+        if let Some(other) = all.get(&key) {
+            if other.requested == *requested {
+                return Ok(Entered::Joined(other.outcome.clone()));
+            }
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Another {operation} with different arguments is already running for the same namespace {ns}"
+            );
+        }
+        let (outcome, receiver) = watch::channel(None);
+        all.insert(key.clone(), UnderWay { requested: requested.clone(), outcome: receiver });
+        Ok(Entered::First(Run { running: self.clone(), key, outcome, begun: false }))
+    }
+}
+
+/// Waits for the outcome; `None` when the first gave up before it began.
+pub(super) async fn ended(mut outcome: Outcome) -> Option<Result<Document>> {
+    outcome.wait_for(Option::is_some).await.ok().and_then(|done| done.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::{codes, doc};
+
+    #[tokio::test]
+    async fn an_equal_request_hears_the_outcome_of_the_first_and_another_is_refused() {
+        let running = Arc::<Running>::default();
+        let Entered::First(run) = running.join("d.c", "drop", &doc! { "a": 1 }).unwrap() else {
+            panic!("nothing runs")
+        };
+        let Entered::Joined(second) = running.join("d.c", "drop", &doc! { "a": 1 }).unwrap() else {
+            panic!("the first runs")
+        };
+        let refused = running.join("d.c", "drop", &doc! { "a": 2 }).err().unwrap();
+        assert_eq!(refused.code, codes::CONFLICTING_OPERATION_IN_PROGRESS);
+        assert!(matches!(running.join("d.c", "rename", &doc! {}), Ok(Entered::First(_))));
+        run.end(Ok(doc! { "done": true }));
+        assert_eq!(ended(second).await.unwrap().unwrap(), doc! { "done": true });
+        assert!(matches!(running.join("d.c", "drop", &doc! { "a": 2 }), Ok(Entered::First(_))));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_one_that_gives_up_may_be_the_first() {
+        let running = Arc::<Running>::default();
+        let join = || running.join("d.c", "drop", &doc! {}).unwrap();
+        let (Entered::First(run), Entered::Joined(second)) = (join(), join()) else { panic!("nothing runs") };
+        drop(run);
+        assert!(ended(second).await.is_none());
+        let (Entered::First(mut run), Entered::Joined(second)) = (join(), join()) else {
+            panic!("it is gone")
+        };
+        run.begin();
+        drop(run);
+        assert_eq!(ended(second).await.unwrap().unwrap_err().code, codes::INTERRUPTED_AT_SHUTDOWN);
+    }
+}

@@ -1,0 +1,486 @@
+//! `_shardsvrReshardCollection`: reshardCollection, moveCollection and unshardCollection, which are one thing.
+//!
+//! A copy of the collection, with a UUID of its own, is made on the shards that will own it, and takes the collection's place.
+//!
+//! ```text
+//! checkPreconditions    what is asked makes sense for the collection as it is
+//! freezeMigrations      no chunk moves while it is copied
+//! initialize            who will own what; the config server notes the operation in config.reshardingOperations
+//! clone                 donors take snapshots, recipients copy them, then what changed since, until little is left
+//! blockWrites           writes wait on every shard; recipients take what is left, and all of it is durable
+//! commit                reads wait too; the config server's documents name the copy, at once
+//! switchCollections     on every shard the copy takes the name, and what had it goes
+//! unblockCRUD           those who waited learn the new placement
+//! clean                 chunks of the old collection and the operation's document go
+//! ```
+//! What shards know of it is in memory (`shard/resharding`): when one has restarted, `clone` begins anew, and `blockWrites` gives
+//! up. An abort is heeded until `blockWrites` has ended. After the commit everything is repeated until it is done.
+
+use super::block::BlockType;
+use super::coordinator::{Coordinator, namespace, phase_of};
+use super::reshard_plan::Planned;
+use super::{COORDINATORS, Ddl};
+use crate::config::{required, required_str};
+use crate::shard::resharding::{self, recipient};
+use document::{Document, Result, Value, bail, codes, doc, err};
+use futures::future::BoxFuture;
+use node::{Operation, Request};
+use parking_lot::Mutex;
+use protocol::ddl::protocols::ReshardPhase;
+use protocol::ddl::{Protocol, UNDO, protocols};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Differences of at most this many bytes mean that recipients are nearly level.
+const LEVEL_BYTES_MAX: i64 = 256 * 1024;
+/// After so many differences writes are blocked whatever their size: under steady load they no longer shrink.
+const ROUNDS_MAX: usize = 20;
+/// How often somebody who waits for the end looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+pub(super) struct Reshard;
+
+impl Coordinator for Reshard {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::RESHARD
+    }
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let phase = phase_of(ReshardPhase::named(phase), phase)?;
+            if phase == ReshardPhase::CheckPreconditions {
+                return ddl.check_reshard(state).await;
+            }
+            if state.get_bool("unchanged").unwrap_or(false) {
+                return Ok(());
+            }
+            let ns = namespace(state).to_string();
+            match phase {
+                ReshardPhase::CheckPreconditions => Ok(()),
+                ReshardPhase::FreezeMigrations => ddl.freeze(&ns, tracked_uuid(state)).await,
+                ReshardPhase::Initialize => ddl.initialize_reshard(state).await,
+                ReshardPhase::Clone => ddl.unless_aborted(state, ddl.clone_everything(state)).await,
+                ReshardPhase::BlockWrites => ddl.unless_aborted(state, ddl.block_and_drain(state)).await,
+                ReshardPhase::Commit => ddl.commit_reshard(state).await,
+                ReshardPhase::SwitchCollections => ddl.switch_everywhere(state).await,
+                ReshardPhase::UnblockCrud => {
+                    ddl.block_everywhere(&ns, BlockType::Unblock, &reason(state)).await
+                }
+                ReshardPhase::Clean => ddl.clean_after_reshard(state).await,
+            }
+        })
+    }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let ns = namespace(state);
+            ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
+            ddl.show_state(state, "aborting").await?;
+            ddl.abort_everywhere(state).await?;
+            ddl.end_on_config(state, false).await?;
+            ddl.thaw(ns, tracked_uuid(state)).await
+        })
+    }
+}
+
+/// What users want of a resharding that runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wish {
+    abort: bool,
+    /// Writes may be blocked now, whatever is left to copy.
+    commit: bool,
+}
+
+/// The wishes for the reshardings of this shard's databases, by UUID.
+#[derive(Default)]
+pub(super) struct Wishes(Mutex<BTreeMap<[u8; 16], watch::Sender<Wish>>>);
+
+impl Wishes {
+    fn of(&self, uuid: [u8; 16]) -> watch::Receiver<Wish> {
+        self.0.lock().entry(uuid).or_default().subscribe()
+    }
+    fn note(&self, uuid: [u8; 16], f: impl FnOnce(&mut Wish)) {
+        self.0.lock().entry(uuid).or_default().send_modify(f);
+    }
+    fn forget(&self, uuid: [u8; 16]) {
+        self.0.lock().remove(&uuid);
+    }
+}
+
+fn uuid_in(state: &Document, member: &str) -> Result<[u8; 16]> {
+    required(state, member, Value::as_uuid)
+}
+/// The old collection's UUID where the catalog has it: only then it has migrations.
+fn tracked_uuid(state: &Document) -> Option<[u8; 16]> {
+    let tracked = state.get_bool("tracked").unwrap_or(false);
+    state.get("oldUUID").filter(|_| tracked).and_then(Value::as_uuid)
+}
+fn reason(state: &Document) -> Document {
+    doc! { "command": "reshardCollection", "ns": namespace(state) }
+}
+fn provenance(state: &Document) -> &str {
+    state.get_str("provenance").unwrap_or("reshardCollection")
+}
+fn names(state: &Document, member: &str) -> Vec<String> {
+    state.get_array(member).into_iter().flatten().filter_map(|v| v.as_str().map(str::to_string)).collect()
+}
+/// Shards that will own chunks.
+fn recipients(state: &Document) -> Vec<String> {
+    let owners: BTreeSet<String> = resharding::documents(state, "chunks")
+        .iter()
+        .filter_map(|c| c.get_str("shard").map(str::to_string))
+        .collect();
+    owners.into_iter().collect()
+}
+/// A message to participants: what all of them need to know.
+fn message(name: &str, state: &Document) -> Document {
+    let mut command = doc! { name: 1, "ns": namespace(state) };
+    for member in ["reshardingUUID", "tempNs", "oldUUID", "newUUID", "tracked"] {
+        command.push(member, state.get(member).cloned().unwrap_or(Value::Null));
+    }
+    command
+}
+/// The same with the distribution to come.
+fn with_distribution(name: &str, state: &Document) -> Document {
+    let mut command = message(name, state);
+    for member in ["key", "chunks", "donors"] {
+        command.push(member, state.get(member).cloned().unwrap_or(Value::Null));
+    }
+    command
+}
+
+impl Ddl {
+    /// Runs `_shardsvrReshardCollection`.
+    ///
+    /// # Errors
+    /// Those of [`Ddl::check_reshard`]; ReshardCollectionInProgress (338), ReshardCollectionAborted (341),
+    /// ReshardingCriticalSectionTimeout (342).
+    pub(super) async fn reshard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let body = request.body.to_document();
+        let provenance = body.get_str("provenance").unwrap_or("reshardCollection").to_string();
+        let kept = body.into_iter().skip(1).filter(|(name, value)| {
+            let own = name == "collation" || !node::ddl::collections::is_generic(name);
+            own && name != "provenance" && name != "databaseVersion" && !value.is_null()
+        });
+        let fields = doc! { "provenance": provenance, "request": kept.collect::<Document>() };
+        self.coordinate(op, &Reshard, &ns, fields).await?;
+        Ok(Document::new())
+    }
+
+    /// Runs `work` unless an abort is wanted first.
+    async fn unless_aborted(&self, state: &Document, work: impl Future<Output = Result<()>>) -> Result<()> {
+        let mut wish = self.wishes.of(uuid_in(state, "reshardingUUID")?);
+        tokio::select! {
+            biased;
+            _ = wish.wait_for(|w| w.abort) => {
+                bail!(RESHARD_COLLECTION_ABORTED, "the operation on {} was aborted by a user", namespace(state))
+            }
+            done = work => done,
+        }
+    }
+
+    /// Chooses who will own what, and has the config server note the operation.
+    async fn initialize_reshard(&self, state: &mut Document) -> Result<()> {
+        let Planned { chunks, zones, documents, bytes } = self.plan_distribution(state).await?;
+        state.insert("chunks", chunks);
+        if let Some(zones) = zones {
+            state.insert("zones", zones);
+        }
+        let mut command = with_distribution("_configsvrReshardingBegin", state);
+        command.insert("_configsvrReshardingBegin", namespace(state));
+        command.push("provenance", provenance(state));
+        command.push("recipients", recipients(state));
+        command.push("approxDocumentsToCopy", documents);
+        command.push("approxBytesToCopy", bytes);
+        if let Some(zones) = state.get("zones") {
+            command.push("zones", zones.clone());
+        }
+        self.config(command).await?;
+        let details = doc! { "key": state.get("key").cloned(), "provenance": provenance(state) };
+        self.log_change("reshardCollection.start", namespace(state), details).await;
+        Ok(())
+    }
+
+    /// Shards that get the copy: owners, and this one, which has every collection of its databases.
+    fn holders(&self, state: &Document) -> Result<Vec<String>> {
+        let mut all: BTreeSet<String> = recipients(state).into_iter().collect();
+        all.insert(self.shard()?);
+        Ok(all.into_iter().collect())
+    }
+
+    async fn clone_everything(&self, state: &Document) -> Result<()> {
+        let (donors, recipients) = (names(state, "donors"), recipients(state));
+        let replies =
+            self.on_shards(&donors, "admin", with_distribution("_shardsvrReshardDonate", state)).await?;
+        let Some((_, definition)) = replies.into_iter().next() else {
+            bail!(INTERNAL_ERROR, "there is no donor")
+        };
+        let options = definition.get_document("options").cloned().unwrap_or_default();
+        let indexes = super::reshard_plan::indexes_of_copy(
+            state,
+            &options,
+            &resharding::documents(&definition, "indexes"),
+        )?;
+        let mut prepare = with_distribution("_shardsvrReshardPrepare", state);
+        prepare.push("options", options);
+        prepare.push("indexes", indexes);
+        self.on_shards(&self.holders(state)?, "admin", prepare).await?;
+        self.show_state(state, "cloning").await?;
+        self.role.node.failpoints.pause_while_set("reshardingPauseCoordinatorInCloning").await;
+        self.on_shards(&recipients, "admin", message("_shardsvrReshardClone", state)).await?;
+        self.show_state(state, "applying").await?;
+        self.catch_up(state, &recipients).await
+    }
+
+    /// Lets the recipients follow until little is left, or a user wants no more of it.
+    async fn catch_up(&self, state: &Document, recipients: &[String]) -> Result<()> {
+        let wish = self.wishes.of(uuid_in(state, "reshardingUUID")?);
+        let mut round = 0;
+        loop {
+            let replies =
+                self.on_shards(recipients, "admin", message("_shardsvrReshardCatchUp", state)).await?;
+            let most = replies.iter().filter_map(|(_, r)| r.get_i64("size")).max().unwrap_or(0);
+            round += 1;
+            let level = most <= LEVEL_BYTES_MAX || round >= ROUNDS_MAX;
+            let held = self.role.node.failpoints.should("reshardingPauseCoordinatorBeforeBlockingWrites");
+            if wish.borrow().commit || (level && !held) {
+                return Ok(());
+            }
+            if held {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        }
+    }
+
+    async fn block_and_drain(&self, state: &Document) -> Result<()> {
+        self.show_state(state, "blocking-writes").await?;
+        self.block_everywhere(namespace(state), BlockType::Writes, &reason(state)).await?;
+        let limit = self.role.parameters.int("reshardingCriticalSectionTimeoutMillis").max(0) as u64;
+        let drained = async {
+            self.on_shards(&names(state, "donors"), "admin", message("_shardsvrReshardConfirm", state))
+                .await?;
+            self.on_shards(&recipients(state), "admin", message("_shardsvrReshardDrain", state)).await
+        };
+        match tokio::time::timeout(Duration::from_millis(limit), drained).await {
+            Ok(done) => done.map(drop),
+            Err(_) => bail!(
+                RESHARDING_CRITICAL_SECTION_TIMEOUT,
+                "recipients of {} have not taken what was left within {limit} ms, while writes waited",
+                namespace(state)
+            ),
+        }
+    }
+
+    async fn commit_reshard(&self, state: &Document) -> Result<()> {
+        let ns = namespace(state);
+        self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await?;
+        let mut command = with_distribution("_configsvrReshardingCommit", state);
+        command.insert("_configsvrReshardingCommit", ns);
+        for member in ["unsplittable", "zones"] {
+            if let Some(value) = state.get(member) {
+                command.push(member, value.clone());
+            }
+        }
+        self.config(command).await?;
+        self.note_resharded(state).await
+    }
+
+    /// Tells change streams.
+    async fn note_resharded(&self, state: &Document) -> Result<()> {
+        if provenance(state) != "reshardCollection" {
+            return Ok(());
+        }
+        let ns = namespace(state);
+        let request = state.get_document("request").cloned().unwrap_or_default();
+        let mut note = doc! {
+            "reshardCollection": ns, "reshardUUID": state.get("reshardingUUID").cloned(),
+            "shardKey": state.get("key").cloned(), "oldShardKey": state.get("oldKey").cloned(), "unique": false,
+            "numInitialChunks": request.get_i64("numInitialChunks").unwrap_or(0),
+        };
+        if let Some(zones) = request.get_present("zones") {
+            note.push("zones", zones.clone());
+        }
+        let (uuid, op) = (uuid_in(state, "newUUID")?, Operation::internal());
+        let noted = |unit: &mut node::WriteUnit<'_>| {
+            unit.note(Some(uuid), note);
+            Ok(())
+        };
+        self.role.node.write(&op, &self.role.node.namespaces.slot(ns), noted).await?;
+        self.durable(&op).await
+    }
+
+    async fn switch_everywhere(&self, state: &Document) -> Result<()> {
+        let shards = self.all_shards().await?;
+        self.on_shards(&shards, "admin", message("_shardsvrReshardSwitch", state)).await.map(drop)
+    }
+
+    async fn clean_after_reshard(&self, state: &Document) -> Result<()> {
+        self.end_on_config(state, true).await?;
+        // Best effort: who does not hear of it asks when a request brings the new version.
+        self.refresh_everywhere(namespace(state)).await?;
+        self.wishes.forget(uuid_in(state, "reshardingUUID")?);
+        let details = doc! { "key": state.get("key").cloned(), "provenance": provenance(state) };
+        self.log_change("reshardCollection.end", namespace(state), details).await;
+        Ok(())
+    }
+
+    /// What was copied goes. A shard that was removed has nothing any more.
+    async fn abort_everywhere(&self, state: &Document) -> Result<()> {
+        let mut shards: BTreeSet<String> = self.holders(state)?.into_iter().collect();
+        shards.extend(names(state, "donors"));
+        let command = message("_shardsvrReshardAbort", state);
+        let asks = shards.iter().map(|shard| self.on_shard(shard, "admin", command.clone()));
+        for answer in futures::future::join_all(asks).await {
+            match answer {
+                Err(e) if e.code != codes::SHARD_NOT_FOUND => return Err(e),
+                _ => {}
+            }
+        }
+        self.wishes.forget(uuid_in(state, "reshardingUUID")?);
+        Ok(())
+    }
+
+    async fn end_on_config(&self, state: &Document, committed: bool) -> Result<()> {
+        let mut command = message("_configsvrReshardingEnd", state);
+        command.insert("_configsvrReshardingEnd", namespace(state));
+        command.push("committed", committed);
+        self.config(command).await.map(drop)
+    }
+
+    /// Shows in the catalog how far it is.
+    async fn show_state(&self, state: &Document, name: &str) -> Result<()> {
+        let mut command = message("_configsvrReshardingSetState", state);
+        command.insert("_configsvrReshardingSetState", namespace(state));
+        command.push("state", name);
+        self.config(command).await.map(drop)
+    }
+
+    /// The coordinator's document of a resharding of `ns`.
+    fn resharding_of(&self, ns: &str) -> Result<Option<Document>> {
+        let id = doc! { "namespace": ns, "operationType": protocols::RESHARD.operation };
+        self.role.local.find_one(COORDINATORS, &doc! { "_id": { "$eq": id } })
+    }
+
+    /// Runs `_shardsvrAbortReshardCollection`: ends a resharding that has not begun to commit, and waits until it has ended.
+    ///
+    /// # Errors
+    /// NoSuchReshardCollection (339), ReshardCollectionCommitted (340), IllegalOperation (20) for one of another kind.
+    pub(super) async fn abort_reshard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let (ns, state) = self.running_for(op, request).await?;
+        let uuid = uuid_in(&state, "reshardingUUID")?;
+        let before = ["freezeMigrations", "initialize", "clone", "blockWrites", UNDO];
+        let committed = || {
+            err!(
+                RESHARD_COLLECTION_COMMITTED,
+                "the operation on {ns} can no longer be aborted: it is committed"
+            )
+        };
+        if !state.get_str("phase").is_some_and(|p| before.contains(&p)) {
+            return Err(committed());
+        }
+        self.wishes.note(uuid, |w| w.abort = true);
+        op.interruptible(self.ended(&ns, uuid)).await??;
+        self.wishes.forget(uuid);
+        let now = self.tracked_uuid(&ns).await?;
+        match now == Some(uuid_in(&state, "newUUID")?) {
+            true => Err(committed()),
+            false => Ok(Document::new()),
+        }
+    }
+
+    /// Runs `_shardsvrCommitReshardCollection`: writes are blocked as soon as everything was copied once.
+    ///
+    /// # Errors
+    /// NoSuchReshardCollection (339); ReshardCollectionAborted (341) when it ended otherwise.
+    pub(super) async fn hasten_reshard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let (ns, state) = self.running_for(op, request).await?;
+        let uuid = uuid_in(&state, "reshardingUUID")?;
+        self.wishes.note(uuid, |w| w.commit = true);
+        op.interruptible(self.ended(&ns, uuid)).await??;
+        self.wishes.forget(uuid);
+        match self.tracked_uuid(&ns).await? == Some(uuid_in(&state, "newUUID")?) {
+            true => Ok(Document::new()),
+            false => bail!(RESHARD_COLLECTION_ABORTED, "the operation on {ns} was aborted"),
+        }
+    }
+
+    /// Runs `_shardsvrCleanupReshardCollection`: ends what runs as an abort does; what an operation left that is no more goes.
+    ///
+    /// # Errors
+    /// As [`Ddl::abort_reshard`], but for 339.
+    pub(super) async fn cleanup_reshard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        match self.abort_reshard(op, request).await {
+            Err(e) if e.code == codes::NO_SUCH_RESHARD_COLLECTION => {}
+            done => return done,
+        }
+        let ns = request.namespace()?;
+        let _held = self.locks.take(&[&ns], &format!("cleanup of {ns}")).await?;
+        let left =
+            self.role.remote.find_config("reshardingOperations", doc! { "ns": ns.as_str() }, None).await?;
+        for operation in left {
+            let uuid = operation.get("_id").cloned();
+            let temporary = required_str(&operation, "tempNs")?;
+            let end = doc! {
+                "_id": { "namespace": ns.as_str() }, "reshardingUUID": uuid, "tempNs": temporary,
+                "oldUUID": operation.get("ui").cloned(),
+            };
+            let shards = self.all_shards().await?;
+            self.on_shards(&shards, "admin", message("_shardsvrReshardAbort", &end)).await?;
+            self.end_on_config(&end, false).await?;
+            self.thaw(&ns, end.get("oldUUID").and_then(Value::as_uuid)).await?;
+        }
+        Ok(Document::new())
+    }
+
+    async fn running_for(&self, op: &Operation, request: Request<'_>) -> Result<(String, Document)> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let wanted = request.body.get_str("provenance").unwrap_or("reshardCollection");
+        let Some(state) = self.resharding_of(&ns)? else {
+            bail!(NO_SUCH_RESHARD_COLLECTION, "Could not find an operation of this kind on collection {ns}")
+        };
+        if provenance(&state) != wanted {
+            bail!(ILLEGAL_OPERATION, "the operation that runs on {ns} is a {}", provenance(&state));
+        }
+        Ok((ns, state))
+    }
+
+    /// Waits until this resharding has ended.
+    async fn ended(&self, ns: &str, uuid: [u8; 16]) -> Result<()> {
+        while self.resharding_of(ns)?.is_some_and(|s| uuid_in(&s, "reshardingUUID") == Ok(uuid)) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    /// Runs what coordinators tell participants of a resharding.
+    pub(super) async fn reshard_participant(&self, request: Request<'_>) -> Result<Document> {
+        let (role, body) = (&self.role, request.body.to_document());
+        match request.name() {
+            "_shardsvrReshardSample" => resharding::donor::sample(role, &body).await,
+            "_shardsvrReshardDonate" => resharding::donor::donate(role, &body).await,
+            "_shardsvrReshardConfirm" => resharding::donor::confirm(role, &body),
+            "_shardsvrReshardPrepare" => recipient::prepare(role, &body).await,
+            "_shardsvrReshardSwitch" => recipient::switch(role, &body).await,
+            "_shardsvrReshardAbort" => recipient::abort(role, &body).await,
+            name => {
+                let recipient = role.resharding.recipient(resharding::named(&body)?)?;
+                match name {
+                    "_shardsvrReshardClone" => recipient.clone_all(role).await,
+                    "_shardsvrReshardCatchUp" => recipient.catch_up(role).await,
+                    _ => recipient.drain(role).await,
+                }
+            }
+        }
+    }
+
+    /// What is being received for a resharding ends before the message that begins it anew, or gives it up, is let in.
+    pub(super) fn make_way(&self, request: &Request<'_>) {
+        if matches!(request.name(), "_shardsvrReshardPrepare" | "_shardsvrReshardAbort")
+            && let Some(uuid) = request.body.get("reshardingUUID").and_then(|v| v.as_uuid())
+        {
+            self.role.resharding.cancel(uuid);
+        }
+    }
+}

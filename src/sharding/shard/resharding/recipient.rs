@@ -1,0 +1,429 @@
+//! The recipient's side: fetches from every donor and applies to the temporary collection.
+//!
+//! Documents of different donors may have the same `_id`, or the same value in a unique index, for a while: one donor's
+//! snapshot is older than another's, and a document that moved from one to the other is then in both. So a change is applied
+//! only to what came from the same donor, which the placement in force tells of any document; and what collides with
+//! another's is put aside and tried again when every donor has handed out another difference. What is aside when writes wait
+//! and all differences are out collides for good, and the resharding fails.
+
+use super::{documents, named, owned, row};
+use crate::config::{required, required_str};
+use crate::key_pattern::ShardKeyPattern;
+use crate::remote::Target;
+use crate::routing::RoutingTable;
+use crate::shard::ShardRole;
+use crate::shard::migration::range::SLICE_TIME_MAX;
+use crate::shard::migration::sessions;
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, key_string};
+use node::{Operation, Origin, WriteUnit};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+use storage::{CollectionMeta, IndexSpec, RecordId};
+use tokio::sync::watch;
+
+/// How long a shard that gives up waits for what it is writing.
+const END_WAIT: Duration = Duration::from_secs(60);
+
+/// A collection that arrives here under a temporary name.
+pub struct Recipient {
+    ns: String,
+    temporary: String,
+    /// UUID of the copy.
+    uuid: [u8; 16],
+    donors: Vec<String>,
+    own: String,
+    resharding: [u8; 16],
+    /// The placement in force, which tells where a document came from; none when there is one donor.
+    now: Option<Arc<RoutingTable>>,
+    /// What collides with another donor's, by donor and `_id`.
+    aside: Mutex<BTreeMap<(usize, Vec<u8>), DocBuf>>,
+    cancelled: watch::Sender<bool>,
+    /// Held while something of it is being written.
+    writing: tokio::sync::Mutex<()>,
+    state: Mutex<&'static str>,
+    documents: AtomicI64,
+    bytes: AtomicI64,
+    changes: AtomicI64,
+}
+
+/// `_shardsvrReshardPrepare`: makes the temporary collection, empty, with its indexes. One that is there was left by a try that
+/// did not end, and goes.
+///
+/// # Errors
+/// Those of reading the placement; ConflictingOperationInProgress (117).
+pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
+    let resharding = named(body)?;
+    end(role, resharding).await?;
+    let (ns, temporary) = (required_str(body, "ns")?, required_str(body, "tempNs")?);
+    let uuid = required(body, "newUUID", Value::as_uuid)?;
+    let old = required(body, "oldUUID", Value::as_uuid)?;
+    let tracked = body.get_bool("tracked").unwrap_or(false);
+    let donors = required(body, "donors", Value::as_array)?;
+    let recipient = Recipient {
+        ns: ns.to_string(),
+        temporary: temporary.to_string(),
+        uuid,
+        donors: donors.iter().filter_map(|v| v.as_str().map(str::to_string)).collect(),
+        own: role.require_identity()?.name.to_string(),
+        resharding,
+        now: super::donor::placement_now(role, ns, old, tracked).await?,
+        aside: Mutex::default(),
+        cancelled: watch::Sender::new(false),
+        writing: tokio::sync::Mutex::default(),
+        state: Mutex::new("creating-collection"),
+        documents: AtomicI64::new(0),
+        bytes: AtomicI64::new(0),
+        changes: AtomicI64::new(0),
+    };
+    let op = Operation::internal_marked(true);
+    node::ddl::collections::drop_collection(&role.node, &op, temporary, true).await?;
+    let options = body.get_document("options").cloned().unwrap_or_default();
+    recipient.create(role, options, &documents(body, "indexes")).await?;
+    role.resharding.receive(resharding, Arc::new(recipient));
+    Ok(Document::new())
+}
+
+/// Ends what is received for a resharding, and waits until nothing is written for it any more.
+///
+/// # Errors
+/// ExceededTimeLimit (262).
+pub async fn end(role: &ShardRole, resharding: [u8; 16]) -> Result<()> {
+    if let Ok(recipient) = role.resharding.recipient(resharding) {
+        recipient.cancel();
+        if tokio::time::timeout(END_WAIT, recipient.writing.lock()).await.is_err() {
+            bail!(EXCEEDED_TIME_LIMIT, "the copy of {} does not end", recipient.ns);
+        }
+    }
+    role.resharding.forget_recipient(resharding);
+    Ok(())
+}
+
+impl Recipient {
+    pub(super) fn cancel(&self) {
+        self.cancelled.send_replace(true);
+    }
+    pub(super) fn current(&self, uuid: &[u8; 16]) -> Document {
+        let mut d = row("ReshardingRecipientService", uuid, &self.ns);
+        d.push("recipientState", *self.state.lock());
+        d.push("documentsCopied", self.documents.load(Ordering::Relaxed));
+        d.push("bytesCopied", self.bytes.load(Ordering::Relaxed));
+        d.push("oplogEntriesApplied", self.changes.load(Ordering::Relaxed));
+        d.push("opStatus", "running");
+        d
+    }
+
+    async fn create(&self, role: &ShardRole, options: Document, indexes: &[Document]) -> Result<()> {
+        let op = Operation::internal_marked(true);
+        let slot = role.node.namespaces.slot(&self.temporary);
+        let specs = indexes.iter().filter(|s| s.get_str("name") != Some("_id_"));
+        let specs = specs.map(|spec| IndexSpec::parse(spec, &node::open::partial_predicate));
+        let specs = specs.collect::<Result<Vec<IndexSpec>>>()?;
+        let meta = CollectionMeta::with_options(self.temporary.clone(), self.uuid, options);
+        role.node
+            .write(&op, &slot, |unit| {
+                unit.create_collection(meta, true);
+                for spec in &specs {
+                    unit.create_index_from(spec.document().clone())?;
+                }
+                Ok(())
+            })
+            .await
+            .map(drop)
+    }
+
+    /// Runs `work` unless the resharding is cancelled first; one thing at a time.
+    async fn unless_cancelled<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let _writing = self.writing.lock().await;
+        let mut cancelled = self.cancelled.subscribe();
+        tokio::select! {
+            biased;
+            _ = cancelled.wait_for(|cancelled| *cancelled) => {
+                bail!(RESHARD_COLLECTION_ABORTED, "the resharding of {} was aborted", self.ns)
+            }
+            done = work => done,
+        }
+    }
+
+    /// `_shardsvrReshardClone`: all documents of all donors.
+    ///
+    /// # Errors
+    /// ReshardCollectionAborted (341); the donors' errors.
+    pub async fn clone_all(&self, role: &Arc<ShardRole>) -> Result<Document> {
+        self.unless_cancelled(async {
+            *self.state.lock() = "cloning";
+            let all = (0..self.donors.len()).map(|donor| self.clone_from(role, donor));
+            futures::future::try_join_all(all).await?;
+            *self.state.lock() = "applying";
+            self.take_sessions(role).await?;
+            Ok(self.progress(0))
+        })
+        .await
+    }
+    /// `_shardsvrReshardCatchUp`: one difference of each donor; answers its bytes.
+    ///
+    /// # Errors
+    /// As [`Recipient::clone_all`].
+    pub async fn catch_up(&self, role: &Arc<ShardRole>) -> Result<Document> {
+        self.unless_cancelled(async {
+            let bytes = self.differences(role).await?;
+            self.take_sessions(role).await?;
+            Ok(self.progress(bytes))
+        })
+        .await
+    }
+    /// `_shardsvrReshardDrain`: everything, writes waiting on the donors; answers when it is durable.
+    ///
+    /// # Errors
+    /// DuplicateKey (11000) when documents of two donors collide for good.
+    pub async fn drain(&self, role: &Arc<ShardRole>) -> Result<Document> {
+        self.unless_cancelled(async {
+            self.differences(role).await?;
+            // Who writes to a donor past its versions is waited for until there is a pause.
+            for _ in 0..100 {
+                if self.differences(role).await? == 0 {
+                    break;
+                }
+            }
+            self.take_sessions(role).await?;
+            if let Some(doc) = self.aside.lock().values().next() {
+                let id = doc.doc().get("_id").map_or(Value::Null, |v| v.to_value());
+                bail!(
+                    DUPLICATE_KEY,
+                    "two documents of {} that would come to one shard have the same _id or the same value in a unique index, such as that with _id {}",
+                    self.ns,
+                    document::extended_json::to_relaxed(&id)
+                );
+            }
+            role.node.wait_all_committed().await?;
+            *self.state.lock() = "strict-consistency";
+            Ok(self.progress(0))
+        })
+        .await
+    }
+    fn progress(&self, size: i64) -> Document {
+        let read = |n: &AtomicI64| n.load(Ordering::Relaxed);
+        doc! { "size": size, "documents": read(&self.documents), "bytes": read(&self.bytes) }
+    }
+
+    async fn ask(&self, role: &Arc<ShardRole>, donor: usize, what: &str) -> Result<DocBuf> {
+        let message = doc! {
+            "_shardsvrReshardFetch": 1, "reshardingUUID": Value::uuid(self.resharding),
+            "recipient": self.own.as_str(), "what": what,
+        };
+        let message = message.to_doc_buf();
+        match self.donors[donor] == self.own {
+            true => super::donor::fetch(role, message.doc()).await,
+            false => role.remote.run(Target::Shard(&self.donors[donor]), "admin", message).await,
+        }
+    }
+
+    async fn clone_from(&self, role: &Arc<ShardRole>, donor: usize) -> Result<()> {
+        let mut batch = self.ask(role, donor, "clone").await?;
+        while list(&batch, "objects").next().is_some() {
+            // The next batch travels while this one is written.
+            let (inserted, next) =
+                tokio::join!(self.insert(role, donor, &batch), self.ask(role, donor, "clone"));
+            inserted?;
+            batch = next?;
+        }
+        Ok(())
+    }
+    async fn insert(&self, role: &ShardRole, donor: usize, batch: &DocBuf) -> Result<()> {
+        let docs: Vec<Doc<'_>> = list(batch, "objects").collect();
+        self.write_each(role, docs.len(), |unit, i| self.reload(unit, donor, docs[i])).await?;
+        self.documents.fetch_add(docs.len() as i64, Ordering::Relaxed);
+        self.bytes.fetch_add(docs.iter().map(|d| d.bytes().len() as i64).sum(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// One difference of each donor, then what was put aside; answers the bytes.
+    async fn differences(&self, role: &Arc<ShardRole>) -> Result<i64> {
+        let all = (0..self.donors.len()).map(|donor| self.difference(role, donor));
+        let bytes: i64 = futures::future::try_join_all(all).await?.into_iter().sum();
+        self.write_aside(role).await?;
+        Ok(bytes)
+    }
+    async fn difference(&self, role: &Arc<ShardRole>, donor: usize) -> Result<i64> {
+        let mut total = 0;
+        loop {
+            let part = self.ask(role, donor, "changes").await?;
+            let size = part.doc().get_i64("size").unwrap_or(0);
+            if size > 0 {
+                total += size;
+                self.apply(role, donor, &part).await?;
+            }
+            if part.doc().get_bool("more") != Some(true) {
+                return Ok(total);
+            }
+        }
+    }
+    async fn apply(&self, role: &ShardRole, donor: usize, part: &DocBuf) -> Result<()> {
+        let deleted: Vec<Doc<'_>> = list(part, "deleted").collect();
+        let reload: Vec<Doc<'_>> = list(part, "reload").collect();
+        let n = deleted.len() + reload.len();
+        self.write_each(role, n, |unit, i| match deleted.get(i) {
+            Some(id) => self.remove(unit, donor, *id),
+            None => self.reload(unit, donor, reload[i - deleted.len()]),
+        })
+        .await?;
+        self.changes.fetch_add(n as i64, Ordering::Relaxed);
+        Ok(())
+    }
+    async fn write_aside(&self, role: &ShardRole) -> Result<()> {
+        let aside: Vec<((usize, Vec<u8>), DocBuf)> =
+            std::mem::take(&mut *self.aside.lock()).into_iter().collect();
+        self.write_each(role, aside.len(), |unit, i| self.reload(unit, aside[i].0.0, aside[i].1.doc())).await
+    }
+
+    /// Writes `n` things, some at a time under the latch.
+    async fn write_each(
+        &self,
+        role: &ShardRole,
+        n: usize,
+        f: impl Fn(&mut WriteUnit<'_>, usize) -> Result<()>,
+    ) -> Result<()> {
+        let (op, slot) = (Operation::internal(), role.node.namespaces.slot(&self.temporary));
+        let mut next = 0;
+        while next < n {
+            role.node
+                .write(&op, &slot, |unit| {
+                    if unit.existing()?.uuid() != self.uuid {
+                        bail!(RESHARD_COLLECTION_ABORTED, "the copy of {} is gone", self.ns);
+                    }
+                    let started = Instant::now();
+                    while next < n && started.elapsed() < SLICE_TIME_MAX {
+                        f(unit, next)?;
+                        next += 1;
+                    }
+                    Ok(())
+                })
+                .await?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// The donor no longer has the document.
+    fn remove(&self, unit: &mut WriteUnit<'_>, donor: usize, id: Doc<'_>) -> Result<()> {
+        self.aside.lock().remove(&(donor, id_key(id)));
+        if let Some((record, true)) = self.find(unit, donor, id)? {
+            unit.delete(record, Origin::MIGRATION)?;
+        }
+        Ok(())
+    }
+    /// The donor has the document as it is here.
+    fn reload(&self, unit: &mut WriteUnit<'_>, donor: usize, doc: Doc<'_>) -> Result<()> {
+        let key = (donor, id_key(doc));
+        self.aside.lock().remove(&key);
+        let written = match self.find(unit, donor, doc)? {
+            Some((record, true)) => match unit.replace(record, doc, Origin::MIGRATION) {
+                Err(e) if e.code == codes::DUPLICATE_KEY => {
+                    // What it was is not to be seen while it waits.
+                    unit.delete(record, Origin::MIGRATION)?;
+                    Err(e)
+                }
+                done => done,
+            },
+            _ => unit.insert(doc, Origin::MIGRATION).map(drop),
+        };
+        match written {
+            Err(e) if e.code == codes::DUPLICATE_KEY => {
+                self.aside.lock().insert(key, doc.to_owned());
+                Ok(())
+            }
+            done => done,
+        }
+    }
+    /// The document with the `_id` of `doc`, and whether it came from this donor.
+    fn find(&self, unit: &WriteUnit<'_>, donor: usize, doc: Doc<'_>) -> Result<Option<(RecordId, bool)>> {
+        let found = unit.existing()?.find_id(doc.get("_id").unwrap_or(ValueRef::Null));
+        Ok(found.map(|(record, old)| (record, owned(self.now.as_deref(), &self.donors[donor], old))))
+    }
+
+    async fn take_sessions(&self, role: &Arc<ShardRole>) -> Result<()> {
+        for donor in (0..self.donors.len()).filter(|d| self.donors[*d] != self.own) {
+            loop {
+                let part = self.ask(role, donor, "sessions").await?;
+                if sessions::apply(role, &self.ns, &part).await? == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn list<'a>(reply: &'a DocBuf, name: &str) -> impl Iterator<Item = Doc<'a>> {
+    let list = reply.get(name).and_then(|v| v.as_array());
+    list.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document())
+}
+fn id_key(doc: Doc<'_>) -> Vec<u8> {
+    let mut key = Vec::new();
+    key_string::append(&mut key, doc.get("_id").unwrap_or(ValueRef::Null), false);
+    key
+}
+
+/// The index for a shard key, where none of `indexes` serves it.
+pub fn key_index(key: &ShardKeyPattern, indexes: &[Document], collation: bool) -> Option<Document> {
+    let serves = |spec: &Document| {
+        let plain = |name: &str| !spec.get(name).is_some_and(Value::truthy);
+        spec.get_document("key").is_some_and(|k| key.is_prefix_of(k))
+            && plain("sparse")
+            && !spec.contains_key("partialFilterExpression")
+            && spec.get_document("collation").is_none_or(|c| c.get_str("locale") == Some("simple"))
+    };
+    if indexes.iter().any(serves) {
+        return None;
+    }
+    let part = |(name, value): (&str, &Value)| match value {
+        Value::String(kind) => format!("{name}_{kind}"),
+        _ => format!("{name}_1"),
+    };
+    let name = key.document().iter().map(part).collect::<Vec<_>>().join("_");
+    let mut spec = doc! { "v": 2, "key": key.document().clone(), "name": name };
+    if collation {
+        spec.push("collation", doc! { "locale": "simple" });
+    }
+    Some(spec)
+}
+
+/// `_shardsvrReshardSwitch`: the copy takes the collection's name; a shard without a copy drops what it has of the old one. A
+/// repeat finds the copy in place.
+///
+/// # Errors
+/// A failed log.
+pub async fn switch(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
+    let resharding = named(body)?;
+    let (ns, temporary) = (required_str(body, "ns")?, required_str(body, "tempNs")?);
+    let new = required(body, "newUUID", Value::as_uuid)?;
+    let old = required(body, "oldUUID", Value::as_uuid)?;
+    let (node, op) = (&role.node, Operation::internal_marked(true));
+    let uuid_of =
+        |ns: &str| role.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(|c| c.meta().uuid);
+    if uuid_of(temporary) == Some(new) {
+        node::ddl::rename::rename(node, &op, temporary, ns, true).await?;
+    } else {
+        node::ddl::collections::drop_if(node, &op, ns, true, |uuid| uuid == Some(old)).await?;
+    }
+    role.clear_placement(ns);
+    role.clear_placement(temporary);
+    role.resharding.forget(resharding);
+    Ok(Document::new())
+}
+
+/// `_shardsvrReshardAbort`: what was copied goes, and nothing of the resharding is known here any more.
+///
+/// # Errors
+/// A failed log; ExceededTimeLimit (262).
+pub async fn abort(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
+    end(role, named(body)?).await?;
+    role.resharding.forget(named(body)?);
+    let temporary = required_str(body, "tempNs")?;
+    let op = Operation::internal_marked(true);
+    node::ddl::collections::drop_collection(&role.node, &op, temporary, true).await?;
+    role.clear_placement(temporary);
+    Ok(Document::new())
+}

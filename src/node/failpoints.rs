@@ -72,6 +72,7 @@ impl Mode {
 /// wait for ever, or prove nothing.
 const NAMES: &[&str] = &[
     "doNotRefreshRecipientAfterCommit",
+    "doNotRemoveNewlyAddedOnHeartbeats",
     "dummy",
     "failCommand",
     "failGetMoreAfterCursorCheckout",

@@ -12,6 +12,7 @@
 //! reconfig    initiating and changing the configuration
 //! fetch       follows another member's log; reports positions
 //! apply       entries into trees and log
+//! catch_up    a new primary fetches what others have, before its first entry
 //! copy        everything anew from another member's snapshot
 //! rollback    back to the newest entry shared with the set
 //! commit      what is majority-committed; waiting
@@ -25,6 +26,7 @@
 //! [`Node::check_leads`] under the gate, and a step-down closes it under the exclusive gate.
 
 mod apply;
+mod catch_up;
 pub(crate) mod commit;
 mod copy;
 mod driver;
@@ -169,6 +171,7 @@ pub struct Replication {
     source: Mutex<Source>,
     election: Mutex<Option<Election>>,
     copies: copy::Copies,
+    abort_catch_up: Notify,
     started: Instant,
 }
 
@@ -210,6 +213,7 @@ impl Replication {
             source: Mutex::default(),
             election: Mutex::new(None),
             copies: copy::Copies::default(),
+            abort_catch_up: Notify::new(),
             started: Instant::now(),
         }
     }
@@ -348,8 +352,15 @@ impl Node {
     /// # Errors
     /// NoReplicationEnabled (76), NotYetInitialized (94).
     pub fn set_config(&self) -> Result<Document> {
+        self.config_document(false)
+    }
+    /// The same, with the members' `newlyAdded` if asked for.
+    ///
+    /// # Errors
+    /// As [`Node::set_config`].
+    pub fn config_document(&self, newly_added: bool) -> Result<Document> {
         let (standing, config) = self.configured()?;
-        let mut shown = config.document();
+        let mut shown = if newly_added { config.document() } else { config.shown() };
         if config.members().len() == 1 && config.term() != -1 {
             shown.insert("term", standing.term);
         }

@@ -12,6 +12,7 @@ use crate::local::LocalClient;
 use crate::open::new_primary_message;
 use crate::{Node, log_failed};
 use document::{Document, Result, bail, doc, err};
+use futures::future::BoxFuture;
 use protocol::replication::member::{Action, Vote, VoteRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ impl Node {
                     queue.extend(self.replication.with(|m, now, _| m.vote_stored(vote, now)));
                 }
                 Action::AskVotes { round, dry, term } => self.ask_votes(round, dry, term),
-                Action::Lead { term, reason } => Box::pin(self.lead(term, reason)).await?,
+                Action::Lead { term, reason } => self.lead(term, reason).await?,
                 Action::StepDown => self.stepped_down().await,
                 Action::Commit(point) => {
                     self.replication.commit.advance(stored(point));
@@ -73,8 +74,14 @@ impl Node {
         drop(client.put(ns, &shown).await);
     }
 
-    async fn lead(self: &Arc<Self>, term: i64, reason: Reason) -> Result<()> {
+    /// Not an `async fn`: catching up may perform actions itself.
+    fn lead(self: &Arc<Self>, term: i64, reason: Reason) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.begin_reign(term, reason))
+    }
+
+    async fn begin_reign(self: &Arc<Self>, term: i64, reason: Reason) -> Result<()> {
         let replication = &self.replication;
+        self.catch_up().await;
         let (first, seen) = {
             let _no_batch = replication.applying.lock().await;
             if !replication.look(|m| m.is_leader() && m.term() == term) {

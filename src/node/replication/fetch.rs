@@ -89,7 +89,7 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
     }
 }
 
-enum End {
+pub(super) enum End {
     Changed,
     Diverged,
     TooStale,
@@ -122,7 +122,7 @@ impl Node {
         let mut source = self.replication.source.lock();
         (source.index, source.host) = (Some(index), host.to_string());
     }
-    fn unset_source(&self) {
+    pub(super) fn unset_source(&self) {
         let mut source = self.replication.source.lock();
         (source.index, source.host) = (None, String::new());
     }
@@ -160,7 +160,7 @@ impl Node {
         entries.into_iter().next().ok_or_else(|| err!(OPLOG_START_MISSING, "{host} has an empty oplog"))
     }
 
-    async fn fetch_from(self: &Arc<Self>, index: usize, host: &str) -> Result<End> {
+    pub(super) async fn fetch_from(self: &Arc<Self>, index: usize, host: &str) -> Result<End> {
         self.set_source(index, host);
         let last = self.last_known();
         let oldest = known(self.end_of_log(host, 1).await?.optime);
@@ -219,8 +219,10 @@ impl Node {
     }
 
     fn follows(&self) -> bool {
-        self.replication
-            .look(|m| !m.is_leader() && matches!(m.state(), MemberState::Secondary | MemberState::Recovering))
+        self.replication.look(|m| {
+            m.is_catching_up()
+                || (!m.is_leader() && matches!(m.state(), MemberState::Secondary | MemberState::Recovering))
+        })
     }
 
     async fn kill_cursor(&self, host: &str, id: i64) {

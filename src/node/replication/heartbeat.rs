@@ -87,7 +87,23 @@ impl Node {
         if let Some(config) = reply.get_document("config") {
             self.follow_config(&config.to_document()).await?;
         }
+        self.admit_if_ready(index);
         Ok(())
+    }
+
+    /// A new voter that has its data is admitted, by the primary. What fails is tried after the next heartbeat.
+    fn admit_if_ready(self: &Arc<Self>, index: usize) {
+        let standing = self.replication.standing();
+        let waiting = standing.config.as_ref().and_then(|c| c.members().get(index)).filter(|m| m.newly_added);
+        let Some(id) = waiting.map(|m| m.id).filter(|_| standing.writable) else { return };
+        let ready = [MemberState::Secondary, MemberState::Recovering, MemberState::Rollback];
+        if self.failpoint("doNotRemoveNewlyAddedOnHeartbeats")
+            || !self.replication.look(|m| m.peer(index).is_some_and(|p| p.up && ready.contains(&p.state)))
+        {
+            return;
+        }
+        let node = self.clone();
+        tokio::spawn(async move { drop(node.admit_member(id).await) });
     }
 
     /// `replSetHeartbeat`.

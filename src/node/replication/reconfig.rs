@@ -21,6 +21,19 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// How far a forced configuration is ahead of any that others may have made.
 const FORCED_AHEAD: i64 = 10_000;
 
+/// Who changes the configuration.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// A client: at most one voter changes, and new ones wait until they have their data.
+    Safe,
+    Forced,
+    /// This primary: a voter that waited has its data.
+    Admission,
+}
+
+/// How long an admission may take before it is tried again.
+const ADMISSION_LIMIT: Duration = Duration::from_secs(10);
+
 impl Node {
     /// Takes up the configuration of an earlier life; false when there is none. A set of one is primary when this returns.
     ///
@@ -115,10 +128,32 @@ impl Node {
     /// CurrentConfigNotCommittedYet (308), NodeNotFound (74).
     pub async fn reconfigure(
         self: &Arc<Self>,
-        mut config: SetConfig,
+        config: SetConfig,
         force: bool,
         limit: Duration,
     ) -> Result<()> {
+        self.change_config(config, if force { Change::Forced } else { Change::Safe }, limit).await
+    }
+
+    /// The member has its data: it votes from now on.
+    pub(super) async fn admit_member(self: &Arc<Self>, id: i64) -> Result<()> {
+        let Some(current) = self.replication.standing().config.clone() else { return Ok(()) };
+        let mut config = (*current).clone();
+        if !config.admit(id) {
+            return Ok(());
+        }
+        config.set_version(current.version() + 1);
+        self.replication.note("Member has its data and votes from now on", doc! { "memberId": id });
+        self.change_config(config, Change::Admission, ADMISSION_LIMIT).await
+    }
+
+    async fn change_config(
+        self: &Arc<Self>,
+        mut config: SetConfig,
+        change: Change,
+        limit: Duration,
+    ) -> Result<()> {
+        let force = change == Change::Forced;
         let Ok(_changing) = self.replication.changing.try_lock() else {
             bail!(
                 CONFIGURATION_IN_PROGRESS,
@@ -143,6 +178,9 @@ impl Node {
             config.set_term(-1);
         } else {
             config.set_term(standing.term);
+        }
+        if change == Change::Safe {
+            config.let_new_voters_wait(&current);
         }
         config.follow(&current, force)?;
         let me = self.find_me(&config).await;

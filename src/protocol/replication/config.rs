@@ -14,10 +14,19 @@ pub struct Member {
     pub priority: f64,
     pub tags: Document,
     pub delay_secs: i64,
+    /// Whether it votes now; one that is newly added will when it has its data.
     pub votes: bool,
+    /// A voter to be: it counts for no majority until it has its data, and the primary takes this off.
+    pub newly_added: bool,
+    /// `votes` and `priority` as given, which count when `newly_added` is taken off.
+    given: (bool, f64),
 }
 
 impl Member {
+    /// The same member, counting for nothing until it has its data.
+    fn waiting(self) -> Member {
+        Member { newly_added: true, votes: false, priority: 0.0, ..self }
+    }
     /// Whether the configuration lets it become primary.
     pub fn is_electable(&self) -> bool {
         !self.arbiter && self.priority > 0.0
@@ -46,7 +55,9 @@ const FIELDS: [&str; 9] = [
     "settings",
     "repaired",
 ];
-const MEMBER_FIELDS: [&str; 10] = [
+const NEWLY_ADDED: &str = "newlyAdded";
+const MEMBER_FIELDS: [&str; 11] = [
+    NEWLY_ADDED,
     "_id",
     "host",
     "arbiterOnly",
@@ -254,6 +265,50 @@ impl SetConfig {
     pub fn mode(&self, name: &str) -> Option<&Document> {
         self.document.get_document("settings")?.get_document("getLastErrorModes")?.get_document(name)
     }
+    /// Whether a client gave what only members say of one another.
+    ///
+    /// # Errors
+    /// InvalidReplicaSetConfig (93).
+    pub fn check_given(given: &Document) -> Result<()> {
+        let members = given.get_array("members").into_iter().flatten().filter_map(Value::as_document);
+        if members.into_iter().any(|m| m.contains_key(NEWLY_ADDED)) {
+            return Err(invalid("the newlyAdded field of a member cannot be given by users".to_string()));
+        }
+        Ok(())
+    }
+    /// The document as clients see it.
+    pub fn shown(&self) -> Document {
+        let mut d = self.document();
+        if let Some(Value::Array(members)) = d.get_mut("members") {
+            for m in members {
+                if let Value::Document(m) = m {
+                    m.remove(NEWLY_ADDED);
+                }
+            }
+        }
+        d
+    }
+    /// Voters that were none in `current` wait until they have their data.
+    pub fn let_new_voters_wait(&mut self, current: &SetConfig) {
+        let before = |m: &Member| current.members.iter().find(|old| old.id == m.id && old.host == m.host);
+        let members = std::mem::take(&mut self.members).into_iter().map(|m| {
+            let waits = m.votes && !m.arbiter && before(&m).is_none_or(|old| old.newly_added || !old.votes);
+            if waits { m.waiting() } else { m }
+        });
+        self.members = members.collect();
+        self.show_members();
+    }
+    /// The member has its data and votes from now on; false when it does not wait.
+    pub fn admit(&mut self, id: i64) -> bool {
+        let Some(m) = self.members.iter_mut().find(|m| m.id == id && m.newly_added) else { return false };
+        (m.newly_added, (m.votes, m.priority)) = (false, m.given);
+        self.show_members();
+        true
+    }
+    fn show_members(&mut self) {
+        let shown = self.members.iter().map(|m| Value::from(shown(m))).collect();
+        self.document.insert("members", Value::Array(shown));
+    }
     /// Whether members could ever satisfy the mode.
     pub fn can_satisfy(&self, mode: &Document) -> bool {
         let all: Vec<usize> = (0..self.members.len()).filter(|i| self.members[*i].bears_data()).collect();
@@ -432,6 +487,8 @@ fn read_member(given: &Document) -> Result<Member> {
     if let Some((name, _)) = tags.iter().find(|(_, v)| v.as_str().is_none()) {
         return Err(invalid(format!("tags.{name} must be a string")));
     }
+    let newly_added = flag(NEWLY_ADDED, false);
+    let given = (votes == 1.0, priority);
     let member = Member {
         id,
         host,
@@ -442,9 +499,11 @@ fn read_member(given: &Document) -> Result<Member> {
         tags,
         delay_secs,
         votes: votes == 1.0,
+        newly_added: false,
+        given,
     };
     check_member(&member)?;
-    Ok(member)
+    Ok(if newly_added { member.waiting() } else { member })
 }
 
 fn check_member(m: &Member) -> Result<()> {
@@ -478,13 +537,19 @@ fn check_member(m: &Member) -> Result<()> {
 
 /// The member as the completed document shows it.
 fn shown(m: &Member) -> Document {
-    let whole = m.priority.fract() == 0.0;
-    let priority = if whole { Value::Int32(m.priority as i32) } else { Value::Double(m.priority) };
-    doc! {
-        "_id": m.id as i32, "host": m.host.as_str(), "arbiterOnly": m.arbiter, "buildIndexes": m.build_indexes,
-        "hidden": m.hidden, "priority": priority, "tags": m.tags.clone(), "secondaryDelaySecs": m.delay_secs,
-        "votes": i32::from(m.votes),
+    let (votes, priority) = m.given;
+    let whole = priority.fract() == 0.0;
+    let priority = if whole { Value::Int32(priority as i32) } else { Value::Double(priority) };
+    let mut d = doc! { "_id": m.id as i32, "host": m.host.as_str(), "arbiterOnly": m.arbiter };
+    if m.newly_added {
+        d.push(NEWLY_ADDED, true);
     }
+    let rest = doc! {
+        "buildIndexes": m.build_indexes, "hidden": m.hidden, "priority": priority, "tags": m.tags.clone(),
+        "secondaryDelaySecs": m.delay_secs, "votes": i32::from(votes),
+    };
+    d.0.extend(rest.0);
+    d
 }
 
 fn is_localhost(host: &str) -> bool {

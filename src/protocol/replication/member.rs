@@ -255,6 +255,8 @@ pub struct Member {
     /// A step-down that waits for a secondary to catch up: no new terms of office begin, and no writes.
     stepping_down: bool,
     reconfiguring: bool,
+    /// A leader that fetches what others have, before the first entry of its term.
+    catching_up: bool,
 }
 
 impl Member {
@@ -282,6 +284,7 @@ impl Member {
             frozen_until: 0,
             stepping_down: false,
             reconfiguring: false,
+            catching_up: false,
         }
     }
 
@@ -484,6 +487,7 @@ impl Member {
         let led = self.is_leader();
         self.role = Role::Follower;
         self.stepping_down = false;
+        self.catching_up = false;
         if led {
             self.first_of_term = None;
             self.primary = None;
@@ -830,6 +834,28 @@ impl Member {
             peer.heard = peer.heard.max(now);
         }
         vec![Action::Lead { term: self.term, reason }]
+    }
+
+    /// A leader that has won an election and written nothing yet fetches from members that are ahead of it.
+    pub fn begin_catch_up(&mut self) {
+        self.catching_up = self.is_leader() && self.first_of_term.is_none();
+    }
+    pub fn end_catch_up(&mut self) {
+        self.catching_up = false;
+    }
+    pub fn is_catching_up(&self) -> bool {
+        self.catching_up
+    }
+    /// Whether every member that is up was heard of after `since`: what is known of their positions is no older than that.
+    pub fn knows_positions_since(&self, since: u64) -> bool {
+        self.peers.values().all(|p| !p.up || p.heard > since)
+    }
+    /// The member that is up and has the newest entry, if it is ahead of this one; and that entry.
+    pub fn ahead(&self) -> Option<(usize, OpTime)> {
+        let config = self.config.as_ref()?;
+        let bears = |i: &usize| config.members().get(*i).is_some_and(|m| m.bears_data());
+        let up = self.peers.iter().filter(|(i, p)| p.up && bears(i) && p.applied > self.applied);
+        up.max_by_key(|(_, p)| p.applied).map(|(i, p)| (*i, p.applied))
     }
 
     /// The leader of `term` has written its first entry; it takes writes from now on. False when it leads no more.

@@ -244,6 +244,7 @@ async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -
             SetConfig::default_for(&name, &me)
         }
     };
+    SetConfig::check_given(&chosen)?;
     let mut config = SetConfig::parse(&chosen)?;
     check_role(service, &mut config)?;
     check_host(service, &config).await?;
@@ -301,7 +302,6 @@ fn status(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result
 }
 
 async fn config(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    // Members that are being added are shown like all others: none is hidden while it joins.
     request.strict(&["commitmentStatus", "$_internalIncludeNewlyAdded"])?;
     let newly_added = request.bool("$_internalIncludeNewlyAdded")?.unwrap_or(false);
     if newly_added && !context.service.parameters.test_commands() {
@@ -311,8 +311,7 @@ async fn config(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
         );
     }
     let node = node(context)?;
-    let config = node.set_config()?;
-    reply.fields(&doc! { "config": config });
+    reply.fields(&doc! { "config": node.config_document(newly_added)? });
     if request.bool("commitmentStatus")? == Some(true) {
         reply.fields(&doc! { "commitmentStatus": node.is_config_committed().await? });
     }
@@ -327,7 +326,9 @@ async fn reconfig(context: &Context, request: &Request<'_>, _: &mut Reply) -> Re
     let Some(given) = request.target().as_document() else {
         bail!(BAD_VALUE, "no configuration specified");
     };
-    let mut config = SetConfig::parse(&given.to_document())?;
+    let given = given.to_document();
+    SetConfig::check_given(&given)?;
+    let mut config = SetConfig::parse(&given)?;
     if service_is_config(context) && !config.is_config_server() {
         check_role(&context.service, &mut config)?;
     }
@@ -451,7 +452,7 @@ fn rollback_id(context: &Context, request: &Request<'_>, reply: &mut Reply) -> R
 fn abort_catch_up(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     member(context)?;
-    bail!(ILLEGAL_OPERATION, "The node is not in catch-up mode.")
+    node(context)?.abort_catch_up()
 }
 
 async fn wait_for_state(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {

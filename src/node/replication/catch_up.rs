@@ -1,0 +1,113 @@
+//! Catching up: a member that has won an election fetches what others have and it lacks, before it writes its first entry.
+//!
+//! An election needs a majority, and a minority may have entries that were acknowledged with less than a majority. They would be
+//! rolled back; a short wait keeps them.
+//!
+//! ```text
+//! won -> the positions of all members that are up, as of now -> nobody is ahead: done
+//!                                                            -> fetched from the one that has the newest entry
+//! ends     nobody is ahead; catchUpTimeoutMillis; replSetAbortPrimaryCatchUp; a higher term; an entry that does not fit
+//! ```
+//! Where it could get stuck: it waits for positions at most [`POSITIONS_LIMIT`], and then goes by what is known.
+
+use super::fetch::End;
+use crate::Node;
+use document::{Result, bail, doc};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long to wait until everybody has said how far it is.
+const POSITIONS_LIMIT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Node {
+    /// Returns when there is nothing more to fetch, or no reason to.
+    pub(super) async fn catch_up(self: &Arc<Self>) {
+        let replication = &self.replication;
+        let limit = replication.look(|m| m.config().and_then(|c| c.catch_up_timeout_ms()));
+        let decides_alone = replication.look(|m| m.config().is_none_or(|c| c.vote_majority() == 1));
+        if decides_alone || limit == Some(0) {
+            return;
+        }
+        let mut reigns = replication.commit.reigns();
+        replication.with(|m, _, _| m.begin_catch_up());
+        let whole = async {
+            self.await_positions().await;
+            self.fetch_what_is_ahead().await
+        };
+        let limited = async {
+            match limit {
+                Some(ms) => {
+                    tokio::time::timeout(Duration::from_millis(ms), whole).await.unwrap_or("timed out")
+                }
+                None => whole.await,
+            }
+        };
+        let before = self.last_known();
+        let outcome = tokio::select! {
+            outcome = limited => outcome,
+            () = replication.abort_catch_up.notified() => "aborted by a command",
+            _ = reigns.changed() => "ended by a new term",
+        };
+        self.unset_source();
+        replication.with(|m, _, _| m.end_catch_up());
+        if outcome != CAUGHT_UP || self.last_known() != before {
+            replication.note("Exited primary catch-up mode", doc! { "outcome": outcome });
+        }
+    }
+
+    async fn await_positions(self: &Arc<Self>) {
+        let since = self.replication.now();
+        let mut progress = self.replication.progress();
+        let known = async {
+            while !self.replication.look(|m| m.knows_positions_since(since)) {
+                self.replication.heartbeat_now.notify_waiters();
+                drop(tokio::time::timeout(PAUSE, progress.changed()).await);
+            }
+        };
+        drop(tokio::time::timeout(POSITIONS_LIMIT, known).await);
+    }
+
+    async fn fetch_what_is_ahead(self: &Arc<Self>) -> &'static str {
+        loop {
+            let actions = self.positions();
+            self.perform_quietly(actions).await;
+            let Some((index, _)) = self.replication.look(|m| m.ahead()) else { return CAUGHT_UP };
+            let Some(host) = self.replication.standing().host(index) else { return CAUGHT_UP };
+            if self.failpoint("stopReplProducer") {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            let end = tokio::select! {
+                end = self.fetch_from(index, &host) => end,
+                () = self.reached_all() => continue,
+            };
+            match end {
+                Ok(End::Changed) => {}
+                Ok(_) => return "failed: the histories differ",
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn reached_all(&self) {
+        let mut progress = self.replication.progress();
+        while self.replication.look(|m| m.ahead()).is_some() {
+            drop(progress.changed().await);
+        }
+    }
+
+    /// `replSetAbortPrimaryCatchUp`.
+    ///
+    /// # Errors
+    /// IllegalOperation (20) when this member does not catch up.
+    pub fn abort_catch_up(&self) -> Result<()> {
+        if !self.replication.look(|m| m.is_catching_up()) {
+            bail!(ILLEGAL_OPERATION, "The node is not in catch-up mode.");
+        }
+        self.replication.abort_catch_up.notify_waiters();
+        Ok(())
+    }
+}
+
+const CAUGHT_UP: &str = "caught up";

@@ -397,6 +397,17 @@ impl Node {
         Ok(())
     }
 
+    /// Changes how many bytes of the oplog are kept, here and after restarts.
+    ///
+    /// # Errors
+    /// A state file that cannot be written.
+    pub fn resize_oplog(&self, bytes: u64) -> Result<()> {
+        let stored = self.replication.state.change(|k| k.oplog_bytes = Some(bytes));
+        stored.map_err(|e| err!(LOG_WRITE_FAILED, "the size of the oplog cannot be stored: {e}"))?;
+        self.log.set_retain_bytes(bytes);
+        Ok(())
+    }
+
     /// Ends the tasks of replication; the node serves no more.
     pub async fn stop_replication(&self) {
         for task in self.replication.tasks.lock().drain(..) {

@@ -31,6 +31,7 @@ pub mod signing_keys;
 pub mod status;
 pub mod tls;
 
+pub mod step_down;
 pub mod topology;
 pub mod up;
 

@@ -68,6 +68,8 @@ pub enum CliCommand {
     Completions { shell: clap_complete::Shell },
     /// Show what a running cluster is doing: shards, collections, the balancer and its migrations.
     Status(crate::status::Status),
+    /// Let the primary of a shard hand over to another member.
+    StepDown(crate::step_down::StepDown),
     /// Run a mongod, with mongod's own options.
     #[command(disable_help_flag = true)]
     Mongod {
@@ -169,6 +171,7 @@ pub fn cli() -> i32 {
             0
         }
         CliCommand::Status(status) => crate::status::main(&status),
+        CliCommand::StepDown(options) => crate::step_down::main(&options),
         CliCommand::Mongod { args } => program(Program::Mongod, args),
         CliCommand::Mongos { args } => program(Program::Mongos, args),
     }

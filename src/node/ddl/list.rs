@@ -71,7 +71,7 @@ pub fn list_collections(node: &Node, request: Request<'_>) -> Result<Vec<Documen
 
 /// The oplog, which is a view of the log and no collection; its size is what the log keeps at most.
 fn oplog(node: &Node) -> Document {
-    let size = node.options.log.retain_bytes.min(i64::MAX as u64) as i64;
+    let size = node.log.retain_bytes().min(i64::MAX as u64) as i64;
     doc! {
         "name": "oplog.rs", "type": "collection",
         "options": { "capped": true, "size": size, "autoIndexId": false },

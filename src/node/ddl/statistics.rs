@@ -65,7 +65,7 @@ pub fn statistics_without_collection(node: &Node, ns: &str, scale: i64) -> Docum
     if ns != "local.oplog.rs" || node.replication.standing().config.is_none() {
         return no_statistics(scale);
     }
-    let (size, max) = (node.log.bytes() as i64, node.options.log.retain_bytes.min(i64::MAX as u64) as i64);
+    let (size, max) = (node.log.bytes() as i64, node.log.retain_bytes().min(i64::MAX as u64) as i64);
     doc! {
         "size": number(size / scale), "count": 0, "numOrphanDocs": 0, "storageSize": number(size / scale),
         "freeStorageSize": 0, "capped": true, "max": 0, "maxSize": number(max / scale), "nindexes": 0,

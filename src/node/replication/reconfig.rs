@@ -43,6 +43,9 @@ impl Node {
         let Some(name) = &self.options.replica_set else { return Ok(false) };
         let client = LocalClient::new(self.clone());
         let kept = self.replication.state.get();
+        if let Some(bytes) = kept.oplog_bytes {
+            self.log.set_retain_bytes(bytes);
+        }
         let Some(stored) = kept.config.or(client.find_one(CONFIG_NAMESPACE, &Document::new())?) else {
             return Ok(false);
         };

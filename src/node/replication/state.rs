@@ -33,6 +33,8 @@ pub struct Kept {
     pub copying: bool,
     /// What this member had acknowledged before it began to copy.
     pub floor: OpTime,
+    /// The size of the oplog that `replSetResizeOplog` has set.
+    pub oplog_bytes: Option<u64>,
 }
 
 /// The file.
@@ -97,6 +99,9 @@ fn write(kept: &Kept) -> Document {
     d.push("rollbackId", kept.rollback_id);
     d.push("copying", kept.copying);
     d.push("floor", doc! { "ts": Timestamp::from_u64(kept.floor.ts), "t": kept.floor.term });
+    if let Some(bytes) = kept.oplog_bytes {
+        d.push("oplogBytes", bytes as i64);
+    }
     d
 }
 
@@ -117,6 +122,7 @@ fn read(d: &Document) -> Kept {
         rollback_id: d.get_i64("rollbackId").unwrap_or(1) as i32,
         copying: d.get_bool("copying").unwrap_or(false),
         floor,
+        oplog_bytes: d.get_i64("oplogBytes").and_then(|n| u64::try_from(n).ok()),
     }
 }
 
@@ -137,10 +143,12 @@ mod tests {
                 k.config = Some(doc! { "_id": "rs" });
                 k.copying = true;
                 k.floor = OpTime::new(2, 7);
+                k.oplog_bytes = Some(1 << 30);
             })
             .unwrap();
         let again = State::open(files, Path::new("/d")).unwrap().get();
         assert_eq!((again.vote, again.copying, again.floor), (Some(vote), true, OpTime::new(2, 7)));
         assert_eq!((again.config, again.rollback_id), (Some(doc! { "_id": "rs" }), 1));
+        assert_eq!(again.oplog_bytes, Some(1 << 30));
     }
 }

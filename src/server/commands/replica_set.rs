@@ -428,17 +428,34 @@ fn sync_from(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     Ok(())
 }
 
-/// The log keeps what its options say; a size given here is checked and noted by nobody.
+/// The least and the largest size of the oplog, in MB.
+const OPLOG_MB: std::ops::RangeInclusive<f64> = 990.0..=1_073_741_824.0;
+
 fn resize_oplog(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     request.strict(&["size", "minRetentionHours"])?;
     if !node(context)?.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "replSetResizeOplog can only be run on replica sets");
     }
-    match request.get("size").map(|v| v.as_f64()) {
-        Some(Some(n)) if n < 990.0 => {
-            bail!(BAD_VALUE, "BSON field 'size' value must be >= 990, actual value '{n}'")
+    let number = |name: &str| match request.get(name) {
+        Some(v) => v.as_f64().map(Some).ok_or_else(|| request.wrong_type(name, v, "double")),
+        None => Ok(None),
+    };
+    match number("minRetentionHours")? {
+        Some(hours) if hours < 0.0 => {
+            bail!(BAD_VALUE, "BSON field 'minRetentionHours' value must be >= 0, actual value '{hours}'")
         }
-        _ => Ok(()),
+        Some(hours) if hours > 0.0 => bail!(NOT_IMPLEMENTED, "the oplog is bounded by its size only"),
+        _ => {}
+    }
+    match number("size")? {
+        Some(mb) if mb < *OPLOG_MB.start() => {
+            bail!(BAD_VALUE, "BSON field 'size' value must be >= 990, actual value '{mb}'")
+        }
+        Some(mb) if mb > *OPLOG_MB.end() => {
+            bail!(BAD_VALUE, "BSON field 'size' value must be <= 1073741824, actual value '{mb}'")
+        }
+        Some(mb) => node(context)?.resize_oplog((mb * 1024.0 * 1024.0) as u64),
+        None => Ok(()),
     }
 }
 

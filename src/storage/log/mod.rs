@@ -563,7 +563,14 @@ impl Log {
 
     /// The position that [`truncate_before`](Self::truncate_before) may be given so that `retain_bytes` are kept.
     pub fn retention_position(&self) -> Position {
-        self.appended().saturating_sub(self.shared.options.retain_bytes).max(self.first_position())
+        self.appended().saturating_sub(self.retain_bytes()).max(self.first_position())
+    }
+    pub fn retain_bytes(&self) -> u64 {
+        self.shared.retain_bytes.load(Ordering::Relaxed)
+    }
+    /// Keeps so many bytes from now on; what is too much goes with the next checkpoint.
+    pub fn set_retain_bytes(&self, bytes: u64) {
+        self.shared.retain_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Writes and syncs everything, and ends the log's thread. Nothing may be appended afterwards; waiters for more get

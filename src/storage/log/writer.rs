@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub(super) files: Arc<dyn Files>,
     pub(super) dir: PathBuf,
     pub(super) options: LogOptions,
+    /// The options', until it is changed.
+    pub(super) retain_bytes: AtomicU64,
     pub(super) tail: Mutex<Tail>,
     /// The tail's, to be read without its mutex.
     pub(super) last_ts: Arc<AtomicU64>,
@@ -245,6 +247,7 @@ impl Shared {
     ) -> Shared {
         let end = writer.position;
         Shared {
+            retain_bytes: AtomicU64::new(options.retain_bytes),
             files,
             dir,
             options,

@@ -1,0 +1,57 @@
+//! `tessera step-down SHARD`: the primary of a shard of a running cluster hands over to another member.
+
+use document::{Result, Value, bail, doc, err};
+use protocol::selection::PRIMARY;
+use sharding::sets::Sets;
+use std::sync::Arc;
+use wire::client::Pool;
+
+/// The options of `tessera step-down`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct StepDown {
+    /// The shard's name, or `config`.
+    pub shard: String,
+    /// Where a router of the cluster listens.
+    #[arg(long, default_value_t = 27017)]
+    pub port: u16,
+    /// How long the member does not stand for election.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seconds: u32,
+    /// Step down even if no other member has caught up.
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Runs `tessera step-down` and returns the exit code.
+pub fn main(options: &StepDown) -> i32 {
+    let done = crate::process::runtime()
+        .map_err(|e| err!(INTERNAL_ERROR, "cannot start the runtime: {e}"))
+        .and_then(|runtime| runtime.block_on(run(options)));
+    match done {
+        Ok((before, after)) => {
+            println!("{}: {before} stepped down, {after} is primary", options.shard);
+            0
+        }
+        Err(error) => {
+            eprintln!("error: {}", error.message);
+            1
+        }
+    }
+}
+
+/// The primaries before and after.
+async fn run(options: &StepDown) -> Result<(String, String)> {
+    let pool = Pool::default();
+    let router = format!("127.0.0.1:{}", options.port);
+    let map = pool.run(&router, "admin", doc! { "getShardMap": 1 }.to_doc_buf()).await?.to_document();
+    let connection = map.get_document("map").and_then(|m| m.get(&options.shard)).and_then(Value::as_str);
+    let Some(connection) = connection else { bail!(SHARD_NOT_FOUND, "Shard {} not found", options.shard) };
+    let sets = Sets::new(Arc::new(pool.clone()));
+    let before = sets.find(connection, &PRIMARY).await?;
+    let command = doc! {
+        "replSetStepDown": options.seconds, "secondaryCatchUpPeriodSecs": options.seconds.min(10), "force": options.force,
+    };
+    pool.run(&before, "admin", command.to_doc_buf()).await?;
+    sets.note_failure(connection, &before, &err!(PRIMARY_STEPPED_DOWN, "it was asked to"), false);
+    Ok((before, sets.find(connection, &PRIMARY).await?))
+}

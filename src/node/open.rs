@@ -206,7 +206,9 @@ impl Node {
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
         });
         node.load_views();
-        node.restore_prepared(opened.transactions)
+        let (prepared, incomplete) = opened.transactions.into_iter().partition(|t| t.prepared.is_some());
+        node.replication.add_between(incomplete);
+        node.restore_prepared(prepared)
             .map_err(|e| StorageError::Mismatch { position: node.log.appended(), reason: e.message })?;
         if !node.is_replica_set() {
             node.replication.services.start();

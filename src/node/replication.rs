@@ -253,6 +253,13 @@ impl Replication {
     pub(crate) fn progress(&self) -> watch::Receiver<u64> {
         self.progress.subscribe()
     }
+    /// Transactions of which the log has brought a part.
+    pub(crate) fn transactions_between(&self) -> Vec<storage::checkpoint::OpenTransaction> {
+        self.between.open()
+    }
+    pub(crate) fn add_between(&self, transactions: Vec<storage::checkpoint::OpenTransaction>) {
+        self.between.add(transactions);
+    }
     fn note_progress(&self) {
         self.progress.send_modify(|n| *n += 1);
     }

@@ -17,6 +17,7 @@ use document::{Doc, DocBuf, DocWriter, Result, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use storage::checkpoint::OpenTransaction;
 use storage::entry::{Entry, Op};
 use storage::log::{Class, OpTime};
 use storage::recovery::{Applier, apply_to_collection};
@@ -71,9 +72,22 @@ impl Default for Between {
 }
 
 impl Between {
-    /// Forgets transactions under way: the state they belong to is replaced.
-    pub fn clear(&self) {
-        *self.0.lock() = Applier::new(&partial_predicate);
+    /// The state was replaced by one in which these are under way.
+    pub fn replace(&self, transactions: Vec<OpenTransaction>) {
+        let mut applier = Applier::new(&partial_predicate);
+        applier.restore_transactions(transactions);
+        *self.0.lock() = applier;
+    }
+    /// Adds what this member has prepared itself.
+    pub fn add(&self, transactions: Vec<OpenTransaction>) {
+        self.0.lock().restore_transactions(transactions);
+    }
+    pub fn open(&self) -> Vec<OpenTransaction> {
+        self.0.lock().open_transactions()
+    }
+    /// Hands over what is under way to a member that begins to lead.
+    pub fn take(&self) -> Vec<OpenTransaction> {
+        self.0.lock().take_transactions()
     }
 }
 

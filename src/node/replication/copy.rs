@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
+use storage::checkpoint::OpenTransaction;
 use storage::entry::compose;
 use storage::log::{Class, Frame, FrameRef};
 use storage::{Collection, CollectionMeta, CollectionSnapshot, CollectionView};
@@ -67,7 +68,7 @@ impl Node {
         if !self.replication.standing().state.is_readable() {
             bail!(NOT_PRIMARY_OR_SECONDARY, "this member has no data that could be copied");
         }
-        let (collections, sessions, entry) = {
+        let (collections, sessions, transactions, entry) = {
             let _gate = self.gate.write();
             let slots = self.namespaces.all();
             let copied = slots.iter().filter(|s| !s.ns.starts_with("local."));
@@ -75,7 +76,8 @@ impl Node {
                 .filter_map(|s| s.read_unchecked().collection.as_ref().map(Collection::snapshot))
                 .collect();
             let entry = self.log.last_frame(Some(Class::Oplog)).map_err(crate::log_failed)?;
-            (collections, self.sessions.image(), entry)
+            let transactions = self.prepared_transactions();
+            (collections, self.sessions.image(), transactions, entry)
         };
         let entry = entry.ok_or_else(|| err!(NOT_PRIMARY_OR_SECONDARY, "this member has no oplog"))?;
         let shown = |c: &CollectionSnapshot| {
@@ -89,13 +91,15 @@ impl Node {
             }
         };
         let list: Vec<Document> = collections.iter().map(shown).collect();
+        let transactions: Vec<Document> = transactions.iter().map(|t| t.document().to_document()).collect();
         let copies = &self.replication.copies;
         let id = copies.next.fetch_add(1, Ordering::Relaxed) + 1;
         let mut open = copies.open.lock();
         open.retain(|_, copy| copy.used.elapsed() < IDLE_MAX);
         open.insert(id, Open { collections, used: Instant::now() });
         Ok(
-            doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "collections": list, "sessions": sessions },
+            doc! { "copy": id, "entry": shown_entry(&entry).to_document(), "collections": list, "sessions": sessions,
+            "transactions": transactions },
         )
     }
 
@@ -191,8 +195,12 @@ impl Node {
         let end = doc! { "_replSetCopyNext": id };
         drop(self.ask(host, "admin", end, CALL_LIMIT).await);
         let sessions = opened.get_document("sessions").map(|d| d.to_document()).unwrap_or_default();
+        let listed = opened.get("transactions").and_then(|v| v.as_array());
+        let listed = listed.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document());
+        let transactions =
+            listed.map(|d| OpenTransaction::read(d).ok_or_else(bad)).collect::<Result<Vec<_>>>()?;
         let copied = collections.len() as i64;
-        self.take_over(collections, &sessions, &entry).await?;
+        self.take_over(collections, &sessions, transactions, &entry).await?;
         let millis = begun.elapsed().as_millis() as i64;
         self.replication.note(
             "Initial sync done",
@@ -236,11 +244,13 @@ impl Node {
         self: &Arc<Self>,
         collections: Vec<Collection>,
         sessions: &Document,
+        transactions: Vec<OpenTransaction>,
         entry: &Fetched,
     ) -> Result<()> {
         let _applying = self.replication.applying.lock().await;
+        self.yield_transactions().await;
         self.exchange(collections, sessions, entry)?;
-        self.after_exchange();
+        self.after_exchange(transactions);
         let node = self.clone();
         let written = tokio::task::spawn_blocking(move || node.checkpoint_anew()).await;
         match written {
@@ -282,9 +292,9 @@ impl Node {
     }
 
     /// What was derived from the state before: cursors, views, transactions under way.
-    pub(super) fn after_exchange(&self) {
+    pub(super) fn after_exchange(&self, transactions: Vec<OpenTransaction>) {
         self.cursors.kill_where(|_, _| true);
-        self.replication.between.clear();
+        self.replication.between.replace(transactions);
         self.load_views();
     }
 }

@@ -87,6 +87,8 @@ impl Node {
             if !replication.look(|m| m.is_leader() && m.term() == term) {
                 return Ok(());
             }
+            // Their locks come before the first write of this reign.
+            self.restore_prepared(replication.between.take())?;
             self.log.set_term(term);
             let seen = self.log.last_optime();
             replication.leads.store(true, Ordering::SeqCst);
@@ -124,6 +126,7 @@ impl Node {
         replication.publish();
         replication.commit.end_reign();
         replication.services.stop().await;
+        self.yield_transactions().await;
         replication.heartbeat_now.notify_waiters();
         self.wake_lonely();
     }

@@ -242,6 +242,7 @@ impl Node {
             if !self.follows() {
                 return Ok(None);
             }
+            self.yield_transactions().await;
             let mut last = self.last_known();
             for entry in slice {
                 let next = known(entry.optime);

@@ -22,6 +22,7 @@ use protocol::replication::OpTime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use storage::checkpoint::OpenTransaction;
 use storage::entry::{Entry, Op};
 use storage::log::{Class, Position};
 
@@ -74,15 +75,16 @@ impl Node {
         let counted = self.replication.state.change(|k| k.rollback_id += 1);
         counted.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
         let _applying = self.replication.applying.lock().await;
-        match self.reload_from(end) {
-            Ok(true) => {}
-            Ok(false) => return self.start_copy("there is no checkpoint to replay from"),
+        self.yield_transactions().await;
+        let under_way = match self.reload_from(end) {
+            Ok(Some(under_way)) => under_way,
+            Ok(None) => return self.start_copy("there is no checkpoint to replay from"),
             Err(error) => {
                 self.replication.note("A rollback failed", doc! { "error": error.message });
                 return self.start_copy("the state cannot be replayed");
             }
-        }
-        self.after_exchange();
+        };
+        self.after_exchange(under_way);
         self.show_kept().await;
         let (applied, durable) = (known(self.log.last_optime()), known(self.log.durable_optime()));
         let actions = self.replication.with(|m, _, _| m.progressed(applied, durable));
@@ -180,11 +182,12 @@ impl Node {
         Ok(())
     }
 
-    /// Cuts the log at `end` and replaces everything by what checkpoint and log say; false when they cannot say it.
-    fn reload_from(&self, end: Position) -> Result<bool> {
+    /// Cuts the log at `end` and replaces everything by what checkpoint and log say, with the transactions that are under way there;
+    /// `None` when they cannot say it.
+    fn reload_from(&self, end: Position) -> Result<Option<Vec<OpenTransaction>>> {
         let mut checkpoints = self.directory.checkpoints.lock();
         if checkpoints.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         let _gate = self.gate.write();
         self.log.truncate_after(end).map_err(crate::log_failed)?;
@@ -207,7 +210,7 @@ impl Node {
             self.namespaces.slot(&ns).write_unchecked().install(collection);
         }
         *checkpoints = Some(reloaded.checkpoints);
-        Ok(true)
+        Ok(Some(reloaded.transactions))
     }
 
     /// Shows vote and configuration in `local` again: the frames that did went with the log.

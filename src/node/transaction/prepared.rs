@@ -1,4 +1,11 @@
-//! Prepared transactions across checkpoints and restarts.
+//! Prepared transactions across checkpoints, restarts and changes of the primary.
+//!
+//! ```text
+//! primary      in the table of transactions, with their locks: only a coordinator ends them
+//! secondary    in `replication::apply::Between`, without locks: the log ends them
+//! ```
+//! A member that steps down moves them to the second place before it applies an entry of another, one that begins to lead to
+//! the first before its own first entry. Checkpoints and copies hold both.
 
 use super::commit::target;
 use super::locks::Lock;
@@ -10,15 +17,24 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use storage::Collection;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::Entry;
 use tokio::sync::watch;
 
+/// How often to look whether a transaction has noted its prepare entry.
+const NOTED_TRIES: usize = 400;
+
 impl Node {
     /// The prepared transactions as a checkpoint keeps them. The caller holds the gate exclusively.
     pub(crate) fn prepared_transactions(&self) -> Vec<OpenTransaction> {
+        let mut all = self.prepared_here();
+        all.extend(self.replication.transactions_between());
+        all
+    }
+
+    fn prepared_here(&self) -> Vec<OpenTransaction> {
         let open = self.transactions.open();
         let kept = open.iter().filter_map(|t| {
             let state = t.state.lock();
@@ -33,6 +49,47 @@ impl Node {
             })
         });
         kept.collect()
+    }
+
+    /// Gives up the transactions of a reign that has ended: what is prepared is the log's from now on, everything else is
+    /// aborted. Writes are closed.
+    pub(crate) async fn yield_transactions(&self) {
+        let open: Vec<_> = self.transactions.open().into_iter().filter(|t| !t.only_reads).collect();
+        if open.is_empty() {
+            return;
+        }
+        for t in &open {
+            // The entry is in the log, and the thread that wrote it is about to note so.
+            for _ in 0..NOTED_TRIES {
+                let noted = {
+                    let state = t.state.lock();
+                    !state.preparing || state.prepared.is_some() || state.over
+                };
+                if noted {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        let prepared = self.prepared_here();
+        for t in &open {
+            let session = self.sessions.touch(t.session, 0);
+            let (is_prepared, over) = {
+                let state = t.state.lock();
+                (state.prepared.is_some(), state.over)
+            };
+            t.fail();
+            if let Some(op) = t.running.lock().upgrade() {
+                op.kill(document::codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+            }
+            if over || is_prepared {
+                session.set_transaction(None);
+                self.end_transaction(t);
+            } else {
+                self.abort_unprepared(&session, t);
+            }
+        }
+        self.replication.add_between(prepared);
     }
 
     /// Goes on with the transactions that were prepared when the node stopped: their locks are taken again.

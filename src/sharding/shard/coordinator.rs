@@ -44,6 +44,13 @@ pub struct Coordinators {
     running: Mutex<BTreeMap<Key, watch::Receiver<News>>>,
 }
 
+impl Coordinators {
+    /// The tasks have ended with the reign; the next primary takes their documents up.
+    pub(super) fn forget(&self) {
+        self.running.lock().clear();
+    }
+}
+
 impl ShardRole {
     /// `coordinateCommitTransaction`: commits the operation's transaction on all `participants`; none means to say what
     /// became of it.

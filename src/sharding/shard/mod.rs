@@ -145,6 +145,7 @@ impl ShardRole {
         }
         self.migrations.abandon();
         self.resharding.abandon();
+        self.coordinators.forget();
         self.resumed.store(false, Ordering::SeqCst);
     }
 }

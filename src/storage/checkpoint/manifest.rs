@@ -109,6 +109,17 @@ impl ManifestCollection {
     }
 }
 
+impl OpenTransaction {
+    /// As checkpoints hold it, and members that copy another's data are given it.
+    pub fn document(&self) -> document::DocBuf {
+        DocWriter::build(|w| write_transaction(w, self))
+    }
+    /// `None` for a document that is none.
+    pub fn read(doc: Doc<'_>) -> Option<OpenTransaction> {
+        read_transaction(doc)
+    }
+}
+
 fn write_transaction(w: &mut DocWriter<'_>, transaction: &OpenTransaction) {
     w.document("lsid", transaction.lsid.doc());
     w.i64("txnNumber", transaction.txn_number);

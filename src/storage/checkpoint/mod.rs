@@ -73,7 +73,7 @@ pub struct OpenTransaction {
 pub struct Contents {
     /// Every collection, frozen.
     pub collections: Vec<FrozenCollection>,
-    /// Prepared transactions.
+    /// Prepared transactions and, on a secondary, those of which more entries are to come.
     pub transactions: Vec<OpenTransaction>,
     /// State of other layers, given back to [`crate::recovery::ReplayObserver::restore`].
     pub extra: BTreeMap<String, Vec<u8>>,

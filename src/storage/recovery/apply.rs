@@ -46,10 +46,17 @@ impl<'f> Applier<'f> {
         }
     }
 
-    /// The collections, and the transactions that are prepared.
+    /// The collections, and the transactions that are prepared or incomplete.
     pub fn finish(self) -> (BTreeMap<String, Collection>, Vec<OpenTransaction>) {
-        let prepared = self.transactions.into_values().filter(|t| t.prepared.is_some()).collect();
-        (self.collections, prepared)
+        (self.collections, self.transactions.into_values().collect())
+    }
+
+    /// The transactions whose outcome did not come yet.
+    pub fn open_transactions(&self) -> Vec<OpenTransaction> {
+        self.transactions.values().cloned().collect()
+    }
+    pub fn take_transactions(&mut self) -> Vec<OpenTransaction> {
+        std::mem::take(&mut self.transactions).into_values().collect()
     }
 
     /// Applies the entry whose frame begins at `position`. The error says what does not fit; then the collections are

@@ -34,6 +34,9 @@ assert.commandFailedWithCode(reply, 103);
 assert.commandWorked(reconfig((c) => c.members.push({_id: 1, host: second.host})));
 rst.awaitSecondaryNodes(60000, [second]);
 rst.awaitReplication(60000, undefined, [second]);
+// The primary changes the configuration once more when it lets the member vote.
+const joins = (m) => "newlyAdded" in m;
+assert.soon(() => !assert.commandWorked(primary.adminCommand({replSetGetConfig: 1, $_internalIncludeNewlyAdded: true})).config.members.some(joins));
 second.setSecondaryOk();
 assert.eq(2001, second.getDB("test").c.find().itcount());
 assert.eq(2001, second.getDB("test").c.find({k: {$gte: 0}}).hint({k: 1}).itcount() + 1);

@@ -126,6 +126,8 @@ pub trait Peers: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<DocBuf>>;
     /// Whether the address is this node's own.
     fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool>;
+    /// Whether this node answers at an address that does not look like its own. Asks the address.
+    fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool>;
     /// A line for the log.
     fn note(&self, text: &str, attributes: Document);
 }

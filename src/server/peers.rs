@@ -53,6 +53,15 @@ impl Peers for Members {
         })
     }
 
+    fn is_self_elsewhere<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            match self.service.upgrade() {
+                Some(service) => leads_here(&service, &self.pool, host).await,
+                None => false,
+            }
+        })
+    }
+
     fn note(&self, text: &str, attributes: Document) {
         if let Some(service) = self.service.upgrade() {
             service.log.info("REPL", 9_000_010, "ReplCoord", text, attributes);
@@ -70,4 +79,28 @@ pub async fn is_own_address(service: &Service, host: &str) -> bool {
         || tokio::net::lookup_host(host)
             .await
             .is_ok_and(|mut found| found.any(|a| std::net::UdpSocket::bind((a.ip(), 0)).is_ok()))
+}
+
+/// Whether this process is what answers at the address: one behind a port that is forwarded has another than its own.
+async fn leads_here(service: &Service, pool: &Pool, host: &str) -> bool {
+    let options = CallOptions::timeout(SELF_LIMIT);
+    let asked = pool.run_full(host, "admin", &options, &[], IS_SELF.doc());
+    let reply = tokio::time::timeout(SELF_LIMIT, asked).await;
+    let id = reply.ok().and_then(std::result::Result::ok).and_then(|r| match r.doc().get("id") {
+        Some(document::ValueRef::ObjectId(id)) => Some(id),
+        _ => None,
+    });
+    id == Some(service.topology.version().process_id)
+}
+
+/// How long an address has to say whether it leads here.
+const SELF_LIMIT: Duration = Duration::from_secs(3);
+static IS_SELF: std::sync::LazyLock<DocBuf> =
+    std::sync::LazyLock::new(|| document::doc! { "_isSelf": 1 }.to_doc_buf());
+
+/// Whether an address of a set's members leads to this node, by its port or by asking.
+pub async fn is_own_anyway(service: &Service, host: &str) -> bool {
+    let pool =
+        Pool::new(PoolOptions { connect: crate::members::as_member(service), ..PoolOptions::default() });
+    leads_here(service, &pool, host).await
 }

@@ -25,6 +25,8 @@ const OPLOG: &str = "oplog.rs";
 /// How long to wait where there is nobody to fetch from.
 const IDLE: Duration = Duration::from_millis(50);
 const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// How much longer than it was told to wait a source may take: one that is cut off says nothing, and another is chosen.
+const SILENT_MAX: Duration = Duration::from_secs(5);
 /// How long a source that failed is not asked again, in milliseconds.
 const DENY_FAILED_MS: u64 = 500;
 const DENY_STALE_MS: u64 = 60_000;
@@ -151,6 +153,17 @@ impl Node {
         self.replication.peers()?.call(host, db, command.to_doc_buf(), limit).await
     }
 
+    /// Runs a command on the primary.
+    ///
+    /// # Errors
+    /// NotWritablePrimary (10107) where none is known; the primary's own.
+    pub async fn run_on_primary(&self, db: &str, command: Document, limit: Duration) -> Result<DocBuf> {
+        let standing = self.replication.standing();
+        let primary = standing.primary.filter(|i| Some(*i) != standing.me).and_then(|i| standing.host(i));
+        let primary = primary.ok_or_else(|| err!(NOT_WRITABLE_PRIMARY, "there is no primary"))?;
+        self.ask(&primary, db, command, limit).await
+    }
+
     /// The first entry in a direction: 1 for the oldest, -1 for the newest.
     pub(super) async fn end_of_log(&self, host: &str, direction: i32) -> Result<Fetched> {
         let command = doc! { "find": OPLOG, "sort": { "$natural": direction }, "limit": 1, "singleBatch": true,
@@ -213,7 +226,8 @@ impl Node {
                 "getMore": document::Value::Int64(id), "collection": OPLOG, "maxTimeMS": wait_ms, "term": term,
                 "lastKnownCommittedOpTime": optime_document(commit), "$oplogQueryData": 1,
             };
-            reply = self.ask(host, "local", more, CALL_LIMIT).await?;
+            let limit = Duration::from_millis(wait_ms as u64) + SILENT_MAX;
+            reply = self.ask(host, "local", more, limit).await?;
             (id, entries) = read_batch(reply.doc())?;
         }
     }
@@ -337,15 +351,12 @@ impl Node {
 
     /// The time may have come from elsewhere, and this set have written nothing since: its primary writes a note then.
     async fn ask_for_note(&self, ts: Timestamp) -> bool {
-        let standing = self.replication.standing();
-        let primary = standing.primary.filter(|i| Some(*i) != standing.me).and_then(|i| standing.host(i));
-        let Some(primary) = primary else { return false };
         let note = doc! {
             "appendOplogNote": 1, "maxClusterTime": ts, "data": doc! { "msg": "a read waits for this time" },
             // The primary may not have heard of the time, and its note has to come after it.
             "$clusterTime": doc! { "clusterTime": ts },
         };
-        match self.ask(&primary, "admin", note, Duration::from_secs(2)).await {
+        match self.run_on_primary("admin", note, Duration::from_secs(2)).await {
             Ok(_) => true,
             Err(e) => e.code == document::codes::STALE_CLUSTER_TIME,
         }

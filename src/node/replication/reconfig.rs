@@ -315,7 +315,8 @@ impl Node {
                 return Some(index);
             }
         }
-        None
+        let asked = config.members().iter().map(|member| peers.is_self_elsewhere(&member.host));
+        futures::future::join_all(asked).await.into_iter().position(|own| own)
     }
 
     /// Callers hold `changing`.

@@ -414,8 +414,12 @@ impl SetConfig {
     }
 
     fn check_voters_changed(&self, current: &SetConfig) -> Result<()> {
-        let ids = |config: &SetConfig| config.voters().map(|m| m.id).collect::<Vec<i64>>();
-        let (old, new) = (ids(current), ids(self));
+        // As given: a voter that waits for its data was added already.
+        let given = |config: &SetConfig| {
+            let voters = config.members.iter().filter(|m| m.given.0);
+            voters.map(|m| m.id).collect::<Vec<i64>>()
+        };
+        let (old, new) = (given(current), given(self));
         let added = new.iter().filter(|id| !old.contains(id)).count();
         let removed = old.iter().filter(|id| !new.contains(id)).count();
         if added + removed > 1 {

@@ -91,12 +91,35 @@ async fn distinct(context: &Context, request: &Request<'_>, reply: &mut Reply) -
 
 async fn aggregate(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
+    if writes(request) && node.is_replica_set() && !node.is_writable() {
+        return write_on_primary(context, request, reply).await;
+    }
     node.read_at_one_moment(&context.operation).await?;
     read::aggregate::aggregate(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     if writes(request) {
         acknowledge(context, reply).await?;
     }
+    Ok(())
+}
+
+/// How long the primary may take where the client does not say.
+const PRIMARY_LIMIT: Duration = Duration::from_secs(3600);
+
+/// A secondary that is asked to write what it reads has the primary do both. The user's rights were checked here.
+async fn write_on_primary(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let mut command = request.body.to_document();
+    for own in ["lsid", "txnNumber", "$clusterTime", "$readPreference", "$db"] {
+        command.remove(own);
+    }
+    let deadline = context.operation.deadline;
+    let limit = deadline.map_or(PRIMARY_LIMIT, |d| d.saturating_duration_since(std::time::Instant::now()));
+    let asked = node(context)?.run_on_primary(request.db, command, limit);
+    let mut done = context.operation.interruptible(asked).await??.to_document();
+    for own in ["ok", "operationTime", "$clusterTime", "$topologyTime"] {
+        done.remove(own);
+    }
+    reply.fields(&done);
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 use super::crud::{acknowledge, node};
 use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
-use crate::peers::{Members, is_own_address};
+use crate::peers::{Members, is_own_address, is_own_anyway};
 use crate::service::Service;
 use crate::topology::{Member, Membership, election_id};
 use document::{Document, Result, Value, ValueRef, bail, doc};
@@ -64,6 +64,10 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::Internal]))
         .admin_only()
         .help("Counts rollbacks."),
+    Command::sync("_isSelf", Roles::MONGOD, is_self)
+        .no_auth()
+        .admin_only()
+        .help("Says which process this is: by it a member finds itself behind an address."),
     Command::sync("replSetAbortPrimaryCatchUp", Roles::MONGOD, abort_catch_up)
         .needs(Needs::Cluster(&[A::ReplSetStateChange]))
         .admin_only()
@@ -287,6 +291,10 @@ async fn check_host(service: &Service, config: &SetConfig) -> Result<()> {
             return Ok(());
         }
     }
+    let asked = config.members().iter().map(|member| is_own_anyway(service, &member.host));
+    if futures::future::join_all(asked).await.contains(&true) {
+        return Ok(());
+    }
     bail!(
         INVALID_REPLICA_SET_CONFIG,
         "No host described in new configuration with {{version: {}, term: 0}} for replica set {} maps to this node",
@@ -463,6 +471,11 @@ fn rollback_id(context: &Context, request: &Request<'_>, reply: &mut Reply) -> R
     request.strict(&[])?;
     member(context)?;
     reply.fields(&doc! { "rbid": node(context)?.replication.rollback_id() });
+    Ok(())
+}
+
+fn is_self(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    reply.fields(&doc! { "id": context.service.topology.version().process_id });
     Ok(())
 }
 

@@ -1,0 +1,71 @@
+/**
+ * A member that wins an election first fetches what a reachable minority has: entries acknowledged with less than a majority are
+ * not rolled back for nothing. catchUpTimeoutMillis and replSetAbortPrimaryCatchUp end that.
+ * It fails if such an entry is lost although its member was there, if the new primary takes writes before, or if nothing ends it.
+ *
+ * @tags: [requires_own_servers]
+ */
+const rst = new ReplSetTest({nodes: 3, settings: {electionTimeoutMillis: 3000}});
+rst.startSet();
+rst.initiate();
+rst.awaitSecondaryNodes();
+
+function failPoint(node, mode) {
+    assert.commandWorked(node.adminCommand({configureFailPoint: "stopReplProducer", mode}));
+}
+/** The primary has a document that nobody else has, and the first of the others has been elected. */
+function leaveBehind(id) {
+    const old = rst.getPrimary();
+    rst.awaitReplication();
+    const others = rst.nodes.filter((node) => node.host !== old.host);
+    others.forEach((node) => failPoint(node, "alwaysOn"));
+    // What they are waiting for ends with the next entry.
+    assert.commandWorked(old.getDB("test").runCommand({insert: "c", documents: [{_id: id + "-seen"}], writeConcern: {w: 1}}));
+    sleep(1000);
+    assert.commandWorked(old.getDB("test").runCommand({insert: "c", documents: [{_id: id}], writeConcern: {w: 1}}));
+    const standing = startParallelShell(
+        funWithArgs((host) => { new Mongo(host).adminCommand({replSetStepUp: 1}); }, others[0].host), rst.ports[0], true);
+    return {old, others, standing};
+}
+function has(node, id) {
+    node.setSecondaryOk();
+    return node.getDB("test").c.find({_id: id}).itcount() === 1;
+}
+function settle(world) {
+    world.others.forEach((node) => failPoint(node, "off"));
+    world.standing();
+    assert.soon(() => world.others[0].adminCommand({hello: 1}).isWritablePrimary);
+    rst.awaitSecondaryNodes();
+    rst.awaitReplication();
+}
+
+// It waits until it has what the old primary has.
+let world = leaveBehind("kept");
+const state = () => assert.commandWorked(world.others[0].adminCommand({replSetGetStatus: 1})).myState;
+assert.soon(() => state() === 1, "it was not elected");
+sleep(500);
+let hello = world.others[0].adminCommand({hello: 1});
+assert(!hello.isWritablePrimary, "it takes writes before it has caught up");
+settle(world);
+rst.nodes.forEach((node) => assert(has(node, "kept"), node.host));
+
+// A command ends it, and what was not fetched is rolled back.
+world = leaveBehind("given up");
+assert.commandFailedWithCode(world.old.adminCommand({replSetAbortPrimaryCatchUp: 1}), 20);
+assert.soon(() => world.others[0].adminCommand({replSetAbortPrimaryCatchUp: 1}).ok === 1, "it does not catch up");
+assert.soon(() => world.others[0].adminCommand({hello: 1}).isWritablePrimary, "it goes on catching up");
+settle(world);
+rst.nodes.forEach((node) => assert(!has(node, "given up"), node.host));
+
+// So does its limit.
+const config = assert.commandWorked(rst.getPrimary().adminCommand({replSetGetConfig: 1})).config;
+config.version++;
+config.settings.catchUpTimeoutMillis = 0;
+assert.commandWorked(rst.getPrimary().adminCommand({replSetReconfig: config}));
+rst.awaitReplication();
+world = leaveBehind("too late");
+assert.soon(() => world.others[0].adminCommand({hello: 1}).isWritablePrimary, "it catches up without time for it");
+settle(world);
+rst.nodes.forEach((node) => assert(!has(node, "too late"), node.host));
+rst.checkReplicatedDataHashes();
+rst.stopSet();

@@ -299,6 +299,7 @@ codes! {
     TOO_MANY_LOGICAL_SESSIONS 261 "TooManyLogicalSessions" 0;
     ORPHANED_RANGE_CLEAN_UP_FAILED 265 "OrphanedRangeCleanUpFailed" 0;
     FAIL_POINT_SET_FAILED 266 "FailPointSetFailed" 0;
+    QUERY_REJECTED_BY_SETTINGS 411 "QueryRejectedBySettings" 0;
     PREPARED_TRANSACTION_IN_PROGRESS 267 "PreparedTransactionInProgress" 0;
     MIGRATION_CONFLICT 272 "MigrationConflict" SNAPSHOT;
     WOULD_CHANGE_OWNING_SHARD 283 "WouldChangeOwningShard" 0;

@@ -26,6 +26,8 @@ pub mod operation;
 pub mod oplog_view;
 pub mod parameters;
 pub mod past;
+pub mod plan_cache;
+pub mod query_settings;
 pub mod read;
 pub mod relaxed;
 pub mod replication;
@@ -72,6 +74,8 @@ pub struct Node {
     pub log_holds: maintenance::LogHolds,
     pub cursors: cursor::Cursors,
     pub index_use: read::index_use::IndexUse,
+    pub plan_caches: plan_cache::PlanCaches,
+    pub query_settings: Arc<query_settings::QuerySettings>,
     pub ttl: ttl::Totals,
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
     pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,

@@ -199,6 +199,8 @@ impl Node {
             log_holds: crate::maintenance::LogHolds::default(),
             cursors: crate::cursor::Cursors::default(),
             index_use: crate::read::index_use::IndexUse::default(),
+            plan_caches: crate::plan_cache::PlanCaches::default(),
+            query_settings: Arc::default(),
             ttl: crate::ttl::Totals::default(),
             hooks: RwLock::new(None),
             object_ids: ObjectIdGenerator::new(rand::random()),
@@ -206,6 +208,8 @@ impl Node {
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
         });
         node.load_views();
+        node.load_query_settings();
+        node.observers.add(crate::query_settings::COLLECTION, node.query_settings.clone());
         let (prepared, incomplete) = opened.transactions.into_iter().partition(|t| t.prepared.is_some());
         node.replication.add_between(incomplete);
         node.restore_prepared(prepared)

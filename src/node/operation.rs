@@ -419,6 +419,10 @@ pub struct Operation {
     examined_keys: AtomicU64,
     examined_docs: AtomicU64,
     plan: Mutex<Option<String>>,
+    /// The indexes that the settings of the query allow.
+    pub allowed_indexes: std::sync::OnceLock<Vec<document::Value>>,
+    /// The hashes of the plan shape and of the plan cache key.
+    hashes: Mutex<Option<(String, String)>>,
 }
 
 /// A timer. Boxed: it is aligned to cache lines, and so would be every future that holds it, for which allocators have no
@@ -472,6 +476,8 @@ impl Operation {
             examined_keys: AtomicU64::new(0),
             examined_docs: AtomicU64::new(0),
             plan: Mutex::new(None),
+            hashes: Mutex::new(None),
+            allowed_indexes: std::sync::OnceLock::new(),
         }
     }
 
@@ -664,6 +670,13 @@ impl Operation {
     /// The first plan of the operation, if it was noted: `IXSCAN { a: 1 }`.
     pub fn plan_summary(&self) -> Option<String> {
         self.plan.lock().clone()
+    }
+    /// The hashes of the query's plan shape and plan cache key, noted as the summary is.
+    pub fn plan_hashes(&self) -> Option<(String, String)> {
+        self.hashes.lock().clone()
+    }
+    pub fn note_hashes(&self, shape: String, key: String) {
+        self.hashes.lock().get_or_insert((shape, key));
     }
     pub fn note_plan(&self, summary: String) {
         self.plan.lock().get_or_insert(summary);

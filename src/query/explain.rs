@@ -32,6 +32,15 @@ pub fn winning_plan(plan: &Plan, extras: &Extras<'_>) -> Document {
     out
 }
 
+/// The stage of a count that reads keys alone.
+pub fn count_scan(plan: &Plan) -> Document {
+    let Plan::Index { scan, .. } = plan.access() else { return winning_plan(plan, &Extras::default()) };
+    let mut out = index_scan(scan);
+    out.insert("stage", "COUNT_SCAN");
+    out.remove("direction");
+    out
+}
+
 /// A filter in explain's normal form.
 pub fn parsed_query(filter: &Matcher) -> Document {
     render::node(filter.root())

@@ -17,6 +17,7 @@ pub mod names;
 pub mod pipeline;
 pub mod planner;
 pub mod projection;
+pub mod shape;
 pub mod sort;
 pub mod text;
 pub mod update;

@@ -152,6 +152,14 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
     if counted {
         d.0.extend(counts(ended));
     }
+    if let Some((shape, key)) = context.operation.plan_hashes() {
+        d.push("queryHash", shape.as_str());
+        d.push("planCacheShapeHash", shape);
+        d.push("planCacheKey", key);
+    }
+    if let Some(hash) = query::shape::query_hash(body.get_str("$db").unwrap_or(""), body) {
+        d.push("queryShapeHash", hash);
+    }
     d.push("locks", Document::new());
     if let Some(plan) = plan {
         d.push("planSummary", plan);

@@ -326,6 +326,7 @@ pub async fn drop_if(
         .await?;
     if let Some((_, Some(collection))) = &dropped {
         node.cursors.release_dropped(collection.uuid());
+        node.plan_caches.forget(collection.uuid());
     }
     // The trees are freed here, outside the latch.
     Ok(dropped.map(|(n, _)| n))

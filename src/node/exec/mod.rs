@@ -10,6 +10,7 @@
 //! snapshot; one that does not takes the snapshot under the same latch and goes on from its position.
 
 pub mod batch;
+pub mod choice;
 pub mod query;
 pub mod sorter;
 pub mod walk;

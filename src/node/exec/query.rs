@@ -1,15 +1,16 @@
 //! A query under way: a walk with what comes after it (ownership before skip and limit, then projection).
 
 use super::batch::Output;
+use super::choice::Memory;
 use super::sorter::Means;
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot, SlotState};
 use crate::operation::ReadLevel;
 use crate::view::View;
 use crate::{Node, Operation};
-use document::{Collation, Doc, DocWriter, Document, Result, bail, meter, path};
+use document::{Collation, Doc, DocWriter, Document, Result, Value, bail, meter, path};
 use query::matcher::Matcher;
-use query::planner::{Hint, Plan, Request, by_id, plan};
+use query::planner::{Hint, Plan};
 use query::projection::Projection;
 use query::sort::SortSpec;
 use std::sync::Arc;
@@ -35,6 +36,10 @@ pub struct Wanted<'a> {
     /// How `min` and `max` are read.
     pub collation: Collation,
     pub shape: Shape,
+    /// The plan, where it was chosen before.
+    pub chosen: Option<Plan>,
+    /// The indexes that the settings of the query allow.
+    pub allowed: Option<&'a [Value]>,
 }
 
 /// What happens to the records found.
@@ -90,27 +95,6 @@ pub fn ownership(state: &SlotState, op: &Operation) -> Option<Arc<dyn OwnershipF
 }
 
 impl Wanted<'_> {
-    pub fn plan(&self, collection: &Collection) -> Result<Plan> {
-        let free = self.hint.is_none() && self.min.is_none() && self.max.is_none();
-        let has_id_index = collection.indexes().first().is_some_and(|i| i.spec().is_id());
-        if free
-            && has_id_index
-            && let Some(plan) = by_id(&self.filter, collection.collation())
-        {
-            return Ok(plan);
-        }
-        let indexes = super::index_infos(collection);
-        plan(&Request {
-            filter: &self.filter,
-            sort: self.sort,
-            hint: self.hint,
-            indexes: &indexes,
-            collation: &self.collation,
-            id_collation: collection.collation(),
-            min: self.min,
-            max: self.max,
-        })
-    }
     /// How many records a blocking sort has to keep.
     fn kept(&self) -> Option<usize> {
         usize::try_from(self.shape.limit?.checked_add(self.shape.skip)?).ok()
@@ -127,15 +111,17 @@ impl Query {
         wanted: Wanted<'_>,
         out: &mut dyn Output,
     ) -> Result<Opened> {
+        let wanted = Wanted { allowed: op.allowed_indexes.get().map(Vec::as_slice), ..wanted };
         slot.read(op, |state| {
             if let Some(view) = &state.view {
                 return Ok(Opened::View(view.clone()));
             }
             let Some(collection) = &state.collection else { return Ok(Opened::Absent) };
-            let plan = wanted.plan(collection)?;
-            note_use(node, op, &slot.ns, &plan);
+            let choice = wanted.choose(node, collection, Memory::Used)?;
+            note_use(node, op, &slot.ns, &choice.plan);
+            note_hashes(node, op, &wanted, &choice.plan, collection);
             check_time(node, op)?;
-            let mut query = Query::begin(collection, plan, wanted, ownership(state, op));
+            let mut query = Query::begin(collection, choice.plan, wanted, ownership(state, op));
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             if node.failpoints.is_set(YIELD) {
                 // One record under the latch, so that the query has a pause to be held in.
@@ -149,6 +135,9 @@ impl Query {
                 Err(e) => return Err(e),
             }
             query.note(node, op);
+            if let Some(entry) = choice.cached {
+                entry.note(query.counters.keys.max(query.counters.docs));
+            }
             query.routed = op.received.shard.is_some();
             query.opened_ts = node.log.last_optime().ts;
             if !query.ended {
@@ -318,6 +307,20 @@ pub fn check_time(node: &Node, op: &Operation) -> Result<()> {
             at.inc
         ),
         _ => Ok(()),
+    }
+}
+
+/// Notes the query's hashes for the profiler. One by `_id` has none.
+pub(crate) fn note_hashes(
+    node: &Node,
+    op: &Operation,
+    wanted: &Wanted<'_>,
+    plan: &Plan,
+    collection: &Collection,
+) {
+    if node.profiling.load(std::sync::atomic::Ordering::Relaxed) && !matches!(plan, Plan::IdHack { .. }) {
+        let hashes = wanted.hashes(crate::plan_cache::signature(&super::index_infos(collection)));
+        op.note_hashes(hashes.shape, hashes.key);
     }
 }
 

@@ -511,6 +511,7 @@ pub async fn aggregate(
 ) -> Result<()> {
     let asked = Asked::parse(node, &request)?;
     node.check_write_concern(op)?;
+    node.heed_query_settings(op, &asked.ns, request.body)?;
     if asked.explain {
         let reply =
             super::explain::pipeline(node, op, asked, super::explain::Verbosity::Planner, request).await?;

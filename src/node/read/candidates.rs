@@ -7,7 +7,7 @@
 //! would send it anew, and what was done would be done twice. So that nothing it searched for moves away meanwhile it
 //! keeps its ranges here until it ends ([`Slot::keep_ranges`]).
 
-use crate::exec::query::{LATCHED_QUANTA, Wanted, note_use, ownership};
+use crate::exec::query::{LATCHED_QUANTA, Wanted, note_hashes, note_use, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot};
@@ -71,8 +71,9 @@ impl Candidates {
             let Some(collection) = &state.collection else { return Ok(out) };
             out.uuid = Some(collection.uuid());
             out.owner = ownership(state, op);
-            let plan = wanted.plan(collection)?;
+            let plan = wanted.plan(node, collection)?;
             note_use(node, op, &slot.ns, &plan);
+            note_hashes(node, op, &wanted, &plan, collection);
             out.walk = Walk::new(plan, wanted.sort, None);
             let mut found = Vec::new();
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));

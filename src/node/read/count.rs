@@ -127,7 +127,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             }
             let wanted =
                 Wanted { filter, hint: command.hint.as_ref(), shape: Shape::default(), ..Wanted::default() };
-            let walk = Walk::new(wanted.plan(collection)?, None, None);
+            let walk = Walk::new(wanted.plan(node, collection)?, None, None);
             let mut counting =
                 Counting { walk, owner, counters: Counters::default(), count: 0, most: command.most() };
             let mut budget = Budget::of(256, Duration::from_micros(200));

@@ -138,6 +138,7 @@ pub async fn distinct(
     let command = DistinctCommand::parse(request.body)?;
     op.check_interrupt()?;
     node.await_read_concern(op).await?;
+    node.heed_query_settings(op, &ns, request.body)?;
     let slot = node.namespaces.slot(&ns);
     let variables = command_variables(node, request.body)?;
     let mut context = node.parse_context_on(&slot, command.collation, variables)?;

@@ -5,16 +5,20 @@ use super::count::CountCommand;
 use super::distinct::DistinctCommand;
 use super::fields::Fields;
 use super::find::{FindCommand, Parsed};
+use crate::exec::choice::{Choice, Memory};
 use crate::exec::query::ownership;
 use crate::exec::walk::Counters;
 use crate::exec::{Opened, Output, Query, Shape, Wanted};
 use crate::namespace::Slot;
+use crate::plan_cache::{self, Hashes};
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err};
-use query::explain::{Extras, parsed_query, winning_plan};
+use query::explain::{Extras, count_scan, parsed_query, winning_plan};
 use query::matcher::Matcher;
+use query::planner::Plan;
 use query::projection::Projection;
+use query::shape::query_hash;
 use query::sort::SortSpec;
 use std::sync::Arc;
 use std::time::Instant;
@@ -57,6 +61,9 @@ pub const EXPLAINED: &[&str] =
 pub fn explained_command<'a>(request: &Request<'a>) -> Result<Doc<'a>> {
     let inner = match request.argument() {
         Some(ValueRef::Document(d)) => d,
+        Some(ValueRef::Null | ValueRef::Undefined) => {
+            bail!(IDL_FAILED_TO_PARSE, "BSON field 'explain.explain' is missing but a required field")
+        }
         Some(v) => bail!(
             TYPE_MISMATCH,
             "BSON field 'explain.explain' is the wrong type '{}', expected type 'object'",
@@ -65,7 +72,7 @@ pub fn explained_command<'a>(request: &Request<'a>) -> Result<Doc<'a>> {
         None => bail!(BAD_VALUE, "explain command requires a nested object"),
     };
     match inner.iter().next().map(|e| e.name()) {
-        None => bail!(BAD_VALUE, "explain command requires a nested object"),
+        None => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: "),
         Some(name) if EXPLAINED.contains(&name) => Ok(inner),
         Some(name) => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {name}"),
     }
@@ -77,6 +84,7 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
     let mut verbosity = Verbosity::All;
     for e in request.body.iter().skip(1) {
         match e.name() {
+            "verbosity" if e.value() == ValueRef::Null => {}
             "verbosity" => {
                 verbosity = match FIELDS.string(&e)? {
                     "queryPlanner" => Verbosity::Planner,
@@ -98,6 +106,7 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
     if first.name() == "aggregate" {
         let mut asked_for = Asked::parse_explained(node, &asked)?;
         asked_for.explain = true;
+        node.heed_query_settings(op, &asked_for.ns, inner)?;
         refuse_writing(&asked_for.pipeline, verbosity)?;
         return pipeline(node, op, asked_for, verbosity, asked).await;
     }
@@ -108,6 +117,7 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
         }
         v => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
     };
+    node.heed_query_settings(op, &ns, inner)?;
     let subject = Subject::of(node, &node.namespaces.slot(&ns), first.name(), inner, &asked)?;
     let mut reply = match subject.run(node, op, &ns, verbosity).await? {
         Some(explained) => explained,
@@ -124,6 +134,9 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
 
 /// The command, the server and its parameters: what ends every explanation.
 fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
+    if let Some(hash) = query_hash(db, command) {
+        reply.push("queryShapeHash", hash);
+    }
     let mut shown = Document::new();
     for e in command.iter().filter(|e| !e.name().starts_with('$') && e.name() != "lsid") {
         shown.push(e.name(), e.value().to_value());
@@ -173,6 +186,8 @@ struct Subject {
     find: bool,
     /// Where nothing matches, a document would be inserted.
     upsert: bool,
+    /// Stages of a pipeline that tell its plan shape from that of its filter alone.
+    stages: Vec<u8>,
 }
 
 /// The first statement of a write command.
@@ -208,6 +223,7 @@ impl Subject {
                 around: None,
                 find: false,
                 upsert: false,
+                stages: Vec::new(),
             })
         };
         let sort = |d: Option<Doc<'_>>| -> Result<Option<SortSpec>> {
@@ -231,6 +247,7 @@ impl Subject {
                     around: None,
                     find: true,
                     upsert: false,
+                    stages: Vec::new(),
                 })
             }
             "count" => {
@@ -290,7 +307,9 @@ impl Subject {
     ) -> Result<Option<Document>> {
         let slot = node.namespaces.slot(ns);
         let limited = self.around.is_none_or(|a| a != "COUNT");
-        let wanted = || Wanted {
+        let wanted = |chosen: Option<Plan>| Wanted {
+            chosen,
+            allowed: op.allowed_indexes.get().map(Vec::as_slice),
             filter: self.filter.clone(),
             sort: self.sort.as_ref(),
             hint: self.hint.as_ref(),
@@ -310,15 +329,18 @@ impl Subject {
                 if state.view.is_some() {
                     return Ok(None);
                 }
-                let plan = match &state.collection {
-                    Some(c) => wanted().plan(c)?,
-                    None => query::planner::Plan::Eof,
+                let (choice, signature) = match &state.collection {
+                    Some(c) => {
+                        let signature = plan_cache::signature(&crate::exec::index_infos(c));
+                        (wanted(None).choose(node, c, Memory::Looked)?, signature)
+                    }
+                    None => (Choice::only(Plan::Eof), 0),
                 };
                 let clustered = state.collection.as_ref().is_some_and(|c| c.is_clustered());
-                Ok(Some((plan, ownership(state, op).is_some(), clustered)))
+                Ok(Some((choice, signature, ownership(state, op).is_some(), clustered)))
             })
             .await?;
-        let Some((plan, filtered, clustered)) = planned else { return Ok(None) };
+        let Some((choice, signature, filtered, clustered)) = planned else { return Ok(None) };
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let extras = Extras {
             projection: self.projection.as_ref(),
@@ -326,25 +348,44 @@ impl Subject {
             limit: self.limit.filter(|_| limited && (self.find || self.around.is_none())).map(whole),
             clustered,
         };
-        let mut winning = winning_plan(&plan, &extras);
-        if filtered {
-            winning = with_sharding_filter(winning);
-        }
-        if let Some(stage) = self.around {
-            winning = doc! { "stage": stage, "inputStage": winning };
-        }
-        let mut reply = doc! {
-            "explainVersion": "1", "queryPlanner": planner_section(ns, &self.filter, winning.clone()),
+        let shown = |plan: &Plan| {
+            let keys_alone = self.around == Some("COUNT") && !filtered && plan.counts_keys();
+            let mut out = if keys_alone { count_scan(plan) } else { winning_plan(plan, &extras) };
+            if filtered {
+                out = with_sharding_filter(out);
+            }
+            match self.around {
+                Some(stage) => doc! { "stage": stage, "inputStage": out },
+                None => out,
+            }
         };
+        let winning = shown(&choice.plan);
+        let mut reply = doc! { "explainVersion": "1" };
+        let hashes = wanted(None).hashes_with(signature, &self.stages);
+        let rejected = choice.rejected.iter().map(shown).collect();
+        reply.push(
+            "queryPlanner",
+            planner_section(ns, &self.filter, &hashes, &choice, winning.clone(), rejected),
+        );
         if verbosity > Verbosity::Planner {
             let started = Instant::now();
             let (mut returned, mut counters) = (0, Counters::default());
-            if let Opened::Query(mut query) = Query::open(node, op, &slot, wanted(), &mut Discard).await? {
+            let again = wanted(Some(choice.plan.clone()));
+            if let Opened::Query(mut query) = Query::open(node, op, &slot, again, &mut Discard).await? {
                 query.fill(node, op, &mut Discard).await?;
                 (returned, counters) = (query.returned(), query.counters);
             }
+            if self.around == Some("COUNT") && !filtered && choice.plan.counts_keys() {
+                // A count by keys alone reads no documents, unlike the query that stands for it here.
+                counters.docs = 0;
+            }
             let shown = if self.around.is_some() { 0 } else { returned };
             let mut section = execution_section(winning, shown, returned, counters, started, verbosity);
+            if verbosity == Verbosity::All && choice.trials.len() > 1 {
+                let subject = wanted(None);
+                let trials: Vec<Document> = choice.trials.iter().map(|t| t.statistics(&subject)).collect();
+                section.insert("allPlansExecution", trials);
+            }
             if let Some(Value::Document(stage)) = section.get_mut("executionStages")
                 && self.upsert
                 && returned == 0
@@ -357,15 +398,49 @@ impl Subject {
     }
 }
 
-fn planner_section(ns: &str, filter: &Matcher, winning: Document) -> Document {
-    let mut plan = doc! { "isCached": false };
-    plan.0.extend(winning.0);
+fn planner_section(
+    ns: &str,
+    filter: &Matcher,
+    hashes: &Hashes,
+    choice: &Choice,
+    winning: Document,
+    rejected: Vec<Document>,
+) -> Document {
+    let with_cached = |cached: bool, plan: Document| {
+        let mut out = doc! { "isCached": cached };
+        out.0.extend(plan.0);
+        out
+    };
+    let rejected: Vec<Document> = rejected.into_iter().map(|plan| with_cached(false, plan)).collect();
     doc! {
-        "namespace": ns, "parsedQuery": parsed_query(filter), "indexFilterSet": false,
+        "namespace": ns, "parsedQuery": parsed_query(filter), "indexFilterSet": choice.filtered,
+        "queryHash": hashes.shape.as_str(), "planCacheShapeHash": hashes.shape.as_str(),
+        "planCacheKey": hashes.key.as_str(),
         "optimizationTimeMillis": 0, "maxIndexedOrSolutionsReached": false, "maxIndexedAndSolutionsReached": false,
-        "maxScansToExplodeReached": false, "prunedSimilarIndexes": false, "winningPlan": plan,
-        "rejectedPlans": Vec::<Value>::new(),
+        "maxScansToExplodeReached": false, "prunedSimilarIndexes": false,
+        "winningPlan": with_cached(choice.cached.is_some(), winning), "rejectedPlans": rejected,
     }
+}
+
+/// The stages behind a pipeline's filter that are part of its plan shape, by name.
+fn stages_of_shape(pipeline: Doc<'_>) -> Vec<u8> {
+    const PARTS: &[&str] = &[
+        "$group",
+        "$lookup",
+        "$bucket",
+        "$replaceRoot",
+        "$replaceWith",
+        "$project",
+        "$sort",
+        "$count",
+        "$sortByCount",
+        "$densify",
+        "$setWindowFields",
+        "$bucketAuto",
+    ];
+    let names = pipeline.iter().filter_map(|s| s.value().as_document()?.iter().next().map(|e| e.name()));
+    let behind = names.skip_while(|name| *name == "$match").take_while(|name| PARTS.contains(name));
+    behind.flat_map(str::bytes).collect()
 }
 
 fn execution_section(
@@ -456,7 +531,6 @@ fn refuse_writing(pipeline: &[Value], verbosity: Verbosity) -> Result<()> {
     let last =
         pipeline.last().and_then(Value::as_document).and_then(|d| d.first()).map_or("", |(name, _)| name);
     let code = match last {
-        "$out" => 51029,
         "$merge" => 51184,
         _ => return Ok(()),
     };
@@ -480,7 +554,15 @@ pub async fn pipeline(
     request: Request<'_>,
 ) -> Result<Document> {
     let prepared = aggregate::prepare(node, op, asked).await?;
-    let stages = prepared.rest.to_array();
+    let mut stages = prepared.rest.to_array();
+    let limited = prepared.limit.filter(|n| {
+        let limit = stages.first().and_then(Value::as_document).and_then(|d| d.get_i64("$limit"));
+        limit.is_some_and(|own| u64::try_from(own) == Ok(*n))
+    });
+    if limited.is_some() {
+        // The query below it does that already.
+        stages.remove(0);
+    }
     if prepared.source_only {
         let mut reply = doc! { "explainVersion": "1", "stages": Value::Array(stages) };
         finish(node, &mut reply, request.body, request.db);
@@ -499,6 +581,9 @@ pub async fn pipeline(
         around: None,
         find: false,
         upsert: false,
+        stages: stages_of_shape(
+            request.body.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty()),
+        ),
     };
     let ns = prepared.ns.clone();
     let Some(mut cursor) = subject.run(node, op, &ns, verbosity).await? else {

@@ -216,6 +216,8 @@ impl Parsed {
     /// What to ask of the collection; takes filter and projection out.
     pub fn wanted(&mut self, command: &FindCommand<'_>) -> Wanted<'_> {
         Wanted {
+            chosen: None,
+            allowed: None,
             filter: std::mem::take(&mut self.filter),
             sort: self.sort.as_ref(),
             hint: self.hint.as_ref(),
@@ -253,6 +255,7 @@ pub async fn find(
     {
         return Ok(());
     }
+    node.heed_query_settings(op, &ns, request.body)?;
     // Boxed, so that a find by `_id` is not as large as all this.
     Box::pin(by_plan(node, op, &slot, &ns, &command, request.body, w)).await
 }

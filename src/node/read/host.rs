@@ -79,7 +79,9 @@ impl LocalHost {
         match stage.name {
             "$collStats" => self.coll_stats(&spec).await.map(|d| vec![d]),
             "$indexStats" => self.index_stats().await,
-            "$planCacheStats" | "$queryStats" | "$querySettings" | "$listSampledQueries" => Ok(Vec::new()),
+            "$planCacheStats" => self.plan_cache_stats(&spec).await,
+            "$querySettings" => Ok(node.query_settings.shown(&spec)),
+            "$queryStats" | "$listSampledQueries" => Ok(Vec::new()),
             "$currentOp" => match &*node.hooks.read() {
                 Some(hooks) => Ok(hooks.current_op(&spec, &self.op.client)),
                 None => Ok(Vec::new()),
@@ -110,6 +112,30 @@ impl LocalHost {
         let owners = Owners::listed(spec, &self.op.client);
         let known = self.node.sessions.list().into_iter().filter(|(id, _)| owners.include(&id.uid));
         known.map(|(id, last)| doc! { "_id": id.to_document(), "lastUse": Value::DateTime(last) }).collect()
+    }
+
+    async fn plan_cache_stats(&self, spec: &Document) -> Result<Vec<Document>> {
+        if spec.get_bool("allHosts") == Some(true) && self.op.received.shard.is_none() {
+            bail!(
+                4503200,
+                "$planCacheStats stage with {{allHosts: true}} is only allowed on a sharded cluster"
+            );
+        }
+        let slot = self.node.namespaces.slot(&self.ns);
+        let found = slot
+            .read(&self.op, |s| {
+                let signature = |c| crate::plan_cache::signature(&crate::exec::index_infos(c));
+                Ok((s.view.is_some(), s.collection.as_ref().map(|c| (c.uuid(), signature(c)))))
+            })
+            .await?;
+        match found {
+            (_, Some((uuid, signature))) => {
+                let cache = self.node.plan_caches.of(uuid);
+                Ok(cache.map_or(Vec::new(), |c| c.shown(signature, &self.node.options.host)))
+            }
+            (true, None) => Ok(Vec::new()),
+            (false, None) => bail!(50933, "collection '{}' does not exist", self.ns),
+        }
     }
 
     async fn coll_stats(&self, spec: &Document) -> Result<Document> {

@@ -296,5 +296,6 @@ impl Node {
         self.cursors.kill_where(|_, _| true);
         self.replication.between.replace(transactions);
         self.load_views();
+        self.load_query_settings();
     }
 }

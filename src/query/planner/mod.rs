@@ -5,8 +5,8 @@
 //!        ──candidates──> one for each index that helps ──rank──> Plan
 //! ```
 //!
-//! Every plan is right whatever the estimate: what the ranges do not decide stays in the plan's filter. Choosing is by rule (equality
-//! prefix, sort provided, range), not by trial, and costs about as much as looking a plan up would; hence no plan cache.
+//! Every plan is right whatever the estimate: what the ranges do not decide stays in the plan's filter. Here plans are ordered by rule (equality
+//! prefix, sort provided, range); where several are left, their user may try them and remember which did best.
 
 pub mod bounds;
 mod candidates;
@@ -143,6 +143,21 @@ impl Plan {
             other => other,
         }
     }
+    /// Whether a count needs no documents: one range of one index that decides the whole filter.
+    pub fn counts_keys(&self) -> bool {
+        matches!(self, Plan::Index { scan, filter }
+            if filter.is_always_true() && scan.ranges.len() == 1 && !scan.clustered)
+    }
+    /// What tells it from the other plans of the same query, if it reads one index.
+    pub fn identity(&self) -> Option<String> {
+        match self.access() {
+            Plan::Index { scan, .. } => {
+                let path = scan.key.keys().collect::<Vec<_>>().join(" ");
+                Some(format!("{} {path} {:?} {}", scan.index, scan.direction, self.needs_sort()))
+            }
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -202,46 +217,26 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The plan for a query; errors are the real server's (BadValue for a hint that names no index).
+/// The best plan for a query by rule; errors are the real server's (BadValue for a hint that names no index).
 pub fn plan(request: &Request<'_>) -> Result<Plan> {
+    Ok(plans(request)?.into_iter().next().unwrap_or(Plan::Eof))
+}
+
+/// The plans worth trying, the best by rule first; never none.
+pub fn plans(request: &Request<'_>) -> Result<Vec<Plan>> {
+    if let Some(plan) = settled(request)? {
+        return Ok(vec![plan]);
+    }
     let sort = request.sort.filter(|s| !s.is_empty());
-    let natural = request.sort.and_then(|s| s.natural());
-    if request.min.is_some() || request.max.is_some() {
-        return with_sort(candidates::min_max(request)?, sort);
-    }
-    if let Some(query) = text::query_of(request) {
-        if natural.is_some() {
-            bail!(BAD_VALUE, "text expression not allowed with $natural sort order");
-        }
-        return with_sort(text::plan(request, query)?, sort);
-    }
-    let hinted = match request.hint {
-        Some(Hint::Natural(direction)) => return with_sort(scan(request, *direction), sort),
-        Some(hint) => Some(hinted_index(hint, request.indexes)?),
-        None => None,
-    };
-    if request.filter.is_always_false() {
-        return Ok(Plan::Eof);
-    }
-    if request.filter.near().is_some() {
-        return places::near(request, sort, hinted);
-    }
-    if let Some(index) = hinted.filter(|index| index.wildcard.is_some()) {
-        return by_wildcard(request, sort, index);
-    }
-    if let Some(index) = hinted {
-        return candidates::forced(request.filter, sort, index);
-    }
-    if let Some(direction) = natural {
-        return Ok(scan(request, direction));
-    }
-    if let Some(plan) = by_id(request.filter, request.id_collation) {
-        return Ok(plan);
-    }
-    let found = candidates::all(request.filter, sort, request.indexes);
-    if let Some(best) = rank::best(found) {
-        let plan = Plan::Index { scan: best.scan, filter: best.filter };
-        return if best.provides_sort { Ok(plan) } else { with_sort(plan, sort) };
+    let found = rank::ordered(candidates::all(request.filter, sort, request.indexes));
+    if !found.is_empty() {
+        return found
+            .into_iter()
+            .map(|c| {
+                let plan = Plan::Index { scan: c.scan, filter: c.filter };
+                if c.provides_sort { Ok(plan) } else { with_sort(plan, sort) }
+            })
+            .collect();
     }
     let plan = match union(request) {
         Some(plan) => plan,
@@ -251,9 +246,44 @@ pub fn plan(request: &Request<'_>) -> Result<Plan> {
         ),
         None => scan(request, Direction::Forward),
     };
-    with_sort(plan, sort)
+    Ok(vec![with_sort(plan, sort)?])
 }
 
+/// The plan where the request leaves no choice.
+fn settled(request: &Request<'_>) -> Result<Option<Plan>> {
+    let sort = request.sort.filter(|s| !s.is_empty());
+    let natural = request.sort.and_then(|s| s.natural());
+    if request.min.is_some() || request.max.is_some() {
+        return with_sort(candidates::min_max(request)?, sort).map(Some);
+    }
+    if let Some(query) = text::query_of(request) {
+        if natural.is_some() {
+            bail!(BAD_VALUE, "text expression not allowed with $natural sort order");
+        }
+        return with_sort(text::plan(request, query)?, sort).map(Some);
+    }
+    let hinted = match request.hint {
+        Some(Hint::Natural(direction)) => return with_sort(scan(request, *direction), sort).map(Some),
+        Some(hint) => Some(hinted_index(hint, request.indexes)?),
+        None => None,
+    };
+    if request.filter.is_always_false() {
+        return Ok(Some(Plan::Eof));
+    }
+    if request.filter.near().is_some() {
+        return places::near(request, sort, hinted).map(Some);
+    }
+    if let Some(index) = hinted.filter(|index| index.wildcard.is_some()) {
+        return by_wildcard(request, sort, index).map(Some);
+    }
+    if let Some(index) = hinted {
+        return candidates::forced(request.filter, sort, index).map(Some);
+    }
+    if let Some(direction) = natural {
+        return Ok(Some(scan(request, direction)));
+    }
+    Ok(by_id(request.filter, request.id_collation))
+}
 /// The plan of a query for which a wildcard index is hinted, which must hold all that can match.
 fn by_wildcard(request: &Request<'_>, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
     let indexes = std::slice::from_ref(index);
@@ -302,7 +332,8 @@ fn hinted_index<'a>(hint: &Hint, indexes: &'a [IndexInfo]) -> Result<&'a IndexIn
     }
 }
 
-fn same_key(a: &Document, b: &Document) -> bool {
+/// Whether two key patterns are the same.
+pub fn same_key(a: &Document, b: &Document) -> bool {
     a.len() == b.len()
         && a.iter().zip(b.iter()).all(|((n, x), (m, y))| n == m && document::compare::values_equal(x, y))
 }

@@ -57,7 +57,7 @@ const TABLE: &[Row] = &[
     Row { fixed: true, ..row("defaultMaxTimeMS", || doc! { "readOperations": 0i64 }) },
     row("internalQueryCutoffForSampleFromRandomCursor", || doc! { "sampleCutoff": 0.05 }),
     row("pauseMigrationsDuringMultiUpdates", || doc! { "enabled": false }),
-    Row { fixed: true, ..row("querySettings", || doc! { "settingsArray": [] }) },
+    row("querySettings", || doc! { "settingsArray": [] }),
     row("shardedClusterCardinalityForDirectConns", || doc! { "hasTwoOrMoreShards": false }),
     Row { test_only: true, ..row("testBoolClusterParameter", || doc! { "boolData": false }) },
     Row { test_only: true, ..row("testIntClusterParameter", || doc! { "intData": 16 }) },
@@ -179,6 +179,9 @@ async fn set_here(context: &Context, request: &Request<'_>) -> Result<()> {
 }
 
 async fn set(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    if asked(request)?.0 == "querySettings" {
+        bail!(NO_SUCH_KEY, "querySettings can only be set by setQuerySettings");
+    }
     if matches!(context.service.role, Roles::SHARD | Roles::CONFIG) {
         bail!(NOT_IMPLEMENTED, "setClusterParameter can only run on mongos in sharded clusters");
     }

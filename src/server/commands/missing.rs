@@ -9,8 +9,6 @@ pub const ROWS: &[Command] = &[
     Command::missing("transitionFromDedicatedConfigServer", Roles::ROUTER),
     Command::missing("transitionToDedicatedConfigServer", Roles::ROUTER),
     Command::missing("setUserWriteBlockMode", Roles::ALL),
-    Command::missing("setQuerySettings", Roles::ALL),
-    Command::missing("removeQuerySettings", Roles::ALL),
     Command::missing("setIndexCommitQuorum", Roles::ALL),
     Command::missing("filemd5", Roles::ALL),
     Command::missing("analyze", Roles::ALL),

@@ -20,6 +20,7 @@ pub mod missing;
 pub mod parameters;
 pub mod plan_cache;
 pub mod pools;
+pub mod query_settings;
 pub mod read;
 pub mod replica_set;
 pub mod replication;
@@ -86,6 +87,7 @@ pub const TABLES: &[&[Command]] = &[
     missing::ROWS,
     parameters::ROWS,
     plan_cache::ROWS,
+    query_settings::ROWS,
     pools::ROWS,
     read::ROWS,
     replica_set::ROWS,

@@ -310,9 +310,26 @@ pub const ROWS: &[Command] = &[
         .aliases(&["flushrouterconfig"])
         .admin_only()
         .help("Forgets what is known of placement."),
-    routed!("planCacheClear", admin::plan_cache_clear)
+    routed!("planCacheClear", admin::plan_cache)
         .needs(Needs::Collection(&[A::PlanCacheWrite]))
-        .help("Forgets cached plans; there are none."),
+        .help("Forgets the cached plans of a collection, or those of one query shape."),
+    routed!("setQuerySettings", sharding::router::defaults::set_query_settings)
+        .needs(Needs::Cluster(&[A::QuerySettings]))
+        .admin_only()
+        .help("Sets what is wanted of the queries of a shape."),
+    routed!("removeQuerySettings", sharding::router::defaults::set_query_settings)
+        .needs(Needs::Cluster(&[A::QuerySettings]))
+        .admin_only()
+        .help("Removes what was wanted of the queries of a shape."),
+    routed!("planCacheListFilters", admin::plan_cache_filters)
+        .needs(Needs::Collection(&[A::PlanCacheIndexFilter]))
+        .help("The index filters of a collection."),
+    routed!("planCacheClearFilters", admin::plan_cache)
+        .needs(Needs::Collection(&[A::PlanCacheIndexFilter]))
+        .help("Removes the index filters of a collection, or that of one query shape."),
+    routed!("planCacheSetFilter", admin::plan_cache)
+        .needs(Needs::Collection(&[A::PlanCacheIndexFilter]))
+        .help("Holds the queries of a shape to the indexes named."),
     routed!("validateDBMetadata", admin::validate_metadata)
         .needs(Needs::Asked(needs::validates_metadata))
         .help("Looks for what the stable API lacks."),
@@ -426,6 +443,11 @@ async fn routed<'a>(
     }
     let amended = takes(request.command.name).and_then(|t| router.defaults.amended(t, request.node.body));
     let body = amended.as_ref().map_or(request.node.body, DocBuf::doc);
+    let with_settings = match request.command.name {
+        "find" | "distinct" | "aggregate" => router.query_settings.amended(request.db, body)?,
+        _ => None,
+    };
+    let body = with_settings.as_ref().map_or(body, DocBuf::doc);
     let with_owner = listed::for_shards(&context.connection.client, body);
     let body = with_owner.as_ref().map_or(body, DocBuf::doc);
     let task = router.task(&context.operation, node::Request { body, ..request.node });

@@ -291,11 +291,28 @@ async fn database_version(task: &Task<'_>, db: &str, with_primary: bool) -> Resu
     }))
 }
 
-/// `planCacheClear`: on every shard that has the collection.
-pub async fn plan_cache_clear(task: &Task<'_>) -> Result<DocBuf> {
+/// `planCacheClear`, `planCacheSetFilter` and `planCacheClearFilters`: on every shard that has the collection.
+pub async fn plan_cache(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    ddl::on_all_owners(task, &ns).await?;
+    let known = ddl::on_all_owners(task, &ns).await?.is_some();
+    if !known && task.request.body.iter().next().is_some_and(|e| e.name() == "planCacheSetFilter") {
+        bail!(BAD_VALUE, "no such collection");
+    }
     Ok(ok_reply(Document::new()))
+}
+
+/// `planCacheListFilters`: those of the shards, each once.
+pub async fn plan_cache_filters(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    let mut filters: Vec<Value> = Vec::new();
+    for (_, reply) in ddl::on_all_owners(task, &ns).await?.unwrap_or_default() {
+        for filter in reply.to_document().get_array("filters").into_iter().flatten() {
+            if !filters.contains(filter) {
+                filters.push(filter.clone());
+            }
+        }
+    }
+    Ok(ok_reply(doc! { "filters": Value::Array(filters) }))
 }
 
 /// `validateDBMetadata`: what any shard finds.
@@ -332,6 +349,11 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
     match stage {
         "$currentOp" => current_op(task, spec).await,
         "$shardedDataDistribution" => data_distribution(task).await,
+        "$querySettings" => {
+            task.router.refresh_query_settings().await?;
+            let shown = task.router.query_settings.shown(spec.as_document().unwrap_or(&Document::new()));
+            Ok(shown.iter().map(Document::to_doc_buf).collect())
+        }
         "$listLocalSessions" => {
             let known = task.router.own_sessions.get().map(|list| list()).unwrap_or_default();
             let empty = Document::new();

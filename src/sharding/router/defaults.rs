@@ -8,6 +8,7 @@ use super::body::{Versions, own};
 use super::cluster::{CONFIG, Call};
 use super::task::Task;
 use document::{Doc, DocBuf, DocWriter, Document, Result, doc};
+use node::query_settings::PARAMETER;
 use parking_lot::RwLock;
 
 /// What was set by a client; the implicit defaults need not be sent.
@@ -69,6 +70,24 @@ impl Router {
         self.defaults.learn(reply.doc());
         Ok(())
     }
+
+    /// Reads the query settings anew.
+    pub async fn refresh_query_settings(&self) -> Result<()> {
+        let command = doc! { "getClusterParameter": PARAMETER };
+        let body = own(&command, "admin", self.cluster_time(), &Versions::NONE);
+        let reply = self.cluster.call(Call::new(CONFIG, body.doc())).await.map_err(|e| e.error)?;
+        let reply = reply.to_document();
+        let parameter = reply.get_array("clusterParameters").and_then(|list| list.first()?.as_document());
+        self.query_settings.learn(parameter.unwrap_or(&Document::new()));
+        Ok(())
+    }
+}
+
+/// `setQuerySettings` and `removeQuerySettings`: the config server keeps them; this router knows of them at once.
+pub async fn set_query_settings(task: &Task<'_>) -> Result<DocBuf> {
+    let reply = super::single::on_config(task).await?;
+    task.router.refresh_query_settings().await?;
+    Ok(reply)
 }
 
 /// `getDefaultRWConcern` and `setDefaultRWConcern`.

@@ -61,6 +61,8 @@ pub struct Router {
     pub cluster: Arc<dyn Cluster>,
     pub cursors: cursor::CursorTable,
     pub defaults: defaults::Defaults,
+    /// What administrators want of queries, read anew with every ping.
+    pub query_settings: node::query_settings::QuerySettings,
     pub transactions: transaction::Transactions,
     /// The newest cluster time heard of.
     clock: AtomicU64,
@@ -99,6 +101,7 @@ impl Router {
             cluster,
             cursors: cursor::CursorTable::default(),
             defaults: defaults::Defaults::default(),
+            query_settings: Default::default(),
             transactions: transaction::Transactions::default(),
             clock: AtomicU64::new(0),
             topology_time: AtomicU64::new(0),

@@ -17,6 +17,14 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
                 crate::expression::parse::show(v)
             )
         }
+        ("$planCacheStats", Value::Document(d)) => check_plan_cache_stats(d)?,
+        ("$planCacheStats", v) => {
+            bail!(FAILED_TO_PARSE, "$planCacheStats value must be an object. Found: {}", v.type_name())
+        }
+        ("$querySettings", Value::Document(d)) => check_query_settings(d)?,
+        ("$querySettings", v) => {
+            bail!(7746800, "$querySettings stage expects a document as argument, not {}", v.type_name())
+        }
         ("$indexStats", Value::Document(d)) if d.is_empty() => {}
         ("$indexStats", _) => bail!(28803, "The $indexStats stage specification must be an empty object"),
         ("$collStats", Value::Document(d)) => check_coll_stats(d)?,
@@ -67,6 +75,40 @@ fn check_coll_stats(d: &document::Document) -> Result<()> {
                 }
                 _ => {}
             }
+        }
+    }
+    Ok(())
+}
+
+/// `{allHosts: bool}`.
+fn check_plan_cache_stats(d: &document::Document) -> Result<()> {
+    for (i, (field, v)) in d.iter().enumerate() {
+        match (field, v) {
+            ("allHosts", _) if i > 0 => {
+                bail!(FAILED_TO_PARSE, "$planCacheStats parameters object may contain 'allHosts' once")
+            }
+            ("allHosts", Value::Boolean(_)) => {}
+            ("allHosts", v) => bail!(13111, "wrong type for field (allHosts) {} != 8", v.tag()),
+            _ => bail!(
+                FAILED_TO_PARSE,
+                "$planCacheStats parameters object may contain only 'allHosts' field. Found: {field}"
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// `{showDebugQueryShape: bool}`.
+fn check_query_settings(d: &document::Document) -> Result<()> {
+    for (field, v) in d.iter() {
+        match (field, v) {
+            ("showDebugQueryShape", Value::Boolean(_)) => {}
+            ("showDebugQueryShape", v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field '$querySettings.showDebugQueryShape' is the wrong type '{}', expected type 'bool'",
+                v.type_name()
+            ),
+            _ => bail!(IDL_UNKNOWN_FIELD, "BSON field '$querySettings.{field}' is an unknown field."),
         }
     }
     Ok(())

@@ -1,0 +1,287 @@
+//! Index filters, and what trials of plans have shown: for each collection, by the shape of the query.
+//!
+//! ```text
+//! no entry ──a trial──> inactive, works w ──a trial, works <= w──> active ──a query far dearer than w──> inactive
+//!                          └──a trial, works > w──> inactive, works 2w
+//! ```
+//! An active entry saves the trial. An entry counts only as long as the collection has the indexes it was made with, which
+//! is asked at each use: nothing has to tell the cache of changes to the catalog. A query with one plan, such as one by `_id`, comes
+//! nowhere near. Collections are known by UUID, so what was dropped takes its filters along.
+
+use crate::exec::choice::Trial;
+use crate::exec::query::Wanted;
+use document::{Document, Result, Value, ValueRef, bail, doc};
+use parking_lot::{Mutex, RwLock};
+use query::explain::{Extras, winning_plan};
+use query::planner::{IndexInfo, Plan};
+use query::shape::{Planned, plan_hash, plan_shape};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Entries kept for one collection, and collections kept.
+const ENTRIES_MAX: usize = 1000;
+const COLLECTIONS_MAX: usize = 1000;
+/// A plan that does so many times the work of its trial is tried again.
+const WORKS_FACTOR: u64 = 10;
+
+/// The caches of a node.
+#[derive(Default)]
+pub struct PlanCaches {
+    /// The number of filters anywhere: without any no query is asked for its shape.
+    filters: AtomicUsize,
+    collections: RwLock<HashMap<[u8; 16], Arc<PlanCache>>>,
+}
+
+/// The cache of one collection.
+#[derive(Default)]
+pub struct PlanCache {
+    filters: RwLock<Vec<IndexFilter>>,
+    entries: Mutex<HashMap<Vec<u8>, Arc<Entry>>>,
+}
+
+/// The indexes that queries of a shape may use.
+#[derive(Clone, Debug)]
+pub struct IndexFilter {
+    pub shape: Vec<u8>,
+    pub query: Document,
+    pub sort: Document,
+    pub projection: Document,
+    pub collation: Option<Document>,
+    /// Names and key patterns.
+    pub indexes: Vec<Value>,
+}
+
+/// What a trial has shown.
+pub struct Entry {
+    /// Of the indexes the collection had.
+    signature: u64,
+    identity: String,
+    works: AtomicU64,
+    active: AtomicBool,
+    filtered: bool,
+    created_ms: i64,
+    /// All but what changes, as `$planCacheStats` shows it.
+    shown: Document,
+}
+
+impl PlanCaches {
+    /// The cache of a collection, if it has one.
+    pub fn of(&self, uuid: [u8; 16]) -> Option<Arc<PlanCache>> {
+        self.collections.read().get(&uuid).cloned()
+    }
+    /// The cache of a collection, made if need be.
+    pub fn make(&self, uuid: [u8; 16]) -> Arc<PlanCache> {
+        if let Some(cache) = self.of(uuid) {
+            return cache;
+        }
+        let mut collections = self.collections.write();
+        if collections.len() >= COLLECTIONS_MAX {
+            // Those with filters are few and were asked for.
+            collections.retain(|_, cache| !cache.filters.read().is_empty());
+        }
+        collections.entry(uuid).or_default().clone()
+    }
+    /// Forgets a collection that was dropped.
+    pub fn forget(&self, uuid: [u8; 16]) {
+        if let Some(cache) = self.collections.write().remove(&uuid) {
+            self.filters.fetch_sub(cache.filters.read().len(), Relaxed);
+        }
+    }
+
+    /// Sets a filter in place of one of the same shape. Plans of the shape are forgotten.
+    pub fn set_filter(&self, uuid: [u8; 16], filter: IndexFilter) {
+        let cache = self.make(uuid);
+        let mut filters = cache.filters.write();
+        cache.entries.lock().remove(&filter.shape);
+        let before = filters.len();
+        filters.retain(|f| f.shape != filter.shape);
+        filters.push(filter);
+        self.filters.fetch_add(filters.len() - before, Relaxed);
+    }
+    /// Removes the filter of a shape, or all.
+    pub fn clear_filters(&self, uuid: [u8; 16], shape: Option<&[u8]>) {
+        let Some(cache) = self.of(uuid) else { return };
+        let mut filters = cache.filters.write();
+        let before = filters.len();
+        filters.retain(|f| shape.is_some_and(|s| f.shape != s));
+        cache.clear(shape);
+        self.filters.fetch_sub(before - filters.len(), Relaxed);
+    }
+
+    /// Takes away the indexes that a filter does not name; true when there is a filter for the query.
+    pub fn restrict(&self, uuid: [u8; 16], wanted: &Wanted<'_>, indexes: &mut Vec<IndexInfo>) -> bool {
+        if self.filters.load(Relaxed) == 0 {
+            return false;
+        }
+        let Some(cache) = self.of(uuid) else { return false };
+        let filters = cache.filters.read();
+        if filters.is_empty() {
+            return false;
+        }
+        let shape = wanted.plan_shape();
+        let Some(filter) = filters.iter().find(|f| f.shape == shape) else { return false };
+        indexes.retain(|index| crate::exec::choice::names(&filter.indexes, index));
+        true
+    }
+}
+
+impl PlanCache {
+    pub fn filters(&self) -> Vec<IndexFilter> {
+        self.filters.read().clone()
+    }
+    /// Forgets the plan of a shape, or all.
+    pub fn clear(&self, shape: Option<&[u8]>) {
+        match shape {
+            Some(shape) => drop(self.entries.lock().remove(shape)),
+            None => self.entries.lock().clear(),
+        }
+    }
+    /// The entry of a shape that holds for these indexes.
+    pub fn entry(&self, shape: &[u8], signature: u64) -> Option<Arc<Entry>> {
+        self.entries.lock().get(shape).filter(|e| e.signature == signature).cloned()
+    }
+    /// `$planCacheStats`.
+    pub fn shown(&self, signature: u64, host: &str) -> Vec<Document> {
+        let entries = self.entries.lock();
+        entries.values().filter(|e| e.signature == signature).map(|e| e.shown(host)).collect()
+    }
+    /// Enters what a trial has shown.
+    pub fn store(&self, shape: Vec<u8>, entry: Entry) {
+        let mut entries = self.entries.lock();
+        if let Some(old) = entries.get(&shape).filter(|old| old.signature == entry.signature) {
+            let (was, is) = (old.works.load(Relaxed), entry.works.load(Relaxed));
+            entry.active.store(is <= was, Relaxed);
+            if is > was {
+                entry.works.store(was.saturating_mul(2), Relaxed);
+            }
+        } else if entries.len() >= ENTRIES_MAX {
+            let oldest = entries.iter().min_by_key(|(_, e)| e.created_ms).map(|(shape, _)| shape.clone());
+            oldest.map(|shape| entries.remove(&shape));
+        }
+        entries.insert(shape, Arc::new(entry));
+    }
+}
+
+impl Entry {
+    pub fn new(
+        wanted: &Wanted<'_>,
+        signature: u64,
+        filtered: bool,
+        now_ms: i64,
+        best: &Plan,
+        trials: &[Trial],
+    ) -> Entry {
+        let won = trials.first();
+        let mut created = doc! { "query": wanted.filter.filter().to_document() };
+        created.push("sort", wanted.sort.map(|s| s.to_document()).unwrap_or_default());
+        let projection = wanted.shape.projection.as_ref();
+        created.push("projection", projection.map(|p| p.spec().to_document()).unwrap_or_default());
+        if let Some(collation) = wanted.collation.document() {
+            created.push("collation", collation.clone());
+        }
+        let hashes = wanted.hashes(signature);
+        let cached = winning_plan(best, &Extras { projection, ..Extras::default() });
+        let statistics: Vec<Document> = trials.iter().map(|t| t.statistics(wanted)).collect();
+        let scores: Vec<Value> = trials.iter().map(|t| Value::Double(t.score)).collect();
+        let shown = doc! {
+            "version": "1", "queryHash": hashes.shape.as_str(), "planCacheShapeHash": hashes.shape.as_str(),
+            "planCacheKey": hashes.key.as_str(), "timeOfCreation": Value::DateTime(now_ms), "createdFromQuery": created,
+            "cachedPlan": cached, "creationExecStats": statistics, "candidatePlanScores": scores,
+        };
+        Entry {
+            signature,
+            identity: best.identity().unwrap_or_default(),
+            works: AtomicU64::new(won.map_or(0, |t| t.works)),
+            active: AtomicBool::new(false),
+            filtered,
+            created_ms: now_ms,
+            shown,
+        }
+    }
+    pub fn is_active(&self) -> bool {
+        self.active.load(Relaxed)
+    }
+    pub fn is_of(&self, plan: &Plan) -> bool {
+        plan.identity().is_some_and(|i| i == self.identity)
+    }
+    /// Takes note of the work a query by this plan has done.
+    pub fn note(&self, works: u64) {
+        if works > self.works.load(Relaxed).saturating_mul(WORKS_FACTOR).max(WORKS_FACTOR) {
+            self.active.store(false, Relaxed);
+        }
+    }
+    fn shown(&self, host: &str) -> Document {
+        let mut out = self.shown.clone();
+        out.push("isActive", self.is_active());
+        out.push("works", i64::try_from(self.works.load(Relaxed)).unwrap_or(i64::MAX));
+        out.push("worksType", "works");
+        out.push("indexFilterSet", self.filtered);
+        out.push("estimatedSizeBytes", self.shown.to_vec().len() as i64);
+        out.push("host", host);
+        out
+    }
+}
+
+/// The hashes of a query's plan shape, alone and with the indexes there are.
+pub struct Hashes {
+    pub shape: String,
+    pub key: String,
+}
+
+impl Wanted<'_> {
+    fn planned<T>(&self, f: impl FnOnce(&Planned<'_>) -> T) -> T {
+        let sort = self.sort.map(|s| s.to_document());
+        f(&Planned {
+            filter: &self.filter,
+            sort: sort.as_ref(),
+            projection: self.shape.projection.as_ref().map(|p| p.spec()),
+            collation: &self.collation,
+        })
+    }
+    pub fn plan_shape(&self) -> Vec<u8> {
+        self.planned(|p| plan_shape(p).bytes().to_vec())
+    }
+    pub fn hashes(&self, signature: u64) -> Hashes {
+        self.hashes_with(signature, &[])
+    }
+    /// The same, where something beside the query tells it from others.
+    pub fn hashes_with(&self, signature: u64, beside: &[u8]) -> Hashes {
+        self.planned(|p| {
+            let shape = plan_shape(p);
+            let key = [&signature.to_be_bytes(), beside].concat();
+            Hashes { shape: plan_hash(&shape, beside), key: plan_hash(&shape, &key) }
+        })
+    }
+}
+
+/// What a plan may depend on of a collection's indexes.
+pub fn signature(indexes: &[IndexInfo]) -> u64 {
+    let mut hasher = foldhash::fast::FixedState::default().build_hasher();
+    for i in indexes {
+        (&i.name, i.hidden, i.multikey, i.unique, i.sparse).hash(&mut hasher);
+        i.key.to_vec().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The `indexes` of planCacheSetFilter and of query settings.
+///
+/// # Errors
+/// BadValue (2).
+pub fn index_names(v: Option<ValueRef<'_>>) -> Result<Vec<Value>> {
+    let Some(ValueRef::Array(list)) = v else { bail!(BAD_VALUE, "required field indexes must be an array") };
+    if list.is_empty() {
+        bail!(BAD_VALUE, "required field indexes must contain at least one index");
+    }
+    list.iter()
+        .map(|e| match e.value() {
+            ValueRef::Document(d) if d.is_empty() => {
+                bail!(BAD_VALUE, "each item in indexes must not be empty")
+            }
+            v @ (ValueRef::Document(_) | ValueRef::String(_)) => Ok(v.to_value()),
+            _ => bail!(BAD_VALUE, "each item in indexes must be an object or string"),
+        })
+        .collect()
+}

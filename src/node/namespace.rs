@@ -14,7 +14,7 @@
 use crate::operation::{Operation, Received};
 use crate::write::extras::{Capped, Validator};
 use arc_swap::ArcSwap;
-use document::{Collation, Doc, DocBuf, Error, Result, err, meter};
+use document::{Collation, Doc, DocBuf, Error, Result, Timestamp, err, meter};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::DatabaseVersion;
 use std::any::Any;
@@ -45,6 +45,19 @@ pub trait Placement: Send + Sync + 'static {
     fn check(&self, received: &Received, access: Access) -> std::result::Result<(), Refusal>;
     /// The filter of documents this shard holds but does not own; `None` when everything here is owned.
     fn filter(&self) -> Option<Arc<dyn OwnershipFilter>>;
+    /// The filter as it was at a time in the past, for reads of that time.
+    ///
+    /// # Errors
+    /// StaleChunkHistory (250) when nobody knows any more.
+    fn at(&self, time: Timestamp) -> Result<Option<Arc<dyn Placement>>> {
+        let _ = time;
+        Ok(None)
+    }
+    /// Whether something is owned here that has come after `time`: what began before does not see it here, nor where it was.
+    fn came_after(&self, time: Timestamp) -> bool {
+        let _ = time;
+        false
+    }
     /// Whether nothing is lost with it that would not be read again, when the namespace holds nothing here.
     fn is_forgettable(&self) -> bool {
         false

@@ -166,6 +166,7 @@ pub const TABLE: &[Parameter] = &[
     inert("maxOplogTruncationPointsAfterStartup", Int(100)).startup_only(),
     row("maxSessions", Int(1_000_000)).startup_only(),
     row("maxTransactionLockRequestTimeoutMillis", Int(5)),
+    row("metadataRefreshInTransactionMaxWaitBehindCritSecMS", Int(500)),
     row("migrateCloneInsertionBatchDelayMS", Int(0)).min(0.0),
     row("migrateCloneInsertionBatchSize", Int(0)).min(0.0),
     row("migrationLockAcquisitionMaxWaitMS", Int(500)).min(0.0),

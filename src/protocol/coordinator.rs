@@ -229,4 +229,146 @@ mod tests {
         assert_eq!(c.step(), Step::WaitingForDecisionAcks);
         assert_eq!(actions[1], Action::Decide("b".to_string(), Decision::Commit(3)));
     }
+
+    /// What a participant has done, of which the prepare and what follows survive its death.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Part {
+        InProgress,
+        Prepared(u64),
+        Committed(u64),
+        Aborted,
+    }
+
+    /// The shards and the disk of the one that coordinates.
+    struct World {
+        parts: BTreeMap<String, Part>,
+        document: Option<Option<Decision>>,
+        /// A participant that refuses to prepare.
+        refuses: Option<&'static str>,
+        /// Actions that may yet be performed before the crash, and whether the last of them is.
+        until_crash: Option<(usize, bool)>,
+        crashed: bool,
+    }
+
+    impl World {
+        /// Performs an action as the shard would; `None` when the coordinator dies before it hears of it.
+        fn perform(&mut self, action: Action) -> Option<Event> {
+            match &mut self.until_crash {
+                Some((0, performed)) => {
+                    if *performed {
+                        self.event_of(action);
+                    }
+                    self.until_crash = None;
+                    self.crashed = true;
+                    return None;
+                }
+                Some((left, _)) => *left -= 1,
+                None => {}
+            }
+            Some(self.event_of(action))
+        }
+        fn event_of(&mut self, action: Action) -> Event {
+            match action {
+                Action::PersistParticipants => {
+                    self.document.get_or_insert(None);
+                    Event::ParticipantsDurable
+                }
+                Action::Prepare(shard) => {
+                    assert!(self.document.is_some(), "a prepare before the list is durable");
+                    let part = self.parts.get_mut(&shard).unwrap();
+                    match *part {
+                        Part::InProgress if self.refuses == Some(shard.as_str()) => *part = Part::Aborted,
+                        Part::InProgress => *part = Part::Prepared(shard.len() as u64 + 4),
+                        _ => {}
+                    }
+                    let vote = match *part {
+                        Part::Prepared(at) => Vote::Commit(at),
+                        _ => Vote::Abort(251, "gone".to_string()),
+                    };
+                    Event::Voted(shard, vote)
+                }
+                Action::PersistDecision(decision) => {
+                    let kept = self.document.as_ref().expect("the list came first");
+                    assert!(kept.as_ref().is_none_or(|kept| *kept == decision), "decided twice");
+                    self.document = Some(Some(decision));
+                    Event::DecisionDurable
+                }
+                Action::Decide(shard, decision) => {
+                    assert_eq!(self.document, Some(Some(decision.clone())), "told before it is durable");
+                    let part = self.parts.get_mut(&shard).unwrap();
+                    *part = match (*part, decision) {
+                        (Part::Prepared(_), Decision::Commit(at)) => Part::Committed(at),
+                        (Part::Committed(at), Decision::Commit(again)) if at == again => Part::Committed(at),
+                        (Part::Committed(_), other) => panic!("committed, and then {other:?}"),
+                        (part, Decision::Commit(_)) => panic!("{part:?} is told to commit"),
+                        (_, Decision::Abort(..)) => Part::Aborted,
+                    };
+                    Event::Acknowledged(shard)
+                }
+                Action::DeleteDocument => {
+                    self.document = None;
+                    Event::DocumentDeleted
+                }
+            }
+        }
+        /// Runs a coordinator until it is done or dies.
+        fn run(&mut self, (mut coordinator, actions): (Coordinator, Vec<Action>)) {
+            let mut queue: std::collections::VecDeque<Action> = actions.into();
+            while let Some(action) = queue.pop_front() {
+                let Some(event) = self.perform(action) else { return };
+                queue.extend(coordinator.handle(event));
+            }
+            assert_eq!(coordinator.step(), Step::Done);
+        }
+        /// The coordinating shard starts again; `others` have died meanwhile as well.
+        fn restart(&mut self, others: bool) {
+            for (shard, part) in &mut self.parts {
+                if *part == Part::InProgress && (others || shard == "a") {
+                    *part = Part::Aborted;
+                }
+            }
+            if let Some(decision) = self.document.clone() {
+                self.run(Coordinator::recover(shards(), decision));
+            }
+            // What no coordinator knows of expires.
+            for part in self.parts.values_mut().filter(|p| **p == Part::InProgress) {
+                *part = Part::Aborted;
+            }
+        }
+    }
+
+    /// Every action of a commit of two participants, the shard that coordinates killed before and after it, alone or with
+    /// the others, and once more after every action of what follows: all end alike, and nobody stays prepared.
+    #[test]
+    fn killed_before_or_after_any_step_all_participants_end_alike() {
+        let mut cells = 0;
+        for (refuses, first, performed, others) in
+            (0..16 * 12).map(|n| ([None, Some("a"), Some("b")][n % 3], n / 12, n % 2 == 0, n % 4 < 2))
+        {
+            for second in (0..20).map(|n| (n < 18).then_some((n / 2, n % 2 == 0))) {
+                let parts = shards().into_iter().map(|s| (s, Part::InProgress)).collect();
+                let until_crash = Some((first, performed));
+                let mut world = World { parts, document: None, refuses, until_crash, crashed: false };
+                world.run(Coordinator::begin(shards()));
+                world.until_crash = second.filter(|_| world.crashed);
+                world.crashed = false;
+                world.restart(others);
+                if world.crashed {
+                    world.restart(others);
+                }
+                let ends: BTreeSet<String> = world.parts.values().map(|p| format!("{p:?}")).collect();
+                assert_eq!(
+                    ends.len(),
+                    1,
+                    "{refuses:?} {first} {performed} {others} {second:?}: {:?}",
+                    world.parts
+                );
+                assert!(!ends.iter().any(|e| e.starts_with("Prepared")), "{ends:?}");
+                assert_eq!(world.document, None);
+                assert!(refuses.is_none() || ends.contains("Aborted"));
+                cells += 1;
+            }
+        }
+        assert_eq!(cells, 16 * 12 * 20);
+    }
 }

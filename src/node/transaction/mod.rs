@@ -34,12 +34,12 @@ pub(crate) use commit::{decision_document, entries};
 pub(crate) use part::Part;
 pub use session::{Admitted, Entered, Limits};
 
-use crate::namespace::{Access, Slot, SlotState};
+use crate::namespace::{Access, Placement, Slot, SlotState};
 use crate::operation::{Operation, ReadConcern, Received, SessionId};
 use crate::past::Moment;
 use crate::snapshots::Frozen;
 use crate::{Node, WriteUnit};
-use document::{DocBuf, Error, Result, bail, err};
+use document::{DocBuf, Error, Result, Timestamp, bail, doc, err};
 use locks::{Ended, Lock, LockTable};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -71,6 +71,11 @@ pub struct Transaction {
     expires_ms: i64,
     /// How long a statement waits for an intent lock; `None`: as long as its operation may run.
     lock_timeout: Option<Duration>,
+    /// How long a statement waits for a namespace that a migration has in its critical section: what the transaction holds
+    /// elsewhere may be what another migration waits for.
+    section_timeout: Duration,
+    /// No later than this was it placed which documents it reads here: what has come to this shard afterwards it misses.
+    placed_at: Timestamp,
     /// What it reads; `None` for one that was prepared before a restart: it takes no statement any more.
     moment: Option<Moment>,
     node: Weak<Node>,
@@ -202,11 +207,30 @@ impl Transaction {
         f: impl FnOnce(&SlotState) -> Result<T>,
     ) -> Result<T> {
         self.reach(slot, op).await?;
-        slot.read_live(op, &op.received, Access::Read, |live| {
+        let read = slot.read_live(op, &op.received, Access::Read, |live| {
             let mut state = self.state.lock();
             f(&self.branch(&mut state, slot, live)?.state)
-        })
-        .await
+        });
+        self.not_behind_section(slot, read).await
+    }
+
+    /// Awaits access to a namespace, for as long as a statement may wait.
+    ///
+    /// # Errors
+    /// ShardCannotRefreshDueToLocksHeld (343), whereupon the router aborts the transaction or begins it anew.
+    async fn not_behind_section<T>(&self, slot: &Slot, access: impl Future<Output = Result<T>>) -> Result<T> {
+        if self.section_timeout == Duration::MAX {
+            return access.await;
+        }
+        match Box::pin(tokio::time::timeout(self.section_timeout, access)).await {
+            Ok(done) => done,
+            Err(_) => Err(err!(
+                SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD,
+                "{} is in the critical section of a migration, and a transaction may not wait longer for it",
+                slot.ns
+            )
+            .with_info(doc! { "ns": slot.ns.as_str() })),
+        }
     }
 
     /// Runs `f` as part of the transaction: its changes go into the branch and are kept for the commit.
@@ -225,7 +249,7 @@ impl Transaction {
             bail!(50781, "Cannot write to system collection {} within a transaction.", slot.ns);
         }
         self.reach(slot, op).await?;
-        slot.read_live(op, received, Access::Write, |live| {
+        let write = slot.read_live(op, received, Access::Write, |live| {
             let mut state = self.state.lock();
             self.branch(&mut state, slot, live)?;
             let State { branches, writes, locks, .. } = &mut *state;
@@ -241,8 +265,8 @@ impl Transaction {
                 locks,
             };
             WriteUnit::in_transaction(node, slot, &mut branch.state, op, part, f)
-        })
-        .await
+        });
+        self.not_behind_section(slot, write).await
     }
 
     /// The branch of a namespace, made at its first touch. `live` is the namespace under its latch.
@@ -262,9 +286,31 @@ impl Transaction {
             }
             state.branches.insert(slot.ns.clone(), Branch { state: own, base });
         }
+        let placement = self.placement_of(slot, live)?;
         let branch = state.branches.get_mut(&slot.ns).ok_or_else(|| self.no_such_transaction())?;
-        branch.state.placement = live.placement.clone();
+        branch.state.placement = placement;
         Ok(branch)
+    }
+
+    /// By which placement the documents of a namespace are filtered: a read of the past by that of its time, a statement by the
+    /// one in force, unless something has come here since the transaction began.
+    ///
+    /// # Errors
+    /// StaleChunkHistory (250), MigrationConflict (272).
+    fn placement_of(&self, slot: &Slot, live: &SlotState) -> Result<Option<Arc<dyn Placement>>> {
+        let Some(placement) = &live.placement else { return Ok(None) };
+        if self.only_reads {
+            return Ok(placement.at(self.placed_at)?.or_else(|| live.placement.clone()));
+        }
+        if placement.came_after(self.placed_at) {
+            bail!(
+                MIGRATION_CONFLICT,
+                "Collection {} has undergone a migration operation that completed after the snapshot was taken; please retry \
+                 the operation or multi-document transaction",
+                slot.ns
+            );
+        }
+        Ok(live.placement.clone())
     }
 
     fn no_such_transaction(&self) -> Error {

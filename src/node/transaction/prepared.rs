@@ -124,6 +124,8 @@ impl Node {
             started_ms: now,
             expires_ms: i64::MAX,
             lock_timeout: None,
+            section_timeout: std::time::Duration::MAX,
+            placed_at: document::Timestamp::MAX,
             moment: None,
             node: Weak::new(),
             only_reads: false,

@@ -20,6 +20,8 @@ pub struct Limits {
     pub lifetime: Duration,
     /// `maxTransactionLockRequestTimeoutMillis`; `None` for a negative value: as long as the operation may run.
     pub lock_timeout: Option<Duration>,
+    /// `metadataRefreshInTransactionMaxWaitBehindCritSecMS`.
+    pub section_timeout: Duration,
     /// Members of a cluster begin again what their router sends anew.
     pub may_restart: bool,
 }
@@ -163,6 +165,8 @@ impl Node {
         if concern.after_cluster_time.is_some() {
             self.await_read_concern(op).await?;
         }
+        // Read before the snapshot is taken: whatever has come until then is in it.
+        let placed_at = concern.at_cluster_time.unwrap_or_else(|| self.cluster_time());
         let moment = self.moment(op, concern.at_cluster_time).await?;
         if matches!(concern.level, ReadLevel::Snapshot | ReadLevel::Majority) {
             op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)?;
@@ -177,6 +181,8 @@ impl Node {
             started_ms: now,
             expires_ms: now.saturating_add(limits.lifetime.as_millis() as i64),
             lock_timeout: limits.lock_timeout,
+            section_timeout: limits.section_timeout,
+            placed_at,
             moment: Some(moment),
             node: Arc::downgrade(self),
             only_reads: false,
@@ -208,6 +214,7 @@ impl Node {
                 "readConcern atClusterTime value must not be greater than the current clusterTime"
             );
         }
+        let placed_at = concern.at_cluster_time.unwrap_or_else(|| self.cluster_time());
         let moment = self.moment(op, concern.at_cluster_time).await?;
         self.keep_read(&moment);
         op.interruptible(self.log.wait_durable(self.log.appended())).await?.map_err(log_failed)?;
@@ -220,6 +227,8 @@ impl Node {
             started_ms: self.now_ms(),
             expires_ms: i64::MAX,
             lock_timeout: None,
+            section_timeout: Duration::MAX,
+            placed_at,
             moment: Some(moment),
             node: Arc::downgrade(self),
             only_reads: true,

@@ -14,6 +14,7 @@ use storage::files::MemoryFiles;
 const LIMITS: Limits = Limits {
     lifetime: Duration::from_secs(60),
     lock_timeout: Some(Duration::from_millis(5)),
+    section_timeout: Duration::from_millis(500),
     may_restart: false,
 };
 

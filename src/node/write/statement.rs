@@ -80,6 +80,7 @@ pub fn ends_command(error: &Error) -> bool {
         || error.code == codes::LOG_WRITE_FAILED
         // A transaction has lost to another, or cannot go on; outside transactions the write waits before it comes to this.
         || matches!(error.code, codes::WRITE_CONFLICT | codes::LOCK_TIMEOUT | codes::NO_SUCH_TRANSACTION)
+        || error.code == codes::SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD
         || error.is(document::error::SNAPSHOT)
         || error.code == codes::COLLECTION_UUID_MISMATCH
         // Stages of update pipelines are looked up when the command is read, before the first statement.

@@ -5,7 +5,7 @@
 
 use crate::auth::{listed, needs};
 use crate::dispatch::{After, BoxFuture, Command, Context, Needs, Reply, Request, Roles};
-use document::{DocBuf, Result};
+use document::{Doc, DocBuf, Document, Result};
 use node::auth::Action as A;
 use node::change_stream::labelled;
 use node::ddl::shapes;
@@ -13,6 +13,7 @@ use node::shape::Shape;
 use sharding::router::Task;
 use sharding::router::body::is_time;
 use sharding::router::defaults::Takes;
+use sharding::router::snapshot;
 use sharding::router::{
     admin, aggregate, bulk_write, count, cursor, ddl, explain, find, find_and_modify, resharding,
     transaction, write,
@@ -425,6 +426,37 @@ fn takes(name: &str) -> Option<Takes> {
     }
 }
 
+/// Runs a routed command; a snapshot read at one time for all shards, and at another where that is too old. Returns the
+/// reply and the token of its transaction.
+async fn run_at_one_time(
+    context: &Context,
+    request: &Request<'_>,
+    body: Doc<'_>,
+    run: for<'t, 'r> fn(&'t Task<'r>) -> BoxFuture<'t, Result<DocBuf>>,
+) -> Result<(DocBuf, Option<Document>)> {
+    let (router, op, name) = (context.service.members.router()?, &context.operation, request.command.name);
+    let snapshot = snapshot::reads_so(op, name);
+    let mut attempt = 0;
+    loop {
+        let timed = snapshot.then(|| snapshot::at_one_time(router, op, body));
+        let body = timed.as_ref().map_or(body, DocBuf::doc);
+        let task = router.task(op, node::Request { body, ..request.node });
+        let made = run(&task).await;
+        if let Some(time) = task.operation_time() {
+            op.note_time(time);
+        }
+        match made {
+            Err(e) if snapshot => snapshot::absorb(op, attempt, e).await?,
+            Err(e) => return Err(e),
+            Ok(made) if snapshot => {
+                return Ok((snapshot::with_time(name, body, made), task.recovery_token()));
+            }
+            Ok(made) => return Ok((made, task.recovery_token())),
+        }
+        attempt += 1;
+    }
+}
+
 /// Runs a routed command and copies its reply.
 async fn routed<'a>(
     context: &'a Context,
@@ -450,17 +482,11 @@ async fn routed<'a>(
     let body = with_settings.as_ref().map_or(body, DocBuf::doc);
     let with_owner = listed::for_shards(&context.connection.client, body);
     let body = with_owner.as_ref().map_or(body, DocBuf::doc);
-    let task = router.task(&context.operation, node::Request { body, ..request.node });
-    let made = run(&task).await;
-    if let Some(time) = task.operation_time() {
-        context.operation.note_time(time);
-    }
-    let mut made = made?;
+    let (mut made, token) = run_at_one_time(context, request, body, run).await?;
     if let Some(seen) = listed::of_router(context, request, made.doc()) {
         made = seen;
     }
     let mut w = reply.writer();
-    let token = task.recovery_token();
     // Whether a shard has only read is between it and the router.
     let between = |name: &[u8]| is_time(name) || (token.is_some() && name == b"readOnly");
     for e in made.doc().iter().filter(|e| !between(e.name_bytes())) {

@@ -45,6 +45,10 @@ pub const ROWS: &[Command] = &[
 /// How long a router remembers a session's last transaction, for a late repetition of its commit.
 const SESSION_AGE: Duration = Duration::from_secs(30 * 60);
 
+/// How long a node remembers what a router ran on its own for a write that cannot be repeated, for a late repetition of its
+/// commit.
+const INTERNAL_SESSION_AGE_MS: i64 = 120_000;
+
 /// Aborts, in the background, what a router's sessions have in progress.
 pub fn abort_routed(router: &Arc<Router>, chosen: impl Fn(&SessionId) -> bool) {
     let (router, open) = (router.clone(), router.transactions.chosen(|id, _| chosen(id)));
@@ -57,9 +61,11 @@ pub fn abort_routed(router: &Arc<Router>, chosen: impl Fn(&SessionId) -> bool) {
 pub fn limits(service: &Service) -> Limits {
     let parameters = &service.parameters;
     let wait = parameters.int("maxTransactionLockRequestTimeoutMillis");
+    let behind_section = parameters.int("metadataRefreshInTransactionMaxWaitBehindCritSecMS").max(0) as u64;
     Limits {
         lifetime: Duration::from_secs(parameters.int("transactionLifetimeLimitSeconds").max(1) as u64),
         lock_timeout: u64::try_from(wait).ok().map(Duration::from_millis),
+        section_timeout: Duration::from_millis(behind_section),
         may_restart: service.role == Roles::SHARD || service.role == Roles::CONFIG,
     }
 }
@@ -179,6 +185,7 @@ pub async fn reap_regularly(service: Arc<Service>) {
         tokio::time::sleep(Duration::from_millis((limit * 500).clamp(1000, 60_000))).await;
         if let Some(node) = &service.node {
             node.reap_transactions();
+            node.sessions.reap_internal(node.now_ms() - INTERNAL_SESSION_AGE_MS);
         } else if let Ok(router) = service.members.router() {
             let limit = Duration::from_secs(limit);
             router.abort_transactions(router.transactions.chosen(|_, idle| idle > limit)).await;

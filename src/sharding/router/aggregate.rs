@@ -448,6 +448,10 @@ pub fn all_documents<'a>(
     command: Document,
 ) -> BoxFuture<'a, Result<Vec<DocBuf>>> {
     Box::pin(async move {
+        let mut command = command;
+        if let Some(at) = task.read_at() {
+            command.insert("readConcern", doc! { "level": "snapshot", "atClusterTime": at });
+        }
         let body = command.to_doc_buf();
         let inner = Task::new(task.router, task.op, Request { db, body: body.doc(), sequences: &[] });
         let mut reply = match inner.request.name() {

@@ -40,12 +40,27 @@ pub struct Placement {
     pub table: Option<Arc<RoutingTable>>,
     /// Present when the collection is not sharded and the catalog says where it is.
     pub alone: Option<Arc<RoutingTable>>,
+    /// The table in force, where `table` says how it was at a time in the past.
+    pub now: Option<Arc<RoutingTable>>,
 }
 
 impl Placement {
+    /// As it was at a time in the past, for reads of that time. Requests still carry the versions in force.
+    ///
+    /// # Errors
+    /// StaleChunkHistory (250).
+    pub fn at(self, time: Timestamp) -> document::Result<Placement> {
+        let in_force = self.table.clone().or_else(|| self.alone.clone());
+        let then = in_force.as_ref().map(|table| table.at(time)).transpose()?.flatten().map(Arc::new);
+        Ok(match (then, &self.table) {
+            (None, _) => self,
+            (then, Some(_)) => Placement { now: in_force, table: then, ..self },
+            (then, None) => Placement { now: in_force, alone: then, ..self },
+        })
+    }
     /// What a request to `shard` has to carry.
     pub fn versions(&self, shard: &str) -> Versions {
-        match (self.table.as_ref().or(self.alone.as_ref()), self.database) {
+        match (self.now.as_ref().or(self.table.as_ref()).or(self.alone.as_ref()), self.database) {
             (Some(table), _) => Versions { shard: Some(table.shard_version(shard)), database: None },
             (None, Some(version)) => {
                 Versions { shard: Some(ShardVersion::UNTRACKED), database: Some(version) }

@@ -171,7 +171,7 @@ impl LiveCluster {
             None if is_config(ns) => (CONFIG.into(), None),
             None => return None,
         };
-        Some(Placement { primary, database, table, alone })
+        Some(Placement { primary, database, table, alone, now: None })
     }
 }
 

@@ -9,7 +9,7 @@ use super::cluster::{Call, Cluster};
 use super::merge::Merge;
 use super::task::Task;
 use crate::chunk::ShardId;
-use document::{DocBuf, Document, Result, Value, bail, codes, doc, err};
+use document::{DocBuf, Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::change_stream::labelled;
 use node::operation::SessionId;
 use node::read::get_more::{GetMore, cursors_of, no_time_limit};
@@ -45,6 +45,8 @@ pub struct Cursor {
     pub session: Option<SessionId>,
     pub kind: Kind,
     pub no_timeout: bool,
+    /// The time at which it reads on all shards.
+    read_at: Option<Timestamp>,
 }
 
 struct Entry {
@@ -143,7 +145,7 @@ impl Cursor {
     pub fn new(task: &Task<'_>, ns: &str, kind: Kind) -> Cursor {
         let session = task.op.session.as_ref().map(|s| s.lsid);
         let no_timeout = task.body().get_bool("noCursorTimeout").unwrap_or(false);
-        Cursor { ns: ns.to_string(), session, kind, no_timeout }
+        Cursor { ns: ns.to_string(), session, kind, no_timeout, read_at: task.read_at() }
     }
     /// Closes what is open on shards, in the background.
     pub fn close(self, cluster: &Arc<dyn Cluster>) {
@@ -278,6 +280,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
         }
         return Err(no_time_limit());
     }
+    cursor.read_at.iter().for_each(|time| task.set_read_at(*time));
     let until = Instant::now() + await_ms.map_or(AWAIT_DEFAULT, Duration::from_millis);
     let mut batch = ArrayBuilder::default();
     let filled = cursor.fill(task, &mut batch, batch_size.unwrap_or(usize::MAX), until).await;

@@ -2,7 +2,8 @@
 //! ([`super::one_document`]) outside a client's transaction.
 //!
 //! ```text
-//! attempt   a child of the client's session ({id, uid, txnNumber, txnUUID}) begins on every shard the statement asks
+//! attempt   a child of the client's session ({id, uid, txnNumber, txnUUID}) begins on every shard the statement asks; where
+//!           none of several has a document, again at one cluster time: it may have moved from one to another between them
 //! commit    nothing written      all parts let go
 //!           one shard wrote      commitTransaction to those that have read; when all have, to the one that wrote
 //!           several wrote        two-phase, by the coordinator shard
@@ -37,6 +38,9 @@ const COMMITS_MAX: u32 = 6;
 /// The longest pause between two attempts.
 const PAUSE_MS_MAX: u64 = 64;
 
+/// A shard's refusal of the statement that begins a transaction, when it has had it already.
+const BEGUN_BEFORE: i32 = 50911;
+
 /// What a participant says of itself in its replies.
 const READ_ONLY: &str = "readOnly";
 
@@ -55,11 +59,20 @@ struct Patience {
 /// What the statement is refused with; interrupts; an unknown outcome as the failure of the connection.
 pub async fn run(task: &Task<'_>, statement: &Statement<'_, '_>) -> Result<DocBuf> {
     let mut patience = Patience::default();
+    let mut at_one_time = false;
     loop {
         task.op.check_interrupt()?;
-        let transaction = Transaction::internal(child_session(task));
+        let at = at_one_time.then(|| task.router.cluster_time());
+        let transaction = Transaction::internal(child_session(task), at);
         let inner = task.within(transaction.clone());
-        let done = match statement.attempt(&inner).await {
+        let attempt = statement.attempt(&inner, at_one_time).await;
+        let Some(attempt) = attempt.transpose() else {
+            task.hear_from(&inner);
+            task.router.abort_everywhere(&transaction).await;
+            at_one_time = true;
+            continue;
+        };
+        let done = match attempt {
             // What the shard refused is the client's to hear, and the part is aborted there.
             Ok(reply) if transaction.has_failed() => Ok(without(reply.doc(), &[READ_ONLY])),
             Ok(reply) => commit(task, &transaction, without(reply.doc(), &[READ_ONLY])).await,
@@ -117,6 +130,7 @@ fn passes(e: &Error) -> bool {
                 | codes::NO_SUCH_TRANSACTION
                 | codes::TRANSACTION_COMMITTED
                 | codes::PREPARED_TRANSACTION_IN_PROGRESS
+                | BEGUN_BEFORE
         )
 }
 

@@ -35,6 +35,7 @@ pub mod resharding;
 pub mod scatter;
 mod shapes;
 pub mod single;
+pub mod snapshot;
 pub mod target;
 pub mod task;
 mod text;

@@ -43,9 +43,11 @@ pub async fn run(task: &Task<'_>, statement: &Statement<'_, '_>) -> Result<DocBu
     }
     let mut retry = Retry::default();
     loop {
-        match statement.attempt(task).await {
+        match statement.attempt(task, true).await {
             Err(e) if is_stale(&e) => retry.absorb(task, statement.ns(), e).await?,
-            done => return done,
+            Ok(None) => return Ok(statement.nothing()),
+            Ok(Some(reply)) => return Ok(reply),
+            Err(e) => return Err(e),
         }
     }
 }
@@ -78,25 +80,27 @@ impl Statement<'_, '_> {
         }
     }
 
-    /// Executes the statement as part of `task`'s transaction.
-    pub async fn attempt(&self, task: &Task<'_>) -> Result<DocBuf> {
+    /// Executes the statement as part of `task`'s transaction. `None`: no shard has a document that matches, and that counts
+    /// only if all were asked as of one time.
+    pub async fn attempt(&self, task: &Task<'_>, at_one_time: bool) -> Result<Option<DocBuf>> {
         let placement = task.placement_for_write(self.ns()).await?;
         let Some(table) = placement.table.clone() else {
-            return self.send(task, &placement, placement.home(), self.spec()).await;
+            return self.send(task, &placement, placement.home(), self.spec()).await.map(Some);
         };
         let filter = self.filter();
         let aim = target::filter(&table, filter, &collation::context(task, self.spec(), &table)?);
         if let [shard] = aim.shards.as_slice()
             && (aim.key.is_some() || !self.upserts())
         {
-            return self.send(task, &placement, shard, self.spec()).await;
+            return self.send(task, &placement, shard, self.spec()).await.map(Some);
         }
         let shards = if task.op.is_retryable_write() { placement.shards() } else { aim.shards };
         let found = self.search(task, &placement, &table, &shards).await?;
         match found {
-            Some(found) => self.on_found(task, &placement, &table, found.doc()).await,
-            None if self.upserts() => self.insert_new(task, &placement, &table).await,
-            None => Ok(self.nothing()),
+            Some(found) => self.on_found(task, &placement, &table, found.doc()).await.map(Some),
+            None if shards.len() > 1 && !at_one_time => Ok(None),
+            None if self.upserts() => self.insert_new(task, &placement, &table).await.map(Some),
+            None => Ok(Some(self.nothing())),
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Task<'a> {
     preference: OnceLock<ReadPreference>,
     /// The transaction that the command is a statement of.
     transaction: Option<Arc<Transaction>>,
+    /// The time at which it reads, outside transactions.
+    read_at: OnceLock<Timestamp>,
 }
 
 impl<'a> Task<'a> {
@@ -39,6 +41,7 @@ impl<'a> Task<'a> {
             router.advance(time);
         }
         let transaction = router.transactions.find(op);
+        let read_at = super::snapshot::time_of(request.body).filter(|_| transaction.is_none());
         Task {
             router,
             op,
@@ -47,7 +50,16 @@ impl<'a> Task<'a> {
             now_ms: OnceLock::new(),
             preference: OnceLock::new(),
             transaction,
+            read_at: read_at.map(OnceLock::from).unwrap_or_default(),
         }
+    }
+    /// Has the command read at one time on all shards.
+    pub fn set_read_at(&self, time: Timestamp) {
+        let _ = self.read_at.set(time);
+    }
+    /// The time at which it reads on all shards, if it reads at one.
+    pub fn read_at(&self) -> Option<Timestamp> {
+        self.read_at.get().copied()
     }
     /// The same command as a statement of a transaction of the router's own.
     pub fn within(&self, transaction: Arc<Transaction>) -> Task<'a> {
@@ -246,10 +258,14 @@ impl<'a> Task<'a> {
 
     /// Where the namespace is; `None` when its database does not exist.
     pub async fn placement(&self, ns: &str) -> Result<Option<Placement>> {
-        if let Some(known) = self.router.cluster.cached(ns) {
-            return Ok(Some(known));
+        let placement = match self.router.cluster.cached(ns) {
+            Some(known) => Some(known),
+            None => self.op.interruptible(self.router.cluster.placement(ns)).await??,
+        };
+        match (placement, self.read_at()) {
+            (Some(placement), Some(time)) => placement.at(time).map(Some),
+            (placement, _) => Ok(placement),
         }
-        self.op.interruptible(self.router.cluster.placement(ns)).await?
     }
     /// Where the namespace is; creates its database if need be.
     pub async fn placement_for_write(&self, ns: &str) -> Result<Placement> {

@@ -226,9 +226,10 @@ fn joins(name: &[u8]) -> bool {
 }
 
 impl Transaction {
-    /// One that the router runs on its own, in a session that has no other.
-    pub(super) fn internal(session: SessionId) -> Arc<Transaction> {
-        let state = State { phase: Phase::InProgress, statement: 1, ..State::new(0) };
+    /// One that the router runs on its own, in a session that has no other; at one time on all shards, if one is given.
+    pub(super) fn internal(session: SessionId, at: Option<Timestamp>) -> Arc<Transaction> {
+        let read_concern = at.map(|at| doc! { "level": "snapshot", "atClusterTime": at }).unwrap_or_default();
+        let state = State { phase: Phase::InProgress, statement: 1, read_concern, ..State::new(0) };
         Arc::new(Transaction { session, checkout: Arc::default(), state: Mutex::new(state) })
     }
     /// How one of the router's own is committed: where one shard has written, it comes last of those to commit; none is named

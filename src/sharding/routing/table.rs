@@ -33,9 +33,18 @@ pub struct RoutingTable {
     /// Tracked but not sharded: one chunk, wherever it is.
     pub unsplittable: bool,
     pages: Vec<Arc<Vec<Arc<Chunk>>>>,
-    /// The highest version among the chunks of each shard that owns any, and how many.
-    shards: BTreeMap<ShardId, (Timestamp, usize)>,
+    shards: BTreeMap<ShardId, Owned>,
     version: Timestamp,
+}
+
+/// What a shard owns of a collection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Owned {
+    /// The highest version among its chunks.
+    version: Timestamp,
+    chunks: usize,
+    /// When the last of them came.
+    newest: Timestamp,
 }
 
 /// A collection's properties beside its chunks: one document of `config.collections`.
@@ -163,9 +172,10 @@ impl RoutingTable {
                 );
             }
             reached = Some(&chunk.max_key);
-            let (version, count) = self.shards.entry(chunk.shard.clone()).or_default();
-            *version = (*version).max(chunk.version);
-            *count += 1;
+            let owned = self.shards.entry(chunk.shard.clone()).or_default();
+            owned.version = owned.version.max(chunk.version);
+            owned.chunks += 1;
+            owned.newest = owned.newest.max(chunk.history.first().map_or(Timestamp::default(), |(t, _)| *t));
             self.version = self.version.max(chunk.version);
         }
         let first = pages.first().and_then(|p| p.first());
@@ -217,7 +227,7 @@ impl RoutingTable {
         self.pages.iter().flat_map(|p| p.iter())
     }
     pub fn chunk_count(&self) -> usize {
-        self.shards.values().map(|(_, n)| n).sum()
+        self.shards.values().map(|owned| owned.chunks).sum()
     }
     /// The chunk with exactly these encoded bounds.
     pub fn exact(&self, min_key: &[u8], max_key: &[u8]) -> Option<&Arc<Chunk>> {
@@ -228,7 +238,7 @@ impl RoutingTable {
         self.shards.keys()
     }
     pub fn chunks_owned_by(&self, shard: &str) -> usize {
-        self.shards.get(shard).map_or(0, |(_, n)| *n)
+        self.shards.get(shard).map_or(0, |owned| owned.chunks)
     }
     /// Generation and the highest version of all chunks.
     pub fn collection_version(&self) -> ShardVersion {
@@ -236,9 +246,45 @@ impl RoutingTable {
     }
     /// Generation and the highest version of the chunks `shard` owns; 0|0 when it owns none.
     pub fn shard_version(&self, shard: &str) -> ShardVersion {
-        let placement = self.shards.get(shard).map_or(Timestamp::default(), |(v, _)| *v);
+        let placement = self.shards.get(shard).map_or(Timestamp::default(), |owned| owned.version);
         ShardVersion { epoch: self.epoch, timestamp: self.timestamp, placement }
     }
+    /// Whether a chunk that `shard` owns has come to it after `time`.
+    pub fn came_to_after(&self, shard: &str, time: Timestamp) -> bool {
+        self.shards.get(shard).is_some_and(|owned| owned.newest > time)
+    }
+
+    /// Who owned what at a time in the past, by the histories of the chunks; `None` when it was as it is.
+    ///
+    /// # Errors
+    /// StaleChunkHistory (250) when a history does not reach back so far.
+    pub fn at(&self, time: Timestamp) -> Result<Option<RoutingTable>> {
+        if self.shards.values().all(|owned| owned.newest <= time) {
+            return Ok(None);
+        }
+        let mut table = self.clone();
+        for page in &mut table.pages {
+            let chunks = page.iter().map(|chunk| self.chunk_at(chunk, time));
+            *page = Arc::new(chunks.collect::<Result<_>>()?);
+        }
+        table.finish().map(Some)
+    }
+    fn chunk_at(&self, chunk: &Arc<Chunk>, time: Timestamp) -> Result<Arc<Chunk>> {
+        match chunk.history.iter().find(|(since, _)| *since <= time) {
+            Some((_, shard)) if *shard == chunk.shard => Ok(chunk.clone()),
+            Some((_, shard)) => Ok(Arc::new(Chunk { shard: shard.clone(), ..(**chunk).clone() })),
+            None if chunk.history.is_empty() => Ok(chunk.clone()),
+            None => bail!(
+                STALE_CHUNK_HISTORY,
+                "Cannot find shardId the chunk of {} from {:?} belonged to at cluster time Timestamp({}, {})",
+                self.ns,
+                chunk.min,
+                time.secs,
+                time.inc
+            ),
+        }
+    }
+
     /// Whether `shard` owns the encoded key.
     pub fn owns(&self, shard: &str, key: &[u8]) -> bool {
         &*self.find(key).shard == shard

@@ -16,7 +16,7 @@ use super::ownership_filter::ShardFilter;
 use super::persisted::AsOf;
 use crate::chunk::ShardId;
 use crate::routing::{DatabaseEntry, Routing, RoutingTable};
-use document::{Error, doc, err};
+use document::{Error, Timestamp, doc, err};
 use node::namespace::{Access, DatabasePlacement, OwnershipFilter, Placement, Refusal};
 use node::operation::Received;
 use protocol::refresh::Known;
@@ -128,6 +128,14 @@ impl Placement for CollectionPlacement {
             _ => None,
         }
     }
+    fn at(&self, time: Timestamp) -> document::Result<Option<Arc<dyn Placement>>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        let then = table.at(time)?.map(|table| self.with(&Routing::Sharded(Arc::new(table))));
+        Ok(then.map(|placement| Arc::new(placement) as Arc<dyn Placement>))
+    }
+    fn came_after(&self, time: Timestamp) -> bool {
+        self.table().is_some_and(|table| table.came_to_after(&self.shard, time))
+    }
     fn is_forgettable(&self) -> bool {
         self.section.is_none() && !matches!(self.state, State::Sharded { .. })
     }
@@ -192,7 +200,6 @@ mod tests {
     use super::*;
     use crate::shard::critical_section::Phase;
     use crate::shard::tests::table_of;
-    use document::Timestamp;
 
     fn received(v: Option<ShardVersion>) -> Received {
         Received { shard: v, database: None }

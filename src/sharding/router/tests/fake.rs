@@ -447,7 +447,7 @@ impl Cluster for Fake {
 fn placement(table: Arc<RoutingTable>) -> Placement {
     let database = DatabaseVersion { uuid: [1; 16], timestamp: Timestamp::new(1, 0), last_mod: 1 };
     let primary = table.shards().next().unwrap().clone();
-    Placement { primary, database: Some(database), table: Some(table), alone: None }
+    Placement { primary, database: Some(database), table: Some(table), alone: None, now: None }
 }
 
 /// Runs a command on the router.

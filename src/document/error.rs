@@ -219,6 +219,7 @@ codes! {
     STALE_TERM 135 "StaleTerm" 0;
     CAPPED_POSITION_LOST 136 "CappedPositionLost" 0;
     INCOMPATIBLE_SHARDING_CONFIG_VERSION 137 "IncompatibleShardingConfigVersion" 0;
+    JS_INTERPRETER_FAILURE 139 "JSInterpreterFailure" 0;
     OPLOG_OUT_OF_ORDER 152 "OplogOutOfOrder" 0;
     QUERY_PLAN_KILLED 175 "QueryPlanKilled" 0;
     INVALID_SSL_CONFIGURATION 140 "InvalidSSLConfiguration" 0;

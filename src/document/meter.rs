@@ -205,6 +205,20 @@ pub fn bounded<T>(quanta: u32, f: impl FnOnce() -> Result<T>) -> Result<T> {
     f()
 }
 
+/// Whether a latch may be held: what cannot be interrupted in time, or blocks, must not begin there.
+///
+/// # Errors
+/// [`OVERRUN`] within [`bounded`]; NotImplemented (238) under a latch that nobody would take up again.
+pub fn aside() -> Result<()> {
+    match COUNTERS.with(|c| (c.bound.get(), c.latches.get())) {
+        (0, 0) => Ok(()),
+        (0, _) => {
+            Err(Error::new(crate::codes::NOT_IMPLEMENTED, "JavaScript is known but not implemented here"))
+        }
+        _ => Err(Error::new(OVERRUN, "this cannot be done under a latch")),
+    }
+}
+
 /// An allocator that counts what it gives: as work of the thread, and as memory of the thread and the process.
 pub struct Counted<A>(pub A);
 

@@ -50,6 +50,7 @@ pub use write::unit::{BatchWrite, Origin, WriteUnit};
 use document::oid::ObjectIdGenerator;
 use document::{Collation, Doc, Document, Error, ObjectId, Timestamp, err};
 use parking_lot::RwLock;
+use query::script::Scripts;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use storage::log::{Clock, Log, LogError};
@@ -79,6 +80,8 @@ pub struct Node {
     pub ttl: ttl::Totals,
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
     pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,
+    /// Where the functions of clients run; set by the server unless scripting is disabled.
+    pub scripting: std::sync::OnceLock<Arc<dyn query::script::Engine>>,
     pub object_ids: ObjectIdGenerator,
     /// What each kind of stage may hold before it spills or fails.
     pub limits: RwLock<query::pipeline::Limits>,
@@ -149,7 +152,8 @@ impl Node {
         };
         Ok(self.parse_context(variables).with_collation(&collation))
     }
-    /// Names the collection's text index to a context, where the filter has a `$text`.
+    /// Tells a context what the filter needs of its collection and database: the text index for `$text`, the stored
+    /// functions for `$where`.
     pub fn note_text_index(
         &self,
         context: &mut query::QueryContext,
@@ -161,6 +165,25 @@ impl Node {
             let indexes = state.collection.iter().flat_map(|c| c.indexes());
             context.text_index = indexes.filter_map(|i| i.spec().text()).next().cloned();
         }
+        if query::matcher::ops::evaluation::has_script(filter) {
+            let db = storage::split_namespace(&slot.ns).0;
+            context.scripts.stored = Some(Arc::new(self.stored_functions(db).to_doc_buf()));
+        }
+    }
+    /// The functions that `system.js` of a database holds, by name.
+    pub fn stored_functions(&self, db: &str) -> Document {
+        let slot = self.namespaces.slot(&format!("{db}.system.js"));
+        let state = slot.read_unchecked();
+        let Some(collection) = &state.collection else { return Document::new() };
+        use storage::CollectionView;
+        let snapshot = collection.snapshot();
+        let (mut cursor, mut documents) = (snapshot.records(), Vec::new());
+        let mut next = cursor.first();
+        while let Some((_, doc)) = next {
+            documents.push(doc.to_document());
+            next = cursor.next();
+        }
+        query::script::stored_functions(documents.into_iter())
     }
     /// What a parser of queries may see of the outside.
     pub fn parse_context(&self, variables: Document) -> query::QueryContext {
@@ -169,6 +192,7 @@ impl Node {
             now_ms: self.now_ms(),
             cluster_time: self.cluster_time(),
             seed: rand::random(),
+            scripts: Scripts::new(self.scripting.get().cloned()),
         }
         .into()
     }

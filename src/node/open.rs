@@ -203,6 +203,7 @@ impl Node {
             query_settings: Arc::default(),
             ttl: crate::ttl::Totals::default(),
             hooks: RwLock::new(None),
+            scripting: std::sync::OnceLock::new(),
             object_ids: ObjectIdGenerator::new(rand::random()),
             next_operation: AtomicI64::new(1),
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },

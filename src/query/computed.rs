@@ -14,8 +14,10 @@ pub struct Computed {
 
 impl Computed {
     pub fn parse(v: &Value, ctx: &QueryContext) -> Result<Computed> {
-        let names =
-            Variables::with_names(ctx.variables.keys()).with_collation(&ctx.collation).with_text(&ctx.text);
+        let names = Variables::with_names(ctx.variables.keys())
+            .with_collation(&ctx.collation)
+            .with_text(&ctx.text)
+            .with_scripts(&ctx.scripts);
         let expression = Arc::new(Expression::parse(v, &names)?);
         let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter().map(|(_, v)| v.clone()));
         vars.cluster_time = (ctx.cluster_time != Default::default()).then_some(ctx.cluster_time);

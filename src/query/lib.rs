@@ -17,6 +17,7 @@ pub mod names;
 pub mod pipeline;
 pub mod planner;
 pub mod projection;
+pub mod script;
 pub mod shape;
 pub mod sort;
 pub mod text;
@@ -37,6 +38,8 @@ pub struct ParseContext {
     pub cluster_time: Timestamp,
     /// A number that differs from operation to operation; `$sampleRate` and `$rand` derive theirs from it.
     pub seed: u64,
+    /// Where the client's functions run.
+    pub scripts: script::Scripts,
 }
 
 /// What a parser must know beside the text: the command's variables and time, and how strings compare. Its variables and

@@ -25,6 +25,7 @@ pub mod options;
 pub mod peers;
 pub mod process;
 pub mod profile;
+pub mod script;
 pub mod service;
 pub mod signed_time;
 pub mod signing_keys;

@@ -15,8 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Acts as the program that the first argument names: `mongod`, `mongos`, or else `tessera`. Returns the exit code.
+/// Acts as the program that the first argument names: `mongod`, `mongos`, or else `tessera`; or in the role in which a server
+/// starts it again for its scripts. Returns the exit code.
 pub fn by_name(argv: Vec<String>) -> i32 {
+    if argv.get(1).is_some_and(|role| role == script::child::ROLE) {
+        return script::child::run(argv.get(2).map_or("", String::as_str));
+    }
     let name = argv.first().map(std::path::Path::new).and_then(|path| path.file_name()?.to_str());
     let program = [Program::Mongod, Program::Mongos].into_iter().find(|p| name == Some(p.name()));
     match program {

@@ -51,6 +51,8 @@ pub struct Asked {
     pub collation: Option<Collation>,
     /// `$$NOW`, where the command has begun somewhere else.
     pub now_ms: Option<i64>,
+    /// It is what a mapReduce command became.
+    pub map_reduce: bool,
     /// A stage of another pipeline asks. A view is then resolved here, and what is below it must be where the router believes
     /// everything to be that the pipeline names: unsharded, on this shard.
     pub within: bool,
@@ -148,8 +150,8 @@ impl Asked {
                         out.now_ms = Some(now);
                     }
                 }
+                "isMapReduceCommand" => out.map_reduce = FIELDS.bool(&e)?,
                 "exchange"
-                | "isMapReduceCommand"
                 | "collectionUUID"
                 | "passthroughToShard"
                 | "encryptionInformation"
@@ -347,10 +349,9 @@ fn note_text(node: &Node, ns: &str, stages: Vec<Value>, context: &mut Context) -
         false => query::pipeline::text::with_score_field(stages)?,
     };
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
-    if let Some(filter) = first.map(Document::to_doc_buf)
-        && query::matcher::ops::text::is_in(filter.doc())
-    {
-        node.note_text_index(&mut context.query, &node.namespaces.slot(ns), filter.doc());
+    let Some(filter) = first.map(Document::to_doc_buf) else { return Ok(stages) };
+    node.note_text_index(&mut context.query, &node.namespaces.slot(ns), filter.doc());
+    if query::matcher::ops::text::is_in(filter.doc()) {
         context.query.text = Matcher::parse(filter.doc(), &context.query)?.text().cloned();
     }
     Ok(stages)
@@ -358,6 +359,9 @@ fn note_text(node: &Node, ns: &str, stages: Vec<Value>, context: &mut Context) -
 
 /// Resolves views, parses and divides.
 pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepared> {
+    if asked.map_reduce && node.namespaces.slot(&asked.ns).read_unchecked().view.is_some() {
+        bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "mapReduce on a view is not yet supported: {}", asked.ns);
+    }
     let (ns, stages, collation) =
         resolve(node, op, &asked.ns, asked.pipeline, asked.collation, asked.within).await?;
     let mut namespace = Namespace::parse(&ns);
@@ -367,6 +371,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     let mut context = Context::new(namespace, node.parse_context(asked.variables));
     context.query.collation = collation;
     context.query.now_ms = asked.now_ms.unwrap_or(context.query.now_ms);
+    context.query.scripts.map_reduce = asked.map_reduce;
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
     let stages = super::geo_near::with_key(node, &ns, stages)?;

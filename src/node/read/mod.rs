@@ -12,6 +12,7 @@ pub mod get_more;
 pub mod hooks;
 pub(crate) mod host;
 pub mod index_use;
+pub mod map_reduce;
 mod output;
 pub mod pseudo;
 pub mod rows;

@@ -1,5 +1,6 @@
 //! delete: statements `{q, limit, collation, hint}` with limit 0 (all) or 1.
 
+use super::aside::Aside;
 use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
@@ -22,6 +23,8 @@ pub struct DeleteStatement {
     pub one: bool,
     pub sort: Option<SortSpec>,
     pub hint: Option<Hint>,
+    /// Whether a document matches.
+    pub aside: Aside<bool>,
 }
 
 /// Runs a `delete` command; answers the reply's members without `ok`.
@@ -83,7 +86,12 @@ impl DeleteStatement {
             one,
             sort: None,
             hint: crate::read::parse_hint(raw)?,
+            aside: Aside::default(),
         })
+    }
+    /// See [`Aside::unless`].
+    fn unless_aside<T>(&self, written: Result<T>) -> Result<Option<T>> {
+        self.aside.unless(written, |old| self.filter.matches(old))
     }
 }
 
@@ -103,16 +111,18 @@ pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, 
         }
         let mut next = 0;
         while next < records.len() {
-            node.write_waiting(op, &candidates.received, slot, |unit| {
-                candidates.check_collection(unit)?;
-                let started = Instant::now();
-                while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
-                    removed += delete_record(unit, s, records[next], Origin::default())?.is_some() as i64;
-                    next += 1;
-                }
-                Ok(())
-            })
-            .await?;
+            let written = node
+                .write_waiting(op, &candidates.received, slot, |unit| {
+                    candidates.check_collection(unit)?;
+                    let started = Instant::now();
+                    while next < records.len() && started.elapsed() < SLICE_TIME_MAX {
+                        removed += delete_record(unit, s, records[next], Origin::default())?.is_some() as i64;
+                        next += 1;
+                    }
+                    Ok(())
+                })
+                .await;
+            s.unless_aside(written)?;
         }
         tokio::task::yield_now().await;
     }
@@ -130,15 +140,21 @@ pub async fn one(
 ) -> Result<Option<DocBuf>> {
     if let Some(id) = &s.id {
         let holder = id.to_holder();
-        let (gone, _) = node
-            .write_waiting(op, &op.received, slot, |unit| {
-                let found =
-                    holder.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
-                node.note_point(op, found.is_some());
-                found.map_or(Ok(None), |record| delete_with_image(unit, s, record, stmt, image))
-            })
-            .await?;
-        return Ok(gone);
+        loop {
+            let written = node
+                .write_waiting(op, &op.received, slot, |unit| {
+                    let found = holder
+                        .get("")
+                        .and_then(|id| unit.collection()?.find_id(id))
+                        .map(|(record, _)| record);
+                    node.note_point(op, found.is_some());
+                    found.map_or(Ok(None), |record| delete_with_image(unit, s, record, stmt, image))
+                })
+                .await;
+            if let Some((gone, _)) = s.unless_aside(written)? {
+                return Ok(gone);
+            }
+        }
     }
     for _ in 0..SEARCHES_MAX {
         let mut changed_away = false;
@@ -149,17 +165,22 @@ pub async fn one(
             if records.is_empty() {
                 break;
             }
-            let (gone, _) = node
-                .write_waiting(op, &op.received, slot, |unit| {
-                    for record in &records {
-                        if let Some(old) = delete_with_image(unit, s, *record, stmt, image)? {
-                            return Ok(Some(old));
+            let gone = loop {
+                let written = node
+                    .write_waiting(op, &op.received, slot, |unit| {
+                        for record in &records {
+                            if let Some(old) = delete_with_image(unit, s, *record, stmt, image)? {
+                                return Ok(Some(old));
+                            }
+                            changed_away = true;
                         }
-                        changed_away = true;
-                    }
-                    Ok(None)
-                })
-                .await?;
+                        Ok(None)
+                    })
+                    .await;
+                if let Some((gone, _)) = s.unless_aside(written)? {
+                    break gone;
+                }
+            };
             if gone.is_some() {
                 return Ok(gone);
             }
@@ -200,7 +221,7 @@ fn delete_record(
     let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
         return Ok(None);
     };
-    if !s.filter.matches(old.doc())? || !unit.owns(old.doc()) {
+    if !s.aside.latched(old.doc(), || s.filter.matches(old.doc()))? || !unit.owns(old.doc()) {
         return Ok(None);
     }
     let from_migrate = origin.from_migrate || unit.is_orphan(old.doc());

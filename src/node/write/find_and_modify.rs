@@ -2,11 +2,12 @@
 //!
 //! The image shown is kept in the log entry (`preImage` or `postImage`), so that a retry is answered with the same.
 
+use super::aside::Aside;
 use super::delete::{self, DeleteStatement};
 use super::retry::kind_of;
 use super::shapes;
 use super::statement::*;
-use super::update::{Aside, Filter, UpdateStatement, Upserted, change_record, upsert, upsert_may_retry};
+use super::update::{Filter, UpdateStatement, Upserted, change_record, upsert, upsert_may_retry};
 use crate::read::candidates::{Candidates, Search};
 use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
@@ -110,7 +111,8 @@ impl Command {
                 )
             }
             (true, None) => {
-                let delete = DeleteStatement { filter: matcher, id, one: true, sort, hint };
+                let delete =
+                    DeleteStatement { filter: matcher, id, one: true, sort, hint, aside: Aside::default() };
                 Statement::Remove(Box::new(delete))
             }
             (false, None) => bail!(FAILED_TO_PARSE, "Either an update or remove=true must be specified"),

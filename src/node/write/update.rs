@@ -5,16 +5,15 @@
 //! single update whose candidates have all changed away searches again, so it misses no document that matched
 //! throughout.
 
+use super::aside::Aside;
 use super::insert::normalized;
 use super::retry::{CHANGES_OWNER, kind_of};
 use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
-use crate::exec::query::LATCHED_QUANTA;
 use crate::read::candidates::{Candidates, Search};
 use crate::{Node, Operation, Request, namespace::Slot};
-use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err, meter};
-use parking_lot::Mutex;
+use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
@@ -37,20 +36,7 @@ pub struct UpdateStatement {
     pub upsert: bool,
     pub sort: Option<SortSpec>,
     pub hint: Option<Hint>,
-    pub aside: Aside,
-}
-
-/// An evaluation that became too long for the latch. The document goes here, is evaluated without the latch, and what
-/// came of it holds under the latch if the document is still the same.
-#[derive(Default)]
-pub struct Aside(Mutex<State>);
-
-#[derive(Default)]
-enum State {
-    #[default]
-    None,
-    Wanted(DocBuf),
-    Ready(DocBuf, Option<Applied>),
+    pub aside: Aside<Option<Applied>>,
 }
 
 /// A statement's filter. One that says nothing but an `_id` is parsed only where more than finding that document is
@@ -242,20 +228,9 @@ impl UpdateStatement {
     /// The same under a latch.
     ///
     /// # Errors
-    /// [`meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
+    /// [`document::meter::OVERRUN`], among others: see [`UpdateStatement::unless_aside`].
     fn evaluate(&self, old: Doc<'_>) -> Result<Option<Applied>> {
-        let mut aside = self.aside.0.lock();
-        if let State::Ready(of, _) = &*aside
-            && of.bytes() == old.bytes()
-            && let State::Ready(_, done) = std::mem::take(&mut *aside)
-        {
-            return Ok(done);
-        }
-        let done = meter::bounded(LATCHED_QUANTA, || self.evaluate_now(old));
-        if done.as_ref().is_err_and(|e| e.code == meter::OVERRUN) {
-            *aside = State::Wanted(old.to_owned());
-        }
-        done
+        self.aside.latched(old, || self.evaluate_now(old))
     }
     /// What a write came to; `None` when a document had to be evaluated without the latch first, which has been done: the
     /// write is to be repeated.
@@ -263,17 +238,7 @@ impl UpdateStatement {
     /// # Errors
     /// The write's, and the evaluation's.
     pub fn unless_aside<T>(&self, written: Result<T>) -> Result<Option<T>> {
-        match written {
-            Err(e) if e.code == meter::OVERRUN => {
-                let wanted = std::mem::take(&mut *self.aside.0.lock());
-                if let State::Wanted(old) = wanted {
-                    let done = self.evaluate_now(old.doc())?;
-                    *self.aside.0.lock() = State::Ready(old, done);
-                }
-                Ok(None)
-            }
-            other => other.map(Some),
-        }
+        self.aside.unless(written, |old| self.evaluate_now(old))
     }
 }
 

@@ -12,6 +12,7 @@
 //! then finishing gives what adding the whole input gives.
 
 pub mod collect;
+pub mod custom;
 pub mod extreme;
 pub mod percentile;
 pub mod statistics;
@@ -31,6 +32,11 @@ pub trait Accumulator: Send {
     fn export(&mut self) -> Value;
     /// Takes what another state exported.
     fn merge(&mut self, partial: Value) -> Result<()>;
+    /// Does what may fail of making the result, or what is exported if it is `partial`; asked once, before either.
+    fn settle(&mut self, partial: bool) -> Result<()> {
+        let _ = partial;
+        Ok(())
+    }
     /// The result; the state is used up.
     fn finish(&mut self) -> Value;
     /// The result so far; more may be added.
@@ -52,7 +58,15 @@ pub struct Parsed {
     pub input: Expression,
     /// `n` of the accumulators that give several values, evaluated once for each group on the group's key.
     pub n: Option<Expression>,
-    start: Arc<dyn Fn(usize) -> Box<dyn Accumulator> + Send + Sync>,
+    start: Start,
+}
+
+/// Makes the state of a group.
+#[derive(Clone)]
+enum Start {
+    Counting(Arc<dyn Fn(usize) -> Box<dyn Accumulator> + Send + Sync>),
+    /// From the value of an expression on the group's key.
+    From(Expression, Arc<dyn Fn(Value) -> Box<dyn Accumulator> + Send + Sync>),
 }
 
 impl fmt::Debug for Parsed {
@@ -67,21 +81,31 @@ impl Parsed {
         input: Expression,
         start: impl Fn(usize) -> Box<dyn Accumulator> + Send + Sync + 'static,
     ) -> Parsed {
-        Parsed { name, input, n: None, start: Arc::new(start) }
+        Parsed { name, input, n: None, start: Start::Counting(Arc::new(start)) }
+    }
+    /// One whose states begin with the value of `initial` on the group's key.
+    pub(crate) fn from_key(
+        name: &'static str,
+        input: Expression,
+        initial: Expression,
+        start: impl Fn(Value) -> Box<dyn Accumulator> + Send + Sync + 'static,
+    ) -> Parsed {
+        Parsed { name, input, n: None, start: Start::From(initial, Arc::new(start)) }
     }
     /// A fresh state for the group with key `key` (a document when the key is one).
     pub fn start(&self, key: &Value, vars: &mut Vars) -> Result<Box<dyn Accumulator>> {
-        let n = match &self.n {
-            None => 1,
-            Some(e) => {
-                let holder = match key {
-                    Value::Document(d) => d.to_doc_buf(),
-                    _ => document::DocBuf::new(),
-                };
-                top::positive(self.name, &e.eval(holder.doc(), vars)?)?
-            }
+        let key_document = || match key {
+            Value::Document(d) => d.to_doc_buf(),
+            _ => document::DocBuf::new(),
         };
-        Ok((self.start)(n))
+        match (&self.start, &self.n) {
+            (Start::Counting(start), None) => Ok(start(1)),
+            (Start::Counting(start), Some(e)) => {
+                let n = e.eval(key_document().doc(), vars)?;
+                Ok(start(top::positive(self.name, &n)?))
+            }
+            (Start::From(initial, start), _) => Ok(start(initial.eval_or_null(key_document().doc(), vars)?)),
+        }
     }
     pub fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> crate::expression::Eval {
         self.input.eval(root, vars)

@@ -46,5 +46,6 @@ pub const ACCUMULATORS: &[Row] = &[
     row("$bottomN", top::parse_top),
     row("$median", percentile::accumulator),
     row("$percentile", percentile::accumulator),
-    Row { name: "$accumulator", parse: None },
+    row("$accumulator", custom::accumulator),
+    row("$_internalJsReduce", custom::reduce),
 ];

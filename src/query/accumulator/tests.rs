@@ -98,5 +98,5 @@ fn wrong_specifications_have_the_server_codes() {
     assert_eq!(code(r#"{"$sum": 1, "$avg": 1}"#), 40238);
     assert_eq!(code(r#"{"$sum": [1, 2]}"#), 40237);
     assert_eq!(code(r#"{"$firstN": {"n": 0, "input": 1}}"#), 7548606);
-    assert_eq!(code(r#"{"$accumulator": {}}"#), document::codes::NOT_IMPLEMENTED);
+    assert_eq!(code(r#"{"$accumulator": {}}"#), 4544705);
 }

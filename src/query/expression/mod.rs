@@ -30,6 +30,7 @@ pub mod number;
 pub mod object;
 pub mod parse;
 pub mod regex;
+pub mod script;
 pub mod set;
 pub mod statistics;
 pub mod string;

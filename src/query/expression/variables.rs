@@ -1,6 +1,7 @@
 //! Variables: names while parsing, a stack of values while evaluating.
 
 use super::{Eval, FieldPath};
+use crate::script::Scripts;
 use document::fts::TextQuery;
 use document::{Collation, Result, Timestamp, Value, bail};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub struct Variables {
     collation: Collation,
     /// Whose score `{$meta: "textScore"}` is.
     text: Option<Arc<TextQuery>>,
+    scripts: Scripts,
 }
 
 impl Variables {
@@ -63,6 +65,13 @@ impl Variables {
     pub fn with_text(mut self, text: &Option<Arc<TextQuery>>) -> Variables {
         self.text = text.clone();
         self
+    }
+    pub fn with_scripts(mut self, scripts: &Scripts) -> Variables {
+        self.scripts = scripts.clone();
+        self
+    }
+    pub fn scripts(&self) -> &Scripts {
+        &self.scripts
     }
     pub fn text(&self) -> Option<&Arc<TextQuery>> {
         self.text.as_ref()
@@ -180,6 +189,7 @@ impl From<&crate::QueryContext> for Variables {
         Variables { no_cluster_time, ..Variables::with_names(ctx.variables.keys()) }
             .with_collation(&ctx.collation)
             .with_text(&ctx.text)
+            .with_scripts(&ctx.scripts)
     }
 }
 impl From<&crate::QueryContext> for Vars {

@@ -5,6 +5,7 @@ use crate::matcher::ops::geo::Geo;
 use crate::matcher::ops::schema::Schema;
 use crate::matcher::path::Path;
 use crate::matcher::pattern::Pattern;
+use crate::script::Function;
 use document::fts::TextQuery;
 use document::{Collation, DocBuf, Document, Element, Result, Value, ValueRef, collation};
 use std::fmt;
@@ -21,6 +22,8 @@ pub enum Node {
     Expr(Computed),
     Schema(Arc<Schema>),
     Text(Arc<TextQuery>),
+    /// `$where`.
+    Script(Function),
     /// Keeps a document with this probability.
     SampleRate {
         rate: f64,
@@ -205,6 +208,7 @@ impl Node {
             Node::Nor(_) => (21, ""),
             Node::True | Node::False => (23, ""),
             Node::Expr(_) | Node::Schema(_) | Node::Text(_) | Node::SampleRate { .. } => (24, ""),
+            Node::Script(_) => (25, ""),
         }
     }
     /// The node's conjuncts: its children if it is a conjunction, else itself.

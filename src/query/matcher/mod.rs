@@ -190,6 +190,7 @@ fn eval(node: &Node, doc: Doc<'_>, position: &mut Option<usize>) -> Result<bool>
             meter::spend(doc.bytes().len() / 8)?;
             Ok(q.matches(doc))
         }
+        Node::Script(function) => function.test(doc),
         Node::SampleRate { rate, seed } => Ok(sample(*seed, doc) < *rate),
         Node::True => Ok(true),
         Node::False => Ok(false),

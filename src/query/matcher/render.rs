@@ -23,6 +23,7 @@ pub fn node(n: &Node) -> Document {
         Node::Expr(e) => doc! {"$expr": e.source()},
         Node::Schema(_) => doc! {"$jsonSchema": Document::new()},
         Node::Text(q) => doc! {"$text": q.spec()},
+        Node::Script(function) => doc! {"$where": Value::JavaScript(function.code().to_string())},
         Node::SampleRate { rate, .. } => doc! {"$sampleRate": *rate},
     }
 }

@@ -151,7 +151,7 @@ impl Running {
             for (key, at) in piece {
                 meter::spend(8)?;
                 if let Some(member) = members[*at].take() {
-                    chunk.push((key.clone(), self.plan.document(member, true).into_bytes()));
+                    chunk.push((key.clone(), self.plan.document(member, true)?.into_bytes()));
                 }
             }
             chunk.sort_unstable_by(|a: &Entry, b: &Entry| a.0.cmp(&b.0));
@@ -173,7 +173,7 @@ impl Running {
             self.plan.take_partials(&mut member, next.doc(), &self.limits)?;
         }
         let partial = self.plan.half == Half::Partial;
-        checked_size(self.plan.document(member, partial)).map(Some)
+        checked_size(self.plan.document(member, partial)?).map(Some)
     }
 }
 
@@ -210,14 +210,17 @@ impl Group {
         Ok(())
     }
     /// A group as a document, with partial results or with final ones.
-    fn document(&self, mut member: Member, partial: bool) -> DocBuf {
-        DocWriter::build(|w| {
+    fn document(&self, mut member: Member, partial: bool) -> Result<DocBuf> {
+        for state in &mut member.states {
+            state.settle(partial)?;
+        }
+        Ok(DocWriter::build(|w| {
             member.key.write(w, "_id");
             for ((field, _), state) in self.fields.iter().zip(&mut member.states) {
                 let v = if partial { state.export() } else { state.finish() };
                 v.write(w, field);
             }
-        })
+        }))
     }
 }
 
@@ -261,7 +264,7 @@ impl Stage for Running {
         loop {
             let next = match &mut giving {
                 Giving::Memory(members) => {
-                    members.next().map(|m| checked_size(self.plan.document(m, partial))).transpose()?
+                    members.next().map(|m| checked_size(self.plan.document(m, partial)?)).transpose()?
                 }
                 Giving::Files(merge) => self.merged(merge)?,
             };

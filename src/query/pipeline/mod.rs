@@ -127,6 +127,7 @@ pub struct Run {
     pub names: Vec<String>,
     /// How strings compare, in sub-pipelines too.
     pub collation: Collation,
+    pub scripts: crate::script::Scripts,
 }
 
 /// The default of every limit.
@@ -150,6 +151,7 @@ impl Run {
             spill: None,
             names: ctx.scope().names().to_vec(),
             collation: ctx.query.collation.clone(),
+            scripts: ctx.query.scripts.clone(),
         }
     }
 }

@@ -203,6 +203,28 @@ pub fn aggregates(asker: &Asker<'_>) -> bool {
     pipeline::may_run(asker, name, asker.request.get("pipeline"), bypass)
 }
 
+/// Reading the collection, and writing as `out` says.
+pub fn map_reduces(asker: &Asker<'_>) -> bool {
+    let out = match asker.request.get("out") {
+        Some(ValueRef::Document(out)) => out,
+        Some(ValueRef::String(name)) => {
+            return reads(asker) && asker.may_all(&asker.collection(name), &[Insert, Remove]);
+        }
+        _ => Doc::empty(),
+    };
+    let db = out.get_str("db").unwrap_or(asker.db());
+    let writes = |mode: &str, actions: &[Action]| {
+        out.get_str(mode).is_none_or(|name| {
+            let target = Target::Namespace(db.to_string(), name.to_string());
+            asker.may_all(&target, actions) && bypasses(asker, &target)
+        })
+    };
+    reads(asker)
+        && writes("replace", &[Insert, Remove])
+        && writes("merge", &[Insert, Update])
+        && writes("reduce", &[Find, Insert, Update])
+}
+
 /// What the explained command needs.
 pub fn explains(asker: &Asker<'_>) -> bool {
     let Some(body) = asker.request.target().as_document() else { return true };

@@ -38,7 +38,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tesseraFork tesseraSnapshot tesseraSnapshots tesseraRestore", "s*"),
     ("find count distinct aggregate dataSize explain", "rwoRWb*"),
     ("insert godinsert", "woWs*"),
-    ("update delete findAndModify bulkWrite", "woW*"),
+    ("update delete findAndModify bulkWrite mapReduce", "woW*"),
     ("create drop createIndexes convertToCapped", "waoWAs*"),
     ("dropIndexes", "waoWA*"),
     ("dropDatabase", "aoAc*"),
@@ -115,6 +115,7 @@ fn request(row: &Command) -> (Document, &'static str) {
     match name {
         "aggregate" => (doc! { name: "c", "pipeline": [{"$match": {}}], "cursor": {} }, "d"),
         "explain" => (doc! { name: { "find": "c" } }, "d"),
+        "mapReduce" => (doc! { name: "c", "out": { "merge": "e" } }, "d"),
         "bulkWrite" => (
             doc! {
                 name: 1, "ops": [{"update": 0, "filter": {}, "updateMods": {}}, {"delete": 0, "filter": {}}],

@@ -3,7 +3,6 @@
 use crate::dispatch::{Command, Roles};
 
 pub const ROWS: &[Command] = &[
-    Command::missing("mapReduce", Roles::ALL).aliases(&["mapreduce"]),
     Command::missing("analyzeShardKey", Roles::ALL),
     Command::missing("configureQueryAnalyzer", Roles::ALL),
     Command::missing("transitionFromDedicatedConfigServer", Roles::ROUTER),

@@ -62,6 +62,7 @@ pub const STARTUP: &[StartupStep] = &[
     |service| Box::pin(info::write_startup_log(service)),
     |service| replica_set::start(service),
     |service| Box::pin(crate::members::start(service)),
+    |service| Box::pin(crate::script::start(service)),
     |service| Box::pin(crate::signing_keys::start(service)),
     |service| Box::pin(crate::signed_time::start(service)),
 ];

@@ -49,6 +49,11 @@ pub const ROWS: &[Command] = &[
         .in_transaction()
         .stable_api()
         .help("Runs an aggregation pipeline."),
+    Command::future("mapReduce", Roles::MONGOD, |c, r, reply| Box::pin(map_reduce(c, r, reply)))
+        .needs(Needs::Asked(needs::map_reduces))
+        .aliases(&["mapreduce"])
+        .read()
+        .help("Runs functions of the client over documents, and combines by key what they emit."),
     Command::future("explain", Roles::MONGOD, |c, r, reply| Box::pin(explain(c, r, reply)))
         .needs(Needs::Asked(needs::explains))
         .read()
@@ -121,6 +126,14 @@ async fn write_on_primary(context: &Context, request: &Request<'_>, reply: &mut 
     }
     reply.fields(&done);
     Ok(())
+}
+
+async fn map_reduce(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let node = node(context)?;
+    node.read_at_one_moment(&context.operation).await?;
+    read::map_reduce::map_reduce(node, &context.operation, request.node, &mut reply.writer()).await?;
+    node.await_read_committed(&context.operation).await?;
+    acknowledge(context, reply).await
 }
 
 /// Whether the pipeline ends in a stage that writes.

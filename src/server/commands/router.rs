@@ -62,6 +62,11 @@ pub const ROWS: &[Command] = &[
         .stable_api()
         .in_transaction()
         .help("Runs an aggregation pipeline."),
+    routed!("mapReduce", sharding::router::map_reduce::map_reduce)
+        .needs(Needs::Asked(needs::map_reduces))
+        .aliases(&["mapreduce"])
+        .read()
+        .help("Runs functions of the client over documents, and combines by key what they emit."),
     routed!("explain", explain::explain)
         .needs(Needs::Asked(needs::explains))
         .read()

@@ -29,6 +29,7 @@ pub mod explain;
 pub mod find;
 pub mod find_and_modify;
 pub mod internal;
+pub mod map_reduce;
 pub mod merge;
 pub mod one_document;
 pub mod resharding;
@@ -76,6 +77,8 @@ pub struct Router {
     /// Lists the operations of this process, for `$currentOp` with `localOps`.
     pub own_operations: std::sync::OnceLock<OwnOperations>,
     pub own_sessions: std::sync::OnceLock<OwnSessions>,
+    /// Where the functions of clients run, as far as they run here; set by the server unless scripting is disabled.
+    pub scripting: std::sync::OnceLock<Arc<dyn query::script::Engine>>,
 }
 
 /// The sessions that the process knows of.
@@ -111,6 +114,7 @@ impl Router {
             started: std::time::Instant::now(),
             own_operations: std::sync::OnceLock::new(),
             own_sessions: std::sync::OnceLock::new(),
+            scripting: std::sync::OnceLock::new(),
         })
     }
 

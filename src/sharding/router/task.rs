@@ -11,6 +11,7 @@ use node::{Operation, Request};
 use protocol::selection::ReadPreference;
 use query::ParseContext;
 use query::expression::{Expression, Variables, Vars};
+use query::script::Scripts;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -298,7 +299,9 @@ impl<'a> Task<'a> {
             }
         }
         let cluster_time = self.router.cluster_time();
-        Ok(ParseContext { variables, now_ms, cluster_time, seed: rand::random() })
+        let mut scripts = Scripts::new(self.router.scripting.get().cloned());
+        scripts.map_reduce = self.get("isMapReduceCommand").is_some_and(|v| v.truthy());
+        Ok(ParseContext { variables, now_ms, cluster_time, seed: rand::random(), scripts })
     }
     /// A field that is present and not null.
     pub fn get(&self, name: &str) -> Option<document::ValueRef<'a>> {

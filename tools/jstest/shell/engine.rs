@@ -5,8 +5,8 @@ use crate::{
     control, errors, fail_points, files, golden, hashing, library, missing, modules, options, pipes, program,
     resume_token, thread,
 };
-use rquickjs::context::EvalOptions;
 use rquickjs::{Context, Ctx, Runtime, Value};
+pub use script::evaluate;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ type Register = for<'a, 'js, 's> fn(&'a Ctx<'js>, &'s Rc<Shell>) -> rquickjs::Re
 
 /// Every native module, in the order they are registered. `missing` is last: it names what nobody else has defined.
 const NATIVES: &[Register] = &[
-    bson::register,
+    |ctx, _| bson::register(ctx),
     connection::register,
     control::register,
     files::register,
@@ -109,14 +109,6 @@ fn resume_panic(thrown: &Value<'_>) {
     if thrown.type_of() == rquickjs::Type::Uninitialized {
         std::panic::resume_unwind(Box::new("a native panicked"));
     }
-}
-
-/// Evaluates sloppy-mode global code, as every script of the shell is.
-pub fn evaluate<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Value<'js>> {
-    let mut options = EvalOptions::default();
-    options.strict = false;
-    options.filename = Some(name.to_string());
-    ctx.eval_with_options(source, options)
 }
 
 /// Runs promises' continuations until none is left.

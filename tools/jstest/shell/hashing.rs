@@ -6,6 +6,7 @@ use document::encoding::hex;
 use document::{Binary, Doc, Value as Bson, ValueRef, codes};
 use md5::{Digest, Md5};
 use rquickjs::{Ctx, Result, Value};
+pub use script::md5_hex;
 use sha2::Sha256;
 use std::rc::Rc;
 
@@ -25,10 +26,6 @@ pub fn register<'js>(ctx: &Ctx<'js>, _shell: &Rc<Shell>) -> Result<()> {
         binary(&ctx, hmac::<Sha256>(&key, &data))
     })?;
     define(ctx, "convertShardKeyToHashed", |ctx: Ctx<'js>, key: Value<'js>| shard_key_hash(&ctx, &key))
-}
-
-pub fn md5_hex(text: &str) -> String {
-    hex(&Md5::digest(text.as_bytes()))
 }
 
 fn md5_of_file(ctx: &Ctx<'_>, path: &str) -> Result<String> {

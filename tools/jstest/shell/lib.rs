@@ -14,13 +14,11 @@
 //! Invariant: nothing a test does may panic this process; an error of a native is a JavaScript exception.
 
 pub mod bench;
-pub mod bson;
 pub mod codes;
 pub mod collation;
 pub mod connection;
 pub mod control;
 pub mod engine;
-pub mod errors;
 pub mod fail_points;
 pub mod files;
 pub mod golden;
@@ -28,7 +26,6 @@ pub mod hashing;
 pub mod library;
 pub mod missing;
 pub mod modules;
-pub mod natives;
 pub mod options;
 pub mod pipes;
 pub mod program;
@@ -41,17 +38,11 @@ pub mod thread;
 
 pub use engine::{Engine, Failure};
 pub use options::{Library, Options};
+pub use script::{SCRIPT_STACK_BYTES, STACK_BYTES, bson, errors, natives};
 
 use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
-
-/// The stack of a thread that runs JavaScript.
-pub const STACK_BYTES: usize = 32 << 20;
-
-/// Where scripts that recurse are stopped by an exception. The rest of the stack is for the natives they call; the
-/// engine takes no larger limit than this one.
-pub const SCRIPT_STACK_BYTES: usize = 16 << 20;
 
 /// Where a script that fills the memory is stopped by an exception, before the machine ends the process.
 pub const SCRIPT_MEMORY_BYTES: usize = 4 << 30;

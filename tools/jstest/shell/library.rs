@@ -1,8 +1,8 @@
 //! The JavaScript that is loaded before a test: the kernel, then our prelude or the files of a directory.
 
 use crate::engine::evaluate;
-use crate::{Library, Shell, bson, codes, errors};
-use rquickjs::{Ctx, Function, Value};
+use crate::{Library, Shell, codes, errors};
+use rquickjs::{Ctx, Value};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -12,12 +12,12 @@ macro_rules! embedded {
     };
 }
 
-/// Classes that the real shell has natively; the same under both libraries.
-const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "types" "handles");
+/// Classes that the real shell has natively, beside the BSON types; the same under both libraries.
+const KERNEL: &[(&str, &str)] = embedded!("shell/kernel": "handles");
 
-/// Our own library, in the order of its dependencies.
+/// Our own library after [`script::LIBRARY`], in the order of its dependencies.
 const PRELUDE: &[(&str, &str)] = embedded!("prelude":
-    "types" "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "cursor" "query" "explain" "crud" "help"
+    "utils" "assert" "write_results" "mongo" "session" "db" "bulk" "collection" "cursor" "query" "explain" "crud" "help"
     "sh" "rs"
     "servers" "fail_points" "check_log" "replsettest" "checks" "shardingtest");
 
@@ -36,14 +36,9 @@ const FOREIGN_ORDER: &[&str] = &[
     "servers_misc.js",
 ];
 
-/// Each file of the kernel is one function of the natives that only the kernel may call.
+/// The BSON types and the classes of the shell.
 pub fn load_kernel(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
-    let natives = bson::natives(ctx)?;
-    for (name, source) in KERNEL {
-        let define: Function = evaluate(ctx, name, source)?.get()?;
-        define.call::<_, ()>((natives.clone(),))?;
-    }
-    ctx.globals().remove(bson::NATIVE)
+    script::load_kernel(ctx, KERNEL)
 }
 
 /// Loads the library that the shell was called with.
@@ -51,6 +46,7 @@ pub fn load(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> rquickjs::Result<()> {
     match &shell.options.library {
         Library::Own => {
             codes::define(ctx)?;
+            load_embedded(ctx, &[script::LIBRARY])?;
             load_embedded(ctx, PRELUDE)
         }
         Library::Directory(directory) => load_directory(ctx, directory),

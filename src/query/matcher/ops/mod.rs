@@ -95,7 +95,7 @@ pub const TOP_OPERATORS: &[Row] = &[
     top("$alwaysTrue", evaluation::always_true),
     top("$alwaysFalse", evaluation::always_false),
     top("$sampleRate", evaluation::sample_rate),
-    missing("$where"),
+    top("$where", evaluation::script),
     top("$text", text::text),
     missing("$geoNear"),
 ];

@@ -173,6 +173,7 @@ impl BucketAuto {
     fn document(&self, mut bucket: Bucket) -> Result<DocBuf> {
         let mut result = doc! {"_id": (doc! {"min": (bucket.least), "max": (bucket.greatest)})};
         for ((field, _), state) in self.output.iter().zip(&mut bucket.states) {
+            state.settle(false)?;
             result.push(field.as_str(), state.finish());
         }
         checked_size(result.to_doc_buf())

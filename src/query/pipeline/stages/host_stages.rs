@@ -189,7 +189,8 @@ pub fn documents(name: &'static str, v: &Value, ctx: &Context) -> Result<HostSta
 /// The documents of a `$documents` stage.
 pub fn documents_of(stage: &HostStage, run: &Run) -> Result<Vec<DocBuf>> {
     let scope = crate::expression::Variables::with_names(run.names.iter().map(String::as_str))
-        .with_collation(&run.collation);
+        .with_collation(&run.collation)
+        .with_scripts(&run.scripts);
     let mut vars: Vars = run.vars.clone();
     let v = Expression::parse(&stage.spec, &scope)?.eval(Doc::empty(), &mut vars)?;
     let Some(Value::Array(items)) = v else { bail!(5858203, "an array is expected") };

@@ -1,6 +1,7 @@
 //! `$match`.
 
 use crate::matcher::Matcher;
+use crate::matcher::ops::evaluation::has_script;
 use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Result, Value, bail};
 use std::sync::Arc;
@@ -34,7 +35,11 @@ impl Stage for Match {
 
 pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
     let Value::Document(d) = v else { bail!(15959, "the match filter must be an expression in an object") };
-    let matcher = Matcher::parse(d.to_doc_buf().doc(), &ctx.query)?;
+    let filter = d.to_doc_buf();
+    if has_script(filter.doc()) && !ctx.query.scripts.map_reduce {
+        bail!(BAD_VALUE, "$where is not allowed in this context");
+    }
+    let matcher = Matcher::parse(filter.doc(), &ctx.query)?;
     if matcher.near().is_some() {
         bail!(
             5626500,

@@ -19,7 +19,7 @@ use uri::Uri;
 /// What an instance of `Mongo` holds.
 #[derive(Clone)]
 pub struct Connection(Rc<RefCell<Link>>);
-bson::opaque_class! { Connection }
+script::opaque_class! { Connection }
 
 pub fn register(ctx: &Ctx<'_>, _shell: &Rc<Shell>) -> Result<()> {
     let native = bson::natives(ctx)?;

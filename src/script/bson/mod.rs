@@ -22,18 +22,15 @@ mod text;
 
 pub use decode::{from_bson, value_from_bson};
 pub use encode::{to_bson, to_bson_bounded, value_to_bson};
-pub(crate) use native::opaque_class;
-pub use native::{Kernel, Native};
+pub use native::{Kernel, Native, native_of};
 pub use text::{boxed, text_of};
 
-use crate::Shell;
 use rquickjs::{Ctx, Object};
-use std::rc::Rc;
 
 /// The name under which the kernel finds its natives while it loads; gone once it has.
 pub const NATIVE: &str = "__shellNatives";
 
-pub fn register(ctx: &Ctx<'_>, _shell: &Rc<Shell>) -> rquickjs::Result<()> {
+pub fn register(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     let native = Object::new(ctx.clone())?;
     scalars::register(ctx, &native)?;
     ctx.globals().set(NATIVE, native)?;

@@ -21,6 +21,7 @@ pub enum Native {
 }
 
 /// Makes classes of types that hold nothing of a context and that scripts cannot construct.
+#[macro_export]
 macro_rules! opaque_class {
     ($($class:ident)*) => { $(
         impl<'js> rquickjs::class::Trace<'js> for $class {
@@ -41,8 +42,7 @@ macro_rules! opaque_class {
         }
     )* };
 }
-pub(crate) use opaque_class;
-opaque_class! { Native Original }
+crate::opaque_class! { Native Original }
 
 /// The bytes an object was decoded from, kept when writing the object must ask them: for fields that were int32 and
 /// for names like integers, which JavaScript puts first whatever their order was.

@@ -21,7 +21,9 @@ use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, Value
 use query::matcher::Matcher;
 use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 use query::pipeline::stages::geo_near;
-use query::pipeline::{BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, optimize, parse};
+use query::pipeline::{
+    BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, fusion, optimize, parse,
+};
 use query::planner::Hint;
 use query::sort::SortSpec;
 use std::collections::VecDeque;
@@ -362,8 +364,10 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     if asked.map_reduce && node.namespaces.slot(&asked.ns).read_unchecked().view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "mapReduce on a view is not yet supported: {}", asked.ns);
     }
-    let (ns, stages, collation) =
-        resolve(node, op, &asked.ns, asked.pipeline, asked.collation, asked.within).await?;
+    // What stands for a `$rankFusion` reads the view, not what is below it.
+    let stages =
+        fusion::expand(&asked.pipeline, storage::split_namespace(&asked.ns).1)?.unwrap_or(asked.pipeline);
+    let (ns, stages, collation) = resolve(node, op, &asked.ns, stages, asked.collation, asked.within).await?;
     let mut namespace = Namespace::parse(&ns);
     if namespace.collection == "$cmd.aggregate" {
         namespace.collection.clear();

@@ -13,6 +13,7 @@
 
 pub mod account;
 pub mod execution;
+pub mod fusion;
 pub mod group;
 pub mod host;
 pub mod lookup;

@@ -1,7 +1,7 @@
 //! From an array of stage documents to a [`Pipeline`].
 
 use super::table::{self, Kind};
-use super::{Context, Namespace, Parsed, ParsedKind, Pipeline};
+use super::{Context, Namespace, Parsed, ParsedKind, Pipeline, fusion};
 use document::{Document, Result, Value, bail};
 
 /// The most stages a pipeline may have.
@@ -22,11 +22,21 @@ fn parse_stages(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
     if stages.len() > STAGES_MAX {
         bail!(7749501, "Pipeline length must be no longer than {STAGES_MAX} stages");
     }
+    if let Some(expanded) = fusion::expand(stages, &ctx.namespace.collection)? {
+        return each(&expanded, ctx);
+    }
+    each(stages, ctx)
+}
+
+fn each(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
     let mut out = Vec::with_capacity(stages.len());
-    for stage in stages {
+    for (at, stage) in stages.iter().enumerate() {
         let Value::Document(d) = stage else {
             bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object");
         };
+        if let Some((name, _)) = d.first() {
+            fusion::check_place(name, at)?;
+        }
         stage_of(d, ctx, &mut out)?;
     }
     Ok(Pipeline { stages: out })

@@ -10,26 +10,40 @@
 
 use document::{Document, Result, Value, bail, doc};
 
-const SCORE: &str = "__internal_textScore";
-
-fn is_score(v: &Value) -> bool {
-    v.as_document().is_some_and(|d| d.len() == 1 && d.get_str("$meta") == Some("textScore"))
+/// Metadata that stands in a field until the last stage that asks for it.
+#[derive(Clone, Copy)]
+pub(super) struct Hidden {
+    pub meta: &'static str,
+    pub field: &'static str,
 }
 
-fn mentions(v: &Value) -> bool {
+const SCORE: Hidden = Hidden { meta: "textScore", field: "__internal_textScore" };
+
+/// The field of `{$meta: <name>}`.
+fn field_of(v: &Value, hidden: &[Hidden]) -> Option<&'static str> {
+    let name = v.as_document().filter(|d| d.len() == 1)?.get_str("$meta")?;
+    hidden.iter().find(|h| h.meta == name).map(|h| h.field)
+}
+
+/// Whether a stage asks for one of these.
+pub(super) fn asks_for(v: &Value, hidden: &[Hidden]) -> bool {
     match v {
-        v if is_score(v) => true,
-        Value::Document(d) => d.iter().any(|(_, v)| mentions(v)),
-        Value::Array(items) => items.iter().any(mentions),
+        v if field_of(v, hidden).is_some() => true,
+        Value::Document(d) => d.iter().any(|(_, v)| asks_for(v, hidden)),
+        Value::Array(items) => items.iter().any(|v| asks_for(v, hidden)),
         _ => false,
     }
 }
 
-fn replaced(v: &Value) -> Value {
+fn replaced(v: &Value, hidden: &[Hidden]) -> Value {
+    if let Some(field) = field_of(v, hidden) {
+        return Value::from(format!("${field}"));
+    }
     match v {
-        v if is_score(v) => Value::from(format!("${SCORE}")),
-        Value::Document(d) => Value::Document(d.iter().map(|(k, v)| (k.to_string(), replaced(v))).collect()),
-        Value::Array(items) => Value::Array(items.iter().map(replaced).collect()),
+        Value::Document(d) => {
+            Value::Document(d.iter().map(|(k, v)| (k.to_string(), replaced(v, hidden))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(|v| replaced(v, hidden)).collect()),
         other => other.clone(),
     }
 }
@@ -48,34 +62,45 @@ pub fn with_score_field(stages: Vec<Value>) -> Result<Vec<Value>> {
     if stages.iter().skip(1).any(is_text_match) {
         bail!(17313, "$match with $text is only allowed as the first pipeline stage");
     }
-    let last = stages.iter().rposition(mentions);
-    let (Some(last), true) = (last, stages.first().is_some_and(is_text_match)) else { return Ok(stages) };
-    let mut out = Vec::with_capacity(stages.len() + 2);
-    for (i, stage) in stages.into_iter().enumerate() {
-        out.push(if i == 0 || i > last { stage } else { reading(&stage) });
-        if i == 0 {
-            out.push(doc! { "$addFields": { SCORE: { "$meta": "textScore" } } }.into());
-        }
-        if i == last {
-            out.push(doc! { "$unset": SCORE }.into());
-        }
+    let wanted = stages.iter().any(|stage| asks_for(stage, &[SCORE]));
+    if !wanted || !stages.first().is_some_and(is_text_match) {
+        return Ok(stages);
     }
+    let mut out = stages;
+    let rest = out.split_off(1);
+    let score = Document(vec![(SCORE.field.to_string(), doc! { "$meta": SCORE.meta }.into())]);
+    out.push(doc! { "$addFields": score }.into());
+    out.extend(read_from_fields(rest, &[SCORE]));
     Ok(out)
 }
 
-/// The stage with the field in the place of the score.
-fn reading(stage: &Value) -> Value {
+/// Stages behind one that fills the fields: they read them, and the last that does is followed by one that takes them out.
+pub(super) fn read_from_fields(stages: Vec<Value>, hidden: &[Hidden]) -> Vec<Value> {
+    let Some(last) = stages.iter().rposition(|stage| asks_for(stage, hidden)) else { return stages };
+    let mut out = Vec::with_capacity(stages.len() + 1);
+    for (i, stage) in stages.into_iter().enumerate() {
+        out.push(if i > last { stage } else { reading(&stage, hidden) });
+        if i == last {
+            let fields: Vec<Value> = hidden.iter().map(|h| Value::from(h.field)).collect();
+            out.push(doc! { "$unset": (Value::Array(fields)) }.into());
+        }
+    }
+    out
+}
+
+/// The stage with fields in the place of the metadata.
+fn reading(stage: &Value, hidden: &[Hidden]) -> Value {
     let Some((name, v)) = stage.as_document().and_then(Document::first) else { return stage.clone() };
     let new = match (name, v) {
         ("$sort", Value::Document(d)) => {
-            let by = |(path, v): (&str, &Value)| match is_score(v) {
-                true => (SCORE.to_string(), Value::Int32(-1)),
-                false => (path.to_string(), v.clone()),
+            let by = |(path, v): (&str, &Value)| match field_of(v, hidden) {
+                Some(field) => (field.to_string(), Value::Int32(-1)),
+                None => (path.to_string(), v.clone()),
             };
             Value::Document(d.iter().map(by).collect())
         }
         ("$project", Value::Document(d)) => {
-            let mut d = match replaced(v) {
+            let mut d = match replaced(v, hidden) {
                 Value::Document(d) => d,
                 _ => d.clone(),
             };
@@ -83,11 +108,11 @@ fn reading(stage: &Value) -> Value {
                 path != "_id" && (v.is_number() || v.as_bool().is_some()) && !v.truthy()
             };
             if !d.iter().any(excludes) {
-                d.push(SCORE, 1);
+                hidden.iter().for_each(|h| d.push(h.field, 1));
             }
             Value::Document(d)
         }
-        _ => replaced(v),
+        _ => replaced(v, hidden),
     };
     Value::Document(Document(vec![(name.to_string(), new)]))
 }

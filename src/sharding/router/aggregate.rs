@@ -20,7 +20,7 @@ use futures::future::BoxFuture;
 use node::Request;
 use query::pipeline::{
     Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
-    optimize, parse, split,
+    fusion, optimize, parse, split,
 };
 use std::collections::VecDeque;
 
@@ -218,7 +218,7 @@ pub fn names_others(pipeline: Doc<'_>) -> bool {
     pipeline.iter().filter_map(|e| e.value().as_document()).filter_map(|s| s.iter().next()).any(|e| {
         matches!(
             e.name_bytes(),
-            b"$lookup" | b"$graphLookup" | b"$unionWith" | b"$out" | b"$merge" | b"$facet"
+            b"$lookup" | b"$graphLookup" | b"$unionWith" | b"$out" | b"$merge" | b"$facet" | b"$rankFusion"
         )
     })
 }
@@ -535,7 +535,9 @@ async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: 
 
 async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     let Resolved { ns, mut pipeline, collation } = resolved(error)?;
-    pipeline.extend(stages(task)?);
+    let own = stages(task)?;
+    let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
+    pipeline.extend(fusion::expand(&own, view)?.unwrap_or(own));
     let mut command = task.body().to_document();
     command.insert("aggregate", ns.collection.as_str());
     command.insert("pipeline", Value::Array(pipeline));

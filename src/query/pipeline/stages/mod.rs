@@ -10,6 +10,7 @@ pub mod geo_near;
 pub mod host_stages;
 pub mod matching;
 pub mod project;
+pub mod rank_fusion;
 pub mod redact;
 pub mod replace_root;
 pub mod sample;

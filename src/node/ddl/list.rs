@@ -5,6 +5,7 @@ use crate::{Node, Operation, Request};
 use document::{Document, Result, Value, bail, doc, err};
 use query::matcher::Matcher;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use storage::{IndexSpec, split_namespace};
 
 /// Runs a `listDatabases` command.
@@ -98,6 +99,21 @@ fn collection_document(slot: &Slot) -> Option<Document> {
         d.push("idIndex", id.spec().document().clone());
     }
     Some(d)
+}
+
+/// The documents of `$listClusterCatalog` on a database, on `admin` of all: `{db, ns, type, idIndex, options, info, sharded}`.
+pub fn cluster_catalog(node: &Node, db: &str, shards: bool) -> Vec<Document> {
+    let slots = if db == "admin" { node.namespaces.all() } else { node.namespaces.of_database(db) };
+    let shown = |slot: &Arc<Slot>| {
+        let mut d = doc! { "db": slot.database.name.as_str(), "ns": slot.ns.as_str() };
+        d.0.extend(collection_document(slot)?.into_iter().filter(|(name, _)| name != "name"));
+        d.push("sharded", false);
+        if shards {
+            d.push("shards", Value::Array(Vec::new()));
+        }
+        Some(d)
+    };
+    slots.iter().filter_map(shown).collect()
 }
 
 /// The documents of `listIndexes`.

@@ -511,6 +511,25 @@ async fn pseudo(node: &Arc<Node>, op: &Arc<Operation>, prepared: &mut Prepared) 
     Ok(Rows::of(sorter.finish()))
 }
 
+/// Some stages tell of the process and take no other level than local; those that write cannot wait to be linearizable.
+fn check_level(op: &Operation, pipeline: &[Value]) -> Result<()> {
+    const LOCAL: &[&str] = &["$listLocalSessions", "$listClusterCatalog", "$currentOp", "$planCacheStats"];
+    let concern = &op.read_concern;
+    if !concern.level_given || concern.level == ReadLevel::Local {
+        return Ok(());
+    }
+    if let Some(name) = first_stage(pipeline).filter(|name| LOCAL.contains(name)) {
+        bail!(INVALID_OPTIONS, "Aggregation stage {name} cannot run with a readConcern other than 'local'");
+    }
+    let last = pipeline.last().and_then(Value::as_document).and_then(Document::first);
+    match last {
+        Some((name @ ("$out" | "$merge"), _)) if concern.level == ReadLevel::Linearizable => {
+            bail!(INVALID_OPTIONS, "{name} cannot be used with a 'linearizable' read concern level")
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Runs an `aggregate` command; writes the reply's `cursor`, or the explanation asked for.
 pub async fn aggregate(
     node: &Arc<Node>,
@@ -519,6 +538,7 @@ pub async fn aggregate(
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
     let asked = Asked::parse(node, &request)?;
+    check_level(op, &asked.pipeline)?;
     node.check_write_concern(op)?;
     node.heed_query_settings(op, &asked.ns, request.body)?;
     if asked.explain {

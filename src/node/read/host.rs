@@ -2,6 +2,7 @@
 
 use super::aggregate::{Asked, SubSource, open};
 use crate::auth::Owners;
+use crate::ddl::list::cluster_catalog;
 use crate::ddl::statistics::{collection_statistics, orphan_count, statistics_without_collection};
 use crate::operation::SessionId;
 use crate::{Node, Operation};
@@ -10,6 +11,20 @@ use parking_lot::Mutex;
 use protocol::version::ShardVersion;
 use query::pipeline::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Run, Source};
 use std::sync::Arc;
+
+/// The code of everything that needs the search service, which stands beside other servers and not beside this one.
+pub const SEARCH_NOT_ENABLED: i32 = 31082;
+
+/// What the refusal says.
+pub fn search_not_enabled(stage: &str) -> String {
+    let what = match stage {
+        "$search" | "$searchMeta" | "$vectorSearch" => "$search and $vectorSearch aggregation stages",
+        _ => "Atlas Search Database Commands and the $listSearchIndexes aggregation stage",
+    };
+    format!(
+        "Using {what} requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable."
+    )
+}
 
 /// What `$out` has written so far.
 #[derive(Default)]
@@ -89,6 +104,13 @@ impl LocalHost {
             "$listSessions" => self.stored_sessions(&spec),
             "$listLocalSessions" => Ok(self.own_sessions(&spec)),
             "$listCatalog" => Ok(self.list_catalog()),
+            "$listClusterCatalog" => {
+                let db = storage::split_namespace(&self.ns).0;
+                Ok(cluster_catalog(node, db, spec.get_bool("shards") == Some(true)))
+            }
+            name @ ("$search" | "$searchMeta" | "$vectorSearch" | "$listSearchIndexes") => {
+                Err(document::Error::new(SEARCH_NOT_ENABLED, search_not_enabled(name)))
+            }
             "$shardedDataDistribution" => Err(document::Error::new(
                 6789101,
                 "The $shardedDataDistribution stage can only be run on a router",

@@ -21,6 +21,8 @@ pub mod tail;
 #[cfg(test)]
 mod tests;
 
+pub use host::{SEARCH_NOT_ENABLED, search_not_enabled};
+
 use crate::Node;
 use crate::namespace::Slot;
 use document::{Doc, Document, Result, Value, ValueRef, bail};

@@ -12,9 +12,9 @@ pub const NESTING_MAX: usize = 20;
 /// Parses and checks where each stage may stand. Errors carry the real server's codes.
 pub fn parse(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
     let pipeline = parse_stages(stages, ctx)?;
+    check_collection(&pipeline, ctx)?;
     check_positions(&pipeline)?;
     super::stages::change_stream::check_pipeline(&pipeline)?;
-    check_collection(&pipeline, ctx)?;
     Ok(pipeline)
 }
 

@@ -122,8 +122,8 @@ pub const STAGES: &[Row] = &[
     local("$_internalFuse", rank_fusion::fuse),
     no("$scoreFusion"),
     no("$score"),
-    no("$search"),
-    no("$searchMeta"),
-    no("$vectorSearch"),
-    no("$listSearchIndexes"),
+    source("$search", false),
+    source("$searchMeta", false),
+    source("$vectorSearch", false),
+    source("$listSearchIndexes", false),
 ];

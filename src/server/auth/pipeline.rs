@@ -42,6 +42,7 @@ fn is_source(stage: &str) -> bool {
             | "$querySettings"
             | "$listSearchIndexes"
             | "$listCatalog"
+            | "$listClusterCatalog"
             | "$mergeCursors"
     ) || stage.starts_with("$_internal")
 }
@@ -107,7 +108,8 @@ impl Run<'_, '_> {
                 asker.on_cluster(QueryStatsReadTransformed) && (!plain || asker.on_cluster(QueryStatsRead))
             }
             "$querySettings" => asker.on_cluster(QuerySettings),
-            "$listCatalog" => asker.may(&Target::AnyNormal, ListCollections),
+            "$listClusterCatalog" if self.db != "admin" => asker.may(&asker.database(), ListCollections),
+            "$listCatalog" | "$listClusterCatalog" => asker.may(&Target::AnyNormal, ListCollections),
             "$_internalAllCollectionStats" => asker.on_cluster(AllCollectionStats),
             "$mergeCursors" => asker.on_cluster(Internal),
             _ => !name.starts_with("$_internal") || asker.on_cluster(Internal),

@@ -7,6 +7,7 @@ use crate::service::Service;
 use document::{Document, Result, bail, doc};
 use node::auth::Action as A;
 use node::local::LocalClient;
+use node::read;
 use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
@@ -118,9 +119,5 @@ fn echo(_: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
 }
 
 fn no_search(_: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
-    bail!(
-        31082,
-        "Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage requires additional configuration. \
-         Please connect to Atlas or an AtlasCLI local deployment to enable."
-    )
+    Err(document::Error::new(read::SEARCH_NOT_ENABLED, read::search_not_enabled("")))
 }

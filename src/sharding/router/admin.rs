@@ -9,6 +9,7 @@ use crate::chunk::ShardId;
 use document::error::NETWORK;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use futures::future::join_all;
+use node::Request;
 use node::auth::Owners;
 use node::operation::SessionId;
 use std::collections::BTreeMap;
@@ -363,6 +364,7 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
             };
             Ok(known.into_iter().filter(|(id, _)| owners.include(&id.uid)).map(shown).collect())
         }
+        "$listClusterCatalog" => cluster_catalog(task, spec).await,
         _ => bail!(NOT_IMPLEMENTED, "{stage} on a router is known but not implemented"),
     }
 }
@@ -398,6 +400,57 @@ pub async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
                 d.insert("opid", format!("{shard}:{id}"));
             }
             d.0.insert(0, ("shard".to_string(), Value::from(&*shard)));
+            out.push(d.to_doc_buf());
+        }
+    }
+    Ok(out)
+}
+
+/// `$listClusterCatalog`: what the primaries of the database, or of all, list, and what the config server says of placement.
+async fn cluster_catalog(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
+    let flag = |name: &str| spec.as_document().and_then(|d| d.get_bool(name)) == Some(true);
+    let databases = match task.db() {
+        "admin" => {
+            let command = doc! { "find": "databases", "sort": { "_id": 1 }, "$db": "config" };
+            let known = all_documents(task, "config", command).await?;
+            known.iter().filter_map(|d| Some(d.doc().get_str("_id")?.to_string())).collect()
+        }
+        db => vec![db.to_string()],
+    };
+    let command =
+        doc! { "find": "collections", "filter": { "unsplittable": { "$ne": true } }, "$db": "config" };
+    let sharded = all_documents(task, "config", command).await?;
+    let sharded: BTreeMap<&str, _> =
+        sharded.iter().filter_map(|d| Some((d.doc().get_str("_id")?, d.doc()))).collect();
+    let mut out = Vec::new();
+    for db in &databases {
+        let command = doc! { "listCollections": 1, "cursor": { "batchSize": 1_000_000 }, "$db": db.as_str() };
+        let command = command.to_doc_buf();
+        let request = Request { db, body: command.doc(), sequences: &[] };
+        let inner = Task::new(task.router, task.op, request);
+        let reply = ddl::list_collections(&inner).await?;
+        task.hear_from(&inner);
+        let listed = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
+        for collection in listed.into_iter().flatten().filter_map(|e| e.value().as_document()) {
+            let ns = format!("{db}.{}", collection.get_str("name").unwrap_or_default());
+            let mut d = doc! { "db": db.as_str(), "ns": ns.as_str() };
+            d.0.extend(collection.to_document().into_iter().filter(|(name, _)| name != "name"));
+            let entry = sharded.get(ns.as_str());
+            d.push("sharded", entry.is_some());
+            if let Some(key) = entry.and_then(|e| e.get_document("key")) {
+                d.push("shardKey", key.to_document());
+            }
+            if flag("shards") {
+                let shards = task.placement(&ns).await?.map(|p| p.shards()).unwrap_or_default();
+                d.push("shards", Value::Array(shards.iter().map(|s| Value::from(&**s)).collect()));
+            }
+            if let Some(entry) = entry.filter(|_| flag("balancingConfiguration")) {
+                d.push("balancingEnabled", !entry.get("noBalance").is_some_and(|v| v.truthy()));
+                d.push("autoMergingEnabled", entry.get("enableAutoMerge").is_none_or(|v| v.truthy()));
+                if let Some(bytes) = entry.get("maxChunkSizeBytes").and_then(|v| v.as_i64()) {
+                    d.push("chunkSize", bytes >> 20);
+                }
+            }
             out.push(d.to_doc_buf());
         }
     }

@@ -29,6 +29,7 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
         ("$indexStats", _) => bail!(28803, "The $indexStats stage specification must be an empty object"),
         ("$collStats", Value::Document(d)) => check_coll_stats(d)?,
         ("$currentOp", Value::Document(d)) => check_flags(name, d)?,
+        ("$listClusterCatalog", v) => check_catalog(v, ctx)?,
         ("$listSessions" | "$listLocalSessions", Value::Document(d)) => check_sessions(name, d)?,
         (_, Value::Document(_)) => {}
         (_, v) => bail!(
@@ -37,8 +38,33 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
             v.type_name()
         ),
     }
-    let _ = ctx;
     Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })
+}
+
+/// `{shards, balancingConfiguration}`, on a database.
+fn check_catalog(v: &Value, ctx: &Context) -> Result<()> {
+    let Value::Document(d) = v else {
+        bail!(
+            9621302,
+            "$listClusterCatalog must take a nested object but found: {}",
+            crate::expression::parse::show(v)
+        );
+    };
+    for (field, v) in d.iter() {
+        match (field, v) {
+            ("shards" | "balancingConfiguration", Value::Boolean(_)) => {}
+            ("shards" | "balancingConfiguration", v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field '$listClusterCatalog.{field}' is the wrong type '{}', expected type 'bool'",
+                v.type_name()
+            ),
+            _ => bail!(IDL_UNKNOWN_FIELD, "BSON field '$listClusterCatalog.{field}' is an unknown field."),
+        }
+    }
+    if !ctx.namespace.collection.is_empty() {
+        bail!(9621301, "The $listClusterCatalog stage must be run on a database");
+    }
+    Ok(())
 }
 
 /// `{latencyStats: {histograms}, storageStats: {scale}, count: {}, queryExecStats: {}, operationStats: {}}`; the first

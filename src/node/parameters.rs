@@ -220,6 +220,7 @@ pub const TABLE: &[Parameter] = &[
     inert("ShardingTaskExecutorPoolMaxConnecting", Int(2)),
     inert("ShardingTaskExecutorPoolMaxSize", Int(i32::MAX)),
     inert("ShardingTaskExecutorPoolMinSize", Int(1)),
+    inert("ShardingTaskExecutorPoolReplicaSetMatching", Text("automatic")),
     inert("shardSplitGarbageCollectionDelayMS", Int(0)),
     inert("shutdownTimeoutMillisForSignaledShutdown", Int(0)).min(0.0),
     inert("skipCorruptDocumentsWhenCloning", Bool(false)),

@@ -1,13 +1,20 @@
 //! validate: are records and indexes what they say of each other?
 
 use crate::{Node, Operation, Request};
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Document, Result, Value, ValueRef, bail, doc, err, number};
 use storage::CollectionView;
 
 /// Runs a `validate` command: every document is read and valid BSON, every index has the entries its documents give.
 pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
-    let ns = request.namespace()?;
+    let ns = match request.argument() {
+        Some(ValueRef::String(name)) if name.starts_with('$') => {
+            bail!(NAMESPACE_NOT_FOUND, "Collection '{}.{name}' does not exist to validate.", request.db)
+        }
+        _ => request.namespace()?,
+    };
     let flag = |name: &str| request.body.get(name).is_some_and(|v| v.truthy());
+    let metadata = flag("metadata");
+    check_together(&flag)?;
     if flag("background") && flag("full") {
         bail!(
             INVALID_OPTIONS,
@@ -44,18 +51,50 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
         let Some(info) = snapshot.index_info(i) else { continue };
         let dangling = dangling_entries(&snapshot, i);
         let name = info.spec.name();
-        keys.push(name, dangling.0);
+        keys.push(name, number::int_or_long(dangling.0));
         details.push(name, doc! { "valid": dangling.1 == 0, "spec": info.spec.document().clone() });
         if dangling.1 > 0 {
             errors.push(Value::from(format!("index {name} has {} entries without a record", dangling.1)));
         }
     }
-    Ok(doc! {
-        "ns": ns.as_str(), "uuid": Value::uuid(snapshot.meta().uuid), "nInvalidDocuments": invalid, "nNonCompliantDocuments": 0i64, "nrecords": seen as i64,
-        "nIndexes": snapshot.index_count() as i32, "keysPerIndex": keys, "indexDetails": details,
-        "valid": invalid == 0 && errors.is_empty(), "repaired": false, "warnings": [], "errors": errors,
-        "extraIndexEntries": [], "missingIndexEntries": [], "corruptRecords": [],
-    })
+    let mut reply = doc! { "ns": ns.as_str(), "uuid": Value::uuid(snapshot.meta().uuid) };
+    if !metadata {
+        reply.push("nInvalidDocuments", number::int_or_long(invalid));
+        reply.push("nNonCompliantDocuments", 0);
+        reply.push("nrecords", number::int_or_long(seen as i64));
+    }
+    let repair_mode = match () {
+        _ if flag("repair") => "FixErrors",
+        _ if flag("fixMultikey") => "AdjustMultikey",
+        _ => "None",
+    };
+    reply.0.extend(
+        doc! {
+            "nIndexes": snapshot.index_count() as i32, "keysPerIndex": keys, "indexDetails": details,
+            "valid": invalid == 0 && errors.is_empty(), "repaired": false, "repairMode": repair_mode,
+            "warnings": [], "errors": errors, "extraIndexEntries": [], "missingIndexEntries": [], "corruptRecords": [],
+        }
+        .0,
+    );
+    Ok(reply)
+}
+
+/// Refuses options that contradict one another.
+fn check_together(flag: &dyn Fn(&str) -> bool) -> Result<()> {
+    const NOT_WITH_METADATA: &[&str] =
+        &["background", "full", "enforceFastCount", "repair", "fixMultikey", "checkBSONConformance"];
+    let contradicts = |name: &&&str| flag("metadata") && flag(name);
+    let both = match NOT_WITH_METADATA.iter().find(contradicts) {
+        Some(name) => Some(("metadata", *name)),
+        None => Some(("checkBSONConformance", "repair")).filter(|(a, b)| flag(a) && flag(b)),
+    };
+    match both {
+        Some((a, b)) => bail!(
+            INVALID_OPTIONS,
+            "Running the validate command with both {{ {a}: true }} and {{ {b}: true }} is not supported."
+        ),
+        None => Ok(()),
+    }
 }
 
 /// How many entries an index has, and how many of them lead to no record.

@@ -6,10 +6,16 @@ use super::table::{self, Function, Kind, Operator};
 use super::variables::{Slot, Variables};
 use document::{Document, Error, Result, Value, bail};
 
+/// A string of an expression is shorter than this.
+pub const STRING_BYTES_LIMIT: usize = 16 * 1024 * 1024;
+
 /// Parses any value: strings starting with `$` are paths and variables, one-field objects starting with `$` are
 /// operators, other objects and arrays are evaluated member by member, the rest is constant.
 pub fn expression(v: &Value, vars: &Variables) -> Result<Expression> {
     match v {
+        Value::String(s) if s.len() >= STRING_BYTES_LIMIT => {
+            bail!(16493, "A string of {} bytes is too long for an expression", s.len())
+        }
         Value::String(s) if s.starts_with('$') => path_or_variable(s, vars),
         Value::Document(d) => object(d, vars),
         Value::Array(items) => {

@@ -1,12 +1,9 @@
 //! Strings. Positions count bytes in the `Bytes` operators and code points in the `CP` ones.
 
-use super::parse;
+use super::parse::{self, STRING_BYTES_LIMIT};
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, number, type_name};
 use document::{Doc, Error, Result, Value, bail};
 use std::sync::Arc;
-
-/// No string an operator makes may be larger than a document.
-const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 fn null() -> Eval {
     Ok(Some(Value::Null))
@@ -29,7 +26,7 @@ pub fn concat(args: &mut [Arg]) -> Eval {
             v if is_nullish(v) => return null(),
             v => bail!(16702, "$concat only supports strings, not {}", type_name(v)),
         }
-        if out.len() > STRING_BYTES_MAX {
+        if out.len() >= STRING_BYTES_LIMIT {
             bail!(16493, "Tried to create string longer than 16MB");
         }
     }
@@ -345,14 +342,14 @@ impl Node for Replace {
         let replacement = self.replacement.eval(root, vars)?;
         let is_string = |v: &Arg| matches!(v, Some(Value::String(_)));
         if !is_string(&input) && !is_nullish(&input) {
-            bail!(51746, "{} requires that 'input' be a string, found: {}", self.name, show(&input));
+            bail!(10503904, "{} requires that 'input' be a string, found: {}", self.name, show(&input));
         }
         if !is_string(&find) && !is_nullish(&find) {
-            bail!(51745, "{} requires that 'find' be a string, found: {}", self.name, show(&find));
+            bail!(10503901, "{} requires that 'find' be a string, found: {}", self.name, show(&find));
         }
         if !is_string(&replacement) && !is_nullish(&replacement) {
             bail!(
-                51744,
+                10503902,
                 "{} requires that 'replacement' be a string, found: {}",
                 self.name,
                 show(&replacement)
@@ -362,7 +359,7 @@ impl Node for Replace {
         match (&input, &find, &replacement) {
             (Some(Value::String(s)), Some(Value::String(f)), Some(Value::String(r))) => {
                 let out = if all { s.replace(f.as_str(), r) } else { s.replacen(f.as_str(), r, 1) };
-                if out.len() > STRING_BYTES_MAX {
+                if out.len() >= STRING_BYTES_LIMIT {
                     bail!(16493, "Tried to create string longer than 16MB");
                 }
                 string(out)

@@ -194,7 +194,8 @@ pub fn lists_databases(asker: &Asker<'_>) -> bool {
 
 pub fn aggregates(asker: &Asker<'_>) -> bool {
     let bypass = asker.truthy("bypassDocumentValidation");
-    let routers = ["fromMongos", "fromRouter", "needsMerge", "runtimeConstants", "exchange"];
+    let routers =
+        ["fromMongos", "fromRouter", "needsMerge", "runtimeConstants", "exchange", "isMapReduceCommand"];
     if routers.iter().any(|field| asker.truthy(field)) && !asker.on_cluster(Internal) {
         return false;
     }

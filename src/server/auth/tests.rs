@@ -38,7 +38,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tesseraFork tesseraSnapshot tesseraSnapshots tesseraRestore", "s*"),
     ("find count distinct aggregate dataSize explain", "rwoRWb*"),
     ("insert godinsert", "woWs*"),
-    ("update delete findAndModify bulkWrite mapReduce", "woW*"),
+    (
+        "update delete findAndModify bulkWrite mapReduce compactStructuredEncryptionData cleanupStructuredEncryptionData",
+        "woW*",
+    ),
     ("create drop createIndexes convertToCapped", "waoWAs*"),
     ("dropIndexes", "waoWA*"),
     ("dropDatabase", "aoAc*"),

@@ -80,6 +80,9 @@ pub async fn wait_unlocked(context: &Context) -> Result<()> {
 async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let service = &context.service;
     request.strict(&["slowms", "sampleRate", "filter"])?;
+    if matches!(request.target(), ValueRef::Null | ValueRef::Undefined) {
+        return Err(request.missing("profile"));
+    }
     let Some(level) = request.target().as_i64() else {
         return Err(request.wrong_type("profile", request.target(), "[int, decimal, double, long]"));
     };
@@ -90,16 +93,19 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     let slow_ms = service.parameters.slow_ms();
     if (0..=2).contains(&level) {
         let mut new = Setting { level: level as i32, ..was.clone() };
-        match request.get("filter") {
+        match request.body.get("filter") {
             None => {}
             Some(ValueRef::String("unset")) => new.filter = None,
             Some(ValueRef::Document(d)) => {
                 let matcher = Matcher::parse(d, &QueryContext::at(crate::log::now_millis()))?;
                 new.filter = Some((d.to_document(), Arc::new(matcher)));
             }
-            Some(v) => return Err(request.wrong_type("filter", v, "[string, object]")),
+            Some(_) => bail!(BAD_VALUE, "Expected an object, or the string 'unset', for the field 'filter'."),
         }
         if let Some(rate) = request.get("sampleRate") {
+            if !rate.is_number() {
+                return Err(request.wrong_type("sampleRate", rate, "[double, decimal, int, long]"));
+            }
             let rate = rate.as_f64().filter(|r| (0.0..=1.0).contains(r));
             let Some(rate) = rate else {
                 bail!(BAD_VALUE, "'sampleRate' must be between 0.0 and 1.0 inclusive")

@@ -8,6 +8,7 @@ pub mod crud;
 pub mod current_op;
 pub mod ddl;
 pub mod ddl_shard;
+pub mod encryption;
 pub mod fail_point;
 pub mod fsync;
 pub mod hashes;
@@ -77,6 +78,7 @@ pub const TABLES: &[&[Command]] = &[
     current_op::ROWS,
     ddl::ROWS,
     ddl_shard::ROWS,
+    encryption::ROWS,
     fail_point::ROWS,
     fsync::ROWS,
     hashes::ROWS,

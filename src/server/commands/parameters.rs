@@ -68,20 +68,60 @@ fn fail_point(context: &Context, name: &str) -> Option<Shown> {
     Some(Shown { name: name.to_string(), value: Value::Document(described.unwrap_or_else(off)), row: None })
 }
 
-fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let (mut every, mut details) = (matches!(request.target(), ValueRef::String("*")), false);
-    let (mut at_startup, mut at_runtime) = (false, false);
-    if let ValueRef::Document(options) = request.target() {
-        let is_set = |name: &str| options.get(name).is_some_and(|v| v.truthy());
-        (every, details) = (is_set("allParameters"), is_set("showDetails"));
-        (at_startup, at_runtime) = (is_set("setAtStartup"), is_set("setAtRuntime"));
+/// What the argument of `getParameter` says beside the names: `"*"`, or `{allParameters, showDetails, setAt}`.
+#[derive(Default)]
+struct Selection {
+    every: bool,
+    details: bool,
+    /// Only those that can be set then.
+    at_startup: Option<bool>,
+}
+
+impl Selection {
+    fn parse(request: &Request<'_>) -> Result<Selection> {
+        let mut out =
+            Selection { every: matches!(request.target(), ValueRef::String("*")), ..Selection::default() };
+        let ValueRef::Document(options) = request.target() else { return Ok(out) };
+        for e in options.iter().filter(|e| !matches!(e.value(), ValueRef::Null | ValueRef::Undefined)) {
+            let flag = || match e.value() {
+                ValueRef::Boolean(b) => Ok(b),
+                v if v.is_number() => Ok(v.truthy()),
+                v => {
+                    let expected = "[bool, long, int, decimal, double]";
+                    Err(request.wrong_type(&format!("getParameter.{}", e.name()), v, expected))
+                }
+            };
+            match (e.name(), e.value()) {
+                ("allParameters", _) => out.every = flag()?,
+                ("showDetails", _) => out.details = flag()?,
+                ("setAt", ValueRef::String("startup")) => out.at_startup = Some(true),
+                ("setAt", ValueRef::String("runtime")) => out.at_startup = Some(false),
+                ("setAt", ValueRef::String(other)) => bail!(
+                    BAD_VALUE,
+                    "Enumeration value '{other}' for field 'getParameter.setAt' is not a valid value."
+                ),
+                ("setAt", v) => return Err(request.wrong_type("getParameter.setAt", v, "string")),
+                (name, _) => {
+                    bail!(IDL_UNKNOWN_FIELD, "BSON field 'getParameter.{name}' is an unknown field.")
+                }
+            }
+        }
+        Ok(out)
     }
-    let wanted = |shown: &Shown| {
-        every
-            || (at_startup && shown.row.is_some_and(|r| r.at_startup))
-            || (at_runtime && shown.row.is_some_and(|r| r.at_runtime))
-            || request.body.iter().skip(1).any(|e| e.name() == shown.name)
-    };
+    fn includes(&self, shown: &Shown) -> bool {
+        self.every
+            && match self.at_startup {
+                None => true,
+                Some(true) => shown.row.is_some_and(|r| r.at_startup),
+                Some(false) => shown.row.is_some_and(|r| r.at_runtime),
+            }
+    }
+}
+
+fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let asked = Selection::parse(request)?;
+    let wanted =
+        |shown: &Shown| asked.includes(shown) || request.body.iter().skip(1).any(|e| e.name() == shown.name);
     let mut found: Vec<Shown> = all(context).into_iter().filter(wanted).collect();
     found.extend(request.body.iter().skip(1).filter_map(|e| fail_point(context, e.name())));
     if found.is_empty() {
@@ -89,7 +129,7 @@ fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     }
     let mut fields = Document::new();
     for shown in found {
-        let value = if details { describe(&shown) } else { shown.value };
+        let value = if asked.details { describe(&shown) } else { shown.value };
         fields.push(shown.name, value);
     }
     reply.fields(&fields);

@@ -3,7 +3,7 @@
 use super::crud::node;
 use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
-use document::{Document, Result, Value, bail, codes, doc};
+use document::{Doc, Document, Result, Value, ValueRef, bail, codes, doc};
 
 pub const ROWS: &[Command] = &[Command::sync("validateDBMetadata", Roles::MONGOD, run)
     .needs(Needs::Asked(needs::validates_metadata))
@@ -71,12 +71,13 @@ pub fn check_strict(request: &Request<'_>) -> Result<()> {
 
 fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["db", "collection", "apiParameters"])?;
-    let parameters = request.document("apiParameters")?.ok_or_else(|| request.missing("apiParameters"))?;
-    if parameters.get_str("version") != Some("1") {
-        bail!(API_VERSION_ERROR, "API version must be \"1\"");
+    if context.operation.write_concern.given {
+        bail!(INVALID_OPTIONS, "Command does not support writeConcern");
     }
-    let strict = parameters.get_bool("strict") == Some(true);
+    let parameters = request.document("apiParameters")?.ok_or_else(|| request.missing("apiParameters"))?;
+    let strict = is_strict(request, parameters)?;
     let (db, collection) = (request.string("db")?, request.string("collection")?);
+    check_names(db, collection)?;
     let mut errors = Vec::new();
     for slot in node(context)?.namespaces.visible() {
         let (own_db, name) = storage::split_namespace(&slot.ns);
@@ -92,6 +93,49 @@ fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     // `hasMoreErrors` would say that not all fit; all do.
     reply.fields(&doc! { "apiVersionErrors": errors });
     Ok(())
+}
+
+/// Whether the parameters ask for the errors of version 1, the only one there is.
+fn is_strict(request: &Request<'_>, parameters: Doc<'_>) -> Result<bool> {
+    let (mut version, mut strict) = (None, false);
+    for e in parameters {
+        let wrong =
+            |expected| request.wrong_type(&format!("apiParameters.{}", e.name()), e.value(), expected);
+        match (e.name(), e.value()) {
+            ("version", ValueRef::String(v)) => version = Some(v),
+            ("version", ValueRef::Null | ValueRef::Undefined) => {}
+            ("version", _) => return Err(wrong("string")),
+            ("strict", ValueRef::Boolean(b)) => strict = b,
+            ("deprecationErrors", ValueRef::Boolean(_)) => {}
+            ("strict" | "deprecationErrors", _) => return Err(wrong("bool")),
+            (name, _) => bail!(
+                IDL_UNKNOWN_FIELD,
+                "BSON field 'validateDBMetadata.apiParameters.{name}' is an unknown field."
+            ),
+        }
+    }
+    let version = version.ok_or_else(|| request.missing("apiParameters.version"))?;
+    Ok(strict && version == "1")
+}
+
+fn check_names(db: Option<&str>, collection: Option<&str>) -> Result<()> {
+    if let Some(db) = db {
+        if db.is_empty() {
+            bail!(28539, "db name is empty");
+        }
+        if db.contains(['.', '\0']) || db.len() > 63 {
+            bail!(INVALID_NAMESPACE, "Invalid db name: '{db}'");
+        }
+        if db.contains([' ', '/', '\\', '"']) {
+            bail!(13280, "invalid db name: {db}");
+        }
+    }
+    match collection {
+        Some(c) if c.is_empty() || c.starts_with('.') || c.contains('\0') => {
+            bail!(INVALID_NAMESPACE, "Invalid collection name: '{c}'")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn described(ns: &str, text: &str) -> Document {
@@ -114,9 +158,7 @@ fn unstable_index(spec: &storage::IndexSpec) -> Option<String> {
         _ => None,
     });
     let option = ["sparse", "storageEngine"].iter().find(|o| d.get(o).is_some_and(Value::truthy));
-    let what = special.or_else(|| option.map(|o| o.to_string()))?;
-    Some(format!(
-        "The index with name {} is not allowed in API version 1: {what}",
-        d.get_str("name").unwrap_or("")
-    ))
+    (special.is_some() || option.is_some()).then(|| {
+        format!("The index with name {} is not allowed in API version 1.", d.get_str("name").unwrap_or(""))
+    })
 }

@@ -269,11 +269,11 @@ fn check_txn_number(context: &Context, command: &Command) -> Result<()> {
     )
 }
 
-/// Of the reads only aggregate can write, and so takes a write concern.
+/// Of the reads only aggregate and mapReduce can write, and so take a write concern.
 fn check_write_concern(context: &Context, command: &Command) -> Result<()> {
     let given = context.operation.write_concern.given && !is_internal(context);
-    let takes_none =
-        (command.kind == Kind::Read && command.name != "aggregate") || command.name == "killCursors";
+    let takes_none = (command.kind == Kind::Read && !matches!(command.name, "aggregate" | "mapReduce"))
+        || command.name == "killCursors";
     if given && takes_none {
         bail!(INVALID_OPTIONS, "Command does not support writeConcern");
     }

@@ -1,0 +1,49 @@
+/**
+ * Commands of administrators refuse malformed arguments with the codes that tools look for, and answer in the types they rely on.
+ * Fails when an argument of a wrong type is taken, an unknown one is ignored, or a count changes its type.
+ */
+const t = db.administrative_arguments;
+t.drop();
+assert.commandWorked(t.insert([{_id: 1, a: 1}, {_id: 2, a: 2}]));
+assert.commandWorked(t.createIndex({a: 1}, {sparse: true, name: "a_sparse"}));
+const fails = (code, command, database = db) => assert.commandFailedWithCode(database.runCommand(command), code, tojson(command));
+const admin = db.getSiblingDB("admin");
+
+// validateDBMetadata: nothing but version "1" has rules.
+const parameters = (more) => ({validateDBMetadata: 1, db: db.getName(), collection: t.getName(), apiParameters: Object.assign({version: "1", strict: true}, more)});
+const found = assert.commandWorked(db.runCommand(parameters({})));
+assert.eq([[323, "The index with name a_sparse is not allowed in API version 1."]], found.apiVersionErrors.map((e) => [e.code, e.errmsg]), tojson(found));
+assert.eq([], assert.commandWorked(db.runCommand(parameters({version: "2"}))).apiVersionErrors);
+fails(ErrorCodes.TypeMismatch, parameters({version: 1}));
+fails(ErrorCodes.TypeMismatch, parameters({strict: 1}));
+fails(40414, parameters({version: null}));
+fails(40415, parameters({more: 1}));
+fails(ErrorCodes.InvalidNamespace, Object.assign(parameters({}), {db: "a.b"}));
+
+// getParameter: by name, all, with details, those that can be set at some time.
+const level = assert.commandWorked(admin.runCommand({getParameter: {showDetails: true}, logLevel: 1})).logLevel;
+assert.eq(true, level.settableAtRuntime, tojson(level));
+const atRuntime = assert.commandWorked(admin.runCommand({getParameter: {allParameters: true, setAt: "runtime"}}));
+assert.eq([true, false], [atRuntime.hasOwnProperty("logLevel"), atRuntime.hasOwnProperty("enableTestCommands")]);
+fails(ErrorCodes.TypeMismatch, {getParameter: {showDetails: "yes"}, logLevel: 1}, admin);
+fails(ErrorCodes.BadValue, {getParameter: {allParameters: true, setAt: "never"}}, admin);
+fails(40415, {getParameter: {more: true}, logLevel: 1}, admin);
+
+// Strings of expressions.
+const evaluated = (expression) => ({aggregate: t.getName(), pipeline: [{$set: {v: expression}}], cursor: {}});
+fails(10503904, evaluated({$replaceOne: {input: 1, find: "a", replacement: "b"}}));
+fails(10503901, evaluated({$replaceAll: {input: "a", find: 1, replacement: "b"}}));
+fails(10503902, evaluated({$replaceAll: {input: "a", find: "a", replacement: 1}}));
+
+if (db.hello().msg !== "isdbgrid") {
+    const valid = assert.commandWorked(db.runCommand({validate: t.getName()}));
+    assert.eq([2, 2, "None"], [valid.nrecords, valid.keysPerIndex._id_, valid.repairMode], tojson(valid));
+    assert.eq(false, assert.commandWorked(db.runCommand({validate: t.getName(), metadata: true})).hasOwnProperty("nrecords"));
+    fails(ErrorCodes.InvalidOptions, {validate: t.getName(), metadata: true, full: true});
+    fails(ErrorCodes.InvalidOptions, {validate: t.getName(), checkBSONConformance: true, repair: true});
+    fails(ErrorCodes.TypeMismatch, {profile: -1 + 1, sampleRate: "x"});
+    fails(ErrorCodes.BadValue, {profile: 0, filter: "other"});
+    fails(6346807, {compactStructuredEncryptionData: t.getName(), compactionTokens: {}});
+    fails(40414, {compactStructuredEncryptionData: t.getName()});
+    fails(ErrorCodes.NamespaceNotFound, {compactStructuredEncryptionData: t.getName() + "_none", compactionTokens: {}});
+}

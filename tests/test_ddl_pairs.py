@@ -44,6 +44,14 @@ LOST = {
     13388,  # StaleConfig, likewise
     11601,  # Interrupted: a migration gave way
     10065,
+    73,  # InvalidNamespace: untracking what is sharded
+    96,  # OperationFailed: untracking what is not on the primary
+    175,  # QueryPlanKilled: a copy took the collection's place
+    238,  # NotImplemented: convertToCapped of a tracked collection
+    338,  # ReshardCollectionInProgress: one at a time
+    339,  # NoSuchReshardCollection
+    340,
+    341,
 }
 
 
@@ -84,6 +92,14 @@ def operations(names):
         "allow": admin(lambda db, coll: {"setAllowMigrations": f"{db}.{coll}", "allowMigrations": True}),
         "to_first": move(names[0]),
         "to_second": move(names[1]),
+        "refine": admin(lambda db, coll: {"refineCollectionShardKey": f"{db}.{coll}", "key": {"x": 1, "_id": 1}}),
+        "reshard": admin(lambda db, coll: {"reshardCollection": f"{db}.{coll}", "key": {"_id": "hashed"}}),
+        "reshard_back": admin(lambda db, coll: {"reshardCollection": f"{db}.{coll}", "key": {"x": 1}}),
+        "unshard": admin(lambda db, coll: {"unshardCollection": f"{db}.{coll}", "toShard": names[1]}),
+        "collection_first": admin(lambda db, coll: {"moveCollection": f"{db}.{coll}", "toShard": names[0]}),
+        "collection_second": admin(lambda db, coll: {"moveCollection": f"{db}.{coll}", "toShard": names[1]}),
+        "untrack": admin(lambda db, coll: {"untrackUnshardedCollection": f"{db}.{coll}"}),
+        "abort": admin(lambda db, coll: {"abortReshardCollection": f"{db}.{coll}"}),
         "primary_first": admin(lambda db, coll: {"movePrimary": db, "to": names[0]}),
         "primary_second": admin(lambda db, coll: {"movePrimary": db, "to": names[1]}),
     }

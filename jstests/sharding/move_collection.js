@@ -85,6 +85,8 @@ assert.commandWorked(fresh.adminCommand({movePrimary: dbName, to: first}));
 assert.eq([4, 3], [here.c.find().itcount(), here.other.find().itcount()]);
 assert.eq(4, st.shard1.getDB(dbName).c.find().itcount());
 
+assert.eq(["c", "other", "system.views", "v"], here.getCollectionNames().sort());
+
 // Rename, over another and under another name; drop; made anew on the primary.
 assert.commandWorked(here.c.renameCollection("d"));
 assert.eq([0, 4], [there.c.find().itcount(), there.d.find().itcount()]);

@@ -64,11 +64,16 @@ assert.eq([], running());
 untouched();
 assert.eq(101, stale.find().itcount());
 
-// An index made meanwhile ends it: the copy would not have it.
+// An index waits for it, since the copy would not have it.
 whileHung(st.shard0, "reshardingPauseCoordinatorInCloning", (point) => {
     const thread = inBackground(admin, reshard({y: 1}));
     point.wait();
-    assert.commandWorked(coll.createIndex({z: 1}));
+    const indexes = {createIndexes: "c", indexes: [{key: {z: 1}, name: "z_1"}]};
+    assert.commandFailedWithCode(coll.getDB().runCommand(Object.assign({}, indexes, {maxTimeMS: 200})), 50);
+    // Past the coordinators' locks it ends the operation.
+    for (const shard of [st.shard0, st.shard1]) {
+        assert.commandWorked(shard.getDB(dbName).runCommand(indexes));
+    }
     point.off();
     assert.commandFailedWithCode(thread.returnData(), 11601);
 });

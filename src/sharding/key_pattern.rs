@@ -174,6 +174,31 @@ impl ShardKeyPattern {
     pub fn extends(&self, other: &ShardKeyPattern) -> bool {
         self.fields.starts_with(&other.fields)
     }
+    /// A unique index holds for the whole collection only if all documents it compares are on one shard.
+    ///
+    /// # Errors
+    /// CannotCreateIndex (67). `simple` says that the collection compares strings byte by byte.
+    pub fn check_unique(&self, spec: &Document, simple: bool) -> Result<()> {
+        let pattern = spec.get_document("key").cloned().unwrap_or_default();
+        let prefixed = pattern.len() >= self.fields.len()
+            && self.fields.iter().zip(pattern.keys()).all(|(f, name)| f.path == name);
+        let simple = match spec.get_document("collation") {
+            Some(c) => c.get_str("locale") == Some("simple"),
+            None => simple,
+        };
+        // Strings that are equal by a collation may be on different shards.
+        let unique = spec.get("unique").is_some_and(Value::truthy);
+        if unique && !pattern.keys().eq(["_id"]) && !(prefixed && simple) {
+            let shown = |d: &Document| document::extended_json::to_relaxed(&Value::Document(d.clone()));
+            bail!(
+                CANNOT_CREATE_INDEX,
+                "cannot create unique index over {} with shard key pattern {}",
+                shown(&pattern),
+                shown(&self.document)
+            );
+        }
+        Ok(())
+    }
     pub fn global_min(&self) -> Document {
         self.fields.iter().map(|f| (f.path.clone(), Value::MinKey)).collect()
     }

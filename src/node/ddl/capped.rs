@@ -6,7 +6,7 @@
 
 use super::collections::create_collection;
 use super::collections::drop_collection;
-use super::rename::rename_checked;
+use super::rename::{Versioned, rename_checked};
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
 use document::{Document, Result, bail, codes, doc, err};
@@ -35,7 +35,7 @@ pub async fn clone_as(node: &Node, op: &Operation, from: &str, to: &str, size: i
         );
     }
     create_collection(node, op, to, doc! { "capped": true, "size": size }, None).await?;
-    copy(node, op, &snapshot, to).await
+    copy(node, op, op, &snapshot, to).await
 }
 
 /// The options of a capped collection in the place of another.
@@ -53,11 +53,13 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result
     if size < 1 {
         bail!(INVALID_OPTIONS, "Capped collection size must be greater than zero");
     }
+    // The versions of a routed request speak of the collection, not of its copy.
+    let own = Operation::internal();
     for _ in 0..COPIES_MAX {
         let snapshot = snapshot_of(node, op, ns).await?;
         let temporary = format!("{db}.tmp{:08x}.convertToCapped.{name}", node.next_operation_id());
-        create_collection(node, op, &temporary, options(&snapshot, size), None).await?;
-        copy(node, op, &snapshot, &temporary).await?;
+        create_collection(node, &own, &temporary, options(&snapshot, size), None).await?;
+        copy(node, op, &own, &snapshot, &temporary).await?;
         let unchanged = |target: Option<&Collection>| {
             let now = target
                 .map(|c| c.snapshot())
@@ -73,11 +75,14 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result
                 Some(_) => bail!(WRITE_CONFLICT, "the collection changed while it was copied"),
             }
         };
-        match rename_checked(node, op, &temporary, ns, true, unchanged).await {
-            Err(e) if e.code == codes::WRITE_CONFLICT => {
-                drop_collection(node, op, &temporary, false).await?;
+        match rename_checked(node, op, (&temporary, ns), true, Versioned::Target, unchanged).await {
+            Ok(()) => return Ok(()),
+            Err(e) => {
+                drop_collection(node, &own, &temporary, false).await?;
+                if e.code != codes::WRITE_CONFLICT {
+                    return Err(e);
+                }
             }
-            done => return done,
         }
     }
     bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the collection {ns} kept changing while it was copied")
@@ -125,13 +130,20 @@ async fn snapshot_of(node: &Node, op: &Operation, ns: &str) -> Result<Collection
         .await
 }
 
-async fn copy(node: &Node, op: &Operation, from: &CollectionSnapshot, to: &str) -> Result<()> {
+/// Copies for `op`, as writes of `writer`.
+async fn copy(
+    node: &Node,
+    op: &Operation,
+    writer: &Operation,
+    from: &CollectionSnapshot,
+    to: &str,
+) -> Result<()> {
     let target = node.namespaces.slot(to);
     let mut after = None;
     loop {
         op.check_interrupt()?;
         let (last, _) = node
-            .write(op, &target, |unit| {
+            .write(writer, &target, |unit| {
                 let mut records = from.records();
                 let mut next = match after {
                     None => records.first(),

@@ -47,24 +47,35 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
 /// # Errors
 /// NamespaceNotFound (26), NamespaceExists (48), CommandNotSupportedOnView (166).
 pub async fn rename(node: &Node, op: &Operation, from: &str, to: &str, drop_target: bool) -> Result<()> {
-    rename_checked(node, op, from, to, drop_target, |_| Ok(())).await
+    rename_checked(node, op, (from, to), drop_target, Versioned::Source, |_| Ok(())).await
+}
+
+/// Whose placement the versions of a routed request speak of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Versioned {
+    Source,
+    /// The source is of the node's own making.
+    Target,
 }
 
 /// As [`rename`], if `check` accepts the target as it stands at the moment of the change.
 pub(super) async fn rename_checked(
     node: &Node,
     op: &Operation,
-    from: &str,
-    to: &str,
+    (from, to): (&str, &str),
     drop_target: bool,
+    versioned: Versioned,
     check: impl Fn(Option<&Collection>) -> Result<()>,
 ) -> Result<()> {
     let (source, target) = (node.namespaces.slot(from), node.namespaces.slot(to));
     let (first, second) = if from < to { (&source, &target) } else { (&target, &source) };
     let slots = [&**first, &**second];
     let dropped = node.locked(op, &slots, || {
-        // Versions of a routed rename are those of the source.
-        node.write_wide_or_section(op, &op.received, (&source, &[&target]), |unit| {
+        let (named, other) = match versioned {
+            Versioned::Source => (&source, &target),
+            Versioned::Target => (&target, &source),
+        };
+        node.write_wide_or_section(op, &op.received, (named, &[other]), |unit| {
             rename_latched(unit, from, to, drop_target, &check)
         })
     });

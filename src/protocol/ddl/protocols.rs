@@ -116,6 +116,13 @@ protocols! {
         UpdateShards "updateShards" UndoIfDefinite,
         AllowMigrations "allowMigrations" Retry,
     }
+    /// createIndexes of a sharded collection: on all of its shards or on none.
+    CREATE_INDEXES CreateIndexesPhase "createIndexes" {
+        FreezeMigrations "freezeMigrations" Undo,
+        NoteIndexes "noteIndexes" Undo,
+        BuildIndexes "buildIndexes" UndoIfDefinite,
+        AllowMigrations "allowMigrations" Retry,
+    }
     /// dropIndexes of a sharded collection, likewise.
     DROP_INDEXES DropIndexesPhase "dropIndexes" {
         FreezeMigrations "freezeMigrations" Undo,

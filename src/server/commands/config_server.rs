@@ -43,6 +43,8 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrMoveRange"),
     row!("_configsvrRemoveShard"),
     row!("_configsvrRemoveShardFromZone"),
+    row!("_configsvrRepairShardedCollectionChunksHistory"),
+    row!("_configsvrResetPlacementHistory"),
     row!("_configsvrReshardingBegin"),
     row!("_configsvrReshardingCommit"),
     row!("_configsvrReshardingEnd"),

@@ -11,7 +11,5 @@ pub const ROWS: &[Command] = &[
     Command::missing("setIndexCommitQuorum", Roles::ALL),
     Command::missing("filemd5", Roles::ALL),
     Command::missing("analyze", Roles::ALL),
-    Command::missing("resetPlacementHistory", Roles::ROUTER),
-    Command::missing("repairShardedCollectionChunksHistory", Roles::ROUTER),
     Command::missing("captrunc", Roles::MONGOD).test_only(),
 ];

@@ -387,6 +387,14 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Namespace(&[A::MoveCollection]))
         .admin_only()
         .help("Takes an unsharded collection out of the catalog."),
+    routed!("resetPlacementHistory", ddl::reset_placement_history)
+        .needs(Needs::Cluster(&[A::RemoveShard]))
+        .admin_only()
+        .help("Forgets what was placed where."),
+    routed!("repairShardedCollectionChunksHistory", ddl::repair_chunks_history)
+        .needs(Needs::Namespace(&[A::ClearJumboFlag]))
+        .admin_only()
+        .help("Makes the history of chunks anew."),
     routed!("createUnsplittableCollection", resharding::create_unsplittable)
         .needs(Needs::Collection(&[A::CreateCollection]))
         .write()

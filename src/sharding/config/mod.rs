@@ -20,6 +20,7 @@ pub mod consistency;
 pub mod databases;
 pub mod move_range;
 pub(crate) mod refine;
+mod repair;
 mod resharding;
 pub mod shards;
 #[cfg(test)]

@@ -4,10 +4,10 @@
 //! A command that concerns metadata of the whole cluster has an internal form (`_shardsvr..`, `_configsvr..`), sent with
 //! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
 
-use super::body::{Placement, ok_reply, take};
+use super::body::{Placement, ok_reply, strip_times, take};
 use super::single;
 use super::target;
-use super::task::{Retry, Task};
+use super::task::{ATTEMPTS_MAX, Retry, Task};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
 use crate::routing::RoutingTable;
@@ -148,47 +148,33 @@ async fn as_it_is(task: &Task<'_>, ns: &str) -> Result<DocBuf> {
     }
 }
 
-/// `createIndexes`: on every shard that owns a chunk.
+/// `createIndexes`: by the coordinator where the collection is sharded.
 pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    let mut retry = Retry::default();
-    loop {
+    let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    for _ in 0..ATTEMPTS_MAX {
         let placement = task.placement_for_write(&ns).await?;
-        if let Some(table) = &placement.table {
-            check_unique(task, table)?;
+        if placement.table.is_none() && placement.alone.is_none() {
+            return as_it_is(task, &ns).await;
         }
-        match on_owners(task, &placement).await {
-            Ok(replies) => return raw_reply(task, replies).await,
-            Err(e) => retry.absorb(task, &ns, e).await?,
+        let command = with_sequences(task, internal(task, "_shardsvrCreateIndexes", collection));
+        match on_primary(task, db, db, command).await {
+            Ok(reply) => return Ok(strip_times(reply.unwrap_or_default().doc())),
+            // Not tracked any more.
+            Err(e) if e.code == codes::NAMESPACE_NOT_SHARDED => task.router.cluster.forget(Some(&ns)),
+            Err(e) => return Err(e),
         }
     }
+    bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing")
 }
 
-/// A unique index holds for the whole collection only if all documents it compares are on one shard.
-fn check_unique(task: &Task<'_>, table: &RoutingTable) -> Result<()> {
-    let key = &table.key;
-    let specs = task.get("indexes").and_then(|v| v.as_array());
-    for spec in specs.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document()) {
-        let unique = spec.get("unique").is_some_and(|v| v.truthy());
-        let pattern = spec.get_document("key").map(|k| k.to_document()).unwrap_or_default();
-        let prefixed = pattern.len() >= key.fields().len()
-            && key.fields().iter().zip(pattern.keys()).all(|(f, name)| f.path == name);
-        let on_id = pattern.keys().eq(["_id"]);
-        let simple = match spec.get_document("collation") {
-            Some(c) => c.get_str("locale") == Some("simple"),
-            None => table.default_collation.is_simple(),
-        };
-        // Strings that are equal by a collation may be on different shards.
-        if unique && !on_id && !(prefixed && simple) {
-            bail!(
-                CANNOT_CREATE_INDEX,
-                "cannot create unique index over {} with shard key pattern {}",
-                text(&pattern),
-                text(key.document())
-            );
-        }
+/// The command with what the client sent as document sequences in its place.
+fn with_sequences(task: &Task<'_>, mut command: Document) -> Document {
+    for (name, _) in task.request.sequences {
+        let documents: Vec<Document> = task.request.documents(name).map(|d| d.to_document()).collect();
+        command.insert(*name, documents);
     }
-    Ok(())
+    command
 }
 
 fn text(d: &Document) -> String {
@@ -235,7 +221,7 @@ async fn changed_everywhere(task: &Task<'_>, internal_name: &str) -> Result<DocB
         let Some(placement) = task.placement(&ns).await? else {
             bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}");
         };
-        if placement.table.is_none() {
+        if placement.table.is_none() && placement.alone.is_none() {
             return as_it_is(task, &ns).await;
         }
         let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
@@ -661,6 +647,23 @@ forwarded! {
     commit_shard_removal "_configsvrCommitShardRemoval";
 }
 
+/// `repairShardedCollectionChunksHistory`: routing is read anew by whoever meets the raised versions.
+pub async fn repair_chunks_history(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = full_namespace(task)?;
+    shapes::REPAIR_CHUNKS_HISTORY.check_command(task.request.body, task.request.sequences)?;
+    let command = internal(task, "_configsvrRepairShardedCollectionChunksHistory", ns.as_str());
+    task.config(command).await?;
+    task.router.cluster.forget(Some(&ns));
+    Ok(ok_reply(Document::new()))
+}
+
+/// `resetPlacementHistory`.
+pub async fn reset_placement_history(task: &Task<'_>) -> Result<DocBuf> {
+    shapes::RESET_PLACEMENT_HISTORY.check_command(task.request.body, task.request.sequences)?;
+    task.config(doc! { "_configsvrResetPlacementHistory": 1 }).await?;
+    Ok(ok_reply(Document::new()))
+}
+
 /// To the config server as `_configsvrConfigureCollectionBalancing`.
 pub async fn configure_collection_balancing(task: &Task<'_>) -> Result<DocBuf> {
     shapes::CONFIGURE_COLLECTION_BALANCING.check_command(task.request.body, task.request.sequences)?;
@@ -693,6 +696,14 @@ pub async fn on_unsharded(task: &Task<'_>) -> Result<DocBuf> {
     match task.placement(&ns).await? {
         Some(p) if p.table.is_some() => {
             bail!(ILLEGAL_OPERATION, "can't do command: {} on sharded collection: {ns}", task.request.name())
+        }
+        // It would have another UUID than the catalog knows.
+        Some(p) if p.alone.is_some() => {
+            bail!(
+                NOT_IMPLEMENTED,
+                "{} of the tracked collection {ns} is not implemented",
+                task.request.name()
+            )
         }
         _ => as_it_is(task, &ns).await,
     }

@@ -84,6 +84,13 @@ pub const COMMIT_RESHARD_COLLECTION: Shape = plain("commitReshardCollection");
 pub const CLEANUP_RESHARD_COLLECTION: Shape = plain("cleanupReshardCollection");
 pub const UNTRACK_COLLECTION: Shape = plain("untrackUnshardedCollection");
 
+pub const RESET_PLACEMENT_HISTORY: Shape = plain("resetPlacementHistory");
+pub const REPAIR_CHUNKS_HISTORY: Shape = Shape {
+    name: "repairShardedCollectionChunksHistory",
+    generic: true,
+    fields: &[field("force", SafeBool)],
+};
+
 /// A command with nothing but its argument.
 const fn plain(name: &'static str) -> Shape {
     Shape { name, generic: true, fields: &[] }

@@ -119,7 +119,7 @@ impl Ddl {
     ///
     /// # Errors
     /// ConflictingOperationInProgress (117) when the collection has become another while the lock was waited for.
-    async fn freeze_for_change(&self, state: &Document) -> Result<()> {
+    pub(super) async fn freeze_for_change(&self, state: &Document) -> Result<()> {
         let ns = namespace(state);
         let now = self.tracked(ns).await?.unwrap_or_default();
         let same = |name: &str| state.get(name).is_none_or(|v| v.is_null() || now.get(name) == Some(v));
@@ -157,8 +157,16 @@ impl Ddl {
         if let Some(e) = failed {
             return Err(e);
         }
+        let reply = self.reply_of_all(replies).await?;
+        state.insert("reply", reply);
+        Ok(())
+    }
+
+    /// This shard's reply, or the first; with everybody's under `raw`.
+    pub(super) async fn reply_of_all(&self, replies: Vec<(String, Document)>) -> Result<Document> {
+        let (own, several) = (self.shard()?, replies.len() > 1);
         let (mut reply, mut raw) = (Document::new(), Document::new());
-        for (shard, mut one) in replies.clone() {
+        for (shard, mut one) in replies {
             for name in ["$clusterTime", "operationTime"] {
                 one.remove(name);
             }
@@ -170,14 +178,13 @@ impl Ddl {
             raw.push(host, one);
         }
         reply.remove("ok");
-        if replies.len() > 1 {
+        if several {
             reply.insert("raw", raw);
         }
-        state.insert("reply", reply);
-        Ok(())
+        Ok(reply)
     }
 
-    async fn on_each(
+    pub(super) async fn on_each(
         &self,
         shards: &[String],
         db: &str,
@@ -193,6 +200,7 @@ impl Ddl {
         let own = match request.name() {
             name if name == coll_mod => "collMod",
             name if name == drop_indexes => "dropIndexes",
+            "_shardsvrCreateIndexesParticipant" => return self.create_indexes_here(op, request).await,
             name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
         };
         let command = renamed(request, own).to_doc_buf();
@@ -205,7 +213,7 @@ impl Ddl {
 }
 
 /// The same command under another name, without generic arguments.
-fn renamed(request: Request<'_>, name: &str) -> Document {
+pub(super) fn renamed(request: Request<'_>, name: &str) -> Document {
     let mut command = Document::new();
     command.push(name, request.argument().map_or(Value::Null, |v| v.to_value()));
     for e in request.body.iter().skip(1) {

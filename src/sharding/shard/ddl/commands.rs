@@ -19,6 +19,8 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrCommitReshardCollection",
     "_shardsvrCreateCollection",
     "_shardsvrCreateCollectionParticipant",
+    "_shardsvrCreateIndexes",
+    "_shardsvrCreateIndexesParticipant",
     "_shardsvrDropCollection",
     "_shardsvrDropCollectionParticipant",
     "_shardsvrDropDatabase",
@@ -73,6 +75,7 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
         "_shardsvrCheckMetadataConsistency" => ddl.check_database(op, request).await,
         "_shardsvrCollMod" => ddl.coll_mod(op, request).await,
         "_shardsvrCreateCollection" => ddl.create_collection(op, request).await,
+        "_shardsvrCreateIndexes" => ddl.create_indexes(op, request).await,
         "_shardsvrDropCollection" => ddl.drop_collection(op, request).await,
         "_shardsvrDropDatabase" => ddl.drop_database(op, request).await,
         "_shardsvrDropIndexes" => ddl.drop_indexes(op, request).await,
@@ -102,7 +105,9 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
     match request.name() {
         "_shardsvrCheckMetadataConsistencyParticipant" => ddl.check_here(request).await,
         "_shardsvrCloneCatalogData" => ddl.clone_catalog_data(request).await,
-        "_shardsvrCollModParticipant" | "_shardsvrDropIndexesParticipant" => {
+        "_shardsvrCollModParticipant"
+        | "_shardsvrCreateIndexesParticipant"
+        | "_shardsvrDropIndexesParticipant" => {
             // The versions of a routed request were checked by the coordinator.
             let mut own = Operation::internal();
             own.write_concern = WriteConcern::majority();

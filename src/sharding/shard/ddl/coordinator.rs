@@ -4,7 +4,8 @@ use super::fence::Run;
 use super::joining::{self, Entered, ended};
 use super::locks::Held;
 use super::{
-    COORDINATORS, Ddl, coll_mod, create, drop, drop_database, move_primary, refine, rename, reshard, untrack,
+    COORDINATORS, Ddl, coll_mod, create, create_indexes, drop, drop_database, move_primary, refine, rename,
+    reshard, untrack,
 };
 use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
@@ -41,6 +42,7 @@ const KINDS: &[&'static dyn Coordinator] = &[
     &untrack::Untrack,
     &coll_mod::CollMod,
     &coll_mod::DropIndexes,
+    &create_indexes::CreateIndexes,
 ];
 
 const BACKOFF: Duration = Duration::from_millis(100);

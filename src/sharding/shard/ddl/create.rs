@@ -22,7 +22,7 @@ use node::{Node, Operation, Request};
 use protocol::ddl::protocols::CreatePhase;
 use protocol::ddl::{Protocol, protocols};
 use std::collections::BTreeSet;
-use storage::{Collection, IndexSpec};
+use storage::{Collection, CollectionView, IndexSpec};
 
 pub(super) struct Create;
 
@@ -557,7 +557,8 @@ pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, bo
             );
         }
     }
-    if usable_index(c, pattern, unique).is_some() {
+    if usable_index(c, pattern, unique).is_some_and(|(_, multikey)| !multikey || has_single_keys(c, pattern))
+    {
         return Ok(());
     }
     let multikey = c.indexes().iter().any(|i| pattern.is_prefix_of(i.spec().key()) && i.is_multikey());
@@ -592,10 +593,21 @@ pub(super) fn find_index(
 ) -> Option<IndexSpec> {
     let slot = node.namespaces.slot(ns);
     let state = slot.read_unchecked();
-    usable_index(state.collection.as_ref()?, pattern, unique)
+    usable_index(state.collection.as_ref()?, pattern, unique).map(|(spec, _)| spec.clone())
 }
 
-fn usable_index(c: &Collection, pattern: &ShardKeyPattern, unique: bool) -> Option<IndexSpec> {
+/// Whether no document has an array in a field of the key: then an index on it is multikey for the sake of later fields.
+fn has_single_keys(c: &Collection, pattern: &ShardKeyPattern) -> bool {
+    let mut records = c.records();
+    std::iter::successors(records.first(), |_| records.next()).all(|(_, d)| pattern.key_of(d).is_ok())
+}
+
+/// An index that serves the key, rather one that is not multikey; and whether it is.
+fn usable_index<'c>(
+    c: &'c Collection,
+    pattern: &ShardKeyPattern,
+    unique: bool,
+) -> Option<(&'c IndexSpec, bool)> {
     let whole = |spec: &IndexSpec| {
         let d = spec.document();
         !d.contains_key("partialFilterExpression") && !d.get("sparse").is_some_and(Value::truthy)
@@ -603,11 +615,11 @@ fn usable_index(c: &Collection, pattern: &ShardKeyPattern, unique: bool) -> Opti
     let exact = |spec: &IndexSpec| spec.key().len() == pattern.fields().len();
     c.indexes()
         .iter()
-        .filter(|i| pattern.is_prefix_of(i.spec().key()) && !i.is_multikey() && whole(i.spec()))
+        .filter(|i| pattern.is_prefix_of(i.spec().key()) && whole(i.spec()))
         .filter(|i| i.spec().collation().is_simple())
-        .map(|i| i.spec())
-        .find(|s| !unique || (exact(s) && (s.unique() || s.is_id())))
-        .cloned()
+        .filter(|i| !unique || (exact(i.spec()) && (i.spec().unique() || i.spec().is_id())))
+        .map(|i| (i.spec(), i.is_multikey()))
+        .min_by_key(|(_, multikey)| *multikey)
 }
 
 fn shown(d: &Document) -> String {

@@ -150,6 +150,10 @@ impl Ddl {
         let op = Operation::internal();
         node::ddl::collections::drop_collection(&self.role.node, &op, &ns, flag("fromMigrate")).await?;
         self.durable(&op).await?;
+        // What was written down of its placement goes, unless it has come to be placed anew.
+        if let Ok(routing) = self.role.cache.refresh_collection(&ns).await {
+            drop(self.role.persist_collection(&ns, &routing).await);
+        }
         Ok(Document::new())
     }
 }

@@ -18,6 +18,7 @@ pub mod commands;
 mod consistency;
 mod coordinator;
 mod create;
+mod create_indexes;
 mod distribution;
 mod drop;
 mod drop_database;

@@ -116,21 +116,23 @@ impl Ddl {
         let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
         let sharded = self.role.remote.find_config("collections", of_database, None).await?;
         let is_sharded = |ns: &str| sharded.iter().any(|d| d.get_str("_id") == Some(ns));
-        let mut collections = Vec::new();
+        let (mut collections, mut tracked) = (Vec::new(), Vec::new());
         for slot in self.role.node.namespaces.of_database(db) {
             let latched = slot.read_unchecked();
-            if let Some(c) = &latched.collection
-                && !is_sharded(&slot.ns)
-            {
-                let indexes: Vec<Document> =
-                    c.indexes().iter().map(|i| node::ddl::indexes::complete(i.spec())).collect();
-                collections.push(doc! {
-                    "ns": slot.ns.as_str(), "uuid": Value::uuid(c.uuid()), "options": c.meta().options.clone(),
-                    "indexes": indexes,
-                });
+            let Some(c) = &latched.collection else { continue };
+            let indexes: Vec<Document> =
+                c.indexes().iter().map(|i| node::ddl::indexes::complete(i.spec())).collect();
+            let definition = doc! {
+                "ns": slot.ns.as_str(), "uuid": Value::uuid(c.uuid()), "options": c.meta().options.clone(),
+                "indexes": indexes,
+            };
+            match is_sharded(&slot.ns) {
+                true => tracked.push(definition),
+                false => collections.push(definition),
             }
         }
         state.insert("collections", collections);
+        state.insert("tracked", tracked);
         Ok(())
     }
 
@@ -138,6 +140,7 @@ impl Ddl {
         let own = self.role.remote.connection_string(&self.shard()?).await?;
         let command = doc! {
             "_shardsvrCloneCatalogData": db, "from": own, "collections": state.get("collections").cloned(),
+            "tracked": state.get("tracked").cloned(),
         };
         self.on_shard(to(state), "admin", command).await.map(drop)
     }
@@ -202,8 +205,37 @@ impl Ddl {
             self.clone_collection(&donor, ns, c).await?;
             cloned.push(ns.to_string());
         }
+        for c in crate::shard::resharding::documents(&body, "tracked") {
+            self.have_collection(db, &c).await?;
+        }
         self.load_views(db)?;
         Ok(doc! { "clonedColls": cloned })
+    }
+
+    /// The primary has every collection of its databases, those that the catalog tracks too: empty where it owns nothing of
+    /// them.
+    async fn have_collection(&self, db: &str, c: &Document) -> Result<()> {
+        let (ns, uuid) = (required_str(c, "ns")?, required(c, "uuid", Value::as_uuid)?);
+        if split(ns).0 != db {
+            bail!(INVALID_NAMESPACE, "{ns} is not of database {db}");
+        }
+        if self.uuid_here(ns) == Some(uuid) {
+            return Ok(());
+        }
+        let options = c.get_document("options").cloned().unwrap_or_default();
+        self.create_here(ns, uuid, options, true).await?;
+        self.build_listed(ns, c).await
+    }
+
+    /// Builds the indexes that a definition lists.
+    async fn build_listed(&self, ns: &str, c: &Document) -> Result<()> {
+        let (node, op) = (&self.role.node, Operation::internal_marked(true));
+        let mut specs = crate::shard::resharding::documents(c, "indexes");
+        specs.retain(|s| s.get_str("name") != Some("_id_"));
+        if !specs.is_empty() {
+            node::ddl::indexes::build_indexes(node, &op, &node.namespaces.slot(ns), &specs, true).await?;
+        }
+        self.durable(&op).await
     }
 
     async fn clone_collection(&self, donor: &str, ns: &str, c: &Document) -> Result<()> {
@@ -222,17 +254,7 @@ impl Ddl {
         }
         let options = c.get_document("options").cloned().unwrap_or_default();
         self.create_here(ns, uuid, options, true).await?;
-        let specs: Vec<Document> = c
-            .get_array("indexes")
-            .into_iter()
-            .flatten()
-            .filter_map(|v| v.as_document().cloned())
-            .filter(|s| s.get_str("name") != Some("_id_"))
-            .collect();
-        let slot = node.namespaces.slot(ns);
-        if !specs.is_empty() {
-            node::ddl::indexes::build_indexes(node, &op, &slot, &specs, true).await?;
-        }
+        self.build_listed(ns, c).await?;
         self.copy_documents(donor, ns, &op).await?;
         self.copy_sessions(donor, ns).await?;
         self.durable(&op).await?;

@@ -6,6 +6,7 @@
 use super::Ddl;
 use crate::config::{argument, required, shown};
 use crate::key_pattern::ShardKeyPattern;
+use crate::shard::migration::range::shard_key_index;
 use crate::shard::migration::range::{KeyRange, pieces, require_shard_key_index};
 use document::{Document, Result, Value, bail, doc, err};
 use node::{Node, Operation, Request};
@@ -80,16 +81,7 @@ fn snapshot_of(node: &Node, ns: &str) -> Result<CollectionSnapshot> {
 
 /// The slot of an index whose keys begin with the shard key's.
 fn key_index(snapshot: &CollectionSnapshot, key: &ShardKeyPattern) -> Option<usize> {
-    (0..snapshot.index_count()).find(|slot| {
-        snapshot.index_info(*slot).is_some_and(|i| {
-            let d = i.spec.document();
-            key.is_prefix_of(i.spec.key())
-                && !i.multikey
-                && !d.contains_key("partialFilterExpression")
-                && !d.contains_key("sparse")
-                && i.spec.collation().is_simple()
-        })
-    })
+    shard_key_index(snapshot, key)
 }
 
 /// Visits the index keys of the range in order with their records until `visit` says false; answers how many it visited.

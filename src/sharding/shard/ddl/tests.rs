@@ -431,6 +431,13 @@ const STORIES: &[Story] = &[
         command: || ("d", doc! { "_shardsvrReshardCollection": "m", "key": { "_id": "hashed" } }),
     },
     Story {
+        protocol: &protocols::CREATE_INDEXES,
+        command: || {
+            let index = doc! { "key": { "y": 1 }, "name": "y_1" };
+            ("d", doc! { "_shardsvrCreateIndexes": "h", "indexes": [index] })
+        },
+    },
+    Story {
         protocol: &protocols::UNTRACK,
         command: || ("d", doc! { "_shardsvrUntrackUnsplittableCollection": "t" }),
     },
@@ -482,6 +489,12 @@ impl Cluster {
                     assert_eq!((left, self.ddl(shard).role.resharding.current_operations().len()), (0, 0));
                 }
                 now.info.key == doc! { "_id": "hashed" } && held.iter().all(|n| *n > 0)
+            }
+            "createIndexes" => {
+                assert!(catalog.sharded("d.h").unwrap().may_migrate());
+                let has = ["a", "b"].map(|s| self.ddl(s).definition_of("d.h").unwrap().1.len());
+                assert_eq!(has[0], has[1], "on both shards or on none");
+                has[0] == 3
             }
             "untrackUnsplittableCollection" => {
                 assert_eq!((self.count("a", "d.t"), self.count("b", "d.t")), (Some(3), None));
@@ -579,7 +592,33 @@ async fn reshard_survives_a_crash_at_every_step() {
 }
 #[tokio::test]
 async fn untrack_survives_a_crash_at_every_step() {
+    crash_everywhere(&STORIES[8]).await;
+}
+#[tokio::test]
+async fn create_indexes_survives_a_crash_at_every_step() {
     crash_everywhere(&STORIES[7]).await;
+}
+
+#[tokio::test]
+async fn an_index_that_one_shard_cannot_build_is_on_none() {
+    let c = Cluster::new().await;
+    c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    for (id, shard) in [(1, "a"), (2, "b"), (3, "b")] {
+        c.ddl(shard)
+            .role
+            .local
+            .insert("d.h", &doc! { "_id": id, "geo": if id == 3 { "no" } else { "" } })
+            .await
+            .unwrap();
+    }
+    let fails = doc! { "key": { "geo": "2dsphere" }, "name": "geo" };
+    let plain = doc! { "key": { "y": 1 }, "name": "y_1" };
+    let create = doc! { "_shardsvrCreateIndexes": "h", "indexes": [plain, fails] };
+    c.ddl("a").role.local.delete("d.h", &doc! { "_id": 1 }).await.unwrap();
+    c.send("a", "d", create).await.unwrap_err();
+    c.settle().await;
+    assert!(!c.happened(&protocols::CREATE_INDEXES));
+    assert!(c.catalog().catalog().sharded("d.h").unwrap().may_migrate());
 }
 
 /// The recipient that is not the coordinator's shard loses power before each phase, and after the last.

@@ -1,7 +1,8 @@
 //! A range of shard keys over a collection, and walking it by the index that serves the shard key.
 
 use crate::key_pattern::ShardKeyPattern;
-use document::{Doc, Document, Result, Value, err};
+use document::{Doc, Document, Result, Value, err, key_string};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use storage::{CollectionView, RecordId};
@@ -41,18 +42,25 @@ impl KeyRange {
     }
 }
 
-/// The slot of an index that lists every document once in shard key order, which is that of plain strings.
+/// The slot of an index that lists every document in shard key order, which is that of plain strings: rather one that lists
+/// each once. Keys hold no arrays, so an index with several entries for a document has them for the sake of later fields.
 pub fn shard_key_index(view: &impl CollectionView, key: &ShardKeyPattern) -> Option<usize> {
-    (0..view.index_count()).find(|slot| {
+    let serving = |slot: &usize| {
         view.index_info(*slot).is_some_and(|info| {
             key.is_prefix_of(info.spec.key())
-                && !info.multikey
                 && !info.spec.sparse()
                 && info.spec.collation().is_simple()
                 && info.spec.partial_filter().is_none()
         })
-    })
+    };
+    (0..view.index_count()).filter(serving).min_by_key(|slot| is_multikey(view, *slot))
 }
+
+/// Whether a document may have several entries in the index at `slot`.
+pub fn is_multikey(view: &impl CollectionView, slot: usize) -> bool {
+    view.index_info(slot).is_some_and(|info| info.multikey)
+}
+
 /// # Errors
 /// IndexNotFound (27) with the real server's text.
 pub fn require_shard_key_index(view: &impl CollectionView, key: &ShardKeyPattern) -> Result<usize> {
@@ -66,11 +74,38 @@ pub fn require_shard_key_index(view: &impl CollectionView, key: &ShardKeyPattern
     })
 }
 
-/// Where a walk stands: the last entry seen, as key and record.
+/// Where a walk stands.
 #[derive(Clone, Default)]
-pub struct Position(Option<(Vec<u8>, RecordId)>);
+pub struct Position {
+    /// The last entry seen, as key and record.
+    last: Option<(Vec<u8>, RecordId)>,
+    /// In a multikey index: the shard key of that entry, and the documents met under it.
+    met: (Vec<u8>, BTreeSet<RecordId>),
+}
 
-/// Walks on from `position` until `f` says stop (the entry it stops at is visited again), time is up, or the end.
+impl Position {
+    /// Whether the document was met under this shard key before; if not, it is now.
+    fn meets_again(&mut self, shard_key: &[u8], record: RecordId) -> bool {
+        if self.met.0 != shard_key {
+            self.met = (shard_key.to_vec(), BTreeSet::new());
+        }
+        !self.met.1.insert(record)
+    }
+}
+
+/// The components of an index entry that are the shard key's.
+fn shard_key_of<'k>(key: &'k [u8], pattern: &ShardKeyPattern) -> &'k [u8] {
+    let mut end = 0;
+    for _ in pattern.fields() {
+        match key_string::component_length(&key[end..], false) {
+            Some(n) => end += n,
+            None => return key,
+        }
+    }
+    &key[..end]
+}
+
+/// Each document is visited once, whatever its entries. Walks on from `position` until `f` says stop (the entry it stops at is visited again), time is up, or the end.
 /// Answers whether the end was reached.
 pub fn walk_slice(
     view: &impl CollectionView,
@@ -80,7 +115,8 @@ pub fn walk_slice(
     mut f: impl FnMut(RecordId) -> bool,
 ) -> bool {
     let Some(mut cursor) = view.index_cursor(slot) else { return true };
-    let mut entry = match &position.0 {
+    let multikey = is_multikey(view, slot);
+    let mut entry = match &position.last {
         None => cursor.seek(&range.min),
         Some((key, record)) => cursor.seek_after(key, *record),
     };
@@ -90,7 +126,10 @@ pub fn walk_slice(
     let ended = loop {
         // An index entry may have components behind the shard key's: bytes below `max` are below it as keys too.
         let Some(e) = entry.filter(|e| range.is_below_end(e.key)) else { break true };
-        if !f(e.record) {
+        let again = multikey && position.meets_again(shard_key_of(e.key, &range.key), e.record);
+        if !again && !f(e.record) {
+            // It is visited again.
+            position.met.1.remove(&e.record);
             break false;
         }
         last = Some((e.key, e.record));
@@ -101,7 +140,7 @@ pub fn walk_slice(
         entry = cursor.next();
     };
     if let Some((key, record)) = last {
-        position.0 = Some((key.to_vec(), record));
+        position.last = Some((key.to_vec(), record));
     }
     ended
 }
@@ -173,7 +212,7 @@ pub fn walk_records(
     mut f: impl FnMut(RecordId) -> bool,
 ) -> bool {
     let mut cursor = view.records();
-    let next = position.0.as_ref().map_or(RecordId::MIN, |(_, record)| record.saturating_add(1));
+    let next = position.last.as_ref().map_or(RecordId::MIN, |(_, record)| record.saturating_add(1));
     let mut entry = cursor.seek(next);
     let started = Instant::now();
     let mut seen = 0u32;
@@ -181,7 +220,7 @@ pub fn walk_records(
         if !f(record) {
             return false;
         }
-        position.0 = Some((Vec::new(), record));
+        position.last = Some((Vec::new(), record));
         seen += 1;
         if seen.is_multiple_of(32) && started.elapsed() > SLICE_TIME_MAX {
             return false;
@@ -228,6 +267,40 @@ mod tests {
         assert_eq!(cut(&[(5, 300), (5, 300)], 9).await, [0i64; 0]);
         assert_eq!(measure(&filled(&uneven), 1, &all, i64::MAX).await, (1100, 10));
         assert!(measure(&filled(&uneven), 1, &all, 120).await.0 <= 200);
+    }
+
+    #[test]
+    fn a_document_with_several_entries_is_visited_once_wherever_the_walk_stops() {
+        let pattern = doc! { "x": 1 };
+        let spec = doc! { "v": 2, "key": { "x": 1, "a": 1 }, "name": "x_1_a_1" };
+        let mut c = Collection::new(CollectionMeta::new("d.c", [1; 16]));
+        c.create_index(IndexSpec::parse(&spec, &node::open::partial_predicate).unwrap()).unwrap();
+        for id in 0..6 {
+            let d = doc! { "_id": id, "x": id / 3, "a": [id, 10 + id, 20 + id] }.to_doc_buf();
+            let plan = c.prepare_insert(d.doc()).unwrap();
+            c.insert(plan, d.doc());
+        }
+        let key = Arc::new(ShardKeyPattern::parse(&pattern).unwrap());
+        let slot = shard_key_index(&c, &key).unwrap();
+        assert!(is_multikey(&c, slot));
+        let range = KeyRange::new(key, &doc! { "x": 0 }, &doc! { "x": Value::MaxKey }).unwrap();
+        for stop_after in 1..7 {
+            let (mut met, mut position) = (Vec::new(), Position::default());
+            loop {
+                let mut n = 0;
+                let ended = walk_slice(&c, slot, &range, &mut position, |record| {
+                    n += 1;
+                    if n <= stop_after {
+                        met.push(record);
+                    }
+                    n <= stop_after
+                });
+                if ended {
+                    break;
+                }
+            }
+            assert_eq!(met, [1, 2, 3, 4, 5, 6], "stopped after {stop_after}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! whole. Before in the range and after not (deleted, or its key changed): its `_id` goes over as deleted. There is
 //! no list of what was written meanwhile, so no write can be missing from it.
 
-use super::range::{KeyRange, Position, SLICE_TIME_MAX, walk_records, walk_slice};
+use super::range::{KeyRange, Position, SLICE_TIME_MAX, is_multikey, walk_records, walk_slice};
 use crate::shard::resharding::Part;
 use document::{Doc, DocBuf, DocWriter, Result, bail};
 use std::ops::Bound;
@@ -85,9 +85,13 @@ impl Selection {
             Selection::Part(_) => walk_records(view, position, f),
         }
     }
-    /// The index lists what is in the range and nothing else.
-    fn leaves_out(&self, doc: Doc<'_>) -> bool {
-        matches!(self, Selection::Part(part) if !part.contains(doc))
+    /// Whether a document that the walk has come to is not handed out. An index lists what is in the range and nothing else,
+    /// unless it is multikey.
+    fn leaves_out(&self, view: &CollectionSnapshot, doc: Doc<'_>) -> bool {
+        match self {
+            Selection::Range { range, index } => is_multikey(view, *index) && !range.contains(doc),
+            Selection::Part(part) => !part.contains(doc),
+        }
     }
 }
 
@@ -132,7 +136,7 @@ impl Source {
             let (view, selection, mut full) = (&self.previous, &self.selection, false);
             let ended = selection.walk(view, position, |record| {
                 let Some(doc) = view.get(record) else { return true };
-                if selection.leaves_out(doc) {
+                if selection.leaves_out(view, doc) {
                     return true;
                 }
                 full = !batch.takes(doc.bytes().len(), None);

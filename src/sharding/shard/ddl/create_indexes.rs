@@ -1,0 +1,154 @@
+//! `_shardsvrCreateIndexes`: the same indexes on every shard that owns a chunk, and on this one; or on none.
+//!
+//! What each shard has before is written down first, so that a build that fails on one shard is taken back on all, also after a
+//! restart. No migration begins or commits meanwhile: its recipient would be left out.
+
+use super::coll_mod::renamed;
+use super::coordinator::{Coordinator, namespace, phase_of};
+use super::{Ddl, split};
+use crate::config::{required, required_str};
+use crate::key_pattern::ShardKeyPattern;
+use crate::routing::Routing;
+use document::{Document, Result, Value, bail, codes, doc};
+use futures::future::BoxFuture;
+use node::{Operation, Request};
+use protocol::ddl::protocols::CreateIndexesPhase;
+use protocol::ddl::{Protocol, protocols};
+use std::collections::BTreeSet;
+
+pub(super) struct CreateIndexes;
+
+impl Coordinator for CreateIndexes {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::CREATE_INDEXES
+    }
+    fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match phase_of(CreateIndexesPhase::named(phase), phase)? {
+                CreateIndexesPhase::FreezeMigrations => ddl.freeze_for_change(state).await,
+                CreateIndexesPhase::NoteIndexes => ddl.note_indexes(state).await,
+                CreateIndexesPhase::BuildIndexes => ddl.build_everywhere(state).await,
+                CreateIndexesPhase::AllowMigrations => ddl.thaw(namespace(state), uuid_of(state)).await,
+            }
+        })
+    }
+    fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            ddl.take_indexes_back(state).await?;
+            ddl.thaw(namespace(state), uuid_of(state)).await
+        })
+    }
+}
+
+fn uuid_of(state: &Document) -> Option<[u8; 16]> {
+    state.get("collectionUUID").and_then(Value::as_uuid)
+}
+fn participant(state: &Document) -> Document {
+    state.get_document("participant").cloned().unwrap_or_default()
+}
+/// Shards that get the indexes, each with the names of those it had.
+fn holders(state: &Document) -> Vec<(String, BTreeSet<String>)> {
+    let list = state.get_array("holders").into_iter().flatten().filter_map(Value::as_document);
+    list.filter_map(|d| Some((d.get_str("shard")?.to_string(), names(d)))).collect()
+}
+fn names(d: &Document) -> BTreeSet<String> {
+    let list = d.get_array("names").into_iter().flatten();
+    list.filter_map(|v| v.as_str().map(str::to_string)).collect()
+}
+
+impl Ddl {
+    /// Runs `_shardsvrCreateIndexes`.
+    ///
+    /// # Errors
+    /// NamespaceNotSharded (118), CannotCreateIndex (67) for a unique index that the shard key does not allow; those of building.
+    pub(super) async fn create_indexes(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        self.check_primary(op, request.db).await?;
+        let Some(tracked) = self.tracked(&ns).await? else {
+            bail!(NAMESPACE_NOT_SHARDED, "Collection {ns} is not tracked")
+        };
+        let command = renamed(request, "_shardsvrCreateIndexesParticipant");
+        if tracked.get_bool("unsplittable") != Some(true) {
+            let key = ShardKeyPattern::parse(required(&tracked, "key", Value::as_document)?)?;
+            for spec in command.get_array("indexes").into_iter().flatten().filter_map(Value::as_document) {
+                key.check_unique(spec, tracked.get("defaultCollation").is_none())?;
+            }
+        }
+        let fields = doc! {
+            "participant": command, "collectionUUID": tracked.get("uuid").cloned(),
+            "timestamp": tracked.get("timestamp").cloned(),
+        };
+        let state = self.coordinate(op, &CreateIndexes, &ns, fields).await?;
+        Ok(state.get_document("reply").cloned().unwrap_or_default())
+    }
+
+    async fn note_indexes(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        let table = match self.role.refresh_collection(&ns).await? {
+            Routing::Sharded(table) if Some(table.uuid) == uuid_of(state) => table,
+            _ => bail!(NAMESPACE_NOT_FOUND, "collection {ns} was dropped or renamed meanwhile"),
+        };
+        let mut shards: BTreeSet<String> = table.shards().map(|s| s.to_string()).collect();
+        // This shard has every collection of its databases.
+        if self.uuid_here(&ns) == uuid_of(state) {
+            shards.insert(self.shard()?);
+        }
+        let (db, name) = split(&ns);
+        let ask = doc! { "_shardsvrCreateIndexesParticipant": name, "onlyList": true };
+        let shards: Vec<String> = shards.into_iter().collect();
+        let lists = self.on_shards(&shards, db, ask).await?;
+        let holders: Vec<Document> = lists
+            .iter()
+            .map(|(s, r)| doc! { "shard": s.as_str(), "names": r.get("names").cloned() })
+            .collect();
+        state.insert("holders", holders);
+        Ok(())
+    }
+
+    async fn build_everywhere(&self, state: &mut Document) -> Result<()> {
+        let shards: Vec<String> = holders(state).into_iter().map(|(shard, _)| shard).collect();
+        let replies = self.on_each(&shards, split(namespace(state)).0, &participant(state)).await;
+        let mut done = Vec::new();
+        for (shard, reply) in replies {
+            done.push((shard, reply?));
+        }
+        let reply = self.reply_of_all(done).await?;
+        state.insert("reply", reply);
+        Ok(())
+    }
+
+    async fn take_indexes_back(&self, state: &Document) -> Result<()> {
+        let (db, name) = split(namespace(state));
+        let wanted: BTreeSet<String> = crate::shard::resharding::documents(&participant(state), "indexes")
+            .iter()
+            .filter_map(|spec| spec.get_str("name").map(str::to_string))
+            .collect();
+        for (shard, before) in holders(state) {
+            let ask = doc! { "_shardsvrCreateIndexesParticipant": name, "onlyList": true };
+            let now = match self.on_shard(&shard, db, ask).await {
+                Err(e) if e.code == codes::SHARD_NOT_FOUND => continue,
+                list => names(&list?),
+            };
+            let made: Vec<String> =
+                now.into_iter().filter(|n| wanted.contains(n) && !before.contains(n)).collect();
+            if !made.is_empty() {
+                let drop = doc! { "_shardsvrDropIndexesParticipant": name, "index": made };
+                self.on_shard(&shard, db, drop).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `_shardsvrCreateIndexesParticipant`: builds the indexes as the node's own command; or lists, as `{names}`.
+    pub(super) async fn create_indexes_here(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let ns = request.namespace()?;
+        if request.body.get_bool("onlyList") == Some(true) {
+            let indexes = self.definition_of(&ns).map(|(_, indexes)| indexes).unwrap_or_default();
+            let names = indexes.iter().map(|i| required_str(i, "name").map(str::to_string));
+            return Ok(doc! { "names": names.collect::<Result<Vec<_>>>()? });
+        }
+        let command = renamed(request, "createIndexes").to_doc_buf();
+        let request = Request { db: request.db, body: command.doc(), sequences: &[] };
+        node::ddl::indexes::create_indexes(&self.role.node, op, request).await
+    }
+}

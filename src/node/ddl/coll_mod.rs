@@ -48,10 +48,26 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
             storage::recovery::apply_coll_mod(c, &change)?;
             unit.state.heed_options();
             unit.command(Some(uuid), change.clone(), Some(old), false);
+            if reply.contains_key("hidden_new") {
+                // An index that was hidden or shown begins anew, as one that was just made.
+                let specs = unit.state.collection.iter().flat_map(|c| c.indexes()).map(|i| i.spec());
+                let named = change.get_document("index");
+                for spec in specs.filter(|spec| named.is_some_and(|change| is_named(spec, change))) {
+                    node.index_use.forget_index(&ns, spec.name());
+                }
+            }
             Ok(reply)
         })
         .await?;
     Ok(reply)
+}
+
+/// Whether a change names this index. A clustered index is found by its name only, and then refused.
+fn is_named(spec: &IndexSpec, change: &Document) -> bool {
+    match change.get_str("name") {
+        Some(name) => spec.shown_name() == name,
+        None => !spec.is_clustered() && Some(spec.key()) == change.get_document("keyPattern"),
+    }
 }
 
 /// What the entry keeps of the state before: the collection's options, and those of the index that change.
@@ -191,12 +207,7 @@ fn expiry(v: ValueRef<'_>) -> Result<Value> {
 fn index_reply(c: &storage::Collection, index: Option<&Document>) -> Result<Document> {
     let mut reply = Document::new();
     let Some(index) = index else { return Ok(reply) };
-    // A clustered index is found by its name only, and then refused.
-    let named = |spec: &IndexSpec| match index.get_str("name") {
-        Some(name) => spec.shown_name() == name,
-        None => !spec.is_clustered() && Some(spec.key()) == index.get_document("keyPattern"),
-    };
-    let Some(found) = c.indexes().iter().map(|i| i.spec()).find(|s| named(s)) else {
+    let Some(found) = c.indexes().iter().map(|i| i.spec()).find(|s| is_named(s, index)) else {
         bail!(
             INDEX_NOT_FOUND,
             "cannot find index {} for ns {}",

@@ -50,6 +50,9 @@ const OPTIONS: [&str; 26] = [
 pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
     crate::write::statement::check_writable(&ns)?;
+    if ns.ends_with(".system.views") {
+        bail!(CANNOT_CREATE_INDEX, "Cannot create indexes on {ns}");
+    }
     node.check_write_concern(op)?;
     let specs: Vec<Document> = request.documents("indexes").map(|d| d.to_document()).collect();
     if specs.is_empty() {
@@ -68,8 +71,19 @@ pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -
 
 /// Refuses filters that a partial index cannot have: only what can be proved of a query is allowed.
 fn check_partial_filter(filter: Doc<'_>) -> Result<()> {
-    const COMPARISONS: &[&str] =
-        &["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$type", "$exists", "$geoWithin", "$geoIntersects"];
+    const COMPARISONS: &[&str] = &[
+        "$eq",
+        "$gt",
+        "$gte",
+        "$lt",
+        "$lte",
+        "$in",
+        "$all",
+        "$type",
+        "$exists",
+        "$geoWithin",
+        "$geoIntersects",
+    ];
     let refused = |what: &str| err!(CANNOT_CREATE_INDEX, "Expression not supported in partial index: {what}");
     for e in filter.iter() {
         match (e.name(), e.value()) {
@@ -124,7 +138,7 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
         }
         check_type(name, value)?;
         if name == "expireAfterSeconds" {
-            match value.as_f64() {
+            match document::number::as_f64(value) {
                 Some(n) if (0.0..=i32::MAX as f64).contains(&n) => {}
                 Some(_) => bail!(
                     CANNOT_CREATE_INDEX,
@@ -139,9 +153,17 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
         }
     }
     if let Some(filter) = spec.get_document("partialFilterExpression") {
+        if filter.keys().any(|name| matches!(name, "$text" | "$where")) {
+            bail!(BAD_VALUE, "$text and $where are not allowed in a partial index filter");
+        }
         // What is malformed is told as such, and only then what is not allowed.
         Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::default())?;
         check_partial_filter(filter.to_doc_buf().doc())?;
+    }
+    if spec.contains_key("weights")
+        && !spec.get_document("key").is_some_and(|key| key.iter().any(|(_, v)| v.as_str() == Some("text")))
+    {
+        bail!(CANNOT_CREATE_INDEX, "the field 'weights' is only for text indexes");
     }
     if let Some(projection) = spec.get_document("wildcardProjection") {
         check_wildcard_projection(projection)?;
@@ -238,7 +260,8 @@ fn check_type(name: &str, value: &Value) -> Result<()> {
         "name" | "ns" | "default_language" | "language_override" => {
             value.as_str().is_none().then_some("string")
         }
-        "unique" | "sparse" | "hidden" | "prepareUnique" | "background" => {
+        "hidden" => value.as_bool().is_none().then_some("bool"),
+        "unique" | "sparse" | "prepareUnique" | "background" => {
             (value.as_bool().is_none() && !value.is_number()).then_some("bool")
         }
         _ => None,
@@ -265,7 +288,7 @@ pub async fn build_indexes(
     let (created, before) = ensure_collection(node, op, slot, from_migrate).await?;
     let default = slot.collation();
     for spec in specs {
-        let spec = inheriting(spec, &default)?;
+        let spec = whole_seconds(inheriting(spec, &default)?);
         build_index(node, op, slot, check_spec(&spec)?, &spec).await?;
     }
     let after = slot.read(op, |s| Ok(s.collection.as_ref().map_or(0, |c| c.indexes_beside()))).await?;
@@ -275,6 +298,14 @@ pub async fn build_indexes(
         reply.push("note", "all indexes already exist");
     }
     Ok(reply)
+}
+
+/// The specification with `expireAfterSeconds` as it is kept: an int, cut.
+fn whole_seconds(mut spec: Document) -> Document {
+    if let Some(seconds) = spec.get("expireAfterSeconds").and_then(document::number::as_f64) {
+        spec.insert("expireAfterSeconds", seconds as i32);
+    }
+    spec
 }
 
 /// The specification with the collection's collation where it names none.
@@ -450,6 +481,9 @@ fn names_of(c: &storage::Collection, index: &Value) -> Result<Vec<String>> {
         }
     };
     match index {
+        Value::Array(list) if matches!(list.as_slice(), [Value::String(s)] if s == "*") => {
+            Ok(others().map(|s| s.name().to_string()).collect())
+        }
         Value::String(s) if s == "*" => Ok(others().map(|s| s.name().to_string()).collect()),
         Value::String(name) => Ok(vec![checked(name)?]),
         Value::Array(list) => list

@@ -541,6 +541,13 @@ pub async fn aggregate(
     check_level(op, &asked.pipeline)?;
     node.check_write_concern(op)?;
     node.heed_query_settings(op, &asked.ns, request.body)?;
+    let first = asked.pipeline.first().and_then(Value::as_document).and_then(Document::first);
+    if first.is_some_and(|(name, _)| name == "$planCacheStats")
+        && !matches!(op.read_concern.level, ReadLevel::Local)
+        && op.received.shard.is_none()
+    {
+        bail!(INVALID_OPTIONS, "$planCacheStats cannot run with a readConcern other than 'local'");
+    }
     if asked.explain {
         let reply =
             super::explain::pipeline(node, op, asked, super::explain::Verbosity::Planner, request).await?;

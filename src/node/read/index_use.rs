@@ -54,6 +54,12 @@ impl IndexUse {
         let ops = self.counts.get(ns).and_then(|c| c.get(index).map(Counter::get)).unwrap_or(0);
         (ops, *self.started_ms.get_or_init(|| now_ms))
     }
+    /// Begins again to count the uses of an index.
+    pub fn forget_index(&self, ns: &str, index: &str) {
+        if let Some(mut counts) = self.counts.get_mut(ns) {
+            counts.remove(index);
+        }
+    }
     pub fn forget(&self, ns: &str) {
         self.counts.remove(ns);
     }

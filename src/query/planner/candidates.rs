@@ -131,7 +131,15 @@ pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> 
     let mut out = Vec::new();
     let mut add = |index: &IndexInfo| {
         let candidate = candidate(filter, &bounds, sort, index, false);
-        let useful = candidate.filter(|c| c.is_bounded() || c.provides_sort);
+        // Who asks whether a field exists is helped by the index of those documents that have it.
+        let asks_existence = index.sparse
+            && index.expansion.is_none()
+            && index.key.keys().next().is_some_and(|path| {
+                bounds
+                    .iter()
+                    .any(|b| b.path == path && matches!(b.test, Test::Exists) && !b.intervals.takes_missing)
+            });
+        let useful = candidate.filter(|c| c.is_bounded() || c.provides_sort || asks_existence);
         out.extend(useful.filter(|_| holds_all(filter, &bounds, index)));
     };
     for index in indexes.iter().filter(|index| !index.hidden) {

@@ -20,6 +20,12 @@ pub(super) fn plan(request: &Request<'_>, query: &TextQuery) -> Result<Plan> {
         bail!(BAD_VALUE, "text and hint not allowed in same query");
     }
     let Some(index) = request.indexes.iter().find(|i| i.key.contains_key(TERM) && !i.hidden) else {
+        if request.indexes.iter().any(|i| i.key.contains_key(TERM)) {
+            bail!(
+                NO_QUERY_EXECUTION_PLANS,
+                "error processing query: planner returned error :: caused by :: the text index is hidden"
+            );
+        }
         bail!(INDEX_NOT_FOUND, "text index required for $text query");
     };
     let Some(prefix) = prefix(request, index) else {

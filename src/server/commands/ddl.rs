@@ -286,7 +286,17 @@ async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
     check_cursor(request)?;
     let ns = request.namespace()?;
     let slot = node(context)?.namespaces.slot(&ns);
-    let items = ddl::list::list_indexes(&context.operation, &slot).await?;
+    let flag = |name: &str| request.get(name).is_some_and(|v| v.truthy());
+    if flag("includeBuildUUIDs") && flag("includeIndexBuildInfo") {
+        bail!(
+            INVALID_OPTIONS,
+            "The includeBuildUUIDs and includeIndexBuildInfo flags cannot both be set to true"
+        );
+    }
+    let mut items = ddl::list::list_indexes(&context.operation, &slot).await?;
+    if flag("includeIndexBuildInfo") {
+        items = items.into_iter().map(|spec| doc! { "spec": spec }).collect();
+    }
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
 

@@ -149,7 +149,7 @@ impl IndexSpec {
         let sparse = spec.get("sparse").is_some_and(Value::truthy);
         let collation = match spec.get_document("collation") {
             Some(collation) if collation.is_empty() => {
-                bail!(CANNOT_CREATE_INDEX, "The field 'collation' cannot be an empty object.")
+                bail!(BAD_VALUE, "The field 'collation' cannot be an empty object.")
             }
             Some(collation) => Collation::of_document(collation)?,
             None => Collation::SIMPLE,
@@ -343,6 +343,14 @@ fn layout(document: &mut Document) -> Result<Option<Layout>> {
         }
         return Ok(Some(Layout::Sphere(Levels { coarsest, finest, ..defaults })));
     }
+    // They are shown in this order, the region as doubles.
+    for name in ["bits", "min", "max"] {
+        let Some(given) = document.get(name).cloned() else { continue };
+        document.remove(name);
+        let n = document::number::as_f64(&given).filter(|_| name != "bits");
+        document.push(name, n.map_or(given, Value::Double));
+    }
+    let number = |name: &str| document.get(name).and_then(document::number::as_f64);
     let defaults = Grid::default();
     let (min, max) = (number("min").unwrap_or(defaults.min), number("max").unwrap_or(defaults.max));
     let bits = number("bits").unwrap_or(f64::from(defaults.bits));
@@ -482,13 +490,12 @@ pub enum SpecConflict {
 /// Options that make two indexes different indexes, next to the key pattern.
 const IDENTITY: [&str; 3] = ["collation", "partialFilterExpression", "wildcardProjection"];
 /// Members that say nothing about what an index is.
-const IGNORED: [&str; 11] = [
+const IGNORED: [&str; 10] = [
     "v",
     "key",
     "name",
     "unique",
     "sparse",
-    "hidden",
     "background",
     "collation",
     "partialFilterExpression",

@@ -46,7 +46,7 @@ fn modify_index(collection: &mut Collection, index: &Document) -> Result<()> {
         }
     }
     if let Some(seconds) = index.get("expireAfterSeconds") {
-        collection.set_index_option(&name, "expireAfterSeconds", Some(seconds.clone()))?;
+        collection.set_index_option(&name, "expireAfterSeconds", Some(int_or_itself(seconds)))?;
     }
     Ok(())
 }
@@ -60,4 +60,9 @@ fn index_name(collection: &Collection, index: &Document) -> Result<String> {
         Some(found) => Ok(found.spec().name().to_string()),
         None => bail!(INDEX_NOT_FOUND, "cannot find index for ns {}", collection.ns()),
     }
+}
+
+/// Seconds as an index definition keeps them.
+fn int_or_itself(seconds: &Value) -> Value {
+    seconds.as_i64().and_then(|n| i32::try_from(n).ok()).map_or_else(|| seconds.clone(), Value::Int32)
 }

@@ -16,14 +16,21 @@ pub trait WriteObserver: Send + Sync + 'static {
 #[derive(Default)]
 pub struct Observers {
     list: RwLock<Vec<(String, Arc<dyn WriteObserver>)>>,
+    /// Told of every namespace's writes.
+    of_all: RwLock<Option<Arc<dyn WriteObserver>>>,
 }
 
 impl Observers {
     pub fn add(&self, ns: &str, observer: Arc<dyn WriteObserver>) {
         self.list.write().push((ns.to_string(), observer));
     }
+    /// From now on this one is told of every write, in the place of the one before.
+    pub fn watch_all(&self, observer: Option<Arc<dyn WriteObserver>>) {
+        *self.of_all.write() = observer;
+    }
     pub fn of(&self, ns: &str) -> Vec<Arc<dyn WriteObserver>> {
         let list = self.list.read();
-        list.iter().filter(|(n, _)| n == ns).map(|(_, o)| o.clone()).collect()
+        let named = list.iter().filter(|(n, _)| n == ns).map(|(_, o)| o.clone());
+        named.chain(self.of_all.read().clone()).collect()
     }
 }

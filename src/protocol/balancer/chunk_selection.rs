@@ -128,6 +128,18 @@ pub fn violation(c: &CollectionView, policy: Policy, shards: &[super::ShardView]
     moves.first().map(|m| m.reason)
 }
 
+/// The move of one chunk to the shard of its zone with the fewest chunks, where that has fewer than its own shard.
+pub fn move_to_least(c: &CollectionView, chunk: usize, shards: &[super::ShardView]) -> Option<Move> {
+    let (mut round, failures) = (Round::new(shards), Failures::default());
+    let mut selection = Selection::new(c, Policy::IdealChunkCount, &mut round, &failures, 0);
+    let from = c.chunks.get(chunk)?.shard;
+    let to = selection.least_loaded(from, selection.zone_name(chunk))?;
+    if selection.loads[to] < selection.loads[from] {
+        selection.take(chunk, to, Reason::ChunksImbalance);
+    }
+    selection.moves.pop()
+}
+
 /// The choices for one collection.
 struct Selection<'c, 'r, 's> {
     c: &'c CollectionView,
@@ -202,11 +214,12 @@ impl<'c, 'r, 's> Selection<'c, 'r, 's> {
     }
     fn may_receive(&self, shard: usize) -> bool {
         let view = &self.round.shards[shard];
-        self.round.is_free(shard)
-            && self.loads[shard].is_some()
-            && !view.draining
-            && !view.full
-            && !self.failures.recipient_rests(&view.name, self.now_ms)
+        self.round.is_free(shard) && self.loads[shard].is_some() && !view.draining && self.is_open(shard)
+    }
+    /// Neither full nor passed over as a recipient.
+    fn is_open(&self, shard: usize) -> bool {
+        let view = &self.round.shards[shard];
+        !view.full && !self.failures.recipient_rests(&view.name, self.now_ms)
     }
     fn is_of_zone(&self, shard: usize, zone: Option<&str>) -> bool {
         zone.is_none_or(|z| self.round.shards[shard].zones.contains(z))
@@ -275,8 +288,10 @@ impl<'c, 'r, 's> Selection<'c, 'r, 's> {
         let members: Vec<usize> = (0..loads.len())
             .filter(|s| loads[*s].is_some() && !self.round.shards[*s].draining && self.is_of_zone(*s, zone))
             .collect();
-        let total: i64 = members.iter().filter_map(|s| loads[*s]).fold(0, i64::saturating_add);
-        let count = members.len().max(1) as i64;
+        // Shards that can have no more do not lower what the others may reach.
+        let reachable: Vec<usize> = members.iter().copied().filter(|s| self.is_open(*s)).collect();
+        let total: i64 = reachable.iter().filter_map(|s| loads[*s]).fold(0, i64::saturating_add);
+        let count = reachable.len().max(1) as i64;
         let ideal = match self.policy {
             Policy::DataSize => total / count,
             _ => (total + count - 1) / count,

@@ -3,14 +3,19 @@
 //! A migration fails for a reason that nobody names: its chunk, its collection, the donor or the recipient. So all four
 //! are remembered. A chunk rests after its first failure; a collection or a side of a shard after several in a row, since
 //! those usually fail through no fault of theirs. Each further failure doubles the rest; a success ends it.
+//!
+//! Blame stays where it is known to belong: a chunk that has failed before is held against neither its collection nor its
+//! donor, and one end of a migration that has failed several times in a row is held against it, and not the other end.
 
 use super::Move;
 use std::collections::BTreeMap;
 
 /// The rest after the first failure that counts, in milliseconds.
 pub const REST_MS_MIN: i64 = 1000;
-/// The longest rest, in milliseconds.
+/// The longest rest of a chunk, in milliseconds.
 pub const REST_MS_MAX: i64 = 10 * 60 * 1000;
+/// That of anything larger, which may be innocent.
+pub const REST_MS_MAX_SHARED: i64 = 60 * 1000;
 /// So many failures in a row, of whatever chunks, make a collection or a side of a shard rest.
 const FAILURES_BEFORE_REST: u32 = 3;
 /// Chunks remembered; beyond that those forget first whose rest is over.
@@ -24,12 +29,16 @@ struct Streak {
 }
 
 impl Streak {
-    fn failed(&mut self, free: u32, now: i64) {
+    /// The first `free` failures cost nothing.
+    fn failed(&mut self, free: u32, rest_ms_max: i64, now: i64) {
         self.failures = self.failures.saturating_add(1);
         if self.failures > free {
             let doublings = (self.failures - free - 1).min(20);
-            self.rests_until = now + (REST_MS_MIN << doublings).min(REST_MS_MAX);
+            self.rests_until = now + (REST_MS_MIN << doublings).min(rest_ms_max);
         }
+    }
+    fn shared_failed(&mut self, now: i64) {
+        self.failed(FAILURES_BEFORE_REST - 1, REST_MS_MAX_SHARED, now);
     }
     fn rests(&self, now: i64) -> bool {
         now < self.rests_until
@@ -51,11 +60,22 @@ impl Failures {
         if self.chunks.len() >= CHUNKS_MAX {
             self.chunks.retain(|_, streak| streak.rests(now));
         }
-        self.chunks.entry((m.ns.clone(), m.min_key.clone())).or_default().failed(0, now);
-        let free = FAILURES_BEFORE_REST - 1;
-        self.collections.entry(m.ns.clone()).or_default().failed(free, now);
-        self.donors.entry(m.from.clone()).or_default().failed(free, now);
-        self.recipients.entry(m.to.clone()).or_default().failed(free, now);
+        let chunk = self.chunks.entry((m.ns.clone(), m.min_key.clone())).or_default();
+        let first = chunk.failures == 0;
+        chunk.failed(0, REST_MS_MAX, now);
+        let known = |of: &BTreeMap<String, Streak>, shard: &str| {
+            of.get(shard).is_some_and(|s| s.failures >= FAILURES_BEFORE_REST)
+        };
+        let (donor_known, recipient_known) = (known(&self.donors, &m.from), known(&self.recipients, &m.to));
+        if !donor_known || recipient_known {
+            self.recipients.entry(m.to.clone()).or_default().shared_failed(now);
+        }
+        if first && !recipient_known {
+            self.donors.entry(m.from.clone()).or_default().shared_failed(now);
+            if !donor_known {
+                self.collections.entry(m.ns.clone()).or_default().shared_failed(now);
+            }
+        }
     }
     /// A migration was made: neither its collection nor its shards are to blame for what failed before.
     pub fn succeeded(&mut self, m: &Move) {

@@ -22,7 +22,7 @@ pub mod defragmentation;
 pub mod failures;
 pub mod window;
 
-pub use chunk_selection::{Policy, select, splits, violation};
+pub use chunk_selection::{Policy, move_to_least, select, splits, violation};
 
 use document::Document;
 use std::collections::BTreeSet;

@@ -13,7 +13,7 @@
 //! now T | failed NS KEY FROM TO | succeeded NS KEY FROM TO
 //!
 //! round [POLICY] [busy=a,b]                      asks for the migrations of all collections
-//! splits | violation [POLICY]                    of the last collection
+//! splits | violation [POLICY] | top KEY          of the last collection; top: where a chunk split off at the end goes
 //! window START STOP HH:MM
 //! defragment PHASE | next | migrations [busy=a]  a machine over the last collection
 //! merged|migrated KEY OUTCOME | measured KEY N   OUTCOME: done, retriable, failed; N may be an outcome
@@ -134,6 +134,20 @@ impl World {
                 let policy = words.first().map_or(Policy::DataSize, |w| Policy::parse(w).unwrap());
                 let found = violation(self.collections.last().unwrap(), policy, &self.shards);
                 let _ = writeln!(answer, "{}", found.map_or("balanced", Reason::name));
+            }
+            "top" => {
+                let c = self.collections.last().unwrap();
+                let at = c.chunks.iter().position(|chunk| chunk.min_key == key_of(&bound(words[0]))).unwrap();
+                if let Some(m) = move_to_least(c, at, &self.shards) {
+                    let _ = writeln!(
+                        answer,
+                        "[{}, {}) {} -> {}",
+                        shown(&m.min),
+                        shown(&m.max.unwrap()),
+                        m.from,
+                        m.to
+                    );
+                }
             }
             "window" => {
                 let at = window::minutes(words[2]).unwrap() * 60_000;

@@ -41,6 +41,7 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrCreateDatabase"),
     row!("_configsvrEnsureChunkVersionIsGreaterThan"),
     row!("_configsvrMoveRange"),
+    row!("_configsvrRebalanceChunk"),
     row!("_configsvrRemoveShard"),
     row!("_configsvrRemoveShardFromZone"),
     row!("_configsvrRepairShardedCollectionChunksHistory"),

@@ -62,6 +62,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrReshardSwitch"),
     begins!("_shardsvrSetAllowMigrations"),
     begins!("_shardsvrUntrackUnsplittableCollection"),
+    row!("_shardsvrSetAutoSplit"),
     row!("_shardsvrValidateShardKeyCandidate"),
     row!("autoSplitVector"),
     row!("splitChunk"),

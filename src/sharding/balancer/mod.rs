@@ -5,6 +5,7 @@
 //! statistics   what the policies see: shards, sizes, chunks, zones
 //! rounds       the main loop: splits and migrations, waited for
 //! moves        one migration, and what follows from how it ended
+//! auto_split   the older generation's splitting
 //! actions      the second loop: merges and measurements, not waited for
 //! defragment   collections that are defragmented, phase by phase
 //! merger       what may be merged, now and then
@@ -18,6 +19,7 @@
 //! balancer's can commit.
 
 mod actions;
+mod auto_split;
 mod commands;
 mod defragment;
 mod merger;
@@ -41,6 +43,8 @@ pub struct Balancer {
     rounds: AtomicI64,
     in_round: AtomicBool,
     running: AtomicBool,
+    /// The shards were told to split chunks by themselves, or may have been in the reign before.
+    auto_splits: AtomicBool,
     /// How many are inside: a round, and each action of the second loop.
     inside: Arc<watch::Sender<usize>>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,

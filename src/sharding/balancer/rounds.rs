@@ -50,6 +50,7 @@ impl ConfigServer {
         if self.balancer.running.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.balancer.auto_splits.store(true, Ordering::SeqCst);
         // The reign before may have left migrations under way.
         let all = self.catalog().shards().into_iter().map(|s| s.name);
         self.balancer.unsure.lock().extend(all);
@@ -81,7 +82,11 @@ impl ConfigServer {
     /// Runs a round if the settings allow it now; returns how long to wait for the next.
     async fn balancer_tick(&self) -> Duration {
         let _inside = self.balancer.enter();
-        if self.ensure().await.is_err() || !self.balancing_now() {
+        if self.ensure().await.is_err() {
+            return INTERVAL;
+        }
+        self.tell_auto_split().await;
+        if !self.balancing_now() {
             return INTERVAL;
         }
         self.balancer.in_round.store(true, Ordering::SeqCst);

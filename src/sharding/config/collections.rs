@@ -277,9 +277,10 @@ impl ConfigServer {
     /// The size a chunk may reach before it is split off or counts as imbalance, in bytes: the collection's, or that of
     /// `config.settings`, or 128 MiB.
     pub fn max_chunk_bytes(&self, collection: &Sharded) -> i64 {
-        if let Some(own) = collection.document.get_i64("maxChunkSizeBytes") {
-            return own;
-        }
+        collection.document.get_i64("maxChunkSizeBytes").unwrap_or_else(|| self.usual_chunk_bytes())
+    }
+    /// The size of chunks of collections without one of their own.
+    pub(crate) fn usual_chunk_bytes(&self) -> i64 {
         let setting = self.setting("chunksize");
         // Tests write fractions of a MiB.
         let mib = setting.as_ref().and_then(|s| s.get("value")).and_then(Value::as_f64);

@@ -49,6 +49,7 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrReshardSwitch",
     "_shardsvrSetAllowMigrations",
     "_shardsvrUntrackUnsplittableCollection",
+    "_shardsvrSetAutoSplit",
     "_shardsvrValidateShardKeyCandidate",
     "autoSplitVector",
     "splitChunk",
@@ -120,6 +121,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
         "_shardsvrDropDatabaseParticipant" => ddl.drop_database_participant(request).await,
         "_shardsvrGetStatsForBalancing" => ddl.stats_for_balancing(op, request).await,
         "_shardsvrMeasureRange" => ddl.measure_range(op, request).await,
+        "_shardsvrSetAutoSplit" => ddl.strong()?.set_auto_split(request),
         "_shardsvrParticipantBlock" => participant_block(ddl, request).await,
         "_shardsvrRenameCollectionParticipant" => ddl.rename_participant(request).await,
         "_shardsvrReshardAbort"

@@ -12,6 +12,7 @@
 //! Participants' commands are idempotent, and refused when they are of an earlier run of their coordinator ([`fence`]). A critical section entered for DDL is written to
 //! `config.collection_critical_sections` first, and entered again at start.
 
+mod auto_split;
 pub mod block;
 mod coll_mod;
 pub mod commands;
@@ -56,6 +57,7 @@ pub struct Ddl {
     fences: fence::Fences,
     running: Arc<joining::Running>,
     wishes: reshard::Wishes,
+    auto_split: Arc<auto_split::AutoSplit>,
     me: std::sync::Weak<Ddl>,
 }
 
@@ -67,6 +69,7 @@ impl Ddl {
             fences: fence::Fences::default(),
             running: Arc::default(),
             wishes: reshard::Wishes::default(),
+            auto_split: Arc::default(),
             me: me.clone(),
         })
     }

@@ -1,0 +1,204 @@
+//! Auto-splitting, as the generations did that counted chunks: off unless `config.settings {_id: "autosplit"}` says otherwise.
+//!
+//! The config server tells its shards whether to split, and from what size on. While they are to, an observer of all writes
+//! adds up the bytes written to each chunk, in memory. When a fifth of a chunk's size has come, the chunk is looked at in the
+//! background, once at a time: `splitVector` finds points at half the chunk size, and two or more of them are worth a split.
+//!
+//! Keys that grow or fall for ever fill the chunk at the end of the key space: it is split at the extreme key instead, so
+//! that the rest of it is whole, and the config server is asked to have what lies beyond moved to another shard.
+//!
+//! Nothing waits for any of this, and a split that fails is tried again when as much has been written once more.
+
+use super::Ddl;
+use super::split::{Points, Range, split_points};
+use crate::chunk::Chunk;
+use crate::config::required;
+use crate::routing::RoutingTable;
+use crate::shard::ShardRole;
+use crate::shard::migration::range::shard_key_index;
+use document::{Doc, Document, Result, Value, doc};
+use node::observer::WriteObserver;
+use node::{Operation, Request};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
+use storage::CollectionView;
+
+/// A chunk is looked at when this part of its size has been written to it.
+const LOOKED_AT_PARTS: i64 = 5;
+/// Documents between two points at most.
+const OBJECTS_MAX: i64 = 250_000;
+
+/// Bytes written to one chunk since it was last looked at.
+#[derive(Default)]
+struct Written {
+    bytes: i64,
+    in_flight: bool,
+}
+
+/// What was written, by namespace and lower bound of the chunk.
+#[derive(Default)]
+pub(crate) struct AutoSplit {
+    /// The size of a chunk; 0 while nothing is to be split.
+    chunk_bytes: AtomicI64,
+    written: Mutex<BTreeMap<(String, Vec<u8>), Written>>,
+}
+
+struct Tracker {
+    ddl: Weak<Ddl>,
+    state: Arc<AutoSplit>,
+    runtime: tokio::runtime::Handle,
+}
+
+impl WriteObserver for Tracker {
+    fn inserted(&self, ns: &str, doc: Doc<'_>) {
+        self.note(ns, doc);
+    }
+    fn updated(&self, ns: &str, new: Doc<'_>) {
+        self.note(ns, new);
+    }
+}
+
+impl Tracker {
+    fn note(&self, ns: &str, doc: Doc<'_>) {
+        let Some(ddl) = self.ddl.upgrade() else { return };
+        let Some(routing) = ddl.role.cache.cached_collection(ns) else { return };
+        let Some(table) = routing.table() else { return };
+        let Ok(key) = table.key.key_of(doc) else { return };
+        let at = (ns.to_string(), table.find(&key).min_key.clone());
+        let due = {
+            let mut all = self.state.written.lock();
+            let written = all.entry(at.clone()).or_default();
+            written.bytes += doc.bytes().len() as i64;
+            let enough = self.state.chunk_bytes.load(Ordering::Relaxed) / LOOKED_AT_PARTS;
+            let due = enough > 0 && written.bytes >= enough && !written.in_flight;
+            written.in_flight |= due;
+            due
+        };
+        if due {
+            let state = self.state.clone();
+            self.runtime.spawn(async move {
+                // What cannot be split now is looked at again after as many bytes.
+                drop(ddl.split_if_large(&at.0, &at.1).await);
+                state.written.lock().remove(&at);
+            });
+        }
+    }
+}
+
+impl Ddl {
+    /// Runs `_shardsvrSetAutoSplit`: `{enabled, maxChunkSizeBytes}`.
+    pub(super) fn set_auto_split(self: &Arc<Self>, request: Request<'_>) -> Result<Document> {
+        let body = request.body.to_document();
+        let enabled = required(&body, "enabled", Value::as_bool)?;
+        let bytes = if enabled { required(&body, "maxChunkSizeBytes", Value::as_i64)?.max(1) } else { 0 };
+        let before = self.auto_split.chunk_bytes.swap(bytes, Ordering::SeqCst);
+        if (before == 0) != (bytes == 0) {
+            self.auto_split.written.lock().clear();
+            let tracker = || -> Arc<dyn WriteObserver> {
+                let (ddl, state) = (Arc::downgrade(self), self.auto_split.clone());
+                Arc::new(Tracker { ddl, state, runtime: tokio::runtime::Handle::current() })
+            };
+            self.role.node.observers.watch_all(enabled.then(tracker));
+        }
+        Ok(Document::new())
+    }
+
+    /// Looks at the chunk of this shard that begins at `min_key`, and splits it if it has grown to its full size.
+    async fn split_if_large(&self, ns: &str, min_key: &[u8]) -> Result<()> {
+        let chunk_bytes = self.auto_split.chunk_bytes.load(Ordering::SeqCst);
+        let own = self.shard()?;
+        let routing = self.role.refresh_collection(ns).await?;
+        let Some(table) = routing.table() else { return Ok(()) };
+        let chunk = table.find(min_key).clone();
+        if *chunk.shard != *own || chunk_bytes == 0 {
+            return Ok(());
+        }
+        let mut points = self.points_of(ns, table, &chunk, chunk_bytes).await?;
+        // One point means between half and all of a chunk: not yet.
+        if points.len() < 2 {
+            return Ok(());
+        }
+        let moves_on = self.use_extreme_key(ns, table, &chunk, &mut points);
+        let commit = doc! {
+            "_configsvrCommitChunkSplit": ns, "collEpoch": table.epoch, "timestamp": table.timestamp,
+            "min": chunk.min.clone(), "max": chunk.max.clone(), "splitPoints": points, "shard": &*own,
+        };
+        self.config(commit).await?;
+        self.role.refresh_collection(ns).await?;
+        if let Some(min) = moves_on {
+            self.config(doc! { "_configsvrRebalanceChunk": ns, "min": min }).await?;
+        }
+        Ok(())
+    }
+
+    async fn points_of(
+        &self,
+        ns: &str,
+        table: &RoutingTable,
+        chunk: &Chunk,
+        chunk_bytes: i64,
+    ) -> Result<Vec<Document>> {
+        let average = {
+            let slot = self.role.node.namespaces.slot(ns);
+            let state = slot.read_unchecked();
+            state.collection.as_ref().map_or(1, |c| c.data_bytes() as i64 / (c.len() as i64).max(1)).max(1)
+        };
+        let documents = (chunk_bytes / (2 * average)).clamp(1, OBJECTS_MAX) as usize;
+        let range = Range { ns, key: &table.key, min: &chunk.min, max: &chunk.max };
+        let points = Points::Every { documents, points_max: 8192 };
+        split_points(&self.role.node, &Operation::internal(), &range, points).await
+    }
+
+    /// At an end of the key space, puts the extreme key in the place of the outermost point. Returns the lower bound of the
+    /// chunk that this leaves at the end.
+    fn use_extreme_key(
+        &self,
+        ns: &str,
+        table: &RoutingTable,
+        chunk: &Chunk,
+        points: &mut [Document],
+    ) -> Option<Document> {
+        let first = chunk.min == table.key.global_min();
+        let last = chunk.max == table.key.global_max();
+        if first == last {
+            return None;
+        }
+        let extreme = extreme_key(&self.role, ns, table, chunk, last)?;
+        match last {
+            true => {
+                let top = points
+                    .last_mut()
+                    .filter(|p| table.key.encode_bound(p).ok() < table.key.encode_bound(&extreme).ok())?;
+                *top = extreme.clone();
+                Some(extreme)
+            }
+            false => {
+                let low = points
+                    .first_mut()
+                    .filter(|p| table.key.encode_bound(&extreme).ok() < table.key.encode_bound(p).ok())?;
+                *low = extreme;
+                Some(chunk.min.clone())
+            }
+        }
+    }
+}
+
+/// The greatest or the least key of the documents in a chunk.
+fn extreme_key(
+    role: &ShardRole,
+    ns: &str,
+    table: &RoutingTable,
+    chunk: &Chunk,
+    greatest: bool,
+) -> Option<Document> {
+    let slot = role.node.namespaces.slot(ns);
+    let snapshot = slot.read_unchecked().collection.as_ref()?.snapshot();
+    let mut cursor = snapshot.index_cursor(shard_key_index(&snapshot, &table.key)?)?;
+    let entry = match greatest {
+        true => cursor.seek_before(&chunk.max_key).filter(|e| e.key >= chunk.min_key.as_slice())?,
+        false => cursor.seek(&chunk.min_key).filter(|e| e.key < chunk.max_key.as_slice())?,
+    };
+    table.key.key_document_of(snapshot.get(entry.record)?).ok()
+}

@@ -191,3 +191,25 @@ def test_drivers_speak_tls_and_log_in_by_certificate(started, tmp_path):
         assert code(lambda: c.d.c.insert_one({})) == 13
     with client(uri, authMechanism="MONGODB-X509", **tls) as c:
         assert code(lambda: c.d.c.find_one()) == 18
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="not run: no openssl")
+def test_members_of_a_set_know_one_another_by_certificate(started, tmp_path):
+    certificates(tmp_path)
+    base = free_ports(3)
+    for i in range(3):
+        (tmp_path / f"m{i}").mkdir()
+        started.node("mongod", base + i, "--replSet", "rs", "--dbpath", tmp_path / f"m{i}", "--clusterAuthMode", "x509",
+                     "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", tmp_path / "server.pem", "--tlsCAFile", tmp_path / "ca.pem",
+                     "--tlsAllowConnectionsWithoutCertificates")
+    tls = {"tls": True, "tlsCAFile": str(tmp_path / "ca.pem")}
+    with client(f"mongodb://127.0.0.1:{base}/?directConnection=true", **tls) as c:
+        members = [{"_id": i, "host": f"127.0.0.1:{base + i}"} for i in range(3)]
+        c.admin.command("replSetInitiate", {"_id": "rs", "members": members})
+    # Under the localhost exception the set's address serves too: its primary is found by hello.
+    uri = f"mongodb://127.0.0.1:{base}/?replicaSet=rs"
+    with client(uri, **tls) as c:
+        c.admin.command("createUser", "root", pwd="p", roles=["root"])
+    with client(uri, username="root", password="p", **tls) as c:
+        c.d.get_collection("c", write_concern=pymongo.WriteConcern(w=3, wtimeout=20000)).insert_one({"_id": 1})
+        assert code(lambda: c["$external"].command("createUser", "CN=x,O=Org", roles=[])) == 2

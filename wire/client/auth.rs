@@ -123,6 +123,16 @@ impl Credentials {
     }
 }
 
+/// Logs the connection in as the subject of the certificate that it has shown.
+///
+/// # Errors
+/// AuthenticationFailed (18), and those of the network.
+pub(super) async fn log_in_by_certificate(connection: &mut Connection, call: &CallOptions) -> Result<()> {
+    let login = doc! { "authenticate": 1, "mechanism": "MONGODB-X509" }.to_doc_buf();
+    connection.run_full("$external", call, &[], login.doc()).await?;
+    Ok(())
+}
+
 fn binary(text: String) -> Value {
     Value::Binary(Binary { subtype: 0, bytes: text.into_bytes() })
 }

@@ -33,6 +33,8 @@ pub struct ConnectOptions {
     pub tls: Option<Arc<ClientTls>>,
     /// Whom to log in as, right after hello.
     pub credentials: Option<Arc<Credentials>>,
+    /// Log in by the certificate that TLS has shown, instead of by credentials.
+    pub certificate_login: bool,
     /// A peer that refuses the credentials is talked to all the same: while a cluster is being given a key.
     pub credentials_optional: bool,
     /// Compressors to offer, the preferred one first. Empty: none.
@@ -53,6 +55,7 @@ impl Default for ConnectOptions {
             internal_client: None,
             tls: None,
             credentials: None,
+            certificate_login: false,
             credentials_optional: false,
             compressors: Vec::new(),
             checksum: false,
@@ -154,8 +157,12 @@ impl Connection {
             self.reader.set_compressors(common.into_iter().collect());
         }
         self.hello = hello;
-        let Some(credentials) = &options.credentials else { return Ok(()) };
-        match credentials.log_in(self, &call).await {
+        let login = match &options.credentials {
+            _ if options.certificate_login => super::auth::log_in_by_certificate(self, &call).await,
+            Some(credentials) => credentials.log_in(self, &call).await,
+            None => return Ok(()),
+        };
+        match login {
             Err(e) if options.credentials_optional && e.code == codes::AUTHENTICATION_FAILED => Ok(()),
             done => done,
         }

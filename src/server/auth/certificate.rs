@@ -1,9 +1,13 @@
-//! Logging in by certificate: the subject of the one that was checked when the connection was made is the user.
+//! Logging in by certificate: the subject of the one that was checked when the connection was made is the user, or it is a member of the
+//! cluster (`member`).
 
-use super::{gate, sasl, users};
+use super::{gate, member, sasl, users};
 use crate::dispatch::Context;
+use crate::service::Service;
 use document::{Document, Result, doc};
-use node::auth::UserName;
+use node::auth::{User, UserName};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 const MECHANISM: &str = "MONGODB-X509";
 
@@ -55,6 +59,9 @@ async fn find(context: &Context, asked: Option<&str>) -> std::result::Result<Use
     if asked.is_some_and(|asked| asked != subject) {
         return Err(format!("the certificate is that of {subject}"));
     }
+    if names_member(&context.service, subject) {
+        return log_in_member(context, subject);
+    }
     let name = UserName::new(subject, "$external");
     if let Some(user) = context.connection.client.user()
         && user.name != name
@@ -69,4 +76,29 @@ async fn find(context: &Context, asked: Option<&str>) -> std::result::Result<Use
         }
         None => Err("there is no such user, or it may not come from there".to_string()),
     }
+}
+
+/// Whether a certificate of this subject is one of the cluster's own.
+pub fn names_member(service: &Service, subject: &str) -> bool {
+    service.tls.as_ref().is_some_and(|tls| member::is_member(subject, &tls.own_subject()))
+}
+
+/// Members are no users: where the mode takes no certificates nobody logs in with a member's.
+fn log_in_member(context: &Context, subject: &str) -> std::result::Result<UserName, String> {
+    let service = &context.service;
+    if !service.options.cluster_auth.takes_certificate() {
+        return Err("the certificate is a member's, and members log in by key file".to_string());
+    }
+    if let Some(user) = context.connection.client.user()
+        && !user.is_system()
+    {
+        return Err(gate::already(&user).message.to_string());
+    }
+    sasl::log_in(context, Arc::new(User::system()), MECHANISM);
+    if !context.connection.client.internal.load(Relaxed) {
+        let text =
+            "Client isn't a mongod or mongos, but is connecting with a certificate with cluster membership";
+        service.log.warning("ACCESS", 20430, &context.connection.name(), text, doc! {});
+    }
+    Ok(UserName::new(subject, "$external"))
 }

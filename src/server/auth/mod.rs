@@ -4,7 +4,7 @@
 //! hello, saslStart, saslContinue -> sasl -> the connection's user (ClientInfo::user)
 //! every request -> gate::enter (has somebody logged in? is the user still what it was?)
 //!               -> gate::authorize (the row's needs, by needs and pipeline)
-//! key           -> the key by which members of the cluster know one another
+//! key, member   -> the key, or the certificates, by which members of the cluster know one another
 //! ```
 //! A user is read when it logs in and again when something of users or roles has changed since: [`Auth::generation`] rises with
 //! every change on the node that keeps them, and on a router when the config server's has.
@@ -14,6 +14,7 @@ pub mod cursors;
 pub mod gate;
 pub mod key;
 pub mod listed;
+pub mod member;
 pub mod needs;
 pub mod pipeline;
 pub mod sasl;
@@ -22,6 +23,7 @@ mod tests;
 pub mod users;
 
 pub use key::ClusterKey;
+pub use member::ClusterAuthMode;
 pub use needs::Asker;
 
 use crate::counters::Counter;

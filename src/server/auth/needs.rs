@@ -51,7 +51,7 @@ impl<'a> Asker<'a> {
         let first = || self.request.target().as_str().unwrap_or("");
         match needs {
             Needs::Member => self.on_cluster(Internal),
-            Needs::Login => true,
+            Needs::Login => self.has_logged_in(),
             Needs::Cluster(actions) => self.may_all(&Target::Cluster, actions),
             Needs::Database(actions) => self.may_all(&self.database(), actions),
             Needs::DatabaseNamed(actions) => self.may_all(&Target::Database(first().to_string()), actions),
@@ -188,7 +188,7 @@ pub fn lists_collections(asker: &Asker<'_>) -> bool {
 pub fn lists_databases(asker: &Asker<'_>) -> bool {
     match asker.request.get("authorizedDatabases").and_then(|v| v.as_bool()) {
         Some(false) => asker.on_cluster(ListDatabases),
-        _ => true,
+        _ => asker.has_logged_in(),
     }
 }
 

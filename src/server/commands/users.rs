@@ -257,6 +257,12 @@ async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
     if list(request, "roles")?.is_none() {
         return Err(request.missing("roles"));
     }
+    if name.db == "$external" && crate::auth::certificate::names_member(&context.service, &name.user) {
+        bail!(
+            BAD_VALUE,
+            "Cannot create an x.509 user with a subjectname that would be recognized as an internal cluster member"
+        );
+    }
     let credentials = match (request.string("pwd")?, name.db == "$external") {
         (Some(_), true) => {
             bail!(BAD_VALUE, "Cannot set the password for users defined on the '$external' database")

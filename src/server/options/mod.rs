@@ -84,6 +84,8 @@ pub struct Options {
     pub auth: bool,
     /// Users may log in and nobody has to: while a cluster is being given authentication.
     pub transition_to_auth: bool,
+    /// How members know one another.
+    pub cluster_auth: crate::auth::ClusterAuthMode,
     pub tls: crate::tls::TlsOptions,
     pub set_parameters: Vec<(String, String)>,
     pub compressors: Vec<Compressor>,
@@ -152,8 +154,12 @@ impl Options {
             config_db: text("sharding.configDB"),
             key_file: text("security.keyFile").map(PathBuf::from),
             auth: text("security.authorization").as_deref() == Some("enabled")
-                || text("security.keyFile").is_some(),
+                || text("security.keyFile").is_some()
+                || text("security.clusterAuthMode").is_some(),
             transition_to_auth: flag("security.transitionToAuth"),
+            cluster_auth: text("security.clusterAuthMode")
+                .and_then(|mode| crate::auth::ClusterAuthMode::from_name(&mode))
+                .unwrap_or_default(),
             tls: crate::tls::TlsOptions::of_parsed(&parsed),
             set_parameters,
             compressors: compressors(text("net.compression.compressors").as_deref()),

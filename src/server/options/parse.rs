@@ -237,12 +237,9 @@ fn check(program: Program, parsed: &Document) -> Result<(), Refused> {
         }
     }
     crate::tls::TlsOptions::check(parsed).or_else(refuse)?;
-    if let Some(mode @ ("sendKeyFile" | "sendX509" | "x509")) = text("security.clusterAuthMode") {
-        return refuse(format!(
-            "BadValue: members log in by key file only in this build (clusterAuthMode {mode})"
-        ));
-    }
-    if is_true("security.transitionToAuth") && !present("security.keyFile") {
+    check_cluster_auth(parsed)?;
+    let by_certificate = matches!(text("security.clusterAuthMode"), Some("sendX509" | "x509"));
+    if is_true("security.transitionToAuth") && !present("security.keyFile") && !by_certificate {
         return refuse(
             "BadValue: --transitionToAuth must be used with keyFile or x509 authentication".to_string(),
         );
@@ -251,6 +248,31 @@ fn check(program: Program, parsed: &Document) -> Result<(), Refused> {
         return refuse("BadValue: error: no args for --configdb".to_string());
     }
     check_role(parsed)
+}
+
+/// `security.clusterAuthMode` with what it needs: a key file where a key is sent, TLS for all who send certificates.
+fn check_cluster_auth(parsed: &Document) -> Result<(), Refused> {
+    let refuse = |text: &str| Err(Refused { text: format!("BadValue: {text}"), exit_code: USAGE });
+    let Some(name) = parsed.get_path("security.clusterAuthMode").and_then(Value::as_str) else {
+        return Ok(());
+    };
+    let Some(mode) = crate::auth::ClusterAuthMode::from_name(name) else {
+        return refuse(&format!("unsupported value for clusterAuthMode {name}"));
+    };
+    let tls = crate::tls::TlsOptions::of_parsed(parsed);
+    if !mode.sends_certificate() && parsed.get_path("security.keyFile").is_none() {
+        return refuse(&format!("clusterAuthMode {name} requires keyFile"));
+    }
+    if mode.takes_certificate() && tls.mode == crate::tls::Mode::Disabled {
+        return refuse("need to enable TLS via the tlsMode flag");
+    }
+    if mode.sends_certificate() && !tls.mode.encrypts_own() {
+        return refuse("cannot have x.509 cluster authentication in allowTLS mode");
+    }
+    if mode.takes_certificate() && tls.ca_file.is_none() && tls.cluster_ca_file.is_none() {
+        return refuse("cannot have x.509 cluster authentication without a CA file");
+    }
+    Ok(())
 }
 
 fn check_role(parsed: &Document) -> Result<(), Refused> {

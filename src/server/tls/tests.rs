@@ -1,6 +1,7 @@
 //! Handshakes with certificates made for the test.
 
 use super::*;
+use crate::auth::{ClusterAuthMode, ClusterKey};
 use crate::log::Logger;
 use crate::options::{Options, Program};
 use crate::service::{Config, Running, Service};
@@ -29,10 +30,13 @@ impl Authority {
     }
     /// Writes a certificate for `host` with its key.
     fn sign(&self, file: &str, common_name: &str, host: &str) {
+        self.sign_in(file, common_name, "users", host);
+    }
+    fn sign_in(&self, file: &str, common_name: &str, unit: &str, host: &str) {
         let mut params = CertificateParams::new(vec![host.to_string()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::OrganizationName, "Org");
-        params.distinguished_name.push(DnType::OrganizationalUnitName, "users");
+        params.distinguished_name.push(DnType::OrganizationalUnitName, unit);
         params.distinguished_name.push(DnType::CommonName, common_name);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
@@ -48,15 +52,21 @@ impl Authority {
     }
     /// A node of `127.0.0.1`.
     async fn node(&self, f: impl FnOnce(&mut TlsOptions)) -> Node {
-        self.sign("server.pem", "server", "127.0.0.1");
+        self.node_in(ClusterAuthMode::KeyFile, f).await
+    }
+    async fn node_in(&self, mode: ClusterAuthMode, f: impl FnOnce(&mut TlsOptions)) -> Node {
+        self.sign_in("server.pem", "server", "nodes", "127.0.0.1");
         let dir = tempfile::tempdir().unwrap();
         let mut options = Options::defaults(Program::Mongod);
+        options.cluster_auth = mode;
+        options.auth = mode != ClusterAuthMode::KeyFile;
         options.port = 0;
         options.unix_socket = false;
         options.dbpath = dir.path().to_path_buf();
         options.tls = self.options(Mode::Require, "server.pem");
         f(&mut options.tls);
-        let config = Config { options, log: Arc::new(Logger::silent()), ephemeral: true, key: None };
+        let key = options.auth.then(|| ClusterKey::new(vec!["somekey".to_string()]));
+        let config = Config { options, log: Arc::new(Logger::silent()), ephemeral: true, key };
         Node { running: Service::start(config).await.unwrap(), _dir: dir }
     }
     /// A client with a certificate of this authority.
@@ -173,14 +183,58 @@ async fn rotated_certificates_count_for_new_connections_and_bad_ones_change_noth
         let status = run(c, "admin", doc! {"serverStatus": 1}).await.unwrap();
         status.get_path("security.SSLServerSubjectName").and_then(|v| v.as_str().map(str::to_string)).unwrap()
     };
-    assert_eq!(subject(&mut c).await, "CN=server,OU=users,O=Org");
+    assert_eq!(subject(&mut c).await, "CN=server,OU=nodes,O=Org");
     std::fs::write(authority.file("server.pem"), "nothing").unwrap();
     assert_eq!(run(&mut c, "admin", doc! {"rotateCertificates": 1}).await.unwrap_err().code, 140);
     assert!(node.connect(Some(&client)).await.is_ok());
-    authority.sign("server.pem", "renewed", "127.0.0.1");
+    authority.sign_in("server.pem", "renewed", "nodes", "127.0.0.1");
     run(&mut c, "admin", doc! {"rotateCertificates": 1}).await.unwrap();
-    assert_eq!(subject(&mut c).await, "CN=renewed,OU=users,O=Org");
+    assert_eq!(subject(&mut c).await, "CN=renewed,OU=nodes,O=Org");
     assert!(node.connect(Some(&client)).await.is_ok());
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn members_know_one_another_by_certificate_where_the_mode_says_so() {
+    let authority = Authority::new();
+    authority.sign_in("member.pem", "other", "nodes", "127.0.0.1");
+    let member = authority.options(Mode::Require, "member.pem");
+    let user = authority.client("u");
+    let internal = || doc! { "_shardsvrDropCollection": "c" };
+    for (mode, certificate, key) in [
+        (ClusterAuthMode::SendKeyFile, true, true),
+        (ClusterAuthMode::SendX509, true, true),
+        (ClusterAuthMode::X509, true, false),
+    ] {
+        let node = authority.node_in(mode, |_| {}).await;
+        let address = format!("127.0.0.1:{}", node.running.port());
+        let connect = async |tls: &TlsOptions, by_key: bool| {
+            let options = ConnectOptions {
+                internal_client: Some(doc! { "minWireVersion": 0, "maxWireVersion": 25 }),
+                tls: Some(Tls::open(tls).unwrap().unwrap().client),
+                certificate_login: !by_key,
+                credentials: by_key.then(|| ClusterKey::new(vec!["somekey".to_string()]).credentials()),
+                ..ConnectOptions::default()
+            };
+            let mut c = Connection::connect_with(&address, &options).await?;
+            run(&mut c, "d", internal()).await.map(drop)
+        };
+        let code = |done: document::Result<()>| done.unwrap_err().code;
+        let served = document::codes::SHARDING_STATE_NOT_INITIALIZED;
+        assert_eq!(code(connect(&member, false).await) == served, certificate, "{mode:?}");
+        assert_eq!(code(connect(&member, true).await) == served, key, "{mode:?}");
+        // A certificate of the same authority for somebody else is a user's.
+        assert_eq!(code(connect(&user, false).await), 18, "{mode:?}");
+        let mut c = node.connect(Some(&user)).await.unwrap();
+        let taken = doc! { "createUser": "CN=x,OU=nodes,O=Org", "roles": [] };
+        assert_eq!(run(&mut c, "$external", taken).await.unwrap_err().code, 2);
+        node.running.stop().await;
+    }
+    // By key file alone a member's certificate is good for nothing.
+    let node = authority.node(|_| {}).await;
+    let mut c = node.connect(Some(&member)).await.unwrap();
+    let login = doc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
+    assert_eq!(run(&mut c, "$external", login).await.unwrap_err().code, 18);
     node.running.stop().await;
 }
 

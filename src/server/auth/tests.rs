@@ -99,7 +99,9 @@ const ALLOWED: &[(&str, &str)] = &[
         "egc*",
     ),
     ("abortReshardCollection commitReshardCollection cleanupReshardCollection moveCollection", "egc*"),
-    ("unshardCollection", "e"),
+    ("abortMoveCollection untrackUnshardedCollection", "egc*"),
+    ("unshardCollection abortUnshardCollection", "e"),
+    ("createUnsplittableCollection", "waoWAs*"),
     ("moveChunk moveRange movePrimary setAllowMigrations split mergeChunks mergeAllChunksOnShard", "gc*"),
     ("clearJumboFlag splitVector", "gc*"),
     ("balancerStart balancerStop", "gcb*"),
@@ -235,8 +237,13 @@ fn rows_that_say_nothing_are_for_members() {
 }
 
 /// Commands between nodes whose names do not begin with `_`.
-const MEMBERS: &[&str] =
-    &["coordinateCommitTransaction", "getShardingReady", "prepareTransaction", "splitChunk"];
+const MEMBERS: &[&str] = &[
+    "autoSplitVector",
+    "coordinateCommitTransaction",
+    "getShardingReady",
+    "prepareTransaction",
+    "splitChunk",
+];
 
 /// Whether a holder of `role` may run the aggregation.
 fn may_aggregate(role: &str, pipeline: Value) -> bool {

@@ -1,0 +1,28 @@
+/** The options of `tessera up`. */
+export interface Options {
+  shards?: number;
+  replicas?: number;
+  configReplicas?: number;
+  routers?: number;
+  port?: number;
+  dbpath?: string;
+  standalone?: boolean;
+  replset?: string;
+  auth?: boolean;
+  tls?: boolean;
+  setParameter?: Record<string, string | number | boolean>;
+}
+
+export interface Cluster extends AsyncDisposable {
+  readonly uri: string;
+  /** What `tessera up --json` prints. */
+  readonly info: { uri: string; routers: string[]; shards: { id: string; uri: string }[]; config: string | null; user?: string; password?: string };
+  /** Keeps all databases as they are now; not on a sharded cluster. */
+  snapshot(name: string): Promise<void>;
+  /** Puts all databases back to a snapshot. */
+  restore(name: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export declare const binary: string;
+export declare function start(options?: Options): Promise<Cluster>;

@@ -4,7 +4,7 @@
  *
  * @tags: [requires_sharding]
  */
-import {freshCollection, moveRange, shardNames} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, freshCollection, moveRange, shardConnection, shardNames} from "jstests/sharding/libs/cluster.js";
 
 const [first, second] = shardNames(db);
 const coll = freshCollection(db, "snapshot_reads_at_one_time", {x: 1}, [{x: 0}], [first, second]);
@@ -61,4 +61,23 @@ const old = {find: "c", readConcern: snapshot(Timestamp(1, 1))};
 assert.commandFailedWithCode(testDB.runCommand(old), [239, 246, 250]);
 const late = {find: "c", readConcern: snapshot(Timestamp(4000000000, 1))};
 assert.commandFailedWithCode(testDB.runCommand(late), 72);
+
+// A range changes hands after the last write on the shard that gives it away, though that shard's clock is ahead.
+const donor = shardConnection(db, second);
+const ahead = Timestamp(Math.floor(Date.now() / 1000) + 3, 1);
+assert.commandWorked(donor.adminCommand({
+    ping: 1, $clusterTime: {clusterTime: ahead, signature: {hash: BinData(0, "A".repeat(27) + "="), keyId: NumberLong(0)}},
+}));
+assert.commandWorked(coll.insert({_id: 9, x: 9}));
+const written = donor.getDB("local").oplog.rs.find({op: "i", "o._id": 9}).sort({$natural: -1}).next().ts;
+assert.gt(timestampCmp(written, ahead), 0, tojson([written, ahead]));
+moveRange(coll, {min: {x: 0}, max: {x: MaxKey}}, first);
+const moved = chunksOf(coll).find((chunk) => chunk.min.x === 0);
+assert.gt(timestampCmp(moved.history[0].validAfter, written), 0, tojson([moved, written]));
+// So does what is written there afterwards come after it.
+assert.commandWorked(coll.insert({_id: 10, x: 10}));
+assert.eq(1, find(undefined, {filter: {x: 10}}).firstBatch.length);
+const oplog = shardConnection(db, first).getDB("local").oplog.rs;
+const later = oplog.find({op: "i", "o._id": 10}).sort({$natural: -1}).next().ts;
+assert.gt(timestampCmp(later, moved.history[0].validAfter), 0, tojson([later, moved]));
 assert.commandWorked(testDB.dropDatabase());

@@ -198,12 +198,17 @@ impl SessionTable {
                 node.end_sibling(&t);
             }
         }
-        let older = self.children_of(&parent, |n| n < number);
+        self.forget_children(&parent, number);
+        Ok(())
+    }
+
+    /// Forgets the children of older numbers in which nothing is in progress.
+    fn forget_children(&self, parent: &SessionId, number: i64) {
+        let older = self.children_of(parent, |n| n < number);
         let mut slots = self.slots.lock();
-        for child in older {
+        for child in older.iter().filter(|c| c.transaction().is_none()) {
             slots.remove(&child.id);
         }
-        Ok(())
     }
 
     fn children_of(&self, parent: &SessionId, chosen: impl Fn(i64) -> bool) -> Vec<Arc<SessionSlot>> {
@@ -231,6 +236,7 @@ impl SessionTable {
     ) {
         if let Some((parent, number)) = id.executes() {
             self.apply(parent, number, &[], at, wall_ms);
+            self.forget_children(&parent, number);
         }
         self.touch(id, wall_ms).state.lock().apply_transaction(txn_number, phase, stmts, at, wall_ms);
     }

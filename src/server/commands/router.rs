@@ -108,11 +108,13 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::creates))
         .write()
         .stable_api()
+        .in_transaction()
         .help("Creates a collection or a view."),
     routed!("createIndexes", ddl::create_indexes)
         .needs(Needs::Collection(&[A::CreateIndex]))
         .write()
         .stable_api()
+        .in_transaction()
         .help("Creates indexes."),
     routed!("dropIndexes", ddl::drop_indexes)
         .needs(Needs::Collection(&[A::DropIndex]))

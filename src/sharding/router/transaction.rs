@@ -222,6 +222,8 @@ fn joins(name: &[u8]) -> bool {
             | b"findAndModify"
             | b"findandmodify"
             | b"bulkWrite"
+            | b"create"
+            | b"createIndexes"
     )
 }
 

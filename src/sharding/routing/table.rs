@@ -249,9 +249,9 @@ impl RoutingTable {
         let placement = self.shards.get(shard).map_or(Timestamp::default(), |owned| owned.version);
         ShardVersion { epoch: self.epoch, timestamp: self.timestamp, placement }
     }
-    /// Whether a chunk that `shard` owns has come to it after `time`.
-    pub fn came_to_after(&self, shard: &str, time: Timestamp) -> bool {
-        self.shards.get(shard).is_some_and(|owned| owned.newest > time)
+    /// When the last of the chunks that `shard` owns has come to it.
+    pub fn newest_on(&self, shard: &str) -> Timestamp {
+        self.shards.get(shard).map_or(Timestamp::default(), |owned| owned.newest)
     }
 
     /// Who owned what at a time in the past, by the histories of the chunks; `None` when it was as it is.

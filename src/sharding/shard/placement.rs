@@ -134,7 +134,7 @@ impl Placement for CollectionPlacement {
         Ok(then.map(|placement| Arc::new(placement) as Arc<dyn Placement>))
     }
     fn came_after(&self, time: Timestamp) -> bool {
-        self.table().is_some_and(|table| table.came_to_after(&self.shard, time))
+        self.table().is_some_and(|table| table.newest_on(&self.shard) > time)
     }
     fn is_forgettable(&self) -> bool {
         self.section.is_none() && !matches!(self.state, State::Sharded { .. })

@@ -141,6 +141,10 @@ impl ShardRole {
             if !replaces(placement.known(), read) {
                 return None;
             }
+            if let Routing::Sharded(table) = routing {
+                // What is written here from now on is later than the ranges' coming: reads of the past look for it here.
+                self.node.log.advance_clock(table.newest_on(&placement.shard).as_u64());
+            }
             *placement = placement.with(routing);
             placement.as_of = Some(as_of);
             match &placement.state {

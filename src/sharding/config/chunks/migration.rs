@@ -46,6 +46,10 @@ impl ConfigServer {
         if self.node.failpoints.should("migrationCommitVersionError") {
             bail!(STALE_EPOCH, "Failpoint 'migrationCommitVersionError' generated error");
         }
+        // The range changes hands after the donor's last write to it, whichever clock is ahead: reads of the past go by that.
+        if let Some(after) = body.get("validAfter").and_then(Value::as_timestamp) {
+            self.node.log.advance_clock(after.as_u64());
+        }
         // No shard begins to drain, or goes, between the look at the recipient and the commit.
         let _members = self.membership.read().await;
         let _lock = self.lock_chunks(commit.ns).await;

@@ -140,6 +140,10 @@ impl ConfigServer {
         if self.catalog().find_collection(ns)?.is_some_and(|c| c.info.uuid == new) {
             return Ok(Document::new());
         }
+        let id = Value::uuid(required(&body, "reshardingUUID", Value::as_uuid)?);
+        if self.local.find_one(RESHARDING_OPERATIONS, &doc! { "_id": id })?.is_none() {
+            bail!(NO_SUCH_RESHARD_COLLECTION, "the operation on {ns} was given up");
+        }
         let old = self.still(ns, &body)?;
         let (mut entry, chunks) = self.new_collection(ns, new, super::required_doc(&body, "key")?, &body)?;
         for name in
@@ -178,7 +182,8 @@ impl ConfigServer {
         }
     }
 
-    /// `{_configsvrReshardingEnd: ns, reshardingUUID, oldUUID, committed}`.
+    /// `{_configsvrReshardingEnd: ns, reshardingUUID, oldUUID, newUUID, committed}` answers `{committed}`. An operation that is to be
+    /// given up and was committed stays as it is; once it is given up it cannot be committed.
     ///
     /// # Errors
     /// A failed log. A repeat has nothing to do.
@@ -190,9 +195,12 @@ impl ConfigServer {
         let id = Value::uuid(required(&body, "reshardingUUID", Value::as_uuid)?);
         let old = required(&body, "oldUUID", Value::as_uuid)?;
         let _lock = self.lock_chunks(ns).await;
-        if body.get_bool("committed").unwrap_or(false)
-            && self.catalog().collections().iter().all(|c| c.info.uuid != old)
-        {
+        let committed = body.get_bool("committed").unwrap_or(false);
+        let new = body.get("newUUID").and_then(Value::as_uuid);
+        if !committed && new.is_some() && self.catalog().find_collection(ns)?.map(|c| c.info.uuid) == new {
+            return Ok(doc! { "committed": true });
+        }
+        if committed && self.catalog().collections().iter().all(|c| c.info.uuid != old) {
             self.remove_chunks(old).await?;
         }
         let mut writes = Vec::new();
@@ -206,7 +214,7 @@ impl ConfigServer {
             writes.push(delete(RESHARDING_OPERATIONS, id));
         }
         self.commit(&writes).await?;
-        Ok(Document::new())
+        Ok(doc! { "committed": committed })
     }
 }
 

@@ -119,14 +119,26 @@ impl Ddl {
     async fn on_shard(&self, shard: &str, db: &str, command: Document) -> Result<Document> {
         let command = fence::mark(with_majority(command)).to_doc_buf();
         if shard == self.shard()? {
-            let request = Request { db, body: command.doc(), sequences: &[] };
-            let mut op = Operation::internal();
-            op.write_concern = WriteConcern::majority();
-            let reply = Box::pin(commands::run_participant(self, &op, request)).await?;
-            self.durable(&op).await?;
-            return Ok(reply);
+            return self.on_this_shard(db.to_string(), command).await;
         }
         Ok(self.role.remote.run(Target::Shard(shard), db, command).await?.to_document())
+    }
+    /// Runs a participant's command here, to its end, even if the coordinator gives up meanwhile: what follows waits for it, as
+    /// on any other shard.
+    async fn on_this_shard(&self, db: String, command: document::DocBuf) -> Result<Document> {
+        let ddl = self.strong()?;
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        let run = async move {
+            let request = Request { db: &db, body: command.doc(), sequences: &[] };
+            let mut op = Operation::internal();
+            op.write_concern = WriteConcern::majority();
+            let reply = commands::run_participant(&ddl, &op, request).await?;
+            ddl.durable(&op).await?;
+            Ok(reply)
+        };
+        let run: futures::future::BoxFuture<'static, Result<Document>> = Box::pin(run);
+        self.role.spawn(async move { drop(done.send(run.await)) });
+        outcome.await.map_err(|_| err!(INTERRUPTED_AT_SHUTDOWN, "the shard is stopping"))?
     }
     /// Runs the same command on several shards at once; the first error is the answer, after all have answered.
     async fn on_shards(

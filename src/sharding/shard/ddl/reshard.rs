@@ -73,10 +73,15 @@ impl Coordinator for Reshard {
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let ns = namespace(state);
-            ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
             ddl.show_state(state, "aborting").await?;
+            // From here no commit that is still under way can succeed. One that has, unknown to this coordinator, counts.
+            if ddl.end_on_config(state, false).await? {
+                ddl.switch_everywhere(state).await?;
+                ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
+                return ddl.clean_after_reshard(state).await;
+            }
+            ddl.release_everywhere(state).await?;
             ddl.abort_everywhere(state).await?;
-            ddl.end_on_config(state, false).await?;
             ddl.thaw(ns, tracked_uuid(state)).await
         })
     }
@@ -255,9 +260,9 @@ impl Ddl {
 
     async fn block_and_drain(&self, state: &Document) -> Result<()> {
         self.show_state(state, "blocking-writes").await?;
-        self.block_everywhere(namespace(state), BlockType::Writes, &reason(state)).await?;
         let limit = self.role.parameters.int("reshardingCriticalSectionTimeoutMillis").max(0) as u64;
         let drained = async {
+            self.block_everywhere(namespace(state), BlockType::Writes, &reason(state)).await?;
             self.on_shards(&names(state, "donors"), "admin", message("_shardsvrReshardConfirm", state))
                 .await?;
             self.on_shards(&recipients(state), "admin", message("_shardsvrReshardDrain", state)).await
@@ -266,7 +271,7 @@ impl Ddl {
             Ok(done) => done.map(drop),
             Err(_) => bail!(
                 RESHARDING_CRITICAL_SECTION_TIMEOUT,
-                "recipients of {} have not taken what was left within {limit} ms, while writes waited",
+                "writes to {} were not blocked, or recipients have not taken what was left, within {limit} ms",
                 namespace(state)
             ),
         }
@@ -341,11 +346,23 @@ impl Ddl {
         Ok(())
     }
 
-    async fn end_on_config(&self, state: &Document, committed: bool) -> Result<()> {
+    /// Lets writes go on, on shards that may be busy with a copy nobody wants any more.
+    async fn release_everywhere(&self, state: &Document) -> Result<()> {
+        let (db, name) = super::split(namespace(state));
+        let command = doc! {
+            "_shardsvrParticipantBlock": name, "blockType": BlockType::Unblock.name(), "reason": reason(state),
+            "reshardingUUID": state.get("reshardingUUID").cloned(),
+        };
+        let shards = self.all_shards().await?;
+        self.on_shards(&shards, db, command).await.map(drop)
+    }
+
+    /// Has the config server forget the operation; whether it was committed.
+    async fn end_on_config(&self, state: &Document, committed: bool) -> Result<bool> {
         let mut command = message("_configsvrReshardingEnd", state);
         command.insert("_configsvrReshardingEnd", namespace(state));
         command.push("committed", committed);
-        self.config(command).await.map(drop)
+        Ok(self.config(command).await?.get_bool("committed").unwrap_or(false))
     }
 
     /// Shows in the catalog how far it is.
@@ -423,7 +440,7 @@ impl Ddl {
             let temporary = required_str(&operation, "tempNs")?;
             let end = doc! {
                 "_id": { "namespace": ns.as_str() }, "reshardingUUID": uuid, "tempNs": temporary,
-                "oldUUID": operation.get("ui").cloned(),
+                "oldUUID": operation.get("ui").cloned(), "newUUID": operation.get("newUUID").cloned(),
             };
             let shards = self.all_shards().await?;
             self.on_shards(&shards, "admin", message("_shardsvrReshardAbort", &end)).await?;
@@ -477,7 +494,9 @@ impl Ddl {
 
     /// What is being received for a resharding ends before the message that begins it anew, or gives it up, is let in.
     pub(super) fn make_way(&self, request: &Request<'_>) {
-        if matches!(request.name(), "_shardsvrReshardPrepare" | "_shardsvrReshardAbort")
+        const GIVES_UP: &[&str] =
+            &["_shardsvrReshardPrepare", "_shardsvrReshardAbort", "_shardsvrParticipantBlock"];
+        if GIVES_UP.contains(&request.name())
             && let Some(uuid) = request.body.get("reshardingUUID").and_then(|v| v.as_uuid())
         {
             self.role.resharding.cancel(uuid);

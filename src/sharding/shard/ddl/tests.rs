@@ -646,6 +646,50 @@ async fn reshard_survives_a_crash_of_a_recipient_at_every_step() {
     }
 }
 
+/// The reply to the commit was lost, and what the coordinator tried next has failed for good.
+#[tokio::test]
+async fn a_resharding_that_was_committed_unknown_to_its_coordinator_is_not_undone() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let ddl = c.ddl("a");
+    let points = &ddl.role.node.failpoints;
+    let name = "hangDdlCoordinatorBeforeRunning_switchCollections";
+    points.configure(name, Mode::AlwaysOn, doc! {});
+    let (db, command) = (STORIES[6].command)();
+    let undone = async {
+        points.wait_entered(name, 1).await;
+        let state = ddl.role.local.find(COORDINATORS, &doc! {}).unwrap().remove(0);
+        coordinator::Coordinator::undo(&reshard::Reshard, &ddl, &state).await.unwrap();
+        points.configure(name, Mode::Off, doc! {});
+    };
+    let (outcome, ()) = tokio::join!(c.send("a", db, command), undone);
+    outcome.unwrap();
+    c.settle().await;
+    assert!(c.happened(&protocols::RESHARD));
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
+/// A shard stands still when writes are to be blocked: the other does not wait for it longer than writes may wait.
+#[tokio::test]
+async fn a_shard_that_stands_still_does_not_keep_writes_blocked_elsewhere() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    c.ddl("a")
+        .role
+        .parameters
+        .set_at_runtime("reshardingCriticalSectionTimeoutMillis", &Value::Int32(100))
+        .unwrap();
+    *c.network.held.lock() = Some(("b:1", "_shardsvrParticipantBlock"));
+    let (db, command) = (STORIES[6].command)();
+    let refused = c.send("a", db, command).await.unwrap_err();
+    assert_eq!(refused.code, codes::RESHARDING_CRITICAL_SECTION_TIMEOUT);
+    c.settle().await;
+    let (db, late) = c.network.unread.lock().take().unwrap();
+    assert_eq!(c.network.call("b:1", &db, late).await.unwrap_err().code, codes::TRANSACTION_TOO_OLD);
+    assert!(!c.happened(&protocols::RESHARD));
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
 /// A message of the copy that a recipient reads when the resharding was begun anew and has ended.
 #[tokio::test]
 async fn a_copy_begun_by_an_earlier_run_does_nothing() {

@@ -264,3 +264,21 @@ def test_a_shard_is_stepped_down_by_command(up):
     cluster.client().d.get_collection("c", write_concern=MAJORITY).insert_one({"x": 1})
     refused = run("nosuch")
     assert (refused.returncode, refused.stderr) == (1, "error: Shard nosuch not found\n")
+
+
+def test_the_members_of_a_shard_are_written_back_when_they_change(up):
+    cluster = up("--shards", 1, "--replicas", 3)
+    members, shards = Members(cluster, 0), cluster.client().config.shards
+    config = members.clients[members.primary()].admin.command("replSetGetConfig")["config"]
+    gone = next(m["host"] for m in config["members"] if m["host"] != members.primary())
+    before = shards.find_one()["host"]
+    assert gone in before
+    config["members"] = [m for m in config["members"] if m["host"] != gone]
+    config["version"] += 1
+    members.clients[members.primary()].admin.command("replSetReconfig", config)
+    deadline = time.monotonic() + 20
+    while gone in shards.find_one()["host"]:
+        assert time.monotonic() < deadline, shards.find_one()
+        time.sleep(0.2)
+    assert len(shards.find_one()["host"].split("/")[1].split(",")) == 2
+    assert collection(cluster, Secondary()).count_documents({}) == 0

@@ -3,6 +3,7 @@
 TESSERA_TROUBLE_SECONDS says how long; TESSERA_TROUBLE_SEED repeats a choice of troubles."""
 
 import os
+import signal
 import threading
 import time
 
@@ -10,6 +11,8 @@ import pytest
 from bson import ObjectId
 from conftest import BIN, Process
 from pymongo import MongoClient, errors
+from pymongo.read_concern import ReadConcern
+from pymongo.read_preferences import SecondaryPreferred
 from pymongo.write_concern import WriteConcern
 from trouble import Network, Set, chance, free_port, wait
 
@@ -134,12 +137,12 @@ def cluster(sets, workdir, processes):
     client = MongoClient(f"mongodb://127.0.0.1:{ports[1]}/", serverSelectionTimeoutMS=20000, socketTimeoutMS=30000)
     for shard in shards:
         client.admin.command("addShard", shard.connection, name=shard.name)
-    yield client, shards
+    yield client, shards, config
     client.close()
 
 
 def test_money_moves_between_shards_while_their_primaries_die(cluster):
-    client, shards = cluster
+    client, shards, _ = cluster
     client.admin.command("enableSharding", "bank", primaryShard="s0")
     client.admin.command("shardCollection", "bank.accounts", key={"k": 1})
     client.admin.command("split", "bank.accounts", middle={"k": 10})
@@ -193,3 +196,58 @@ def test_money_moves_between_shards_while_their_primaries_die(cluster):
     high = {t for d in found if d["k"] >= 10 for t in d["log"]}
     assert low == high and set(moved) <= low, (len(low ^ high), len(set(moved) - low))
     assert moved and killed, (len(moved), failed[-3:])
+
+
+def test_reads_and_writes_go_on_while_secondaries_die_and_hang(cluster):
+    client, shards, _ = cluster
+    client.admin.command("enableSharding", "d", primaryShard="s0")
+    client.admin.command("shardCollection", "d.c", key={"k": 1})
+    client.admin.command("split", "d.c", middle={"k": 50})
+    client.admin.command("moveChunk", "d.c", find={"k": 50}, to="s1", _waitForDelete=True)
+    client.d.get_collection("c", write_concern=MAJORITY).insert_many([{"_id": i, "k": i} for i in range(100)])
+    reads = client.d.get_collection("c", read_preference=SecondaryPreferred(), read_concern=ReadConcern("majority"))
+    assert sorted(d["_id"] for d in reads.find()) == list(range(100))
+    leader = shards[0].primary()
+    killed, paused = [m for m in shards[0].members if m is not leader]
+    killed.kill()
+    for i in range(20):
+        # What went to the member that is gone is asked of another.
+        assert sorted(d["_id"] for d in reads.find()) == list(range(100)), i
+    killed.start()
+    client.d.get_collection("c", write_concern=WriteConcern(3, wtimeout=60000)).update_one({"k": 1}, {"$set": {"x": 1}})
+    paused.signal(signal.SIGSTOP)
+    began, longest = time.monotonic(), 0
+    while time.monotonic() - began < 15:
+        one = time.monotonic()
+        # Only what needs the shard waits, and not longer than it takes to notice.
+        assert reads.find_one({"k": 70}) and time.monotonic() - one < 5
+        assert len(list(reads.find())) == 100
+        longest = max(longest, time.monotonic() - one)
+    assert longest < 14, longest
+    paused.signal(signal.SIGCONT)
+    client.d.get_collection("c", write_concern=MAJORITY).insert_one({"_id": 100, "k": 100})
+
+
+def test_the_next_primary_serves_what_it_knows_while_the_config_server_is_away(cluster):
+    client, shards, config = cluster
+    client.admin.command("enableSharding", "d", primaryShard="s0")
+    client.admin.command("shardCollection", "d.c", key={"k": 1})
+    client.admin.command("split", "d.c", middle={"k": 50})
+    client.admin.command("moveChunk", "d.c", find={"k": 50}, to="s1", _waitForDelete=True)
+    written = client.d.get_collection("c", write_concern=MAJORITY)
+    written.insert_many([{"_id": i, "k": i} for i in range(100)])
+    with shards[0].primary().direct() as direct:
+        # A document that this shard does not own.
+        direct.d.c.insert_one({"_id": "orphan", "k": 77})
+        wait(lambda: direct.config["cache.chunks.d.c"].count_documents({}) >= 2)
+        direct.d.get_collection("c", write_concern=WriteConcern(3, wtimeout=20000)).insert_one({"_id": "replicated", "k": -1})
+    config.kill()
+    for shard in shards:
+        old = shard.primary()
+        old.kill()
+        wait(shard.primary)
+    found = wait(lambda: [d["_id"] for d in written.find()])
+    assert sorted(map(str, found)) == sorted(map(str, [*range(100), "replicated"]))
+    written.insert_one({"_id": 100, "k": 100})
+    written.update_one({"k": 3}, {"$set": {"changed": True}})
+    assert written.count_documents({"changed": True}) == 1

@@ -18,6 +18,7 @@ pub struct Observers {
     list: RwLock<Vec<(String, Arc<dyn WriteObserver>)>>,
     /// Told of every namespace's writes.
     of_all: RwLock<Option<Arc<dyn WriteObserver>>>,
+    exchanges: RwLock<Vec<Arc<dyn Fn() + Send + Sync>>>,
 }
 
 impl Observers {
@@ -27,6 +28,14 @@ impl Observers {
     /// From now on this one is told of every write, in the place of the one before.
     pub fn watch_all(&self, observer: Option<Arc<dyn WriteObserver>>) {
         *self.of_all.write() = observer;
+    }
+    /// Has `f` called when everything was replaced by what another member has, before that is served. No write is told then.
+    pub fn on_exchange(&self, f: Arc<dyn Fn() + Send + Sync>) {
+        self.exchanges.write().push(f);
+    }
+    pub(crate) fn exchanged(&self) {
+        let told = self.exchanges.read().clone();
+        told.iter().for_each(|f| f());
     }
     pub fn of(&self, ns: &str) -> Vec<Arc<dyn WriteObserver>> {
         let list = self.list.read();

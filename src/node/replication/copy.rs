@@ -297,5 +297,6 @@ impl Node {
         self.replication.between.replace(transactions);
         self.load_views();
         self.load_query_settings();
+        self.observers.exchanged();
     }
 }

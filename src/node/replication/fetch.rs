@@ -24,7 +24,9 @@ use std::time::Duration;
 const OPLOG: &str = "oplog.rs";
 /// How long to wait where there is nobody to fetch from.
 const IDLE: Duration = Duration::from_millis(50);
+/// The most and the least that a source has to begin its answer in.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
+const CALL_LIMIT_MIN: Duration = Duration::from_secs(5);
 /// How much longer than it was told to wait a source may take: one that is cut off says nothing, and another is chosen.
 const SILENT_MAX: Duration = Duration::from_secs(5);
 /// How long a source that failed is not asked again, in milliseconds.
@@ -164,11 +166,17 @@ impl Node {
         self.ask(&primary, db, command, limit).await
     }
 
+    /// How long a source that may be cut off is waited for: longer than an election takes.
+    fn patience(&self) -> Duration {
+        let election_ms = self.replication.look(|m| m.config().map_or(10_000, |c| c.election_timeout_ms()));
+        Duration::from_millis(election_ms.saturating_mul(3)).clamp(CALL_LIMIT_MIN, CALL_LIMIT)
+    }
+
     /// The first entry in a direction: 1 for the oldest, -1 for the newest.
     pub(super) async fn end_of_log(&self, host: &str, direction: i32) -> Result<Fetched> {
         let command = doc! { "find": OPLOG, "sort": { "$natural": direction }, "limit": 1, "singleBatch": true,
         "$readPreference": { "mode": "secondaryPreferred" } };
-        let reply = self.ask(host, "local", command, CALL_LIMIT).await?;
+        let reply = self.ask(host, "local", command, self.patience()).await?;
         let (_, entries) = read_batch(reply.doc())?;
         entries.into_iter().next().ok_or_else(|| err!(OPLOG_START_MISSING, "{host} has an empty oplog"))
     }
@@ -184,7 +192,7 @@ impl Node {
             "awaitData": true, "maxTimeMS": 60_000, "$oplogQueryData": 1,
             "$readPreference": { "mode": "secondaryPreferred" },
         };
-        let mut reply = self.ask(host, "local", find, CALL_LIMIT).await?;
+        let mut reply = self.ask(host, "local", find, self.patience()).await?;
         let (mut id, mut entries) = read_batch(reply.doc())?;
         match judge(last, entries.first().map(|e| known(e.optime)), oldest) {
             First::Continues => drop(entries.remove(0)),

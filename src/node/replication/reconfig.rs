@@ -18,6 +18,9 @@ const QUORUM_LIMIT: Duration = Duration::from_secs(10);
 /// How often the initiating member tries to stand, and how long it waits in between.
 const FIRST_ATTEMPTS: usize = 100;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// How often a member that is in no line of its configuration looks for itself, and how long it waits in between.
+const SELF_TRIES: usize = 100;
+const SELF_PAUSE: Duration = Duration::from_millis(200);
 /// How far a forced configuration is ahead of any that others may have made.
 const FORCED_AHEAD: i64 = 10_000;
 
@@ -60,7 +63,29 @@ impl Node {
         let _changing = self.replication.changing.lock().await;
         let me = self.find_me(&config).await;
         self.install(Arc::new(config), me).await?;
+        if me.is_none() {
+            self.look_for_me();
+        }
         Ok(true)
+    }
+
+    /// An address that is forwarded leads to this node only once it listens.
+    fn look_for_me(self: &Arc<Self>) {
+        let weak = Arc::downgrade(self);
+        tokio::spawn(async move {
+            for _ in 0..SELF_TRIES {
+                tokio::time::sleep(SELF_PAUSE).await;
+                let Some(node) = weak.upgrade() else { return };
+                let _changing = node.replication.changing.lock().await;
+                let standing = node.replication.standing();
+                let Some(config) = standing.config.clone().filter(|_| standing.me.is_none()) else { return };
+                let me = node.find_me(&config).await;
+                if me.is_some() {
+                    // A failed log is what every later command says.
+                    return drop(node.install(config, me).await);
+                }
+            }
+        });
     }
 
     /// Makes the set. A set of one is primary when this returns, any other elects one. The configuration is durable.

@@ -215,6 +215,10 @@ impl CatalogCache {
             let Some(info) = info else { return true };
             let Some(ns) = info.get_str("ns") else { return true };
             let version = |name: &str| info.get_document(name).and_then(ShardVersion::from_document);
+            // The shard did not know anything, and has asked by now: what it says next counts.
+            if version("vWanted").is_none() {
+                return true;
+            }
             let shard = info.get_str("shardId").unwrap_or("");
             if !self.knows_better(ns, shard, version("vReceived")) {
                 self.invalidate(ns);

@@ -96,6 +96,13 @@ impl ShardRole {
     pub fn read_identity(&self) -> Result<()> {
         if !self.watching.swap(true, Ordering::SeqCst) {
             self.node.observers.add(VERSION_COLLECTION, Arc::new(Noticed(self.me.clone())));
+            let me = self.me.clone();
+            // A member that copied everything is a shard by what it copied.
+            self.node.observers.on_exchange(Arc::new(move || {
+                if let Some(role) = me.upgrade() {
+                    drop(role.read_identity());
+                }
+            }));
             for ns in [persisted::COLLECTIONS, persisted::DATABASES, ddl::block::SECTIONS] {
                 self.node.observers.add(ns, Arc::new(persisted::Listener(self.me.clone())));
             }

@@ -109,7 +109,13 @@ impl ShardRole {
         }
         match self.local.find_one(VERSION_COLLECTION, &doc! { "_id": ID })? {
             Some(d) => self.become_shard(Identity::from_document(&d)?),
-            None => Ok(()),
+            None => {
+                // The primary may have an identity that did not come yet: what names a version is refused until it does.
+                if self.identity().is_none() {
+                    self.forget_placements(&ShardId::from(""));
+                }
+                Ok(())
+            }
         }
     }
 

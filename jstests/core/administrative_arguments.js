@@ -29,6 +29,14 @@ fails(ErrorCodes.TypeMismatch, {getParameter: {showDetails: "yes"}, logLevel: 1}
 fails(ErrorCodes.BadValue, {getParameter: {allParameters: true, setAt: "never"}}, admin);
 fails(40415, {getParameter: {more: true}, logLevel: 1}, admin);
 
+// $listLocalSessions: null is absent, also in the list of users.
+const sessions = (spec, target = 1) => ({aggregate: target, pipeline: [{$listLocalSessions: spec}], cursor: {}});
+assert.commandWorked(db.runCommand(sessions({users: [null], allUsers: true})));
+assert.commandWorked(db.runCommand(sessions({users: null, allUsers: null})));
+fails(40414, sessions({users: [{user: null, db: "admin"}]}));
+fails(40415, sessions({users: [{user: "a", db: "admin", more: 1}]}));
+fails(ErrorCodes.InvalidNamespace, sessions({}, t.getName()));
+
 // Strings of expressions.
 const evaluated = (expression) => ({aggregate: t.getName(), pipeline: [{$set: {v: expression}}], cursor: {}});
 fails(10503904, evaluated({$replaceOne: {input: 1, find: "a", replacement: "b"}}));

@@ -15,6 +15,12 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     let flag = |name: &str| request.body.get(name).is_some_and(|v| v.truthy());
     let metadata = flag("metadata");
     check_together(&flag)?;
+    if flag("background") && !node.is_replica_set() {
+        bail!(
+            COMMAND_NOT_SUPPORTED,
+            "Running validate on a standalone with {{ background: true }} is not supported."
+        );
+    }
     if flag("background") && flag("full") {
         bail!(
             INVALID_OPTIONS,

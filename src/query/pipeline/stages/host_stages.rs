@@ -38,6 +38,12 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
             v.type_name()
         ),
     }
+    if name == "$listLocalSessions" && !ctx.namespace.collection.is_empty() {
+        bail!(
+            INVALID_NAMESPACE,
+            "{name} must be run against the database with {{aggregate: 1}}, not a collection"
+        );
+    }
     Ok(HostStage { name, spec: v.clone(), namespace: None, role: Role::Source, join: None })
 }
 
@@ -152,8 +158,10 @@ fn check_sessions(name: &str, d: &document::Document) -> Result<()> {
     for (field, v) in d.iter() {
         match (field, v) {
             ("allUsers", Value::Boolean(_)) => {}
+            ("allUsers" | "users", Value::Null | Value::Undefined) => {}
             ("allUsers", v) => return Err(wrong(field, v, "bool")),
             ("users", Value::Array(users)) => users.iter().try_for_each(|user| match user {
+                Value::Null | Value::Undefined => Ok(()),
                 Value::Document(user) => check_user(name, user),
                 v => Err(wrong("users", v, "object")),
             })?,
@@ -161,7 +169,7 @@ fn check_sessions(name: &str, d: &document::Document) -> Result<()> {
             _ => bail!(IDL_UNKNOWN_FIELD, "BSON field '{name}.{field}' is an unknown field."),
         }
     }
-    let users = d.get_array("users").is_some_and(|users| !users.is_empty());
+    let users = d.get_array("users").is_some_and(|users| users.iter().any(|user| !user.is_null()));
     if users && d.get_bool("allUsers") == Some(true) {
         bail!(
             UNSUPPORTED_FORMAT,
@@ -172,8 +180,11 @@ fn check_sessions(name: &str, d: &document::Document) -> Result<()> {
 }
 
 fn check_user(name: &str, user: &document::Document) -> Result<()> {
+    if let Some((field, _)) = user.iter().find(|(field, _)| !matches!(*field, "user" | "db")) {
+        bail!(IDL_UNKNOWN_FIELD, "BSON field '{name}.users.{field}' is an unknown field.");
+    }
     for field in ["user", "db"] {
-        match user.get(field) {
+        match user.get(field).filter(|v| !v.is_null()) {
             Some(Value::String(_)) => {}
             Some(v) => bail!(
                 TYPE_MISMATCH,

@@ -103,7 +103,8 @@ const ALLOWED: &[(&str, &str)] = &[
     ("unshardCollection abortUnshardCollection", "e"),
     ("createUnsplittableCollection", "waoWAs*"),
     ("moveChunk moveRange movePrimary setAllowMigrations split mergeChunks mergeAllChunksOnShard", "gc*"),
-    ("clearJumboFlag splitVector", "gc*"),
+    ("clearJumboFlag splitVector repairShardedCollectionChunksHistory resetPlacementHistory", "gc*"),
+    ("setQuerySettings removeQuerySettings", "gc*"),
     ("balancerStart balancerStop", "gcb*"),
     ("balancerStatus", "mgcb*"),
     (

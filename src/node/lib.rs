@@ -37,6 +37,7 @@ pub mod shape;
 pub mod snapshots;
 pub mod stripe;
 pub mod temporary;
+pub mod timeseries;
 pub mod transaction;
 pub mod ttl;
 pub mod view;
@@ -77,6 +78,8 @@ pub struct Node {
     pub index_use: read::index_use::IndexUse,
     pub plan_caches: plan_cache::PlanCaches,
     pub query_settings: Arc<query_settings::QuerySettings>,
+    /// The buckets of time series that are being filled.
+    pub series: timeseries::Catalog,
     pub ttl: ttl::Totals,
     /// What the process around the node answers for it in `$currentOp` and `$collStats`; set by the server.
     pub hooks: RwLock<Option<Arc<dyn read::hooks::Hooks>>>,

@@ -201,6 +201,7 @@ impl Node {
             index_use: crate::read::index_use::IndexUse::default(),
             plan_caches: crate::plan_cache::PlanCaches::default(),
             query_settings: Arc::default(),
+            series: crate::timeseries::Catalog::default(),
             ttl: crate::ttl::Totals::default(),
             hooks: RwLock::new(None),
             scripting: std::sync::OnceLock::new(),

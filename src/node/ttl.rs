@@ -9,7 +9,7 @@ use crate::parameters::Parameters;
 use crate::stripe::Counter;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
-use document::{Doc, Result, ValueRef, key_string, path};
+use document::{Doc, ObjectId, Result, ValueRef, key_string, path};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use storage::index::FieldKind;
@@ -50,6 +50,8 @@ struct Expiry {
     descending: bool,
     /// Dates up to this one have expired, in milliseconds.
     until: i64,
+    /// The index holds ids of buckets, whose seconds are dates.
+    buckets: bool,
 }
 
 /// Deletes what has expired by now; answers how many documents. A collection that fails is left to the next pass.
@@ -75,21 +77,40 @@ fn expiries(c: &Collection, now_ms: i64) -> Vec<Expiry> {
     by_index.chain(of_clustered(c, now_ms)).collect()
 }
 
+/// Of a clustered collection by its `_id`; of buckets when the last of their measurements has expired. The seconds of a
+/// bucket's `_id` are no later than that.
 fn of_clustered(c: &Collection, now_ms: i64) -> Option<Expiry> {
-    let seconds = c.meta().options.get_i64("expireAfterSeconds").filter(|_| c.meta().lists_clustered())?;
+    let options = &c.meta().options;
+    let seconds = options.get_i64("expireAfterSeconds").filter(|_| c.is_clustered())?;
     let until = now_ms.checked_sub(seconds.checked_mul(1000)?)?;
-    Some(Expiry { index: "_id_".to_string(), path: "_id".to_string(), descending: false, until })
+    let time = options.get_document("timeseries").and_then(|d| d.get_str("timeField"));
+    let path = time.map_or("_id".to_string(), |time| format!("control.max.{time}"));
+    let index = "_id_".to_string();
+    Some(Expiry { index, path, descending: false, until, buckets: time.is_some() })
 }
 
 fn expiry(spec: &IndexSpec, now_ms: i64) -> Option<Expiry> {
     let seconds = spec.expire_after_seconds().filter(|s| *s >= 0)?;
-    let [field] = spec.fields() else { return None };
+    let fields = spec.fields();
+    let buckets = spec.document().contains_key("originalSpec");
+    let (field, dated) = match fields {
+        [field] => (field, field),
+        // The least and the greatest time of a bucket, which has expired when the greatest has.
+        [a, b] if buckets => (a, if a.path.starts_with("control.max.") { a } else { b }),
+        _ => return None,
+    };
     if !matches!(field.kind, FieldKind::Ascending | FieldKind::Descending) {
         return None;
     }
     let until = now_ms.checked_sub(seconds.checked_mul(1000)?)?;
     let descending = field.kind == FieldKind::Descending;
-    Some(Expiry { index: spec.name().to_string(), path: field.path.clone(), descending, until })
+    Some(Expiry {
+        index: spec.name().to_string(),
+        path: dated.path.clone(),
+        descending,
+        until,
+        buckets: false,
+    })
 }
 
 async fn expire(node: &Node, slot: &Slot, expiry: &Expiry) -> Result<u64> {
@@ -128,7 +149,17 @@ fn expired_in(
     after: &Option<(Vec<u8>, RecordId)>,
 ) -> (Vec<RecordId>, Option<(Vec<u8>, RecordId)>) {
     let Some(index) = c.index(&expiry.index) else { return (Vec::new(), None) };
-    let key = |millis| key_string::encode(&[ValueRef::DateTime(millis)], &[expiry.descending]);
+    let key = |millis: i64| {
+        let mut id = [0xFF; 12];
+        let seconds = u32::try_from(millis.div_euclid(1000).max(0)).unwrap_or(u32::MAX);
+        id[..4].copy_from_slice(&seconds.to_be_bytes());
+        let value = match expiry.buckets {
+            true if millis == i64::MIN => ValueRef::ObjectId(ObjectId([0; 12])),
+            true => ValueRef::ObjectId(ObjectId(id)),
+            false => ValueRef::DateTime(millis),
+        };
+        key_string::encode(&[value], &[expiry.descending])
+    };
     let (mut from, mut to) = (key(i64::MIN), key(expiry.until));
     if expiry.descending {
         std::mem::swap(&mut from, &mut to);

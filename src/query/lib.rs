@@ -21,6 +21,7 @@ pub mod script;
 pub mod shape;
 pub mod sort;
 pub mod text;
+pub mod timeseries;
 pub mod update;
 
 use document::fts::{TextIndex, TextQuery};

@@ -19,6 +19,12 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     let ns = request.namespace()?;
     node.check_write_concern(op)?;
     shapes::COLL_MOD.check_command(request.body, request.sequences)?;
+    if request.body.get("expireAfterSeconds") == Some(ValueRef::Null) {
+        bail!(
+            TYPE_MISMATCH,
+            "BSON field 'collMod.expireAfterSeconds' is the wrong type 'null', expected types '[string, long]'"
+        );
+    }
     let slot = node.namespaces.slot(&ns);
     crate::write::statement::check_uuid(request.body, &slot)?;
     let change = change(request.body, split_namespace(&ns).1)?;
@@ -26,6 +32,14 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     if dry_run && !change.get_document("index").is_some_and(|i| i.contains_key("unique")) {
         bail!(INVALID_OPTIONS, "dryRun mode is only supported for the conversion of an index to unique");
     }
+    let series = crate::timeseries::of(node, &slot);
+    let (slot, ns, change) = match &series {
+        Some(series) => {
+            let change = crate::timeseries::ddl::bucket_change(change, series)?;
+            (series.buckets.clone(), series.buckets.ns.clone(), change)
+        }
+        None => (slot, ns, change),
+    };
     if slot.read_unchecked().view.is_some() {
         return modify_view(node, op, &slot, &change).await;
     }
@@ -36,7 +50,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     let (reply, _) = node
         .change(op, &slot, |unit| {
             let before = unit.existing()?;
-            check_capped(before.meta().capped(), &change)?;
+            check_capped(before.meta().capped(), series.is_some(), &change)?;
             check_expiry(before, &change, node.now_ms())?;
             let reply = index_reply(before, change.get_document("index"))?;
             let (uuid, old) = (before.uuid(), before_change(before, &reply));
@@ -103,6 +117,10 @@ fn change(body: Doc<'_>, name: &str) -> Result<Document> {
         match (name, v) {
             ("index", ValueRef::Document(index)) => change.push(name, index_change(index)?),
             ("expireAfterSeconds", v) => change.push(name, collection_expiry(v)?),
+            ("timeseries", ValueRef::Document(given)) => {
+                shapes::COLL_MOD_TIMESERIES.check(given)?;
+                change.push(name, given.to_document());
+            }
             ("cappedSize", v) => change.push(name, capped_size(v)?),
             ("cappedMax", v) => change.push(name, capped_max(v)?),
             ("changeStreamPreAndPostImages", ValueRef::Document(images)) => {
@@ -133,11 +151,11 @@ fn capped_max(v: ValueRef<'_>) -> Result<i64> {
     }
 }
 
-fn check_capped(capped: bool, change: &Document) -> Result<()> {
+fn check_capped(capped: bool, series: bool, change: &Document) -> Result<()> {
     if !capped && (change.contains_key("cappedSize") || change.contains_key("cappedMax")) {
         bail!(INVALID_OPTIONS, "Collection must be capped.");
     }
-    if change.contains_key("timeseries") {
+    if change.contains_key("timeseries") && !series {
         bail!(INVALID_OPTIONS, "option only supported on a time-series collection: timeseries");
     }
     Ok(())

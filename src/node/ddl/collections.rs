@@ -26,9 +26,6 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
         {
             continue;
         }
-        if name == "timeseries" {
-            bail!(NOT_IMPLEMENTED, "the option '{name}' of create is not implemented");
-        }
         match name {
             "clusteredIndex" => {
                 clustered::check_company(request.body)?;
@@ -48,6 +45,16 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
     if let Some(images) = request.body.get_document("changeStreamPreAndPostImages") {
         shapes::PRE_AND_POST_IMAGES.check(images)?;
         check_images(&ns, &options)?;
+    }
+    if options.contains_key("timeseries") {
+        if request.body.get_present("idIndex").is_some() {
+            options.push("idIndex", true);
+        }
+        crate::timeseries::ddl::create(node, op, &ns, options).await?;
+        return Ok(Document::new());
+    }
+    if split_namespace(&ns).1.starts_with(query::timeseries::BUCKETS_PREFIX) {
+        bail!(ILLEGAL_OPERATION, "{ns} can only be created as the buckets of a time-series collection");
     }
     check_options(&options)?;
     clustered::check_options(&options, node.now_ms())?;
@@ -296,6 +303,22 @@ pub async fn drop_collection(
 
 /// As [`drop_collection`], if `wanted` accepts the collection's UUID, asked under the latch. A view has none.
 pub async fn drop_if(
+    node: &Node,
+    op: &Operation,
+    ns: &str,
+    from_migrate: bool,
+    wanted: impl Fn(Option<[u8; 16]>) -> bool,
+) -> Result<Option<usize>> {
+    // The buckets of a time series go with it.
+    let series = crate::timeseries::of(node, &node.namespaces.slot(ns));
+    let dropped = drop_one(node, op, ns, from_migrate, wanted).await?;
+    match series.filter(|_| dropped.is_some()) {
+        Some(series) => drop_one(node, op, &series.buckets.ns, from_migrate, |_| true).await,
+        None => Ok(dropped),
+    }
+}
+
+async fn drop_one(
     node: &Node,
     op: &Operation,
     ns: &str,

@@ -17,7 +17,8 @@ const BUILD_AT_ONCE_MAX: usize = 1000;
 /// Documents scanned between two looks at interrupts and other tasks.
 const SCAN_SLICE: usize = 500;
 
-const OPTIONS: [&str; 26] = [
+const OPTIONS: [&str; 27] = [
+    "originalSpec",
     "v",
     "key",
     "name",
@@ -65,6 +66,10 @@ pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -
     crate::write::statement::check_uuid(request.body, &slot)?;
     if specs.iter().any(|s| s.get("clustered").is_some_and(Value::truthy)) {
         super::clustered::check_index(&specs, &slot)?;
+    }
+    if let Some(series) = crate::timeseries::of(node, &slot) {
+        let specs = crate::timeseries::ddl::bucket_specs(&specs, &series.options)?;
+        return build_indexes(node, op, &series.buckets, &specs, false).await;
     }
     build_indexes(node, op, &slot, &specs, false).await
 }
@@ -209,7 +214,12 @@ pub fn check_spec(spec: &Document) -> Result<IndexSpec> {
             document::extended_json::to_relaxed(&Value::from(spec))
         );
     }
-    if spec.contains_key("expireAfterSeconds") && spec.get_document("key").is_some_and(|k| k.len() > 1) {
+    // The time of measurements is two fields of their buckets.
+    let of_buckets = spec.contains_key("originalSpec");
+    if spec.contains_key("expireAfterSeconds")
+        && !of_buckets
+        && spec.get_document("key").is_some_and(|k| k.len() > 1)
+    {
         bail!(
             CANNOT_CREATE_INDEX,
             "TTL indexes are single-field indexes, compound indexes do not support TTL"
@@ -431,6 +441,10 @@ pub async fn drop_indexes(node: &Node, op: &Operation, request: Request<'_>) -> 
     let Some(index) = request.body.get("index").map(|v| v.to_value()) else {
         bail!(IDL_FAILED_TO_PARSE, "BSON field 'dropIndexes.index' is missing but a required field")
     };
+    if let Some(series) = crate::timeseries::of(node, &slot) {
+        let index = crate::timeseries::ddl::bucket_index(&index, &series.options)?;
+        return drop_indexes_named(node, op, &series.buckets, &index).await;
+    }
     drop_indexes_named(node, op, &slot, &index).await
 }
 

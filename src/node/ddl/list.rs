@@ -57,7 +57,7 @@ pub fn list_collections(node: &Node, request: Request<'_>) -> Result<Vec<Documen
     let mut out = Vec::new();
     let slots = node.namespaces.of_database(request.db);
     let oplog = (request.db == "local" && node.replication.standing().config.is_some()).then(|| oplog(node));
-    for full in oplog.into_iter().chain(slots.iter().filter_map(|slot| collection_document(slot))) {
+    for full in oplog.into_iter().chain(slots.iter().filter_map(|slot| collection_document(node, slot))) {
         // The filter sees what is shown: with `nameOnly` there is no more than name and type.
         let shown = match names_only {
             true => full.into_iter().filter(|(name, _)| matches!(name.as_str(), "name" | "type")).collect(),
@@ -80,7 +80,10 @@ fn oplog(node: &Node) -> Document {
     }
 }
 
-fn collection_document(slot: &Slot) -> Option<Document> {
+fn collection_document(node: &Node, slot: &Slot) -> Option<Document> {
+    if let Some(series) = crate::timeseries::ddl::listed(node, slot) {
+        return Some(series);
+    }
     let state = slot.read_unchecked();
     let name = split_namespace(&slot.ns).1;
     if let Some(view) = &state.view {
@@ -106,7 +109,7 @@ pub fn cluster_catalog(node: &Node, db: &str, shards: bool) -> Vec<Document> {
     let slots = if db == "admin" { node.namespaces.all() } else { node.namespaces.of_database(db) };
     let shown = |slot: &Arc<Slot>| {
         let mut d = doc! { "db": slot.database.name.as_str(), "ns": slot.ns.as_str() };
-        d.0.extend(collection_document(slot)?.into_iter().filter(|(name, _)| name != "name"));
+        d.0.extend(collection_document(node, slot)?.into_iter().filter(|(name, _)| name != "name"));
         d.push("sharded", false);
         if shards {
             d.push("shards", Value::Array(Vec::new()));
@@ -120,7 +123,15 @@ pub fn cluster_catalog(node: &Node, db: &str, shards: bool) -> Vec<Document> {
 ///
 /// # Errors
 /// NamespaceNotFound (26), CommandNotSupportedOnView (166).
-pub async fn list_indexes(op: &Operation, slot: &Slot) -> Result<Vec<Document>> {
+pub async fn list_indexes(node: &Node, op: &Operation, slot: &Slot) -> Result<Vec<Document>> {
+    match crate::timeseries::of(node, slot) {
+        Some(series) => crate::timeseries::ddl::list_indexes(op, &series).await,
+        None => list_indexes_of(op, slot).await,
+    }
+}
+
+/// As [`list_indexes`], of what is no time series.
+pub async fn list_indexes_of(op: &Operation, slot: &Slot) -> Result<Vec<Document>> {
     slot.read(op, |state| {
         if state.view.is_some() {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", slot.ns);

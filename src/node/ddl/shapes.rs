@@ -3,6 +3,7 @@
 use crate::shape::Kind::*;
 use crate::shape::{Shape, field, required};
 
+const GRANULARITIES: &[&str] = &["seconds", "minutes", "hours"];
 const VALIDATION_LEVELS: &[&str] = &["off", "strict", "moderate"];
 const VALIDATION_ACTIONS: &[&str] = &["error", "warn", "errorAndLog"];
 
@@ -45,6 +46,29 @@ pub const CLUSTERED_INDEX: Shape = Shape {
         required("key", Object),
         field("name", String),
         required("unique", SafeBool),
+    ],
+};
+
+pub const TIMESERIES: Shape = Shape {
+    name: "create.timeseries",
+    generic: false,
+    fields: &[
+        required("timeField", String),
+        field("metaField", String),
+        field("granularity", OneOf(GRANULARITIES)),
+        field("bucketMaxSpanSeconds", Number),
+        field("bucketRoundingSeconds", Number),
+    ],
+};
+
+/// What collMod may change of a time series.
+pub const COLL_MOD_TIMESERIES: Shape = Shape {
+    name: "collMod.timeseries",
+    generic: false,
+    fields: &[
+        field("granularity", OneOf(GRANULARITIES)),
+        field("bucketMaxSpanSeconds", Number),
+        field("bucketRoundingSeconds", Number),
     ],
 };
 

@@ -49,6 +49,11 @@ pub fn collection_statistics(c: &Collection, scale: i64, orphans: i64) -> Docume
     d.push("totalSize", number((c.allocated_bytes() as i64 + index_size) / scale));
     d.push("indexSizes", sizes);
     d.push("scaleFactor", number(scale));
+    if options.contains_key("timeseries") {
+        d.remove("count");
+        d.remove("avgObjSize");
+        d.push("timeseries", crate::timeseries::ddl::statistics(c.ns(), count, size));
+    }
     d
 }
 
@@ -103,6 +108,7 @@ pub async fn coll_stats(node: &Node, op: &Operation, request: Request<'_>) -> Re
     let ns = request.namespace()?;
     let scale = scale(request)?;
     let slot = node.namespaces.slot(&ns);
+    let slot = crate::timeseries::of(node, &slot).map_or(slot, |series| series.buckets);
     let orphans = orphan_count(node, &ns);
     let mut reply = doc! { "ns": ns.as_str() };
     let stats = slot
@@ -159,7 +165,12 @@ pub async fn data_size(node: &Node, op: &Operation, request: Request<'_>) -> Res
         bail!(BAD_VALUE, "min and max must be both or neither specified");
     }
     let range = min.zip(max).map(|(lo, hi)| (lo.to_document(), hi.to_document()));
-    let snapshot = slot.read(op, |s| Ok(s.collection.as_ref().map(|c| c.snapshot()))).await?;
+    let snapshot = slot
+        .read(op, |s| match s.view.is_some() {
+            true => bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection"),
+            false => Ok(s.collection.as_ref().map(|c| c.snapshot())),
+        })
+        .await?;
     let started = std::time::Instant::now();
     let (mut size, mut objects) = (0i64, 0i64);
     if let Some(c) = snapshot {

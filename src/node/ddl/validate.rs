@@ -28,6 +28,7 @@ pub async fn validate(node: &Node, op: &Operation, request: Request<'_>) -> Resu
         );
     }
     let slot = node.namespaces.slot(&ns);
+    let slot = crate::timeseries::of(node, &slot).map_or(slot, |series| series.buckets);
     let snapshot = slot
         .read(op, |s| {
             if s.view.is_some() {

@@ -287,7 +287,8 @@ async fn resolve(
             let inherits = first_stage(&pipeline) != Some("$changeStream");
             return Ok((ns, pipeline, collation.or(default.filter(|_| inherits)).unwrap_or_default()));
         };
-        if *collation.get_or_insert_with(|| view.collation.clone()) != view.collation {
+        let series = crate::timeseries::is_series(&view);
+        if *collation.get_or_insert_with(|| view.collation.clone()) != view.collation && !series {
             bail!(OPTION_NOT_SUPPORTED_ON_VIEW, "Cannot override a view's default collation: {ns}");
         }
         let own = first_stage(&pipeline);
@@ -298,6 +299,10 @@ async fn resolve(
             return Err(resolved_for_router(node, &ns));
         }
         let db = ns.split('.').next().unwrap_or("");
+        if matches!(own, Some("$collStats" | "$indexStats")) && series {
+            ns = format!("{db}.{}", view.on);
+            continue;
+        }
         if matches!(own, Some("$collStats" | "$indexStats")) {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "{} is not supported on a view", own.unwrap_or_default());
         }
@@ -359,6 +364,17 @@ fn note_text(node: &Node, ns: &str, stages: Vec<Value>, context: &mut Context) -
     Ok(stages)
 }
 
+/// A hint by the key of an index of a time series, which is another one on its buckets.
+fn bucket_hint(hint: Hint, stages: &[Value]) -> Hint {
+    let Some(options) = query::timeseries::unpacked_by(stages) else { return hint };
+    match hint {
+        Hint::Key(key) => {
+            Hint::Key(query::timeseries::indexes::bucket_key(&key, &options).unwrap_or_else(|_| key.clone()))
+        }
+        other => other,
+    }
+}
+
 /// Resolves views, parses and divides.
 pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepared> {
     if asked.map_reduce && node.namespaces.slot(&asked.ns).read_unchecked().view.is_some() {
@@ -378,6 +394,8 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     context.query.scripts.map_reduce = asked.map_reduce;
     context.from_router = asked.from_router;
     context.allow_disk_use = asked.allow_disk_use;
+    let hint = asked.hint.map(|hint| bucket_hint(hint, &stages));
+    let stages = query::timeseries::with_bucket_filter(stages);
     let stages = super::geo_near::with_key(node, &ns, stages)?;
     let stages = note_text(node, &ns, stages, &mut context)?;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
@@ -416,7 +434,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
         None => (None, rest.leading_limit()),
     };
     let limit = limit.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
-    let (hint, from_router) = (asked.hint, asked.from_router);
+    let from_router = asked.from_router;
     Ok(Prepared { ns, filter, sort, limit, rest, run, source_only: false, hint, from_router })
 }
 

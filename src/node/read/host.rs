@@ -30,7 +30,7 @@ pub fn search_not_enabled(stage: &str) -> String {
 #[derive(Default)]
 pub struct Writing {
     /// The collection that will take the target's name.
-    pub(super) temporary: Mutex<Option<String>>,
+    pub(crate) temporary: Mutex<Option<String>>,
     /// `bypassDocumentValidation` of the command.
     pub(super) bypass_validation: bool,
 }
@@ -60,7 +60,7 @@ impl LocalHost {
     }
 
     /// An operation for other namespaces: the versions of the request say nothing of them.
-    pub(super) fn aside(&self) -> Operation {
+    pub(crate) fn aside(&self) -> Operation {
         let mut op = Operation::internal();
         op.id = self.op.id;
         op.deadline = self.op.deadline;
@@ -75,7 +75,7 @@ impl LocalHost {
 
     /// As [`LocalHost::aside`], for what a pipeline reads from or writes to `target`, or beside it. A router sends such a pipeline only
     /// where it saw nothing sharded, and to the database's primary: both must still be so.
-    pub(super) fn towards(&self, target: &str) -> Operation {
+    pub(crate) fn towards(&self, target: &str) -> Operation {
         let mut op = self.aside();
         let received = &self.op.received;
         op.received.shard = received.shard.map(|_| ShardVersion::UNTRACKED);
@@ -328,7 +328,10 @@ impl PipelineHost for LocalHost {
                 bail!(INTERNAL_ERROR, "{} without a target", stage.name)
             };
             match stage.name {
-                "$out" => self.out(&target.to_string(), batch, end).await,
+                "$out" => {
+                    let asked = stage.spec.as_document().and_then(|d| d.get_document("timeseries"));
+                    self.out(&target.to_string(), asked, batch, end).await
+                }
                 _ => self.merge(&target.to_string(), &stage.spec, batch, run).await,
             }
         })

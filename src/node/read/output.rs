@@ -25,8 +25,17 @@ use storage::RecordId;
 const SLICE: usize = 128;
 
 impl LocalHost {
-    pub(super) async fn out(&self, target: &str, batch: Vec<DocBuf>, end: bool) -> Result<()> {
-        let result = self.out_batch(target, batch, end).await;
+    pub(super) async fn out(
+        &self,
+        target: &str,
+        series: Option<&Document>,
+        batch: Vec<DocBuf>,
+        end: bool,
+    ) -> Result<()> {
+        let result = match self.outputs_series(target, series) {
+            true => Box::pin(self.out_series(target, series, batch, end)).await,
+            false => self.out_batch(target, batch, end).await,
+        };
         if result.is_err() {
             let temporary = self.writing.temporary.lock().take();
             if let Some(ns) = temporary {

@@ -30,6 +30,8 @@ use storage::log::{Appended, Class, OpTime};
 struct Staged {
     payload: Range<usize>,
     statement: Option<i32>,
+    /// More statements of the same entry.
+    also: Vec<i32>,
     /// Its `prevOpTime` names the entry staged before it.
     chained: bool,
 }
@@ -282,7 +284,12 @@ impl Commit {
         for slice in self.parts.slices(o) {
             self.payloads.extend_from_slice(slice);
         }
-        self.staged.push(Staged { payload: start..self.payloads.len(), statement, chained: false });
+        self.staged.push(Staged {
+            payload: start..self.payloads.len(),
+            statement,
+            also: Vec::new(),
+            chained: false,
+        });
     }
 
     /// Stages an entry that may be a statement of the operation's session.
@@ -292,7 +299,7 @@ impl Commit {
         op: &Operation,
         draft: Draft<'_>,
         o: Doc<'_>,
-        statement: Option<i32>,
+        (statement, also): (Option<i32>, &[i32]),
     ) {
         let fields = op.session.as_ref().filter(|s| s.txn_number.is_some());
         let Some((fields, statement)) = fields.zip(statement) else { return self.stage(&draft, o, None) };
@@ -304,10 +311,16 @@ impl Commit {
         let session = SessionPart {
             lsid: lsid.doc(),
             txn_number: number,
-            statements: &[statement],
+            statements: match also.is_empty() {
+                true => &[statement],
+                false => &[&[statement], also].concat(),
+            },
             previous: self.previous,
         };
         self.stage(&Draft { session: Some(session), ..draft }, o, Some(statement));
+        if let Some(staged) = self.staged.last_mut() {
+            staged.also.extend_from_slice(also);
+        }
         self.lsid = Some(lsid);
     }
 
@@ -345,6 +358,9 @@ impl Commit {
                 if let Some(statement) = s.statement {
                     let at = EntryTime { ts: *ts, term: appended.last.term };
                     node.sessions.apply(fields.lsid, number, &[statement], at, wall);
+                    if !s.also.is_empty() {
+                        node.sessions.apply(fields.lsid, number, &s.also, at, wall);
+                    }
                 }
             }
         }

@@ -5,8 +5,9 @@ use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
-use crate::{Node, Operation, Request, namespace::Slot};
+use crate::{Node, Operation, Request, namespace::Slot, timeseries};
 use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
+use query::QueryContext;
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
@@ -25,6 +26,8 @@ pub struct DeleteStatement {
     pub hint: Option<Hint>,
     /// Whether a document matches.
     pub aside: Aside<bool>,
+    /// Of a time series collection: which buckets can hold what matches.
+    pub buckets: Option<Matcher>,
 }
 
 /// Runs a `delete` command; answers the reply's members without `ok`.
@@ -80,6 +83,7 @@ impl DeleteStatement {
         let mut context = node.parse_context_on(slot, raw.get_document("collation"), variables.clone())?;
         node.note_text_index(&mut context, slot, q);
         Ok(DeleteStatement {
+            buckets: buckets_of(node, slot, q, &context)?,
             // A hint must name an index even where `_id` would do.
             id: crate::read::pinned_id(q, &context, slot).filter(|_| raw.get_present("hint").is_none()),
             filter: Matcher::parse(q, &context)?,
@@ -95,8 +99,17 @@ impl DeleteStatement {
     }
 }
 
+/// The filter of the buckets where the collection is a time series.
+pub fn buckets_of(node: &Node, slot: &Slot, q: Doc<'_>, context: &QueryContext) -> Result<Option<Matcher>> {
+    let series = crate::timeseries::of(node, slot);
+    series.map(|series| timeseries::delete::bucket_filter(&series, q, context)).transpose()
+}
+
 /// Runs one statement; answers how many documents went.
 pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, stmt: i32) -> Result<i64> {
+    if let Some(series) = timeseries::of(node, slot) {
+        return Ok(Box::pin(timeseries::delete::delete(node, op, &series, s, stmt, false)).await?.n);
+    }
     check_no_view(slot)?;
     if s.one {
         return Ok(one(node, op, slot, s, stmt, false).await?.is_some() as i64);
@@ -138,6 +151,9 @@ pub async fn one(
     stmt: i32,
     image: bool,
 ) -> Result<Option<DocBuf>> {
+    if let Some(series) = timeseries::of(node, slot) {
+        return Ok(Box::pin(timeseries::delete::delete(node, op, &series, s, stmt, image)).await?.first);
+    }
     if let Some(id) = &s.id {
         let holder = id.to_holder();
         loop {
@@ -208,7 +224,7 @@ fn delete_with_image(
         unit,
         s,
         record,
-        Origin { statement: Some(stmt), from_migrate: false, more: more.as_ref().map(|d| d.doc()) },
+        Origin { statement: Some(stmt), more: more.as_ref().map(|d| d.doc()), ..Origin::default() },
     )
 }
 

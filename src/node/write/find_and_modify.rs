@@ -46,7 +46,16 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     node.check_write_concern(op)?;
     let slot = node.namespaces.slot(&ns);
     let command = Command::parse(node, &slot, request)?;
-    check_no_view(&slot)?;
+    match (crate::timeseries::of(node, &slot), &command.statement) {
+        (Some(_), Statement::Remove(_)) => {}
+        (Some(_), Statement::Update(_)) => {
+            bail!(
+                INVALID_OPTIONS,
+                "Cannot perform a findAndModify with an update on a time-series collection"
+            )
+        }
+        (None, _) => check_no_view(&slot)?,
+    }
     let checkout = node.sessions.check_out(node, op).await?;
     let stmt = statement_id(op, 0);
     let mut retried = false;
@@ -111,8 +120,8 @@ impl Command {
                 )
             }
             (true, None) => {
-                let delete =
-                    DeleteStatement { filter: matcher, id, one: true, sort, hint, aside: Aside::default() };
+                let (aside, buckets) = (Aside::default(), delete::buckets_of(node, slot, filter, &context)?);
+                let delete = DeleteStatement { filter: matcher, id, one: true, sort, hint, aside, buckets };
                 Statement::Remove(Box::new(delete))
             }
             (false, None) => bail!(FAILED_TO_PARSE, "Either an update or remove=true must be specified"),

@@ -66,6 +66,10 @@ pub(super) async fn insert_numbered(
     checkout: Option<&Checkout>,
     statement: impl Fn(usize) -> i32,
 ) -> Result<Outcome> {
+    if let Some(series) = crate::timeseries::of(node, slot) {
+        return crate::timeseries::insert::insert(node, op, &series, documents, flags, checkout, statement)
+            .await;
+    }
     let mut outcome = Outcome::default();
     let mut next = 0;
     while next < documents.len() {
@@ -136,7 +140,7 @@ fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, fl
     if !flags.bypass_validation {
         unit.check_validator(doc.doc())?;
     }
-    let origin = Origin { statement: Some(stmt), from_migrate: flags.from_migrate, more: None };
+    let origin = Origin { statement: Some(stmt), from_migrate: flags.from_migrate, ..Origin::default() };
     unit.insert(doc.doc(), origin)?;
     unit.trim_capped()
 }

@@ -34,6 +34,8 @@ use storage::{Collection, CollectionMeta, RecordId};
 pub struct Origin<'a> {
     /// The statement of a retryable write.
     pub statement: Option<i32>,
+    /// More statements that this one change carries out.
+    pub also: &'a [i32],
     /// Written by a migration or a range deletion.
     pub from_migrate: bool,
     /// More members of the entry, such as a findAndModify image.
@@ -41,9 +43,10 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    pub const MIGRATION: Origin<'static> = Origin { statement: None, from_migrate: true, more: None };
+    pub const MIGRATION: Origin<'static> =
+        Origin { statement: None, also: &[], from_migrate: true, more: None };
     pub fn statement(statement: Option<i32>) -> Origin<'static> {
-        Origin { statement, from_migrate: false, more: None }
+        Origin { statement, also: &[], from_migrate: false, more: None }
     }
 }
 
@@ -560,7 +563,9 @@ impl<'a> WriteUnit<'a> {
                 let kept = part.history(origin);
                 part.push(&Draft { more: kept.as_ref().map(DocBuf::doc), ..draft }, o);
             }
-            None => self.commit.stage_statement(self.node, self.op, draft, o, origin.statement),
+            None => {
+                self.commit.stage_statement(self.node, self.op, draft, o, (origin.statement, origin.also))
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
-use crate::{Node, Operation, Request, namespace::Slot};
+use crate::{Node, Operation, Request, namespace::Slot, timeseries};
 use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use query::matcher::Matcher;
 use query::planner::Hint;
@@ -117,6 +117,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
     check_uuid(request.body, &slot)?;
     let variables = crate::read::command_variables(node, request.body)?;
     let bypass = request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy());
+    let series = timeseries::of(node, &slot);
     let checkout = node.sessions.check_out(node, op).await?;
     let mut outcome = Outcome::default();
     for (index, raw) in statements.iter().enumerate() {
@@ -125,6 +126,9 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
             Some(at) => {
                 outcome.retried.push(stmt);
                 done_before(node, at, stmt)
+            }
+            None if let Some(series) = &series => {
+                Box::pin(timeseries::update::update(node, op, series, *raw, &variables, stmt)).await
             }
             None => match UpdateStatement::parse(node, &slot, *raw, &variables) {
                 Ok(s) => {
@@ -444,7 +448,10 @@ pub fn change_record(
     if moves {
         let more = with_change_of_owner(more.as_ref());
         let from_migrate = unit.is_orphan(old);
-        unit.delete(record, Origin { statement: Some(stmt), from_migrate, more: Some(more.doc()) })?;
+        unit.delete(
+            record,
+            Origin { statement: Some(stmt), also: &[], from_migrate, more: Some(more.doc()) },
+        )?;
         return Ok(Some(Change { old: kept, new: Some(new), moved: true }));
     }
     let mut prepared = unit.prepare_update(record, old, new.doc(), s.update.touched())?;
@@ -457,6 +464,7 @@ pub fn change_record(
         statement: Some(stmt).filter(|s| *s >= 0),
         from_migrate: unit.is_orphan(old),
         more: more.as_ref().map(|d| d.doc()),
+        ..Origin::default()
     };
     unit.put(record, prepared, new.doc(), origin)?;
     Ok(Some(Change { old: kept, new: Some(new), moved: false }))
@@ -573,8 +581,8 @@ pub fn upsert(
     let more = image.map(|f| f(Doc::empty(), doc).to_doc_buf());
     let origin = Origin {
         statement: Some(stmt).filter(|s| *s >= 0),
-        from_migrate: false,
         more: more.as_ref().map(|d| d.doc()),
+        ..Origin::default()
     };
     unit.insert(doc, origin)?;
     unit.trim_capped()?;

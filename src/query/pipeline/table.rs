@@ -80,6 +80,7 @@ pub const STAGES: &[Row] = &[
         without_collection: false,
     },
     Row { in_facet: false, ..local("$geoNear", geo_near::parse) },
+    Row { in_facet: false, ..local("$_internalUnpackBucket", unpack_bucket::parse) },
     join("$lookup", lookup::parse_lookup),
     join("$graphLookup", lookup::parse_graph),
     join("$unionWith", lookup::parse_union),

@@ -215,7 +215,7 @@ async fn re_index(context: &Context, request: &Request<'_>, reply: &mut Reply) -
     request.strict(&[])?;
     let node = node(context)?;
     let slot = node.namespaces.slot(&request.namespace()?);
-    let indexes = ddl::list::list_indexes(&context.operation, &slot).await?;
+    let indexes = ddl::list::list_indexes_of(&context.operation, &slot).await?;
     let n = indexes.len() as i32;
     reply.fields(&doc! { "nIndexesWas": n, "nIndexes": n, "indexes": indexes });
     Ok(())
@@ -227,7 +227,7 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
         bail!(INVALID_OPTIONS, "Command does not support writeConcern");
     }
     let slot = node(context)?.namespaces.slot(&request.namespace()?);
-    ddl::list::list_indexes(&context.operation, &slot).await?;
+    ddl::list::list_indexes_of(&context.operation, &slot).await?;
     reply.fields(&doc! { "bytesFreed": 0 });
     Ok(())
 }
@@ -293,7 +293,7 @@ async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
             "The includeBuildUUIDs and includeIndexBuildInfo flags cannot both be set to true"
         );
     }
-    let mut items = ddl::list::list_indexes(&context.operation, &slot).await?;
+    let mut items = ddl::list::list_indexes(node(context)?, &context.operation, &slot).await?;
     if flag("includeIndexBuildInfo") {
         items = items.into_iter().map(|spec| doc! { "spec": spec }).collect();
     }

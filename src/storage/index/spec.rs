@@ -490,7 +490,8 @@ pub enum SpecConflict {
 /// Options that make two indexes different indexes, next to the key pattern.
 const IDENTITY: [&str; 3] = ["collation", "partialFilterExpression", "wildcardProjection"];
 /// Members that say nothing about what an index is.
-const IGNORED: [&str; 10] = [
+const IGNORED: [&str; 11] = [
+    "originalSpec",
     "v",
     "key",
     "name",

@@ -254,8 +254,12 @@ pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
             if let Some(bad) = d.keys().find(|k| !["db", "coll", "timeseries"].contains(k)) {
                 bail!(IDL_UNKNOWN_FIELD, "BSON field '$out.{bad}' is an unknown field.");
             }
-            if d.get_present("timeseries").is_some() {
-                bail!(NOT_IMPLEMENTED, "the option 'timeseries' of $out is not implemented");
+            if let Some(v) = d.get_present("timeseries").filter(|v| v.as_document().is_none()) {
+                bail!(
+                    TYPE_MISMATCH,
+                    "BSON field '$out.timeseries' is the wrong type '{}', expected type 'object'",
+                    v.type_name()
+                );
             }
             Namespace::new(required(name, d, "db")?, required(name, d, "coll")?)
         }

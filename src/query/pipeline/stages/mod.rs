@@ -14,5 +14,6 @@ pub mod rank_fusion;
 pub mod redact;
 pub mod replace_root;
 pub mod sample;
+pub mod unpack_bucket;
 pub mod unwind;
 pub mod window;

@@ -532,6 +532,9 @@ pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, bo
     let unique = flag(body, "unique", false);
     let slot = node.namespaces.slot(ns);
     let state = slot.read_unchecked();
+    if state.view.as_ref().is_some_and(|v| node::timeseries::is_series(v)) {
+        bail!(NOT_IMPLEMENTED, "sharding a time-series collection is not implemented: {ns}");
+    }
     if state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
     }

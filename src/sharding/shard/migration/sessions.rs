@@ -283,7 +283,12 @@ pub async fn apply(role: &ShardRole, ns: &str, reply: &DocBuf) -> Result<usize> 
                 stmt_ids: Vec::new(),
             });
             let more = DocWriter::build(|w| w.document("o2", original));
-            let origin = Origin { statement: Some(statement), from_migrate: true, more: Some(more.doc()) };
+            let origin = Origin {
+                statement: Some(statement),
+                from_migrate: true,
+                more: Some(more.doc()),
+                ..Origin::default()
+            };
             role.node
                 .write(&op, &slot, |unit| {
                     unit.noop(Document::new(), origin);

@@ -1,0 +1,109 @@
+//! delete and findAndModify's remove: measurements out of their buckets, by any filter.
+
+use super::{Series, refuse_transaction};
+use crate::read::candidates::{Candidates, Search};
+use crate::write::delete::DeleteStatement;
+use crate::write::unit::{Origin, WriteUnit};
+use crate::{Node, Operation};
+use document::{Doc, DocBuf, Result, bail, doc};
+use query::QueryContext;
+use query::matcher::Matcher;
+use query::timeseries::{bucket, predicate};
+use storage::RecordId;
+
+/// The filter of the buckets that can hold what a filter on measurements matches.
+pub(crate) fn bucket_filter(series: &Series, filter: Doc<'_>, context: &QueryContext) -> Result<Matcher> {
+    match predicate::on_buckets(&filter.to_document(), &series.options) {
+        Some(on_buckets) => Matcher::parse(on_buckets.to_doc_buf().doc(), context),
+        None => Ok(Matcher::always()),
+    }
+}
+
+/// What a delete removed: how many measurements, and the first of them.
+#[derive(Default)]
+pub(crate) struct Removed {
+    pub n: i64,
+    pub first: Option<DocBuf>,
+}
+
+/// Removes what matches, or the first of it.
+pub(crate) async fn delete(
+    node: &Node,
+    op: &Operation,
+    series: &Series,
+    s: &DeleteStatement,
+    stmt: i32,
+    image: bool,
+) -> Result<Removed> {
+    refuse_transaction(op, series, "delete from")?;
+    if s.sort.is_some() {
+        bail!(INVALID_OPTIONS, "Cannot perform a findAndModify with sort on a time-series collection");
+    }
+    let all = Matcher::always();
+    let search = Search { filter: s.buckets.as_ref().unwrap_or(&all), sort: None, hint: None };
+    let mut candidates = Candidates::open(node, op, &series.buckets, search).await?;
+    let mut removed = Removed::default();
+    loop {
+        op.check_interrupt()?;
+        let records = candidates.next(op).await?;
+        if records.is_empty() {
+            return Ok(removed);
+        }
+        for record in records {
+            let (of_bucket, _) = node
+                .write_waiting(op, &candidates.received, &series.buckets, |unit| {
+                    candidates.check_collection(unit)?;
+                    from_bucket(unit, series, s, record, stmt, image)
+                })
+                .await?;
+            removed.n += of_bucket.n;
+            removed.first = removed.first.or(of_bucket.first);
+            if s.one && removed.n > 0 {
+                return Ok(removed);
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn from_bucket(
+    unit: &mut WriteUnit<'_>,
+    series: &Series,
+    s: &DeleteStatement,
+    record: RecordId,
+    stmt: i32,
+    image: bool,
+) -> Result<Removed> {
+    let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
+        return Ok(Removed::default());
+    };
+    let mut removed = Removed::default();
+    let mut kept = Vec::new();
+    for row in bucket::rows(old.doc())? {
+        let measurement = bucket::measurement(row.doc(), old.doc(), &series.options);
+        if (s.one && removed.n > 0) || !s.filter.matches(measurement.doc())? {
+            kept.push(row);
+            continue;
+        }
+        removed.n += 1;
+        removed.first.get_or_insert(measurement);
+    }
+    if removed.n == 0 {
+        return Ok(removed);
+    }
+    let more = removed.first.as_ref().filter(|_| image).map(|d| doc! { "preImage": d.doc() }.to_doc_buf());
+    let origin = Origin {
+        statement: Some(stmt).filter(|_| s.one),
+        more: more.as_ref().map(DocBuf::doc),
+        ..Origin::default()
+    };
+    if kept.is_empty() {
+        unit.delete(record, origin)?;
+        return Ok(removed);
+    }
+    let rows: Vec<Doc<'_>> = kept.iter().map(DocBuf::doc).collect();
+    let new = bucket::rebuilt(old.doc(), &rows, &series.options)?;
+    let prepared = unit.prepare_update(record, old.doc(), new.doc(), None)?;
+    unit.put(record, prepared.shorter_of(new.doc()), new.doc(), origin)?;
+    Ok(removed)
+}

@@ -1,0 +1,204 @@
+//! insert into a time series collection: measurements, sorted into buckets, some thousand under one latch.
+
+use super::{Series, refuse_transaction};
+use crate::session::Checkout;
+use crate::write::insert::{Flags, normalized};
+use crate::write::statement::{Outcome, ends_command_of, executed_before, is_stale, stops};
+use crate::write::unit::{Origin, WriteUnit};
+use crate::{Node, Operation};
+use document::{Doc, DocBuf, ObjectId, Result, bail};
+use query::timeseries::bucket::{self, Measurement, ROWS_MAX, Room};
+use std::collections::HashMap;
+use storage::RecordId;
+
+/// Measurements that are written in one commit.
+const SLICE: usize = 1000;
+/// The largest row: what a bucket adds must still fit into a document.
+const ROW_BYTES_MAX: usize = 15 * 1024 * 1024;
+
+/// Measurements of one bucket's meta and window.
+struct Group {
+    key: Vec<u8>,
+    meta: DocBuf,
+    window: i64,
+    /// Time and row, with the position in the command and the statement.
+    rows: Vec<(i64, DocBuf, usize, i32)>,
+    /// So many are written.
+    written: usize,
+}
+
+/// Inserts measurements; `statement` numbers them.
+pub(crate) async fn insert(
+    node: &Node,
+    op: &Operation,
+    series: &Series,
+    documents: &[Doc<'_>],
+    flags: Flags,
+    checkout: Option<&Checkout>,
+    statement: impl Fn(usize) -> i32,
+) -> Result<Outcome> {
+    refuse_transaction(op, series, "insert into")?;
+    let mut outcome = Outcome::default();
+    let mut next = 0;
+    while next < documents.len() {
+        op.check_interrupt()?;
+        let slice = next..documents.len().min(next + SLICE);
+        next = slice.end;
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut failed = None;
+        for index in slice {
+            let stmt = statement(index);
+            if executed_before(checkout, stmt)?.is_some() {
+                outcome.retried.push(stmt);
+                outcome.n += 1;
+                continue;
+            }
+            match prepared(node, series, documents[index], flags) {
+                Ok(m) => join(&mut groups, &mut places, m, series, (index, stmt)),
+                Err(e) => {
+                    failed = Some((index, e));
+                    if stops(op, flags.ordered) {
+                        break;
+                    }
+                    let (index, e) = failed.take().unwrap_or((index, document::err!(INTERNAL_ERROR, "")));
+                    outcome.fail(index, &e);
+                }
+            }
+        }
+        let ended = write(node, op, series, &mut groups, &mut outcome, flags).await?;
+        if let Some((index, e)) = failed {
+            outcome.fail(index, &e);
+            break;
+        }
+        if ended {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(outcome)
+}
+
+fn prepared(node: &Node, series: &Series, d: Doc<'_>, flags: Flags) -> Result<Measurement> {
+    let stored = normalized(node, d, flags.keep_empty_timestamps)?;
+    if stored.doc().bytes().len() > ROW_BYTES_MAX {
+        bail!(
+            BSON_OBJECT_TOO_LARGE,
+            "Measurement is too large for a bucket: {} bytes, {ROW_BYTES_MAX} are allowed",
+            stored.doc().bytes().len()
+        );
+    }
+    bucket::split(stored.doc(), &series.options)
+}
+
+fn join(
+    groups: &mut Vec<Group>,
+    places: &mut HashMap<Vec<u8>, usize>,
+    m: Measurement,
+    series: &Series,
+    (index, stmt): (usize, i32),
+) {
+    let window = series.options.window(m.time);
+    let mut key = window.to_be_bytes().to_vec();
+    key.extend_from_slice(m.meta.bytes());
+    let at = *places.entry(key.clone()).or_insert_with(|| {
+        groups.push(Group { key, meta: m.meta, window, rows: Vec::new(), written: 0 });
+        groups.len() - 1
+    });
+    groups[at].rows.push((m.time, m.row, index, stmt));
+}
+
+/// Writes the groups as one commit; true when the command has ended by an error of its own.
+async fn write(
+    node: &Node,
+    op: &Operation,
+    series: &Series,
+    groups: &mut [Group],
+    outcome: &mut Outcome,
+    flags: Flags,
+) -> Result<bool> {
+    if groups.is_empty() {
+        return Ok(false);
+    }
+    let written = node
+        .write_waiting(op, &op.received, &series.buckets, |unit| {
+            groups.iter_mut().try_for_each(|group| write_group(unit, series, group))
+        })
+        .await;
+    outcome.n += groups.iter().map(|g| g.written as i64).sum::<i64>();
+    let Err(e) = written else { return Ok(false) };
+    if ends_command_of(op, &e) {
+        return Err(e);
+    }
+    let mut left: Vec<usize> =
+        groups.iter().flat_map(|g| g.rows[g.written..].iter().map(|(_, _, index, _)| *index)).collect();
+    left.sort_unstable();
+    for index in left.into_iter().take(if flags.ordered { 1 } else { usize::MAX }) {
+        outcome.fail(index, &e);
+    }
+    Ok(flags.ordered || is_stale(&e))
+}
+
+fn write_group(unit: &mut WriteUnit<'_>, series: &Series, group: &mut Group) -> Result<()> {
+    while group.written < group.rows.len() {
+        let (uuid, open) = open_bucket(unit, series, group)?;
+        let rest = &group.rows[group.written..];
+        let room = open.as_ref().map_or(Room { rows: ROWS_MAX, bytes: bucket::BYTES_MAX }, |(_, _, room)| {
+            Room { rows: room.rows, bytes: room.bytes }
+        });
+        let mut bytes = 0;
+        let fitting = rest.iter().take(room.rows).take_while(|(_, row, ..)| {
+            let fits = bytes == 0 || bytes + row.bytes().len() <= room.bytes;
+            bytes += row.bytes().len();
+            fits
+        });
+        let rows: Vec<Doc<'_>> = fitting.map(|(_, row, ..)| row.doc()).collect();
+        let statements: Vec<i32> = rest[..rows.len()].iter().map(|(.., stmt)| *stmt).collect();
+        let origin = Origin {
+            statement: statements.first().copied(),
+            also: statements.get(1..).unwrap_or_default(),
+            ..Origin::default()
+        };
+        match open {
+            Some((record, old, _)) => {
+                let new = bucket::append(old.doc(), &rows, &series.options)?;
+                let prepared = unit.prepare_update(record, old.doc(), new.doc(), None)?;
+                unit.put(record, prepared.shorter_of(new.doc()), new.doc(), origin)?;
+            }
+            None => {
+                let first = rest[..rows.len()].iter().map(|(time, ..)| *time).min().unwrap_or_default();
+                let id = bucket_id(unit.node, series.options.rounded(first));
+                let new = bucket::build(id, group.meta.doc(), &rows, &series.options)?;
+                unit.insert(new.doc(), origin)?;
+                unit.node.series.note(uuid, &group.key, id);
+            }
+        }
+        group.written += rows.len();
+    }
+    Ok(())
+}
+
+/// The bucket that is being filled, looked at again.
+#[allow(clippy::type_complexity)]
+fn open_bucket(
+    unit: &WriteUnit<'_>,
+    series: &Series,
+    group: &Group,
+) -> Result<([u8; 16], Option<(RecordId, DocBuf, Room)>)> {
+    let collection = unit.existing()?;
+    let uuid = collection.uuid();
+    let open = unit.node.series.get(uuid, &group.key).and_then(|id| {
+        let (record, old) = collection.find_id(document::ValueRef::ObjectId(id))?;
+        let room = bucket::room(old, group.meta.doc(), group.window, &series.options)?;
+        Some((record, old.to_owned(), room))
+    });
+    Ok((uuid, open))
+}
+
+/// An id whose seconds are those of the bucket's least time.
+fn bucket_id(node: &Node, millis: i64) -> ObjectId {
+    let mut id = node.new_object_id();
+    let seconds = u32::try_from(millis.div_euclid(1000).max(0)).unwrap_or(u32::MAX);
+    id.0[..4].copy_from_slice(&seconds.to_be_bytes());
+    id
+}

@@ -1,0 +1,84 @@
+//! Time series collections on a node: the collection is a view of its buckets, and what is written to it is written to them.
+//!
+//! Reads need nothing of this: the view's pipeline unpacks the buckets ([`query::timeseries`]). A measurement joins the
+//! bucket of its meta and window that is being filled ([`Catalog`] remembers which), or begins one. The catalog is a hint:
+//! under the latch the bucket is looked at again, and a hint that is lost costs a bucket that is less full.
+//!
+//! Invariant: a bucket and all that is logged of it is an ordinary document of an ordinary collection, so replication,
+//! recovery and rollback know nothing of measurements.
+
+pub mod ddl;
+pub mod delete;
+pub mod insert;
+mod output;
+pub mod update;
+
+use crate::namespace::Slot;
+use crate::view::View;
+use crate::{Node, Operation};
+use document::{ObjectId, Result, bail};
+use parking_lot::Mutex;
+use query::timeseries::{BUCKETS_PREFIX, Options, unpacked_by};
+use std::collections::HashMap;
+use std::sync::Arc;
+use storage::split_namespace;
+
+/// Buckets being filled that are remembered at most; then all are forgotten.
+const OPEN_MAX: usize = 100_000;
+
+/// The buckets being filled, by collection, meta and window.
+#[derive(Default)]
+pub struct Catalog {
+    open: Mutex<HashMap<(ObjectKey, Vec<u8>), ObjectId>>,
+}
+
+type ObjectKey = [u8; 16];
+
+impl Catalog {
+    fn get(&self, collection: ObjectKey, key: &[u8]) -> Option<ObjectId> {
+        self.open.lock().get(&(collection, key.to_vec())).copied()
+    }
+    fn note(&self, collection: ObjectKey, key: &[u8], bucket: ObjectId) {
+        let mut open = self.open.lock();
+        if open.len() >= OPEN_MAX {
+            open.clear();
+        }
+        open.insert((collection, key.to_vec()), bucket);
+    }
+}
+
+/// A time series collection.
+pub struct Series {
+    /// The collection as users name it.
+    pub ns: String,
+    pub buckets: Arc<Slot>,
+    pub options: Options,
+}
+
+/// Whether a view is that of a time series collection.
+pub fn is_series(view: &View) -> bool {
+    view.on.starts_with(BUCKETS_PREFIX) && unpacked_by(&view.pipeline).is_some()
+}
+
+/// The time series collection of this name, if that is what it is.
+pub fn of(node: &Node, slot: &Slot) -> Option<Series> {
+    let view = slot.read_unchecked().view.clone().filter(|v| is_series(v))?;
+    let (db, _) = split_namespace(&slot.ns);
+    let buckets = node.namespaces.slot(&format!("{db}.{}", view.on));
+    let definition =
+        buckets.read_unchecked().collection.as_ref()?.meta().options.get_document("timeseries").cloned()?;
+    Some(Series { ns: slot.ns.clone(), buckets, options: Options::of_document(&definition)? })
+}
+
+/// # Errors
+/// OperationNotSupportedInTransaction (263).
+pub(crate) fn refuse_transaction(op: &Operation, series: &Series, what: &str) -> Result<()> {
+    if op.transaction().is_some() {
+        bail!(
+            OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            "Cannot {what} a time-series collection in a multi-document transaction: {}",
+            series.ns
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Indexes of a time series collection, in terms of its buckets.
+//!
+//! A field of measurements is indexed by the least and the greatest value a bucket has of it; the meta field is a field of
+//! the bucket.
+
+use super::Options;
+use document::{Document, Result, Value, bail};
+
+/// The key pattern on buckets for one on measurements.
+///
+/// # Errors
+/// CannotCreateIndex (67), InvalidOptions (72), 7246201 for kinds of index that buckets cannot have.
+pub fn bucket_key(key: &Document, options: &Options) -> Result<Document> {
+    let mut out = Document::new();
+    for (path, kind) in key.iter() {
+        if path.contains("$**") {
+            bail!(7246201, "Wildcard indexes are not supported on time-series collections");
+        }
+        if kind.as_str() == Some("text") {
+            bail!(INVALID_OPTIONS, "Text indexes are not supported on time-series collections");
+        }
+        if let Some(rest) = options.below_meta(path) {
+            if kind.as_str() == Some("hashed") {
+                bail!(CANNOT_CREATE_INDEX, "Hashed indexes are not supported on time-series collections");
+            }
+            out.push(format!("meta{rest}"), kind.clone());
+            continue;
+        }
+        match (kind.as_str(), document::number::as_f64(kind)) {
+            (Some("2dsphere"), _) => bail!(
+                NOT_IMPLEMENTED,
+                "indexes of kind '2dsphere' on measurements of a time-series collection are not implemented"
+            ),
+            (Some(kind), _) => bail!(
+                CANNOT_CREATE_INDEX,
+                "Invalid index key for a time-series collection: indexes of kind '{kind}' on measurements are not supported"
+            ),
+            (None, Some(n)) => {
+                let (first, second) = if n < 0.0 { ("max", "min") } else { ("min", "max") };
+                out.push(format!("control.{first}.{path}"), kind.clone());
+                out.push(format!("control.{second}.{path}"), kind.clone());
+            }
+            (None, None) => {
+                bail!(CANNOT_CREATE_INDEX, "Values in the index key pattern must be numbers or strings")
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The filter of a partial index, said of buckets: a bucket that can hold a measurement of it is in the index.
+pub fn bucket_filter(filter: &Document, options: &Options) -> Document {
+    let mut out = Document::new();
+    for (name, value) in filter.iter() {
+        match options.below_meta(name) {
+            Some(rest) => out.push(format!("meta{rest}"), value.clone()),
+            None if name.starts_with('$') => out.push(name, value.clone()),
+            None => out.push(format!("control.max.{name}"), value.clone()),
+        }
+    }
+    out
+}
+
+/// The specification for the buckets, which keeps that of the user as `originalSpec`.
+///
+/// # Errors
+/// InvalidOptions (72) for unique and sparse ones and for expiry without a filter on the meta field, and those of
+/// [`bucket_key`].
+pub fn bucket_spec(spec: &Document, options: &Options) -> Result<Document> {
+    let key = spec.get_document("key");
+    let on_meta = key.is_some_and(|k| k.keys().all(|path| options.below_meta(path).is_some()));
+    for refused in ["unique", "sparse", "prepareUnique"] {
+        if spec.get(refused).is_some_and(Value::truthy) && !(refused == "sparse" && on_meta) {
+            bail!(INVALID_OPTIONS, "{refused} indexes are not supported on time-series collections");
+        }
+    }
+    if spec.contains_key("expireAfterSeconds") {
+        check_expiry(spec, options)?;
+    }
+    let mut out = Document::new();
+    let mut original = Document::new();
+    original.push("v", 2);
+    for (name, value) in spec.iter() {
+        match (name, value) {
+            ("key", Value::Document(key)) => out.push(name, bucket_key(key, options)?),
+            ("partialFilterExpression", Value::Document(filter)) => {
+                out.push(name, bucket_filter(filter, options));
+            }
+            _ => out.push(name, value.clone()),
+        }
+        if name != "v" {
+            original.push(name, value.clone());
+        }
+    }
+    out.push("originalSpec", original);
+    Ok(out)
+}
+
+fn check_expiry(spec: &Document, options: &Options) -> Result<()> {
+    let on_time = spec.get_document("key").is_some_and(|k| k.keys().eq([options.time.as_str()]));
+    let filter = spec.get_document("partialFilterExpression");
+    let on_meta = filter.is_some_and(|f| f.keys().all(|name| options.below_meta(name).is_some()));
+    if !on_time || !on_meta {
+        bail!(
+            INVALID_OPTIONS,
+            "TTL indexes on time-series collections must be on the time field and have a partialFilterExpression on the meta field"
+        );
+    }
+    Ok(())
+}
+
+/// What listIndexes of the collection shows for an index of its buckets; none for one that no user made.
+pub fn shown(spec: &Document) -> Option<Document> {
+    let mut original = spec.get_document("originalSpec")?.clone();
+    for option in ["hidden", "expireAfterSeconds"] {
+        match spec.get(option) {
+            Some(value) => original.insert(option, value.clone()),
+            None => {
+                original.remove(option);
+            }
+        }
+    }
+    Some(original)
+}

@@ -1,0 +1,79 @@
+//! What a filter on measurements says of their buckets.
+//!
+//! Every bucket with a measurement that matches passes; others may. Only what is said of the meta field, which all rows of
+//! a bucket share, and of time, of which a bucket knows the least and the greatest, is carried over.
+
+use super::Options;
+use document::{Document, Value, doc};
+
+/// The filter for buckets; none where nothing can be said.
+pub fn on_buckets(filter: &Document, options: &Options) -> Option<Document> {
+    let mut parts: Vec<Value> = Vec::new();
+    for (name, value) in filter.iter() {
+        match (name, value) {
+            ("$and", Value::Array(list)) => {
+                let inner = list.iter().filter_map(Value::as_document);
+                parts.extend(inner.filter_map(|d| on_buckets(d, options)).map(Value::Document));
+            }
+            ("$or", Value::Array(list)) => {
+                let each = list.iter().map(|v| on_buckets(v.as_document()?, options).map(Value::Document));
+                parts.extend(each.collect::<Option<Vec<_>>>().map(|list| Value::from(doc! { "$or": list })));
+            }
+            (name, _) if name.starts_with('$') => {}
+            (name, value) if name == options.time => on_time(value, options, &mut parts),
+            (name, value) => {
+                if let Some(rest) = options.below_meta(name) {
+                    let path = format!("meta{rest}");
+                    parts.push(Value::Document(doc! { path: value.clone() }));
+                }
+            }
+        }
+    }
+    match parts.len() {
+        0 => None,
+        _ => Some(doc! { "$and": parts }),
+    }
+}
+
+fn on_time(value: &Value, options: &Options, parts: &mut Vec<Value>) {
+    let mut bound = |side: &str, operator: &str, date: i64| {
+        let path = format!("control.{side}.{}", options.time);
+        parts.push(Value::Document(doc! { path: { operator: Value::DateTime(date) } }));
+    };
+    match value {
+        Value::DateTime(date) => {
+            bound("min", "$lte", *date);
+            bound("max", "$gte", *date);
+        }
+        Value::Document(operators) => {
+            for (operator, operand) in operators.iter() {
+                match (operator, operand) {
+                    ("$gt" | "$gte", Value::DateTime(date)) => bound("max", operator, *date),
+                    ("$lt" | "$lte", Value::DateTime(date)) => bound("min", operator, *date),
+                    ("$eq", Value::DateTime(date)) => {
+                        bound("min", "$lte", *date);
+                        bound("max", "$gte", *date);
+                    }
+                    ("$in", Value::Array(list)) => {
+                        let dates: Option<Vec<i64>> = list.iter().map(date_of).collect();
+                        if let Some((first, last)) =
+                            dates.and_then(|d| Some((*d.iter().min()?, *d.iter().max()?)))
+                        {
+                            bound("min", "$lte", last);
+                            bound("max", "$gte", first);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn date_of(v: &Value) -> Option<i64> {
+    match v {
+        Value::DateTime(date) => Some(*date),
+        _ => None,
+    }
+}

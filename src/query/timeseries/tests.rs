@@ -1,0 +1,133 @@
+//! Buckets give back what went in, in little room, and refuse what they do not hold.
+
+use super::*;
+use document::{DocBuf, Document, ObjectId, Value, doc};
+
+fn options() -> Options {
+    Options::of_document(&doc! { "timeField": "t", "metaField": "m" }).unwrap()
+}
+
+fn measurement(i: i64) -> DocBuf {
+    let mut id = [7; 12];
+    id[8..].copy_from_slice(&(i as u32).to_be_bytes());
+    doc! {
+        "_id": Value::ObjectId(ObjectId(id)), "t": Value::DateTime(1_700_000_000_000 + i * 1000), "m": { "s": "sensor-1", "b": 2 },
+        "temperature": 20.0 + (i % 50) as f64 / 10.0, "status": "ok",
+    }
+    .to_doc_buf()
+}
+
+fn rows_of(list: &[DocBuf]) -> (DocBuf, Vec<DocBuf>) {
+    let split: Vec<_> = list.iter().map(|d| bucket::split(d.doc(), &options()).unwrap()).collect();
+    let meta = DocBuf::from_validated(split[0].meta.bytes().to_vec());
+    (meta, split.into_iter().map(|m| m.row).collect())
+}
+
+fn filled(n: i64) -> (Vec<DocBuf>, DocBuf) {
+    let list: Vec<_> = (0..n).map(measurement).collect();
+    let (meta, rows) = rows_of(&list);
+    let mut made: Option<DocBuf> = None;
+    for chunk in rows.chunks(37) {
+        let chunk: Vec<_> = chunk.iter().map(DocBuf::doc).collect();
+        made = Some(match &made {
+            None => bucket::build(ObjectId([1; 12]), meta.doc(), &chunk, &options()).unwrap(),
+            Some(old) => bucket::append(old.doc(), &chunk, &options()).unwrap(),
+        });
+    }
+    (list, made.unwrap())
+}
+
+#[test]
+fn a_bucket_gives_back_its_measurements_by_time() {
+    for n in [1, 36, 130, 1000] {
+        let (list, made) = filled(n);
+        let back = bucket::measurements(made.doc(), &options()).unwrap();
+        assert_eq!(back.len(), list.len());
+        for (a, b) in list.iter().zip(&back) {
+            let (mut a, b) = (a.to_document(), b.to_document());
+            a.insert("m", doc! { "b": 2, "s": "sensor-1" });
+            let get = |d: &Document, name: &str| d.get(name).cloned();
+            for name in ["_id", "t", "m", "temperature", "status"] {
+                assert_eq!(get(&a, name), get(&b, name));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_bucket_takes_less_than_a_third_of_its_measurements() {
+    let (list, made) = filled(1000);
+    let plain: usize = list.iter().map(|d| d.bytes().len()).sum();
+    assert!(made.bytes().len() * 3 < plain, "{} of {plain}", made.bytes().len());
+}
+
+#[test]
+fn a_bucket_knows_its_window_and_its_limits() {
+    let (_, made) = filled(10);
+    let (meta, _) = rows_of(&[measurement(0)]);
+    let window = options().window(1_700_000_000_000);
+    let room = bucket::room(made.doc(), meta.doc(), window, &options()).unwrap();
+    assert_eq!(room.rows, bucket::ROWS_MAX - 10);
+    assert!(bucket::room(made.doc(), meta.doc(), window + 1, &options()).is_none());
+    assert!(bucket::room(made.doc(), document::Doc::empty(), window, &options()).is_none());
+    let (_, full) = filled(1000);
+    assert!(bucket::room(full.doc(), meta.doc(), window, &options()).is_none());
+    let control = made.to_document();
+    let min = control.get_path("control.min.t");
+    assert_eq!(min, Some(&Value::DateTime(1_699_999_980_000)), "rounded down to the minute");
+    assert_eq!(control.get_path("control.max.temperature"), Some(&Value::Double(20.9)));
+}
+
+#[test]
+fn a_block_that_claims_what_it_does_not_hold_is_refused() {
+    let (_, made) = filled(200);
+    let whole = made.to_document();
+    let Some(Value::Array(blocks)) = whole.get_path("data.blocks") else { panic!("no blocks") };
+    let Value::Binary(good) = &blocks[0] else { panic!("no binary") };
+    for at in 0..good.bytes.len() {
+        for bit in [0x01, 0x80] {
+            let mut bad = good.clone();
+            bad.bytes[at] ^= bit;
+            let mut d = whole.clone();
+            d.insert("data", doc! { "blocks": [Value::Binary(bad)] });
+            // Whatever comes of it is valid or an error; nothing panics.
+            if let Ok(rows) = bucket::rows(d.to_doc_buf().doc()) {
+                assert!(rows.len() <= 1000);
+            }
+        }
+    }
+    let huge = [2u8, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2];
+    let mut d = whole.clone();
+    let block = Value::Binary(document::value::Binary { subtype: 0, bytes: huge.to_vec() });
+    d.insert("data", doc! { "blocks": [block] });
+    assert!(bucket::rows(d.to_doc_buf().doc()).is_err());
+}
+
+#[test]
+fn filters_reach_the_buckets_by_meta_and_time() {
+    let date = |ms| Value::DateTime(ms);
+    let on = |d: Document| predicate::on_buckets(&d, &options());
+    assert_eq!(on(doc! { "v": 1 }), None);
+    assert_eq!(on(doc! { "m.s": "a", "v": 1 }), Some(doc! { "$and": [{ "meta.s": "a" }] }));
+    assert_eq!(on(doc! { "mother": 1 }), None);
+    assert_eq!(
+        on(doc! { "t": { "$gte": date(1), "$lt": date(5) } }),
+        Some(
+            doc! { "$and": [{ "control.max.t": { "$gte": date(1) } }, { "control.min.t": { "$lt": date(5) } }] }
+        )
+    );
+    assert_eq!(on(doc! { "$or": [{ "m": 1 }, { "v": 2 }] }), None, "one branch says nothing of buckets");
+}
+
+#[test]
+fn indexes_are_said_of_buckets() {
+    let key = |d: Document| indexes::bucket_key(&d, &options());
+    assert_eq!(
+        key(doc! { "m": 1, "t": -1 }).unwrap(),
+        doc! { "meta": 1, "control.max.t": -1, "control.min.t": -1 }
+    );
+    assert!(key(doc! { "v": "hashed" }).is_err());
+    let spec = doc! { "key": { "v": 1 }, "name": "v_1" };
+    let made = indexes::bucket_spec(&spec, &options()).unwrap();
+    assert_eq!(indexes::shown(&made), Some(doc! { "v": 2, "key": { "v": 1 }, "name": "v_1" }));
+}

@@ -15,6 +15,7 @@ pub mod ddl;
 pub mod exec;
 pub mod failpoints;
 pub mod fork;
+pub mod generic;
 pub mod lane;
 pub mod local;
 pub mod maintenance;

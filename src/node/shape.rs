@@ -10,7 +10,7 @@
 //! ```
 //! A null counts as absent, and so as missing where the field is required.
 
-use crate::read::fields::GENERIC;
+use crate::generic::is_generic;
 use document::{Doc, Element, Result, ValueRef, bail};
 
 /// What a field takes.
@@ -101,7 +101,7 @@ impl Shape {
     fn field(&self, e: &Element<'_>, seen: &mut u64) -> Result<()> {
         let name = e.name();
         let Some(index) = self.fields.iter().position(|f| f.name == name) else {
-            if self.generic && GENERIC.contains(&name) {
+            if self.generic && is_generic(name) {
                 return Ok(());
             }
             bail!(IDL_UNKNOWN_FIELD, "BSON field '{}.{name}' is an unknown field.", self.name);

@@ -77,7 +77,7 @@ pub async fn record(context: &Context, ended: &Ended<'_>) {
     let Some(node) = &service.node else { return };
     let db = ended.body.get_str("$db").unwrap_or("");
     let setting = service.profiler.setting(db, service.options.profile);
-    if setting.level == 0 || matches!(ended.command.name, "profile" | "hello" | "isMaster") {
+    if setting.level == 0 || ended.command.quiet {
         return;
     }
     let slow = ended.elapsed.as_millis() as i64 >= service.parameters.slow_ms();

@@ -322,8 +322,7 @@ impl Service {
         reply_bytes: usize,
     ) {
         let millis = elapsed.as_millis() as i64;
-        let waits = matches!(command.name, "hello" | "isMaster" | "waitForFailPoint" | "shutdown");
-        if (millis < self.parameters.slow_ms() || waits) && self.log.verbosity() < 1 {
+        if (millis < self.parameters.slow_ms() || command.quiet) && self.log.verbosity() < 1 {
             return;
         }
         let db = body.get_str("$db").unwrap_or("");

@@ -72,11 +72,6 @@ fn check_images(ns: &str, options: &Document) -> Result<()> {
     Ok(())
 }
 
-/// Fields that any command may carry and the dispatcher has read.
-pub fn is_generic(name: &str) -> bool {
-    crate::read::fields::GENERIC.contains(&name)
-}
-
 /// Refuses an `idIndex` other than the one that every collection has.
 fn check_id_index(spec: Doc<'_>) -> Result<()> {
     for e in spec.iter() {

@@ -1,51 +1,7 @@
 //! Reading the fields of a command as strictly as the real server, with its errors.
 
+use crate::generic::is_generic;
 use document::{Doc, Element, Error, Result, ValueRef, bail, err};
-
-/// Fields that any command may carry.
-pub(crate) const GENERIC: &[&str] = &[
-    "$db",
-    "$clusterTime",
-    "$readPreference",
-    "$configTime",
-    "$topologyTime",
-    "$configServerState",
-    "$replData",
-    "$audit",
-    "$client",
-    "$queryOptions",
-    "$oplogQueryData",
-    "$tenant",
-    "$traceCtx",
-    "lsid",
-    "txnNumber",
-    "txnRetryCounter",
-    "txnUUID",
-    "autocommit",
-    "startTransaction",
-    "coordinator",
-    "stmtId",
-    "stmtIds",
-    "maxTimeMS",
-    "maxTimeMSOpOnly",
-    "readConcern",
-    "writeConcern",
-    "comment",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "shardVersion",
-    "databaseVersion",
-    "clientOperationKey",
-    "mayBypassWriteBlocking",
-    "help",
-    "rawData",
-    "allowImplicitCollectionCreation",
-    "requestGossipRoutingCache",
-    "tracking_info",
-    "expectPrefix",
-    "mayMoveDocument",
-];
 
 /// The fields of one command; errors name it.
 #[derive(Clone, Copy)]
@@ -59,7 +15,7 @@ impl Fields {
     /// # Errors
     /// 40415, unless any command may carry the field.
     pub fn unknown(&self, name: &str) -> Result<()> {
-        if !GENERIC.contains(&name) {
+        if !is_generic(name) {
             bail!(IDL_UNKNOWN_FIELD, "BSON field '{}.{name}' is an unknown field.", self.command);
         }
         Ok(())

@@ -9,8 +9,9 @@
 //! ```
 
 use super::aggregate::{Asked, collect, open};
-use super::fields::{Fields, GENERIC};
+use super::fields::Fields;
 use crate::exec::batch::Documents;
+use crate::generic::is_generic;
 use crate::{Node, Operation, Request};
 use document::{
     Collation, Doc, DocBuf, DocWriter, Document, Element, Result, Value, ValueRef, bail, doc, err,
@@ -298,8 +299,7 @@ impl Reducer {
 
 /// The generic arguments of a command that go with what it becomes.
 pub fn copy_generic(body: Doc<'_>, w: &mut DocWriter<'_>) {
-    let with =
-        |name: &str| GENERIC.contains(&name) || matches!(name, "collation" | "bypassDocumentValidation");
+    let with = |name: &str| is_generic(name) || matches!(name, "collation" | "bypassDocumentValidation");
     body.iter().skip(1).filter(|e| with(e.name())).for_each(|e| w.element(&e));
 }
 

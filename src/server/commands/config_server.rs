@@ -57,6 +57,7 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrUpdateZoneKeyRange"),
     Command::future("listShards", Roles::CONFIG, list_shards)
         .needs(Needs::Cluster(&[A::ListShards]))
+        .aliases(&["listshards"])
         .admin_only()
         .help("Lists the shards."),
     Command::sync("getShardingReady", Roles::CONFIG, ready)

@@ -20,18 +20,21 @@ pub const ROWS: &[Command] = &[
         .write()
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Inserts documents."),
     Command::future("update", Roles::MONGOD, |c, r, reply| Box::pin(update(c, r, reply)))
         .needs(Needs::Asked(needs::updates))
         .write()
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Updates documents."),
     Command::future("delete", Roles::MONGOD, |c, r, reply| Box::pin(delete(c, r, reply)))
         .needs(Needs::Asked(needs::deletes))
         .write()
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Deletes documents."),
     Command::future("findAndModify", Roles::MONGOD, |c, r, reply| Box::pin(find_and_modify(c, r, reply)))
         .needs(Needs::Asked(needs::finds_and_modifies))
@@ -39,6 +42,7 @@ pub const ROWS: &[Command] = &[
         .write()
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Changes or removes one document and returns it."),
     Command::future("bulkWrite", Roles::MONGOD, |c, r, reply| Box::pin(bulk_write(c, r, reply)))
         .needs(Needs::Asked(needs::bulk_writes))
@@ -46,6 +50,7 @@ pub const ROWS: &[Command] = &[
         .in_transaction()
         .admin_only()
         .stable_api()
+        .retryable()
         .help("Inserts, updates and deletes in several collections."),
 ];
 

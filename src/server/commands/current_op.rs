@@ -89,8 +89,7 @@ async fn current_op(context: &Context, request: &Request<'_>, reply: &mut Reply)
 /// What is no option of the command is a condition on the operations.
 fn filter(body: Doc<'_>) -> Result<Matcher> {
     let option = |name: &str| {
-        matches!(name, "$all" | "$ownOps" | "$local" | "$truncateOps")
-            || crate::dispatch::generic::is_generic(name)
+        matches!(name, "$all" | "$ownOps" | "$local" | "$truncateOps") || node::generic::is_generic(name)
     };
     let conditions = body.iter().skip(1).filter(|e| !option(e.name()));
     let d: Document = conditions.map(|e| (e.name().to_string(), e.value().to_value())).collect();

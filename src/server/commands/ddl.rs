@@ -104,6 +104,7 @@ pub const ROWS: &[Command] = &[
     Command::future("validate", Roles::MONGOD, |c, r, reply| Box::pin(validate(c, r, reply)))
         .needs(Needs::Collection(&[A::Validate]))
         .read()
+        .any_member()
         .help("Checks that records and indexes agree."),
 ];
 

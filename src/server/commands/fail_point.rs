@@ -19,6 +19,7 @@ pub const ROWS: &[Command] = &[
         .ends_with_client()
         .admin_only()
         .test_only()
+        .quiet()
         .help("Waits until a fail point has been entered."),
 ];
 

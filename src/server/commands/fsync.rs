@@ -20,6 +20,7 @@ pub const ROWS: &[Command] = &[
         .help("Undoes an fsync with lock."),
     Command::future("profile", Roles::ALL, |c, r, reply| Box::pin(profile(c, r, reply)))
         .needs(Needs::Asked(needs::profiles))
+        .quiet()
         .help("The profiling level of a database."),
 ];
 

@@ -13,6 +13,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Database(&[A::DbHash]))
         .aliases(&["dbhash"])
         .read()
+        .any_member()
         .help("A checksum of every collection of a database."),
     Command::sync("_hashBSONElement", Roles::MONGOD, hash_element)
         .needs(Needs::Login)

@@ -17,12 +17,14 @@ pub const ROWS: &[Command] = &[
         .no_auth()
         .ends_with_client()
         .stable_api()
+        .quiet()
         .help("Describes this node; waits for a change if asked to."),
     Command::future("isMaster", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply, true)))
         .aliases(&["ismaster"])
         .ends_with_client()
         .no_auth()
         .stable_api()
+        .quiet()
         .help("The older form of hello."),
 ];
 

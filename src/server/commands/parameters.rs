@@ -145,7 +145,7 @@ fn describe(shown: &Shown) -> Value {
 
 fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let service = &context.service;
-    let fields = request.body.iter().skip(1).filter(|e| !crate::dispatch::generic::is_generic(e.name()));
+    let fields = request.body.iter().skip(1).filter(|e| !node::generic::is_generic(e.name()));
     let fields: Vec<_> = fields.collect();
     if fields.is_empty() {
         bail!(INVALID_OPTIONS, "no option found to set, use help:true to see options ");

@@ -17,47 +17,52 @@ use std::time::Duration;
 pub const ROWS: &[Command] = &[
     Command::future("find", Roles::MONGOD, |c, r, reply| Box::pin(find(c, r, reply)))
         .needs(Needs::Asked(needs::reads))
-        .read()
+        .reads_documents()
         .in_transaction()
         .stable_api()
         .help("Finds documents."),
     Command::future("getMore", Roles::MONGOD, |c, r, reply| Box::pin(get_more(c, r, reply)))
         .needs(Needs::Asked(needs::gets_more))
-        .read()
+        .reads_documents()
         .in_transaction()
         .stable_api()
+        .any_member()
         .help("The next batch of a cursor."),
     Command::future("killCursors", Roles::MONGOD, |c, r, reply| Box::pin(kill_cursors(c, r, reply)))
         .needs(Needs::Asked(needs::kills_cursors))
         .in_transaction()
         .stable_api()
+        .takes_no_write_concern()
         .help("Ends cursors."),
     Command::future("count", Roles::MONGOD, |c, r, reply| Box::pin(count(c, r, reply)))
         .needs(Needs::Asked(needs::reads))
-        .read()
+        .reads_documents()
         .in_transaction()
         .stable_api()
         .help("Counts documents."),
     Command::future("distinct", Roles::MONGOD, |c, r, reply| Box::pin(distinct(c, r, reply)))
         .needs(Needs::Asked(needs::reads))
-        .read()
+        .reads_documents()
         .in_transaction()
         .help("The different values of a field."),
     Command::future("aggregate", Roles::MONGOD, |c, r, reply| Box::pin(aggregate(c, r, reply)))
         .needs(Needs::Asked(needs::aggregates))
-        .read()
+        .reads_documents()
         .in_transaction()
         .stable_api()
+        .takes_write_concern()
         .help("Runs an aggregation pipeline."),
     Command::future("mapReduce", Roles::MONGOD, |c, r, reply| Box::pin(map_reduce(c, r, reply)))
         .needs(Needs::Asked(needs::map_reduces))
         .aliases(&["mapreduce"])
         .read()
+        .takes_write_concern()
         .help("Runs functions of the client over documents, and combines by key what they emit."),
     Command::future("explain", Roles::MONGOD, |c, r, reply| Box::pin(explain(c, r, reply)))
         .needs(Needs::Asked(needs::explains))
-        .read()
+        .reads_documents()
         .stable_api()
+        .any_member()
         .help("Shows how a command would be executed."),
 ];
 

@@ -31,64 +31,73 @@ macro_rules! routed {
 pub const ROWS: &[Command] = &[
     routed!("find", find::find)
         .needs(Needs::Asked(needs::reads))
-        .read()
+        .reads_documents()
         .stable_api()
         .in_transaction()
         .help("Finds documents."),
     routed!("getMore", cursor::get_more)
         .needs(Needs::Asked(needs::gets_more))
-        .read()
+        .reads_documents()
         .stable_api()
         .in_transaction()
+        .any_member()
         .help("The next batch of a cursor."),
     routed!("killCursors", cursor::kill_cursors)
         .needs(Needs::Asked(needs::kills_cursors))
         .stable_api()
         .in_transaction()
+        .takes_no_write_concern()
         .help("Ends cursors."),
     routed!("count", count::count)
         .needs(Needs::Asked(needs::reads))
-        .read()
+        .reads_documents()
+        .in_transaction()
         .stable_api()
         .help("Counts documents."),
     routed!("distinct", count::distinct)
         .needs(Needs::Asked(needs::reads))
-        .read()
+        .reads_documents()
         .in_transaction()
         .help("The different values of a field."),
     routed!("aggregate", aggregate::aggregate)
         .needs(Needs::Asked(needs::aggregates))
-        .read()
+        .reads_documents()
         .stable_api()
         .in_transaction()
+        .takes_write_concern()
         .help("Runs an aggregation pipeline."),
     routed!("mapReduce", sharding::router::map_reduce::map_reduce)
         .needs(Needs::Asked(needs::map_reduces))
         .aliases(&["mapreduce"])
         .read()
+        .takes_write_concern()
         .help("Runs functions of the client over documents, and combines by key what they emit."),
     routed!("explain", explain::explain)
         .needs(Needs::Asked(needs::explains))
-        .read()
+        .reads_documents()
         .stable_api()
+        .any_member()
         .help("Shows how a command would be executed."),
     routed!("insert", write::insert)
         .needs(Needs::Asked(needs::inserts))
         .write()
         .stable_api()
         .in_transaction()
+        .retryable()
         .help("Inserts documents."),
     routed!("update", write::update)
         .needs(Needs::Asked(needs::updates))
         .write()
         .stable_api()
         .in_transaction()
+        .retryable()
         .help("Updates documents."),
     routed!("delete", write::delete)
         .needs(Needs::Asked(needs::deletes))
         .write()
         .stable_api()
         .in_transaction()
+        .retryable()
         .help("Deletes documents."),
     routed!("findAndModify", find_and_modify::find_and_modify)
         .needs(Needs::Asked(needs::finds_and_modifies))
@@ -96,6 +105,7 @@ pub const ROWS: &[Command] = &[
         .write()
         .stable_api()
         .in_transaction()
+        .retryable()
         .help("Changes or removes one document and returns it."),
     routed!("bulkWrite", bulk_write::bulk_write)
         .needs(Needs::Asked(needs::bulk_writes))
@@ -103,6 +113,7 @@ pub const ROWS: &[Command] = &[
         .admin_only()
         .stable_api()
         .in_transaction()
+        .retryable()
         .help("Inserts, updates and deletes in several collections."),
     routed!("create", ddl::create)
         .needs(Needs::Asked(needs::creates))
@@ -175,6 +186,7 @@ pub const ROWS: &[Command] = &[
     routed!("validate", admin::validate)
         .needs(Needs::Collection(&[A::Validate]))
         .read()
+        .any_member()
         .help("Checks a collection."),
     routed!("dataSize", admin::data_size)
         .needs(Needs::Namespace(&[A::Find]))
@@ -187,6 +199,7 @@ pub const ROWS: &[Command] = &[
         .help("The default concerns."),
     routed!("setDefaultRWConcern", sharding::router::defaults::on_config)
         .needs(Needs::Cluster(&[A::SetDefaultRWConcern]))
+        .write()
         .admin_only()
         .help("Sets the default concerns."),
     routed!("enableSharding", ddl::enable_sharding)
@@ -308,6 +321,7 @@ pub const ROWS: &[Command] = &[
         .help("The shards and their hosts."),
     routed!("getShardVersion", admin::get_shard_version)
         .needs(Needs::Namespace(&[A::GetShardVersion]))
+        .admin_only()
         .help("The version of a collection, as known here."),
     routed!("getDatabaseVersion", admin::get_database_version)
         .needs(Needs::DatabaseNamed(&[A::GetDatabaseVersion]))
@@ -407,12 +421,14 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Login)
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Commits a transaction on the shards that took part."),
     routed!("abortTransaction", transaction::abort)
         .admin_only()
         .needs(Needs::Login)
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Aborts a transaction on the shards that took part."),
 ];
 

@@ -7,6 +7,7 @@ use node::auth::Action as A;
 pub const ROWS: &[Command] = &[Command::sync("shutdown", Roles::ALL, run)
     .needs(Needs::Cluster(&[A::Shutdown]))
     .admin_only()
+    .quiet()
     .help("Ends the process.")];
 
 /// Answering would be taken for a failure: clients expect the connection to close without a byte.

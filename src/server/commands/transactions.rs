@@ -18,6 +18,7 @@ pub const ROWS: &[Command] = &[
         .primary_only()
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Commits a transaction."),
     Command::future("abortTransaction", Roles::MONGOD, |c, r, reply| Box::pin(abort(c, r, reply)))
         .admin_only()
@@ -25,12 +26,14 @@ pub const ROWS: &[Command] = &[
         .primary_only()
         .in_transaction()
         .stable_api()
+        .retryable()
         .help("Aborts a transaction."),
     Command::future("prepareTransaction", Roles::SETS, |c, r, reply| Box::pin(prepare(c, r, reply)))
         .admin_only()
         .needs(Needs::Member)
         .primary_only()
         .in_transaction()
+        .retryable()
         .help("Prepares a transaction of several shards, for its coordinator."),
     Command::future("coordinateCommitTransaction", Roles::SETS, |c, r, reply| {
         Box::pin(coordinate(c, r, reply))
@@ -39,6 +42,7 @@ pub const ROWS: &[Command] = &[
     .needs(Needs::Member)
     .primary_only()
     .in_transaction()
+    .retryable()
     .help("Commits a transaction of several shards, this one coordinating."),
 ];
 

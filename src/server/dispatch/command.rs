@@ -109,6 +109,16 @@ pub struct Command {
     pub ends_with_client: bool,
     /// Only a writable primary answers (the data-bearing nodes check it in the dispatcher).
     pub primary_only: bool,
+    /// A secondary answers a read of this kind whatever its read preference.
+    pub any_member: bool,
+    /// Reads documents, and so takes every level of read concern.
+    pub reads_documents: bool,
+    /// Takes a write concern from clients; a read does not, nor does what only ends something.
+    pub takes_write_concern: bool,
+    /// May carry a transaction number outside of transactions.
+    pub retryable: bool,
+    /// Waits as a rule or says nothing of the load: neither logged as slow nor profiled.
+    pub quiet: bool,
     /// One sentence for `listCommands`.
     pub help: &'static str,
     pub handler: Handler,
@@ -129,6 +139,11 @@ impl Command {
             test_only: false,
             ends_with_client: false,
             primary_only: false,
+            any_member: false,
+            reads_documents: false,
+            takes_write_concern: true,
+            retryable: false,
+            quiet: false,
             help: "",
             handler,
         }
@@ -168,6 +183,32 @@ impl Command {
     pub const fn read(mut self) -> Command {
         self.kind = Kind::Read;
         self.ends_with_client = true;
+        self.takes_write_concern = false;
+        self
+    }
+    /// A read of documents.
+    pub const fn reads_documents(mut self) -> Command {
+        self.reads_documents = true;
+        self.read()
+    }
+    pub const fn any_member(mut self) -> Command {
+        self.any_member = true;
+        self
+    }
+    pub const fn takes_write_concern(mut self) -> Command {
+        self.takes_write_concern = true;
+        self
+    }
+    pub const fn takes_no_write_concern(mut self) -> Command {
+        self.takes_write_concern = false;
+        self
+    }
+    pub const fn retryable(mut self) -> Command {
+        self.retryable = true;
+        self
+    }
+    pub const fn quiet(mut self) -> Command {
+        self.quiet = true;
         self
     }
     /// Changes data: also means that only a primary answers.

@@ -4,58 +4,6 @@ use document::raw::type_name;
 use document::{Doc, Element, Result, ValueRef};
 use protocol::selection::ReadPreference;
 
-/// The names of all generic arguments, sorted.
-const NAMES: &[&str] = &[
-    "$audit",
-    "$client",
-    "$clusterTime",
-    "$configServerState",
-    "$configTime",
-    "$db",
-    "$gleStats",
-    "$impersonatedUsers",
-    "$oplogQueryData",
-    "$queryOptions",
-    "$readPreference",
-    "$replData",
-    "$tenant",
-    "$topologyTime",
-    "allowImplicitCollectionCreation",
-    "apiDeprecationErrors",
-    "apiStrict",
-    "apiVersion",
-    "autocommit",
-    "clientOperationKey",
-    "comment",
-    "coordinator",
-    "databaseVersion",
-    "expectPrefix",
-    "help",
-    "lsid",
-    "maxTimeMS",
-    "maxTimeMSOpOnly",
-    "mayBypassWriteBlocking",
-    "rawData",
-    "readConcern",
-    "requestGossipRoutingCache",
-    "rewriteStaleShardVersion",
-    "routerSeedsVersion",
-    "serialization_context",
-    "shardVersion",
-    "startOrContinueTransaction",
-    "startTransaction",
-    "tracking_info",
-    "txnNumber",
-    "txnRetryCounter",
-    "versionContext",
-    "writeConcern",
-];
-
-/// Whether a strict command accepts a field of this name without declaring it.
-pub fn is_generic(name: &str) -> bool {
-    NAMES.binary_search(&name).is_ok()
-}
-
 /// The generic arguments that only the dispatcher reads; the others are in [`node::Operation`].
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Generic<'a> {
@@ -124,12 +72,6 @@ fn bool(e: &Element<'_>) -> Result<bool> {
 mod tests {
     use super::*;
     use document::doc;
-
-    #[test]
-    fn names_are_sorted_so_that_binary_search_finds_them() {
-        assert!(NAMES.windows(2).all(|w| w[0] < w[1]));
-        assert!(is_generic("lsid") && is_generic("$db") && !is_generic("filter"));
-    }
 
     #[test]
     fn null_means_absent_and_a_wrong_type_is_refused() {

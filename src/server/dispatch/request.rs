@@ -102,7 +102,7 @@ impl Strict<'_> {
     pub fn check<'a>(&self, fields: impl Iterator<Item = Element<'a>>) -> Result<()> {
         for element in fields {
             let name = element.name();
-            if !self.known.contains(&name) && !super::generic::is_generic(name) {
+            if !self.known.contains(&name) && !node::generic::is_generic(name) {
                 bail!(IDL_UNKNOWN_FIELD, "BSON field '{}.{name}' is an unknown field.", self.command);
             }
         }

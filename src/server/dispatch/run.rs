@@ -218,8 +218,7 @@ fn check_has_plan(context: &Context, request: &Request<'_>) -> Result<()> {
 /// A secondary answers reads whose sender said that it may.
 fn check_secondary_read(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {
     let mode = generic.read_preference.and_then(|d| d.get_str("mode"));
-    let allowed = mode.is_some_and(|m| m != "primary")
-        || matches!(command.name, "getMore" | "explain" | "dbHash" | "validate");
+    let allowed = mode.is_some_and(|m| m != "primary") || command.any_member;
     if allowed || context.service.is_router() {
         return Ok(());
     }
@@ -235,7 +234,7 @@ fn check_transaction(context: &Context, request: &Request<'_>) -> Result<()> {
     if context.service.node.as_ref().is_some_and(|node| !node.is_replica_set()) {
         bail!(ILLEGAL_OPERATION, "Transaction numbers are only allowed on a replica set member or mongos");
     }
-    if command.name == "count" || command.in_transaction {
+    if command.in_transaction {
         return node::transaction::admission::check(
             &context.operation,
             command.name,
@@ -253,12 +252,7 @@ fn check_transaction(context: &Context, request: &Request<'_>) -> Result<()> {
 /// A transaction number outside a transaction makes a write retryable, and means nothing to other commands. Those between
 /// nodes carry the numbers of migrations.
 fn check_txn_number(context: &Context, command: &Command) -> Result<()> {
-    const RETRYABLE: &[&str] = &["insert", "update", "delete", "findAndModify", "bulkWrite"];
-    if !context.operation.is_retryable_write()
-        || RETRYABLE.contains(&command.name)
-        || command.name.starts_with('_')
-        || node::transaction::admission::ends(command.name)
-    {
+    if !context.operation.is_retryable_write() || command.retryable || command.name.starts_with('_') {
         return Ok(());
     }
     bail!(
@@ -269,12 +263,10 @@ fn check_txn_number(context: &Context, command: &Command) -> Result<()> {
     )
 }
 
-/// Of the reads only aggregate and mapReduce can write, and so take a write concern.
+/// Members send their concerns with whatever they send.
 fn check_write_concern(context: &Context, command: &Command) -> Result<()> {
     let given = context.operation.write_concern.given && !is_internal(context);
-    let takes_none = (command.kind == Kind::Read && !matches!(command.name, "aggregate" | "mapReduce"))
-        || command.name == "killCursors";
-    if given && takes_none {
+    if given && !command.takes_write_concern {
         bail!(INVALID_OPTIONS, "Command does not support writeConcern");
     }
     Ok(())
@@ -288,7 +280,7 @@ fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
         return Ok(());
     }
     let starts = context.operation.session.as_ref().is_some_and(|s| s.start_transaction);
-    if rc.level != ReadLevel::Local && !reads_data(command) && !starts {
+    if rc.level != ReadLevel::Local && !command.reads_documents && !starts {
         bail!(
             INVALID_OPTIONS,
             "Command {} does not support this readConcern :: caused by :: read concern not supported",
@@ -300,12 +292,6 @@ fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
         bail!(ILLEGAL_OPERATION, "Cannot specify afterClusterTime readConcern without replica set");
     }
     Ok(())
-}
-
-/// Whether the command reads documents, and so knows every read concern; on a router as on a node.
-fn reads_data(command: &Command) -> bool {
-    let names = ["find", "getMore", "count", "distinct", "aggregate", "explain"];
-    command.kind == Kind::Read && names.contains(&command.name)
 }
 
 fn check_api(context: &Context, command: &Command, generic: &Generic<'_>) -> Result<()> {
@@ -425,14 +411,35 @@ fn after_panic(service: &Service, command: &Command, panic: &(dyn std::any::Any 
 
 #[cfg(test)]
 mod tests {
-    use super::reads_data;
-    use crate::commands::{read, router};
+    use crate::commands::TABLES;
+    use crate::dispatch::Roles;
 
+    /// What a client sees of a command does not depend on whether it talks to a router.
     #[test]
-    fn reads_take_every_read_concern_on_a_router_as_on_a_node() {
-        for rows in [read::ROWS, router::ROWS] {
-            let found = rows.iter().filter(|row| reads_data(row)).count();
-            assert_eq!(found, 6);
+    fn the_rows_of_a_router_and_of_a_node_say_the_same_of_a_command() {
+        let rows = || TABLES.iter().copied().flatten().filter(|row| row.is_implemented());
+        let mut differences = Vec::new();
+        for routed in rows().filter(|row| row.roles == Roles::ROUTER) {
+            let Some(row) = rows().find(|r| r.name == routed.name && r.roles.meets(Roles::MONGOD)) else {
+                continue;
+            };
+            for (what, here, there) in [
+                ("kind", row.kind == routed.kind, true),
+                ("aliases", row.aliases == routed.aliases, true),
+                ("in_transaction", row.in_transaction, routed.in_transaction),
+                ("stable_api", row.stable_api, routed.stable_api),
+                ("admin_only", row.admin_only, routed.admin_only),
+                ("test_only", row.test_only, routed.test_only),
+                ("reads_documents", row.reads_documents, routed.reads_documents),
+                ("takes_write_concern", row.takes_write_concern, routed.takes_write_concern),
+                ("retryable", row.retryable, routed.retryable),
+                ("quiet", row.quiet, routed.quiet),
+            ] {
+                if here != there {
+                    differences.push(format!("{}: {what}", row.name));
+                }
+            }
         }
+        assert!(differences.is_empty(), "{differences:?}");
     }
 }

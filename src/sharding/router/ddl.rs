@@ -13,31 +13,17 @@ use crate::chunk::{Chunk, ShardId};
 use crate::routing::RoutingTable;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
+use node::generic::is_generic;
 use query::QueryContext;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Fields that no internal form takes over from the client's command.
-const GENERIC: &[&str] = &[
-    "$clusterTime",
-    "$db",
-    "lsid",
-    "txnNumber",
-    "writeConcern",
-    "readConcern",
-    "$readPreference",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "maxTimeMS",
-];
 
 /// The client's own fields, without the command's name and without generic ones.
 fn own_fields(task: &Task<'_>) -> Document {
     task.body()
         .iter()
         .skip(1)
-        .filter(|e| !GENERIC.contains(&e.name()) && e.tag() != 0x0A)
+        .filter(|e| (e.name() == "comment" || !is_generic(e.name())) && e.tag() != 0x0A)
         .map(|e| (e.name().to_string(), e.value().to_value()))
         .collect()
 }

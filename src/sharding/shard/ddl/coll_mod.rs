@@ -218,7 +218,7 @@ pub(super) fn renamed(request: Request<'_>, name: &str) -> Document {
     command.push(name, request.argument().map_or(Value::Null, |v| v.to_value()));
     for e in request.body.iter().skip(1) {
         let own = e.name().starts_with('$') || e.name() == super::fence::MEMBER;
-        if !own && !node::ddl::collections::is_generic(e.name()) {
+        if !own && !node::generic::is_generic(e.name()) {
             command.push(e.name(), e.value().to_value());
         }
     }

@@ -103,9 +103,8 @@ impl Ddl {
         if self.is_tracked_alone(&ns).await? && !flag(&body, "unsplittable", false) {
             return self.shard_tracked(op, &ns, body).await;
         }
-        let kept = body
-            .into_iter()
-            .filter(|(name, _)| !node::ddl::collections::is_generic(name) || name == "collation");
+        let kept =
+            body.into_iter().filter(|(name, _)| !node::generic::is_generic(name) || name == "collation");
         let state = self.coordinate(op, &Create, &ns, doc! { "request": kept.collect::<Document>() }).await?;
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
@@ -465,9 +464,8 @@ impl Ddl {
 }
 
 fn collection_options(body: &Document) -> Document {
-    let is_option = |name: &str| {
-        !OWN.contains(&name) && !name.starts_with('$') && !node::ddl::collections::is_generic(name)
-    };
+    let is_option =
+        |name: &str| !OWN.contains(&name) && !name.starts_with('$') && !node::generic::is_generic(name);
     body.iter()
         .skip(1)
         .filter(|(name, value)| is_option(name) && !value.is_null())

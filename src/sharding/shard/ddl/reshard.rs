@@ -165,7 +165,7 @@ impl Ddl {
         let body = request.body.to_document();
         let provenance = body.get_str("provenance").unwrap_or("reshardCollection").to_string();
         let kept = body.into_iter().skip(1).filter(|(name, value)| {
-            let own = name == "collation" || !node::ddl::collections::is_generic(name);
+            let own = name == "collation" || !node::generic::is_generic(name);
             own && name != "provenance" && name != "databaseVersion" && !value.is_null()
         });
         let fields = doc! { "provenance": provenance, "request": kept.collect::<Document>() };

@@ -13,6 +13,8 @@
 pub mod ask;
 pub mod auth;
 pub mod commands;
+#[cfg(test)]
+mod compatibility;
 pub mod connection;
 pub mod counters;
 pub mod dispatch;

@@ -100,6 +100,11 @@ const FUNCTIONS: &[Row] = &[
     row("$integral", integral),
 ];
 
+/// The names of all window functions.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|row| row.name)
+}
+
 /// Reads `{<function>: <argument>, window: ..}` of the output field at `path`.
 pub fn parse(path: &str, v: &Value, sort: Option<&Document>, scope: &Variables) -> Result<Output> {
     let Value::Document(d) = v else {

@@ -24,6 +24,7 @@ use crate::pipeline::stages::project;
 use crate::pipeline::{Context, Parsed, Plan, Run, Stage, sort};
 use document::{Document, Result, Value, bail, doc};
 use function::Output;
+pub use function::names as function_names;
 
 /// Holds the partition key while the pipeline sorts by it.
 const PARTITION_KEY: &str = "__internal_setWindowFields_partition_key";

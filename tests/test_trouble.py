@@ -101,6 +101,8 @@ def test_a_primary_that_is_cut_off_commits_nothing_while_another_does(sets):
     with old.direct(socketTimeoutMS=20000) as cut_off:
         cut_off.d.c.insert_one({"_id": "before"})
         rs.network.cut_off.add(old)
+        # What the proxies have in their hands is through by then.
+        time.sleep(0.3)
         late = cut_off.d.command({"insert": "c", "documents": [{"_id": "alone"}], "writeConcern": {"w": "majority", "wtimeout": 6000}}, check=False)
         client = rs.client(serverSelectionTimeoutMS=20000)
         new = wait(lambda: next((m for m in [rs.primary()] if m and m is not old), None))

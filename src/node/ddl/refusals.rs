@@ -162,7 +162,6 @@ async fn stages_that_write_or_look_at_the_node_are_refused_where_the_real_server
         (40573, view(doc! {"$changeStream": {}})),
         (40600, view(doc! {"$facet": {"a": [{"$out": "x"}]}})),
         (40324, view(doc! {"$nonsense": 1})),
-        (238, pipeline(doc! {"$out": {"db": "t", "coll": "x", "timeseries": {"timeField": "ts"}}})),
         (73, pipeline(doc! {"$out": {"db": "a b", "coll": "x"}})),
         (166, pipeline(doc! {"$merge": {"into": "v"}})),
         (14, pipeline(doc! {"$merge": 1})),

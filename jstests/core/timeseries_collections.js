@@ -126,9 +126,29 @@ assert.commandFailedWithCode(db.runCommand({convertToCapped: name, size: 4096}),
 assert.commandFailedWithCode(db.runCommand({create: name + "_2", timeseries, capped: true, size: 4096}), ErrorCodes.InvalidOptions);
 assert.commandFailedWithCode(db.runCommand({create: "system.buckets.no", capped: true, size: 4096}), ErrorCodes.IllegalOperation);
 
+// A filter that cannot be evaluated while others wait.
+assert.commandWorked(coll.insert(Array.from({length: 20}, (_, i) => ({t: at, m: "js", v: i}))));
+assert.eq(5, assert.commandWorked(db.runCommand({delete: name, deletes: [{q: {m: "js", $where: "this.v >= 15"}, limit: 0}]})).n);
+assert.eq(1, assert.commandWorked(db.runCommand({delete: name, deletes: [{q: {m: "js", $where: "this.v > 2"}, limit: 1}]})).n);
+assert.eq([0, 1, 2], coll.find({m: "js", v: {$lt: 3}}).toArray().map((d) => d.v).sort());
+assert.eq(14, coll.find({m: "js"}).itcount());
+
 // Both are gone together.
 db[name + "_view"].drop();
 assert(coll.drop());
 assert.eq([], db.getCollectionInfos({name: {$in: [name, "system.buckets." + name]}}));
 assert.commandWorked(coll.insert({t: 1}));
+
+// $out reads its options before it looks at the target, and before there is anything to write.
+const out = (options, filter) => db.runCommand({
+    aggregate: name,
+    pipeline: [{$match: filter || {}}, {$out: {db: db.getName(), coll: name, timeseries: options}}],
+    cursor: {},
+});
+assert.commandFailedWithCode(out({timeField: 1}), ErrorCodes.TypeMismatch);
+assert.commandFailedWithCode(out({timeField: "t", granularity: "days"}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(out({timeField: "t", bucketMaxSpanSeconds: 60}, {none: 1}), ErrorCodes.InvalidOptions);
+assert.commandFailedWithCode(out({}), 40414);
+assert.commandFailedWithCode(out({timeField: "t", other: 1}), 40415);
+assert.commandFailedWithCode(out({timeField: "t"}), 7268700);
 coll.drop();

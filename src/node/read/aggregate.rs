@@ -398,7 +398,9 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     let stages = query::timeseries::with_bucket_filter(stages);
     let stages = super::geo_near::with_key(node, &ns, stages)?;
     let stages = note_text(node, &ns, stages, &mut context)?;
-    let pipeline = optimize(parse(&stages, &context)?, &context)?;
+    let parsed = parse(&stages, &context)?;
+    crate::timeseries::output::check_options(&stages)?;
+    let pipeline = optimize(parsed, &context)?;
     let mut run = Run::new(&context);
     run.limits = *node.limits.read();
     run.spill = Some(Arc::new(Spilling(node.temporary.clone())));

@@ -2,6 +2,7 @@
 
 use super::{Series, refuse_transaction};
 use crate::read::candidates::{Candidates, Search};
+use crate::write::aside::Aside;
 use crate::write::delete::DeleteStatement;
 use crate::write::unit::{Origin, WriteUnit};
 use crate::{Node, Operation};
@@ -50,12 +51,18 @@ pub(crate) async fn delete(
             return Ok(removed);
         }
         for record in records {
-            let (of_bucket, _) = node
-                .write_waiting(op, &candidates.received, &series.buckets, |unit| {
-                    candidates.check_collection(unit)?;
-                    from_bucket(unit, series, s, record, stmt, image)
-                })
-                .await?;
+            let aside = Aside::default();
+            let of_bucket = loop {
+                let written = node
+                    .write_waiting(op, &candidates.received, &series.buckets, |unit| {
+                        candidates.check_collection(unit)?;
+                        from_bucket(unit, series, s, &aside, record, (stmt, image))
+                    })
+                    .await;
+                if let Some((removed, _)) = aside.unless(written, |old| matching(series, s, old))? {
+                    break removed;
+                }
+            };
             removed.n += of_bucket.n;
             removed.first = removed.first.or(of_bucket.first);
             if s.one && removed.n > 0 {
@@ -66,27 +73,42 @@ pub(crate) async fn delete(
     }
 }
 
+/// Which measurements of a bucket go, by their position.
+fn matching(series: &Series, s: &DeleteStatement, bucket: Doc<'_>) -> Result<Vec<bool>> {
+    let mut found = false;
+    let rows = bucket::rows(bucket)?;
+    let goes = rows.iter().map(|row| {
+        let measurement = bucket::measurement(row.doc(), bucket, &series.options);
+        let goes = !(s.one && found) && s.filter.matches(measurement.doc())?;
+        found |= goes;
+        Ok(goes)
+    });
+    goes.collect()
+}
+
 fn from_bucket(
     unit: &mut WriteUnit<'_>,
     series: &Series,
     s: &DeleteStatement,
+    aside: &Aside<Vec<bool>>,
     record: RecordId,
-    stmt: i32,
-    image: bool,
+    (stmt, image): (i32, bool),
 ) -> Result<Removed> {
     let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
         return Ok(Removed::default());
     };
     let mut removed = Removed::default();
     let mut kept = Vec::new();
-    for row in bucket::rows(old.doc())? {
-        let measurement = bucket::measurement(row.doc(), old.doc(), &series.options);
-        if (s.one && removed.n > 0) || !s.filter.matches(measurement.doc())? {
+    let goes = aside.latched(old.doc(), || matching(series, s, old.doc()))?;
+    for (row, goes) in bucket::rows(old.doc())?.into_iter().zip(goes) {
+        if !goes {
             kept.push(row);
             continue;
         }
         removed.n += 1;
-        removed.first.get_or_insert(measurement);
+        if removed.first.is_none() {
+            removed.first = Some(bucket::measurement(row.doc(), old.doc(), &series.options));
+        }
     }
     if removed.n == 0 {
         return Ok(removed);

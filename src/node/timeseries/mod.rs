@@ -10,7 +10,7 @@
 pub mod ddl;
 pub mod delete;
 pub mod insert;
-mod output;
+pub(crate) mod output;
 pub mod update;
 
 use crate::namespace::Slot;
@@ -68,6 +68,31 @@ pub fn of(node: &Node, slot: &Slot) -> Option<Series> {
     let definition =
         buckets.read_unchecked().collection.as_ref()?.meta().options.get_document("timeseries").cloned()?;
     Some(Series { ns: slot.ns.clone(), buckets, options: Options::of_document(&definition)? })
+}
+
+/// Placing a time series elsewhere than on its database's primary is not done yet.
+///
+/// # Errors
+/// NotImplemented (238).
+pub fn refuse_sharding(ns: &str, view: Option<&View>) -> Result<()> {
+    match view.is_some_and(is_series) {
+        true => {
+            bail!(NOT_IMPLEMENTED, "sharding or moving a time-series collection is not implemented: {ns}")
+        }
+        false => Ok(()),
+    }
+}
+/// The same for the name of its buckets.
+///
+/// # Errors
+/// NotImplemented (238).
+pub fn refuse_sharding_buckets(ns: &str) -> Result<()> {
+    match split_namespace(ns).1.starts_with(BUCKETS_PREFIX) {
+        true => {
+            bail!(NOT_IMPLEMENTED, "sharding or moving buckets of a time series is not implemented: {ns}")
+        }
+        false => Ok(()),
+    }
 }
 
 /// # Errors

@@ -19,6 +19,18 @@ struct Target {
     indexes: Vec<Document>,
 }
 
+/// Checks the time-series options of the `$out` that ends a pipeline.
+///
+/// # Errors
+/// Those of the shape, InvalidOptions (72), BadValue (2).
+pub(crate) fn check_options(stages: &[Value]) -> Result<()> {
+    let out = stages.last().and_then(Value::as_document).and_then(|stage| stage.get_document("$out"));
+    match out.and_then(|out| out.get_document("timeseries")) {
+        Some(asked) => ddl::definition_for(asked.to_doc_buf().doc(), false).map(drop),
+        None => Ok(()),
+    }
+}
+
 impl LocalHost {
     /// Whether `$out` writes a time series: it says so, or the target is one.
     pub(crate) fn outputs_series(&self, target: &str, asked: Option<&Document>) -> bool {

@@ -172,6 +172,49 @@ pub fn renames(asker: &Asker<'_>) -> bool {
         && asker.may_all(&target, &[Insert, CreateIndex])
         && (!drops || asker.may(&target, DropCollection))
 }
+/// The command, and for each entry what the command needs that does the same.
+pub fn applies_ops(asker: &Asker<'_>) -> bool {
+    let entries = asker.request.target().as_array();
+    asker.on_cluster(ApplyOps)
+        && entries.iter().flat_map(|list| list.iter()).all(|e| {
+            let entry = e.value().as_document();
+            entry.is_none_or(|entry| may_apply(asker, entry))
+        })
+}
+fn may_apply(asker: &Asker<'_>, entry: Doc<'_>) -> bool {
+    let ns = entry.get_str("ns").unwrap_or("");
+    match (entry.get_str("op"), entry.get_document("o").and_then(|o| o.iter().next())) {
+        (Some("i" | "u"), _) => asker.may_all(&namespace(ns), &[Insert, Update]),
+        (Some("d"), _) => asker.may(&namespace(ns), Remove),
+        (Some("c"), Some(command)) => may_apply_command(asker, ns, command.name(), command.value(), entry),
+        _ => true,
+    }
+}
+fn may_apply_command(
+    asker: &Asker<'_>,
+    ns: &str,
+    name: &str,
+    argument: ValueRef<'_>,
+    entry: Doc<'_>,
+) -> bool {
+    let (db, argument) = (ns.split('.').next().unwrap_or(""), argument.as_str().unwrap_or(""));
+    let named = Target::Namespace(db.to_string(), argument.to_string());
+    let to = entry.get_document("o").and_then(|o| o.get_str("to")).unwrap_or("");
+    match name {
+        "create" => asker.may_all(&named, &[CreateCollection, ConvertToCapped]),
+        "drop" => asker.may(&named, DropCollection),
+        "createIndexes" => asker.may(&named, CreateIndex),
+        "dropIndexes" | "deleteIndexes" => asker.may(&named, DropIndex),
+        "collMod" => asker.may(&named, CollMod),
+        "dropDatabase" => asker.may(&Target::Database(db.to_string()), DropDatabase),
+        "renameCollection" => {
+            asker.may_all(&namespace(argument), &[Find, DropCollection])
+                && asker.may_all(&namespace(to), &[Insert, CreateIndex, DropCollection])
+        }
+        // Refused by the handler.
+        _ => true,
+    }
+}
 pub fn clones_as_capped(asker: &Asker<'_>) -> bool {
     let to = asker.request.get("toCollection").and_then(|v| v.as_str()).unwrap_or("");
     asker.may(&asker.named(), Find)

@@ -4,7 +4,8 @@
 //! At start-up the node's standing is bound to what `hello` shows: each change is published and logged before the
 //! command that caused it answers.
 
-use super::crud::{acknowledge, node};
+use super::crud::{acknowledge, conclude, node};
+use crate::auth::needs;
 use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use crate::peers::{Members, is_own_address, is_own_anyway};
@@ -77,7 +78,10 @@ pub const ROWS: &[Command] = &[
         .admin_only()
         .test_only()
         .help("Waits until this member is in a state."),
-    Command::missing("applyOps", Roles::MONGOD).needs(Needs::Cluster(&[A::ApplyOps])),
+    Command::future("applyOps", Roles::MONGOD, |c, r, reply| Box::pin(apply_ops(c, r, reply)))
+        .needs(Needs::Asked(needs::applies_ops))
+        .write()
+        .help("Applies entries of an oplog."),
     Command::future("appendOplogNote", Roles::MONGOD, |c, r, reply| Box::pin(append_note(c, r, reply)))
         .needs(Needs::Cluster(&[A::AppendOplogNote]))
         .write()
@@ -503,6 +507,11 @@ async fn wait_for_state(context: &Context, request: &Request<'_>, _: &mut Reply)
         Ok(()) => Ok(()),
         Err(_) => bail!(EXCEEDED_TIME_LIMIT, "operation exceeded time limit"),
     }
+}
+
+async fn apply_ops(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let done = node::write::apply_ops::apply_ops(node(context)?, &context.operation, request.node).await;
+    conclude(context, reply, done).await
 }
 
 async fn append_note(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

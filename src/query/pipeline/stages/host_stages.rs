@@ -261,6 +261,11 @@ pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
                     v.type_name()
                 );
             }
+            for field in ["db", "coll", "timeseries"] {
+                if d.keys().filter(|k| *k == field).count() > 1 {
+                    bail!(IDL_DUPLICATE_FIELD, "BSON field '$out.{field}' is a duplicate field");
+                }
+            }
             Namespace::new(required(name, d, "db")?, required(name, d, "coll")?)
         }
         v => bail!(16990, "$out only supports a string or object argument, but found {}", v.type_name()),
@@ -270,7 +275,7 @@ pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
 }
 
 fn required(name: &str, d: &document::Document, field: &str) -> Result<String> {
-    match d.get(field) {
+    match d.get_present(field) {
         Some(Value::String(s)) => Ok(s.clone()),
         Some(v) => bail!(
             TYPE_MISMATCH,
@@ -282,6 +287,9 @@ fn required(name: &str, d: &document::Document, field: &str) -> Result<String> {
 }
 
 fn check_target(name: &str, ns: &Namespace) -> Result<()> {
+    if name == "$out" && ns.collection.starts_with('$') {
+        bail!(ILLEGAL_OPERATION, "Can't {name} to a collection whose name begins with '$': {ns}");
+    }
     if ns.collection.is_empty()
         || ns.db.is_empty()
         || ns.db.contains(['/', '\\', '.', ' ', '"', '$', '\0'])

@@ -488,6 +488,7 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
     if matches!(db, "admin" | "local") || (db == "config" && name != "system.sessions") {
         bail!(ILLEGAL_OPERATION, "can't shard collections of the database {db}");
     }
+    node::timeseries::refuse_sharding_buckets(ns)?;
     if name.starts_with("system.") && db != "config" {
         bail!(ILLEGAL_OPERATION, "can't shard system namespaces");
     }
@@ -530,9 +531,7 @@ pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, bo
     let unique = flag(body, "unique", false);
     let slot = node.namespaces.slot(ns);
     let state = slot.read_unchecked();
-    if state.view.as_ref().is_some_and(|v| node::timeseries::is_series(v)) {
-        bail!(NOT_IMPLEMENTED, "sharding a time-series collection is not implemented: {ns}");
-    }
+    node::timeseries::refuse_sharding(ns, state.view.as_deref())?;
     if state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
     }

@@ -55,10 +55,13 @@ impl Ddl {
         let ns = namespace(state).to_string();
         let kind = required_str(state, "provenance")?.to_string();
         let asked = request(state);
+        node::timeseries::refuse_sharding_buckets(&ns)?;
         if split(&ns).1.starts_with("system.") {
             bail!(ILLEGAL_OPERATION, "Can't {kind} a system collection: {ns}");
         }
-        if self.role.node.namespaces.slot(&ns).read_unchecked().view.is_some() {
+        let view = self.role.node.namespaces.slot(&ns).read_unchecked().view.clone();
+        node::timeseries::refuse_sharding(&ns, view.as_deref())?;
+        if view.is_some() {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
         }
         let entry = self.tracked(&ns).await?;

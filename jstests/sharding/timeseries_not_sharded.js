@@ -1,0 +1,82 @@
+/**
+ * A time series collection and its buckets are not sharded, moved alone or resharded: the refusal leaves nothing behind.
+ * movePrimary takes them along. It fails if a refused command leaves an entry of the catalog, or a measurement is lost.
+ *
+ * @tags: [requires_sharding]
+ */
+import {freshDatabase, heldBy, shardNames} from "jstests/sharding/libs/cluster.js";
+
+const [first, second] = shardNames(db);
+const testDB = freshDatabase(db, "timeseries_not_sharded", first);
+const config = db.getSiblingDB("config");
+const series = {timeField: "t", metaField: "m"};
+assert.commandWorked(testDB.createCollection("ts", {timeseries: series}));
+const measurements = (n, from) =>
+    Array.from({length: n}, (_, i) => ({t: new Date(1700000000000 + (from + i) * 1000), m: i % 7, v: from + i}));
+assert.commandWorked(testDB.ts.insert(measurements(500, 0)));
+assert.commandWorked(testDB.ts.createIndex({m: 1, t: -1}));
+
+const left = () => ({
+    collections: config.collections.find({_id: /^timeseries_not_sharded\./}).toArray(),
+    chunks: config.chunks.find().itcount(),
+    names: testDB.getCollectionInfos().map((info) => [info.name, info.type]).sort(),
+    indexes: testDB.ts.getIndexes(),
+    buckets: testDB.getCollection("system.buckets.ts").getIndexes(),
+});
+const before = left();
+for (const name of ["ts", "system.buckets.ts"]) {
+    const ns = `${testDB.getName()}.${name}`;
+    for (const command of [
+             {shardCollection: ns, key: {m: 1}},
+             {shardCollection: ns, key: {meta: 1}},
+             {shardCollection: ns, key: {m: 1}, timeseries: series},
+             {shardCollection: ns, key: {m: "hashed"}},
+             {moveCollection: ns, toShard: second},
+             {reshardCollection: ns, key: {m: 1}},
+             {unshardCollection: ns, toShard: second},
+    ]) {
+        assert.commandFailedWithCode(db.adminCommand(command), 238, tojson(command));
+    }
+}
+assert.eq(before, left());
+const absent = `${testDB.getName()}.absent`;
+assert.commandFailedWithCode(db.adminCommand({shardCollection: absent, key: {m: 1}, timeseries: series}), 238);
+assert.eq(before, left());
+
+assert.commandWorked(db.adminCommand({movePrimary: testDB.getName(), to: second}));
+assert.eq(500, testDB.ts.find().itcount());
+const buckets = testDB.getCollection("system.buckets.ts");
+assert.eq([0, buckets.find().itcount()], [heldBy(buckets, first), heldBy(buckets, second)]);
+assert.eq(before, left());
+assert.commandWorked(testDB.ts.insert(measurements(500, 500)));
+assert.eq(1000, testDB.ts.find().itcount());
+assert.eq(1000, testDB.ts.distinct("v").length);
+
+// A writer that goes on while the primary moves back: each acknowledged measurement is there once.
+const stop = new CountDownLatch(1);
+const writer = new Thread(function(host, name, stop) {
+    const c = new Mongo(host).getDB(name).ts;
+    const acknowledged = [];
+    for (let v = 10000; stop.getCount() > 0; v++) {
+        if (!c.insert({t: new Date(1700000000000 + v), m: "w", v}).hasWriteError()) {
+            acknowledged.push(v);
+        }
+    }
+    return acknowledged;
+}, db.getMongo().host, testDB.getName(), stop);
+writer.start();
+assert.soon(() => testDB.ts.find({m: "w"}).itcount() > 0);
+assert.commandWorked(db.adminCommand({movePrimary: testDB.getName(), to: first}));
+assert.commandWorked(db.adminCommand({movePrimary: testDB.getName(), to: second}));
+stop.countDown();
+const acknowledged = writer.returnData();
+const values = testDB.ts.find({m: "w"}).toArray().map((d) => d.v);
+const found = new Set(values);
+assert.eq(found.size, values.length, "a measurement is there twice");
+acknowledged.forEach((v) => assert(found.has(v), `measurement ${v} was acknowledged and lost`));
+assert.eq(1000, testDB.ts.find({m: {$ne: "w"}}).itcount());
+testDB.ts.deleteMany({m: 0});
+assert.eq(0, testDB.ts.find({m: 0}).itcount());
+assert(testDB.ts.drop());
+assert.eq([], testDB.getCollectionNames().filter((name) => name !== "system.views"));
+assert.commandWorked(testDB.dropDatabase());

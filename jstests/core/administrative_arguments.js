@@ -43,7 +43,51 @@ fails(10503904, evaluated({$replaceOne: {input: 1, find: "a", replacement: "b"}}
 fails(10503901, evaluated({$replaceAll: {input: "a", find: 1, replacement: "b"}}));
 fails(10503902, evaluated({$replaceAll: {input: "a", find: "a", replacement: 1}}));
 
+// Validators: nothing that sorts by distance, and none in the databases of the server.
+fails(5626500, {create: t.getName() + "_near", validator: {a: {$near: [0, 0]}}});
+fails(5626500, {collMod: t.getName(), validator: {a: {$near: [0, 0]}}});
+fails(ErrorCodes.InvalidOptions, {create: "system.js", validator: {a: 1}});
+fails(ErrorCodes.InvalidOptions, {create: "administrative_arguments", validator: {a: 1}}, admin);
+fails(5626500, {listDatabases: 1, filter: {name: {$near: [0, 0]}}}, admin);
+fails(ErrorCodes.TypeMismatch, {listCollections: 1, nameOnly: 1});
+fails(ErrorCodes.TypeMismatch, {getClusterParameter: ["changeStreamOptions", 1]}, admin);
+
 if (db.hello().msg !== "isdbgrid") {
+    // dropDatabase: a number that is one, as the real server reads numbers.
+    const dropped = db.getSiblingDB(db.getName() + "_dropped");
+    assert.commandWorked(dropped.c.insert({_id: 1}));
+    fails(40414, {dropDatabase: null}, dropped);
+    fails(ErrorCodes.TypeMismatch, {dropDatabase: "1"}, dropped);
+    fails(5255100, {dropDatabase: 2}, dropped);
+    assert.eq(1, dropped.c.find().itcount());
+    assert.commandWorked(dropped.runCommand({dropDatabase: 1.9}));
+    assert.eq(0, dropped.c.find().itcount());
+
+    assert.eq(0, assert.commandWorked(db.runCommand({compact: t.getName(), dryRun: true, force: true})).estimatedBytesFreed);
+
+    // autoCompact: a setting that is on can be given again, and another one only after it was switched off.
+    const auto = (options) => Object.assign({autoCompact: true}, options);
+    try {
+        fails(ErrorCodes.Unauthorized, auto({}));
+        fails(40414, {autoCompact: null}, admin);
+        fails(ErrorCodes.TypeMismatch, {autoCompact: 1}, admin);
+        fails(ErrorCodes.TypeMismatch, auto({runOnce: 1}), admin);
+        fails(ErrorCodes.TypeMismatch, auto({freeSpaceTargetMB: "20"}), admin);
+        fails(40415, auto({FreeSpaceTargetMB: 20}), admin);
+        fails(ErrorCodes.InvalidOptions, auto({writeConcern: {w: 1}}), admin);
+        for (const outside of [0, 0.99, NaN, NumberDecimal("0.5"), NumberLong("8796093022208"), Infinity]) {
+            fails(ErrorCodes.BadValue, auto({freeSpaceTargetMB: outside}), admin);
+        }
+        assert.commandWorked(admin.runCommand(auto({freeSpaceTargetMB: 99, runOnce: true})));
+        assert.commandWorked(admin.runCommand(auto({freeSpaceTargetMB: 30})));
+        assert.commandWorked(admin.runCommand(auto({freeSpaceTargetMB: NumberLong(30)})));
+        fails(ErrorCodes.AlreadyInitialized, auto({freeSpaceTargetMB: 50}), admin);
+        assert.commandWorked(admin.runCommand({autoCompact: false, freeSpaceTargetMB: NumberLong("8796093022208")}));
+        assert.commandWorked(admin.runCommand(auto({freeSpaceTargetMB: 50})));
+    } finally {
+        assert.commandWorked(admin.runCommand({autoCompact: false}));
+    }
+
     const valid = assert.commandWorked(db.runCommand({validate: t.getName()}));
     assert.eq([2, 2, "None"], [valid.nrecords, valid.keysPerIndex._id_, valid.repairMode], tojson(valid));
     assert.eq(false, assert.commandWorked(db.runCommand({validate: t.getName(), metadata: true})).hasOwnProperty("nrecords"));

@@ -28,6 +28,8 @@ try {
 }
 
 assert.commandFailedWithCode(set({}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(db.adminCommand({getDefaultRWConcern: 1, inMemory: 1}), ErrorCodes.TypeMismatch);
+assert.commandFailedWithCode(db.adminCommand({getDefaultRWConcern: 1, writeConcern: {w: 1}}), ErrorCodes.InvalidOptions);
 assert.commandFailedWithCode(set({defaultReadConcern: {level: "linearizable"}}), ErrorCodes.BadValue);
 assert.commandFailedWithCode(set({defaultReadConcern: {level: "snapshot"}}), ErrorCodes.BadValue);
 assert.commandFailedWithCode(set({defaultReadConcern: {level: "nope"}}), [ErrorCodes.BadValue, ErrorCodes.FailedToParse]);

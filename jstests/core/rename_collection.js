@@ -33,9 +33,24 @@ assert.eq([{_id: 9}], to.find().toArray());
 
 assert.commandFailedWithCode(rename(to.getFullName(), to.getFullName()), ErrorCodes.IllegalOperation);
 assert.commandFailedWithCode(rename("nodot", to.getFullName()), ErrorCodes.InvalidNamespace);
-assert.commandFailedWithCode(rename(to.getFullName(), db.getName() + ".a$b"), ErrorCodes.InvalidNamespace);
+assert.commandFailedWithCode(rename(to.getFullName(), db.getName() + ".a$b"), ErrorCodes.IllegalOperation);
+assert.commandFailedWithCode(rename(to.getFullName(), db.getName() + "." + "n".repeat(255)), ErrorCodes.IllegalOperation);
 assert.commandFailedWithCode(rename(to.getFullName(), db.getName() + ".system.secret"), [ErrorCodes.IllegalOperation, ErrorCodes.InvalidNamespace]);
 assert.commandFailedWithCode(db.runCommand({renameCollection: to.getFullName(), to: from.getFullName()}), ErrorCodes.Unauthorized);
 
 assert.commandWorked(to.renameCollection(from.getName()));
 assert.eq([{_id: 9}], from.find().toArray());
+
+// A collection named by its UUID is renamed, or gives way, only if it is that one.
+const uuidOf = (collection) => db.getCollectionInfos({name: collection.getName()})[0].info.uuid;
+assert.commandWorked(to.insert({_id: 10}));
+const [source, target] = [uuidOf(from), uuidOf(to)];
+for (const options of [{dropTarget: source}, {dropTarget: true, collectionUUID: target}]) {
+    assert.commandFailedWithCode(rename(from.getFullName(), to.getFullName(), options), ErrorCodes.CollectionUUIDMismatch, tojson(options));
+    assert.eq([[{_id: 9}], [{_id: 10}]], [from.find().toArray(), to.find().toArray()]);
+}
+assert.commandFailedWithCode(rename(from.getFullName(), db.getName() + ".rename_collection_none", {dropTarget: target}), ErrorCodes.CollectionUUIDMismatch);
+assert.commandFailedWithCode(rename(from.getFullName(), to.getFullName(), {dropTarget: BinData(0, "AAAA")}), ErrorCodes.InvalidUUID);
+assert.commandFailedWithCode(rename(from.getFullName(), to.getFullName(), {dropTarget: 1}), ErrorCodes.TypeMismatch);
+assert.commandWorked(rename(from.getFullName(), to.getFullName(), {dropTarget: target, collectionUUID: source}));
+assert.eq([{_id: 9}], to.find().toArray());

@@ -33,7 +33,6 @@ pub enum Kind {
     Update,
     /// A boolean, a number or a document. Null is refused too.
     SafeBoolOrObject,
-    BoolOrUuid,
     NumberOrString,
     /// One of these strings.
     OneOf(&'static [&'static str]),
@@ -128,7 +127,7 @@ impl Shape {
             (Kind::Object, ValueRef::Document(_)) => return Ok(()),
             (Kind::Array, ValueRef::Array(_)) => return Ok(()),
             (Kind::Objects, ValueRef::Array(items)) => return self.check_items(name, items),
-            (Kind::Uuid | Kind::BoolOrUuid, ValueRef::Binary(4, bytes)) => return check_uuid(bytes),
+            (Kind::Uuid, ValueRef::Binary(4, bytes)) => return check_uuid(bytes),
             (Kind::Hint, ValueRef::String(_) | ValueRef::Document(_)) => return Ok(()),
             (Kind::Hint, _) => bail!(FAILED_TO_PARSE, "Hint must be a string or an object"),
             (Kind::Update, ValueRef::Document(_) | ValueRef::Array(_)) => return Ok(()),
@@ -138,7 +137,6 @@ impl Shape {
             (Kind::Limit, v) => return check_limit(v),
             (Kind::SafeBoolOrObject, ValueRef::Boolean(_) | ValueRef::Document(_)) => return Ok(()),
             (Kind::SafeBoolOrObject, v) if v.is_number() => return Ok(()),
-            (Kind::BoolOrUuid, ValueRef::Boolean(_)) => return Ok(()),
             (Kind::NumberOrString, ValueRef::String(_)) => return Ok(()),
             (Kind::NumberOrString, v) if v.is_number() => return Ok(()),
             (Kind::OneOf(allowed), ValueRef::String(s)) => return self.check_enumeration(name, s, allowed),
@@ -150,7 +148,6 @@ impl Shape {
             (Kind::Array | Kind::Objects, _) => "type 'array'",
             (Kind::Uuid, _) => "type 'binData'",
             (Kind::SafeBoolOrObject, _) => "types '[bool, long, int, decimal, double, object]'",
-            (Kind::BoolOrUuid, _) => "types '[bool, binData]'",
             (Kind::NumberOrString, _) => "types '[string, long, int, decimal, double]'",
             (Kind::OneOf(_), _) => "type 'string'",
         };

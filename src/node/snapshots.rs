@@ -191,7 +191,7 @@ mod tests {
         let snapshot = node.snapshot();
         let op = Operation::internal();
         ddl::collections::drop_collection(&node, &op, "d.a", false).await.unwrap();
-        ddl::rename::rename(&node, &op, "d.b", "d.c", false).await.unwrap();
+        ddl::rename::rename(&node, &op, "d.b", "d.c", ddl::rename::DropTarget::Refuse).await.unwrap();
         assert_eq!(count(&node, &snapshot, "d.a"), Some(1));
         assert_eq!(count(&node, &snapshot, "d.b"), Some(1));
         assert_eq!(count(&node, &snapshot, "d.c"), None);

@@ -111,6 +111,7 @@ pub struct Service {
     pub started_at: i64,
     /// fsync with lock: how many locks are held.
     pub fsync_locks: watch::Sender<i64>,
+    pub auto_compact: Mutex<Option<crate::commands::auto_compact::AutoCompact>>,
     pub profiler: crate::profile::Profiler,
     times: OnceLock<Arc<dyn Times>>,
     end: watch::Sender<Option<i32>>,
@@ -223,6 +224,7 @@ impl Service {
             started: Instant::now(),
             started_at: now_millis(),
             fsync_locks: watch::Sender::new(0),
+            auto_compact: Mutex::default(),
             profiler: crate::profile::Profiler::default(),
             times: OnceLock::new(),
             end: watch::Sender::new(None),

@@ -133,6 +133,7 @@ const CLUSTER_MONITOR: ActionSet = set(&[
 const HOST_MANAGER: ActionSet = set(&[
     ApplicationMessage,
     AuditConfigure,
+    Compact,
     ConnPoolSync,
     DropConnections,
     LogRotate,

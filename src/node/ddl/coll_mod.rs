@@ -54,7 +54,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
             check_expiry(before, &change, node.now_ms())?;
             let reply = index_reply(before, change.get_document("index"))?;
             let (uuid, old) = (before.uuid(), before_change(before, &reply));
-            Validator::of(&change)?;
+            Validator::check_new(&ns, &change)?;
             if dry_run {
                 return Ok(Document::new());
             }

@@ -57,6 +57,7 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
         bail!(ILLEGAL_OPERATION, "{ns} can only be created as the buckets of a time-series collection");
     }
     check_options(&options)?;
+    Validator::check_new(&ns, &options)?;
     clustered::check_options(&options, node.now_ms())?;
     create_collection(node, op, &ns, options, None).await?;
     Ok(Document::new())
@@ -175,7 +176,6 @@ fn check_options(options: &Document) -> Result<()> {
     if options.contains_key("pipeline") && !options.contains_key("viewOn") {
         bail!(INVALID_OPTIONS, "'pipeline' cannot be specified without 'viewOn'");
     }
-    Validator::of(options)?;
     Ok(())
 }
 
@@ -364,10 +364,8 @@ pub async fn drop_database(node: &Node, op: &Operation, request: Request<'_>) ->
     if matches!(db, "local" | "config") && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database while replication is active");
     }
-    Ok(match drop_database_named(node, op, db, false).await? {
-        true => doc! { "dropped": db },
-        false => Document::new(),
-    })
+    drop_database_named(node, op, db, false).await?;
+    Ok(Document::new())
 }
 
 /// Drops every collection of a database and says so in the log; false when there was none.

@@ -45,7 +45,11 @@ pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
 
 fn filter(node: &Node, request: Request<'_>) -> Result<Matcher> {
     match request.body.get_document("filter") {
-        Some(f) => Matcher::parse(f, &node.parse_context(Document::new())),
+        Some(f) => {
+            let matcher = Matcher::parse(f, &node.parse_context(Document::new()))?;
+            matcher.refuse_near()?;
+            Ok(matcher)
+        }
         None => Ok(Matcher::always()),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::write::commit::WideUnit;
 use crate::{Node, Operation, Request};
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use storage::Collection;
 use storage::split_namespace;
 
@@ -18,10 +18,9 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
     };
     let from = text(request.argument(), "renameCollection")?;
     let to = text(request.body.get("to"), "to")?;
-    let drop_target = request.body.get("dropTarget").is_some_and(|v| v.truthy());
+    let target = DropTarget::parse(request.body)?;
     for ns in [&from, &to] {
-        let (db, name) = split_namespace(ns);
-        crate::request::check_collection_name(db, name)?;
+        check_name(ns)?;
     }
     if [&from, &to].iter().any(|ns| *ns == "local.oplog.rs") && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "can't rename live oplog while replicating");
@@ -38,16 +37,86 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
     if split_namespace(&from).1.starts_with("system.") || split_namespace(&to).1.starts_with("system.") {
         bail!(ILLEGAL_OPERATION, "renaming system collections is not allowed");
     }
-    rename(node, op, &from, &to, drop_target).await?;
+    crate::write::statement::check_uuid(request.body, &node.namespaces.slot(&from))?;
+    rename(node, op, &from, &to, target).await?;
     Ok(Document::new())
 }
 
-/// Renames a collection, which keeps its UUID. The target goes when `drop_target` says so.
+/// Refuses a name that no collection can be renamed from or to. A dollar and too great a length are illegal operations here and
+/// bad names elsewhere.
 ///
 /// # Errors
-/// NamespaceNotFound (26), NamespaceExists (48), CommandNotSupportedOnView (166).
-pub async fn rename(node: &Node, op: &Operation, from: &str, to: &str, drop_target: bool) -> Result<()> {
-    rename_checked(node, op, (from, to), drop_target, Versioned::Source, |_| Ok(())).await
+/// InvalidNamespace (73), IllegalOperation (20).
+pub fn check_name(ns: &str) -> Result<()> {
+    if ns.contains('$') {
+        bail!(ILLEGAL_OPERATION, "renameCollection does not take names with '$': {ns}");
+    }
+    let (db, name) = split_namespace(ns);
+    crate::request::check_database_name(db)?;
+    if ns.len() > 255 {
+        bail!(ILLEGAL_OPERATION, "Fully qualified namespace is too long. Namespace: {ns} Max: 255");
+    }
+    crate::request::check_collection_name(db, name)
+}
+
+/// What becomes of a collection that has the target's name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum DropTarget {
+    Refuse,
+    Drop,
+    /// It goes if it is this one. There must be one.
+    Only([u8; 16]),
+}
+
+impl DropTarget {
+    /// Reads `dropTarget`.
+    ///
+    /// # Errors
+    /// TypeMismatch (14), InvalidUUID (207).
+    pub fn parse(body: Doc<'_>) -> Result<DropTarget> {
+        match body.get("dropTarget") {
+            None => Ok(DropTarget::Refuse),
+            Some(ValueRef::Boolean(true)) => Ok(DropTarget::Drop),
+            Some(ValueRef::Boolean(false)) => Ok(DropTarget::Refuse),
+            Some(v @ ValueRef::Binary(..)) => match v.as_uuid() {
+                Some(uuid) => Ok(DropTarget::Only(uuid)),
+                None => bail!(INVALID_UUID, "uuid must be a 16-byte binary field with UUID (4) subtype"),
+            },
+            Some(v) => bail!(
+                TYPE_MISMATCH,
+                "BSON field 'renameCollection.dropTarget' is the wrong type '{}', expected types '[bool, binData]'",
+                v.type_name()
+            ),
+        }
+    }
+    /// Whether the collection that stands there (`None`: there is none) is the one that may go.
+    ///
+    /// # Errors
+    /// CollectionUUIDMismatch (361), for one that was named and is another.
+    pub fn check(self, to: &str, actual: Option<[u8; 16]>) -> Result<()> {
+        match self {
+            DropTarget::Only(expected) if actual != Some(expected) => {
+                Err(crate::write::statement::uuid_mismatch(to, expected))
+            }
+            _ => Ok(()),
+        }
+    }
+    pub fn drops(self) -> bool {
+        self != DropTarget::Refuse
+    }
+}
+
+/// Renames a collection, which keeps its UUID. A collection with the target's name goes when `target` says so.
+///
+/// # Errors
+/// NamespaceNotFound (26), NamespaceExists (48), CommandNotSupportedOnView (166), CollectionUUIDMismatch (361).
+pub async fn rename(node: &Node, op: &Operation, from: &str, to: &str, target: DropTarget) -> Result<()> {
+    if matches!(target, DropTarget::Only(_)) && split_namespace(from).0 != split_namespace(to).0 {
+        bail!(INVALID_OPTIONS, "a UUID as dropTarget is not taken where a collection changes its database");
+    }
+    let standing = |c: Option<&Collection>| target.check(to, c.map(Collection::uuid));
+    standing(node.namespaces.slot(to).read_unchecked().collection.as_ref())?;
+    rename_checked(node, op, (from, to), target.drops(), Versioned::Source, standing).await
 }
 
 /// Whose placement the versions of a routed request speak of.

@@ -115,7 +115,7 @@ pub const RENAME: Shape = Shape {
     generic: true,
     fields: &[
         required("to", String),
-        field("dropTarget", BoolOrUuid),
+        field("dropTarget", Any),
         field("stayTemp", Bool),
         field("collectionUUID", Uuid),
     ],
@@ -149,7 +149,7 @@ pub const LIST_COLLECTIONS: Shape = Shape {
     generic: true,
     fields: &[
         field("filter", Object),
-        field("nameOnly", SafeBool),
+        field("nameOnly", Bool),
         field("authorizedCollections", Bool),
         field("cursor", Object),
         field("includePendingDrops", SafeBool),

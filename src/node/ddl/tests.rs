@@ -180,7 +180,7 @@ async fn a_dropped_database_is_gone_after_a_restart_and_what_was_made_later_is_n
     let node = testing::open(None, &files, |_| {});
     ok(&node, doc! {"insert": "a", "documents": documents(3)}).await;
     ok(&node, doc! {"create": "v", "viewOn": "a", "pipeline": []}).await;
-    assert_eq!(ok(&node, doc! {"dropDatabase": 1}).await, doc! { "dropped": "t" });
+    assert_eq!(ok(&node, doc! {"dropDatabase": 1}).await, doc! {});
     assert_eq!(ok(&node, doc! {"dropDatabase": 1}).await, doc! {});
     ok(&node, doc! {"insert": "b", "documents": documents(2)}).await;
     node.shutdown();

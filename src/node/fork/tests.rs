@@ -77,7 +77,7 @@ async fn a_restore_gives_back_what_was_there_with_its_uuid_over_checkpoints_and_
         LocalClient::new(node.clone()).delete("d.a", &doc! { "_id": 5 }).await.unwrap();
         insert(&node, "d.a", 5000..5010).await;
         insert(&node, "d.new", 0..1).await;
-        ddl::rename::rename(&node, &op(), "d.b", "d.c", false).await.unwrap();
+        ddl::rename::rename(&node, &op(), "d.b", "d.c", ddl::rename::DropTarget::Refuse).await.unwrap();
         if round % 2 == 1 {
             node.checkpoint().unwrap();
         }

@@ -76,7 +76,7 @@ impl LocalHost {
         }
         if end {
             node.namespaces.slot(target).read(&routed, |_| Ok(())).await?;
-            ddl::rename::rename(node, op, &temporary, target, true).await?;
+            ddl::rename::rename(node, op, &temporary, target, ddl::rename::DropTarget::Drop).await?;
             self.writing.temporary.lock().take();
         }
         Ok(())

@@ -74,7 +74,14 @@ impl LocalHost {
             let (db, name) = split_namespace(target);
             let slot = node.namespaces.slot(target);
             slot.read(&routed, |_| Ok(())).await?;
-            rename::rename(node, &op, &temporary, &format!("{db}.{BUCKETS_PREFIX}{name}"), true).await?;
+            rename::rename(
+                node,
+                &op,
+                &temporary,
+                &format!("{db}.{BUCKETS_PREFIX}{name}"),
+                rename::DropTarget::Drop,
+            )
+            .await?;
             self.writing.temporary.lock().take();
             let options = series.buckets_options();
             ddl::define_view(node, &op, &slot, &series.options, options.get("collation")).await?;

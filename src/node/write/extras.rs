@@ -19,6 +19,24 @@ pub struct Validator {
 }
 
 impl Validator {
+    /// Refuses options whose validator a collection of this name may not get. Collections that have one keep it.
+    ///
+    /// # Errors
+    /// InvalidOptions (72), 5626500 for `$near`, those of the validator's expressions.
+    pub fn check_new(ns: &str, options: &Document) -> Result<()> {
+        let Some(validator) = Validator::of(options)? else { return Ok(()) };
+        let (db, name) = storage::split_namespace(ns);
+        if matches!(db, "admin" | "local" | "config") {
+            bail!(
+                INVALID_OPTIONS,
+                "Document validators are not allowed on collection {ns} in the {db} database"
+            );
+        }
+        if name.starts_with("system.") {
+            bail!(INVALID_OPTIONS, "Document validators not allowed on system collection {ns}");
+        }
+        validator.matcher.refuse_near()
+    }
     /// Reads the collection's options; `None` without a validator.
     pub fn of(options: &Document) -> Result<Option<Arc<Validator>>> {
         let Some(filter) = options.get_document("validator").filter(|f| !f.is_empty()) else {

@@ -142,10 +142,15 @@ pub fn check_uuid(body: Doc<'_>, slot: &Slot) -> Result<()> {
     if actual == Some(expected) {
         return Ok(());
     }
-    let (db, name) = storage::split_namespace(&slot.ns);
-    Err(document::err!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified").with_info(doc! {
+    Err(uuid_mismatch(&slot.ns, expected))
+}
+
+/// The error where another collection than the one with this UUID has the name, or none (361).
+pub fn uuid_mismatch(ns: &str, expected: [u8; 16]) -> document::Error {
+    let (db, name) = storage::split_namespace(ns);
+    document::err!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified").with_info(doc! {
         "db": db, "collectionUUID": Value::uuid(expected), "expectedCollection": name, "actualCollection": Value::Null,
-    }))
+    })
 }
 
 /// Refuses a change of what a view shows.

@@ -21,7 +21,7 @@ pub use path::Path;
 
 use crate::QueryContext;
 use document::fts::TextQuery;
-use document::{Collation, Doc, DocBuf, Element, Result, ValueRef, meter};
+use document::{Collation, Doc, DocBuf, Element, Result, ValueRef, bail, meter};
 use ops::comparison::{compare_matches, compare_matches_missing};
 use path::{ARRAY, DOCUMENT, LeafArrays, find, inner, walk};
 use std::sync::Arc;
@@ -47,6 +47,19 @@ impl Matcher {
         ops::geo::check_near(&root)?;
         ops::text::check(&root)?;
         Ok(Matcher { root, filter: filter.to_owned() })
+    }
+    /// Refuses `$near` where nothing sorts by distance.
+    ///
+    /// # Errors
+    /// 5626500.
+    pub fn refuse_near(&self) -> Result<()> {
+        if self.near().is_some() {
+            bail!(
+                5626500,
+                "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
+            );
+        }
+        Ok(())
     }
     /// The near predicate, with its path: without a sort of its own a query returns the nearest first.
     pub fn near(&self) -> Option<(&str, &ops::geo::Near)> {

@@ -75,7 +75,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("hostInfo getCmdLineOpts getLog connPoolStats top netstat shardingState getShardMap currentOp", "mc*"),
     ("getParameter", "mcbs*"),
     (
-        "setParameter shutdown logRotate fsync fsyncUnlock dropConnections connPoolSync replSetResizeOplog",
+        "setParameter shutdown logRotate autoCompact fsync fsyncUnlock dropConnections connPoolSync replSetResizeOplog",
         "hc*",
     ),
     ("killOp killAllSessions killAllSessionsByPattern rotateCertificates", "hc*"),

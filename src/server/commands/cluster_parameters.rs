@@ -83,7 +83,6 @@ fn current(node: &Arc<Node>, row: &Row) -> Result<Document> {
 
 /// `{getClusterParameter: name | [names] | "*"}`.
 fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["omitInFTDC"])?;
     let node = node(context)?;
     let rows: Vec<&Row> = match request.target() {
         ValueRef::String("*") => {
@@ -91,8 +90,13 @@ fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
         }
         ValueRef::String(name) => vec![find(context, name)?],
         ValueRef::Array(names) => {
-            let names = names.iter().map(|e| e.value().as_str().unwrap_or(""));
-            names.map(|name| find(context, name)).collect::<Result<Vec<_>>>()?
+            let names = names.iter().map(|e| match e.value() {
+                ValueRef::String(name) => find(context, name),
+                other => {
+                    Err(request.wrong_type(&format!("getClusterParameter.{}", e.name()), other, "string"))
+                }
+            });
+            names.collect::<Result<Vec<_>>>()?
         }
         other => {
             return Err(request.wrong_type("getClusterParameter", other, "[string, array]"));

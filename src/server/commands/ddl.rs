@@ -128,10 +128,13 @@ async fn drop_collection(context: &Context, request: &Request<'_>, reply: &mut R
 
 async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
+    if matches!(request.target(), ValueRef::Null | ValueRef::Undefined) {
+        return Err(request.missing("dropDatabase"));
+    }
     if !request.target().is_number() {
         return Err(request.wrong_type("dropDatabase", request.target(), "[long, int, decimal, double]"));
     }
-    if request.target().as_i64() != Some(1) && request.target().as_f64() != Some(1.0) {
+    if node::shape::to_long(request.target()) != Some(1) {
         bail!(5255100, "Have to pass 1 as 'dropDatabase' parameter");
     }
     let done = ddl::collections::drop_database(writable(context)?, &context.operation, request.node).await;
@@ -140,6 +143,9 @@ async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Rep
 
 async fn rename(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     shapes::RENAME.check_command(request.body, request.sequences)?;
+    if matches!(request.target(), ValueRef::Null | ValueRef::Undefined) {
+        return Err(request.missing("renameCollection"));
+    }
     let done = ddl::rename::rename_collection(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
@@ -229,7 +235,11 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     }
     let slot = node(context)?.namespaces.slot(&request.namespace()?);
     ddl::list::list_indexes_of(&context.operation, &slot).await?;
-    reply.fields(&doc! { "bytesFreed": 0 });
+    let estimates = request.get("dryRun").is_some_and(|v| v.truthy());
+    reply.fields(&match estimates {
+        true => doc! { "estimatedBytesFreed": 0 },
+        false => doc! { "bytesFreed": 0 },
+    });
     Ok(())
 }
 

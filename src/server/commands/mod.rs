@@ -1,5 +1,6 @@
 //! The commands: one file each (or a family), its rows in `ROWS`, its table named here.
 
+pub mod auto_compact;
 pub mod certificates;
 pub mod cluster_parameters;
 pub mod config_server;
@@ -70,6 +71,7 @@ pub const STARTUP: &[StartupStep] = &[
 
 /// All tables. The order does not matter: a name stands once among a program's rows (a test says so).
 pub const TABLES: &[&[Command]] = &[
+    auto_compact::ROWS,
     certificates::ROWS,
     cluster_parameters::ROWS,
     config_server::ROWS,

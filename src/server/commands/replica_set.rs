@@ -17,6 +17,7 @@ use node::local::LocalClient;
 use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
 use node::parameters::Parameters;
 use node::replication::{MemberConfig, MemberState, PrimaryService, SetConfig, Standing, StandingObserver};
+use node::shape::{Kind, Shape, field};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,7 @@ pub const ROWS: &[Command] = &[
     Command::sync("getDefaultRWConcern", Roles::MONGOD, get_defaults)
         .needs(Needs::Cluster(&[A::GetDefaultRWConcern]))
         .admin_only()
+        .takes_no_write_concern()
         .help("The default read and write concern."),
     Command::future("setDefaultRWConcern", Roles::MONGOD, |c, r, reply| Box::pin(set_defaults(c, r, reply)))
         .needs(Needs::Cluster(&[A::SetDefaultRWConcern]))
@@ -560,10 +562,16 @@ fn default_level(stored: &Document) -> Option<ReadLevel> {
     ReadConcern::parse(given.doc()).ok().map(|rc| rc.level)
 }
 
+const GET_DEFAULTS: Shape =
+    Shape { name: "getDefaultRWConcern", generic: true, fields: &[field("inMemory", Kind::Bool)] };
+
 fn get_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&["inMemory"])?;
+    GET_DEFAULTS.check_command(request.body, request.sequences)?;
     check_defaults_role(context, request)?;
     reply.fields(&shown_defaults(&stored_defaults(node(context)?)?));
+    if request.get("inMemory") == Some(ValueRef::Boolean(true)) {
+        reply.fields(&doc! { "inMemory": true });
+    }
     Ok(())
 }
 

@@ -250,10 +250,8 @@ pub async fn drop_database(task: &Task<'_>) -> Result<DocBuf> {
     }
     let reply = on_primary(task, db, db, internal(task, "_shardsvrDropDatabase", 1)).await;
     task.router.cluster.forget(Some(db));
-    Ok(ok_reply(match reply? {
-        Some(_) => doc! { "dropped": db },
-        None => Document::new(),
-    }))
+    reply?;
+    Ok(ok_reply(Document::new()))
 }
 
 /// `renameCollection`.
@@ -261,8 +259,7 @@ pub async fn rename_collection(task: &Task<'_>) -> Result<DocBuf> {
     let from = full_namespace(task)?;
     let to = string(task, "to")?;
     let (db, collection) = from.split_once('.').unwrap_or((&from, ""));
-    let (to_db, to_collection) = to.split_once('.').unwrap_or((to, ""));
-    node::request::check_collection_name(to_db, to_collection)?;
+    node::ddl::rename::check_name(to)?;
     let reply = on_primary(task, db, db, internal(task, "_shardsvrRenameCollection", collection)).await;
     task.router.cluster.forget(Some(&from));
     task.router.cluster.forget(Some(to));

@@ -40,12 +40,7 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
         bail!(BAD_VALUE, "$where is not allowed in this context");
     }
     let matcher = Matcher::parse(filter.doc(), &ctx.query)?;
-    if matcher.near().is_some() {
-        bail!(
-            5626500,
-            "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
-        );
-    }
+    matcher.refuse_near()?;
     let mut paths = Vec::new();
     let needs = if filter_paths(d, &mut paths) { Needs::Passing(paths) } else { Needs::Everything };
     one(name, v, Match(Arc::new(matcher), needs))

@@ -9,6 +9,8 @@ use super::{Ddl, split};
 use crate::config::{required, required_str};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
+use node::ddl::rename::{DropTarget, check_name};
+use node::write::statement::uuid_mismatch;
 use node::{Operation, Request};
 use protocol::ddl::protocols::RenamePhase;
 use protocol::ddl::{Protocol, protocols};
@@ -65,7 +67,7 @@ impl Ddl {
         let body = request.body.to_document();
         let to = required_str(&body, "to")?.to_string();
         let (to_db, to_name) = split(&to);
-        node::request::check_collection_name(to_db, to_name)?;
+        check_name(&to)?;
         if from == to {
             bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
         }
@@ -73,8 +75,20 @@ impl Ddl {
             bail!(ILLEGAL_OPERATION, "renaming system collections is not allowed");
         }
         self.check_primary(op, request.db).await?;
-        let drop_target = body.get("dropTarget").is_some_and(Value::truthy);
+        let drop_target = DropTarget::parse(request.body)?;
         let (source, existing) = (self.tracked(&from).await?, self.tracked(&to).await?);
+        let standing = |tracked: &Option<Document>, ns: &str| {
+            let uuid = tracked.as_ref().and_then(|d| d.get("uuid").and_then(Value::as_uuid));
+            uuid.or_else(|| self.uuid_here(ns))
+        };
+        if let Some(expected) = body.get("collectionUUID").and_then(Value::as_uuid)
+            && standing(&source, &from) != Some(expected)
+        {
+            return Err(uuid_mismatch(&from, expected));
+        }
+        if to_db == request.db {
+            drop_target.check(&to, standing(&existing, &to))?;
+        }
         if source.is_none() && existing.is_none() {
             return self.rename_unsharded(op, &from, &to, drop_target).await;
         }
@@ -84,7 +98,7 @@ impl Ddl {
         if body.get("targetMustNotBeSharded").is_some_and(Value::truthy) && existing.is_some() {
             bail!(ILLEGAL_OPERATION, "cannot rename to sharded collection '{to}'");
         }
-        self.coordinate(op, &Rename, &from, doc! { "to": to, "dropTarget": drop_target }).await?;
+        self.coordinate(op, &Rename, &from, doc! { "to": to, "dropTarget": drop_target.drops() }).await?;
         Ok(Document::new())
     }
 
@@ -93,7 +107,7 @@ impl Ddl {
         op: &Operation,
         from: &str,
         to: &str,
-        drop_target: bool,
+        drop_target: DropTarget,
     ) -> Result<Document> {
         let _held = self.locks.take(&[from, to], &format!("rename of {from} to {to}")).await?;
         if self.tracked(from).await?.is_some() || self.tracked(to).await?.is_some() {
@@ -157,7 +171,7 @@ impl Ddl {
         let from_migrate = body.get("fromMigrate").is_some_and(Value::truthy);
         let (node, op) = (&self.role.node, Operation::internal_marked(from_migrate));
         if self.uuid_here(&from) == Some(source) {
-            node::ddl::rename::rename(node, &op, &from, to, true).await?;
+            node::ddl::rename::rename(node, &op, &from, to, DropTarget::Drop).await?;
         } else if self.uuid_here(to).is_some_and(|u| u != source) {
             node::ddl::collections::drop_collection(node, &op, to, true).await?;
         }

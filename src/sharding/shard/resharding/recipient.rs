@@ -15,6 +15,7 @@ use crate::shard::ShardRole;
 use crate::shard::migration::range::SLICE_TIME_MAX;
 use crate::shard::migration::sessions;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, key_string};
+use node::ddl::rename::DropTarget;
 use node::{Operation, Origin, WriteUnit};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -404,7 +405,7 @@ pub async fn switch(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
     let uuid_of =
         |ns: &str| role.node.namespaces.slot(ns).read_unchecked().collection.as_ref().map(|c| c.meta().uuid);
     if uuid_of(temporary) == Some(new) {
-        node::ddl::rename::rename(node, &op, temporary, ns, true).await?;
+        node::ddl::rename::rename(node, &op, temporary, ns, DropTarget::Drop).await?;
     } else {
         node::ddl::collections::drop_if(node, &op, ns, true, |uuid| uuid == Some(old)).await?;
     }

@@ -43,6 +43,20 @@ fails(10503904, evaluated({$replaceOne: {input: 1, find: "a", replacement: "b"}}
 fails(10503901, evaluated({$replaceAll: {input: "a", find: 1, replacement: "b"}}));
 fails(10503902, evaluated({$replaceAll: {input: "a", find: "a", replacement: 1}}));
 
+// Commands of sessions, of the log and of the disk.
+for (const command of [{startSession: 1}, {killSessions: []}, {killAllSessions: []}]) {
+    fails(ErrorCodes.InvalidOptions, Object.assign({}, command, {writeConcern: {w: 1}}));
+}
+fails(40414, {killAllSessions: null});
+fails(40414, {killAllSessions: [{user: null, db: "admin"}]});
+fails(40415, {killAllSessions: [{user: "nobody", db: "admin", more: 1}]});
+fails(40415, {logRotate: 1, more: 1}, admin);
+fails(ErrorCodes.TypeMismatch, {logRotate: null}, admin);
+fails(40415, {fsync: 1, Lock: true}, admin);
+fails(ErrorCodes.TypeMismatch, {fsync: 1, lock: "true"}, admin);
+fails(ErrorCodes.TypeMismatch, {fsync: 1, fsyncLockAcquisitionTimeoutMillis: NumberLong(1)}, admin);
+fails(ErrorCodes.InvalidOptions, {fsync: 1, writeConcern: {w: 1}}, admin);
+
 // Validators: nothing that sorts by distance, and none in the databases of the server.
 fails(5626500, {create: t.getName() + "_near", validator: {a: {$near: [0, 0]}}});
 fails(5626500, {collMod: t.getName(), validator: {a: {$near: [0, 0]}}});

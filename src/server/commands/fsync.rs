@@ -5,6 +5,7 @@ use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::profile::Setting;
 use document::{Result, ValueRef, bail, doc};
 use node::auth::Action as A;
+use node::shape::{Kind, Shape, field};
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
@@ -13,10 +14,12 @@ pub const ROWS: &[Command] = &[
     Command::future("fsync", Roles::ALL, |c, r, reply| Box::pin(fsync(c, r, reply)))
         .needs(Needs::Cluster(&[A::Fsync]))
         .admin_only()
+        .takes_no_write_concern()
         .help("Makes everything written so far durable."),
     Command::sync("fsyncUnlock", Roles::ALL, unlock)
         .needs(Needs::Cluster(&[A::Unlock]))
         .admin_only()
+        .takes_no_write_concern()
         .help("Undoes an fsync with lock."),
     Command::future("profile", Roles::ALL, |c, r, reply| Box::pin(profile(c, r, reply)))
         .needs(Needs::Asked(needs::profiles))
@@ -24,8 +27,21 @@ pub const ROWS: &[Command] = &[
         .help("The profiling level of a database."),
 ];
 
+const FSYNC: Shape = Shape {
+    name: "fsync",
+    generic: true,
+    fields: &[field("lock", Kind::SafeBool), field("fsyncLockAcquisitionTimeoutMillis", Kind::Any)],
+};
+
 /// Writes wait while a lock is held (the dispatcher makes them); the data is on disk when this answers.
 async fn fsync(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    FSYNC.check_command(request.body, request.sequences)?;
+    // A lock never waits to be taken, so there is nothing that the timeout could end.
+    if let Some(v) = request.get("fsyncLockAcquisitionTimeoutMillis")
+        && !matches!(v, ValueRef::Int32(_))
+    {
+        return Err(request.wrong_type("fsyncLockAcquisitionTimeoutMillis", v, "int"));
+    }
     let service = &context.service;
     let lock = request.get("lock").is_some_and(|v| v.truthy());
     if lock {

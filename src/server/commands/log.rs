@@ -58,10 +58,12 @@ fn clear_log(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<
 }
 
 fn rotate(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     match request.target() {
-        ValueRef::String("server") => {}
+        ValueRef::String("server") | ValueRef::Boolean(_) => {}
         ValueRef::String(other) => bail!(4, "Unknown log type '{other}'"),
-        _ => {}
+        v if v.is_number() => {}
+        v => return Err(request.wrong_type("logRotate", v, LOG_ROTATE_TYPES)),
     }
     let service = &context.service;
     service.log.info("CONTROL", 23166, &context.connection.name(), "Log rotation initiated", doc! {});
@@ -70,6 +72,8 @@ fn rotate(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()>
         .rotate(service.options.log_rename)
         .map_err(|e| document::Error::new(FILE_RENAME_FAILED, format!("Log rotation failed: {e}")))
 }
+
+const LOG_ROTATE_TYPES: &str = "[string, bool, int, decimal, double, long]";
 
 /// FileRenameFailed.
 const FILE_RENAME_FAILED: i32 = 37;

@@ -196,6 +196,7 @@ pub const ROWS: &[Command] = &[
     routed!("getDefaultRWConcern", sharding::router::defaults::on_config)
         .needs(Needs::Cluster(&[A::GetDefaultRWConcern]))
         .admin_only()
+        .takes_no_write_concern()
         .help("The default concerns."),
     routed!("setDefaultRWConcern", sharding::router::defaults::on_config)
         .needs(Needs::Cluster(&[A::SetDefaultRWConcern]))

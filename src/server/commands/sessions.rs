@@ -4,7 +4,7 @@
 //! ending are accepted for any id. What was written under a session outlives its end, for a late retry.
 
 use crate::auth::needs;
-use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
+use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles, Strict};
 use crate::log::now_millis;
 use crate::service::Service;
 use document::{Result, Value, ValueRef, bail, codes, doc};
@@ -18,6 +18,7 @@ pub const ROWS: &[Command] = &[
     Command::sync("startSession", Roles::ALL, start)
         .needs(Needs::Login)
         .stable_api()
+        .takes_no_write_concern()
         .help("Makes a session."),
     Command::sync("refreshSessions", Roles::ALL, refresh)
         .needs(Needs::Login)
@@ -30,9 +31,11 @@ pub const ROWS: &[Command] = &[
     Command::sync("killSessions", Roles::ALL, kill)
         .needs(Needs::Asked(needs::kills_sessions))
         .stable_api()
+        .takes_no_write_concern()
         .help("Ends the operations of sessions."),
     Command::sync("killAllSessions", Roles::ALL, kill_all)
         .needs(Needs::Cluster(&[A::KillAnySession]))
+        .takes_no_write_concern()
         .help("Ends the operations of all sessions of users."),
     Command::sync("killAllSessionsByPattern", Roles::ALL, kill_by_pattern)
         .needs(Needs::Asked(needs::kills_by_pattern))
@@ -209,8 +212,8 @@ fn may_name_others(user: &User, request: &Request<'_>) -> bool {
     on_cluster(A::Impersonate) || (request.command.name == "killSessions" && on_cluster(A::KillAnySession))
 }
 
+/// Unknown fields are taken, here and by `killAllSessions`, as the real server takes them.
 fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
-    request.strict(&[])?;
     let ids = ids(context, request)?;
     kill_where(context, |id| ids.contains(&id.parent()));
     Ok(())
@@ -218,14 +221,17 @@ fn kill(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
 
 /// `{killAllSessions: [{user, db}, ..]}`: of all users where none is named.
 fn kill_all(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
-    request.strict(&[])?;
+    if matches!(request.target(), ValueRef::Null | ValueRef::Undefined) {
+        return Err(request.missing("killAllSessions"));
+    }
     let mut owners = Vec::new();
     for e in list(request)?.iter() {
         let path = format!("{}.{}", request.command.name, e.name());
         let Some(d) = e.value().as_document() else {
             return Err(request.wrong_type(&path, e.value(), "object"));
         };
-        let text = |field: &str| match d.get(field) {
+        Strict { command: &path, known: &["user", "db"] }.check(d.iter())?;
+        let text = |field: &str| match d.get_present(field) {
             Some(ValueRef::String(text)) => Ok(text),
             Some(v) => Err(request.wrong_type(&format!("{path}.{field}"), v, "string")),
             None => Err(request.missing(&format!("{}.{field}", e.name()))),

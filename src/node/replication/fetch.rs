@@ -29,6 +29,8 @@ const CALL_LIMIT: Duration = Duration::from_secs(30);
 const CALL_LIMIT_MIN: Duration = Duration::from_secs(5);
 /// How much longer than it was told to wait a source may take: one that is cut off says nothing, and another is chosen.
 const SILENT_MAX: Duration = Duration::from_secs(5);
+/// How often a member that waits for its source looks whether another leads.
+const DEPOSED_LOOK: Duration = Duration::from_millis(100);
 /// How long a source that failed is not asked again, in milliseconds.
 const DENY_FAILED_MS: u64 = 500;
 const DENY_STALE_MS: u64 = 60_000;
@@ -235,7 +237,14 @@ impl Node {
                 "lastKnownCommittedOpTime": optime_document(commit), "$oplogQueryData": 1,
             };
             let limit = Duration::from_millis(wait_ms as u64) + SILENT_MAX;
-            reply = self.ask(host, "local", more, limit).await?;
+            let asked = self.ask(host, "local", more, limit);
+            reply = tokio::select! {
+                reply = asked => reply?,
+                () = self.is_deposed(index) => {
+                    self.deny(index, DENY_FAILED_MS);
+                    return Ok(End::Changed);
+                }
+            };
             (id, entries) = read_batch(reply.doc())?;
         }
     }
@@ -245,6 +254,17 @@ impl Node {
             m.is_catching_up()
                 || (!m.is_leader() && matches!(m.state(), MemberState::Secondary | MemberState::Recovering))
         })
+    }
+
+    /// Returns when a member that led before another does is still believed to lead: it may be cut off, and say nothing for long.
+    async fn is_deposed(&self, source: usize) {
+        let deposed = |m: &protocol::replication::member::Member| {
+            let leads = m.peer(source).is_some_and(|p| p.state == MemberState::Primary);
+            leads && m.primary().is_some_and(|i| i != source && Some(i) != m.me())
+        };
+        while !self.replication.look(deposed) {
+            tokio::time::sleep(DEPOSED_LOOK).await;
+        }
     }
 
     async fn kill_cursor(&self, host: &str, id: i64) {

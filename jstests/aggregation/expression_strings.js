@@ -42,7 +42,7 @@ refused(40087, {$split: ["$s", ""]});
 refused(50699, {$trim: {input: "$i"}});
 refused(40091, {$indexOfBytes: ["$i", "x"]});
 refused(40093, {$indexOfCP: ["$i", "x"]});
-refused(51746, {$replaceOne: {input: "$i", find: "x", replacement: "y"}});
+refused(10503904, {$replaceOne: {input: "$i", find: "x", replacement: "y"}});
 refused(51104, {$regexMatch: {input: "$i", regex: "x"}});
 refused(51105, {$regexMatch: {input: "$s", regex: 5}});
 refused(51111, {$regexMatch: {input: "$s", regex: "("}});

@@ -12,7 +12,11 @@ const admin = db.getSiblingDB("admin");
 // validateDBMetadata: nothing but version "1" has rules.
 const parameters = (more) => ({validateDBMetadata: 1, db: db.getName(), collection: t.getName(), apiParameters: Object.assign({version: "1", strict: true}, more)});
 const found = assert.commandWorked(db.runCommand(parameters({})));
-assert.eq([[323, "The index with name a_sparse is not allowed in API version 1."]], found.apiVersionErrors.map((e) => [e.code, e.errmsg]), tojson(found));
+// Of a sharded collection each shard says what it finds.
+assert.gte(found.apiVersionErrors.length, 1, tojson(found));
+for (const e of found.apiVersionErrors) {
+    assert.eq([323, "The index with name a_sparse is not allowed in API version 1."], [e.code, e.errmsg], tojson(found));
+}
 assert.eq([], assert.commandWorked(db.runCommand(parameters({version: "2"}))).apiVersionErrors);
 fails(ErrorCodes.TypeMismatch, parameters({version: 1}));
 fails(ErrorCodes.TypeMismatch, parameters({strict: 1}));

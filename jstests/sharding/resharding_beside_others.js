@@ -54,6 +54,8 @@ whileHung(st.shard0, "reshardingPauseCoordinatorInCloning", (point) => {
     assert(!("allowMigrations" in config.collections.findOne({_id: other})));
     assert.commandFailedWithCode(admin.runCommand({abortMoveCollection: ns}), 20);
     const joined = inBackground(st.s1.getDB("admin"), reshard({y: 1}));
+    // One that came after the end would begin anew, and wait at the fail point.
+    assert.soon(() => st.shard0.getDB("admin").currentOp({"command._shardsvrReshardCollection": "c"}).inprog.length === 2);
     assert.commandWorked(stale.insert({_id: 100, x: 100, y: 0}));
     assert.commandWorked(admin.runCommand({abortReshardCollection: ns}));
     assert.commandFailedWithCode(thread.returnData(), 341);

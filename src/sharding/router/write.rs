@@ -145,6 +145,11 @@ impl<'t, 'a> Write<'t, 'a> {
         if !(1..=BATCH_MAX).contains(&n) {
             bail!(INVALID_LENGTH, "Write batch sizes must be between 1 and {BATCH_MAX}. Got {n} operations.");
         }
+        // Targeting asks every statement for its filter, and would make one up.
+        if kind != Kind::Insert && statements.iter().any(|s| s.doc().get("q").is_none()) {
+            let (name, list) = (task.request.name(), kind.list());
+            bail!(IDL_FAILED_TO_PARSE, "BSON field '{name}.{list}.q' is missing but a required field");
+        }
         Ok(Write::of(task, ns, kind, statements))
     }
     fn of(task: &'t Task<'a>, ns: &'t str, kind: Kind, statements: Vec<Statement<'a>>) -> Write<'t, 'a> {

@@ -218,10 +218,13 @@ impl Node {
             Decision::Abort => Vec::new(),
         };
         self.write_wide(op, &slots, |unit| {
+            let mut state = t.state.lock();
             if decision != Decision::Abort {
-                apply(unit, &t.state.lock().writes)?;
+                apply(unit, &state.writes)?;
             }
             unit.log_decision(t, decision, prepared.at);
+            // A checkpoint that comes between this and the end of the transaction holds its changes.
+            state.over = true;
             Ok(())
         })
         .await?;

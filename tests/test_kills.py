@@ -84,8 +84,12 @@ def transfer(cluster, seed, until, acknowledged, refused, unexpected):
         with client.start_session() as session:
             try:
                 session.start_transaction(read_concern=ReadConcern(chance.choice(["local", "snapshot"])))
-                bank.accounts.update_one({"_id": giver}, {"$inc": {"x": -1}}, session=session)
-                bank.accounts.update_one({"_id": taker}, {"$inc": {"x": 1}}, session=session)
+                given = bank.accounts.update_one({"_id": giver}, {"$inc": {"x": -1}}, session=session).matched_count
+                taken = bank.accounts.update_one({"_id": taker}, {"$inc": {"x": 1}}, session=session).matched_count
+                if given + taken < 2:
+                    unexpected.append(f"{note}: {2 - given - taken} accounts are not found")
+                    session.abort_transaction()
+                    continue
                 bank.notes.insert_one({"_id": note, "giver": giver, "taker": taker}, session=session)
             except errors.PyMongoError as error:
                 if not error.has_error_label("TransientTransactionError"):
@@ -174,6 +178,8 @@ def prepare(cluster):
         client.admin.command("moveChunk", "bank.accounts", find={"_id": at}, to=to)
     client.admin.command("shardCollection", "bank.notes", key={"_id": "hashed"})
     client.bank.accounts.insert_many([{"_id": i, "x": EACH} for i in range(ACCOUNTS)])
+    # A router that has heard of no later time takes its snapshots from before the accounts were made.
+    assert cluster.client(1).bank.accounts.count_documents({}) == ACCOUNTS
 
 
 def check_bank(client, acknowledged, refused):

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use protocol::version::ShardVersion;
 use query::pipeline::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Run, Source};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The code of everything that needs the search service, which stands beside other servers and not beside this one.
 pub const SEARCH_NOT_ENABLED: i32 = 31082;
@@ -33,6 +34,10 @@ pub struct Writing {
     pub(crate) temporary: Mutex<Option<String>>,
     /// `bypassDocumentValidation` of the command.
     pub(super) bypass_validation: bool,
+    /// `on` of the `$merge` is the shard key with `_id`.
+    pub(super) document_key: bool,
+    /// The `$merge` has changed something.
+    pub(super) merged: AtomicBool,
 }
 
 /// The node as a pipeline sees it, for one command.

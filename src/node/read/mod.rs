@@ -15,6 +15,7 @@ pub mod index_use;
 pub mod map_reduce;
 mod output;
 pub mod pseudo;
+pub mod routed_output;
 pub mod rows;
 pub mod statistics;
 pub mod tail;

@@ -9,6 +9,7 @@ use crate::exec::{Budget, Taken, Walk};
 use crate::write::insert::{Flags, insert_documents, normalized};
 use crate::write::unit::{Origin, WriteUnit};
 use crate::{Operation, ddl};
+use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{
     Collation, Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
 };
@@ -18,6 +19,7 @@ use query::matcher::Matcher;
 use query::pipeline::Run;
 use query::planner::{Request, plan};
 use query::update::{Outcome as Applied, Update};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use storage::RecordId;
 
@@ -121,28 +123,51 @@ impl LocalHost {
         batch: Vec<DocBuf>,
         run: &Run,
     ) -> Result<()> {
-        let op = self.towards(target);
-        let merge = Merge { bypass_validation: self.writing.bypass_validation, ..Merge::parse(spec, run)? };
+        self.merge_as(&self.towards(target), target, spec, batch, run).await
+    }
+
+    /// The same by an operation with the versions to compare.
+    pub(super) async fn merge_as(
+        &self,
+        op: &Operation,
+        target: &str,
+        spec: &Value,
+        batch: Vec<DocBuf>,
+        run: &Run,
+    ) -> Result<()> {
+        let merge = Merge {
+            bypass_validation: self.writing.bypass_validation,
+            document_key: self.writing.document_key,
+            ..Merge::parse(spec, run)?
+        };
         let slot = self.node.namespaces.slot(target);
         for slice in batch.chunks(SLICE) {
             self.op.check_interrupt()?;
-            let (refused, _) = self
-                .node
-                .write(&op, &slot, |unit| {
-                    if unit.state.view.is_some() {
-                        bail!(
-                            COMMAND_NOT_SUPPORTED_ON_VIEW,
-                            "Namespace {target} is a view, not a collection"
-                        );
-                    }
-                    merge.all(unit, slice)
-                })
-                .await?;
+            let written = self.node.write(op, &slot, |unit| {
+                if unit.state.view.is_some() {
+                    bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {target} is a view, not a collection");
+                }
+                merge.all(unit, slice)
+            });
+            let (refused, _) = written.await.map_err(|e| self.past_retrying(e))?;
+            self.writing.merged.store(true, Relaxed);
             if let Some(error) = refused {
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// A router runs a pipeline anew that was refused as stale: not one that has changed something.
+    fn past_retrying(&self, error: Error) -> Error {
+        match error.is(STALE_SHARD_VERSION | STALE_DB_VERSION) && self.writing.merged.load(Relaxed) {
+            true => err!(
+                QUERY_PLAN_KILLED,
+                "$merge has written a part of its documents :: caused by :: {}",
+                error.message
+            ),
+            false => error,
+        }
     }
 }
 
@@ -173,6 +198,8 @@ struct Merge {
     values: Vars,
     collation: Collation,
     bypass_validation: bool,
+    /// `on` is the shard key with `_id`.
+    document_key: bool,
 }
 
 impl Merge {
@@ -226,6 +253,7 @@ impl Merge {
             values: run.vars.clone(),
             collation: run.collation.clone(),
             bypass_validation: false,
+            document_key: false,
         })
     }
 
@@ -241,6 +269,9 @@ impl Merge {
         let mut filter = Document::new();
         for field in &self.on {
             match path::get(doc, field) {
+                None | Some(ValueRef::Null | ValueRef::Undefined) if self.document_key => {
+                    filter.push(field.as_str(), doc! { "$eq": Value::Null });
+                }
                 None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_)) => bail!(
                     51132,
                     "$merge write error: 'on' field '{field}' cannot be missing, null, undefined or an array"
@@ -255,6 +286,9 @@ impl Merge {
                     unit.ensure_exists();
                     let stored = normalized(unit.node, doc, false)?;
                     let doc = stored.doc();
+                    if !unit.owns(doc) {
+                        bail!(INTERNAL_ERROR, "a router sent a document that belongs to another shard");
+                    }
                     if !self.bypass_validation {
                         unit.check_validator(doc)?;
                     }
@@ -271,7 +305,7 @@ impl Merge {
 
     /// There must be an index by which at most one document is found; asked before any document is looked at.
     fn check_unique(&self, unit: &WriteUnit<'_>) -> Result<()> {
-        if self.on == ["_id"] {
+        if self.document_key || self.on == ["_id"] {
             return Ok(());
         }
         let mut specs = unit.collection().into_iter().flat_map(|c| c.indexes()).map(|i| i.spec());
@@ -352,6 +386,12 @@ impl Merge {
         };
         if new.bytes() == old.bytes() {
             return Ok(());
+        }
+        if !unit.keeps_shard_key(old.doc(), new.doc()) {
+            bail!(
+                IMMUTABLE_FIELD,
+                "$merge failed to update the matching document, did you attempt to modify the _id or the shard key?"
+            );
         }
         if !self.bypass_validation {
             unit.check_validator(new.doc())?;

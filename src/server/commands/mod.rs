@@ -27,6 +27,7 @@ pub mod read;
 pub mod replica_set;
 pub mod replication;
 pub mod roles;
+mod routed_output;
 pub mod router;
 pub mod sasl;
 pub mod server_status;
@@ -97,6 +98,7 @@ pub const TABLES: &[&[Command]] = &[
     read::ROWS,
     replica_set::ROWS,
     replication::ROWS,
+    routed_output::ROWS,
     router::ROWS,
     roles::ROWS,
     sasl::ROWS,

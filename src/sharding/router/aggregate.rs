@@ -6,7 +6,8 @@
 //! otherwise                          query::pipeline::split: the front on the shards, the rest here
 //! ```
 //! `$lookup`, `$graphLookup` and `$unionWith` run here when what they name may be elsewhere; the other collection is read
-//! through the router like any client's. `$out` and `$merge` run where everything named is unsharded with one primary.
+//! through the router like any client's. `$out` and `$merge` run on a shard where everything named is unsharded with that primary, and
+//! else here ([`super::output`]).
 
 use super::body::{self, ArrayBuilder, Placement, cursor_reply, ok_reply, take};
 use super::cluster::database_of;
@@ -130,12 +131,9 @@ async fn aggregate_at(
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
     if others && all_on_primary(task, ns, placement, &pipeline).await? {
         match single::read(task, ns, placement, placement.home()).await {
-            Err(e) if pipeline.writes().is_none() && is_of_unnamed(&e, ns, &pipeline) => {}
+            Err(e) if is_of_unnamed(&e, ns, &pipeline) => {}
             done => return done,
         }
-    }
-    if let Some(stage) = pipeline.writes() {
-        bail!(NOT_IMPLEMENTED, "{} over sharded collections is known but not implemented", stage.name);
     }
     divided(task, ns, placement, &shards, &pipeline, &context, size).await
 }
@@ -185,7 +183,21 @@ async fn statistics(
     }
     let mut cursor = PipelineCursor::new(None, &rest, &context)?;
     cursor.given = Some(documents);
-    first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await
+    started(task, ns, cursor, &rest, size).await
+}
+
+/// The reply of a pipeline that runs here.
+async fn started(
+    task: &Task<'_>,
+    ns: &str,
+    cursor: PipelineCursor,
+    pipeline: &Pipeline,
+    size: Option<usize>,
+) -> Result<DocBuf> {
+    match pipeline.writes() {
+        Some(stage) => super::output::run(task, ns, cursor, stage).await,
+        None => first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await,
+    }
 }
 
 /// A shard's document under the shard's name.
@@ -268,7 +280,7 @@ async fn divided(
     let parts = split(pipeline, context)?;
     if parts.only_merge {
         let cursor = PipelineCursor::new(None, &parts.merge, context)?;
-        return first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await;
+        return started(task, ns, cursor, &parts.merge, size).await;
     }
     let front = Value::Array(parts.shards.to_array());
     let replies =
@@ -280,7 +292,7 @@ async fn divided(
         return first_batch(task, ns, Kind::Merge(Box::new(merge)), size).await;
     }
     let cursor = PipelineCursor::new(Some(merge), &parts.merge, context)?;
-    first_batch(task, ns, Kind::Pipeline(Box::new(cursor)), size).await
+    started(task, ns, cursor, &parts.merge, size).await
 }
 
 /// What is the same for all that runs for one command.
@@ -342,17 +354,27 @@ impl PipelineCursor {
                 return Ok(true);
             }
             task.op.check_interrupt()?;
-            let mut source = Pulled { merge: self.merge.as_mut(), given: &mut self.given, task };
-            match self.execution.next(&mut source, &RouterHost(task)).await? {
-                Some(documents) if documents.is_empty() => tokio::task::yield_now().await,
-                Some(documents) => self.ready.extend(documents),
-                None => {
-                    self.ended = true;
-                    if let Some(merge) = &mut self.merge {
-                        merge.close(task);
-                    }
-                }
+            self.advance(task, &RouterHost(task)).await?;
+        }
+    }
+
+    /// Runs a part of the pipeline; false when it has ended.
+    pub async fn advance(&mut self, task: &Task<'_>, host: &dyn PipelineHost) -> Result<bool> {
+        let mut source = Pulled { merge: self.merge.as_mut(), given: &mut self.given, task };
+        match self.execution.next(&mut source, host).await? {
+            Some(documents) if documents.is_empty() => tokio::task::yield_now().await,
+            Some(documents) => self.ready.extend(documents),
+            None => {
+                self.ended = true;
+                self.close(task);
             }
+        }
+        Ok(!self.ended)
+    }
+    /// Closes what is open on shards.
+    pub fn close(&mut self, task: &Task<'_>) {
+        if let Some(merge) = &mut self.merge {
+            merge.close(task);
         }
     }
 }
@@ -491,7 +513,7 @@ async fn without_collection(task: &Task<'_>) -> Result<DocBuf> {
     context.namespace.collection = String::new();
     let pipeline = optimize(parse(&stages(task)?, &context)?, &context)?;
     let cursor = PipelineCursor::new(None, &pipeline, &context)?;
-    first_batch(task, &ns, Kind::Pipeline(Box::new(cursor)), size).await
+    started(task, &ns, cursor, &pipeline, size).await
 }
 
 /// What a view means: the namespace below it, the pipeline that makes the view of it, and the collation.

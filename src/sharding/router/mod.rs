@@ -32,6 +32,7 @@ pub mod internal;
 pub mod map_reduce;
 pub mod merge;
 pub mod one_document;
+mod output;
 pub mod resharding;
 pub mod scatter;
 mod shapes;

@@ -136,8 +136,8 @@ impl Node {
     }
     /// What a blocking sort may use that the client allows the disk, or does not.
     pub fn sort_means(&self, disk: bool) -> exec::sorter::Means {
-        let space = disk.then(|| Arc::new(temporary::Spilling(self.temporary.clone())) as _);
-        exec::sorter::Means { bytes_max: Some(self.limits.read().sort), space, account: Arc::default() }
+        let space = disk.then(|| self.temporary.clone() as _);
+        exec::sorter::Means { bytes_max: Some(self.limits.read().sort), space, account: None }
     }
     /// As [`Node::parse_context`], for a command on `slot`: with the collation it names, and else with the default of the
     /// collection or view. An empty document names none.

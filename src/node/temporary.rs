@@ -13,11 +13,17 @@ use storage::files::{self, Files};
 /// Name of the directory. DO NOT CHANGE: others expect it, and skip it in backups.
 const DIRECTORY: &str = "_tmp";
 
-/// The directory and what was written there since the start.
+/// The directory, where stages and sorts spill.
 pub struct TemporaryFiles {
     files: Arc<dyn Files>,
     dir: PathBuf,
-    made: AtomicU64,
+    written: Arc<Written>,
+}
+
+/// What was written since the start.
+#[derive(Default)]
+struct Written {
+    files: AtomicU64,
     bytes: AtomicU64,
 }
 
@@ -32,11 +38,11 @@ impl TemporaryFiles {
     pub fn open(files: Arc<dyn Files>, data: &Path) -> TemporaryFiles {
         let dir = data.join(DIRECTORY);
         let _ = files.remove_dir_all(&dir);
-        TemporaryFiles { files, dir, made: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        TemporaryFiles { files, dir, written: Arc::default() }
     }
     /// Files made and bytes written since the start.
     pub fn totals(&self) -> (u64, u64) {
-        (self.made.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+        (self.written.files.load(Ordering::Relaxed), self.written.bytes.load(Ordering::Relaxed))
     }
 }
 
@@ -48,32 +54,28 @@ fn failed(e: std::io::Error) -> Error {
     Error::new(code, format!("a temporary file failed: {e}"))
 }
 
-/// [`TemporaryFiles`] as a pipeline sees it.
-#[derive(Debug)]
-pub struct Spilling(pub Arc<TemporaryFiles>);
-
-impl spill::Space for Spilling {
+impl spill::Space for TemporaryFiles {
     fn file(&self) -> Result<Box<dyn spill::File>> {
-        let TemporaryFiles { files, dir, made, .. } = &*self.0;
+        let TemporaryFiles { files, dir, written } = self;
         files.create_dir_all(dir).map_err(failed)?;
-        let path = dir.join(format!("extsort.{}", made.fetch_add(1, Ordering::Relaxed)));
+        let path = dir.join(format!("extsort.{}", written.files.fetch_add(1, Ordering::Relaxed)));
         let file = files.create(&path).map_err(failed)?;
         files.remove(&path).map_err(failed)?;
-        Ok(Box::new(Temporary { file, length: 0, totals: self.0.clone() }))
+        Ok(Box::new(Temporary { file, length: 0, written: written.clone() }))
     }
 }
 
 struct Temporary {
     file: Arc<dyn files::File>,
     length: u64,
-    totals: Arc<TemporaryFiles>,
+    written: Arc<Written>,
 }
 
 impl spill::File for Temporary {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_at(bytes, self.length).map_err(failed)?;
         self.length += bytes.len() as u64;
-        self.totals.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.written.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(())
     }
     fn read(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
@@ -93,9 +95,9 @@ mod tests {
         std::fs::create_dir_all(left.parent().unwrap()).unwrap();
         std::fs::write(&left, b"old").unwrap();
         let files: Arc<dyn Files> = Arc::new(files::RealFiles);
-        let temporary = Arc::new(TemporaryFiles::open(files, data.path()));
+        let temporary = TemporaryFiles::open(files, data.path());
         assert!(!left.exists());
-        let mut file = Spilling(temporary.clone()).file().unwrap();
+        let mut file = temporary.file().unwrap();
         file.append(b"hello ").unwrap();
         file.append(b"there").unwrap();
         let mut out = [0; 5];

@@ -10,6 +10,9 @@ use query::sort::SortSpec;
 use std::sync::Arc;
 use storage::RecordId;
 
+/// An entry is the record's id and the length of its document.
+const RECORD_BYTES: usize = size_of::<RecordId>();
+
 /// What a sort may use.
 #[derive(Clone, Default)]
 pub struct Means {
@@ -17,8 +20,8 @@ pub struct Means {
     pub bytes_max: Option<usize>,
     /// Where it goes on above that; `None` where it must not.
     pub space: Option<Arc<dyn Space>>,
-    /// Where it notes what it holds and wrote.
-    pub account: Arc<Account>,
+    /// Where it notes what it holds and wrote, if somebody wants to know.
+    pub account: Option<Arc<Account>>,
 }
 
 /// Collects records and gives them back in order; with a limit it keeps only what can still be in the result.
@@ -31,7 +34,8 @@ pub struct RecordSorter {
 impl RecordSorter {
     /// `limit`: how many of the first records are wanted.
     pub fn new(spec: SortSpec, limit: Option<usize>, means: &Means) -> RecordSorter {
-        let charge = Charge::new(&means.account, means.bytes_max.unwrap_or(usize::MAX));
+        let account = means.account.clone().unwrap_or_default();
+        let charge = Charge::new(&account, means.bytes_max.unwrap_or(usize::MAX));
         let sorter = Sorter::with(charge, means.space.clone(), limit);
         let may_spill = means.space.is_some();
         RecordSorter {
@@ -44,7 +48,8 @@ impl RecordSorter {
     /// BadValue for arrays in two components; 292 when a sort that must not spill exceeds its limit; those of the disk.
     pub fn push(&mut self, record: RecordId, doc: Doc<'_>) -> Result<()> {
         let key = self.spec.key(doc)?;
-        let mut entry = record.to_be_bytes().to_vec();
+        let mut entry = Vec::with_capacity(RECORD_BYTES + 4);
+        entry.extend_from_slice(&record.to_be_bytes());
         entry.extend_from_slice(&(doc.bytes().len() as u32).to_be_bytes());
         self.sorter.push(key, entry)?;
         if !self.may_spill && self.sorter.is_over() {
@@ -67,7 +72,7 @@ impl RecordSorter {
 
 /// What an entry and the document that it stands for weigh.
 fn with_document((key, entry): &Entry) -> usize {
-    let document = entry.get(8..).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes);
+    let document = entry.get(RECORD_BYTES..).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes);
     key.len() + document as usize
 }
 

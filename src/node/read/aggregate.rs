@@ -15,7 +15,6 @@ use crate::exec::sorter::Means;
 use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
 use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
-use crate::temporary::Spilling;
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use query::matcher::Matcher;
@@ -403,7 +402,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     let pipeline = optimize(parsed, &context)?;
     let mut run = Run::new(&context);
     run.limits = *node.limits.read();
-    run.spill = Some(Arc::new(Spilling(node.temporary.clone())));
+    run.spill = Some(node.temporary.clone());
     if pipeline.is_source_only() {
         return Ok(Prepared {
             ns,
@@ -451,7 +450,7 @@ impl Prepared {
             sort_means: Means {
                 bytes_max: Some(self.run.limits.sort),
                 space: self.run.space(),
-                account: self.run.account.clone(),
+                account: Some(self.run.account.clone()),
             },
             ..Wanted::default()
         }

@@ -66,12 +66,24 @@ impl Node {
         done
     }
 
-    /// Aborts the operation's transaction.
+    /// Aborts the operation's transaction, as its client or its coordinator wants.
     ///
     /// # Errors
     /// Those of [`Node::enter_transaction`]; a failed log.
     pub async fn abort_transaction(self: &Arc<Node>, op: &Arc<Operation>, limits: Limits) -> Result<()> {
-        let entered = match self.enter_transaction(op, Request::Abort, limits).await? {
+        self.abort_as(op, Request::Abort, limits).await
+    }
+    /// Aborts the operation's transaction unless it is prepared. Whoever says so need not know what the coordinator does:
+    /// what is not prepared cannot have been decided to commit.
+    ///
+    /// # Errors
+    /// PreparedTransactionInProgress (267); those of [`Node::enter_transaction`].
+    pub async fn abort_unless_prepared(self: &Arc<Node>, op: &Arc<Operation>, limits: Limits) -> Result<()> {
+        self.abort_as(op, Request::AbortUnprepared, limits).await
+    }
+
+    async fn abort_as(self: &Arc<Node>, op: &Arc<Operation>, request: Request, limits: Limits) -> Result<()> {
+        let entered = match self.enter_transaction(op, request, limits).await? {
             Admitted::Done => return Ok(()),
             Admitted::Run(entered) => entered,
         };

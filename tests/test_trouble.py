@@ -123,7 +123,9 @@ def test_a_primary_that_is_cut_off_commits_nothing_while_another_does(sets):
 @pytest.fixture
 def cluster(sets, workdir, processes):
     """Two shards of three processes, a config server of one, and a router."""
-    shards = [sets(f"s{i}", "--shardsvr") for i in range(2)]
+    # What a client begins and never ends is over soon.
+    limit = "transactionLifetimeLimitSeconds=10"
+    shards = [sets(f"s{i}", "--shardsvr", "--setParameter", limit) for i in range(2)]
     ports = [free_port(), free_port()]
     data = workdir / "config"
     data.mkdir()

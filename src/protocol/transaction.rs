@@ -61,6 +61,8 @@ pub enum Request {
     Prepare,
     Commit,
     Abort,
+    /// From somebody who does not decide about what is prepared.
+    AbortUnprepared,
 }
 
 /// What becomes of the request.
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(code(&done, 5, Request::Abort), codes::TRANSACTION_COMMITTED);
         assert_eq!(done.admit(5, Request::Commit, String::new), Ok(Admission::AlreadyDone));
         let aborted = at(Phase::Aborted);
-        for request in [Request::Continue, Request::Commit, Request::Abort] {
+        for request in [Request::Continue, Request::Commit, Request::Abort, Request::AbortUnprepared] {
             assert_eq!(code(&aborted, 5, request), codes::NO_SUCH_TRANSACTION);
         }
     }
@@ -195,7 +197,9 @@ mod tests {
     #[test]
     fn a_prepared_transaction_only_ends() {
         let s = at(Phase::Prepared);
-        assert_eq!(code(&s, 5, Request::Continue), codes::PREPARED_TRANSACTION_IN_PROGRESS);
+        for request in [Request::Continue, Request::AbortUnprepared] {
+            assert_eq!(code(&s, 5, request), codes::PREPARED_TRANSACTION_IN_PROGRESS);
+        }
         assert_eq!(s.admit(5, Request::Prepare, String::new), Ok(Admission::AlreadyDone));
         assert_eq!(s.admit(5, Request::Commit, String::new), Ok(Admission::Continue));
     }

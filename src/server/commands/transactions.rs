@@ -139,7 +139,12 @@ async fn commit(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
 
 async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_within(context, request)?;
-    let done = node(context)?.abort_transaction(&context.operation, limits(&context.service)).await;
+    let (node, limits) = (node(context)?, limits(&context.service));
+    // A router says so of what it does not hear the end of.
+    let done = match request.get("unlessPrepared").is_some_and(|v| v.truthy()) {
+        true => node.abort_unless_prepared(&context.operation, limits).await,
+        false => node.abort_transaction(&context.operation, limits).await,
+    };
     conclude(context, reply, done).await
 }
 

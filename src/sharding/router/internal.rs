@@ -148,25 +148,29 @@ fn child_session(task: &Task<'_>) -> SessionId {
 
 /// Commits what an attempt has done. The reply is the attempt's, with the write concern error of the commit.
 async fn commit(task: &Task<'_>, transaction: &Arc<Transaction>, reply: DocBuf) -> Result<DocBuf> {
-    let committed = match transaction.own_commit_path() {
-        CommitPath::None => return Ok(reply),
+    let committed = match transaction.commit_path() {
+        CommitPath::None | CommitPath::ReadOnly(_) => return Ok(reply),
         CommitPath::Unknown => {
             return Err(err!(NO_SUCH_TRANSACTION, "a shard has not said what it did for the statement"));
         }
-        CommitPath::All(shards) => {
-            let [readers @ .., writer] = shards.as_slice() else { return Ok(reply) };
+        CommitPath::OneWriter(readers, writer) => {
             let commit = transaction.ending(doc! { "commitTransaction": 1 });
             let read = join_all(readers.iter().map(|shard| finish(task, shard, &commit))).await;
             read.into_iter().collect::<Result<Vec<_>>>()?;
             transaction.hand_over();
             let commit = transaction.ending(with_concern(task, doc! { "commitTransaction": 1 }));
-            finish(task, writer, &commit).await
+            finish(task, &writer, &commit).await
         }
         CommitPath::TwoPhase(coordinator, shards) => {
             transaction.hand_over();
             let shards: Vec<Document> = shards.iter().map(|s| doc! { "shardId": s.to_string() }).collect();
             let command = doc! { "coordinateCommitTransaction": 1, "participants": shards };
-            finish(task, &coordinator, &transaction.ending(with_concern(task, command))).await
+            let done = finish(task, &coordinator, &transaction.ending(with_concern(task, command))).await;
+            if done.is_err() {
+                // Whatever the coordinator has decided: parts that are not prepared are not among those that commit.
+                transaction.take_back();
+            }
+            done
         }
     }?;
     Ok(match committed.doc().get_document("writeConcernError") {

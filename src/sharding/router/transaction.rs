@@ -4,8 +4,8 @@
 //! statement   to a shard for the first time: startTransaction and the read concern go along; the first shard is the
 //!             coordinator. Each reply says whether the shard has only read (readOnly).
 //! commit      none took part            done
-//!             one took part             commitTransaction to it
 //!             none has written          commitTransaction to all
+//!             one has written           commitTransaction to the others; when all have, to the one that has written
 //!             else                      coordinateCommitTransaction {participants} to the coordinator: two-phase
 //! abort       abortTransaction to all
 //! ```
@@ -34,7 +34,9 @@ use tokio::sync::OwnedMutexGuard;
 use wire::client::CallResult;
 
 /// How long a failed statement waits for shards to abort.
-const ABORT_MAX: Duration = Duration::from_secs(1);
+const ABORT_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long shards are told to abort behind the back of the statement: until then a set has elected a primary.
+const ABORT_MAX: Duration = Duration::from_secs(20);
 
 /// The transactions of a router's sessions.
 #[derive(Default)]
@@ -65,6 +67,8 @@ struct State {
     failed: bool,
     /// The commit was handed on: what becomes of it is the shards' to say.
     committing: bool,
+    /// All that have only read have committed. After a restart they would not know, and prove nothing.
+    readers_committed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -151,6 +155,7 @@ impl State {
             statement: 0,
             failed: false,
             committing: false,
+            readers_committed: false,
         }
     }
 
@@ -234,25 +239,17 @@ impl Transaction {
         let state = State { phase: Phase::InProgress, statement: 1, read_concern, ..State::new(0) };
         Arc::new(Transaction { session, checkout: Arc::default(), state: Mutex::new(state) })
     }
-    /// How one of the router's own is committed: where one shard has written, it comes last of those to commit; none is named
-    /// where none has.
-    pub(super) fn own_commit_path(&self) -> CommitPath {
-        let state = self.state.lock();
-        let wrote = |p: &Participant| p.read_only == Some(false);
-        match (CommitPath::of(&state), state.participants.values().filter(|p| wrote(p)).count()) {
-            (CommitPath::Unknown, _) => CommitPath::Unknown,
-            (_, 0) => CommitPath::None,
-            (_, 1) => {
-                let mut shards: Vec<_> = state.participants.iter().collect();
-                shards.sort_by_key(|(_, p)| wrote(p));
-                CommitPath::All(shards.into_iter().map(|(shard, _)| shard.clone()).collect())
-            }
-            (path, _) => path,
-        }
+    pub(super) fn commit_path(&self) -> CommitPath {
+        CommitPath::of(&self.state.lock())
     }
     /// The commit is handed on: from now on nothing aborts the transaction.
     pub(super) fn hand_over(&self) {
         self.state.lock().committing = true;
+    }
+
+    /// The commit has failed: what is not prepared may be aborted.
+    pub(super) fn take_back(&self) {
+        self.state.lock().committing = false;
     }
 
     /// The command as a statement of this transaction on `shard`, which takes part from now on. `None` when it is none.
@@ -340,7 +337,11 @@ impl Transaction {
         }
         token
     }
-    /// Whether some statement's write was refused: the shard has aborted its part.
+    /// A statement was half executed: nothing of the transaction may be committed.
+    pub(super) fn fail(&self) {
+        self.state.lock().failed = true;
+    }
+    /// Whether some statement's write was refused (the shard has aborted its part), or one was half executed.
     pub(super) fn has_failed(&self) -> bool {
         self.state.lock().failed
     }
@@ -374,10 +375,22 @@ impl Router {
             state.phase = Phase::Aborted;
             state.participants.keys().cloned().collect()
         };
-        let abort = t.ending(doc! { "abortTransaction": 1 });
-        let told = join_all(shards.iter().map(|shard| self.cluster.call(Call::new(shard, abort.doc()))));
-        // What a shard says to this is of no account: a part that is not aborted now expires.
-        let _ = Box::pin(tokio::time::timeout(ABORT_MAX, told)).await;
+        self.abort_parts(t, shards).await;
+    }
+
+    /// Has shards abort their parts. One that is prepared stays: its coordinator decides.
+    async fn abort_parts(&self, t: &Transaction, shards: Vec<ShardId>) {
+        if shards.is_empty() {
+            return;
+        }
+        let abort = t.ending(doc! { "abortTransaction": 1, "unlessPrepared": true });
+        let cluster = self.cluster.clone();
+        let telling = tokio::spawn(async move {
+            let told = join_all(shards.iter().map(|shard| cluster.call(Call::new(shard, abort.doc()))));
+            // What a shard says to this is of no account: a part that is not aborted now expires.
+            let _ = tokio::time::timeout(ABORT_MAX, told).await;
+        });
+        let _ = Box::pin(tokio::time::timeout(ABORT_WAIT_MAX, telling)).await;
     }
 }
 
@@ -430,22 +443,27 @@ pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
             Err(err!(NO_SUCH_TRANSACTION, "a participant has not answered any statement of the transaction"))
         }
         CommitPath::None => Ok(super::body::ok_reply(Document::new())),
-        CommitPath::All(shards) => {
-            send_all(task, &t, &shards, doc! { "commitTransaction": 1 }).await.and_then(worst_concern)
-        }
+        CommitPath::ReadOnly(shards) => commit_on(task, &t, &shards).await,
+        CommitPath::OneWriter(readers, writer) => match commit_on(task, &t, &readers).await {
+            Ok(_) => {
+                t.state.lock().readers_committed = true;
+                commit_on(task, &t, &[writer]).await
+            }
+            failed => failed,
+        },
         CommitPath::TwoPhase(coordinator, shards) => {
             let listed: Vec<Value> =
                 shards.iter().map(|s| Value::Document(doc! { "shardId": s.to_string() })).collect();
             let command = doc! { "coordinateCommitTransaction": 1, "participants": Value::Array(listed) };
-            send_all(task, &t, &[coordinator], command).await.and_then(worst_concern)
+            send_all(task, &t, &[coordinator], command).await.map(worst_concern)
         }
     };
-    let mut state = t.state.lock();
     match &done {
-        Ok(_) => state.phase = Phase::Committed,
+        Ok(_) => t.state.lock().phase = Phase::Committed,
+        // Its coordinator may have died before it knew of all the parts.
         Err(e) if e.code == codes::NO_SUCH_TRANSACTION => {
-            state.phase = Phase::Aborted;
-            state.committing = false;
+            t.take_back();
+            task.router.abort_everywhere(&t).await;
         }
         // Nobody knows what became of it: it may be asked again.
         Err(_) => {}
@@ -456,9 +474,12 @@ pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
 /// How a transaction is committed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CommitPath {
+    /// No shard took part.
     None,
-    /// One shard, or shards that have only read.
-    All(Vec<ShardId>),
+    ReadOnly(Vec<ShardId>),
+    /// Those that have only read, and the one that has written.
+    OneWriter(Vec<ShardId>, ShardId),
+    /// The coordinator, and all that took part.
     TwoPhase(ShardId, Vec<ShardId>),
     /// Some shard has never said what it did.
     Unknown,
@@ -466,15 +487,22 @@ pub(super) enum CommitPath {
 
 impl CommitPath {
     fn of(state: &State) -> CommitPath {
-        let shards: Vec<ShardId> = state.participants.keys().cloned().collect();
-        let read_only = || state.participants.values().all(|p| p.read_only == Some(true));
-        match (shards.len(), &state.coordinator) {
-            (0, _) => CommitPath::None,
-            _ if state.participants.values().any(|p| p.read_only.is_none()) => CommitPath::Unknown,
-            (1, _) => CommitPath::All(shards),
-            _ if read_only() => CommitPath::All(shards),
-            (_, Some(coordinator)) => CommitPath::TwoPhase(coordinator.clone(), shards),
-            (_, None) => CommitPath::Unknown,
+        if state.participants.values().any(|p| p.read_only.is_none()) {
+            return CommitPath::Unknown;
+        }
+        let of = |read_only| {
+            let chosen = state.participants.iter().filter(move |(_, p)| p.read_only == Some(read_only));
+            chosen.map(|(shard, _)| shard.clone()).collect::<Vec<_>>()
+        };
+        match (of(true), of(false).as_slice(), &state.coordinator) {
+            (readers, [], _) if readers.is_empty() => CommitPath::None,
+            (readers, [], _) => CommitPath::ReadOnly(readers),
+            (_, [writer], _) if state.readers_committed => CommitPath::OneWriter(Vec::new(), writer.clone()),
+            (readers, [writer], _) => CommitPath::OneWriter(readers, writer.clone()),
+            (_, _, Some(coordinator)) => {
+                CommitPath::TwoPhase(coordinator.clone(), state.participants.keys().cloned().collect())
+            }
+            (_, _, None) => CommitPath::Unknown,
         }
     }
 }
@@ -538,12 +566,16 @@ async fn send(task: &Task<'_>, shard: &ShardId, body: &DocBuf) -> Result<DocBuf>
     }
 }
 
+async fn commit_on(task: &Task<'_>, t: &Transaction, shards: &[ShardId]) -> Result<DocBuf> {
+    send_all(task, t, shards, doc! { "commitTransaction": 1 }).await.map(worst_concern)
+}
+
 /// The reply to show: one with a write concern error if there is one.
-fn worst_concern(mut replies: Vec<DocBuf>) -> Result<DocBuf> {
+fn worst_concern(mut replies: Vec<DocBuf>) -> DocBuf {
     let at = replies.iter().position(|r| r.doc().get("writeConcernError").is_some()).unwrap_or(0);
     match replies.is_empty() {
-        true => Err(err!(INTERNAL_ERROR, "no shard has answered")),
-        false => Ok(replies.swap_remove(at)),
+        true => super::body::ok_reply(Document::new()),
+        false => replies.swap_remove(at),
     }
 }
 

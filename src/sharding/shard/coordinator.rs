@@ -127,11 +127,12 @@ impl ShardRole {
             match (self.node.sessions.phase(&id, number), prepared) {
                 (Phase::Committed, _) => return Ok(()),
                 (Phase::Prepared, Some(t)) => op.interruptible(t.wait_ended()).await?,
-                (Phase::InProgress, _) => {
-                    // Nobody has asked for the commit, and after this nobody can.
-                    self.node.abort_transaction(op, limits).await?;
-                    return Err(aborted(number));
-                }
+                // Nobody has asked for the commit, and after this nobody can; unless the coordinator on another shard comes
+                // first, which then decides.
+                (Phase::InProgress, _) => match self.node.abort_unless_prepared(op, limits).await {
+                    Err(e) if e.code == codes::PREPARED_TRANSACTION_IN_PROGRESS => {}
+                    done => return Err(done.err().unwrap_or_else(|| aborted(number))),
+                },
                 _ => return Err(aborted(number)),
             }
         }

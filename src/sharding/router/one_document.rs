@@ -140,7 +140,7 @@ impl Statement<'_, '_> {
     }
 
     /// Sends a form of the statement to one shard; puts what that hands back where it belongs.
-    async fn send(
+    pub async fn send(
         &self,
         task: &Task<'_>,
         placement: &Placement,
@@ -306,28 +306,51 @@ fn projected(task: &Task<'_>, table: &RoutingTable, filter: Doc<'_>, new: &DocBu
     Ok(DocBuf::from_validated(out))
 }
 
-/// Inserts the document that a shard's reply hands back where it belongs; the reply without it.
+/// Inserts the document that a shard's reply hands back where it belongs; the reply without it. Only the insertion is
+/// repeated when it went to the wrong place: the document is gone from where it was, so the statement would find nothing.
 ///
 /// # Errors
-/// DuplicateKey (11000) when the other shard has one of this `_id`; a stale placement, whereupon the transaction is over.
+/// DuplicateKey (11000) when the other shard has one of this `_id`; WriteConflict (112) when its place was not found in time. The
+/// transaction is over whatever the error.
 pub async fn put_moved(task: &Task<'_>, ns: &str, reply: DocBuf) -> Result<DocBuf> {
     let Some(moved) = reply.doc().get_document(MOVED) else { return Ok(reply) };
+    let mut retry = Retry::default();
+    let failed = loop {
+        match insert_moved(task, ns, moved).await {
+            Ok(()) => return Ok(without(reply.doc(), &[MOVED])),
+            Err(e) if is_stale(&e) => match retry.absorb(task, ns, e).await {
+                Ok(()) => {}
+                Err(e) => break e,
+            },
+            Err(e) => break e,
+        }
+    };
+    task.fail_transaction();
+    Err(match is_stale(&failed) {
+        // As such it would have the statement repeated.
+        true => err!(WRITE_CONFLICT, "the moved document was not put in its place: {}", failed.message)
+            .with_label("TransientTransactionError"),
+        false => failed,
+    })
+}
+
+async fn insert_moved(task: &Task<'_>, ns: &str, moved: Doc<'_>) -> Result<()> {
     let placement = task.placement_for_write(ns).await?;
     let Some(table) = placement.table.clone() else {
         return Err(err!(CONFLICTING_OPERATION_IN_PROGRESS, "{ns} is not sharded any more"));
     };
     // Its statement is recorded where it was executed.
-    match insert_at_owner(task, ns, &placement, &table, moved, -1).await {
-        Err(e) if takes_id(&e) => {
+    insert_at_owner(task, ns, &placement, &table, moved, -1).await.map_err(|e| match takes_id(&e) {
+        true => {
             let text = format!(
                 "Failed to update document's shard key field. There is either an orphan for this document or _id for this \
                  collection is not globally unique. :: caused by :: {}",
                 e.message
             );
-            Err(Error { message: text, ..e })
+            Error { message: text, ..e }
         }
-        done => done.map(|()| without(reply.doc(), &[MOVED])),
-    }
+        false => e,
+    })
 }
 
 fn first_of(replies: Vec<(ShardId, DocBuf)>, sort: &SortSpec) -> Result<Option<DocBuf>> {

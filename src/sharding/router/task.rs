@@ -110,6 +110,12 @@ impl<'a> Task<'a> {
         own(command, db, self.router.cluster_time(), versions)
     }
 
+    /// Has its transaction, if it is a statement of one, end with it on every shard.
+    pub fn fail_transaction(&self) {
+        if let Some(t) = &self.transaction {
+            t.fail();
+        }
+    }
     /// What the command's reply says of its transaction.
     pub fn recovery_token(&self) -> Option<Document> {
         self.transaction.as_ref().map(|t| t.recovery_token())

@@ -160,7 +160,7 @@ def certificates(path):
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", 2, "-subj", "/CN=authority",
             "-keyout", path / "ca.key", "-out", path / "ca.pem")
     for name, subject in (("server", "/O=Org/CN=server"), ("client", "/O=Org/OU=users/CN=client")):
-        (path / "ext").write_text("subjectAltName=IP:127.0.0.1\n")
+        (path / "ext").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
         openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, "-keyout", path / f"{name}.key", "-out", path / f"{name}.csr")
         openssl("x509", "-req", "-in", path / f"{name}.csr", "-CA", path / "ca.pem", "-CAkey", path / "ca.key",
                 "-CAcreateserial", "-days", 2, "-extfile", path / "ext", "-out", path / f"{name}.crt")
@@ -191,6 +191,28 @@ def test_drivers_speak_tls_and_log_in_by_certificate(started, tmp_path):
         assert code(lambda: c.d.c.insert_one({})) == 13
     with client(uri, authMechanism="MONGODB-X509", **tls) as c:
         assert code(lambda: c.d.c.find_one()) == 18
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="not run: no openssl")
+def test_clients_see_the_addresses_of_the_horizon_they_ask_for(started, tmp_path):
+    certificates(tmp_path)
+    port = free_ports(1)
+    (tmp_path / "d").mkdir()
+    started.node("mongod", port, "--dbpath", tmp_path / "d", "--replSet", "rs", "--tlsMode", "requireTLS",
+                 "--tlsCertificateKeyFile", tmp_path / "server.pem", "--tlsCAFile", tmp_path / "ca.pem",
+                 "--tlsAllowConnectionsWithoutCertificates")
+    tls = {"tls": True, "tlsCAFile": str(tmp_path / "ca.pem")}
+    inside, outside = f"127.0.0.1:{port}", f"localhost:{port}"
+    with client(f"mongodb://{inside}/?directConnection=true", **tls) as c:
+        member = {"_id": 0, "host": inside, "horizons": {"outside": outside}}
+        assert code(lambda: c.admin.command("replSetInitiate", {"_id": "rs", "members": [{**member, "horizons": {}}]})) == 93
+        c.admin.command("replSetInitiate", {"_id": "rs", "members": [member]})
+        assert c.admin.command("replSetGetConfig")["config"]["members"][0]["horizons"] == {"outside": outside}
+    for address in (inside, outside):
+        with client(f"mongodb://{address}/?replicaSet=rs", **tls) as c:
+            c.d.c.insert_one({})
+            shown = c.admin.command("hello")
+            assert (shown["me"], shown["hosts"], shown["primary"]) == (address, [address], address)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="not run: no openssl")

@@ -51,6 +51,8 @@ pub struct Connection {
     pub local: std::sync::OnceLock<std::net::IpAddr>,
     /// The subject of the peer's certificate, if it showed one that was checked.
     pub subject: std::sync::OnceLock<String>,
+    /// The name by which the client asked for this server over TLS.
+    pub server_name: std::sync::OnceLock<String>,
     /// Logging in, step by step.
     pub conversation: Mutex<Option<crate::auth::sasl::Conversation>>,
     /// When the user was read: see `Auth::generation`.
@@ -76,6 +78,7 @@ impl Connection {
             multiplexed: AtomicBool::new(false),
             local: std::sync::OnceLock::new(),
             subject: std::sync::OnceLock::new(),
+            server_name: std::sync::OnceLock::new(),
             conversation: Mutex::default(),
             user_generation: AtomicU64::new(0),
             exception_over: AtomicBool::new(false),

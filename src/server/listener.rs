@@ -227,6 +227,9 @@ fn spawn_tls(service: Arc<Service>, open: OpenConnection, stream: TcpStream) {
                 if let Some(subject) = subject {
                     let _ = own.subject.set(subject);
                 }
+                if let Some(name) = stream.get_ref().1.server_name() {
+                    let _ = own.server_name.set(name.to_string());
+                }
                 let (reader, writer) = tokio::io::split(stream);
                 connection::serve(service.clone(), own, reader, writer).await;
             }

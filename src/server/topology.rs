@@ -5,6 +5,9 @@
 
 use arc_swap::ArcSwap;
 use document::{Document, ObjectId, Timestamp, Value, doc};
+use protocol::replication::horizons;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
@@ -55,9 +58,20 @@ pub struct Member {
     pub delay_secs: i64,
     pub without_indexes: bool,
     pub tags: Option<Document>,
+    /// What the horizons of the set make of the members' addresses.
+    pub horizons: Vec<Horizon>,
     pub term: i64,
     /// Made from the term; only a primary shows it.
     pub election_id: Option<ObjectId>,
+}
+
+/// One horizon: the addresses that its clients are shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Horizon {
+    /// This member's own.
+    pub me: String,
+    /// By the addresses of the configuration.
+    pub addresses: BTreeMap<String, String>,
 }
 
 /// 7fffffff and the term: the form in which drivers compare elections.
@@ -131,8 +145,9 @@ impl Topology {
 }
 
 impl Membership {
-    /// The fields of `hello` that depend on the membership. `legacy` names the primary flag `ismaster`.
-    pub fn hello_fields(&self, legacy: bool) -> Document {
+    /// The fields of `hello` that depend on the membership. `legacy` names the primary flag `ismaster`; `server_name` is what
+    /// the client has asked for over TLS.
+    pub fn hello_fields(&self, legacy: bool, server_name: Option<&str>) -> Document {
         let flag = if legacy { "ismaster" } else { "isWritablePrimary" };
         let mut d = Document::new();
         match self {
@@ -154,7 +169,7 @@ impl Membership {
                 d.push("isreplicaset", true);
                 d.push("setName", set_name.as_str());
             }
-            Membership::Member(member) => member.hello_fields(flag, &mut d),
+            Membership::Member(member) => member.seen_by(server_name).hello_fields(flag, &mut d),
         }
         d
     }
@@ -171,6 +186,20 @@ impl Membership {
 }
 
 impl Member {
+    /// The member as a client sees it that has asked for this server name.
+    fn seen_by(&self, server_name: Option<&str>) -> Cow<'_, Member> {
+        let asked = |h: &&Horizon| server_name.is_some_and(|name| horizons::names(&h.me, name));
+        let Some(horizon) = self.horizons.iter().find(asked) else { return Cow::Borrowed(self) };
+        let shown = |host: &String| horizon.addresses.get(host).unwrap_or(host).clone();
+        Cow::Owned(Member {
+            hosts: self.hosts.iter().map(shown).collect(),
+            passives: self.passives.iter().map(shown).collect(),
+            arbiters: self.arbiters.iter().map(shown).collect(),
+            me: shown(&self.me),
+            primary: self.primary.as_ref().map(shown),
+            ..self.clone()
+        })
+    }
     fn hello_fields(&self, flag: &str, d: &mut Document) {
         let list = |hosts: &[String]| Value::from(hosts.to_vec());
         for (name, hosts) in

@@ -1,7 +1,9 @@
 //! The configuration document: read, checked, completed with the defaults that the real server fills in, and compared with
 //! the one it replaces.
 
+use super::horizons;
 use document::{Document, Result, Value, bail, doc, err};
+use std::collections::BTreeMap;
 
 /// One member of a set.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +15,8 @@ pub struct Member {
     pub hidden: bool,
     pub priority: f64,
     pub tags: Document,
+    /// Other addresses of the member, by the names of the horizons from which it has them.
+    pub horizons: BTreeMap<String, String>,
     pub delay_secs: i64,
     /// Whether it votes now; one that is newly added will when it has its data.
     pub votes: bool,
@@ -56,7 +60,7 @@ const FIELDS: [&str; 9] = [
     "repaired",
 ];
 const NEWLY_ADDED: &str = "newlyAdded";
-const MEMBER_FIELDS: [&str; 11] = [
+const MEMBER_FIELDS: [&str; 12] = [
     NEWLY_ADDED,
     "_id",
     "host",
@@ -65,6 +69,7 @@ const MEMBER_FIELDS: [&str; 11] = [
     "hidden",
     "priority",
     "tags",
+    "horizons",
     "secondaryDelaySecs",
     "slaveDelay",
     "votes",
@@ -75,7 +80,7 @@ pub const MEMBERS_MAX: usize = 50;
 pub const VOTERS_MAX: usize = 7;
 const DELAY_MAX_SECS: i64 = 31_622_400;
 
-fn invalid(text: String) -> document::Error {
+pub(super) fn invalid(text: String) -> document::Error {
     err!(INVALID_REPLICA_SET_CONFIG, "{text}")
 }
 
@@ -147,6 +152,7 @@ impl SetConfig {
                 }
             }
         }
+        horizons::check(&self.members)?;
         let local = self.members.iter().filter(|m| is_localhost(&m.host)).count();
         if local != 0 && local != count {
             return Err(invalid(format!(
@@ -492,6 +498,7 @@ fn read_member(given: &Document) -> Result<Member> {
         return Err(invalid(format!("tags.{name} must be a string")));
     }
     let newly_added = flag(NEWLY_ADDED, false);
+    let horizons = horizons::read(given)?;
     let given = (votes == 1.0, priority);
     let member = Member {
         id,
@@ -501,6 +508,7 @@ fn read_member(given: &Document) -> Result<Member> {
         hidden: flag("hidden", false),
         priority,
         tags,
+        horizons,
         delay_secs,
         votes: votes == 1.0,
         newly_added: false,
@@ -550,9 +558,14 @@ fn shown(m: &Member) -> Document {
     }
     let rest = doc! {
         "buildIndexes": m.build_indexes, "hidden": m.hidden, "priority": priority, "tags": m.tags.clone(),
-        "secondaryDelaySecs": m.delay_secs, "votes": i32::from(votes),
     };
     d.0.extend(rest.0);
+    if !m.horizons.is_empty() {
+        let horizons = m.horizons.iter().map(|(name, address)| (name.clone(), address.as_str().into()));
+        d.push("horizons", Document(horizons.collect()));
+    }
+    d.push("secondaryDelaySecs", m.delay_secs);
+    d.push("votes", i32::from(votes));
     d
 }
 
@@ -562,7 +575,7 @@ fn is_localhost(host: &str) -> bool {
 }
 
 /// Whether `host` ends in `:digits`.
-fn has_port(host: &str) -> bool {
+pub(super) fn has_port(host: &str) -> bool {
     host.rsplit_once(':').is_some_and(|(name, port)| {
         !port.is_empty()
             && port.bytes().all(|b| b.is_ascii_digit())

@@ -15,6 +15,7 @@
 //! with the vote for oneself before votes are asked for ([`member::Action::StoreVote`]).
 
 pub mod config;
+pub mod horizons;
 pub mod member;
 #[cfg(test)]
 mod simulation;

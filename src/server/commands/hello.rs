@@ -168,7 +168,8 @@ fn describe(context: &Context, request: &Request<'_>, state: &State, legacy: boo
     // "hello" sent as OP_QUERY or with a legacy name answers under the name that was used.
     let mut d = doc! { "helloOk": true };
     d.push("topologyVersion", state.version.to_document());
-    d.0.extend(state.membership.hello_fields(legacy));
+    let server_name = context.connection.server_name.get().map(String::as_str);
+    d.0.extend(state.membership.hello_fields(legacy, server_name));
     if service.role == Roles::CONFIG {
         d.push("configsvr", 2);
     }

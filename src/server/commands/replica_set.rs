@@ -10,7 +10,7 @@ use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles}
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use crate::peers::{Members, is_own_address, is_own_anyway};
 use crate::service::Service;
-use crate::topology::{Member, Membership, election_id};
+use crate::topology::{Horizon, Member, Membership, election_id};
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
 use node::local::LocalClient;
@@ -197,9 +197,18 @@ fn membership(standing: &Standing) -> Membership {
         delay_secs: own.delay_secs,
         without_indexes: !own.build_indexes,
         tags: Some(own.tags.clone()).filter(|t| !t.is_empty()),
+        horizons: horizons(config, own),
         term: standing.term,
         election_id: standing.writable.then(|| election_id(standing.term)),
     })
+}
+
+fn horizons(config: &SetConfig, own: &MemberConfig) -> Vec<Horizon> {
+    let of = |name: &String| {
+        let address = |m: &MemberConfig| Some((m.host.clone(), m.horizons.get(name)?.clone()));
+        config.members().iter().filter_map(address).collect()
+    };
+    own.horizons.iter().map(|(name, me)| Horizon { me: me.clone(), addresses: of(name) }).collect()
 }
 
 /// While nothing else is written the cluster time must move on, or readers that wait for a later one wait forever.

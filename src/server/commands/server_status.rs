@@ -290,7 +290,7 @@ fn repl(context: &Context) -> Value {
     let service = &context.service;
     let state = service.topology.state();
     let mut d = doc! { "topologyVersion": state.version.to_document() };
-    d.0.extend(state.membership.hello_fields(false));
+    d.0.extend(state.membership.hello_fields(false, None));
     if let Membership::Member(_) = &*state.membership
         && let Some(last) = service.times().and_then(|t| t.last_write())
     {

@@ -248,7 +248,7 @@ impl Node {
         entry: &Fetched,
     ) -> Result<()> {
         let _applying = self.replication.applying.lock().await;
-        self.yield_transactions().await;
+        self.yield_transactions();
         self.exchange(collections, sessions, entry)?;
         self.after_exchange(transactions);
         let node = self.clone();

@@ -126,7 +126,7 @@ impl Node {
         replication.publish();
         replication.commit.end_reign();
         replication.services.stop().await;
-        self.yield_transactions().await;
+        self.yield_transactions();
         replication.heartbeat_now.notify_waiters();
         self.wake_lonely();
     }

@@ -284,7 +284,7 @@ impl Node {
             if !self.follows() {
                 return Ok(None);
             }
-            self.yield_transactions().await;
+            self.yield_transactions();
             let mut last = self.last_known();
             for entry in slice {
                 let next = known(entry.optime);

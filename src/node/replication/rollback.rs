@@ -75,7 +75,7 @@ impl Node {
         let counted = self.replication.state.change(|k| k.rollback_id += 1);
         counted.map_err(|e| err!(LOG_WRITE_FAILED, "{e}"))?;
         let _applying = self.replication.applying.lock().await;
-        self.yield_transactions().await;
+        self.yield_transactions();
         let under_way = match self.reload_from(end) {
             Ok(Some(under_way)) => under_way,
             Ok(None) => return self.start_copy("there is no checkpoint to replay from"),

@@ -8,9 +8,12 @@
 //!
 //! The entries of a chain are appended in one go, so no other stands between them. A prepared transaction's changes reach
 //! the trees with its commit entry; until then its locks keep them possible.
+//!
+//! An end that waits while its node steps down may go on when the node leads again. The step-down has aborted the
+//! transaction then, or has left it to the log ([`Node::yield_transactions`]): whether it is over is asked under the gate.
 
 use super::session::{Admitted, Entered, Limits};
-use super::{Prepared, Transaction};
+use super::{Prepared, State, Transaction};
 use crate::Node;
 use crate::namespace::Slot;
 use crate::operation::Operation;
@@ -20,9 +23,7 @@ use protocol::transaction::{Phase, Request};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 use storage::entry::Entry;
-use storage::log::OpTime;
 
 /// What the coordinator has decided about a prepared transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,20 +105,13 @@ impl Node {
     async fn commit_unprepared(&self, op: &Operation, entered: &Entered) -> Result<()> {
         let (t, session) = (&entered.transaction, &entered.session);
         if t.failed.load(Ordering::SeqCst) {
-            bail!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", t.number);
+            return Err(t.no_such_transaction());
         }
-        let slots = self.slots_of(t)?;
+        let slots = self.slots_of(&*t.open_state()?)?;
         if slots.is_empty() {
             session.set_phase(t.number, Phase::Committed);
         } else {
-            self.write_wide(op, &slots, |unit| {
-                self.check_not_restored(t)?;
-                let mut state = t.state.lock();
-                state.over = true;
-                apply(unit, &state.writes)?;
-                unit.log_transaction(t, &state.writes, Phase::Committed)
-            })
-            .await?;
+            self.write_wide(op, &slots, |unit| self.log_commit(t, unit)).await?;
         }
         session.set_transaction(None);
         self.end_transaction(t);
@@ -125,18 +119,61 @@ impl Node {
         Ok(())
     }
 
-    /// Under the gate: a transaction that has read what was before a restore cannot change what is after it.
-    fn check_not_restored(&self, t: &Transaction) -> Result<()> {
-        let read = t.moment.as_ref().map_or(u64::MAX, |moment| moment.ts());
-        if read < self.restored_ts.load(Ordering::SeqCst) {
-            bail!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", t.number);
+    /// Under the gate: applies and stages the changes of a transaction that is not prepared.
+    pub(super) fn log_commit(&self, t: &Transaction, unit: &mut WideUnit<'_>) -> Result<()> {
+        self.check_not_restored(t)?;
+        let mut state = t.open_state()?;
+        state.over = true;
+        apply(unit, &state.writes)?;
+        unit.log_transaction(t, &state.writes, Phase::Committed)
+    }
+
+    /// Under the gate: stages the changes as prepared. Returns the position where the first entry will begin.
+    pub(super) fn log_prepare(&self, t: &Transaction, unit: &mut WideUnit<'_>) -> Result<u64> {
+        self.check_not_restored(t)?;
+        let mut state = t.open_state()?;
+        // Seen by who asks after the clock has passed a time, so that no prepare before that time is missed.
+        state.preparing = true;
+        let before = self.log.appended();
+        unit.log_transaction(t, &state.writes, Phase::Prepared)?;
+        Ok(before)
+    }
+
+    /// Under the gate: applies the changes of a prepared transaction if it commits, and stages the decision.
+    pub(super) fn log_decided(
+        &self,
+        t: &Transaction,
+        unit: &mut WideUnit<'_>,
+        prepared: Prepared,
+        decision: Decision,
+    ) -> Result<()> {
+        let mut state = t.state.lock();
+        if state.over {
+            bail!(
+                INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                "the node has stepped down before the decision about the transaction was logged"
+            );
         }
+        if decision != Decision::Abort {
+            apply(unit, &state.writes)?;
+        }
+        unit.log_decision(t, decision, prepared.at);
+        // A checkpoint that comes between this and the end of the transaction holds its changes.
+        state.over = true;
         Ok(())
     }
 
+    /// Under the gate: a transaction that has read what was before a restore cannot change what is after it.
+    fn check_not_restored(&self, t: &Transaction) -> Result<()> {
+        let read = t.moment.as_ref().map_or(u64::MAX, |moment| moment.ts());
+        match read < self.restored_ts.load(Ordering::SeqCst) {
+            true => Err(t.no_such_transaction()),
+            false => Ok(()),
+        }
+    }
+
     /// The namespaces that a transaction has changed.
-    pub(super) fn slots_of(&self, t: &Transaction) -> Result<Vec<Arc<Slot>>> {
-        let state = t.state.lock();
+    fn slots_of(&self, state: &State) -> Result<Vec<Arc<Slot>>> {
         let mut names = BTreeSet::new();
         for write in &state.writes {
             names.insert(target(&Entry::read(write.doc())?)?);
@@ -176,7 +213,7 @@ impl Node {
     async fn prepare(&self, op: &Operation, entered: &Entered) -> Result<Timestamp> {
         let t = &entered.transaction;
         if t.failed.load(Ordering::SeqCst) {
-            bail!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {} }} has been aborted.", t.number);
+            return Err(t.no_such_transaction());
         }
         let creates = t.state.lock().writes.iter().any(|w| w.get("op").and_then(|v| v.as_str()) == Some("c"));
         if creates {
@@ -185,23 +222,15 @@ impl Node {
                 "Cannot create new collections inside distributed transactions"
             );
         }
-        let (before, appended) = self
-            .write_wide(op, &[], |unit| {
-                self.check_not_restored(t)?;
-                let mut state = t.state.lock();
-                // Seen by who asks after the clock has passed a time, so that no prepare before that time is missed.
-                state.preparing = true;
-                let before = self.log.appended();
-                unit.log_transaction(t, &state.writes, Phase::Prepared)?;
-                Ok(before)
-            })
+        // Noted under the gate: a step-down finds every prepare entry of the log noted.
+        let noted = self
+            .write_wide_noting(
+                op,
+                |unit| self.log_prepare(t, unit),
+                |first_position, appended| t.note_prepared(first_position, appended),
+            )
             .await?;
-        let appended = appended.ok_or_else(|| err!(INTERNAL_ERROR, "a prepare without an entry"))?;
-        let mut state = t.state.lock();
-        let at = OpTime { ts: appended.last.ts, term: appended.last.term };
-        state.prepared =
-            Some(Prepared { at, position: appended.position, first_position: before, since: Instant::now() });
-        state.branches.clear();
+        let at = noted.ok_or_else(|| err!(INTERNAL_ERROR, "a prepare without an entry"))?;
         self.transactions.totals.prepared.fetch_add(1, Ordering::Relaxed);
         Ok(Timestamp::from_u64(at.ts))
     }
@@ -226,20 +255,10 @@ impl Node {
             self.log.advance_clock(at.as_u64());
         }
         let slots = match decision {
-            Decision::Commit(_) => self.slots_of(t)?,
+            Decision::Commit(_) => self.slots_of(&t.state.lock())?,
             Decision::Abort => Vec::new(),
         };
-        self.write_wide(op, &slots, |unit| {
-            let mut state = t.state.lock();
-            if decision != Decision::Abort {
-                apply(unit, &state.writes)?;
-            }
-            unit.log_decision(t, decision, prepared.at);
-            // A checkpoint that comes between this and the end of the transaction holds its changes.
-            state.over = true;
-            Ok(())
-        })
-        .await?;
+        self.write_wide(op, &slots, |unit| self.log_decided(t, unit, prepared, decision)).await?;
         session.set_transaction(None);
         self.end_transaction(t);
         let totals = &self.transactions.totals;

@@ -41,13 +41,13 @@ use crate::snapshots::Frozen;
 use crate::{Node, WriteUnit};
 use document::{DocBuf, Error, Result, Timestamp, bail, doc, err};
 use locks::{Ended, Lock, LockTable};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use storage::CollectionView;
-use storage::log::OpTime;
+use storage::log::{Appended, OpTime};
 use tokio::sync::{OwnedRwLockReadGuard, watch};
 
 /// The transactions of a node.
@@ -164,6 +164,26 @@ impl Transaction {
     /// Whether it is a read at one moment outside transactions.
     pub fn only_reads(&self) -> bool {
         self.only_reads
+    }
+    /// Its state, as long as it has not ended.
+    ///
+    /// # Errors
+    /// NoSuchTransaction (251).
+    fn open_state(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.state.lock();
+        match state.over {
+            true => Err(self.no_such_transaction()),
+            false => Ok(state),
+        }
+    }
+    /// Notes that its prepare entries have been appended, the first at `first_position`. Returns when it is prepared.
+    fn note_prepared(&self, first_position: u64, appended: &Appended) -> OpTime {
+        let at = OpTime { ts: appended.last.ts, term: appended.last.term };
+        let mut state = self.state.lock();
+        state.prepared =
+            Some(Prepared { at, position: appended.position, first_position, since: Instant::now() });
+        state.branches.clear();
+        at
     }
     /// Has it aborted when the command under way ends.
     pub fn fail(&self) {

@@ -17,14 +17,11 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use storage::Collection;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::Entry;
 use tokio::sync::watch;
-
-/// How often to look whether a transaction has noted its prepare entry.
-const NOTED_TRIES: usize = 400;
 
 impl Node {
     /// The prepared transactions as a checkpoint keeps them. The caller holds the gate exclusively.
@@ -52,24 +49,11 @@ impl Node {
     }
 
     /// Gives up the transactions of a reign that has ended: what is prepared is the log's from now on, everything else is
-    /// aborted. Writes are closed.
-    pub(crate) async fn yield_transactions(&self) {
+    /// aborted. Writes are closed, so whatever was appended as prepared has been noted under the gate.
+    pub(crate) fn yield_transactions(&self) {
         let open: Vec<_> = self.transactions.open().into_iter().filter(|t| !t.only_reads).collect();
         if open.is_empty() {
             return;
-        }
-        for t in &open {
-            // The entry is in the log, and the thread that wrote it is about to note so.
-            for _ in 0..NOTED_TRIES {
-                let noted = {
-                    let state = t.state.lock();
-                    !state.preparing || state.prepared.is_some() || state.over
-                };
-                if noted {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
         }
         let prepared = self.prepared_here();
         for t in &open {

@@ -1,6 +1,6 @@
 //! Transactions as the dispatcher runs them, on a set of one and after its restart.
 
-use super::{Admitted, Limits};
+use super::{Admitted, Decision, Limits};
 use crate::local::LocalClient;
 use crate::operation::{ClientInfo, Operation};
 use crate::replication::testing;
@@ -307,6 +307,64 @@ async fn a_prepared_transaction_keeps_its_locks_through_a_restart_and_a_checkpoi
         let node = testing::open(Some("rs"), &files, |_| {});
         assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 2}]);
     }
+}
+
+#[tokio::test]
+async fn an_end_that_goes_on_after_its_transaction_was_yielded_logs_nothing() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let slots = [node.namespaces.slot("t.c")];
+    let op = Operation::internal();
+    let mut a = Client::new(&node, 1);
+    for prepares in [false, true] {
+        a.begin().run(set(1, 1)).await.unwrap();
+        let t = node.transactions.open().remove(0);
+        node.yield_transactions();
+        let before = node.log.appended();
+        let done = match prepares {
+            false => node.write_wide(&op, &slots, |unit| node.log_commit(&t, unit)).await.map(drop),
+            true => node.write_wide(&op, &[], |unit| node.log_prepare(&t, unit)).await.map(drop),
+        };
+        assert_eq!((code(done), node.log.appended()), (codes::NO_SUCH_TRANSACTION, before));
+    }
+
+    // What was prepared goes on as another transaction, when the node leads again.
+    a.begin().run(set(1, 2)).await.unwrap();
+    let at = a.prepare().await.unwrap();
+    let t = node.transactions.open().remove(0);
+    let prepared = t.state.lock().prepared.unwrap();
+    node.yield_transactions();
+    node.restore_prepared(node.replication.transactions_between()).unwrap();
+    let before = node.log.appended();
+    for decision in [Decision::Commit(at), Decision::Abort] {
+        let decide = node.write_wide(&op, &slots, |unit| node.log_decided(&t, unit, prepared, decision));
+        assert_eq!(code(decide.await), codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+    }
+    assert_eq!(node.log.appended(), before);
+    let commit = a.body(doc! {"commitTransaction": 1});
+    node.commit_transaction(&operation(&commit), Some(at), LIMITS).await.unwrap();
+    assert_eq!(all(&node, "t.c"), [doc! {"_id": 1, "x": 2}]);
+}
+
+#[tokio::test]
+async fn a_prepare_is_noted_before_a_step_down_can_come() {
+    let node = testing::node(Some("rs"));
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    let (t, op) = (node.transactions.open().remove(0), Operation::internal());
+    let prepare = node.write_wide_noting(
+        &op,
+        |unit| node.log_prepare(&t, unit),
+        |first, appended| {
+            assert!(node.gate.try_write().is_none());
+            t.note_prepared(first, appended)
+        },
+    );
+    let at = prepare.await.unwrap().unwrap();
+    node.yield_transactions();
+    let left = node.replication.transactions_between();
+    assert_eq!(left.iter().map(|t| t.prepared).collect::<Vec<_>>(), [Some(at)]);
 }
 
 #[tokio::test]

@@ -91,6 +91,23 @@ impl Node {
         self.wide_unit(op, slots.into_values().map(|slot| (slot, slot.write_unchecked())).collect(), f)
     }
 
+    /// As [`Node::write_wide`] over no namespace. `note` takes in what `f` has returned and what was appended before the gate is
+    /// let go: a step-down, which takes the gate, finds it noted.
+    ///
+    /// # Errors
+    /// As [`Node::write_wide`].
+    pub(crate) async fn write_wide_noting<T, N>(
+        &self,
+        op: &Operation,
+        f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
+        note: impl FnOnce(T, &Appended) -> N,
+    ) -> Result<Option<N>> {
+        self.log.admit(0).await.map_err(log_failed)?;
+        let _gate = self.gate.read();
+        let (out, appended) = self.wide_unit(op, Vec::new(), f)?;
+        Ok(appended.map(|appended| note(out, &appended)))
+    }
+
     /// Runs `f` as one commit over the namespaces that `choose` names, while no other commit of the node is under way: `f` finds
     /// what `choose` has seen. For catalog changes of many collections; no version is checked.
     ///

@@ -136,11 +136,9 @@ impl Remote {
         let until = retry_until();
         loop {
             let host = self.sets.find(connection, &PRIMARY).await?;
-            let answer = tokio::select! {
-                answer = self.transport.attempt(&host, db, command.clone()) => answer,
-                () = self.sets.silence(connection, &host) => Err((silent(&host), false)),
-            };
-            match answer {
+            let attempt = self.transport.attempt(&host, db, command.clone());
+            let answer = self.sets.guarded(connection, &host, attempt).await;
+            match answer.unwrap_or_else(|| Err((silent(&host), false))) {
                 Ok(reply) => {
                     self.hear_topology(reply.doc().get("$topologyTime").and_then(|v| v.as_timestamp()));
                     return Ok(reply);

@@ -21,6 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use protocol::selection::{Mode, ReadPreference, Role, Server, TagSet, select};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, watch as channel};
 use tokio::time::Instant;
@@ -35,7 +36,7 @@ struct Pace {
     patience: Duration,
     /// How much longer than that a reply may take.
     hello: Duration,
-    /// A set that nobody asked for this long is not watched any more.
+    /// A set of which nothing was asked for this long is not watched any more.
     idle: Duration,
     /// How often a member that does not answer is asked.
     retry: Duration,
@@ -77,6 +78,24 @@ struct Set {
     state: Mutex<State>,
     /// Rises with every news.
     news: channel::Sender<u64>,
+    /// Calls under way to its members.
+    calls: AtomicUsize,
+}
+
+/// Held while a call to a member is under way.
+struct UnderWay<'a>(&'a AtomicUsize);
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Returns when a member is silent, or is a member no more; never for one that is not watched.
+async fn silence(of: Option<channel::Receiver<bool>>) {
+    match of {
+        Some(mut silent) => drop(silent.wait_for(|silent| *silent).await),
+        None => std::future::pending().await,
+    }
 }
 
 /// All sets, by connection string.
@@ -136,22 +155,18 @@ impl Sets {
         not_sent || refused
     }
 
-    /// Returns when the member is found not to answer any more; never for a string of a single host.
-    pub async fn silence(&self, connection: &str, host: &str) {
+    /// Awaits a call to a member, and gives it up when the member is found not to answer any more: `None` then. A call to a
+    /// string of a single host is never given up. The set is used as long as the call is under way.
+    pub async fn guarded<T>(&self, connection: &str, host: &str, call: impl Future<Output = T>) -> Option<T> {
         if hosts(connection).nth(1).is_none() {
-            return std::future::pending().await;
+            return Some(call.await);
         }
-        let silent = {
-            let set = self.of(connection);
-            let state = set.state.lock();
-            state.members.get(host).map(|m| m.silent.subscribe())
-        };
-        if let Some(mut silent) = silent
-            && silent.wait_for(|silent| *silent).await.is_ok()
-        {
-            return;
+        let set = self.of(connection);
+        let (_under_way, silent) = set.begin_call(host);
+        tokio::select! {
+            answer = call => Some(answer),
+            () = silence(silent) => None,
         }
-        std::future::pending().await
     }
 
     /// The sets that are watched, as `connPoolStats` shows them.
@@ -206,7 +221,8 @@ impl Set {
         let name = connection.split_once('/').map_or(connection, |(name, _)| name).to_string();
         let state = State { members: BTreeMap::new(), newest: (ObjectId([0; 12]), -1), used: Instant::now() };
         let seeds = hosts(connection).map(str::to_string).collect();
-        Set { name, seeds, transport, pace, state: Mutex::new(state), news: channel::Sender::new(0) }
+        let (state, news) = (Mutex::new(state), channel::Sender::new(0));
+        Set { name, seeds, transport, pace, state, news, calls: AtomicUsize::new(0) }
     }
 
     /// A member that fits, if one is known; begins to watch the set.
@@ -214,9 +230,7 @@ impl Set {
         let mut state = self.state.lock();
         state.used = Instant::now();
         if state.members.is_empty() {
-            for seed in &self.seeds {
-                self.watch(&mut state, seed);
-            }
+            self.watch_seeds(&mut state);
             return None;
         }
         if preference.mode == Mode::Primary {
@@ -228,6 +242,20 @@ impl Set {
         let fitting = select(&servers, preference);
         let any = rand::random::<u32>() as usize % fitting.len().max(1);
         fitting.get(any).map(|s| s.host.clone())
+    }
+
+    /// Counts a call to a member as use of the set, and returns what tells that the member is silent. A cursor that was left
+    /// alone is asked for more when the set is not watched any more: that begins anew.
+    fn begin_call(self: &Arc<Self>, host: &str) -> (UnderWay<'_>, Option<channel::Receiver<bool>>) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let under_way = UnderWay(&self.calls);
+        let mut state = self.state.lock();
+        if state.members.is_empty() {
+            state.used = Instant::now();
+            self.watch_seeds(&mut state);
+            self.watch(&mut state, host);
+        }
+        (under_way, state.members.get(host).map(|m| m.silent.subscribe()))
     }
 
     async fn wait_for(self: &Arc<Self>, preference: &ReadPreference) -> Result<String> {
@@ -259,6 +287,12 @@ impl Set {
         if let Some(member) = state.members.get_mut(host) {
             member.server.role = Role::Other;
             member.ask_now.notify_one();
+        }
+    }
+
+    fn watch_seeds(self: &Arc<Self>, state: &mut State) {
+        for seed in &self.seeds {
+            self.watch(state, seed);
         }
     }
 
@@ -343,6 +377,10 @@ impl Set {
     /// Whether the set is still used; where it is not, nothing is known of it from now on.
     fn is_used(&self) -> bool {
         let mut state = self.state.lock();
+        // Counted before its member is looked up under this lock: no call is under way to what is forgotten here.
+        if self.calls.load(Ordering::SeqCst) > 0 {
+            state.used = Instant::now();
+        }
         let used = state.used.elapsed() < self.pace.idle;
         if !used {
             state.members.clear();

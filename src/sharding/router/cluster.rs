@@ -112,12 +112,11 @@ impl LiveCluster {
         let options = CallOptions { brief: call.brief, ..CallOptions::default() };
         let dressed = named(call);
         let body = dressed.as_ref().map_or(call.body, DocBuf::doc);
-        tokio::select! {
-            answer = self.pool.run_as_is(host, &options, &sequences, body) => answer,
-            () = self.cache.remote.sets.silence(connection, host) => {
-                Err(Box::new(RemoteError { error: silent(host), reply: None, not_sent: false }))
-            }
-        }
+        let run = self.pool.run_as_is(host, &options, &sequences, body);
+        let answer = self.cache.remote.sets.guarded(connection, host, run).await;
+        answer.unwrap_or_else(|| {
+            Err(Box::new(RemoteError { error: silent(host), reply: None, not_sent: false }))
+        })
     }
 
     /// On a set of several: another member is looked for as long as nothing was executed, and once for what may be executed

@@ -1,6 +1,7 @@
 use super::*;
 use document::DocBuf;
 use futures::future::BoxFuture;
+use std::future::pending;
 
 /// Members that reply what the test says; one without a reply is silent.
 #[derive(Default)]
@@ -89,10 +90,54 @@ async fn a_member_that_does_not_answer_ends_the_calls_under_way_to_it_and_is_cho
     let connection = "rs/a:1,b:1";
     assert_eq!(sets.find(connection, &preference(Mode::Secondary)).await.unwrap(), "b:1");
     fake.replies.lock().remove("b:1");
-    sets.silence(connection, "b:1").await;
+    assert_eq!(sets.guarded(connection, "b:1", pending::<()>()).await, None);
     assert_eq!(sets.find(connection, &preference(Mode::SecondaryPreferred)).await.unwrap(), "a:1");
     let none = sets.find(connection, &preference(Mode::Secondary)).await.unwrap_err();
     assert_eq!(none.code, codes::FAILED_TO_SATISFY_READ_PREFERENCE);
+}
+
+/// A set that is forgotten soon, with `b:1` known as its secondary.
+async fn soon_idle() -> (Arc<Fake>, Sets) {
+    let fake = Arc::new(Fake::default());
+    fake.say("a:1", "primary", 1);
+    fake.say("b:1", "secondary", 0);
+    let pace = Pace { idle: QUICK.patience * 2, ..QUICK };
+    let sets = Sets { pace, ..Sets::new(fake.clone()) };
+    assert_eq!(sets.find("rs/a:1,b:1", &preference(Mode::Secondary)).await.unwrap(), "b:1");
+    (fake, sets)
+}
+
+#[tokio::test]
+async fn a_set_is_watched_as_long_as_a_call_is_under_way() {
+    let (fake, sets) = soon_idle().await;
+    let falls_silent = async {
+        // Nothing else uses the set meanwhile.
+        tokio::time::sleep(sets.pace.idle * 5).await;
+        fake.replies.lock().remove("b:1");
+        pending::<()>().await;
+    };
+    assert_eq!(sets.guarded("rs/a:1,b:1", "b:1", falls_silent).await, None);
+}
+
+#[tokio::test]
+async fn a_call_to_a_member_of_a_set_that_was_forgotten_has_it_watched_again() {
+    let (fake, sets) = soon_idle().await;
+    while !sets.statistics().is_empty() {
+        tokio::time::sleep(QUICK.retry).await;
+    }
+    fake.replies.lock().remove("b:1");
+    assert_eq!(sets.guarded("rs/a:1,b:1", "b:1", pending::<()>()).await, None);
+}
+
+#[tokio::test]
+async fn a_call_to_what_is_no_member_any_more_is_given_up() {
+    let (fake, sets) = soon_idle().await;
+    let leaves = async {
+        let hosts = vec![document::Value::from("a:1")];
+        fake.replies.lock().entry("a:1".to_string()).and_modify(|hello| hello.insert("hosts", hosts));
+        pending::<()>().await;
+    };
+    assert_eq!(sets.guarded("rs/a:1,b:1", "b:1", leaves).await, None);
 }
 
 #[tokio::test]

@@ -76,13 +76,22 @@ impl Node {
             for _ in 0..SELF_TRIES {
                 tokio::time::sleep(SELF_PAUSE).await;
                 let Some(node) = weak.upgrade() else { return };
-                let _changing = node.replication.changing.lock().await;
-                let standing = node.replication.standing();
-                let Some(config) = standing.config.clone().filter(|_| standing.me.is_none()) else { return };
+                let lost = |node: &Node| {
+                    let standing = node.replication.standing();
+                    standing.config.clone().filter(|_| standing.me.is_none())
+                };
+                let Some(config) = lost(&node) else { return };
+                // Addresses may take long to say whose they are: the configuration can be changed meanwhile.
                 let me = node.find_me(&config).await;
-                if me.is_some() {
+                if me.is_none() {
+                    continue;
+                }
+                let _changing = node.replication.changing.lock().await;
+                match lost(&node) {
                     // A failed log is what every later command says.
-                    return drop(node.install(config, me).await);
+                    Some(now) if Arc::ptr_eq(&now, &config) => return drop(node.install(config, me).await),
+                    Some(_) => {}
+                    None => return,
                 }
             }
         });

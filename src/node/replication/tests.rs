@@ -153,3 +153,54 @@ async fn status_has_the_fields_that_tools_read() {
     }
     assert_eq!((m.get_str("stateStr"), m.get_i64("uptime")), (Some("PRIMARY"), Some(7)));
 }
+
+/// Addresses of which one, `own:1`, is this node's, and any other says late that it is not.
+struct SlowAddresses {
+    asked: tokio::sync::mpsc::UnboundedSender<()>,
+    answers: tokio::sync::Semaphore,
+}
+impl Peers for SlowAddresses {
+    fn call<'a>(
+        &'a self,
+        host: &'a str,
+        _: &'a str,
+        _: DocBuf,
+        _: Duration,
+    ) -> BoxFuture<'a, Result<DocBuf>> {
+        Box::pin(async move { bail!(HOST_UNREACHABLE, "{host} is nowhere") })
+    }
+    fn is_self<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move { host == "own:1" })
+    }
+    fn is_self_elsewhere<'a>(&'a self, _: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let _ = self.asked.send(());
+            let answer = self.answers.acquire().await;
+            answer.unwrap().forget();
+            false
+        })
+    }
+    fn note(&self, _: &str, _: Document) {}
+}
+
+#[tokio::test]
+async fn a_member_that_looks_for_itself_can_be_reconfigured_meanwhile() {
+    let files = MemoryFiles::default();
+    let member = open(Some("rs"), &files);
+    member.initiate(config()).await.unwrap();
+    member.shutdown();
+    drop(member);
+    let member = open(Some("rs"), &files);
+    let (asked, mut asks) = tokio::sync::mpsc::unbounded_channel();
+    // The start has its answer; what looks on afterwards waits for one.
+    let answers = tokio::sync::Semaphore::new(1);
+    member.replication.reach_by(Arc::new(SlowAddresses { asked, answers }));
+    assert!(member.resume_set().await.unwrap());
+    assert_eq!(member.replication.standing().me, None);
+    for _ in 0..2 {
+        asks.recv().await.unwrap();
+    }
+    let own = SetConfig::parse(&SetConfig::default_for("rs", "own:1")).unwrap();
+    member.reconfigure(own, true, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(member.replication.standing().me, Some(0));
+}

@@ -19,7 +19,7 @@ use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
 use protocol::replication::OpTime;
 use protocol::replication::source::{First, choose, judge, should_change};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const OPLOG: &str = "oplog.rs";
 /// How long to wait where there is nobody to fetch from.
@@ -36,6 +36,8 @@ const DENY_FAILED_MS: u64 = 500;
 const DENY_STALE_MS: u64 = 60_000;
 /// How long nothing may come before a reader that waits for a time has a note written.
 const NOTE_AFTER: Duration = Duration::from_millis(50);
+/// How often the pause doubles while notes are refused.
+const NOTE_DOUBLINGS_MAX: u32 = 4;
 /// Entries applied before others get a turn.
 const SLICE: usize = 256;
 
@@ -404,12 +406,36 @@ impl Node {
             while self.log.last_optime().ts < ts.as_u64() {
                 // The sender lives as long as the node. A primary's own writes do not pass here.
                 let moved = tokio::time::timeout(NOTE_AFTER, progress.changed()).await.is_ok();
-                if !moved && !asked && self.log.last_optime().ts < ts.as_u64() {
+                if !moved
+                    && !asked
+                    && self.log.last_optime().ts < ts.as_u64()
+                    && let Ok(mut notes) = self.replication.notes.try_lock()
+                    && notes.may_ask(Instant::now())
+                {
                     asked = self.ask_for_note(ts).await;
+                    notes.heard(asked, Instant::now());
                 }
             }
         };
         op.interruptible(Box::pin(reached)).await
+    }
+}
+
+/// When this member may have a note written for its readers: many may wait while there is no primary. Held while one is under
+/// way.
+#[derive(Default)]
+pub(super) struct Notes {
+    refused: u32,
+    not_before: Option<Instant>,
+}
+
+impl Notes {
+    fn may_ask(&self, now: Instant) -> bool {
+        self.not_before.is_none_or(|then| now >= then)
+    }
+    fn heard(&mut self, written: bool, now: Instant) {
+        self.refused = if written { 0 } else { self.refused + 1 };
+        self.not_before = (!written).then(|| now + NOTE_AFTER * (1 << self.refused.min(NOTE_DOUBLINGS_MAX)));
     }
 }
 
@@ -486,5 +512,27 @@ impl Node {
                 .chain(others.filter_map(|(i, p)| line(i, p.applied, p.durable, (p.applied_wall, p.durable_wall))))
                 .collect()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_become_rarer_while_they_are_refused() {
+        let (mut notes, now) = (Notes::default(), Instant::now());
+        assert!(notes.may_ask(now));
+        let mut pause = NOTE_AFTER;
+        for _ in 0..NOTE_DOUBLINGS_MAX + 2 {
+            notes.heard(false, now);
+            pause = (pause * 2).min(NOTE_AFTER * (1 << NOTE_DOUBLINGS_MAX));
+            assert!(!notes.may_ask(now + pause - Duration::from_millis(1)));
+            assert!(notes.may_ask(now + pause));
+        }
+        notes.heard(true, now);
+        assert!(notes.may_ask(now));
+        notes.heard(false, now);
+        assert!(notes.may_ask(now + NOTE_AFTER * 2));
     }
 }

@@ -10,6 +10,7 @@ pub mod critical_section;
 pub mod ddl;
 pub mod identity;
 pub mod migration;
+mod named;
 pub mod ownership_filter;
 pub mod persisted;
 pub mod placement;
@@ -57,7 +58,7 @@ pub struct ShardRole {
     /// This reign has taken up what the last one left.
     resumed: AtomicBool,
     /// One refresh of a namespace or database at a time.
-    flights: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    flights: Mutex<named::Named<tokio::sync::Mutex<()>>>,
     /// Every filter given out that may still be alive.
     filters: Mutex<BTreeMap<String, Vec<Weak<ShardFilter>>>>,
     tasks: Mutex<Vec<tokio::task::AbortHandle>>,

@@ -19,6 +19,7 @@
 
 use super::ShardRole;
 use super::ddl::block::SECTIONS;
+use super::named::Named;
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
@@ -52,7 +53,7 @@ fn chunks_of(ns: &str) -> String {
 /// How often the placement of each name (`db.c`, or `db`) was said to change.
 #[derive(Default)]
 pub struct Signals {
-    counts: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+    counts: Mutex<Named<AtomicU64>>,
     /// Values of the counters that the log has brought.
     counters: Mutex<BTreeMap<String, i64>>,
 }
@@ -72,7 +73,7 @@ impl AsOf {
 
 impl Signals {
     pub fn now(&self, name: &str) -> AsOf {
-        let count = self.counts.lock().entry(name.to_string()).or_default().clone();
+        let count = self.counts.lock().of(name);
         let seen = count.load(Ordering::SeqCst);
         AsOf { count, seen }
     }
@@ -83,7 +84,7 @@ impl Signals {
     }
     /// Nothing that was learned before is good any more.
     pub fn raise_all(&self) {
-        for count in self.counts.lock().values() {
+        for count in self.counts.lock().all() {
             count.fetch_add(1, Ordering::SeqCst);
         }
     }

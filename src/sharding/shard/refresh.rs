@@ -40,7 +40,7 @@ impl ShardRole {
         Some(out)
     }
     fn flight(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
-        self.flights.lock().entry(name.to_string()).or_default().clone()
+        self.flights.lock().of(name)
     }
 
     /// Takes in a stale error before it goes back to the router: this shard learns what it may have missed. Failures to

@@ -20,6 +20,7 @@
 use super::ShardRole;
 use super::ddl::block::SECTIONS;
 use super::named::Named;
+use super::refresh::known_of;
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
@@ -29,6 +30,7 @@ use document::{Doc, Document, Result, Value, bail, doc, err};
 use node::observer::WriteObserver;
 use node::{BatchWrite, Operation};
 use parking_lot::Mutex;
+use protocol::refresh::Known;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -144,13 +146,37 @@ impl ShardRole {
     }
 
     // ---- the primary writes ----
+    //
+    // Readings are installed one after another, and written down by tasks that overtake each other: so each task looks, once
+    // it is its turn, whether its reading is still the one installed. What was installed meanwhile has a task of its own.
 
-    /// Writes down a collection's placement. Returns when it is in the log.
+    /// Writes down a collection's placement that was read and installed, unless another is installed by now: `false` then.
+    /// Returns when it is in the log.
     ///
     /// # Errors
     /// NotWritablePrimary (10107), a failed log.
-    pub async fn persist_collection(&self, ns: &str, routing: &Routing) -> Result<()> {
+    pub(super) async fn persist_installed(&self, ns: &str, routing: &Routing) -> Result<bool> {
         let _one = self.written.writing.lock().await;
+        if self.placement(ns).is_some_and(|p| p.known() != known_of(routing)) {
+            return Ok(false);
+        }
+        self.write_down(ns, routing).await?;
+        Ok(true)
+    }
+
+    /// Writes down what was read of a collection whose placement was forgotten, unless one is installed by now.
+    ///
+    /// # Errors
+    /// As [`ShardRole::persist_installed`].
+    pub async fn persist_forgotten(&self, ns: &str, routing: &Routing) -> Result<()> {
+        let _one = self.written.writing.lock().await;
+        match self.placement(ns).map_or(Known::Unknown, |p| p.known()) {
+            Known::Unknown => self.write_down(ns, routing).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn write_down(&self, ns: &str, routing: &Routing) -> Result<()> {
         match routing {
             Routing::Unsharded => self.persist_unsharded(ns).await,
             Routing::Sharded(table) => self.persist_table(ns, table).await,
@@ -239,12 +265,25 @@ impl ShardRole {
         written.await.map(drop)
     }
 
-    /// Writes down a database's primary and version.
+    /// Writes down a database's primary and version that were read and installed, unless others are installed by now: `false`
+    /// then.
     ///
     /// # Errors
-    /// As [`ShardRole::persist_collection`].
-    pub async fn persist_database(&self, db: &str, entry: Option<&DatabaseEntry>) -> Result<()> {
+    /// As [`ShardRole::persist_installed`].
+    pub(super) async fn persist_installed_database(
+        &self,
+        db: &str,
+        entry: Option<&DatabaseEntry>,
+    ) -> Result<bool> {
         let _one = self.written.writing.lock().await;
+        if self.has_other_database(db, entry) {
+            return Ok(false);
+        }
+        self.persist_database(db, entry).await?;
+        Ok(true)
+    }
+
+    async fn persist_database(&self, db: &str, entry: Option<&DatabaseEntry>) -> Result<()> {
         let held = self.local.find_one(DATABASES, &doc! { "_id": db })?;
         let counter = held.as_ref().and_then(|d| d.get_i64(COUNTER)).unwrap_or(0);
         let mut new = doc! { "_id": db };
@@ -301,11 +340,17 @@ impl ShardRole {
             drop(section);
             op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
         }
-        if sync {
+        for _ in 0..READ_ATTEMPTS {
+            if !sync {
+                return Ok(());
+            }
             let routing = self.refresh_collection(ns).await?;
-            self.persist_collection(ns, &routing).await?;
+            if self.persist_installed(ns, &routing).await? {
+                return Ok(());
+            }
+            op.check_interrupt()?;
         }
-        Ok(())
+        bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing while it was written")
     }
 
     /// `_flushDatabaseCacheUpdates`, likewise.
@@ -319,11 +364,17 @@ impl ShardRole {
             drop(section);
             op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
         }
-        if sync {
+        for _ in 0..READ_ATTEMPTS {
+            if !sync {
+                return Ok(());
+            }
             let entry = self.refresh_database(db).await?;
-            self.persist_database(db, entry.as_deref()).await?;
+            if self.persist_installed_database(db, entry.as_deref()).await? {
+                return Ok(());
+            }
+            op.check_interrupt()?;
         }
-        Ok(())
+        bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the primary of {db} kept changing while it was written")
     }
 
     fn require_primary(&self) -> Result<()> {

@@ -25,6 +25,14 @@ pub fn placement_of(state: &SlotState) -> Option<&CollectionPlacement> {
     state.placement.as_ref().and_then(|p| p.as_any().downcast_ref::<CollectionPlacement>())
 }
 
+/// A reading as it is compared with what is installed.
+pub(super) fn known_of(routing: &Routing) -> Known {
+    match routing {
+        Routing::Unsharded => Known::Unsharded,
+        Routing::Sharded(table) => Known::Sharded(table.collection_version()),
+    }
+}
+
 impl ShardRole {
     /// What is installed for a collection; `None` where nothing is placed.
     pub fn placement(&self, ns: &str) -> Option<CollectionPlacement> {
@@ -109,7 +117,7 @@ impl ShardRole {
         if let Some(role) = self.strong().filter(|_| leads) {
             let (ns, routing) = (ns.to_string(), routing.clone());
             // A step-down ends this, and the next primary writes what it reads.
-            self.spawn(async move { drop(role.persist_collection(&ns, &routing).await) });
+            self.spawn(async move { drop(role.persist_installed(&ns, &routing).await) });
         }
         Ok(routing)
     }
@@ -132,11 +140,8 @@ impl ShardRole {
         }
     }
     /// Installs what was read if it is newer. The section, if one is entered, stays.
-    fn install(&self, ns: &str, routing: &Routing, as_of: AsOf) {
-        let read = match routing {
-            Routing::Unsharded => Known::Unsharded,
-            Routing::Sharded(table) => Known::Sharded(table.collection_version()),
-        };
+    pub(super) fn install(&self, ns: &str, routing: &Routing, as_of: AsOf) {
+        let read = known_of(routing);
         let installed = self.edit(ns, |placement| {
             if !replaces(placement.known(), read) {
                 return None;
@@ -180,6 +185,11 @@ impl ShardRole {
     pub(super) fn database_section(&self, db: &str) -> Option<Section> {
         self.database_state(db)?.section
     }
+    /// Whether something else is installed than was read.
+    pub(super) fn has_other_database(&self, db: &str, read: Option<&DatabaseEntry>) -> bool {
+        let installed = self.database_state(db);
+        installed.is_some_and(|s| s.known().map(|d| d.version) != read.map(|d| d.version))
+    }
     fn database_state(&self, db: &str) -> Option<DatabaseState> {
         let placement = self.node.namespaces.database(db).placement()?;
         placement.as_any().downcast_ref::<DatabaseState>().cloned()
@@ -208,7 +218,7 @@ impl ShardRole {
         });
         if let Some(role) = self.strong().filter(|_| leads) {
             let (db, entry) = (db.to_string(), entry.clone());
-            self.spawn(async move { drop(role.persist_database(&db, entry.as_deref()).await) });
+            self.spawn(async move { drop(role.persist_installed_database(&db, entry.as_deref()).await) });
         }
         Ok(entry)
     }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod migration;
+mod persisted;
 mod range_deletion;
 
 use crate::chunk::Chunk;

@@ -152,7 +152,7 @@ impl Ddl {
         self.durable(&op).await?;
         // What was written down of its placement goes, unless it has come to be placed anew.
         if let Ok(routing) = self.role.cache.refresh_collection(&ns).await {
-            drop(self.role.persist_collection(&ns, &routing).await);
+            drop(self.role.persist_forgotten(&ns, &routing).await);
         }
         Ok(Document::new())
     }

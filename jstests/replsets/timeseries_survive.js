@@ -29,6 +29,16 @@ assert.commandFailedWithCode(
     }),
     ErrorCodes.OperationNotSupportedInTransaction);
 
+// What a `$out` that is killed would leave can be dropped by its name.
+assert.commandWorked(db.runCommand({
+    aggregate: "c", pipeline: [{$out: {db: "series", coll: "copy", timeseries: {timeField: "t"}}}], cursor: {},
+}));
+const temporary = set.getPrimary().getDB("local").oplog.rs.find({"o.create": /agg_out/}).toArray().map(e => e.o.create);
+assert.eq(1, temporary.length);
+assert(temporary[0].startsWith("tmp.agg_out."), temporary[0]);
+assert.eq(1499, db.copy.find().itcount());
+assert(db.copy.drop());
+
 set.awaitReplication();
 function held(db) {
     const got = db.c.find().toArray().map(d => d.v).sort((a, b) => a - b);

@@ -3,6 +3,7 @@
 use crate::ddl::lock::of_database;
 use crate::namespace::{Met, Slot, SlotState};
 use crate::write::commit::WideUnit;
+use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Origin};
 use document::{Collation, Document, Result, Value, bail};
 use query::pipeline::{Context, Namespace, parse};
@@ -149,11 +150,20 @@ pub(crate) async fn define(
     node.locked(op, &[slot], attempt).await
 }
 
-/// Removes the view of `slot` and its definition in one commit. The caller holds the intent lock.
-pub(crate) fn remove(node: &Node, op: &Operation, slot: &Slot) -> Result<Met<()>> {
+/// Removes the view of `slot` and its definition in one commit, and in the same, before them, what `take` takes out of
+/// `buckets`, those of a time series: a log cut off in between has emptied it. The caller holds the intent locks.
+pub(crate) fn remove<T>(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    buckets: Option<&Slot>,
+    take: impl FnOnce(&mut WriteUnit<'_>) -> Option<T>,
+) -> Result<Met<Option<T>>> {
     let definitions = node.namespaces.slot(&format!("{}.system.views", slot.database.name));
     let id = Value::from(slot.ns.as_str()).to_holder();
-    node.write_wide_or_section(op, &of_database(op), (slot, &[&definitions]), |unit| {
+    let others: Vec<&Slot> = std::iter::once(&*definitions).chain(buckets).collect();
+    node.write_wide_or_section(op, &of_database(op), (slot, &others), |unit| {
+        let taken = buckets.and_then(|buckets| take(&mut unit.on(&buckets.ns)?));
         if let Some(mut definitions) = unit.on(&definitions.ns) {
             let found = id.get("").and_then(|id| definitions.collection()?.record_of_id(id));
             if let Some(record) = found {
@@ -163,7 +173,7 @@ pub(crate) fn remove(node: &Node, op: &Operation, slot: &Slot) -> Result<Met<()>
         if let Some(target) = unit.on(&slot.ns) {
             target.state.set_view(None);
         }
-        Ok(())
+        Ok(taken)
     })
 }
 

@@ -2,15 +2,17 @@
 
 pub use super::coll_mod::coll_mod;
 use super::{clustered, shapes};
-use crate::namespace::Met;
+use crate::namespace::{Met, Slot};
 use crate::shape;
 use crate::view::View;
 use crate::write::extras::{Validator, check_case};
 use crate::write::unit::WriteUnit;
-use crate::{Node, Operation, Request};
+use crate::{Node, Operation, Request, timeseries};
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc};
+use query::timeseries::BUCKETS_PREFIX;
+use std::sync::Arc;
 use storage::entry::{Draft, Op};
-use storage::{CollectionMeta, split_namespace};
+use storage::{Collection, CollectionMeta, split_namespace};
 
 /// Runs a `create` command.
 pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
@@ -50,10 +52,10 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
         if request.body.get_present("idIndex").is_some() {
             options.push("idIndex", true);
         }
-        crate::timeseries::ddl::create(node, op, &ns, options).await?;
+        timeseries::ddl::create(node, op, &ns, options).await?;
         return Ok(Document::new());
     }
-    if split_namespace(&ns).1.starts_with(query::timeseries::BUCKETS_PREFIX) {
+    if split_namespace(&ns).1.starts_with(BUCKETS_PREFIX) {
         bail!(ILLEGAL_OPERATION, "{ns} can only be created as the buckets of a time-series collection");
     }
     check_options(&options)?;
@@ -304,53 +306,85 @@ pub async fn drop_if(
     from_migrate: bool,
     wanted: impl Fn(Option<[u8; 16]>) -> bool,
 ) -> Result<Option<usize>> {
-    // The buckets of a time series go with it.
-    let series = crate::timeseries::of(node, &node.namespaces.slot(ns));
-    let dropped = drop_one(node, op, ns, from_migrate, wanted).await?;
-    match series.filter(|_| dropped.is_some()) {
-        Some(series) => drop_one(node, op, &series.buckets.ns, from_migrate, |_| true).await,
-        None => Ok(dropped),
+    let slot = node.namespaces.slot(ns);
+    loop {
+        let buckets = buckets_beside(node, &slot);
+        let mut slots: Vec<&Slot> = std::iter::once(&*slot).chain(buckets.as_deref()).collect();
+        slots.sort_unstable_by_key(|slot| slot.ns.as_str());
+        let dropped = node
+            .locked(op, &slots, || match same_slot(&buckets, &buckets_beside(node, &slot)) {
+                true => drop_locked(node, op, (&slot, buckets.as_deref()), from_migrate, &wanted)
+                    .map(|dropped| dropped.map(Some)),
+                // Another was made of this name before the locks were taken.
+                false => Ok(Met::Data(None)),
+            })
+            .await?;
+        let Some(Dropped { found, collection }) = dropped else { continue };
+        if let Some(collection) = &collection {
+            node.cursors.release_dropped(collection.uuid());
+            node.plan_caches.forget(collection.uuid());
+        }
+        // The trees are freed here, outside the latches.
+        return Ok(found.then(|| collection.map_or(0, |c| c.indexes_beside())));
     }
 }
 
-async fn drop_one(
+/// The buckets that go with a namespace: those of a time series, or what is left of one whose create or `$out` was cut
+/// off before there was a view.
+fn buckets_beside(node: &Node, slot: &Slot) -> Option<Arc<Slot>> {
+    let (view, is_collection) = {
+        let state = slot.read_unchecked();
+        (state.view.clone(), state.collection.is_some())
+    };
+    let (db, name) = split_namespace(&slot.ns);
+    let own = format!("{BUCKETS_PREFIX}{name}");
+    let goes = view.map_or(!is_collection, |view| timeseries::is_series(&view) && view.on == own);
+    let buckets = node.namespaces.slot(&format!("{db}.{own}"));
+    let filled = goes && buckets.read_unchecked().collection.is_some();
+    filled.then_some(buckets)
+}
+
+fn same_slot(a: &Option<Arc<Slot>>, b: &Option<Arc<Slot>>) -> bool {
+    a.as_ref().map(|slot| &slot.ns) == b.as_ref().map(|slot| &slot.ns)
+}
+
+/// What a drop has found, and the collection it took out, of a time series that of its buckets.
+struct Dropped {
+    found: bool,
+    collection: Option<Collection>,
+}
+
+/// Drops a namespace and the buckets beside it in one commit. The caller holds the intent locks.
+fn drop_locked(
     node: &Node,
     op: &Operation,
-    ns: &str,
+    (slot, buckets): (&Slot, Option<&Slot>),
     from_migrate: bool,
     wanted: impl Fn(Option<[u8; 16]>) -> bool,
-) -> Result<Option<usize>> {
-    let slot = node.namespaces.slot(ns);
-    let dropped = node
-        .locked(op, &[&slot], || {
-            if slot.read_unchecked().view.is_some() {
-                if !wanted(None) {
-                    return Ok(Met::Data(None));
-                }
-                return Ok(crate::view::remove(node, op, &slot)?.map(|()| Some((0, None))));
-            }
-            let dropped = slot.write_or_section(&node.gate, &op.received, |state| {
-                node.write_unit(op, &slot, state, |unit| {
-                    if unit.collection().is_some_and(|c| !wanted(Some(c.uuid()))) {
-                        return Ok(None);
-                    }
-                    let Some(c) = unit.state.uninstall() else { return Ok(None) };
-                    log_drop(unit, &c, from_migrate);
-                    Ok(Some((c.indexes_beside(), Some(c))))
-                })
-            })?;
-            Ok(dropped.map(|(dropped, _)| dropped))
-        })
-        .await?;
-    if let Some((_, Some(collection))) = &dropped {
-        node.cursors.release_dropped(collection.uuid());
-        node.plan_caches.forget(collection.uuid());
+) -> Result<Met<Dropped>> {
+    let take = |unit: &mut WriteUnit<'_>| {
+        let collection = unit.state.uninstall();
+        collection.iter().for_each(|c| log_drop(unit, c, from_migrate));
+        collection
+    };
+    if slot.read_unchecked().view.is_some() {
+        if !wanted(None) {
+            return Ok(Met::Data(Dropped { found: false, collection: None }));
+        }
+        let removed = crate::view::remove(node, op, slot, buckets, take)?;
+        return Ok(removed.map(|collection| Dropped { found: true, collection }));
     }
-    // The trees are freed here, outside the latch.
-    Ok(dropped.map(|(n, _)| n))
+    let slot = buckets.unwrap_or(slot);
+    slot.write_or_section(&node.gate, &op.received, |state| {
+        let (collection, _) = node.write_unit(op, slot, state, |unit| {
+            let unwanted = unit.collection().is_some_and(|c| !wanted(Some(c.uuid())));
+            Ok(if unwanted { None } else { take(unit) })
+        })?;
+        Ok(Dropped { found: collection.is_some(), collection })
+    })
 }
 
-fn log_drop(unit: &mut WriteUnit<'_>, c: &storage::Collection, from_migrate: bool) {
+fn log_drop(unit: &mut WriteUnit<'_>, c: &Collection, from_migrate: bool) {
     let o = doc! { "drop": c.meta().name() };
     unit.command(Some(c.uuid()), o, Some(doc! { "numRecords": c.len() as i64 }), from_migrate);
 }

@@ -260,3 +260,56 @@ async fn a_collection_made_after_a_view_was_checked_keeps_the_view_out() {
     assert!(ids(&node, "t.system.views").is_empty());
     assert!(node.namespaces.slot("t.system.views").read_unchecked().collection.is_none());
 }
+
+/// How many buckets a time series has; none where it is none.
+fn buckets_of(node: &Arc<Node>, ns: &str) -> Option<usize> {
+    let series = crate::timeseries::of(node, &node.namespaces.slot(ns))?;
+    series.buckets.read_unchecked().collection.as_ref().map(|c| c.len())
+}
+
+#[tokio::test]
+async fn a_time_series_is_dropped_with_its_buckets_or_not_at_all() {
+    let files = MemoryFiles::default();
+    let node = testing::open(None, &files, |_| {});
+    let create = || doc! {"create": "c", "timeseries": {"timeField": "t"}};
+    ok(&node, create()).await;
+    ok(&node, doc! {"insert": "c", "documents": [{"_id": 1, "t": Value::DateTime(0)}]}).await;
+    let buckets = node.namespaces.slot("t.system.buckets.c");
+    let in_use = buckets.intent_shared(crate::ddl::lock::LOCK_WAIT).await.unwrap();
+    assert_eq!(code(&node, doc! {"drop": "c", "maxTimeMS": 20}).await, document::codes::MAX_TIME_MS_EXPIRED);
+    assert_eq!(buckets_of(&node, "t.c"), Some(1));
+    drop(in_use);
+    let before = node.log.last_ts();
+    ok(&node, doc! {"drop": "c"}).await;
+    // Wherever the log is cut off, there are no measurements without the collection.
+    let mut log = node.log.reader(storage::log::ReadFrom::Ts(before + 1)).unwrap();
+    let logged = document::Doc::from_validated(log.next().unwrap().unwrap().payload).to_document();
+    assert_eq!(logged.get_path("o.drop"), Some(&Value::from("system.buckets.c")));
+    drop(log);
+    node.shutdown();
+    drop(node);
+    let node = testing::open(None, &files, |_| {});
+    assert!(node.namespaces.slot("t.c").read_unchecked().view.is_none());
+    ok(&node, create()).await;
+    assert_eq!(buckets_of(&node, "t.c"), Some(0));
+}
+
+#[tokio::test]
+async fn a_drop_takes_the_buckets_of_a_time_series_that_was_never_finished() {
+    let node = testing::node(None);
+    let create = |field: &str| doc! {"create": "c", "timeseries": {"timeField": field}};
+    ok(&node, create("t")).await;
+    ok(&node, doc! {"insert": "c", "documents": [{"_id": 1, "t": Value::DateTime(0)}]}).await;
+    // As after a kill between the buckets and the view.
+    let definition = doc! {"delete": "system.views", "deletes": [{"q": {"_id": "t.c"}, "limit": 1}]};
+    ok(&node, definition).await;
+    node.namespaces.slot("t.c").write_unchecked().set_view(None);
+    assert!(ok(&node, doc! {"drop": "c"}).await.contains_key("ns"));
+    ok(&node, create("other")).await;
+    assert_eq!(buckets_of(&node, "t.c"), Some(0));
+    // Another view of the buckets does not take them along.
+    let pipeline = document::array![{"$_internalUnpackBucket": {"timeField": "other"}}];
+    ok(&node, doc! {"create": "v", "viewOn": "system.buckets.c", "pipeline": pipeline}).await;
+    ok(&node, doc! {"drop": "v"}).await;
+    assert_eq!(buckets_of(&node, "t.c"), Some(0));
+}

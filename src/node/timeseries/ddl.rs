@@ -1,7 +1,8 @@
 //! The catalog of time series: creating, listing, indexes, collMod, and what becomes of their buckets.
 //!
 //! `system.buckets.X` is made first, then its index, then the view X. A create that ends in between is finished by the next
-//! one with the same options; until then there is no X.
+//! one with the same options, or undone by a drop; until then there is no X. A drop takes the view and the buckets in one
+//! commit.
 
 use super::{Series, is_series};
 use crate::ddl::{clustered, collections, indexes, shapes};
@@ -140,11 +141,19 @@ pub async fn create(node: &Node, op: &Operation, ns: &str, given: Document) -> R
     }
     let buckets = format!("{db}.{BUCKETS_PREFIX}{name}");
     let specs = default_indexes(&timeseries)?;
-    collections::create_collection(node, op, &buckets, bucket_options(&given, timeseries), None).await?;
-    if !specs.is_empty() {
-        indexes::build_indexes(node, op, &node.namespaces.slot(&buckets), &specs, false).await?;
+    let made = bucket_options(&given, timeseries);
+    loop {
+        collections::create_collection(node, op, &buckets, made.clone(), None).await?;
+        if !specs.is_empty() {
+            indexes::build_indexes(node, op, &node.namespaces.slot(&buckets), &specs, false).await?;
+        }
+        define_view(node, op, &slot, &options, given.get("collation")).await?;
+        // A drop that found no view yet has taken the buckets alone.
+        let there = node.namespaces.slot(&buckets).read_unchecked().collection.is_some();
+        if there || slot.read_unchecked().view.is_none() {
+            return Ok(());
+        }
     }
-    define_view(node, op, &slot, &options, given.get("collation")).await
 }
 
 pub(crate) fn bucket_options(given: &Document, timeseries: Document) -> Document {

@@ -127,7 +127,8 @@ impl LocalHost {
             }
         };
         let (db, _) = split_namespace(target);
-        let ns = format!("{db}.{BUCKETS_PREFIX}tmp.agg_out.{}", uuid::Uuid::from_bytes(node.new_uuid()));
+        // A plain name: what a kill leaves can be dropped like that of any other `$out`.
+        let ns = format!("{db}.tmp.agg_out.{}", uuid::Uuid::from_bytes(node.new_uuid()));
         collections::create_collection(node, op, &ns, made.options, None).await?;
         if !made.indexes.is_empty() {
             indexes::build_indexes(node, op, &node.namespaces.slot(&ns), &made.indexes, false).await?;

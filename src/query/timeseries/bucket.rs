@@ -15,7 +15,8 @@
 //! Integers are little-endian; `length` is that of the rows together. New rows join the tail; 128 of them become a block, and
 //! a bucket that is full becomes one block. Equal names and types make columns of zeros, counters and clocks make columns of
 //! ones, so what is left of a row is about what differs from row to row. `control.min` and `control.max` speak of the
-//! plain values of top-level fields other than `_id`; what is nested is left out.
+//! plain values of top-level fields other than `_id`; what is nested is left out, and so are fields beyond a
+//! number. They speak of the time of every row.
 //!
 //! The version is none of the real server's: its compressed columns are another format, which is neither read nor written.
 //!
@@ -26,6 +27,7 @@ use document::compare::compare;
 use document::validate::{Limits, validate};
 use document::{Doc, DocBuf, DocWriter, Document, ObjectId, Result, Value, ValueRef, bail, err};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 /// The version of the format.
 const VERSION: i32 = 1001;
@@ -41,6 +43,8 @@ const BLOCK_BYTES_MAX: usize = 17 * 1024 * 1024;
 const PLAIN: u8 = 1;
 const COLUMNS: u8 = 2;
 const HEAD: usize = 9;
+/// The most fields that `control` speaks of.
+const CONTROL_FIELDS_MAX: usize = 256;
 
 /// A measurement, divided.
 pub struct Measurement {
@@ -120,8 +124,7 @@ pub fn room(bucket: Doc<'_>, meta: Doc<'_>, window: i64, options: &Options) -> O
 struct Draft<'a> {
     id: ObjectId,
     meta: Doc<'a>,
-    min: Document,
-    max: Document,
+    control: Control,
     count: usize,
     bytes: usize,
     blocks: Vec<Vec<u8>>,
@@ -136,8 +139,7 @@ pub fn build(id: ObjectId, meta: Doc<'_>, rows: &[Doc<'_>], options: &Options) -
     let mut draft = Draft {
         id,
         meta,
-        min: Document::new(),
-        max: Document::new(),
+        control: Control::default(),
         count: 0,
         bytes: 0,
         blocks: Vec::new(),
@@ -154,15 +156,13 @@ pub fn build(id: ObjectId, meta: Doc<'_>, rows: &[Doc<'_>], options: &Options) -
 pub fn append(bucket: Doc<'_>, more: &[Doc<'_>], options: &Options) -> Result<DocBuf> {
     let control = bucket.get_document("control").unwrap_or(Doc::empty());
     let data = bucket.get_document("data").unwrap_or(Doc::empty());
-    let part = |name: &str| control.get_document(name).map(|d| d.to_document()).unwrap_or_default();
     let number = |name: &str| control.get_i64(name).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let ValueRef::ObjectId(id) = bucket.get("_id").unwrap_or(ValueRef::Null) else { return Err(damaged()) };
     let meta = DocWriter::build(|w| bucket.element("meta").iter().for_each(|e| w.element(e)));
     let mut draft = Draft {
         id,
         meta: meta.doc(),
-        min: part("min"),
-        max: part("max"),
+        control: Control::of(control),
         count: number("count"),
         bytes: number("bytes"),
         blocks: Vec::new(),
@@ -196,7 +196,7 @@ impl<'a> Draft<'a> {
         for row in rows {
             self.count += 1;
             self.bytes += row.bytes().len();
-            self.note(*row, options);
+            self.control.note(*row, options);
             self.tail.push(*row);
         }
         let full = self.count >= ROWS_MAX || self.bytes >= BYTES_MAX;
@@ -207,31 +207,13 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Takes a row into the least and greatest values.
-    fn note(&mut self, row: Doc<'_>, options: &Options) {
-        for e in row.iter().filter(|e| e.name_bytes() != b"_id") {
-            let (name, value) = (e.name(), e.value());
-            match value {
-                ValueRef::Array(_) | ValueRef::Document(_) => {}
-                ValueRef::DateTime(time) if name == options.time => {
-                    extend(&mut self.min, name, ValueRef::DateTime(options.rounded(time)), Ordering::Less);
-                    extend(&mut self.max, name, value, Ordering::Greater);
-                }
-                _ => {
-                    extend(&mut self.min, name, value, Ordering::Less);
-                    extend(&mut self.max, name, value, Ordering::Greater);
-                }
-            }
-        }
-    }
-
     fn write(&self) -> DocBuf {
         DocWriter::build(|w| {
             w.object_id("_id", self.id);
             w.document_with("control", |w| {
                 w.i32("version", VERSION);
-                w.document("min", self.min.to_doc_buf().doc());
-                w.document("max", self.max.to_doc_buf().doc());
+                w.document("min", self.control.side(MIN).to_doc_buf().doc());
+                w.document("max", self.control.side(MAX).to_doc_buf().doc());
                 w.i32("count", self.count as i32);
                 w.i32("bytes", i32::try_from(self.bytes).unwrap_or(i32::MAX));
             });
@@ -256,24 +238,86 @@ impl<'a> Draft<'a> {
     }
 }
 
-fn extend(side: &mut Document, name: &str, value: ValueRef<'_>, wanted: Ordering) {
-    match side.0.iter_mut().find(|(n, _)| n == name) {
-        None => side.push(name, value.to_value()),
-        Some((_, known)) => {
-            let beyond = match (&*known, value) {
-                (Value::DateTime(a), ValueRef::DateTime(b)) => b.cmp(a) == wanted,
-                (Value::Double(a), ValueRef::Double(b)) if !a.is_nan() && !b.is_nan() => {
-                    b.partial_cmp(a) == Some(wanted)
-                }
-                (Value::Int32(a), ValueRef::Int32(b)) => b.cmp(a) == wanted,
-                (known, value) => {
-                    known.to_holder().get("").is_some_and(|known| compare(value, known) == wanted)
-                }
-            };
-            if beyond {
-                *known = value.to_value();
+/// The sides of a field in [`Control`].
+const MIN: usize = 0;
+const MAX: usize = 1;
+
+/// The least and the greatest values of fields.
+#[derive(Default)]
+struct Control {
+    fields: Vec<(String, [Option<Value>; 2])>,
+    /// Where the first so many of the fields stand.
+    places: HashMap<String, usize>,
+}
+
+impl Control {
+    fn of(control: Doc<'_>) -> Control {
+        let mut out = Control::default();
+        for (side, name) in [(MIN, "min"), (MAX, "max")] {
+            for (i, e) in control.get_document(name).unwrap_or(Doc::empty()).iter().enumerate() {
+                let at = out.place(e.name(), i).unwrap_or_else(|| out.push(e.name()));
+                out.fields[at].1[side] = Some(e.value().to_value());
             }
         }
+        out
+    }
+
+    /// Where a field stands; rows mostly have their fields in the same order, so it is looked for at `near` first.
+    fn place(&mut self, name: &str, near: usize) -> Option<usize> {
+        if self.fields.get(near).is_some_and(|(known, _)| known == name) {
+            return Some(near);
+        }
+        for at in self.places.len()..self.fields.len() {
+            self.places.insert(self.fields[at].0.clone(), at);
+        }
+        self.places.get(name).copied()
+    }
+
+    fn push(&mut self, name: &str) -> usize {
+        self.fields.push((name.to_string(), [None, None]));
+        self.fields.len() - 1
+    }
+
+    /// Takes a row into the least and greatest values.
+    fn note(&mut self, row: Doc<'_>, options: &Options) {
+        let mut next = 0;
+        for e in row.iter().filter(|e| e.name_bytes() != b"_id") {
+            let (name, value) = (e.name(), e.value());
+            let least = match value {
+                ValueRef::DateTime(time) if name == options.time => ValueRef::DateTime(options.rounded(time)),
+                ValueRef::Array(_) | ValueRef::Document(_) => continue,
+                plain => plain,
+            };
+            let is_kept = self.fields.len() < CONTROL_FIELDS_MAX || name == options.time;
+            let found = self.place(name, next);
+            let Some(at) = found.or_else(|| is_kept.then(|| self.push(name))) else { continue };
+            next = at + 1;
+            let sides = &mut self.fields[at].1;
+            extend(&mut sides[MIN], least, Ordering::Less);
+            extend(&mut sides[MAX], value, Ordering::Greater);
+        }
+    }
+
+    fn side(&self, side: usize) -> Document {
+        let of = |(name, sides): &(String, [Option<Value>; 2])| Some((name.clone(), sides[side].clone()?));
+        Document(self.fields.iter().filter_map(of).collect())
+    }
+}
+
+fn extend(side: &mut Option<Value>, value: ValueRef<'_>, wanted: Ordering) {
+    let beyond = match (&*side, value) {
+        (None, _) => true,
+        (Some(Value::DateTime(a)), ValueRef::DateTime(b)) => b.cmp(a) == wanted,
+        (Some(Value::Double(a)), ValueRef::Double(b)) if !a.is_nan() && !b.is_nan() => {
+            b.partial_cmp(a) == Some(wanted)
+        }
+        (Some(Value::Int32(a)), ValueRef::Int32(b)) => b.cmp(a) == wanted,
+        (Some(known), value) => {
+            known.to_holder().get("").is_some_and(|known| compare(value, known) == wanted)
+        }
+    };
+    if beyond {
+        *side = Some(value.to_value());
     }
 }
 

@@ -79,6 +79,26 @@ fn a_bucket_knows_its_window_and_its_limits() {
 }
 
 #[test]
+fn control_speaks_of_time_and_of_a_bounded_number_of_fields() {
+    let wide = |order: &mut dyn Iterator<Item = i32>, by: i32| {
+        let mut d: Document = order.map(|i| (format!("f{i}"), Value::Int32(i + by))).collect();
+        d.push("t", Value::DateTime(1_700_000_000_000));
+        d.to_doc_buf()
+    };
+    let rows = [wide(&mut (0..100_000), 0), wide(&mut (0..100_000).rev(), 5)];
+    let meta = document::Doc::empty();
+    let made = bucket::build(ObjectId([1; 12]), meta, &rows.each_ref().map(DocBuf::doc), &options()).unwrap();
+    assert_eq!(bucket::rows(made.doc()).unwrap(), rows);
+    let control = made.to_document();
+    let side = |name: &str| control.get_path(name).and_then(Value::as_document).unwrap();
+    for (side, f7) in [(side("control.min"), 7), (side("control.max"), 12)] {
+        assert!(side.len() <= 1000, "{} fields", side.len());
+        assert_eq!(side.get("f7"), Some(&Value::Int32(f7)));
+        assert!(side.contains_key("t"));
+    }
+}
+
+#[test]
 fn a_block_that_claims_what_it_does_not_hold_is_refused() {
     let (_, made) = filled(200);
     let whole = made.to_document();

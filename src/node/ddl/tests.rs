@@ -313,3 +313,24 @@ async fn a_drop_takes_the_buckets_of_a_time_series_that_was_never_finished() {
     ok(&node, doc! {"drop": "v"}).await;
     assert_eq!(buckets_of(&node, "t.c"), Some(0));
 }
+
+#[tokio::test]
+async fn a_bucket_is_never_larger_than_a_document() {
+    let node = testing::node(None);
+    ok(&node, doc! {"create": "c", "timeseries": {"timeField": "t", "metaField": "m"}}).await;
+    let measurement = |id: i32| {
+        doc! {"_id": id, "t": Value::DateTime(0), "m": "m".repeat(1 << 20), "v": "v".repeat(10 << 20)}
+    };
+    for id in 0..2 {
+        let reply = ok(&node, doc! {"insert": "c", "documents": [measurement(id)]}).await;
+        assert_eq!(reply.get_i64("n"), Some(1));
+    }
+    let state = node.namespaces.slot("t.system.buckets.c");
+    let state = state.read_unchecked();
+    let mut records = storage::CollectionView::records(state.collection.as_ref().unwrap());
+    let first = records.first();
+    let sizes: Vec<usize> =
+        std::iter::successors(first, |_| records.next()).map(|(_, d)| d.bytes().len()).collect();
+    assert_eq!(sizes.len(), 2);
+    assert!(sizes.iter().all(|size| *size < write::statement::DOCUMENT_BYTES_MAX), "{sizes:?}");
+}

@@ -5,6 +5,7 @@ use crate::session::Checkout;
 use crate::write::insert::{Flags, normalized};
 use crate::write::statement::{Outcome, ends_command_of, executed_before, is_stale, stops};
 use crate::write::unit::{Origin, WriteUnit};
+use crate::write::update::check_size;
 use crate::{Node, Operation};
 use document::{Doc, DocBuf, ObjectId, Result, bail};
 use query::timeseries::bucket::{self, Measurement, ROWS_MAX, Room};
@@ -13,7 +14,7 @@ use storage::RecordId;
 
 /// Measurements that are written in one commit.
 const SLICE: usize = 1000;
-/// The largest row: what a bucket adds must still fit into a document.
+/// The largest row: what a bucket adds, and the rows that are there, must still fit into a document.
 const ROW_BYTES_MAX: usize = 15 * 1024 * 1024;
 
 /// Measurements of one bucket's meta and window.
@@ -159,9 +160,15 @@ fn write_group(unit: &mut WriteUnit<'_>, series: &Series, group: &mut Group) -> 
             also: statements.get(1..).unwrap_or_default(),
             ..Origin::default()
         };
-        match open {
+        let appended = match open {
             Some((record, old, _)) => {
                 let new = bucket::append(old.doc(), &rows, &series.options)?;
+                Some((record, old, new)).filter(|(.., new)| check_size(new.doc()).is_ok())
+            }
+            None => None,
+        };
+        match appended {
+            Some((record, old, new)) => {
                 let prepared = unit.prepare_update(record, old.doc(), new.doc(), None)?;
                 unit.put(record, prepared.shorter_of(new.doc()), new.doc(), origin)?;
             }
@@ -169,6 +176,7 @@ fn write_group(unit: &mut WriteUnit<'_>, series: &Series, group: &mut Group) -> 
                 let first = rest[..rows.len()].iter().map(|(time, ..)| *time).min().unwrap_or_default();
                 let id = bucket_id(unit.node, series.options.rounded(first));
                 let new = bucket::build(id, group.meta.doc(), &rows, &series.options)?;
+                check_size(new.doc())?;
                 unit.insert(new.doc(), origin)?;
                 unit.node.series.note(uuid, &group.key, id);
             }

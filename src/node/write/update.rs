@@ -513,7 +513,9 @@ fn would_change_owning_shard(unit: &WriteUnit<'_>, old: Doc<'_>, new: Doc<'_>) -
         .with_info(doc! { "preImage": old, "postImage": new, "shouldUpsert": false, "ns": unit.slot.ns.as_str() })
 }
 
-fn check_size(new: Doc<'_>) -> Result<()> {
+/// # Errors
+/// BSONObjectTooLarge (10334).
+pub(crate) fn check_size(new: Doc<'_>) -> Result<()> {
     if new.bytes().len() > DOCUMENT_BYTES_MAX {
         bail!(BSON_OBJECT_TOO_LARGE, "Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
     }

@@ -15,7 +15,7 @@
 //! Integers are little-endian; `length` is that of the rows together. New rows join the tail; 128 of them become a block, and
 //! a bucket that is full becomes one block. Equal names and types make columns of zeros, counters and clocks make columns of
 //! ones, so what is left of a row is about what differs from row to row. `control.min` and `control.max` speak of the
-//! plain values of top-level fields other than `_id`; what is nested is left out, and so are fields beyond a
+//! plain values of top-level fields other than `_id`; what is nested or long is left out, and so are fields beyond a
 //! number. They speak of the time of every row.
 //!
 //! The version is none of the real server's: its compressed columns are another format, which is neither read nor written.
@@ -43,8 +43,9 @@ const BLOCK_BYTES_MAX: usize = 17 * 1024 * 1024;
 const PLAIN: u8 = 1;
 const COLUMNS: u8 = 2;
 const HEAD: usize = 9;
-/// The most fields that `control` speaks of.
+/// The most fields that `control` speaks of, and bytes of such a field: a bucket takes hardly more room than its rows.
 const CONTROL_FIELDS_MAX: usize = 256;
+const CONTROL_FIELD_BYTES_MAX: usize = 512;
 
 /// A measurement, divided.
 pub struct Measurement {
@@ -286,6 +287,7 @@ impl Control {
             let least = match value {
                 ValueRef::DateTime(time) if name == options.time => ValueRef::DateTime(options.rounded(time)),
                 ValueRef::Array(_) | ValueRef::Document(_) => continue,
+                _ if e.whole().len() > CONTROL_FIELD_BYTES_MAX => continue,
                 plain => plain,
             };
             let is_kept = self.fields.len() < CONTROL_FIELDS_MAX || name == options.time;

@@ -99,6 +99,17 @@ fn control_speaks_of_time_and_of_a_bounded_number_of_fields() {
 }
 
 #[test]
+fn a_bucket_of_long_values_holds_them_once() {
+    let mut row = doc! { "t": Value::DateTime(0), "short": 1, "long": "x".repeat(1 << 20) };
+    row.push("n".repeat(1 << 20), 1);
+    let row = row.to_doc_buf();
+    let made = bucket::build(ObjectId([1; 12]), document::Doc::empty(), &[row.doc()], &options()).unwrap();
+    assert!(made.bytes().len() < row.bytes().len() + 1000, "{}", made.bytes().len());
+    let min = made.to_document().get_path("control.min").and_then(Value::as_document).cloned();
+    assert_eq!(min, Some(doc! { "t": Value::DateTime(0), "short": 1 }));
+}
+
+#[test]
 fn a_block_that_claims_what_it_does_not_hold_is_refused() {
     let (_, made) = filled(200);
     let whole = made.to_document();

@@ -20,12 +20,13 @@
 //!
 //! The version is none of the real server's: its compressed columns are another format, which is neither read nor written.
 //!
-//! Blocks may come from a client that writes buckets directly, so lengths are checked and every row is validated.
+//! Blocks may come from a client that writes buckets directly, so lengths are checked and every row is validated. What
+//! a bucket's blocks claim to hold is bounded together, before room is made for it.
 
 use super::Options;
 use document::compare::compare;
 use document::validate::{Limits, validate};
-use document::{Doc, DocBuf, DocWriter, Document, ObjectId, Result, Value, ValueRef, bail, err};
+use document::{Doc, DocBuf, DocWriter, Document, ObjectId, Result, Value, ValueRef, bail, err, meter};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -38,8 +39,10 @@ pub const BYTES_MAX: usize = 125 * 1024;
 /// Rows of the tail that become a block.
 const TAIL_MAX: usize = 128;
 const LEVEL: i32 = 3;
-/// The most bytes that a block may claim to hold.
-const BLOCK_BYTES_MAX: usize = 17 * 1024 * 1024;
+/// The most bytes that the blocks of a bucket may claim to hold.
+const BLOCKS_BYTES_MAX: usize = 17 * 1024 * 1024;
+/// Bytes of a block that are unpacked and validated in one unit of work.
+const BYTES_A_UNIT: usize = 64;
 const PLAIN: u8 = 1;
 const COLUMNS: u8 = 2;
 const HEAD: usize = 9;
@@ -351,8 +354,9 @@ pub fn rows(bucket: Doc<'_>) -> Result<Vec<DocBuf>> {
     }
     let data = bucket.get_document("data").unwrap_or(Doc::empty());
     let mut out = Vec::new();
+    let mut room = BLOCKS_BYTES_MAX;
     for block in blocks_of(data) {
-        unpack_block(block?, &mut out)?;
+        unpack_block(block?, &mut room, &mut out)?;
     }
     out.extend(tail_of(data).map(Doc::to_owned));
     Ok(out)
@@ -371,14 +375,14 @@ pub fn measurement(row: Doc<'_>, bucket: Doc<'_>, options: &Options) -> DocBuf {
     })
 }
 
-/// The measurements of a bucket by time.
+/// The rows of a bucket by time.
 ///
 /// # Errors
 /// Those of [`rows`].
-pub fn measurements(bucket: Doc<'_>, options: &Options) -> Result<Vec<DocBuf>> {
+pub fn rows_by_time(bucket: Doc<'_>, options: &Options) -> Result<Vec<DocBuf>> {
     let mut rows = rows(bucket)?;
     rows.sort_by_key(|row| time_of(row.doc(), options));
-    Ok(rows.iter().map(|row| measurement(row.doc(), bucket, options)).collect())
+    Ok(rows)
 }
 
 fn time_of(row: Doc<'_>, options: &Options) -> i64 {
@@ -412,15 +416,18 @@ fn pack(rows: &[Doc<'_>]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn unpack_block(block: &[u8], out: &mut Vec<DocBuf>) -> Result<()> {
+/// Unpacks a block of at most `room` bytes, of which it takes its own.
+fn unpack_block(block: &[u8], room: &mut usize, out: &mut Vec<DocBuf>) -> Result<()> {
     let number = |at: usize| -> Result<usize> {
         let bytes = block.get(at..at + 4).and_then(|b| b.try_into().ok()).ok_or_else(damaged)?;
         Ok(u32::from_le_bytes(bytes) as usize)
     };
     let (kind, count, total) = (block.first().copied().ok_or_else(damaged)?, number(1)?, number(5)?);
-    if total > BLOCK_BYTES_MAX || count > total {
+    if out.len() + count > ROWS_MAX {
         return Err(damaged());
     }
+    *room = room.checked_sub(total).ok_or_else(damaged)?;
+    meter::spend(count + total / BYTES_A_UNIT)?;
     let raw = zstd::bulk::decompress(&block[HEAD..], total).map_err(|_| damaged())?;
     if raw.len() != total {
         return Err(damaged());

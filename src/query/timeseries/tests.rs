@@ -41,7 +41,9 @@ fn filled(n: i64) -> (Vec<DocBuf>, DocBuf) {
 fn a_bucket_gives_back_its_measurements_by_time() {
     for n in [1, 36, 130, 1000] {
         let (list, made) = filled(n);
-        let back = bucket::measurements(made.doc(), &options()).unwrap();
+        let rows = bucket::rows_by_time(made.doc(), &options()).unwrap();
+        let back: Vec<DocBuf> =
+            rows.iter().map(|row| bucket::measurement(row.doc(), made.doc(), &options())).collect();
         assert_eq!(back.len(), list.len());
         for (a, b) in list.iter().zip(&back) {
             let (mut a, b) = (a.to_document(), b.to_document());
@@ -132,6 +134,30 @@ fn a_block_that_claims_what_it_does_not_hold_is_refused() {
     let block = Value::Binary(document::value::Binary { subtype: 0, bytes: huge.to_vec() });
     d.insert("data", doc! { "blocks": [block] });
     assert!(bucket::rows(d.to_doc_buf().doc()).is_err());
+}
+
+#[test]
+fn what_the_blocks_of_a_bucket_hold_together_is_bounded() {
+    let bucket_of = |blocks: Vec<(u32, Vec<u8>)>| {
+        let packed = blocks.into_iter().map(|(rows, raw)| {
+            let mut bytes = vec![1u8];
+            bytes.extend_from_slice(&rows.to_le_bytes());
+            bytes.extend_from_slice(&(raw.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&zstd::bulk::compress(&raw, 3).unwrap());
+            Value::Binary(document::value::Binary { subtype: 0, bytes })
+        });
+        let data = doc! { "blocks": Value::Array(packed.collect()) };
+        doc! { "_id": Value::ObjectId(ObjectId([1; 12])), "control": { "version": 1001 }, "data": data }
+            .to_doc_buf()
+    };
+    let rows = |n: usize| (n as u32, doc! {}.to_vec().repeat(n));
+    let count = |blocks| bucket::rows(bucket_of(blocks).doc()).map(|rows| rows.len()).ok();
+    assert_eq!(count(vec![rows(900), rows(100)]), Some(1000));
+    assert_eq!(count(vec![rows(1001)]), None);
+    assert_eq!(count(vec![rows(900), rows(101)]), None);
+    let long = |bytes: usize| (1, doc! { "x": "x".repeat(bytes) }.to_vec());
+    assert_eq!(count(vec![long(9 << 20)]), Some(1));
+    assert_eq!(count(vec![long(9 << 20), long(9 << 20)]), None);
 }
 
 #[test]

@@ -334,3 +334,21 @@ async fn a_bucket_is_never_larger_than_a_document() {
     assert_eq!(sizes.len(), 2);
     assert!(sizes.iter().all(|size| *size < write::statement::DOCUMENT_BYTES_MAX), "{sizes:?}");
 }
+
+#[tokio::test]
+async fn a_removal_of_one_measurement_of_a_bucket_is_answered_again() {
+    let node = testing::node(Some("rs"));
+    ok(&node, doc! {"create": "c", "timeseries": {"timeField": "t"}}).await;
+    let documents =
+        document::array![{"_id": 1, "t": Value::DateTime(0)}, {"_id": 2, "t": Value::DateTime(1)}];
+    ok(&node, doc! {"insert": "c", "documents": documents}).await;
+    for (number, id) in [(1, 1), (2, 2)] {
+        let remove = || session(doc! {"findAndModify": "c", "query": {"_id": id}, "remove": true}, number);
+        let first = ok(&node, remove()).await;
+        assert_eq!(first.get_path("value._id"), Some(&Value::Int32(id)));
+        let again = ok(&node, remove()).await;
+        assert_eq!(again.get("value"), first.get("value"));
+        assert_eq!(again.get("lastErrorObject"), first.get("lastErrorObject"));
+    }
+    assert_eq!(buckets_of(&node, "t.c"), Some(0));
+}

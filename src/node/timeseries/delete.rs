@@ -4,9 +4,10 @@ use super::{Series, refuse_transaction};
 use crate::read::candidates::{Candidates, Search};
 use crate::write::aside::Aside;
 use crate::write::delete::DeleteStatement;
+use crate::write::retry::REMOVES;
 use crate::write::unit::{Origin, WriteUnit};
 use crate::{Node, Operation};
-use document::{Doc, DocBuf, Result, bail, doc};
+use document::{Doc, DocBuf, DocWriter, Result, bail};
 use query::QueryContext;
 use query::matcher::Matcher;
 use query::timeseries::{bucket, predicate};
@@ -113,12 +114,15 @@ fn from_bucket(
     if removed.n == 0 {
         return Ok(removed);
     }
-    let more = removed.first.as_ref().filter(|_| image).map(|d| doc! { "preImage": d.doc() }.to_doc_buf());
-    let origin = Origin {
-        statement: Some(stmt).filter(|_| s.one),
-        more: more.as_ref().map(DocBuf::doc),
-        ..Origin::default()
-    };
+    let image = removed.first.as_ref().filter(|_| image);
+    let more = DocWriter::build(|w| {
+        image.iter().for_each(|d| w.document("preImage", d.doc()));
+        if !kept.is_empty() {
+            w.bool(REMOVES, true);
+        }
+    });
+    let origin =
+        Origin { statement: Some(stmt).filter(|_| s.one), more: Some(more.doc()), ..Origin::default() };
     if kept.is_empty() {
         unit.delete(record, origin)?;
         return Ok(removed);

@@ -9,12 +9,17 @@ use storage::log::ReadFrom;
 /// have been inserted (`n`, with the document as `o`). DO NOT CHANGE: logs hold it.
 pub const CHANGES_OWNER: &str = "changesOwner";
 
+/// Set on the entry of a bucket's update that removed measurements. DO NOT CHANGE: logs hold it.
+pub(crate) const REMOVES: &str = "removesMeasurements";
+
 /// The kind of statement that an entry was made by: `i`, `u` or `d`.
 pub(crate) fn kind_of<'a>(entry: Doc<'a>) -> &'a str {
-    match (entry.get_str("op"), entry.get_bool(CHANGES_OWNER)) {
-        (Some("d"), Some(true)) => "u",
-        (Some("n"), Some(true)) => "i",
-        (op, _) => op.unwrap_or(""),
+    let marked = |mark: &str| entry.get_bool(mark) == Some(true);
+    match entry.get_str("op") {
+        Some("d") if marked(CHANGES_OWNER) => "u",
+        Some("n") if marked(CHANGES_OWNER) => "i",
+        Some("u") if marked(REMOVES) => "d",
+        op => op.unwrap_or(""),
     }
 }
 

@@ -74,24 +74,23 @@ pub(crate) async fn delete(
     }
 }
 
-/// Which measurements of a bucket go, by their position.
-fn matching(series: &Series, s: &DeleteStatement, bucket: Doc<'_>) -> Result<Vec<bool>> {
+/// The rows of a bucket, and which of them go.
+fn matching(series: &Series, s: &DeleteStatement, bucket: Doc<'_>) -> Result<Vec<(DocBuf, bool)>> {
     let mut found = false;
-    let rows = bucket::rows(bucket)?;
-    let goes = rows.iter().map(|row| {
+    let rows = bucket::rows(bucket)?.into_iter().map(|row| {
         let measurement = bucket::measurement(row.doc(), bucket, &series.options);
         let goes = !(s.one && found) && s.filter.matches(measurement.doc())?;
         found |= goes;
-        Ok(goes)
+        Ok((row, goes))
     });
-    goes.collect()
+    rows.collect()
 }
 
 fn from_bucket(
     unit: &mut WriteUnit<'_>,
     series: &Series,
     s: &DeleteStatement,
-    aside: &Aside<Vec<bool>>,
+    aside: &Aside<Vec<(DocBuf, bool)>>,
     record: RecordId,
     (stmt, image): (i32, bool),
 ) -> Result<Removed> {
@@ -100,8 +99,7 @@ fn from_bucket(
     };
     let mut removed = Removed::default();
     let mut kept = Vec::new();
-    let goes = aside.latched(old.doc(), || matching(series, s, old.doc()))?;
-    for (row, goes) in bucket::rows(old.doc())?.into_iter().zip(goes) {
+    for (row, goes) in aside.latched(old.doc(), || matching(series, s, old.doc()))? {
         if !goes {
             kept.push(row);
             continue;

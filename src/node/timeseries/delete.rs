@@ -32,7 +32,7 @@ pub(crate) struct Removed {
 pub(crate) async fn delete(
     node: &Node,
     op: &Operation,
-    series: &Series,
+    (series, buckets): &(Series, Matcher),
     s: &DeleteStatement,
     stmt: i32,
     image: bool,
@@ -41,8 +41,7 @@ pub(crate) async fn delete(
     if s.sort.is_some() {
         bail!(INVALID_OPTIONS, "Cannot perform a findAndModify with sort on a time-series collection");
     }
-    let all = Matcher::always();
-    let search = Search { filter: s.buckets.as_ref().unwrap_or(&all), sort: None, hint: None };
+    let search = Search { filter: buckets, sort: None, hint: None };
     let mut candidates = Candidates::open(node, op, &series.buckets, search).await?;
     let mut removed = Removed::default();
     loop {

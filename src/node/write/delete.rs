@@ -5,7 +5,8 @@ use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
-use crate::{Node, Operation, Request, namespace::Slot, timeseries};
+use crate::timeseries::{self, Series};
+use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
 use query::QueryContext;
 use query::matcher::Matcher;
@@ -26,8 +27,8 @@ pub struct DeleteStatement {
     pub hint: Option<Hint>,
     /// Whether a document matches.
     pub aside: Aside<bool>,
-    /// Of a time series collection: which buckets can hold what matches.
-    pub buckets: Option<Matcher>,
+    /// The time series that the collection is, and which of its buckets can hold what matches.
+    pub series: Option<(Series, Matcher)>,
 }
 
 /// Runs a `delete` command; answers the reply's members without `ok`.
@@ -83,7 +84,7 @@ impl DeleteStatement {
         let mut context = node.parse_context_on(slot, raw.get_document("collation"), variables.clone())?;
         node.note_text_index(&mut context, slot, q);
         Ok(DeleteStatement {
-            buckets: buckets_of(node, slot, q, &context)?,
+            series: series_of(node, slot, q, &context)?,
             // A hint must name an index even where `_id` would do.
             id: crate::read::pinned_id(q, &context, slot).filter(|_| raw.get_present("hint").is_none()),
             filter: Matcher::parse(q, &context)?,
@@ -99,16 +100,22 @@ impl DeleteStatement {
     }
 }
 
-/// The filter of the buckets where the collection is a time series.
-pub fn buckets_of(node: &Node, slot: &Slot, q: Doc<'_>, context: &QueryContext) -> Result<Option<Matcher>> {
-    let series = crate::timeseries::of(node, slot);
-    series.map(|series| timeseries::delete::bucket_filter(&series, q, context)).transpose()
+/// The time series that the collection is, and the filter of its buckets.
+pub fn series_of(
+    node: &Node,
+    slot: &Slot,
+    q: Doc<'_>,
+    context: &QueryContext,
+) -> Result<Option<(Series, Matcher)>> {
+    let Some(series) = timeseries::of(node, slot) else { return Ok(None) };
+    let buckets = timeseries::delete::bucket_filter(&series, q, context)?;
+    Ok(Some((series, buckets)))
 }
 
 /// Runs one statement; answers how many documents went.
 pub async fn run(node: &Node, op: &Operation, slot: &Slot, s: &DeleteStatement, stmt: i32) -> Result<i64> {
-    if let Some(series) = timeseries::of(node, slot) {
-        return Ok(Box::pin(timeseries::delete::delete(node, op, &series, s, stmt, false)).await?.n);
+    if let Some(series) = &s.series {
+        return Ok(Box::pin(timeseries::delete::delete(node, op, series, s, stmt, false)).await?.n);
     }
     check_no_view(slot)?;
     if s.one {
@@ -151,8 +158,8 @@ pub async fn one(
     stmt: i32,
     image: bool,
 ) -> Result<Option<DocBuf>> {
-    if let Some(series) = timeseries::of(node, slot) {
-        return Ok(Box::pin(timeseries::delete::delete(node, op, &series, s, stmt, image)).await?.first);
+    if let Some(series) = &s.series {
+        return Ok(Box::pin(timeseries::delete::delete(node, op, series, s, stmt, image)).await?.first);
     }
     if let Some(id) = &s.id {
         let holder = id.to_holder();

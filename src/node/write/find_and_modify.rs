@@ -46,15 +46,15 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
     node.check_write_concern(op)?;
     let slot = node.namespaces.slot(&ns);
     let command = Command::parse(node, &slot, request)?;
-    match (crate::timeseries::of(node, &slot), &command.statement) {
-        (Some(_), Statement::Remove(_)) => {}
-        (Some(_), Statement::Update(_)) => {
+    match &command.statement {
+        Statement::Remove(s) if s.series.is_some() => {}
+        Statement::Update(_) if crate::timeseries::of(node, &slot).is_some() => {
             bail!(
                 INVALID_OPTIONS,
                 "Cannot perform a findAndModify with an update on a time-series collection"
             )
         }
-        (None, _) => check_no_view(&slot)?,
+        _ => check_no_view(&slot)?,
     }
     let checkout = node.sessions.check_out(node, op).await?;
     let stmt = statement_id(op, 0);
@@ -120,8 +120,8 @@ impl Command {
                 )
             }
             (true, None) => {
-                let (aside, buckets) = (Aside::default(), delete::buckets_of(node, slot, filter, &context)?);
-                let delete = DeleteStatement { filter: matcher, id, one: true, sort, hint, aside, buckets };
+                let (aside, series) = (Aside::default(), delete::series_of(node, slot, filter, &context)?);
+                let delete = DeleteStatement { filter: matcher, id, one: true, sort, hint, aside, series };
                 Statement::Remove(Box::new(delete))
             }
             (false, None) => bail!(FAILED_TO_PARSE, "Either an update or remove=true must be specified"),

@@ -352,3 +352,36 @@ async fn a_removal_of_one_measurement_of_a_bucket_is_answered_again() {
     }
     assert_eq!(buckets_of(&node, "t.c"), Some(0));
 }
+
+#[tokio::test]
+async fn bulk_write_updates_a_time_series_as_update_does() {
+    let node = testing::node(Some("rs"));
+    ok(&node, doc! {"create": "c", "timeseries": {"timeField": "t", "metaField": "m"}}).await;
+    ok(&node, doc! {"insert": "c", "documents": [{"_id": 1, "t": Value::DateTime(0), "m": 1}]}).await;
+    let update = |u: Document, multi: bool| {
+        let ops =
+            document::array![{"update": 0, "filter": {"m": {"$gt": 0}}, "updateMods": u, "multi": multi}];
+        doc! {"bulkWrite": 1, "ops": ops, "nsInfo": [{"ns": "t.c"}]}
+    };
+    let code_of = |reply: &Document, list: &str| {
+        let first =
+            reply.get_path(list).and_then(Value::as_array).and_then(|list| list.first()?.as_document());
+        first.and_then(|item| item.get_i64("code"))
+    };
+    let reply = ok(&node, update(doc! {"$inc": {"m": 1}}, true)).await;
+    assert_eq!((reply.get_i64("nModified"), code_of(&reply, "cursor.firstBatch")), (Some(1), None));
+    let meta = LocalClient::new(node.clone()).find("t.system.buckets.c", &doc! {"meta": 2}).unwrap();
+    assert_eq!(meta.len(), 1);
+    for refused in [
+        update(doc! {"$inc": {"m": 1}}, false),
+        update(doc! {"$inc": {"v": 1}}, true),
+        session(update(doc! {"$inc": {"m": 1}}, true), 1),
+    ] {
+        assert_eq!(code_of(&ok(&node, refused).await, "cursor.firstBatch"), Some(72));
+    }
+    let retried = session(
+        doc! {"update": "c", "updates": [{"q": {"m": 2}, "u": {"$inc": {"m": 1}}, "multi": true}]},
+        2,
+    );
+    assert_eq!(code_of(&ok(&node, retried).await, "writeErrors"), Some(72));
+}

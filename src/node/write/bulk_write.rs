@@ -11,9 +11,10 @@ use super::delete::{self, DeleteStatement};
 use super::insert::{Flags, insert_numbered};
 use super::shapes;
 use super::statement::*;
-use super::update::{self, UpdateStatement};
+use super::update;
 use crate::namespace::Slot;
 use crate::session::Checkout;
+use crate::timeseries::{self, Series};
 use crate::{Node, Operation, Request};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err};
 use std::sync::Arc;
@@ -110,7 +111,8 @@ fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Target>> {
         check_writable(ns)?;
         let slot = node.namespaces.slot(ns);
         let refused = check_uuid(info, &slot).err();
-        slots.push(Target { slot, refused });
+        let series = timeseries::of(node, &slot);
+        slots.push(Target { slot, series, refused });
     }
     Ok(slots)
 }
@@ -118,6 +120,8 @@ fn namespaces(node: &Node, request: Request<'_>) -> Result<Vec<Target>> {
 /// One entry of `nsInfo`. That it means another collection of this name is an error of each operation on it.
 struct Target {
     slot: Arc<Slot>,
+    /// What it is, if it is a time series.
+    series: Option<Series>,
     refused: Option<Error>,
 }
 
@@ -169,15 +173,15 @@ impl Bulk<'_> {
         let Some(first) = raw.iter().next() else { bail!(FAILED_TO_PARSE, "an empty operation") };
         // Both were checked before the first operation ran.
         let slot = namespace_index(first.value()).and_then(|n| namespaces.get(n));
-        let Target { slot, refused } = slot.ok_or_else(|| err!(BAD_VALUE, "no such nsInfo"))?;
-        if let Some(error) = refused {
+        let target = slot.ok_or_else(|| err!(BAD_VALUE, "no such nsInfo"))?;
+        if let Some(error) = &target.refused {
             return Err(error.clone());
         }
         let stmt = statement_id(self.op, index);
         match first.name() {
-            "insert" => self.insert(slot, raw, index, stmt, checkout, sums).await,
-            "update" => self.update(slot, raw, index, stmt, checkout, sums).await,
-            _ => self.delete(slot, raw, index, stmt, checkout, sums).await,
+            "insert" => self.insert(&target.slot, raw, index, stmt, checkout, sums).await,
+            "update" => self.update(target, raw, index, stmt, checkout, sums).await,
+            _ => self.delete(&target.slot, raw, index, stmt, checkout, sums).await,
         }
     }
 
@@ -205,7 +209,7 @@ impl Bulk<'_> {
 
     async fn update(
         &self,
-        slot: &Slot,
+        Target { slot, series, .. }: &Target,
         raw: Doc<'_>,
         index: usize,
         stmt: i32,
@@ -219,11 +223,17 @@ impl Bulk<'_> {
             }
             None => {
                 let renamed = as_statement(raw, "update", UPDATE_NAMES)?;
-                let s = UpdateStatement::parse(self.node, slot, renamed.doc(), &self.variables)?;
-                if s.multi && self.op.is_retryable_write() {
-                    bail!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true");
-                }
-                update::run(self.node, self.op, slot, &s, stmt, self.flags.bypass_validation).await?
+                let (target, bypass) = ((&**slot, series.as_ref()), self.flags.bypass_validation);
+                update::parse_and_run(
+                    self.node,
+                    self.op,
+                    target,
+                    renamed.doc(),
+                    &self.variables,
+                    stmt,
+                    bypass,
+                )
+                .await?
             }
         };
         sums.matched += done.matched;

@@ -12,7 +12,8 @@ use super::shapes::{self, check_statements};
 use super::statement::*;
 use super::unit::{Origin, WriteUnit};
 use crate::read::candidates::{Candidates, Search};
-use crate::{Node, Operation, Request, namespace::Slot, timeseries};
+use crate::timeseries::{self, Series};
+use crate::{Node, Operation, Request, namespace::Slot};
 use document::{Collation, Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use query::matcher::Matcher;
 use query::planner::Hint;
@@ -127,19 +128,10 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
                 outcome.retried.push(stmt);
                 done_before(node, at, stmt)
             }
-            None if let Some(series) = &series => {
-                Box::pin(timeseries::update::update(node, op, series, *raw, &variables, stmt)).await
+            None => {
+                let target = (&*slot, series.as_ref());
+                parse_and_run(node, op, target, *raw, &variables, stmt, bypass).await
             }
-            None => match UpdateStatement::parse(node, &slot, *raw, &variables) {
-                Ok(s) => {
-                    if s.multi && op.is_retryable_write() {
-                        Err(err!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true"))
-                    } else {
-                        run(node, op, &slot, &s, stmt, bypass).await
-                    }
-                }
-                Err(e) => Err(e),
-            },
         };
         match done {
             Ok(done) => {
@@ -259,7 +251,30 @@ pub fn done_before(node: &Node, at: protocol::session::EntryTime, stmt: i32) -> 
     })
 }
 
+/// Runs one statement `{q, u, ..}` on a collection, of which is said whether it is a time series.
+///
+/// # Errors
+/// Those of [`UpdateStatement::parse`] and [`run`], and for a time series InvalidOptions (72).
+pub(super) async fn parse_and_run(
+    node: &Node,
+    op: &Operation,
+    (slot, series): (&Slot, Option<&Series>),
+    raw: Doc<'_>,
+    variables: &Document,
+    stmt: i32,
+    bypass: bool,
+) -> Result<Done> {
+    if let Some(series) = series {
+        return Box::pin(timeseries::update::update(node, op, series, raw, variables, stmt)).await;
+    }
+    let s = UpdateStatement::parse(node, slot, raw, variables)?;
+    run(node, op, slot, &s, stmt, bypass).await
+}
+
 /// Runs one statement.
+///
+/// # Errors
+/// InvalidOptions (72) for one of many documents that is to be retryable, among others.
 pub async fn run(
     node: &Node,
     op: &Operation,
@@ -268,6 +283,9 @@ pub async fn run(
     stmt: i32,
     bypass: bool,
 ) -> Result<Done> {
+    if s.multi && op.is_retryable_write() {
+        bail!(INVALID_OPTIONS, "Cannot use retryable writes with multi=true");
+    }
     if let Some(id) = s.id.as_ref().filter(|_| !s.multi) {
         return by_id(node, op, slot, s, id, stmt, bypass).await;
     }

@@ -110,7 +110,7 @@ fn collection_document(node: &Node, slot: &Slot) -> Option<Document> {
 
 /// The documents of `$listClusterCatalog` on a database, on `admin` of all: `{db, ns, type, idIndex, options, info, sharded}`.
 pub fn cluster_catalog(node: &Node, db: &str, shards: bool) -> Vec<Document> {
-    let slots = if db == "admin" { node.namespaces.all() } else { node.namespaces.of_database(db) };
+    let slots = if db == "admin" { node.namespaces.visible() } else { node.namespaces.of_database(db) };
     let shown = |slot: &Arc<Slot>| {
         let mut d = doc! { "db": slot.database.name.as_str(), "ns": slot.ns.as_str() };
         d.0.extend(collection_document(node, slot)?.into_iter().filter(|(name, _)| name != "name"));

@@ -92,6 +92,8 @@ async fn a_restore_gives_back_what_was_there_with_its_uuid_over_checkpoints_and_
         assert_eq!(shown(&node), before, "round {round}, started again");
     }
     assert_eq!(list_snapshots(&node), [doc! { "name": "s", "collections": 2 }]);
+    let catalog = ddl::list::cluster_catalog(&node, "admin", false);
+    assert!(catalog.len() >= 2 && catalog.iter().all(|d| !d.get_str("db").unwrap().starts_with('$')));
     drop_snapshot(&node, &op(), "s").await.unwrap();
     assert_eq!(restore(&node, &op(), "s").await.unwrap_err().code, 26);
     assert!(

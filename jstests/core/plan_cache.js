@@ -1,7 +1,7 @@
 /**
  * A query with several plans tries them once, and the plan that did best is remembered for all queries of its shape.
- * It fails if the trial takes a plan that reads more than another, if entries are shared between shapes, or if they outlive
- * planCacheClear or the indexes they were made with.
+ * It fails if the trial takes a plan that reads more than another, if entries are shared between shapes, if they outlive
+ * planCacheClear or the indexes they were made with, or if a plan that has become far dearer is kept.
  *
  * # Each shard has a cache of its own.
  * @tags: [assumes_against_mongod_not_mongos]
@@ -54,6 +54,27 @@ assert.eq(query(10).itcount(), 1);
 assert.eq(entries().length, 1);
 assert.commandWorked(db.runCommand({planCacheClear: coll.getName()}));
 assert.eq(entries(), []);
+
+// 60 documents by the index on a, whatever b is; then 2,000, which whatever comes upon them finds out.
+coll.drop();
+assert.commandWorked(coll.insert([...Array(2060).keys()].map(i => ({_id: i, a: i < 60 ? 1 : 2, b: i, c: 1}))));
+assert.commandWorked(coll.createIndex({a: 1}));
+assert.commandWorked(coll.createIndex({b: 1}));
+const filter = a => ({a, b: {$gte: 0}, c: 2});
+const users = {
+    find: a => coll.find(filter(a)).itcount(),
+    aggregate: a => coll.aggregate([{$match: filter(a)}]).itcount(),
+    count: a => assert.commandWorked(db.runCommand({count: coll.getName(), query: filter(a)})).n,
+    update: a => coll.updateMany(filter(a), {$set: {d: 1}}).modifiedCount,
+    delete: a => coll.deleteMany(filter(a)).deletedCount,
+};
+for (const [name, use] of Object.entries(users)) {
+    assert.commandWorked(db.runCommand({planCacheClear: coll.getName()}));
+    assert.eq(0, use(1) + use(1) + use(1), name);
+    assert.eq([true], entries().map(e => e.isActive), name);
+    assert.eq(0, use(2), name);
+    assert.eq([false], entries().map(e => e.isActive), name);
+}
 
 assert.commandFailedWithCode(db.runCommand({aggregate: "plan_cache_none", pipeline: [{$planCacheStats: {}}], cursor: {}}), 50933);
 assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: [{$planCacheStats: {allHosts: 1}}], cursor: {}}), 13111);

@@ -44,6 +44,26 @@ pub struct Trial {
     plan: Plan,
 }
 
+/// The entry that a plan was taken from, until the plan has found as much as ends a trial: so long it can turn out to be
+/// far dearer than it was.
+#[derive(Default)]
+pub struct Watched(Option<Arc<Entry>>);
+
+impl Watched {
+    pub fn new(cached: Option<Arc<Entry>>) -> Watched {
+        Watched(cached)
+    }
+    /// Takes note, after each slice, of what was examined and found since the beginning.
+    pub fn note(&mut self, counters: Counters, found: u64) {
+        if let Some(entry) = &self.0 {
+            entry.note(counters.keys.max(counters.docs));
+            if found >= RESULTS_MAX {
+                self.0 = None;
+            }
+        }
+    }
+}
+
 /// How a choice deals with what is remembered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
@@ -106,11 +126,6 @@ impl Wanted<'_> {
             self.remember(node, &cache, shape, whole, &choice);
         }
         Ok(choice)
-    }
-
-    /// The plan alone.
-    pub fn plan(&self, node: &Node, collection: &Collection) -> Result<Plan> {
-        self.choose(node, collection, Memory::Used).map(|choice| choice.plan)
     }
 
     fn remember(&self, node: &Node, cache: &PlanCache, shape: Vec<u8>, signature: u64, choice: &Choice) {

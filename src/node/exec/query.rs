@@ -1,7 +1,7 @@
 //! A query under way: a walk with what comes after it (ownership before skip and limit, then projection).
 
 use super::batch::Output;
-use super::choice::Memory;
+use super::choice::{Memory, Watched};
 use super::sorter::Means;
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot, SlotState};
@@ -84,6 +84,7 @@ pub struct Query {
     pub opened_ts: u64,
     /// Already counted in the node's totals.
     noted: Counters,
+    watched: Watched,
     /// The namespace, where a fail point makes the query pause between its slices.
     pauses: Option<String>,
 }
@@ -122,6 +123,7 @@ impl Query {
             note_hashes(node, op, &wanted, &choice.plan, collection);
             check_time(node, op)?;
             let mut query = Query::begin(collection, choice.plan, wanted, ownership(state, op));
+            query.watched = Watched::new(choice.cached);
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             if node.failpoints.is_set(YIELD) {
                 // One record under the latch, so that the query has a pause to be held in.
@@ -135,9 +137,6 @@ impl Query {
                 Err(e) => return Err(e),
             }
             query.note(node, op);
-            if let Some(entry) = choice.cached {
-                entry.note(query.counters.keys.max(query.counters.docs));
-            }
             query.routed = op.received.shard.is_some();
             query.opened_ts = node.log.last_optime().ts;
             if !query.ended {
@@ -176,6 +175,7 @@ impl Query {
             uuid: collection.uuid(),
             opened_ts: 0,
             noted: Counters::default(),
+            watched: Watched::default(),
             pauses: None,
         }
     }
@@ -208,7 +208,7 @@ impl Query {
     pub fn is_released(&self) -> bool {
         self.released
     }
-    /// Adds what was examined since the last call to the node's totals.
+    /// Adds what was examined since the last call to the node's totals, and lets the plan be judged by it.
     fn note(&mut self, node: &Node, op: &Operation) {
         let new = Counters {
             keys: self.counters.keys - self.noted.keys,
@@ -217,6 +217,7 @@ impl Query {
         node.index_use.totals.note(new);
         op.note_examined(new.keys, new.docs);
         self.noted = self.counters;
+        self.watched.note(self.counters, self.returned + self.skipped);
     }
 
     /// One slice over `view`.

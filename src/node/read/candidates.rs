@@ -7,6 +7,7 @@
 //! would send it anew, and what was done would be done twice. So that nothing it searched for moves away meanwhile it
 //! keeps its ranges here until it ends ([`Slot::keep_ranges`]).
 
+use crate::exec::choice::{Memory, Watched};
 use crate::exec::query::{LATCHED_QUANTA, Wanted, note_hashes, note_use, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
@@ -39,6 +40,9 @@ pub struct Candidates {
     owner: Option<Arc<dyn OwnershipFilter>>,
     counters: Counters,
     noted: Counters,
+    /// How many records were found.
+    matched: u64,
+    watched: Watched,
     snapshot: Option<CollectionSnapshot>,
     /// Found under the latch.
     found: Vec<RecordId>,
@@ -63,6 +67,8 @@ impl Candidates {
                 owner: None,
                 counters: Counters::default(),
                 noted: Counters::default(),
+                matched: 0,
+                watched: Watched::default(),
                 snapshot: None,
                 found: Vec::new(),
                 uuid: None,
@@ -71,10 +77,11 @@ impl Candidates {
             let Some(collection) = &state.collection else { return Ok(out) };
             out.uuid = Some(collection.uuid());
             out.owner = ownership(state, op);
-            let plan = wanted.plan(node, collection)?;
-            note_use(node, op, &slot.ns, &plan);
-            note_hashes(node, op, &wanted, &plan, collection);
-            out.walk = Walk::new(plan, wanted.sort, None);
+            let choice = wanted.choose(node, collection, Memory::Used)?;
+            note_use(node, op, &slot.ns, &choice.plan);
+            note_hashes(node, op, &wanted, &choice.plan, collection);
+            out.watched = Watched::new(choice.cached);
+            out.walk = Walk::new(choice.plan, wanted.sort, None);
             let mut found = Vec::new();
             let mut budget = Budget::of(SLICE as u32, Duration::from_micros(200));
             match meter::bounded(LATCHED_QUANTA, || out.slice(collection, &mut budget, &mut found)) {
@@ -134,10 +141,11 @@ impl Candidates {
         Ok(found)
     }
 
-    /// Adds what was examined since the last call to what the operation has.
+    /// Adds what was examined since the last call to what the operation has, and lets the plan be judged by it.
     fn note(&mut self, op: &Operation) {
         op.note_examined(self.counters.keys - self.noted.keys, self.counters.docs - self.noted.docs);
         self.noted = self.counters;
+        self.watched.note(self.counters, self.matched);
     }
     fn slice<V: storage::CollectionView>(
         &mut self,
@@ -148,6 +156,7 @@ impl Candidates {
         let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters };
         self.walk.run(view, &mut context, budget, &mut |f| {
             found.push(f.record);
+            self.matched += 1;
             Ok(if found.len() >= SLICE { Taken::Last } else { Taken::More })
         })
     }

@@ -3,6 +3,7 @@
 use super::aggregate::{self, Asked};
 use super::fields::Fields;
 use super::{command_variables, find::FindCommand};
+use crate::exec::choice::{Memory, Watched};
 use crate::exec::query::{LATCHED_QUANTA, Wanted, ownership};
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Shape, Walk};
@@ -84,6 +85,7 @@ struct Counting {
     counters: Counters,
     count: u64,
     most: u64,
+    watched: Watched,
 }
 
 impl Counting {
@@ -91,6 +93,7 @@ impl Counting {
     fn slice<V: storage::CollectionView>(&mut self, view: &V, budget: &mut Budget) -> Result<bool> {
         let mut context = Context { owner: self.owner.as_deref(), counters: &mut self.counters };
         let progress = self.walk.count_only(view, &mut context, budget, &mut self.count, self.most)?;
+        self.watched.note(self.counters, self.count);
         Ok(progress != Progress::Slice)
     }
 }
@@ -127,9 +130,15 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             }
             let wanted =
                 Wanted { filter, hint: command.hint.as_ref(), shape: Shape::default(), ..Wanted::default() };
-            let walk = Walk::new(wanted.plan(node, collection)?, None, None);
-            let mut counting =
-                Counting { walk, owner, counters: Counters::default(), count: 0, most: command.most() };
+            let choice = wanted.choose(node, collection, Memory::Used)?;
+            let mut counting = Counting {
+                walk: Walk::new(choice.plan, None, None),
+                owner,
+                counters: Counters::default(),
+                count: 0,
+                most: command.most(),
+                watched: Watched::new(choice.cached),
+            };
             let mut budget = Budget::of(256, Duration::from_micros(200));
             match meter::bounded(LATCHED_QUANTA, || counting.slice(collection, &mut budget)) {
                 Ok(true) => {

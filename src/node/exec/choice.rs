@@ -93,7 +93,6 @@ impl Wanted<'_> {
             return Ok(Choice::only(plan));
         }
         let mut indexes = super::index_infos(collection);
-        let whole = signature(&indexes);
         let filtered = node.plan_caches.restrict(collection.uuid(), self, &mut indexes);
         let held = filtered || self.allowed.is_some_and(|allowed| keep_allowed(allowed, &mut indexes));
         let mut plans = plans(&Request {
@@ -109,6 +108,10 @@ impl Wanted<'_> {
         if plans.len() == 1 {
             return Ok(Choice { filtered, ..Choice::only(plans.swap_remove(0)) });
         }
+        let whole = match held {
+            true => signature(&super::index_infos(collection)),
+            false => signature(&indexes),
+        };
         let cache = node.plan_caches.make(collection.uuid());
         let shape = self.plan_shape();
         let remembered = cache.entry(&shape, whole).filter(|e| e.is_active());

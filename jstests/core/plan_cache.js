@@ -55,6 +55,11 @@ assert.eq(entries().length, 1);
 assert.commandWorked(db.runCommand({planCacheClear: coll.getName()}));
 assert.eq(entries(), []);
 
+// A filter that is too dear for a trial is remembered like any other.
+const dear = {a: 1, b: {$gte: 0}, $where: "this.c === 1"};
+assert.eq([50, 50], [1, 2].map(() => coll.find(dear).itcount()));
+assert.eq([true], entries().map(e => e.isActive));
+
 // 60 documents by the index on a, whatever b is; then 2,000, which whatever comes upon them finds out.
 coll.drop();
 assert.commandWorked(coll.insert([...Array(2060).keys()].map(i => ({_id: i, a: i < 60 ? 1 : 2, b: i, c: 1}))));

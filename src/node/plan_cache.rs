@@ -8,7 +8,7 @@
 //! is asked at each use: nothing has to tell the cache of changes to the catalog. A query with one plan, such as one by `_id`, comes
 //! nowhere near. Collections are known by UUID, so what was dropped takes its filters along.
 
-use crate::exec::choice::Trial;
+use crate::exec::choice::{Trial, WORKS_MAX};
 use crate::exec::query::Wanted;
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use parking_lot::{Mutex, RwLock};
@@ -193,7 +193,8 @@ impl Entry {
         Entry {
             signature,
             identity: best.identity().unwrap_or_default(),
-            works: AtomicU64::new(won.map_or(0, |t| t.works)),
+            // Without a trial it counts as one that found nothing.
+            works: AtomicU64::new(won.map_or(u64::from(WORKS_MAX), |t| t.works)),
             active: AtomicBool::new(false),
             filtered,
             created_ms: now_ms,

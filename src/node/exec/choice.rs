@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage::Collection;
 
-/// Records that a plan may look at in a trial, results that end it, and time it may take.
-const WORKS_MAX: u32 = 256;
+/// Records that a plan may look at in a trial, results that end it, and time that the trials of all plans may take.
+pub(crate) const WORKS_MAX: u32 = 256;
 const RESULTS_MAX: u64 = 101;
-const TRIAL_TIME: Duration = Duration::from_millis(5);
+const TRIALS_TIME: Duration = Duration::from_millis(5);
 /// Quanta of evaluation, likewise.
 const TRIAL_QUANTA: u32 = 1;
 
@@ -31,6 +31,8 @@ pub struct Choice {
     pub cached: Option<Arc<Entry>>,
     /// Those of the plan and of the rejected ones, where there were several.
     pub trials: Vec<Trial>,
+    /// The filter is too dear for a trial.
+    dear: bool,
 }
 
 /// What a plan did in a trial.
@@ -74,7 +76,8 @@ pub enum Memory {
 
 impl Choice {
     pub fn only(plan: Plan) -> Choice {
-        Choice { plan, rejected: Vec::new(), filtered: false, cached: None, trials: Vec::new() }
+        let (rejected, trials) = (Vec::new(), Vec::new());
+        Choice { plan, rejected, filtered: false, cached: None, trials, dear: false }
     }
 }
 
@@ -132,7 +135,8 @@ impl Wanted<'_> {
     }
 
     fn remember(&self, node: &Node, cache: &PlanCache, shape: Vec<u8>, signature: u64, choice: &Choice) {
-        if choice.trials.is_empty() {
+        // A filter that is too dear for a trial is not tried under the latch again and again.
+        if choice.trials.is_empty() && !choice.dear {
             return;
         }
         let entry = Entry::new(self, signature, choice.filtered, node.now_ms(), &choice.plan, &choice.trials);
@@ -149,15 +153,18 @@ impl Wanted<'_> {
     ) -> Result<Choice> {
         let mut trials = Vec::with_capacity(plans.len());
         let mut works = u64::from(WORKS_MAX);
+        let mut dear = false;
+        let time = TRIALS_TIME / u32::try_from(plans.len()).unwrap_or(u32::MAX).max(1);
         for plan in &plans {
-            match meter::bounded(TRIAL_QUANTA, || self.try_out(plan, collection, works)) {
+            match meter::bounded(TRIAL_QUANTA, || self.try_out(plan, collection, works, time)) {
                 Ok(trial) => {
                     if trial.ended || trial.advanced >= RESULTS_MAX {
                         works = works.min(trial.works.max(1));
                     }
                     trials.push(trial);
                 }
-                Err(_) => {
+                Err(e) => {
+                    dear = e.code == meter::OVERRUN;
                     trials.clear();
                     break;
                 }
@@ -174,17 +181,17 @@ impl Wanted<'_> {
         let trials = order.iter().filter_map(|i| trials.get(*i).cloned()).collect();
         let mut ordered = order.iter().filter_map(|i| plans[*i].take());
         let plan = ordered.next().unwrap_or(Plan::Eof);
-        Ok(Choice { plan, rejected: ordered.collect(), filtered, cached, trials })
+        Ok(Choice { plan, rejected: ordered.collect(), filtered, cached, trials, dear })
     }
 
-    fn try_out(&self, plan: &Plan, collection: &Collection, works: u64) -> Result<Trial> {
+    fn try_out(&self, plan: &Plan, collection: &Collection, works: u64, time: Duration) -> Result<Trial> {
         let limit = self.shape.limit.map_or(u64::MAX, |n| n.saturating_add(self.shape.skip));
         let enough = RESULTS_MAX.min(limit.max(1));
         let blocking = plan.needs_sort();
         let mut walk = Walk::new(plan.access().clone(), None, None);
         let (mut found, mut counters) = (0, Counters::default());
         let mut context = Context { owner: None, counters: &mut counters };
-        let mut budget = Budget::of(u32::try_from(works).unwrap_or(WORKS_MAX), TRIAL_TIME);
+        let mut budget = Budget::of(u32::try_from(works).unwrap_or(WORKS_MAX), time);
         let progress = walk.run(collection, &mut context, &mut budget, &mut |_| {
             found += 1;
             Ok(if !blocking && found >= enough { Taken::Last } else { Taken::More })

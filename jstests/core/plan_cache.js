@@ -81,5 +81,16 @@ for (const [name, use] of Object.entries(users)) {
     assert.eq([false], entries().map(e => e.isActive), name);
 }
 
+// What was long is not kept, be it the query or its shape.
+assert.commandWorked(db.runCommand({planCacheClear: coll.getName()}));
+assert.eq(60, coll.find({a: 1, b: {$gte: 0}, c: {$ne: "x".repeat(20000)}}).itcount());
+const [long] = entries();
+assert(long.planCacheKey && !long.hasOwnProperty("createdFromQuery"), tojson(Object.keys(long)));
+assert.lt(long.estimatedSizeBytes, 1000);
+assert.commandWorked(db.runCommand({planCacheClear: coll.getName()}));
+const fields = [...Array(3000).keys()].map(i => ["field" + i, null]);
+assert.eq(60, coll.find({a: 1, b: {$gte: 0}, ...Object.fromEntries(fields)}).itcount());
+assert.eq([], entries());
+
 assert.commandFailedWithCode(db.runCommand({aggregate: "plan_cache_none", pipeline: [{$planCacheStats: {}}], cursor: {}}), 50933);
 assert.commandFailedWithCode(db.runCommand({aggregate: coll.getName(), pipeline: [{$planCacheStats: {allHosts: 1}}], cursor: {}}), 13111);

@@ -6,7 +6,7 @@
 //! ```
 //! An active entry saves the trial. An entry counts only as long as the collection has the indexes it was made with, which
 //! is asked at each use: nothing has to tell the cache of changes to the catalog. A query with one plan, such as one by `_id`, comes
-//! nowhere near. Collections are known by UUID, so what was dropped takes its filters along.
+//! nowhere near. Collections are known by UUID, and what is dropped takes its filters along.
 
 use crate::exec::choice::{Trial, WORKS_MAX};
 use crate::exec::query::Wanted;
@@ -23,6 +23,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// Entries kept for one collection, and collections kept.
 const ENTRIES_MAX: usize = 1000;
 const COLLECTIONS_MAX: usize = 1000;
+/// Bytes of shapes and of what is shown that are kept for one collection.
+const BYTES_MAX: usize = 1024 * 1024;
+/// The longest shape that has an entry, and the most bytes of what an entry keeps to be shown.
+const SHAPE_BYTES_MAX: usize = 16 * 1024;
+const SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// A plan that does so many times the work of its trial is tried again.
 const WORKS_FACTOR: u64 = 10;
 
@@ -62,8 +67,10 @@ pub struct Entry {
     active: AtomicBool,
     filtered: bool,
     created_ms: i64,
-    /// All but what changes, as `$planCacheStats` shows it.
+    /// All but what changes, as `$planCacheStats` shows it; no more than the hashes where it is long.
     shown: Document,
+    /// The length of `shown`.
+    bytes: usize,
 }
 
 impl PlanCaches {
@@ -147,20 +154,45 @@ impl PlanCache {
         let entries = self.entries.lock();
         entries.values().filter(|e| e.signature == signature).map(|e| e.shown(host)).collect()
     }
-    /// Enters what a trial has shown.
+    /// Enters what a trial has shown, unless the shape is too long to be kept.
     pub fn store(&self, shape: Vec<u8>, entry: Entry) {
+        if shape.len() > SHAPE_BYTES_MAX {
+            return;
+        }
         let mut entries = self.entries.lock();
-        if let Some(old) = entries.get(&shape).filter(|old| old.signature == entry.signature) {
+        if let Some(old) = entries.remove(&shape).filter(|old| old.signature == entry.signature) {
             let (was, is) = (old.works.load(Relaxed), entry.works.load(Relaxed));
             entry.active.store(is <= was, Relaxed);
             if is > was {
                 entry.works.store(was.saturating_mul(2), Relaxed);
             }
-        } else if entries.len() >= ENTRIES_MAX {
+        }
+        let held = |(shape, entry): (&Vec<u8>, &Arc<Entry>)| shape.len() + entry.bytes;
+        let room = BYTES_MAX.saturating_sub(shape.len() + entry.bytes);
+        while entries.len() >= ENTRIES_MAX || entries.iter().map(held).sum::<usize>() > room {
             let oldest = entries.iter().min_by_key(|(_, e)| e.created_ms).map(|(shape, _)| shape.clone());
-            oldest.map(|shape| entries.remove(&shape));
+            let Some(oldest) = oldest else { break };
+            entries.remove(&oldest);
         }
         entries.insert(shape, Arc::new(entry));
+    }
+}
+
+/// What `$planCacheStats` shows of a query and its trials.
+fn details(wanted: &Wanted<'_>, best: &Plan, trials: &[Trial]) -> Document {
+    let mut created = doc! { "query": wanted.filter.filter().to_document() };
+    created.push("sort", wanted.sort.map(|s| s.to_document()).unwrap_or_default());
+    let projection = wanted.shape.projection.as_ref();
+    created.push("projection", projection.map(|p| p.spec().to_document()).unwrap_or_default());
+    if let Some(collation) = wanted.collation.document() {
+        created.push("collation", collation.clone());
+    }
+    let cached = winning_plan(best, &Extras { projection, ..Extras::default() });
+    let statistics: Vec<Document> = trials.iter().map(|t| t.statistics(wanted)).collect();
+    let scores: Vec<Value> = trials.iter().map(|t| Value::Double(t.score)).collect();
+    doc! {
+        "createdFromQuery": created, "cachedPlan": cached, "creationExecStats": statistics,
+        "candidatePlanScores": scores,
     }
 }
 
@@ -174,22 +206,17 @@ impl Entry {
         trials: &[Trial],
     ) -> Entry {
         let won = trials.first();
-        let mut created = doc! { "query": wanted.filter.filter().to_document() };
-        created.push("sort", wanted.sort.map(|s| s.to_document()).unwrap_or_default());
-        let projection = wanted.shape.projection.as_ref();
-        created.push("projection", projection.map(|p| p.spec().to_document()).unwrap_or_default());
-        if let Some(collation) = wanted.collation.document() {
-            created.push("collation", collation.clone());
-        }
         let hashes = wanted.hashes(signature);
-        let cached = winning_plan(best, &Extras { projection, ..Extras::default() });
-        let statistics: Vec<Document> = trials.iter().map(|t| t.statistics(wanted)).collect();
-        let scores: Vec<Value> = trials.iter().map(|t| Value::Double(t.score)).collect();
-        let shown = doc! {
+        let mut shown = doc! {
             "version": "1", "queryHash": hashes.shape.as_str(), "planCacheShapeHash": hashes.shape.as_str(),
-            "planCacheKey": hashes.key.as_str(), "timeOfCreation": Value::DateTime(now_ms), "createdFromQuery": created,
-            "cachedPlan": cached, "creationExecStats": statistics, "candidatePlanScores": scores,
+            "planCacheKey": hashes.key.as_str(), "timeOfCreation": Value::DateTime(now_ms),
         };
+        if wanted.filter.filter().bytes().len() <= SHOWN_BYTES_MAX {
+            let details = details(wanted, best, trials);
+            if details.to_vec().len() <= SHOWN_BYTES_MAX {
+                shown.0.extend(details.0);
+            }
+        }
         Entry {
             signature,
             identity: best.identity().unwrap_or_default(),
@@ -198,6 +225,7 @@ impl Entry {
             active: AtomicBool::new(false),
             filtered,
             created_ms: now_ms,
+            bytes: shown.to_vec().len(),
             shown,
         }
     }
@@ -219,7 +247,7 @@ impl Entry {
         out.push("works", i64::try_from(self.works.load(Relaxed)).unwrap_or(i64::MAX));
         out.push("worksType", "works");
         out.push("indexFilterSet", self.filtered);
-        out.push("estimatedSizeBytes", self.shown.to_vec().len() as i64);
+        out.push("estimatedSizeBytes", self.bytes as i64);
         out.push("host", host);
         out
     }

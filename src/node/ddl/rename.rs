@@ -149,7 +149,10 @@ pub(super) async fn rename_checked(
         })
     });
     // The trees are freed here, outside the latches.
-    dropped.await.map(drop)
+    if let Some(gone) = dropped.await? {
+        node.plan_caches.forget(gone.uuid());
+    }
+    Ok(())
 }
 
 /// Renames under both latches; returns the collection that gave way.

@@ -385,3 +385,37 @@ async fn bulk_write_updates_a_time_series_as_update_does() {
     );
     assert_eq!(code_of(&ok(&node, retried).await, "writeErrors"), Some(72));
 }
+
+#[tokio::test]
+async fn what_gives_way_to_another_collection_takes_its_index_filters_along() {
+    let node = testing::node(None);
+    let filtered = |ns: &str| {
+        let uuid = node.namespaces.slot(ns).read_unchecked().collection.as_ref().unwrap().uuid();
+        let filter = crate::plan_cache::IndexFilter {
+            shape: vec![1],
+            query: doc! {},
+            sort: doc! {},
+            projection: doc! {},
+            collation: None,
+            indexes: Vec::new(),
+        };
+        node.plan_caches.set_filter(uuid, filter);
+        uuid
+    };
+    for name in ["a", "b"] {
+        ok(&node, doc! {"insert": name, "documents": documents(1)}).await;
+    }
+    let gone = filtered("t.b");
+    ok(&node, doc! {"renameCollection": "t.a", "to": "t.b", "dropTarget": true}).await;
+    assert!(node.plan_caches.of(gone).is_none());
+    let gone = filtered("t.b");
+    let op = Operation::internal();
+    crate::fork::fork_database(&node, &op, "t", "u", false).await.unwrap();
+    crate::fork::fork_database(&node, &op, "u", "t", true).await.unwrap();
+    assert!(node.plan_caches.of(gone).is_none());
+    // What a restore puts back is the same collection.
+    let kept = filtered("t.b");
+    crate::fork::take_snapshot(&node, &op, "s").await.unwrap();
+    crate::fork::restore(&node, &op, "s").await.unwrap();
+    assert!(node.plan_caches.of(kept).is_some());
+}

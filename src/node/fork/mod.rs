@@ -254,7 +254,15 @@ fn concluded(node: &Node, gone: Vec<Collection>, concerns: impl Fn(&str) -> bool
         node.reload_views(&db);
     }
     node.cursors.kill_where(|ns, _| concerned(ns));
-    drop(gone);
+    for collection in gone {
+        let uuid = collection.uuid();
+        let now =
+            node.namespaces.slot(collection.ns()).read_unchecked().collection.as_ref().map(|c| c.uuid());
+        // What was put back under its old UUID keeps its filters.
+        if now != Some(uuid) {
+            node.plan_caches.forget(uuid);
+        }
+    }
 }
 
 /// The marker of a snapshot, and what else a snapshot keeps, have no options of their own.

@@ -15,7 +15,7 @@ use crate::open::{apply_session_fields, partial_predicate};
 use crate::{Node, view::View};
 use document::{Doc, DocBuf, DocWriter, Result, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::{Entry, Op};
@@ -153,6 +153,7 @@ impl Node {
             None => self.namespaces.all(),
         };
         let replaces = has_forks(entry);
+        let mut gone = HashSet::new();
         let views = {
             let _gate = self.gate.write();
             let mut between = self.replication.between.0.lock();
@@ -161,6 +162,7 @@ impl Node {
                 let mut state = slot.write_unchecked();
                 self.snapshots.before_change(slot, &mut state);
                 if let Some(collection) = state.uninstall() {
+                    gone.insert(collection.uuid());
                     between.collections.insert(slot.ns.clone(), collection);
                 }
                 states.push(state);
@@ -169,6 +171,7 @@ impl Node {
             let outcome = between.apply(entry, position, fetched.optime);
             for (slot, state) in slots.iter().zip(&mut states) {
                 if let Some(collection) = between.collections.remove(&slot.ns) {
+                    gone.remove(&collection.uuid());
                     state.install(collection);
                 }
             }
@@ -176,6 +179,7 @@ impl Node {
             let strays: Vec<String> = between.collections.keys().cloned().collect();
             for ns in strays {
                 if let Some(collection) = between.collections.remove(&ns) {
+                    gone.remove(&collection.uuid());
                     self.namespaces.slot(&ns).write_unchecked().install(collection);
                 }
             }
@@ -183,6 +187,7 @@ impl Node {
             self.append_fetched(fetched);
             slots.iter().any(|slot| slot.ns.ends_with(".system.views"))
         };
+        gone.into_iter().for_each(|uuid| self.plan_caches.forget(uuid));
         if replaces {
             self.cursors.kill_where(|_, _| true);
             self.load_views();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use storage::log::{Appended, MAX_PAYLOAD};
 
 /// The most bytes of an entry's `o`, with room for what stands around it.
-const ENTRY_BYTES_MAX: u64 = MAX_PAYLOAD - 1024;
+pub(crate) const ENTRY_BYTES_MAX: u64 = MAX_PAYLOAD - 1024;
 
 impl Node {
     /// Commits all of `writes` or none. Namespaces must exist; no placement is checked: this is for a node's own metadata.

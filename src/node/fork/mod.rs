@@ -39,8 +39,8 @@
 //!
 //! # Where it can get stuck
 //!
-//! Only before the commit: behind a prepared transaction whose coordinator does not decide. It then ends with its deadline and has
-//! changed nothing but for the transactions that it aborted.
+//! Only before the commit: behind a prepared transaction whose coordinator does not decide, and a copy behind any transaction that uses
+//! what it replaces. It then ends with its deadline, a copy after a minute, and has changed nothing but for the transactions that it aborted.
 
 mod snapshot;
 #[cfg(test)]
@@ -48,6 +48,8 @@ mod tests;
 
 pub use snapshot::{drop_snapshot, list_snapshots, restore, take_snapshot};
 
+use crate::batch::ENTRY_BYTES_MAX;
+use crate::ddl::lock::LOCK_WAIT;
 use crate::write::commit::WideUnit;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
@@ -60,6 +62,8 @@ use storage::{Collection, CollectionMeta, CollectionView, split_namespace};
 const HIDDEN: char = '$';
 /// One entry of the log must hold all that a command does.
 const COLLECTIONS_MAX: usize = 20_000;
+/// What an operation of the entry takes beside names, at most.
+const OPERATION_BYTES: usize = 256;
 
 /// Whether a database holds a snapshot and is shown to nobody.
 pub fn is_hidden(db: &str) -> bool {
@@ -92,6 +96,33 @@ impl Plan {
         self.drops.iter().chain(copied).cloned().chain(views).collect()
     }
 
+    /// The namespaces that change.
+    fn targets(&self) -> BTreeSet<String> {
+        let made = self.copies.iter().map(|copy| &copy.to);
+        let views = self.views.iter().map(|(_, to)| definitions(to));
+        self.drops.iter().chain(made).cloned().chain(views).collect()
+    }
+
+    /// The log cannot be read past an entry that is too large.
+    fn check_length(&self, unit: &mut WideUnit<'_>) -> Result<()> {
+        let dropped = self.drops.iter().map(|ns| ns.len() + OPERATION_BYTES);
+        // One for the drop of what has the name.
+        let copied = self.copies.iter().map(|copy| copy.from.len() + 2 * (copy.to.len() + OPERATION_BYTES));
+        let mut bytes: usize = dropped.chain(copied).sum();
+        if let Some((from, to)) = &self.views
+            && let Some(defined) = unit.on(&definitions(from)).as_ref().and_then(|u| u.collection())
+        {
+            bytes += defined.data_bytes() as usize + defined.len() * (to.len() + OPERATION_BYTES);
+        }
+        if bytes > ENTRY_BYTES_MAX as usize {
+            bail!(
+                OPERATION_FAILED,
+                "What is to be copied takes {bytes} bytes in the log, more than an entry has"
+            );
+        }
+        Ok(())
+    }
+
     /// Carries the plan out; returns the collections that gave way, to be freed without the latches.
     fn run(&self, unit: &mut WideUnit<'_>) -> Result<Vec<Collection>> {
         self.run_with(unit, |_| Ok(()))
@@ -102,6 +133,7 @@ impl Plan {
         unit: &mut WideUnit<'_>,
         more: impl FnOnce(&mut WideUnit<'_>) -> Result<()>,
     ) -> Result<Vec<Collection>> {
+        self.check_length(unit)?;
         let mut gone = Vec::new();
         for ns in &self.drops {
             gone.extend(give_way(unit, ns));
@@ -174,7 +206,8 @@ fn define_views(unit: &mut WideUnit<'_>, from: &str, to: &str) -> Result<()> {
 /// Makes `to` a copy of the database `from`; returns how many collections it has. What `to` holds goes where `replace` says so.
 ///
 /// # Errors
-/// InvalidNamespace (73), NamespaceNotFound (26), NamespaceExists (48).
+/// InvalidNamespace (73), NamespaceNotFound (26), NamespaceExists (48), LockTimeout (24) where a transaction uses what `to`
+/// holds, OperationFailed (96) for too much.
 pub async fn fork_database(
     node: &Node,
     op: &Operation,
@@ -192,14 +225,29 @@ pub async fn fork_database(
         bail!(INVALID_NAMESPACE, "A database cannot be a copy of itself");
     }
     node.check_write_concern(op)?;
-    let plan = || {
-        let plan = plan_fork(node, from, to, replace)?;
-        Ok((plan.namespaces(), plan))
-    };
-    let ((copied, gone), _) =
-        node.write_alone(op, plan, |unit, plan| Ok((plan.copies.len(), plan.run(unit)?))).await?;
-    concluded(node, gone, |db| db == to);
-    Ok(copied)
+    loop {
+        // Transactions that use what changes come first, as before any change of the catalog.
+        let targets = plan_fork(node, from, to, replace)?.targets();
+        let mut held = Vec::with_capacity(targets.len());
+        for ns in &targets {
+            held.push(op.interruptible(node.namespaces.slot(ns).intent_exclusive(LOCK_WAIT)).await??);
+        }
+        let plan = || {
+            let plan = plan_fork(node, from, to, replace)?;
+            match plan.targets() == targets {
+                true => Ok((plan.namespaces(), Some(plan))),
+                // Something was made or dropped before the locks were taken.
+                false => Ok((BTreeSet::new(), None)),
+            }
+        };
+        let run = |unit: &mut WideUnit<'_>, plan: Option<Plan>| {
+            plan.map(|plan| Ok((plan.copies.len(), plan.run(unit)?))).transpose()
+        };
+        if let (Some((copied, gone)), _) = node.write_alone(op, plan, run).await? {
+            concluded(node, gone, |db| db == to);
+            return Ok(copied);
+        }
+    }
 }
 
 fn plan_fork(node: &Node, from: &str, to: &str, replace: bool) -> Result<Plan> {
@@ -223,6 +271,9 @@ fn plan_fork(node: &Node, from: &str, to: &str, replace: bool) -> Result<Plan> {
         uuid: node.new_uuid(),
         origin: None,
     };
+    if sources.len() > COLLECTIONS_MAX {
+        bail!(OPERATION_FAILED, "A copy has up to {COLLECTIONS_MAX} collections, found {}", sources.len());
+    }
     // Of the profiler's lines nobody wants a copy; views are defined anew.
     let views = sources.contains(&definitions(from));
     let own = |ns: &&String| !matches!(split_namespace(ns).1, "system.profile" | "system.views");

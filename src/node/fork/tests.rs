@@ -139,3 +139,35 @@ async fn many_collections_are_put_back_at_once() {
     assert_eq!(restore(&node, &op(), "s").await.unwrap(), 300);
     assert_eq!(shown(&node), before);
 }
+
+#[tokio::test]
+async fn a_copy_waits_for_transactions_that_use_what_it_replaces() {
+    let node = testing::node(None);
+    insert(&node, "d.a", 0..3).await;
+    insert(&node, "d2.a", 0..1).await;
+    let command = doc! { "tesseraFork": 1, "maxTimeMS": 20 }.to_doc_buf();
+    let timed = || Operation::parse(1, Arc::default(), command.doc()).unwrap();
+    let in_use = node.namespaces.slot("d2.a").intent_shared(LOCK_WAIT).await.unwrap();
+    let refused = fork_database(&node, &timed(), "d", "d2", true).await.unwrap_err();
+    assert_eq!((refused.code, ids(&node, "d2.a")), (document::codes::MAX_TIME_MS_EXPIRED, Some(vec![0])));
+    drop(in_use);
+    fork_database(&node, &op(), "d", "d2", true).await.unwrap();
+    assert_eq!(ids(&node, "d2.a"), Some(vec![0, 1, 2]));
+}
+
+#[tokio::test]
+async fn a_copy_of_more_than_an_entry_of_the_log_holds_changes_nothing() {
+    let node = testing::node(None);
+    insert(&node, "d.a", 0..1).await;
+    insert(&node, "e.a", 7..8).await;
+    let pad = "x".repeat(15 << 20);
+    for i in 0..5 {
+        let view = doc! { "_id": format!("d.v{i}"), "viewOn": "a", "pipeline": document::array![], "pad": pad.as_str() };
+        LocalClient::new(node.clone()).insert("d.system.views", &view).await.unwrap();
+    }
+    let before = node.log.appended();
+    assert_eq!(fork_database(&node, &op(), "d", "e", true).await.unwrap_err().code, 96);
+    assert_eq!(node.log.appended(), before);
+    let collection = node.namespaces.slot("e.a").read_unchecked().collection.as_ref().map(|c| c.len());
+    assert_eq!(collection, Some(1));
+}

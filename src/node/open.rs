@@ -5,6 +5,7 @@ use crate::operation::SessionId;
 use crate::replication::State;
 use crate::session::SessionTable;
 use crate::temporary::TemporaryFiles;
+use crate::write::retry::operations_of;
 use crate::{Node, failpoints, observer};
 use document::oid::ObjectIdGenerator;
 use document::{Collation, Doc, Document, Result, Value, doc};
@@ -115,10 +116,7 @@ pub(crate) fn apply_session_fields(sessions: &SessionTable, entry: Doc<'_>, opti
 
 /// The statements of a retryable write among the operations of a transaction's entry.
 fn statements_within(entry: Doc<'_>) -> Vec<i32> {
-    let operations = entry.get_document("o").and_then(|o| o.get("applyOps")?.as_array());
-    let operations = operations.into_iter().flat_map(|a| a.iter());
-    let statement = |e: document::Element<'_>| e.value().as_document()?.get_i64("stmtId");
-    operations.filter_map(statement).map(|n| n as i32).collect()
+    operations_of(entry).filter_map(|o| o.get_i64("stmtId")).map(|n| n as i32).collect()
 }
 
 /// What an entry makes of its session's transaction; `None` for a statement of a retryable write.

@@ -9,6 +9,7 @@
 //! not depend on what is watched.
 
 use super::event::Logged;
+use crate::write::retry::operations_of;
 use crate::{Node, log_failed};
 use document::{Doc, DocBuf, Result, Timestamp, bail};
 use std::ops::Range;
@@ -67,10 +68,9 @@ impl Unwound {
         let mut operations = Vec::new();
         for (i, payload) in payloads.iter().enumerate() {
             let start = payload.bytes().as_ptr() as usize;
-            let list = payload.doc().get_document("o").and_then(|o| o.get("applyOps")?.as_array());
-            for e in list.into_iter().flatten().filter(|e| e.value().as_document().is_some()) {
-                let at = e.value_bytes().as_ptr() as usize - start;
-                operations.push((i, at..at + e.value_bytes().len()));
+            for operation in operations_of(payload.doc()) {
+                let at = operation.bytes().as_ptr() as usize - start;
+                operations.push((i, at..at + operation.bytes().len()));
             }
         }
         let time = Timestamp::from_u64(frame.optime.ts);

@@ -12,7 +12,7 @@ use crate::view::View;
 use crate::{Node, Operation};
 use document::{Doc, Document, Result, Value, bail, doc};
 use query::timeseries::indexes::{bucket_key, bucket_spec, shown};
-use query::timeseries::{BUCKETS_PREFIX, Options};
+use query::timeseries::{BUCKETS_PREFIX, Options, seconds_of};
 use storage::split_namespace;
 
 /// The longest span of a bucket: a year.
@@ -68,7 +68,7 @@ pub(crate) fn definition_for(given: Doc<'_>, check_meta: bool) -> Result<Documen
         }
         (granularity, None, span) => {
             let granularity = granularity.unwrap_or_else(|| "seconds".to_string());
-            let default = default_span(&granularity);
+            let (default, _) = seconds_of(Some(&granularity));
             if span.is_some_and(|span| span != default) {
                 bail!(
                     INVALID_OPTIONS,
@@ -84,14 +84,6 @@ pub(crate) fn definition_for(given: Doc<'_>, check_meta: bool) -> Result<Documen
         ),
     }
     Ok(out)
-}
-
-fn default_span(granularity: &str) -> i64 {
-    match granularity {
-        "minutes" => 86_400,
-        "hours" => 2_592_000,
-        _ => 3600,
-    }
 }
 
 fn seconds(given: Doc<'_>, name: &str) -> Result<Option<i64>> {

@@ -57,14 +57,11 @@ pub(crate) async fn insert(
             }
             match prepared(node, series, documents[index], flags) {
                 Ok(m) => join(&mut groups, &mut places, m, series, (index, stmt)),
-                Err(e) => {
+                Err(e) if stops(op, flags.ordered) => {
                     failed = Some((index, e));
-                    if stops(op, flags.ordered) {
-                        break;
-                    }
-                    let (index, e) = failed.take().unwrap_or((index, document::err!(INTERNAL_ERROR, "")));
-                    outcome.fail(index, &e);
+                    break;
                 }
+                Err(e) => outcome.fail(index, &e),
             }
         }
         let ended = write(node, op, series, &mut groups, &mut outcome, flags).await?;

@@ -65,9 +65,16 @@ pub fn of(node: &Node, slot: &Slot) -> Option<Series> {
     let view = slot.read_unchecked().view.clone().filter(|v| is_series(v))?;
     let (db, _) = split_namespace(&slot.ns);
     let buckets = node.namespaces.slot(&format!("{db}.{}", view.on));
-    let definition =
-        buckets.read_unchecked().collection.as_ref()?.meta().options.get_document("timeseries").cloned()?;
-    Some(Series { ns: slot.ns.clone(), buckets, options: Options::of_document(&definition)? })
+    with_buckets(&slot.ns, buckets)
+}
+
+/// The time series collection that has these buckets, if that is what they are.
+fn with_buckets(ns: &str, buckets: Arc<Slot>) -> Option<Series> {
+    let options = {
+        let state = buckets.read_unchecked();
+        Options::of_document(state.collection.as_ref()?.meta().options.get_document("timeseries")?)?
+    };
+    Some(Series { ns: ns.to_string(), buckets, options })
 }
 
 /// Placing a time series elsewhere than on its database's primary is not done yet.

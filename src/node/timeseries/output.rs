@@ -1,11 +1,11 @@
 //! `$out` into a time series: the buckets are filled under another name and take that of the target's at the end.
 
-use super::{Series, ddl, insert, is_series};
+use super::{Series, ddl, insert, is_series, with_buckets};
 use crate::ddl::{collections, indexes, rename};
 use crate::read::host::LocalHost;
 use crate::write::insert::Flags;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail};
-use query::timeseries::{BUCKETS_PREFIX, Options};
+use query::timeseries::BUCKETS_PREFIX;
 use storage::split_namespace;
 
 /// The code for a target that is no time series.
@@ -56,7 +56,7 @@ impl LocalHost {
                 ns
             }
         };
-        let Some(series) = series_in(node, target, &temporary) else {
+        let Some(series) = with_buckets(target, node.namespaces.slot(&temporary)) else {
             bail!(NAMESPACE_NOT_FOUND, "the output of $out, {temporary}, was dropped")
         };
         let docs: Vec<Doc<'_>> = batch.iter().map(DocBuf::doc).collect();
@@ -135,15 +135,6 @@ impl LocalHost {
         }
         Ok(ns)
     }
-}
-
-fn series_in(node: &crate::Node, target: &str, buckets: &str) -> Option<Series> {
-    let buckets = node.namespaces.slot(buckets);
-    let definition = match buckets.read_unchecked().collection.as_ref()?.meta().options.get("timeseries") {
-        Some(Value::Document(definition)) => definition.clone(),
-        _ => return None,
-    };
-    Some(Series { ns: target.to_string(), buckets, options: Options::of_document(&definition)? })
 }
 
 impl Series {

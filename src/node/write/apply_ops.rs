@@ -5,8 +5,9 @@
 //! update that finds nothing does not, and fails the command when all are through.
 
 use super::insert::normalized;
-use super::statement::{DOCUMENT_BYTES_MAX, check_writable, refuse_view};
+use super::statement::{check_writable, refuse_view};
 use super::unit::WriteUnit;
+use super::update::check_size;
 use crate::ddl::{collections, indexes, rename, shapes};
 use crate::namespace::Slot;
 use crate::request::{check_collection_name, check_database_name};
@@ -355,9 +356,7 @@ impl Change {
 }
 
 fn check(old: &DocBuf, new: &DocBuf) -> Result<()> {
-    if new.doc().bytes().len() > DOCUMENT_BYTES_MAX {
-        bail!(BSON_OBJECT_TOO_LARGE, "Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
-    }
+    check_size(new.doc())?;
     let ids = (old.doc().element("_id"), new.doc().element("_id"));
     match ids {
         (Some(a), Some(b)) if a.tag() == b.tag() && a.value_bytes() == b.value_bytes() => Ok(()),
@@ -375,9 +374,7 @@ fn replacement(id: ValueRef<'_>, with: &Document) -> Result<DocBuf> {
     let mut new = doc! { "_id": given };
     with.iter().filter(|(name, _)| *name != "_id").for_each(|(name, value)| new.push(name, value.clone()));
     let new = new.to_doc_buf();
-    if new.doc().bytes().len() > DOCUMENT_BYTES_MAX {
-        bail!(BSON_OBJECT_TOO_LARGE, "Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
-    }
+    check_size(new.doc())?;
     Ok(new)
 }
 

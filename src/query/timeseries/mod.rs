@@ -37,14 +37,19 @@ pub struct Options {
     pub rounding_seconds: i64,
 }
 
+/// What a granularity means: the span of a bucket, and to what its least time is rounded.
+pub fn seconds_of(granularity: Option<&str>) -> (i64, i64) {
+    match granularity {
+        Some("minutes") => (86_400, 3600),
+        Some("hours") => (2_592_000, 86_400),
+        _ => (3600, 60),
+    }
+}
+
 impl Options {
     /// Reads the option `timeseries` of a collection, or the argument of the unpacking stage.
     pub fn of_document(d: &Document) -> Option<Options> {
-        let (span, rounding) = match d.get_str("granularity") {
-            Some("minutes") => (86_400, 3600),
-            Some("hours") => (2_592_000, 86_400),
-            _ => (3600, 60),
-        };
+        let (span, rounding) = seconds_of(d.get_str("granularity"));
         Some(Options {
             time: d.get_str("timeField")?.to_string(),
             meta: d.get_str("metaField").map(str::to_string),

@@ -4,7 +4,8 @@
 //! the bucket.
 
 use super::Options;
-use document::{Document, Result, Value, bail};
+use document::compare::compare_values;
+use document::{Document, Result, Value, bail, doc};
 
 /// The key pattern on buckets for one on measurements.
 ///
@@ -48,17 +49,59 @@ pub fn bucket_key(key: &Document, options: &Options) -> Result<Document> {
     Ok(out)
 }
 
-/// The filter of a partial index, said of buckets: a bucket that can hold a measurement of it is in the index.
+/// The filter of a partial index, said of buckets: a bucket that can hold a measurement of it is in the index. Of fields
+/// beside meta and time a bucket may say nothing ([`super::bucket`]).
 pub fn bucket_filter(filter: &Document, options: &Options) -> Document {
-    let mut out = Document::new();
+    let (mut out, mut more) = (Document::new(), Vec::new());
+    let mut add = |path: String, condition: Value| match out.contains_key(&path) {
+        false => out.push(path, condition),
+        true => more.push(Value::from(doc! { path: condition })),
+    };
     for (name, value) in filter.iter() {
-        match options.below_meta(name) {
-            Some(rest) => out.push(format!("meta{rest}"), value.clone()),
-            None if name.starts_with('$') => out.push(name, value.clone()),
-            None => out.push(format!("control.max.{name}"), value.clone()),
+        match (options.below_meta(name), value) {
+            (Some(rest), _) => add(format!("meta{rest}"), value.clone()),
+            (None, Value::Array(list)) if name.starts_with('$') => {
+                let each = list.iter().map(|v| match v {
+                    Value::Document(d) => Value::Document(bucket_filter(d, options)),
+                    other => other.clone(),
+                });
+                add(name.to_string(), Value::Array(each.collect()));
+            }
+            (None, Value::Document(operators)) if operators.keys().any(|name| name.starts_with('$')) => {
+                for (operator, operand) in operators.iter() {
+                    on_field(name, operator, operand, &mut add);
+                }
+            }
+            (None, value) => on_field(name, "$eq", value, &mut add),
         }
     }
+    if !more.is_empty() {
+        out.push("$and", Value::Array(more));
+    }
     out
+}
+
+/// What a condition on a field of measurements says of its least and its greatest value.
+fn on_field(field: &str, operator: &str, operand: &Value, add: &mut impl FnMut(String, Value)) {
+    let mut bound = |side: &str, operator: &str, operand: &Value| {
+        add(format!("control.{side}.{field}"), Value::from(doc! { operator: operand.clone() }));
+    };
+    match (operator, operand) {
+        ("$lt" | "$lte", _) => bound("min", operator, operand),
+        ("$eq", _) => {
+            bound("min", "$lte", operand);
+            bound("max", "$gte", operand);
+        }
+        ("$in", Value::Array(list)) => {
+            let ends = list.iter().min_by(|a, b| compare_values(a, b));
+            let ends = ends.zip(list.iter().max_by(|a, b| compare_values(a, b)));
+            if let Some((least, greatest)) = ends {
+                bound("min", "$lte", greatest);
+                bound("max", "$gte", least);
+            }
+        }
+        _ => bound("max", operator, operand),
+    }
 }
 
 /// The specification for the buckets, which keeps that of the user as `originalSpec`.

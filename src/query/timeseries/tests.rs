@@ -188,3 +188,22 @@ fn indexes_are_said_of_buckets() {
     let made = indexes::bucket_spec(&spec, &options()).unwrap();
     assert_eq!(indexes::shown(&made), Some(doc! { "v": 2, "key": { "v": 1 }, "name": "v_1" }));
 }
+
+#[test]
+fn the_filter_of_a_partial_index_asks_for_the_side_that_can_hold_it() {
+    let on = |d: Document| indexes::bucket_filter(&d, &options());
+    assert_eq!(on(doc! { "m.s": "a", "m.b": 2 }), doc! { "meta.s": "a", "meta.b": 2 });
+    assert_eq!(on(doc! { "t": { "$lt": 5 } }), doc! { "control.min.t": { "$lt": 5 } });
+    assert_eq!(on(doc! { "t": { "$gte": 5 } }), doc! { "control.max.t": { "$gte": 5 } });
+    let both = doc! { "control.min.v": { "$lte": 5 }, "control.max.v": { "$gte": 5 } };
+    assert_eq!(on(doc! { "v": 5 }), both);
+    assert_eq!(
+        on(doc! { "v": { "$in": [7, 2, 5] } }),
+        doc! { "control.min.v": { "$lte": 7 }, "control.max.v": { "$gte": 2 } }
+    );
+    assert_eq!(
+        on(doc! { "v": { "$lt": 5, "$lte": 4 } }),
+        doc! { "control.min.v": { "$lt": 5 }, "$and": [{ "control.min.v": { "$lte": 4 } }] }
+    );
+    assert_eq!(on(doc! { "$and": [{ "v": 5 }, { "m": 1 }] }), doc! { "$and": [both, { "meta": 1 }] });
+}

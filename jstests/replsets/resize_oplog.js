@@ -14,7 +14,8 @@ assert.commandWorked(resize({size: 1000}));
 assert.eq(1000 * 1024 * 1024, shown());
 assert.commandWorked(resize({size: 990.5, minRetentionHours: 0}));
 assert.eq(990.5 * 1024 * 1024, shown());
-for (const [bad, code] of [[{size: 989}, 2], [{size: 2e9}, 2], [{size: "large"}, 14], [{minRetentionHours: -1}, 2], [{other: 1}, 40415]]) {
+for (const [bad, code] of [[{size: 989}, 2], [{size: 2e9}, 2], [{size: NaN}, 2], [{size: "large"}, 14],
+    [{minRetentionHours: -1}, 2], [{minRetentionHours: NaN}, 2], [{other: 1}, 40415]]) {
     assert.commandFailedWithCode(resize(bad), code, tojson(bad));
 }
 // What cannot be had is said.

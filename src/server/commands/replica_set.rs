@@ -464,14 +464,14 @@ fn resize_oplog(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resu
         None => Ok(None),
     };
     match number("minRetentionHours")? {
-        Some(hours) if hours < 0.0 => {
+        Some(hours) if hours.is_nan() || hours < 0.0 => {
             bail!(BAD_VALUE, "BSON field 'minRetentionHours' value must be >= 0, actual value '{hours}'")
         }
         Some(hours) if hours > 0.0 => bail!(NOT_IMPLEMENTED, "the oplog is bounded by its size only"),
         _ => {}
     }
     match number("size")? {
-        Some(mb) if mb < *OPLOG_MB.start() => {
+        Some(mb) if mb.is_nan() || mb < *OPLOG_MB.start() => {
             bail!(BAD_VALUE, "BSON field 'size' value must be >= 990, actual value '{mb}'")
         }
         Some(mb) if mb > *OPLOG_MB.end() => {

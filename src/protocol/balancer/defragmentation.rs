@@ -82,6 +82,8 @@ struct Link {
     after: Option<ChunkId>,
     /// Something is under way that concerns it.
     busy: bool,
+    /// It has more than a migration takes: it stays where it is in this phase.
+    too_big: bool,
 }
 
 /// Work of the second loop.
@@ -130,6 +132,7 @@ impl Defragmentation {
             before: i.checked_sub(1),
             after: (i < last).then_some(i + 1),
             busy: false,
+            too_big: false,
         });
         let mut machine = Defragmentation {
             phase,
@@ -208,6 +211,7 @@ impl Defragmentation {
         let link = &self.links[id];
         if self.phase == Phase::MoveAndMergeChunks
             && !link.busy
+            && !link.too_big
             && !link.chunk.jumbo
             && let Some(bytes) = link.bytes.filter(|b| *b < self.small_bytes)
         {
@@ -401,17 +405,7 @@ impl Defragmentation {
 
     /// A migration has ended. The chunk is merged with its new neighbours next.
     pub fn migrated(&mut self, chunk: ChunkId, outcome: Outcome) {
-        let Some(to) = self.moving.remove(&chunk) else { return };
-        let sides = [self.links[chunk].before, self.links[chunk].after];
-        let neighbours: Vec<ChunkId> =
-            sides.into_iter().flatten().filter(|n| self.links[*n].chunk.shard == to).collect();
-        self.links[chunk].busy = false;
-        for n in &neighbours {
-            // Another migration or merge may concern the one that was not chosen.
-            if !self.moving.contains_key(n) && !self.is_in_step(*n) {
-                self.links[*n].busy = false;
-            }
-        }
+        let Some((to, neighbours)) = self.end_of_move(chunk) else { return };
         match outcome {
             Outcome::Done => {
                 self.links[chunk].chunk.shard = to;
@@ -423,6 +417,29 @@ impl Defragmentation {
             }
             Outcome::Failed => self.failed = true,
         }
+    }
+
+    /// A chunk has more than a migration takes: it stays where it is, and others may come to it.
+    pub fn too_big(&mut self, chunk: ChunkId) {
+        let Some((_, neighbours)) = self.end_of_move(chunk) else { return };
+        self.links[chunk].too_big = true;
+        neighbours.into_iter().for_each(|n| self.consider(n));
+    }
+
+    /// Frees the chunk and its neighbours on the recipient; returns the recipient and them.
+    fn end_of_move(&mut self, chunk: ChunkId) -> Option<(usize, Vec<ChunkId>)> {
+        let to = self.moving.remove(&chunk)?;
+        let sides = [self.links[chunk].before, self.links[chunk].after];
+        let neighbours: Vec<ChunkId> =
+            sides.into_iter().flatten().filter(|n| self.links[*n].chunk.shard == to).collect();
+        self.links[chunk].busy = false;
+        for n in &neighbours {
+            // Another migration or merge may concern the one that was not chosen.
+            if !self.moving.contains_key(n) && !self.is_in_step(*n) {
+                self.links[*n].busy = false;
+            }
+        }
+        Some((to, neighbours))
     }
 
     fn is_in_step(&self, id: ChunkId) -> bool {

@@ -16,7 +16,7 @@
 //! splits | violation [POLICY] | top KEY          of the last collection; top: where a chunk split off at the end goes
 //! window START STOP HH:MM
 //! defragment PHASE | next | migrations [busy=a]  a machine over the last collection
-//! merged|migrated KEY OUTCOME | measured KEY N   OUTCOME: done, retriable, failed; N may be an outcome
+//! merged|migrated KEY OUTCOME | measured KEY N   OUTCOME: done, retriable, failed, of a move also tooBig; N may be an outcome
 //! scan SHARD NS SHARD NS ... | merge | ended SHARD NS OUTCOME [more]    interval 3600, throttling 15
 //! ```
 
@@ -298,6 +298,7 @@ impl World {
                 }
             }
             "merged" => self.machine.as_mut().unwrap().merged(id(&self.ids), outcome(words[1])),
+            "migrated" if words[1] == "tooBig" => self.machine.as_mut().unwrap().too_big(id(&self.ids)),
             "migrated" => self.machine.as_mut().unwrap().migrated(id(&self.ids), outcome(words[1])),
             "measured" => {
                 let size = words[1].parse::<i64>().map_err(|_| outcome(words[1]));

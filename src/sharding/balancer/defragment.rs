@@ -6,7 +6,7 @@
 //! ignored. Nothing is lost with a machine: the phase and the measured sizes stand in the catalog.
 
 use super::actions::{Action, Next, is_passing, outcome_of};
-use super::moves::Chosen;
+use super::moves::{Chosen, Made};
 use super::statistics::Statistics;
 use crate::config::catalog::Sharded;
 use crate::config::{COLLECTIONS, ConfigServer, put};
@@ -311,7 +311,7 @@ impl ConfigServer {
 
     /// Tells the machine how its migration ended. One that was not made, since the balancer was stopped, is worth another
     /// attempt.
-    pub(super) fn defragmentation_moved(&self, chosen: &Chosen, outcome: &Result<bool>) {
+    pub(super) fn defragmentation_moved(&self, chosen: &Chosen, outcome: &Result<Made>) {
         let Some(origin) = &chosen.origin else { return };
         let mut all = self.balancer.defragmentations.lock();
         let Some(r) = all.running.get_mut(&chosen.what.ns).filter(|r| r.generation == origin.generation)
@@ -319,8 +319,9 @@ impl ConfigServer {
             return;
         };
         let outcome = match outcome {
-            Ok(true) => Outcome::Done,
-            Ok(false) => Outcome::Retriable,
+            Ok(Made::Moved) => Outcome::Done,
+            Ok(Made::Stopped) => Outcome::Retriable,
+            Ok(Made::TooBig) => return r.machine.too_big(origin.chunk),
             Err(_) => outcome_of(outcome),
         };
         if outcome == Outcome::Done {

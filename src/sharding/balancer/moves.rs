@@ -20,26 +20,37 @@ pub(super) struct Chosen {
     pub origin: Option<super::defragment::Origin>,
 }
 
+/// What became of a migration that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    Moved,
+    /// The range has more than a migration takes.
+    TooBig,
+    /// The balancer was stopped meanwhile.
+    Stopped,
+}
+
 impl ConfigServer {
-    /// Makes a migration. A range that is too big is no failure: its chunk is split, or marked if it cannot be, and
-    /// `false` returned; so it is when the balancer was stopped meanwhile.
+    /// Makes a migration. A range that is too big is no failure: its chunk is split, or marked if it cannot be. That of a
+    /// defragmentation is left as it is, since pieces would only be merged again.
     ///
     /// # Errors
     /// The migration's, which are remembered.
-    pub(super) async fn make(&self, chosen: &Chosen) -> Result<bool> {
+    pub(super) async fn make(&self, chosen: &Chosen) -> Result<Made> {
         // Stopping the balancer ends the round before its next migration.
         if !self.balancing_now() {
-            return Ok(false);
+            return Ok(Made::Stopped);
         }
         let Chosen { what, collection, .. } = chosen;
         match self.migrate(&self.migration_of(collection, what)).await {
             Ok(()) => {
                 self.balancer.failures.lock().succeeded(what);
-                Ok(true)
+                Ok(Made::Moved)
             }
+            Err(e) if e.code == codes::CHUNK_TOO_BIG && chosen.origin.is_some() => Ok(Made::TooBig),
             Err(e) if e.code == codes::CHUNK_TOO_BIG => {
                 let split = self.split_or_mark(collection, &what.min).await;
-                split.map(|()| false).map_err(|e| self.remember(what, e))
+                split.map(|()| Made::TooBig).map_err(|e| self.remember(what, e))
             }
             Err(e) => Err(self.remember(what, e)),
         }
@@ -63,11 +74,16 @@ impl ConfigServer {
             max: m.max.clone(),
             epoch: collection.info.epoch,
             max_chunk_bytes: self.max_chunk_bytes(collection),
-            max_objects: (self.balancer_policy() != Policy::DataSize).then_some(OBJECTS_MAX),
+            max_objects: self.objects_max(),
             force_jumbo: if m.force_jumbo { 2 } else { 0 },
             wait_for_delete: settings.get("_waitForDelete").is_some_and(Value::truthy),
             secondary_throttle: settings.get_present("_secondaryThrottle").cloned(),
         }
+    }
+
+    /// Documents that a migration moves at most, where they are counted.
+    fn objects_max(&self) -> Option<i64> {
+        (self.balancer_policy() != Policy::DataSize).then_some(OBJECTS_MAX)
     }
 
     /// Splits the chunk that begins at `min` into pieces that can be moved; marks it jumbo where no split helps, because
@@ -75,10 +91,13 @@ impl ConfigServer {
     async fn split_or_mark(&self, collection: &Sharded, min: &Document) -> Result<()> {
         let ns = &collection.info.ns;
         let Some(chunk) = self.catalog().chunk_at(collection, min)? else { return Ok(()) };
-        let ask = doc! {
+        let mut ask = doc! {
             "autoSplitVector": ns.as_str(), "keyPattern": collection.key.document().clone(), "min": chunk.min.clone(),
             "max": chunk.max.clone(), "maxChunkSizeBytes": self.max_chunk_bytes(collection),
         };
+        if let Some(most) = self.objects_max() {
+            ask.push("maxChunkObjects", most);
+        }
         let owner = self.catalog().shard(&chunk.shard)?;
         let reply = self.remote.admin(Target::Host(&owner.host), ask).await?;
         let points = reply.get_array("splitKeys").cloned().unwrap_or_default();

@@ -4,7 +4,7 @@
 //! changes each time, and makes them at the same time; each shard is in at most one. Whatever fails is written to
 //! `config.actionlog` and ends nothing but itself.
 
-use super::moves::Chosen;
+use super::moves::{Chosen, Made};
 use super::settings::is_balanced;
 use super::statistics::{self, Statistics};
 use crate::config::ConfigServer;
@@ -132,7 +132,7 @@ impl ConfigServer {
             report.took_in(chosen, &outcome);
             self.defragmentation_moved(chosen, &outcome);
             match outcome {
-                Ok(moved) => report.moved += usize::from(moved),
+                Ok(made) => report.moved += usize::from(made == Made::Moved),
                 Err(e) => self.note_error(&mut report, "migration", &chosen.what.ns, e).await,
             }
         }
@@ -200,14 +200,14 @@ impl ConfigServer {
 }
 
 impl Report {
-    fn took_in(&mut self, chosen: &Chosen, outcome: &Result<bool>) {
+    fn took_in(&mut self, chosen: &Chosen, outcome: &Result<Made>) {
         let m = &chosen.what;
         if self.moves.len() >= DESCRIBED_MAX {
             return;
         }
         let mut d = doc! {
             "ns": m.ns.as_str(), "min": m.min.clone(), "from": m.from.as_str(), "to": m.to.as_str(),
-            "reason": m.reason.name(), "moved": matches!(outcome, Ok(true)),
+            "reason": m.reason.name(), "moved": matches!(outcome, Ok(Made::Moved)),
         };
         if let Err(e) = outcome {
             d.push("errmsg", e.message.as_str());

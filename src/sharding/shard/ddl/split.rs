@@ -7,7 +7,7 @@ use super::Ddl;
 use crate::config::{argument, required, shown};
 use crate::key_pattern::ShardKeyPattern;
 use crate::shard::migration::range::shard_key_index;
-use crate::shard::migration::range::{KeyRange, pieces, require_shard_key_index};
+use crate::shard::migration::range::{KeyRange, Most, pieces, require_shard_key_index};
 use document::{Document, Result, Value, bail, doc, err};
 use node::{Node, Operation, Request};
 use std::sync::Arc;
@@ -230,8 +230,8 @@ pub async fn split_vector(node: &Node, op: &Operation, request: Request<'_>) -> 
     Ok(doc! { "splitKeys": keys })
 }
 
-/// Runs `autoSplitVector`: `{keyPattern, min, max, maxChunkSizeBytes}` returns `{splitKeys}`: pieces of at most that size
-/// each, by the documents' real sizes.
+/// Runs `autoSplitVector`: `{keyPattern, min, max, maxChunkSizeBytes, maxChunkObjects?}` returns `{splitKeys}`: pieces of at
+/// most that size each, by the documents' real sizes, and where documents are counted, pieces that a migration takes.
 ///
 /// # Errors
 /// BadValue (2), NamespaceNotFound (26), IndexNotFound (27).
@@ -248,7 +248,8 @@ pub async fn auto_split_vector(node: &Node, op: &Operation, request: Request<'_>
     let range = KeyRange::new(Arc::new(key), bound("min")?, bound("max")?)?;
     let snapshot = snapshot_of(node, &ns)?;
     let slot = require_shard_key_index(&snapshot, &range.key)?;
-    let keys = op.interruptible(pieces(&snapshot, slot, &range, bytes, SPLIT_POINTS_MAX)).await?;
+    let most = Most::of(&snapshot, bytes, body.get_i64("maxChunkObjects").filter(|n| *n > 0));
+    let keys = op.interruptible(pieces(&snapshot, slot, &range, most, SPLIT_POINTS_MAX)).await?;
     Ok(doc! { "splitKeys": keys, "continuation": false })
 }
 

@@ -1,7 +1,7 @@
 //! The donor's driver: performs the actions of `protocol::migration::donor` and says what came of them.
 
 use super::changelog::StepTimes;
-use super::range::{KeyRange, measure, pieces, require_shard_key_index};
+use super::range::{KeyRange, Most, measure, pieces, require_shard_key_index, total_bytes};
 use super::request::{Coordinator, MoveRange, RecvStart};
 use super::sessions::SessionSource;
 use super::source::{Selection, Source};
@@ -304,7 +304,8 @@ async fn bounds(
     };
     let chunk = table.find(&table.key.encode_bound(&min)?).clone();
     let range = KeyRange::new(table.key.clone(), &min, &chunk.max)?;
-    let end = pieces(view, index, &range, request.max_bytes, 1).await.into_iter().next();
+    let most = Most::of(view, request.max_bytes, request.max_objects);
+    let end = pieces(view, index, &range, most, 1).await.into_iter().next();
     Ok((min, end.unwrap_or_else(|| chunk.max.clone())))
 }
 
@@ -320,16 +321,12 @@ async fn refuse_too_big(
     range: &KeyRange,
 ) -> Result<()> {
     let bytes_max = request.max_bytes.saturating_mul(TOO_BIG_FACTOR);
-    let total = i64::try_from(view.data_bytes()).unwrap_or(i64::MAX);
-    if total <= bytes_max && request.max_objects.is_none() {
+    if total_bytes(view) <= bytes_max && request.max_objects.is_none() {
         return Ok(());
     }
-    let objects_max = request.max_objects.map_or(i64::MAX, |most| {
-        let average = total / i64::try_from(view.len()).unwrap_or(i64::MAX).max(1);
-        most.min((request.max_bytes / average.max(1)).saturating_mul(130) / 100)
-    });
+    let most = Most::of(view, request.max_bytes, request.max_objects);
     let (bytes, documents) = measure(view, index, range, bytes_max).await;
-    if bytes > bytes_max || documents > objects_max {
+    if bytes > bytes_max || documents > most.documents {
         bail!(
             CHUNK_TOO_BIG,
             "Cannot move range: the maximum chunk size is {}, and the range of {} has more than {documents} documents with {bytes} bytes",

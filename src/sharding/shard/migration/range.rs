@@ -145,34 +145,69 @@ pub fn walk_slice(
     ended
 }
 
-/// Keys that divide the range into pieces of at most `bytes` each, at most so many. Documents with the same key are never
-/// divided: a key that has more than `bytes` by itself becomes a piece of its own.
+/// What a range may hold at most.
+#[derive(Clone, Copy, Debug)]
+pub struct Most {
+    pub bytes: i64,
+    pub documents: i64,
+}
+
+impl Most {
+    /// So many bytes; where `documents` are counted, also so many of them, and no more than 1.3 times as many as make up
+    /// `bytes` when all are of average size.
+    pub fn of(view: &impl CollectionView, bytes: i64, documents: Option<i64>) -> Most {
+        let documents = documents.map_or(i64::MAX, |most| {
+            let average = total_bytes(view) / i64::try_from(view.len()).unwrap_or(i64::MAX).max(1);
+            most.min((bytes / average.max(1)).saturating_mul(130) / 100)
+        });
+        Most { bytes, documents }
+    }
+}
+
+/// Bytes of the whole collection.
+pub fn total_bytes(view: &impl CollectionView) -> i64 {
+    i64::try_from(view.data_bytes()).unwrap_or(i64::MAX)
+}
+
+/// Bytes and number of documents.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    bytes: i64,
+    documents: i64,
+}
+
+/// Keys that divide the range into pieces that hold no more than `most`; at most so many. Documents with the same key are
+/// never divided: a key that has more than that by itself becomes a piece of its own.
 pub async fn pieces(
     view: &impl CollectionView,
     slot: usize,
     range: &KeyRange,
-    bytes: i64,
+    most: Most,
     points_max: usize,
 ) -> Vec<Document> {
     let mut points: Vec<Document> = Vec::new();
     let mut position = Position::default();
     // Of the piece under way: what lies before the current key, and that key with what it has so far.
-    let (mut before, mut same) = (0i64, 0i64);
+    let (mut before, mut same) = (Size::default(), Size::default());
     let mut current: Option<(Vec<u8>, RecordId)> = None;
     loop {
         let done = walk_slice(view, slot, range, &mut position, |record| {
             let Some(doc) = view.get(record) else { return true };
             let Ok(key) = range.key.key_of(doc) else { return true };
             if current.as_ref().is_none_or(|(k, _)| *k != key) {
-                before += same;
-                same = 0;
+                before.bytes += same.bytes;
+                before.documents += same.documents;
+                same = Size::default();
                 current = Some((key, record));
             }
-            same += doc.bytes().len() as i64;
-            if before > 0 && before + same > bytes {
+            same.bytes += doc.bytes().len() as i64;
+            same.documents += 1;
+            let too_many = before.bytes + same.bytes > most.bytes
+                || before.documents + same.documents > most.documents;
+            if before.documents > 0 && too_many {
                 let first = current.as_ref().and_then(|(_, first)| view.get(*first));
                 points.extend(first.and_then(|d| range.key.key_document_of(d).ok()));
-                before = 0;
+                before = Size::default();
             }
             points.len() < points_max
         });
@@ -255,7 +290,8 @@ mod tests {
         let key = Arc::new(ShardKeyPattern::parse(&doc! { "x": 1 }).unwrap());
         let all = KeyRange::new(key, &doc! { "x": Value::MinKey }, &doc! { "x": Value::MaxKey }).unwrap();
         let cut = async |documents: &[(i32, usize)], most: usize| {
-            let points = pieces(&filled(documents), 1, &all, 300, most).await;
+            let bytes = Most { bytes: 300, documents: i64::MAX };
+            let points = pieces(&filled(documents), 1, &all, bytes, most).await;
             points.iter().map(|p| p.get_i64("x").unwrap()).collect::<Vec<_>>()
         };
         // Small documents before large ones: by bytes, not by number.
@@ -265,6 +301,12 @@ mod tests {
         // The key 5 has 600 bytes: nothing shares its piece.
         assert_eq!(cut(&[(1, 100), (5, 300), (5, 300), (7, 100), (8, 100)], 9).await, [5, 7]);
         assert_eq!(cut(&[(5, 300), (5, 300)], 9).await, [0i64; 0]);
+        // By number, where documents are counted: never within a key.
+        let view = filled(&[(1, 50), (2, 50), (2, 50), (3, 50), (4, 50), (5, 50)]);
+        let points = pieces(&view, 1, &all, Most { bytes: 300, documents: 2 }, 9).await;
+        assert_eq!(points, [doc! { "x": 2 }, doc! { "x": 3 }, doc! { "x": 5 }]);
+        // Six documents of 50 bytes: 1.3 times two make up 100 bytes.
+        assert_eq!([None, Some(9), Some(1)].map(|n| Most::of(&view, 100, n).documents), [i64::MAX, 2, 1]);
         assert_eq!(measure(&filled(&uneven), 1, &all, i64::MAX).await, (1100, 10));
         assert!(measure(&filled(&uneven), 1, &all, 120).await.0 <= 200);
     }

@@ -1,7 +1,8 @@
 /**
  * Switched on, chunks are split as they grow, by the shard that owns them; a key that only grows has its last chunk split at
  * the greatest key and moved away. Switched off, which is the default, nothing is split.
- * It fails if the switch is not read, a chunk of twice the size is left whole, or the top chunk stays where it is.
+ * It fails if the switch is not read, a chunk of twice the size is left whole, the top chunk stays where it is, or shards
+ * go on splitting while the balancer is stopped.
  *
  * @tags: [requires_own_servers]
  */
@@ -54,7 +55,19 @@ assert.soon(() => {
     const chunks = chunksOf(testDB.top);
     return chunks.length > 2 && chunks.some((c) => c.shard === second);
 }, () => tojson(chunksOf(testDB.top)), 60 * 1000);
+
+// balancerStop ends it too, and balancerStart resumes it.
 assert.commandWorked(admin.runCommand({balancerStop: 1}));
+assert.eq(false, config.settings.findOne({_id: "autosplit"}).enabled);
+const stopped = chunksOf(testDB.c);
+grow(testDB.c, 200);
+sleep(300);
+assert.eq(stopped, chunksOf(testDB.c));
+assert.commandWorked(admin.runCommand({balancerStart: 1}));
+assert.soon(() => {
+    grow(testDB.c, 20);
+    return chunksOf(testDB.c).length > stopped.length;
+}, () => tojson(chunksOf(testDB.c)), 60 * 1000);
 
 // Off again.
 assert.commandWorked(config.settings.update({_id: "autosplit"}, {$set: {enabled: false}}));

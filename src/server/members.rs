@@ -226,7 +226,7 @@ async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let _ = service.members.shard.set(role.clone());
     let _ = service.members.ddl.set(ddl.clone());
     role.read_identity()?;
-    let (resuming, running) = (role.clone(), role);
+    let (resuming, running) = (role, ddl.clone());
     let shard = PrimaryService {
         name: "shard",
         recover: Arc::new(move || {
@@ -248,7 +248,7 @@ async fn start_shard(service: &Arc<Service>) -> Result<()> {
 }
 
 /// The shard's own tasks end with the reign.
-struct StopShard(Arc<ShardRole>);
+struct StopShard(Arc<Ddl>);
 impl Drop for StopShard {
     fn drop(&mut self) {
         self.0.stop();

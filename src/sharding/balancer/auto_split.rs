@@ -11,23 +11,47 @@ use node::{Operation, Request};
 use protocol::balancer::move_to_least;
 use std::sync::atomic::Ordering;
 
+/// The document of `config.settings` that says whether shards split chunks.
+const AUTO_SPLIT: &str = "autosplit";
+const ENABLED: &str = "enabled";
+/// There: balancerStop has switched it off, and balancerStart is to switch it on again.
+const STOPPED: &str = "stopped";
+
 impl ConfigServer {
-    /// Tells the shards whether to split chunks by themselves, once anybody has said so in `config.settings`.
-    pub(super) async fn tell_auto_split(&self) {
-        let Some(setting) = self.setting("autosplit") else { return };
-        let enabled = setting.get_bool("enabled").unwrap_or(false);
-        if !enabled && !self.balancer.auto_splits.swap(false, Ordering::SeqCst) {
+    /// Tells the shards whether to split chunks by themselves: again in every round while they are to, and otherwise until
+    /// all of them have replied, since one that was not reached goes on splitting.
+    pub(crate) async fn tell_auto_split(&self) {
+        // What is told last is what holds.
+        let _telling = self.balancer.telling.lock().await;
+        let setting = self.setting(AUTO_SPLIT);
+        let enabled = setting.and_then(|s| s.get_bool(ENABLED)).unwrap_or(false);
+        if !enabled && !self.balancer.auto_splits.load(Ordering::SeqCst) {
             return;
         }
-        self.balancer.auto_splits.store(enabled, Ordering::SeqCst);
+        self.balancer.auto_splits.store(true, Ordering::SeqCst);
         let command = doc! { "_shardsvrSetAutoSplit": 1, "enabled": enabled, "maxChunkSizeBytes": self.usual_chunk_bytes() };
         let shards = self.catalog().shards();
         let tell = |host: String| {
             let command = command.clone();
             async move { self.remote.admin(Target::Host(&host), command).await }
         };
-        // A shard that is not reached now is told in the next round.
-        drop(futures::future::join_all(shards.into_iter().map(|s| tell(s.host))).await);
+        let told = futures::future::join_all(shards.into_iter().map(|s| tell(s.host))).await;
+        if !enabled && told.iter().all(Result::is_ok) {
+            self.balancer.auto_splits.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// The setting as it is once the balancer is switched on or off; `None` where that changes nothing. Switching off ends
+    /// splitting too, and it is resumed with the balancer; between the two a user may switch it on by itself.
+    pub(super) fn auto_split_with_balancer(&self, on: bool) -> Option<Document> {
+        let mut setting = self.setting(AUTO_SPLIT)?;
+        let concerned = if on { STOPPED } else { ENABLED };
+        if !setting.get_bool(concerned).unwrap_or(false) {
+            return None;
+        }
+        setting.insert(ENABLED, on);
+        setting.insert(STOPPED, !on);
+        Some(setting)
     }
 
     /// `{_configsvrRebalanceChunk: ns, min}`: the chunk is moved to the shard that has least of the collection, if it is

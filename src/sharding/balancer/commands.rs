@@ -24,7 +24,7 @@ impl ConfigServer {
     }
 
     /// `{_configsvrBalancerStop: 1, maxTimeMS?}`: nothing of the balancer's begins any more, and what was under way has
-    /// ended, so that it changes no chunk afterwards.
+    /// ended, so that it changes no chunk afterwards. Shards that split chunks by themselves are told to stop.
     ///
     /// # Errors
     /// MaxTimeMSExpired (50) while something goes on; the balancer stays stopped.
@@ -32,6 +32,7 @@ impl ConfigServer {
         require_majority(op, "_configsvrBalancerStop")?;
         self.ensure().await?;
         self.set_balancing(false).await?;
+        op.interruptible(self.tell_auto_split()).await?;
         op.interruptible(self.balancer.left()).await?;
         op.interruptible(self.join_unsure()).await?;
         self.log_action("balancer.stop", "", Document::new()).await;
@@ -61,7 +62,10 @@ impl ConfigServer {
         let mut settings = self.setting("balancer").unwrap_or_else(|| doc! { "_id": "balancer" });
         settings.insert("mode", if on { "full" } else { "off" });
         settings.insert("stopped", !on);
-        self.commit(&[put(SETTINGS, settings)]).await
+        let auto_split = self.auto_split_with_balancer(on);
+        let writes: Vec<_> =
+            [Some(settings), auto_split].into_iter().flatten().map(|d| put(SETTINGS, d)).collect();
+        self.commit(&writes).await
     }
 
     /// `{_configsvrBalancerStatus: 1}`.

@@ -43,8 +43,11 @@ pub struct Balancer {
     rounds: AtomicI64,
     in_round: AtomicBool,
     running: AtomicBool,
-    /// The shards were told to split chunks by themselves, or may have been in the reign before.
+    /// Some shard may split chunks by itself: all were told to, in this reign or perhaps the one before, and not all have
+    /// replied since that they no longer do.
     auto_splits: AtomicBool,
+    /// Held while the shards are told.
+    telling: tokio::sync::Mutex<()>,
     /// How many are inside: a round, and each action of the second loop.
     inside: Arc<watch::Sender<usize>>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,

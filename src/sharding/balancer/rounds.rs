@@ -81,11 +81,12 @@ impl ConfigServer {
 
     /// Runs a round if the settings allow it now; returns how long to wait for the next.
     async fn balancer_tick(&self) -> Duration {
-        let _inside = self.balancer.enter();
         if self.ensure().await.is_err() {
             return INTERVAL;
         }
+        // Not inside yet: it changes no chunk, and may take long where a shard cannot be reached.
         self.tell_auto_split().await;
+        let _inside = self.balancer.enter();
         if !self.balancing_now() {
             return INTERVAL;
         }

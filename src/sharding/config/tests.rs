@@ -505,6 +505,48 @@ async fn the_balancer_moves_from_the_loaded_shard_and_says_so() {
 }
 
 #[tokio::test]
+async fn shards_are_told_not_to_split_until_all_have_replied() {
+    let c = Cluster::sharded().await;
+    let said = |c: &Cluster| {
+        let got = std::mem::take(&mut *c.shards.got.lock());
+        let of = |d: &Document| d.contains_key("_shardsvrSetAutoSplit").then(|| d.get_bool("enabled").unwrap());
+        got.iter().filter_map(of).collect::<Vec<bool>>()
+    };
+    let told = async || {
+        c.shards.got.lock().clear();
+        c.config.tell_auto_split().await;
+        said(&c)
+    };
+    let set = async |enabled: bool| {
+        c.config.local.put(SETTINGS, &doc! { "_id": "autosplit", "enabled": enabled }).await.unwrap();
+    };
+    let no: Vec<bool> = vec![];
+    assert_eq!(told().await, no);
+    set(true).await;
+    assert_eq!((told().await, told().await), (vec![true, true], vec![true, true]));
+    // One that was not reached is told again; so it is when the setting is gone.
+    let unreached = err!(INTERNAL_ERROR, "not reached");
+    c.shards.refuse.lock().insert("_shardsvrSetAutoSplit".into(), unreached);
+    c.config.local.delete(SETTINGS, &doc! { "_id": "autosplit" }).await.unwrap();
+    assert_eq!((told().await, told().await), (vec![false, false], vec![false, false]));
+    c.shards.refuse.lock().clear();
+    assert_eq!((told().await, told().await), (vec![false, false], no.clone()));
+    // Off with the balancer and on again with it; but not what a user has switched off.
+    let setting = |c: &Cluster| c.config.setting("autosplit").unwrap().get_bool("enabled");
+    set(true).await;
+    told().await;
+    c.run(doc! { "_configsvrBalancerStop": 1 }).await.unwrap();
+    assert_eq!((said(&c), setting(&c)), (vec![false, false], Some(false)));
+    c.run(doc! { "_configsvrBalancerStart": 1 }).await.unwrap();
+    assert_eq!(setting(&c), Some(true));
+    c.run(doc! { "_configsvrBalancerStop": 1 }).await.unwrap();
+    set(false).await;
+    c.run(doc! { "_configsvrBalancerStart": 1 }).await.unwrap();
+    assert_eq!(setting(&c), Some(false));
+    c.config.balancer.stop();
+}
+
+#[tokio::test]
 async fn what_was_committed_is_there_after_a_restart() {
     let files = MemoryFiles::default();
     let shards = Arc::new(Fakes::default());

@@ -105,6 +105,18 @@ impl Ddl {
         Ok(Document::new())
     }
 
+    /// This node is no longer primary: it watches writes no more. The config server tells the next primary.
+    pub(super) fn stop_auto_split(&self) {
+        self.auto_split.chunk_bytes.store(0, Ordering::SeqCst);
+        self.auto_split.written.lock().clear();
+        self.role.node.observers.watch_all(None);
+    }
+
+    #[cfg(test)]
+    pub(super) fn auto_splits(&self) -> bool {
+        self.auto_split.chunk_bytes.load(Ordering::SeqCst) > 0
+    }
+
     /// Looks at the chunk of this shard that begins at `min_key`, and splits it if it has grown to its full size.
     async fn split_if_large(&self, ns: &str, min_key: &[u8]) -> Result<()> {
         let chunk_bytes = self.auto_split.chunk_bytes.load(Ordering::SeqCst);

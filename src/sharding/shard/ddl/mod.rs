@@ -93,6 +93,12 @@ impl Ddl {
         Ok(())
     }
 
+    /// Ends what only a primary does; what its tasks were at is taken up by the next primary.
+    pub fn stop(&self) {
+        self.role.stop();
+        self.stop_auto_split();
+    }
+
     /// This shard's name.
     fn shard(&self) -> Result<String> {
         Ok(self.role.require_identity()?.name.to_string())

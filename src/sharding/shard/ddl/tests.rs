@@ -142,7 +142,7 @@ impl Cluster {
     /// Power fails on a shard, and it starts again.
     async fn crash(&self, shard: &str) {
         let (ddl, down) = self.network.shards.lock().remove(&format!("{shard}:1")).unwrap();
-        ddl.role.stop();
+        ddl.stop();
         down.send_replace(true);
         self.disks[shard].crash(CrashMode::DropUnsynced);
         let node = Arc::downgrade(&ddl.role.node);
@@ -1012,4 +1012,16 @@ async fn a_statement_executed_before_its_database_moved_is_not_executed_again() 
     let found = c.ddl("b").role.local.find_one("d.plain", &doc! { "_id": 1 }).unwrap().unwrap();
     assert_eq!(found.get_i64("x"), Some(11));
     assert_eq!(c.count("b", "d.plain"), Some(5));
+}
+
+#[tokio::test]
+async fn a_shard_that_steps_down_no_longer_watches_writes_to_split_chunks() {
+    let c = Cluster::new().await;
+    let ddl = c.ddl("a");
+    let watching = || ddl.role.node.observers.of("d.c").len();
+    let told = doc! { "_shardsvrSetAutoSplit": 1, "enabled": true, "maxChunkSizeBytes": 1i64 << 20 };
+    c.send("a", "admin", told).await.unwrap();
+    assert_eq!((ddl.auto_splits(), watching()), (true, 1));
+    ddl.stop();
+    assert_eq!((ddl.auto_splits(), watching()), (false, 0));
 }

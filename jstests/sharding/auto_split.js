@@ -1,8 +1,8 @@
 /**
  * Switched on, chunks are split as they grow, by the shard that owns them; a key that only grows has its last chunk split at
  * the greatest key and moved away. Switched off, which is the default, nothing is split.
- * It fails if the switch is not read, a chunk of twice the size is left whole, the top chunk stays where it is, or shards
- * go on splitting while the balancer is stopped.
+ * It fails if the switch is not read, a chunk of twice the size is left whole, a collection's own
+ * size is not read, the top chunk stays where it is, or shards go on splitting while the balancer is stopped.
  *
  * @tags: [requires_own_servers]
  */
@@ -44,6 +44,19 @@ for (const chunk of chunksOf(testDB.c)) {
     assert.lte(held, 2 * 64 + 20, tojson(chunk));
 }
 
+// A collection's own chunk size counts.
+assert.commandWorked(admin.runCommand({shardCollection: "s.own", key: {_id: 1}}));
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "s.own", chunkSize: 16}));
+afterTicks();
+grow(testDB.own, 300);
+sleep(300);
+assert.eq(1, chunksOf(testDB.own).length);
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "s.own", chunkSize: 1}));
+afterTicks();
+grow(testDB.own, 100);
+assert.soon(() => chunksOf(testDB.own).length >= 4, () => tojson(chunksOf(testDB.own)));
+sh.disableBalancing(testDB.own);
+
 // With the balancer, the last chunk goes to the other shard while the key grows.
 assert.commandWorked(configPrimary.adminCommand({setParameter: 1, balancerPolicy: "idealChunkCount"}));
 assert.commandFailedWithCode(configPrimary.adminCommand({setParameter: 1, balancerPolicy: "chance"}), 2);
@@ -77,6 +90,6 @@ const before = chunksOf(testDB.c);
 grow(testDB.c, 200);
 sleep(300);
 assert.eq(before, chunksOf(testDB.c));
-assert.eq(next, testDB.c.find().itcount() + testDB.top.find().itcount());
+assert.eq(next, testDB.c.find().itcount() + testDB.top.find().itcount() + testDB.own.find().itcount());
 point.off();
 st.stop();

@@ -4,6 +4,7 @@
 use super::moves::Chosen;
 use super::settings::is_balanced;
 use super::statistics;
+use crate::config::catalog::Sharded;
 use crate::config::{ConfigServer, argument, required_doc};
 use crate::remote::Target;
 use document::{Document, Result, doc};
@@ -29,7 +30,7 @@ impl ConfigServer {
             return;
         }
         self.balancer.auto_splits.store(true, Ordering::SeqCst);
-        let command = doc! { "_shardsvrSetAutoSplit": 1, "enabled": enabled, "maxChunkSizeBytes": self.usual_chunk_bytes() };
+        let command = self.auto_split_command(enabled);
         let shards = self.catalog().shards();
         let tell = |host: String| {
             let command = command.clone();
@@ -39,6 +40,21 @@ impl ConfigServer {
         if !enabled && told.iter().all(Result::is_ok) {
             self.balancer.auto_splits.store(false, Ordering::SeqCst);
         }
+    }
+
+    /// What shards are told: from what size on they split, and where a collection has a size of its own.
+    fn auto_split_command(&self, enabled: bool) -> Document {
+        let mut command = doc! { "_shardsvrSetAutoSplit": 1, "enabled": enabled };
+        if enabled {
+            let own = |c: Sharded| {
+                let bytes = c.document.get_i64("maxChunkSizeBytes")?;
+                Some(doc! { "ns": c.info.ns, "maxChunkSizeBytes": bytes })
+            };
+            let own: Vec<Document> = self.splittable().into_iter().filter_map(own).collect();
+            command.push("maxChunkSizeBytes", self.usual_chunk_bytes());
+            command.push("collections", own);
+        }
+        command
     }
 
     /// The setting as it is once the balancer is switched on or off; `None` where that changes nothing. Switching off ends

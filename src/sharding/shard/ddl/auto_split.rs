@@ -1,6 +1,6 @@
 //! Auto-splitting, as the generations did that counted chunks: off unless `config.settings {_id: "autosplit"}` says otherwise.
 //!
-//! The config server tells its shards whether to split, and from what size on. While they are to, an observer of all writes
+//! The config server tells its shards whether to split, and from what size on, which a collection may have of its own. While they are to, an observer of all writes
 //! adds up the bytes written to each chunk, in memory. When a fifth of a chunk's size has come, the chunk is looked at in the
 //! background, once at a time: `splitVector` finds points at half the chunk size, and two or more of them are worth a split.
 //!
@@ -19,9 +19,8 @@ use crate::shard::migration::range::shard_key_index;
 use document::{Doc, Document, Result, Value, doc};
 use node::observer::WriteObserver;
 use node::{Operation, Request};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use storage::CollectionView;
 
@@ -37,12 +36,39 @@ struct Written {
     in_flight: bool,
 }
 
-/// What was written, by namespace and lower bound of the chunk.
+/// The sizes that chunks are to have.
+struct Sizes {
+    usual_bytes: i64,
+    /// Of collections that have one of their own.
+    own_bytes: BTreeMap<String, i64>,
+}
+
+impl Sizes {
+    fn of(&self, ns: &str) -> i64 {
+        self.own_bytes.get(ns).copied().unwrap_or(self.usual_bytes)
+    }
+    fn parse(body: &Document) -> Result<Sizes> {
+        let bytes = |d: &Document| required(d, "maxChunkSizeBytes", Value::as_i64).map(|n| n.max(1));
+        let own = required(body, "collections", Value::as_array)?.iter().filter_map(Value::as_document);
+        let own = own.map(|d| Ok((required(d, "ns", Value::as_str)?.to_string(), bytes(d)?)));
+        Ok(Sizes { usual_bytes: bytes(body)?, own_bytes: own.collect::<Result<_>>()? })
+    }
+}
+
+/// What is to be split, and what was written.
 #[derive(Default)]
 pub(crate) struct AutoSplit {
-    /// The size of a chunk; 0 while nothing is to be split.
-    chunk_bytes: AtomicI64,
+    /// `None` while nothing is to be split.
+    sizes: RwLock<Option<Sizes>>,
+    /// By namespace and lower bound of the chunk.
     written: Mutex<BTreeMap<(String, Vec<u8>), Written>>,
+}
+
+impl AutoSplit {
+    /// The size of the collection's chunks; `None` while nothing is to be split.
+    fn chunk_bytes(&self, ns: &str) -> Option<i64> {
+        self.sizes.read().as_ref().map(|sizes| sizes.of(ns))
+    }
 }
 
 struct Tracker {
@@ -67,12 +93,12 @@ impl Tracker {
         let Some(table) = routing.table() else { return };
         let Ok(key) = table.key.key_of(doc) else { return };
         let at = (ns.to_string(), table.find(&key).min_key.clone());
+        let Some(chunk_bytes) = self.state.chunk_bytes(ns) else { return };
         let due = {
             let mut all = self.state.written.lock();
             let written = all.entry(at.clone()).or_default();
             written.bytes += doc.bytes().len() as i64;
-            let enough = self.state.chunk_bytes.load(Ordering::Relaxed) / LOOKED_AT_PARTS;
-            let due = enough > 0 && written.bytes >= enough && !written.in_flight;
+            let due = written.bytes >= chunk_bytes / LOOKED_AT_PARTS && !written.in_flight;
             written.in_flight |= due;
             due
         };
@@ -88,13 +114,16 @@ impl Tracker {
 }
 
 impl Ddl {
-    /// Runs `_shardsvrSetAutoSplit`: `{enabled, maxChunkSizeBytes}`.
+    /// Runs `_shardsvrSetAutoSplit`: `{enabled, maxChunkSizeBytes, collections: [{ns, maxChunkSizeBytes}]}`.
     pub(super) fn set_auto_split(self: &Arc<Self>, request: Request<'_>) -> Result<Document> {
         let body = request.body.to_document();
-        let enabled = required(&body, "enabled", Value::as_bool)?;
-        let bytes = if enabled { required(&body, "maxChunkSizeBytes", Value::as_i64)?.max(1) } else { 0 };
-        let before = self.auto_split.chunk_bytes.swap(bytes, Ordering::SeqCst);
-        if (before == 0) != (bytes == 0) {
+        let sizes = match required(&body, "enabled", Value::as_bool)? {
+            true => Some(Sizes::parse(&body)?),
+            false => None,
+        };
+        let enabled = sizes.is_some();
+        let before = std::mem::replace(&mut *self.auto_split.sizes.write(), sizes);
+        if before.is_some() != enabled {
             self.auto_split.written.lock().clear();
             let tracker = || -> Arc<dyn WriteObserver> {
                 let (ddl, state) = (Arc::downgrade(self), self.auto_split.clone());
@@ -107,24 +136,25 @@ impl Ddl {
 
     /// This node is no longer primary: it watches writes no more. The config server tells the next primary.
     pub(super) fn stop_auto_split(&self) {
-        self.auto_split.chunk_bytes.store(0, Ordering::SeqCst);
+        *self.auto_split.sizes.write() = None;
         self.auto_split.written.lock().clear();
         self.role.node.observers.watch_all(None);
     }
 
+    /// The size of a collection's chunks; `None` while nothing is to be split.
     #[cfg(test)]
-    pub(super) fn auto_splits(&self) -> bool {
-        self.auto_split.chunk_bytes.load(Ordering::SeqCst) > 0
+    pub(super) fn splits_at(&self, ns: &str) -> Option<i64> {
+        self.auto_split.chunk_bytes(ns)
     }
 
     /// Looks at the chunk of this shard that begins at `min_key`, and splits it if it has grown to its full size.
     async fn split_if_large(&self, ns: &str, min_key: &[u8]) -> Result<()> {
-        let chunk_bytes = self.auto_split.chunk_bytes.load(Ordering::SeqCst);
+        let Some(chunk_bytes) = self.auto_split.chunk_bytes(ns) else { return Ok(()) };
         let own = self.shard()?;
         let routing = self.role.refresh_collection(ns).await?;
         let Some(table) = routing.table() else { return Ok(()) };
         let chunk = table.find(min_key).clone();
-        if *chunk.shard != *own || chunk_bytes == 0 {
+        if *chunk.shard != *own {
             return Ok(());
         }
         let mut points = self.points_of(ns, table, &chunk, chunk_bytes).await?;

@@ -1015,13 +1015,18 @@ async fn a_statement_executed_before_its_database_moved_is_not_executed_again() 
 }
 
 #[tokio::test]
-async fn a_shard_that_steps_down_no_longer_watches_writes_to_split_chunks() {
+async fn a_shard_watches_writes_to_split_chunks_until_it_steps_down() {
     let c = Cluster::new().await;
     let ddl = c.ddl("a");
     let watching = || ddl.role.node.observers.of("d.c").len();
-    let told = doc! { "_shardsvrSetAutoSplit": 1, "enabled": true, "maxChunkSizeBytes": 1i64 << 20 };
-    c.send("a", "admin", told).await.unwrap();
-    assert_eq!((ddl.auto_splits(), watching()), (true, 1));
+    c.shard_collection("own", doc! { "x": 1 }).await.unwrap();
+    c.config(doc! { "_configsvrConfigureCollectionBalancing": "d.own", "chunkSize": 1 }).await.unwrap();
+    let on = config::put(config::SETTINGS, doc! { "_id": "autosplit", "enabled": true });
+    c.catalog().commit(&[on]).await.unwrap();
+    c.catalog().tell_auto_split().await;
+    // A collection may have a size of its own.
+    let sizes = || (ddl.splits_at("d.own"), ddl.splits_at("d.c"));
+    assert_eq!((sizes(), watching()), ((Some(1 << 20), Some(128 << 20)), 1));
     ddl.stop();
-    assert_eq!((ddl.auto_splits(), watching()), (false, 0));
+    assert_eq!((sizes(), watching()), ((None, None), 0));
 }

@@ -131,7 +131,19 @@ impl Ddl {
             };
             self.role.node.observers.watch_all(enabled.then(tracker));
         }
+        self.forget_gone();
         Ok(Document::new())
+    }
+
+    /// Forgets what was written to chunks that are no longer there, or no longer this shard's.
+    fn forget_gone(&self) {
+        let own = self.role.identity().map(|i| i.name.to_string());
+        let is_own = |(ns, min): &(String, Vec<u8>)| {
+            let routing = self.role.cache.cached_collection(ns);
+            let chunk = routing.as_ref().and_then(|r| r.table()).map(|table| table.find(min));
+            chunk.is_some_and(|c| c.min_key == *min && Some(&*c.shard) == own.as_deref())
+        };
+        self.auto_split.written.lock().retain(|chunk, written| written.in_flight || is_own(chunk));
     }
 
     /// This node is no longer primary: it watches writes no more. The config server tells the next primary.
@@ -145,6 +157,12 @@ impl Ddl {
     #[cfg(test)]
     pub(super) fn splits_at(&self, ns: &str) -> Option<i64> {
         self.auto_split.chunk_bytes(ns)
+    }
+
+    /// How many chunks have been written to since they were looked at.
+    #[cfg(test)]
+    pub(super) fn chunks_written(&self) -> usize {
+        self.auto_split.written.lock().len()
     }
 
     /// Looks at the chunk of this shard that begins at `min_key`, and splits it if it has grown to its full size.

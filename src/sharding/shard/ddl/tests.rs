@@ -1027,6 +1027,13 @@ async fn a_shard_watches_writes_to_split_chunks_until_it_steps_down() {
     // A collection may have a size of its own.
     let sizes = || (ddl.splits_at("d.own"), ddl.splits_at("d.c"));
     assert_eq!((sizes(), watching()), ((Some(1 << 20), Some(128 << 20)), 1));
+    ddl.role.refresh_collection("d.own").await.unwrap();
+    c.insert("a", "d.own", 3).await;
+    c.catalog().tell_auto_split().await;
+    assert_eq!(ddl.chunks_written(), 1);
+    c.send("a", "d", doc! { "_shardsvrDropCollection": "own", "writeConcern": { "w": "majority" } }).await.unwrap();
+    c.catalog().tell_auto_split().await;
+    assert_eq!(ddl.chunks_written(), 0, "of a collection that is gone");
     ddl.stop();
     assert_eq!((sizes(), watching()), ((None, None), 0));
 }

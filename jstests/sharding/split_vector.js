@@ -1,6 +1,7 @@
 /**
  * splitVector finds keys that divide a range into parts of a size; splits by median and tools rely on it.
- * It fails if a point is no key of the data, points are out of order or equal, or a limit is ignored.
+ * It fails if a point is no key of the data, points are out of order or equal, a limit is ignored, or a document counts as
+ * often as it has entries in the index.
  *
  * @tags: [requires_sharding]
  */
@@ -49,6 +50,19 @@ assert.eq(2, keys({maxChunkSizeBytes: 1024 * 1024, maxSplitPoints: 2}).length);
 points = keys({min: {x: 100}, max: {x: 200}, maxChunkSizeBytes: 512 * 1024});
 assert(points.every((x) => x > 100 && x < 200), tojson(points));
 assert.gt(points.length, 0);
+
+// A document counts once, however many entries the index has for it.
+const tagged = testDB.tagged;
+assert.commandWorked(tagged.createIndex({x: 1, tags: 1}));
+assert.commandWorked(db.adminCommand({shardCollection: tagged.getFullName(), key: {x: 1}}));
+for (let x = 0; x < 100; x++) {
+    assert.commandWorked(tagged.insert({x: x, tags: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}));
+}
+const counted = {splitVector: tagged.getFullName(), maxChunkObjects: 40, maxChunkSizeBytes: 1024 * 1024 * 1024};
+points = keys(counted).map(Number);
+assert.eq([40, 80], points);
+points = keys({splitVector: tagged.getFullName(), force: true}).map(Number);
+assert.eq([50], points);
 
 // Too little data: nothing to split.
 assert.eq([], keys({maxChunkSizeBytes: 1024 * 1024 * 1024}));

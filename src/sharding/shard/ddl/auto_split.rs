@@ -10,12 +10,12 @@
 //! Nothing waits for any of this, and a split that fails is tried again when as much has been written once more.
 
 use super::Ddl;
-use super::split::{Points, Range, split_points};
+use super::split::{Points, SPLIT_POINTS_MAX, documents_per_piece, snapshot_of, split_points};
 use crate::chunk::Chunk;
 use crate::config::required;
 use crate::routing::RoutingTable;
 use crate::shard::ShardRole;
-use crate::shard::migration::range::shard_key_index;
+use crate::shard::migration::range::{KeyRange, shard_key_index};
 use document::{Doc, Document, Result, Value, doc};
 use node::observer::WriteObserver;
 use node::{Operation, Request};
@@ -200,15 +200,11 @@ impl Ddl {
         chunk: &Chunk,
         chunk_bytes: i64,
     ) -> Result<Vec<Document>> {
-        let average = {
-            let slot = self.role.node.namespaces.slot(ns);
-            let state = slot.read_unchecked();
-            state.collection.as_ref().map_or(1, |c| c.data_bytes() as i64 / (c.len() as i64).max(1)).max(1)
-        };
-        let documents = (chunk_bytes / (2 * average)).clamp(1, OBJECTS_MAX) as usize;
-        let range = Range { ns, key: &table.key, min: &chunk.min, max: &chunk.max };
-        let points = Points::Every { documents, points_max: 8192 };
-        split_points(&self.role.node, &Operation::internal(), &range, points).await
+        let snapshot = snapshot_of(&self.role.node, ns)?;
+        let documents = documents_per_piece(&snapshot, chunk_bytes, Some(OBJECTS_MAX));
+        let points = Points::Every { documents, points_max: SPLIT_POINTS_MAX };
+        let range = KeyRange::new(table.key.clone(), &chunk.min, &chunk.max)?;
+        split_points(&self.role.node, &Operation::internal(), ns, &range, points).await
     }
 
     /// At an end of the key space, puts the extreme key in the place of the outermost point. Returns the lower bound of the

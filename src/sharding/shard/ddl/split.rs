@@ -1,22 +1,21 @@
 //! Finding split points and changing chunks without moving them: splitVector, autoSplitVector, splitChunk, mergeChunks.
 //!
-//! Points are found by walking the shard-key index of a snapshot, whose keys begin with the encoded shard key: counting
-//! needs no documents, and only the documents at the points are read.
+//! Points are found by walking the shard-key index of a snapshot: counting needs no documents, and only the documents at the
+//! points are read.
 
 use super::Ddl;
 use crate::config::{argument, required, shown};
 use crate::key_pattern::ShardKeyPattern;
-use crate::shard::migration::range::shard_key_index;
-use crate::shard::migration::range::{KeyRange, Most, pieces, require_shard_key_index};
+use crate::shard::migration::range::{
+    KeyRange, Most, Position, pieces, require_shard_key_index, shard_key_index, total_bytes, walk_slice,
+};
 use document::{Document, Result, Value, bail, doc, err};
 use node::{Node, Operation, Request};
 use std::sync::Arc;
-use storage::{CollectionSnapshot, CollectionView};
+use storage::{CollectionSnapshot, CollectionView, RecordId};
 
-/// Points of one autoSplitVector: as many chunks as one split may make.
-const SPLIT_POINTS_MAX: usize = 8192;
-/// Index keys walked between two looks at interrupts and other tasks.
-const SLICE: usize = 4096;
+/// Points of one split: as many chunks as it may make.
+pub const SPLIT_POINTS_MAX: usize = 8192;
 
 /// How to choose points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +26,6 @@ pub enum Points {
     Every { documents: usize, points_max: usize },
 }
 
-/// A range of a collection to look for points in.
-pub struct Range<'a> {
-    pub ns: &'a str,
-    pub key: &'a ShardKeyPattern,
-    pub min: &'a Document,
-    pub max: &'a Document,
-}
-
 /// The points: shard keys within the range, ascending, none equal to its lower bound. Documents with the same key are
 /// never divided.
 ///
@@ -43,33 +34,22 @@ pub struct Range<'a> {
 pub async fn split_points(
     node: &Node,
     op: &Operation,
-    range: &Range<'_>,
+    ns: &str,
+    range: &KeyRange,
     points: Points,
 ) -> Result<Vec<Document>> {
-    let snapshot = snapshot_of(node, range.ns)?;
-    let slot = key_index(&snapshot, range.key).ok_or_else(|| {
-        err!(
-            INDEX_NOT_FOUND,
-            "couldn't find index over splitting key {} of {}",
-            shown(range.key.document()),
-            range.ns
-        )
+    let snapshot = snapshot_of(node, ns)?;
+    let slot = shard_key_index(&snapshot, &range.key).ok_or_else(|| {
+        err!(INDEX_NOT_FOUND, "couldn't find index over splitting key {} of {ns}", shown(range.key.document()))
     })?;
+    let walk = Walk { op, snapshot: &snapshot, slot, range };
     match points {
-        Points::Median => {
-            let total = walk(op, &snapshot, slot, range, &mut |_, _| true).await?;
-            if total < 2 {
-                return Ok(Vec::new());
-            }
-            median(op, &snapshot, slot, range, total / 2).await
-        }
-        Points::Every { documents, points_max } => {
-            every(op, &snapshot, slot, range, documents, points_max).await
-        }
+        Points::Median => walk.median().await,
+        Points::Every { documents, points_max } => walk.every(documents, points_max).await,
     }
 }
 
-fn snapshot_of(node: &Node, ns: &str) -> Result<CollectionSnapshot> {
+pub fn snapshot_of(node: &Node, ns: &str) -> Result<CollectionSnapshot> {
     let slot = node.namespaces.slot(ns);
     let state = slot.read_unchecked();
     state
@@ -79,127 +59,98 @@ fn snapshot_of(node: &Node, ns: &str) -> Result<CollectionSnapshot> {
         .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns not found: {ns}"))
 }
 
-/// The slot of an index whose keys begin with the shard key's.
-fn key_index(snapshot: &CollectionSnapshot, key: &ShardKeyPattern) -> Option<usize> {
-    shard_key_index(snapshot, key)
+/// A range and the index to walk it by.
+struct Walk<'a> {
+    op: &'a Operation,
+    snapshot: &'a CollectionSnapshot,
+    slot: usize,
+    range: &'a KeyRange,
 }
 
-/// Visits the index keys of the range in order with their records until `visit` says false; answers how many it visited.
-async fn walk(
-    op: &Operation,
-    snapshot: &CollectionSnapshot,
-    slot: usize,
-    range: &Range<'_>,
-    visit: &mut (dyn FnMut(&[u8], storage::RecordId) -> bool + Send),
-) -> Result<usize> {
-    let (min, max) = (range.key.encode_bound(range.min)?, range.key.encode_bound(range.max)?);
-    let mut visited = 0;
-    let mut from: Option<(Vec<u8>, storage::RecordId)> = None;
-    loop {
-        // A cursor borrows the snapshot and is not kept across the await.
-        {
-            let Some(mut cursor) = snapshot.index_cursor(slot) else { return Ok(visited) };
-            let mut entry = match &from {
-                None => cursor.seek(&min),
-                Some((key, record)) => cursor.seek_after(key, *record),
-            };
-            let mut slice = 0;
-            loop {
-                let Some(e) = entry.filter(|e| e.key < max.as_slice()) else { return Ok(visited) };
-                visited += 1;
-                if !visit(e.key, e.record) {
-                    return Ok(visited);
-                }
-                slice += 1;
-                if slice == SLICE {
-                    from = Some((e.key.to_vec(), e.record));
-                    break;
-                }
-                entry = cursor.next();
+impl Walk<'_> {
+    /// Visits the documents of the range in the order of their keys until `visit` says false.
+    async fn each(&self, mut visit: impl FnMut(RecordId) -> bool + Send) -> Result<()> {
+        let mut position = Position::default();
+        let mut stopped = false;
+        while !stopped {
+            let ended = walk_slice(self.snapshot, self.slot, self.range, &mut position, |record| {
+                stopped = !visit(record);
+                !stopped
+            });
+            if ended {
+                break;
             }
+            self.op.check_interrupt()?;
+            tokio::task::yield_now().await;
         }
-        op.check_interrupt()?;
-        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    fn key_of(&self, record: RecordId) -> Option<Vec<u8>> {
+        self.range.key.key_of(self.snapshot.get(record)?).ok()
+    }
+
+    /// The document's shard key, where a chunk may begin with it: documents below it must be in the range, and documents
+    /// with the key `last` stay together. MaxKey is the end of the last chunk.
+    fn point_at(&self, record: RecordId, last: &[u8]) -> Option<(Document, Vec<u8>)> {
+        let key = self.key_of(record).filter(|key| key != last && *key < self.range.max)?;
+        Some((self.range.key.key_document_of(self.snapshot.get(record)?).ok()?, key))
+    }
+
+    /// The key of the document in the middle; where nothing lies below that, the first key above it.
+    async fn median(&self) -> Result<Vec<Document>> {
+        let mut total = 0;
+        self.each(|_| {
+            total += 1;
+            true
+        })
+        .await?;
+        let mut first = None;
+        let mut found = None;
+        let mut at = 0;
+        self.each(|record| {
+            let first = first.get_or_insert_with(|| self.key_of(record).unwrap_or_default());
+            if at >= total / 2 {
+                found = self.point_at(record, first);
+            }
+            at += 1;
+            found.is_none()
+        })
+        .await?;
+        Ok(found.into_iter().map(|(point, _)| point).collect())
+    }
+
+    /// The key after each so many documents.
+    async fn every(&self, documents: usize, points_max: usize) -> Result<Vec<Document>> {
+        let mut points = Vec::new();
+        // The key that the piece under way begins with.
+        let mut last = None;
+        let mut counted = 0;
+        self.each(|record| {
+            let last = last.get_or_insert_with(|| self.key_of(record).unwrap_or_default());
+            counted += 1;
+            if counted > documents
+                && points.len() < points_max
+                && let Some((point, key)) = self.point_at(record, last)
+            {
+                points.push(point);
+                *last = key;
+                // The document at the point is the first of the next piece.
+                counted = 1;
+            }
+            points.len() < points_max
+        })
+        .await?;
+        Ok(points)
     }
 }
 
-fn key_at(
-    snapshot: &CollectionSnapshot,
-    range: &Range<'_>,
-    record: storage::RecordId,
-) -> Option<(Document, Vec<u8>)> {
-    let d = snapshot.get(record)?;
-    Some((range.key.key_document_of(d).ok()?, range.key.key_of(d).ok()?))
-}
-
-/// The key of the document in the middle; where that is the lower bound, the first key above it.
-async fn median(
-    op: &Operation,
-    snapshot: &CollectionSnapshot,
-    slot: usize,
-    range: &Range<'_>,
-    middle: usize,
-) -> Result<Vec<Document>> {
-    let min = range.key.encode_bound(range.min)?;
-    let mut at = 0;
-    let mut found = None;
-    let mut first: Option<Vec<u8>> = None;
-    walk(op, snapshot, slot, range, &mut |key, record| {
-        first.get_or_insert_with(|| key.to_vec());
-        at += 1;
-        if at <= middle {
-            return true;
-        }
-        // All keys below the point must be on its left: a key that equals the first one leaves nothing there.
-        match key_at(snapshot, range, record) {
-            Some((_, encoded))
-                if encoded == min || first.as_ref().is_some_and(|f| f.starts_with(&encoded)) =>
-            {
-                true
-            }
-            Some((document, _)) => {
-                found = Some(document);
-                false
-            }
-            None => true,
-        }
-    })
-    .await?;
-    Ok(found.into_iter().collect())
-}
-
-async fn every(
-    op: &Operation,
-    snapshot: &CollectionSnapshot,
-    slot: usize,
-    range: &Range<'_>,
-    documents: usize,
-    points_max: usize,
-) -> Result<Vec<Document>> {
-    let mut points = Vec::new();
-    // The encoded shard key of the piece under way: a point must differ from it.
-    let mut last = range.key.encode_bound(range.min)?;
-    let mut first: Option<Vec<u8>> = None;
-    let mut counted = 0;
-    walk(op, snapshot, slot, range, &mut |key, record| {
-        first.get_or_insert_with(|| key.to_vec());
-        counted += 1;
-        if counted <= documents || points.len() >= points_max {
-            return points.len() < points_max;
-        }
-        if let Some((document, encoded)) = key_at(snapshot, range, record)
-            && encoded != last
-            && !first.as_ref().is_some_and(|f| f.starts_with(&encoded))
-        {
-            points.push(document);
-            last = encoded;
-            // The document at the point is the first of the next piece.
-            counted = 1;
-        }
-        true
-    })
-    .await?;
-    Ok(points)
+/// Documents of average size that make up half of `bytes`, so that what is split there is not at once due to be split
+/// again; no more than `most`.
+pub fn documents_per_piece(view: &impl CollectionView, bytes: i64, most: Option<i64>) -> usize {
+    let average = total_bytes(view) / i64::try_from(view.len()).unwrap_or(i64::MAX).max(1);
+    let documents = (bytes / 2 / average.max(1)).min(most.unwrap_or(i64::MAX));
+    usize::try_from(documents.max(1)).unwrap_or(usize::MAX)
 }
 
 /// Runs `splitVector`: `{keyPattern, min?, max?, force?, maxSplitPoints?, maxChunkObjects?, maxChunkSize?,
@@ -224,9 +175,9 @@ pub async fn split_vector(node: &Node, op: &Operation, request: Request<'_>) -> 
         }
         _ => bail!(BAD_VALUE, "either provide both min and max or leave both empty"),
     };
-    let range = Range { ns: &ns, key: &key, min: &min, max: &max };
+    let range = KeyRange::new(Arc::new(key), &min, &max)?;
     let points = points_wanted(node, &ns, &body)?;
-    let keys = split_points(node, op, &range, points).await?;
+    let keys = split_points(node, op, &ns, &range, points).await?;
     Ok(doc! { "splitKeys": keys })
 }
 
@@ -263,17 +214,10 @@ fn points_wanted(node: &Node, ns: &str, body: &Document) -> Result<Points> {
     let Some(bytes) = bytes.filter(|b| *b > 0) else {
         bail!(BAD_VALUE, "need to specify the desired max chunk size (maxChunkSize or maxChunkSizeBytes)")
     };
-    let snapshot = snapshot_of(node, ns)?;
-    let average = (snapshot.data_bytes() / (snapshot.len().max(1) as u64)).max(1);
-    // Pieces of half the size: what is split is not at once due to be split again.
-    let mut documents = usize::try_from(bytes as u64 / (2 * average)).unwrap_or(usize::MAX);
-    if let Some(most) =
-        body.get_i64("maxChunkObjects").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0)
-    {
-        documents = documents.min(most);
-    }
+    let most = body.get_i64("maxChunkObjects").filter(|n| *n > 0);
+    let documents = documents_per_piece(&snapshot_of(node, ns)?, bytes, most);
     let points_max = body.get_i64("maxSplitPoints").and_then(|n| usize::try_from(n).ok()).filter(|n| *n > 0);
-    Ok(Points::Every { documents: documents.max(1), points_max: points_max.unwrap_or(usize::MAX) })
+    Ok(Points::Every { documents, points_max: points_max.unwrap_or(usize::MAX) })
 }
 
 impl Ddl {

@@ -25,7 +25,7 @@ pub struct Merge {
 #[derive(Debug, Default)]
 pub struct AutoMerger {
     due: BTreeSet<Merge>,
-    running: BTreeMap<Merge, ()>,
+    running: BTreeSet<Merge>,
     /// When the last merge of a collection was issued, in this run.
     issued: BTreeMap<String, i64>,
     /// When the last run had drained; `None` before the first run.
@@ -47,18 +47,19 @@ impl AutoMerger {
     }
     /// The next merge that may be issued now.
     pub fn next_action(&mut self, now: i64, throttling_ms: i64) -> Option<Merge> {
-        let on = |shard: &str| self.running.keys().filter(|m| m.shard == shard).count();
         let rests = |ns: &str| self.issued.get(ns).is_some_and(|at| now < at.saturating_add(throttling_ms));
-        let found =
-            self.due.iter().find(|m| on(&m.shard) < ACTIONS_PER_SHARD_MAX && !rests(&m.ns)).cloned()?;
+        let found = self.due.iter().find(|m| self.has_room(&m.shard) && !rests(&m.ns)).cloned()?;
         self.due.remove(&found);
-        self.running.insert(found.clone(), ());
+        self.running.insert(found.clone());
         self.issued.insert(found.ns.clone(), now);
         Some(found)
     }
+    fn has_room(&self, shard: &str) -> bool {
+        self.running.iter().filter(|m| m.shard == shard).count() < ACTIONS_PER_SHARD_MAX
+    }
     /// A merge has ended; `more` when it may have left something to merge.
     pub fn ended(&mut self, merge: &Merge, outcome: Outcome, more: bool, now: i64) {
-        if self.running.remove(merge).is_none() {
+        if !self.running.remove(merge) {
             return;
         }
         if outcome == Outcome::Retriable || (outcome == Outcome::Done && more) {
@@ -85,9 +86,10 @@ impl AutoMerger {
     pub fn next_run_at(&self, interval_ms: i64) -> Option<i64> {
         self.drained.filter(|_| !self.in_run).map(|at| at.saturating_add(interval_ms))
     }
-    /// When there may be something to issue although nothing happens before; `None` when nothing is due.
+    /// When there may be something to issue although nothing happens before; `None` when nothing is due, or only on shards
+    /// where a merge must end first.
     pub fn next_at(&self, throttling_ms: i64) -> Option<i64> {
         let at = |m: &Merge| self.issued.get(&m.ns).map_or(i64::MIN, |at| at.saturating_add(throttling_ms));
-        self.due.iter().map(at).min()
+        self.due.iter().filter(|m| self.has_room(&m.shard)).map(at).min()
     }
 }

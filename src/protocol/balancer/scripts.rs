@@ -17,7 +17,7 @@
 //! window START STOP HH:MM
 //! defragment PHASE | next | migrations [busy=a]  a machine over the last collection
 //! merged|migrated KEY OUTCOME | measured KEY N   OUTCOME: done, retriable, failed, of a move also tooBig; N may be an outcome
-//! scan SHARD NS SHARD NS ... | merge | ended SHARD NS OUTCOME [more]    interval 3600, throttling 15
+//! scan SHARD NS SHARD NS ... | merge | due | ended SHARD NS OUTCOME [more]    interval 3600, throttling 15
 //! ```
 
 use super::auto_merger::{AutoMerger, Merge};
@@ -154,7 +154,7 @@ impl World {
                 let _ =
                     writeln!(answer, "{}", if window::holds(words[0], words[1], at) { "in" } else { "out" });
             }
-            "scan" | "merge" | "ended" => self.auto_merge(name, words, answer),
+            "scan" | "merge" | "due" | "ended" => self.auto_merge(name, words, answer),
             _ => self.defragment(name, words, answer),
         }
     }
@@ -327,6 +327,12 @@ impl World {
                 while let Some(m) = self.merger.next_action(self.now, 15_000) {
                     let _ = writeln!(answer, "merge all of {} on {}", m.ns, m.shard);
                 }
+            }
+            "due" => {
+                let _ = match self.merger.next_at(15_000) {
+                    Some(at) => writeln!(answer, "in {} s", at.saturating_sub(self.now).max(0) / 1000),
+                    None => writeln!(answer, "not before one has ended"),
+                };
             }
             _ => {
                 let merge = Merge { shard: words[0].to_string(), ns: words[1].to_string() };

@@ -9,7 +9,8 @@ use document::error::{RETRIABLE, STALE_SHARD_VERSION};
 use document::{Error, Result};
 use protocol::balancer::Outcome;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// Actions under way at a time.
 const OUTSTANDING_MAX: usize = 50;
@@ -57,9 +58,14 @@ impl ConfigServer {
     pub(super) fn start_actions(self: &Arc<Self>) {
         let config = Arc::downgrade(self);
         let actions = tokio::spawn(async move {
+            let mut scanned: Option<Instant> = None;
             loop {
                 let Some(config) = config.upgrade() else { return };
-                let wait = config.issue_actions().await;
+                let rescan = scanned.is_none_or(|at| at.elapsed() >= SLEEP_MAX);
+                if rescan {
+                    scanned = Some(Instant::now());
+                }
+                let wait = config.issue_actions(rescan).await;
                 let wake = config.balancer.wake_actions.clone();
                 drop(config);
                 tokio::select! {
@@ -71,13 +77,16 @@ impl ConfigServer {
         self.balancer.tasks.lock().push(actions);
     }
 
-    /// Issues what may be issued now; returns how long to sleep.
-    async fn issue_actions(self: &Arc<Self>) -> Duration {
+    /// Issues what may be issued now; returns how long to sleep. What is to be defragmented is read from the catalog only
+    /// when `rescan` says so or something has happened to it: an action that has ended is no reason.
+    async fn issue_actions(self: &Arc<Self>, rescan: bool) -> Duration {
         let inside = self.balancer.enter();
         if self.ensure().await.is_err() || !self.balancing_now() {
             return SLEEP_MAX;
         }
-        self.refresh_defragmentations().await;
+        if rescan || self.balancer.rescan.swap(false, Ordering::SeqCst) || self.a_phase_has_ended() {
+            self.refresh_defragmentations().await;
+        }
         self.look_for_merges().await;
         drop(inside);
         let mut wait = SLEEP_MAX;

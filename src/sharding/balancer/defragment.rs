@@ -80,6 +80,13 @@ impl ConfigServer {
         }
     }
 
+    /// Some collection's next phase may begin.
+    pub(super) fn a_phase_has_ended(&self) -> bool {
+        let now = self.node.now_ms();
+        let all = self.balancer.defragmentations.lock();
+        all.running.values().any(|r| r.rests_until_ms <= now && r.machine.outcome().is_some())
+    }
+
     /// Begins the first or the next phase of a collection, where it is time.
     async fn advance(&self, collection: &Sharded) -> Result<()> {
         let ns = &collection.info.ns;

@@ -61,6 +61,8 @@ pub struct Balancer {
     unsure: Mutex<BTreeSet<String>>,
     /// Wakes the second loop.
     wake_actions: Arc<tokio::sync::Notify>,
+    /// The second loop is to look at the catalog again.
+    rescan: AtomicBool,
     /// Actions of the second loop.
     actions: Mutex<JoinSet<()>>,
     outstanding: Arc<AtomicUsize>,
@@ -113,6 +115,7 @@ impl Balancer {
     }
     /// Has the second loop look for something to do.
     pub(crate) fn signal(&self) {
+        self.rescan.store(true, Ordering::SeqCst);
         self.wake_actions.notify_one();
     }
     /// Ends the loops at once: the node is no longer primary, or stops.

@@ -7,13 +7,14 @@
 
 use super::actions::{Action, Next, is_passing, outcome_of};
 use super::moves::{Chosen, Made};
-use super::statistics::Statistics;
+use super::statistics::{Statistics, chunk_view, indexes_of, zone_views};
+use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
 use crate::config::{COLLECTIONS, ConfigServer, put};
 use crate::remote::Target;
 use document::{Document, ObjectId, Result, doc, err};
 use protocol::balancer::defragmentation::{self as policy, ChunkId, Defragmentation, Phase};
-use protocol::balancer::{Move, Outcome, Reason, Round, assign_zones};
+use protocol::balancer::{ChunkView, Move, Outcome, Reason, Round, assign_zones};
 use std::collections::BTreeMap;
 
 /// The pause before a phase begins anew after a failure, in milliseconds; doubled each time.
@@ -110,7 +111,7 @@ impl ConfigServer {
         if !self.persist_phase(ns, next).await? {
             return Ok(());
         }
-        let machine = self.machine_for(collection, next)?;
+        let (machine, shards) = self.machine_for(collection, next)?;
         let mut all = self.balancer.defragmentations.lock();
         all.generations += 1;
         let generation = all.generations;
@@ -121,26 +122,26 @@ impl ConfigServer {
         };
         let rest =
             if failed { (REST_MS_MIN << failures.saturating_sub(1).min(20)).min(REST_MS_MAX) } else { 0 };
-        let shards = self.catalog().shards().into_iter().map(|s| s.name).collect();
         let (epoch, rests_until_ms) = (collection.info.epoch, now + rest);
         all.running
             .insert(ns.clone(), Running { machine, generation, epoch, shards, failures, rests_until_ms });
         Ok(())
     }
 
-    fn machine_for(&self, collection: &Sharded, phase: Phase) -> Result<Defragmentation> {
+    /// A machine over the chunks as they are now, and the names of the shards that its indexes mean.
+    fn machine_for(&self, collection: &Sharded, phase: Phase) -> Result<(Defragmentation, Vec<String>)> {
         let shards = self.catalog().shards();
-        let mut chunks = super::statistics::chunk_views(self, collection, &shards)?;
-        let zones =
-            super::statistics::zone_views(collection, self.catalog().zone_ranges(&collection.info.ns))?;
-        assign_zones(&mut chunks, &zones);
-        let sizes: BTreeMap<Vec<u8>, Option<i64>> =
-            self.catalog().chunks(collection)?.into_iter().map(|c| (c.min_key, c.bytes)).collect();
-        let sized = chunks.into_iter().map(|c| {
-            let bytes = sizes.get(&c.min_key).copied().flatten();
-            (c, bytes)
-        });
-        Ok(Defragmentation::begin(phase, sized.collect(), self.max_chunk_bytes(collection)))
+        let indexes = indexes_of(&shards);
+        let sized = |c: Chunk| {
+            let bytes = c.bytes;
+            Some((chunk_view(c, &indexes)?, bytes))
+        };
+        let (mut chunks, sizes): (Vec<ChunkView>, Vec<Option<i64>>) =
+            self.catalog().chunks(collection)?.into_iter().filter_map(sized).unzip();
+        assign_zones(&mut chunks, &zone_views(collection, self.catalog().zone_ranges(&collection.info.ns))?);
+        let sized = chunks.into_iter().zip(sizes).collect();
+        let machine = Defragmentation::begin(phase, sized, self.max_chunk_bytes(collection));
+        Ok((machine, shards.into_iter().map(|s| s.name).collect()))
     }
 
     /// Returns whether the collection is still to be defragmented.
@@ -185,7 +186,7 @@ impl ConfigServer {
             Some(known) => known,
             // Nothing works on it: the balancer is off.
             None => {
-                let machine = self.machine_for(collection, phase_of(collection))?;
+                let (machine, _) = self.machine_for(collection, phase_of(collection))?;
                 (machine.phase(), machine.remaining())
             }
         };

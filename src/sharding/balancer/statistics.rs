@@ -1,6 +1,7 @@
 //! What the policies look at: the shards with their flags, bytes each owns of each collection, chunks and zones.
 
 use super::settings::is_balanced;
+use crate::chunk::Chunk;
 use crate::config::ConfigServer;
 use crate::config::catalog::{Sharded, ZoneRange};
 use crate::remote::Target;
@@ -106,7 +107,7 @@ pub(crate) fn view(
     })
 }
 
-/// As [`view`], with zones but without chunks: enough to see that nothing is to be done for most collections.
+/// Zone ranges with their encoded bounds.
 pub(crate) fn zone_views(collection: &Sharded, ranges: Vec<ZoneRange>) -> Result<Vec<ZoneView>> {
     let view = |z: ZoneRange| {
         let (min_key, max_key) = (collection.key.encode_bound(&z.min)?, collection.key.encode_bound(&z.max)?);
@@ -121,21 +122,24 @@ pub(crate) fn chunk_views(
     collection: &Sharded,
     shards: &[Shard],
 ) -> Result<Vec<ChunkView>> {
-    let indexes: BTreeMap<&str, usize> =
-        shards.iter().enumerate().map(|(i, s)| (s.name.as_str(), i)).collect();
-    let chunks = config.catalog().chunks(collection)?;
-    Ok(chunks
-        .into_iter()
-        .filter_map(|c| {
-            Some(ChunkView {
-                shard: *indexes.get(&*c.shard)?,
-                jumbo: c.jumbo,
-                min: c.min,
-                max: c.max,
-                min_key: c.min_key,
-                max_key: c.max_key,
-                zone: None,
-            })
-        })
-        .collect())
+    let indexes = indexes_of(shards);
+    Ok(config.catalog().chunks(collection)?.into_iter().filter_map(|c| chunk_view(c, &indexes)).collect())
+}
+
+/// Shards by name, as policies number them.
+pub(crate) fn indexes_of(shards: &[Shard]) -> BTreeMap<&str, usize> {
+    shards.iter().enumerate().map(|(i, s)| (s.name.as_str(), i)).collect()
+}
+
+/// One chunk, not yet in a zone; `None` on a shard that is no longer there.
+pub(crate) fn chunk_view(chunk: Chunk, indexes: &BTreeMap<&str, usize>) -> Option<ChunkView> {
+    Some(ChunkView {
+        shard: *indexes.get(&*chunk.shard)?,
+        jumbo: chunk.jumbo,
+        min: chunk.min,
+        max: chunk.max,
+        min_key: chunk.min_key,
+        max_key: chunk.max_key,
+        zone: None,
+    })
 }

@@ -2,7 +2,6 @@
 //! end of the key space.
 
 use super::moves::Chosen;
-use super::settings::is_balanced;
 use super::statistics;
 use crate::config::catalog::Sharded;
 use crate::config::{ConfigServer, argument, required_doc};
@@ -82,7 +81,7 @@ impl ConfigServer {
         let min = required_doc(&body, "min")?;
         let collection = self.catalog().sharded(ns)?;
         let _inside = self.balancer.enter();
-        if !self.balancing_now() || !is_balanced(&collection) {
+        if !self.balancing_now() || !collection.is_balanced() {
             return Ok(Document::new());
         }
         let statistics = statistics::gather(self, std::slice::from_ref(&collection)).await;

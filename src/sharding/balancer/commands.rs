@@ -92,7 +92,7 @@ impl ConfigServer {
         } else {
             reply.push("chunkSize", bytes as f64 / MIB as f64);
         }
-        if super::defragment::is_wanted(&collection) {
+        if collection.is_defragmented() {
             reply.push("balancerCompliant", false);
             reply.push("firstComplianceViolation", Reason::DefragmentingChunks.name());
             reply.push("details", self.defragmentation_progress(&collection)?);

@@ -56,18 +56,14 @@ pub(super) struct Origin {
     chunk: ChunkId,
 }
 
-pub(super) fn is_wanted(collection: &Sharded) -> bool {
-    collection.document.get_bool("defragmentCollection").unwrap_or(false)
-}
 fn phase_of(collection: &Sharded) -> Phase {
-    let named = collection.document.get_str("defragmentationPhase");
-    named.and_then(Phase::parse).unwrap_or(Phase::MergeAndMeasureChunks)
+    collection.defragmentation_phase().unwrap_or(Phase::MergeAndMeasureChunks)
 }
 
 impl ConfigServer {
     /// Makes machines for collections that are to be defragmented and have none, lets go of others, and ends phases.
     pub(super) async fn refresh_defragmentations(&self) {
-        let wanted: Vec<Sharded> = self.splittable().into_iter().filter(is_wanted).collect();
+        let wanted: Vec<Sharded> = self.splittable().into_iter().filter(Sharded::is_defragmented).collect();
         {
             let mut all = self.balancer.defragmentations.lock();
             all.running.retain(|ns, r| wanted.iter().any(|c| c.info.ns == *ns && c.info.epoch == r.epoch));
@@ -148,11 +144,11 @@ impl ConfigServer {
     async fn persist_phase(&self, ns: &str, phase: Phase) -> Result<bool> {
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
-        if !is_wanted(&collection) {
+        if !collection.is_defragmented() {
             return Ok(false);
         }
-        let mut entry = collection.document;
-        if entry.get_str("defragmentationPhase") != Some(phase.name()) {
+        if collection.defragmentation_phase() != Some(phase) {
+            let mut entry = collection.document;
             entry.insert("defragmentationPhase", phase.name());
             self.commit(&[put(COLLECTIONS, entry)]).await?;
         }
@@ -287,7 +283,7 @@ impl ConfigServer {
         let mut all = self.balancer.defragmentations.lock();
         let now = self.node.now_ms();
         let mut chosen = Vec::new();
-        for collection in collections.iter().filter(|c| is_wanted(c) && c.may_migrate()) {
+        for collection in collections.iter().filter(|c| c.is_defragmented() && c.may_migrate()) {
             let Some(r) = all.running.get_mut(&collection.info.ns) else { continue };
             let same = r.shards.iter().eq(statistics.shards.iter().map(|s| &s.name));
             if !same {

@@ -2,7 +2,6 @@
 
 use super::actions::{Action, Next, outcome_of};
 use crate::config::ConfigServer;
-use crate::config::catalog::Sharded;
 use crate::remote::Target;
 use document::{Result, doc};
 use protocol::balancer::auto_merger::Merge;
@@ -28,7 +27,7 @@ impl ConfigServer {
             return;
         }
         let mut found = Vec::new();
-        for collection in self.splittable().iter().filter(|c| takes_part(c)) {
+        for collection in self.splittable().iter().filter(|c| c.is_auto_merged()) {
             // Unreadable chunks are the business of checkMetadataConsistency.
             let shards = self.shards_to_merge_on(collection).unwrap_or_default();
             found.extend(
@@ -66,7 +65,7 @@ impl ConfigServer {
     /// How many chunks were merged.
     async fn merge_all(&self, merge: &Merge) -> Result<i64> {
         // It may have been switched off since it was found.
-        let still = self.catalog().find_collection(&merge.ns)?.is_some_and(|c| takes_part(&c));
+        let still = self.catalog().find_collection(&merge.ns)?.is_some_and(|c| c.is_auto_merged());
         if !still || !self.auto_merges() {
             return Ok(0);
         }
@@ -78,9 +77,4 @@ impl ConfigServer {
         let reply = self.remote.admin(Target::Host(&shard.host), command).await?;
         Ok(reply.get_i64("numMergedChunks").unwrap_or(0))
     }
-}
-
-fn takes_part(collection: &Sharded) -> bool {
-    let flag = |name: &str, missing: bool| collection.document.get_bool(name).unwrap_or(missing);
-    flag("enableAutoMerge", true) && !flag("noBalance", false) && !flag("defragmentCollection", false)
 }

@@ -5,7 +5,6 @@
 //! `config.actionlog` and ends nothing but itself.
 
 use super::moves::{Chosen, Made};
-use super::settings::is_balanced;
 use super::statistics::{self, Statistics};
 use crate::config::ConfigServer;
 use crate::config::catalog::Sharded;
@@ -113,7 +112,7 @@ impl ConfigServer {
         }
         // No collection is always first.
         collections.shuffle(&mut rand::rng());
-        for collection in collections.iter().filter(|c| is_balanced(c)) {
+        for collection in collections.iter().filter(|c| c.is_balanced()) {
             if let Err(e) = self.split_at_zone_edges(collection).await {
                 self.note_error(&mut report, "split", &collection.info.ns, e).await;
             }
@@ -153,7 +152,7 @@ impl ConfigServer {
         let until = Instant::now() + self.millis("balancerChunksSelectionTimeoutMs");
         let now = self.node.now_ms();
         let mut chosen = Vec::new();
-        for collection in collections.iter().filter(|c| is_balanced(c)) {
+        for collection in collections.iter().filter(|c| c.is_balanced()) {
             if round.is_full() || Instant::now() > until {
                 break;
             }

@@ -45,9 +45,3 @@ impl ConfigServer {
         self.catalog().collections().into_iter().filter(|c| !c.is_unsplittable()).collect()
     }
 }
-
-/// Chunk selection may touch the collection: migrations are allowed, `noBalance` is not set, nothing defragments it.
-pub(super) fn is_balanced(collection: &Sharded) -> bool {
-    let flag = |name: &str| collection.document.get_bool(name).unwrap_or(false);
-    collection.may_migrate() && !flag("noBalance") && !flag("defragmentCollection")
-}

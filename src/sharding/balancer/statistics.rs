@@ -1,6 +1,5 @@
 //! What the policies look at: the shards with their flags, bytes each owns of each collection, chunks and zones.
 
-use super::settings::is_balanced;
 use crate::chunk::Chunk;
 use crate::config::ConfigServer;
 use crate::config::catalog::{Sharded, ZoneRange};
@@ -101,7 +100,7 @@ pub(crate) fn view(
         bytes: statistics.bytes_of(ns),
         zones,
         chunks,
-        balanced: is_balanced(collection),
+        balanced: collection.is_balanced(),
         move_jumbo: config.balancer_settings().get("attemptToBalanceJumboChunks").is_some_and(Value::truthy),
         under_way: config.balancer.under_way.lock().contains(ns),
     })

@@ -10,6 +10,7 @@ use crate::routing::registry::{Shard, shard_of};
 use crate::routing::table::{CollectionInfo, RoutingTable};
 use document::{Document, Result, Timestamp, Value, err, key_string};
 use node::Node;
+use protocol::balancer::defragmentation::Phase;
 use protocol::version::{DatabaseVersion, ShardVersion};
 use std::collections::BTreeMap;
 use storage::CollectionSnapshot;
@@ -34,8 +35,28 @@ impl Sharded {
     pub fn version(&self, placement: Timestamp) -> ShardVersion {
         ShardVersion { epoch: self.info.epoch, timestamp: self.info.timestamp, placement }
     }
+    fn flag(&self, name: &str) -> bool {
+        self.document.get_bool(name).unwrap_or(false)
+    }
     pub fn is_unsplittable(&self) -> bool {
-        self.document.get_bool("unsplittable").unwrap_or(false)
+        self.flag("unsplittable")
+    }
+    /// It is being defragmented, or is to be.
+    pub fn is_defragmented(&self) -> bool {
+        self.flag("defragmentCollection")
+    }
+    /// The phase of its defragmentation, as far as one has begun.
+    pub fn defragmentation_phase(&self) -> Option<Phase> {
+        self.document.get_str("defragmentationPhase").and_then(Phase::parse)
+    }
+    /// Chunk selection may touch it: migrations are allowed, `noBalance` is not set, nothing defragments it.
+    pub fn is_balanced(&self) -> bool {
+        self.may_migrate() && !self.flag("noBalance") && !self.is_defragmented()
+    }
+    /// The auto-merger may touch it: neither `enableAutoMerge: false` nor `noBalance`, and nothing defragments it.
+    pub fn is_auto_merged(&self) -> bool {
+        let enabled = self.document.get_bool("enableAutoMerge").unwrap_or(true);
+        enabled && !self.flag("noBalance") && !self.is_defragmented()
     }
     /// Neither `allowMigrations` nor `permitMigrations` is false.
     pub fn may_migrate(&self) -> bool {

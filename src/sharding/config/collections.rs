@@ -244,8 +244,8 @@ impl ConfigServer {
         let body = request.body.to_document();
         let lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
+        let defragmented = collection.is_defragmented();
         let mut entry = collection.document;
-        let defragmented = entry.get_bool("defragmentCollection").unwrap_or(false);
         match body.get_present("chunkSize").map(|v| (v.as_i64(), v)) {
             None => {}
             Some((Some(0), _)) => {

@@ -509,7 +509,8 @@ async fn shards_are_told_not_to_split_until_all_have_replied() {
     let c = Cluster::sharded().await;
     let said = |c: &Cluster| {
         let got = std::mem::take(&mut *c.shards.got.lock());
-        let of = |d: &Document| d.contains_key("_shardsvrSetAutoSplit").then(|| d.get_bool("enabled").unwrap());
+        let of =
+            |d: &Document| d.contains_key("_shardsvrSetAutoSplit").then(|| d.get_bool("enabled").unwrap());
         got.iter().filter_map(of).collect::<Vec<bool>>()
     };
     let told = async || {

@@ -5,6 +5,7 @@ use crate::config::ConfigServer;
 use crate::config::catalog::Sharded;
 use document::{Document, ObjectId, Result, bail};
 use node::BatchWrite;
+use protocol::balancer::defragmentation::Phase;
 
 /// Chunks changed by one batch.
 const CHANGED_AT_ONCE: usize = 1000;
@@ -25,8 +26,8 @@ impl ConfigServer {
     ) -> Result<()> {
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
-        let wanted = collection.document.get_bool("defragmentCollection").unwrap_or(false)
-            && collection.document.get_str("defragmentationPhase") != Some("finished");
+        let wanted =
+            collection.is_defragmented() && collection.defragmentation_phase() != Some(Phase::Finished);
         if collection.info.epoch != epoch || !wanted {
             bail!(ILLEGAL_OPERATION, "collection {ns} is no longer being defragmented");
         }

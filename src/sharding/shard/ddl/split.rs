@@ -40,7 +40,11 @@ pub async fn split_points(
 ) -> Result<Vec<Document>> {
     let snapshot = snapshot_of(node, ns)?;
     let slot = shard_key_index(&snapshot, &range.key).ok_or_else(|| {
-        err!(INDEX_NOT_FOUND, "couldn't find index over splitting key {} of {ns}", shown(range.key.document()))
+        err!(
+            INDEX_NOT_FOUND,
+            "couldn't find index over splitting key {} of {ns}",
+            shown(range.key.document())
+        )
     })?;
     let walk = Walk { op, snapshot: &snapshot, slot, range };
     match points {

@@ -1031,7 +1031,9 @@ async fn a_shard_watches_writes_to_split_chunks_until_it_steps_down() {
     c.insert("a", "d.own", 3).await;
     c.catalog().tell_auto_split().await;
     assert_eq!(ddl.chunks_written(), 1);
-    c.send("a", "d", doc! { "_shardsvrDropCollection": "own", "writeConcern": { "w": "majority" } }).await.unwrap();
+    c.send("a", "d", doc! { "_shardsvrDropCollection": "own", "writeConcern": { "w": "majority" } })
+        .await
+        .unwrap();
     c.catalog().tell_auto_split().await;
     assert_eq!(ddl.chunks_written(), 0, "of a collection that is gone");
     ddl.stop();

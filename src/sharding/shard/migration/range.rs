@@ -204,8 +204,8 @@ pub async fn pieces(
             let may_begin = current.as_ref().is_some_and(|(key, _)| *key < range.max);
             same.bytes += doc.bytes().len() as i64;
             same.documents += 1;
-            let too_many = before.bytes + same.bytes > most.bytes
-                || before.documents + same.documents > most.documents;
+            let too_many =
+                before.bytes + same.bytes > most.bytes || before.documents + same.documents > most.documents;
             if before.documents > 0 && too_many && may_begin {
                 let first = current.as_ref().and_then(|(_, first)| view.get(*first));
                 points.extend(first.and_then(|d| range.key.key_document_of(d).ok()));

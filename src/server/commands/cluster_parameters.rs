@@ -9,6 +9,7 @@ use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use node::Node;
 use node::auth::Action as A;
 use node::local::LocalClient;
+use sharding::config::ConfigServer;
 use sharding::remote::{Target, majority};
 use std::sync::Arc;
 
@@ -201,7 +202,14 @@ async fn set_on_shard(context: &Context, request: &Request<'_>, _: &mut Reply) -
 async fn set_on_cluster(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
     let config = context.service.members.config("_configsvrSetClusterParameter")?;
     set_here(context, request).await?;
-    let value = request.target().to_value();
+    set_on_shards(config, &request.target().to_value()).await
+}
+
+/// Has every shard set what the config server has set: `{name: {...}}`.
+///
+/// # Errors
+/// Those of the first shard that does not; the same again reaches the others.
+pub async fn set_on_shards(config: &ConfigServer, value: &Value) -> Result<()> {
     for shard in config.catalog().shards() {
         let command = doc! { "_shardsvrSetClusterParameter": value.clone(), "writeConcern": majority() };
         config.remote.admin(Target::Host(&shard.host), command).await?;

@@ -3,6 +3,7 @@
 //! The settings of a cluster are the config server's, to which routers hand these commands; it tells the shards. A command
 //! reads what there is, changes it and writes it back, so there is one at a time.
 
+use super::cluster_parameters::set_on_shards;
 use super::crud::node;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
@@ -10,7 +11,6 @@ use node::auth::Action as A;
 use node::local::LocalClient;
 use node::query_settings::{COLLECTION, PARAMETER, Setting};
 use query::shape::query_hash;
-use sharding::remote::{Target, majority};
 use tokio::sync::Mutex;
 
 pub const ROWS: &[Command] = &[
@@ -211,21 +211,25 @@ fn check_role(context: &Context, name: &str) -> Result<()> {
     }
 }
 
-async fn store(context: &Context, list: Vec<Setting>) -> Result<()> {
+async fn store(context: &Context, list: &[Setting]) -> Result<()> {
     let node = node(context)?;
-    let array: Vec<Document> = list.iter().map(Setting::to_document).collect();
-    let value = doc! { "settingsArray": array };
     let mut d = doc! { "_id": PARAMETER, "clusterParameterTime": node.cluster_time() };
-    d.0.extend(value.clone().0);
+    d.0.extend(value_of(list).0);
     LocalClient::new(node.clone()).put(COLLECTION, &d).await?;
-    if context.service.role == Roles::CONFIG {
-        let config = context.service.members.config("setQuerySettings")?;
-        for shard in config.catalog().shards() {
-            let command = doc! { "_shardsvrSetClusterParameter": { PARAMETER: value.clone() }, "writeConcern": majority() };
-            config.remote.admin(Target::Host(&shard.host), command).await?;
-        }
+    tell_shards(context, list).await
+}
+
+fn value_of(list: &[Setting]) -> Document {
+    doc! { "settingsArray": list.iter().map(Setting::to_document).collect::<Vec<Document>>() }
+}
+
+/// Of a cluster: its shards get what the config server has.
+async fn tell_shards(context: &Context, list: &[Setting]) -> Result<()> {
+    if context.service.role != Roles::CONFIG {
+        return Ok(());
     }
-    Ok(())
+    let config = context.service.members.config("setQuerySettings")?;
+    set_on_shards(config, &Value::Document(doc! { PARAMETER: value_of(list) })).await
 }
 
 async fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -246,7 +250,7 @@ async fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     check_says_something(&setting.settings)?;
     setting.query = query.or(setting.query.take());
     reply.fields(&setting.to_document());
-    store(context, list).await
+    store(context, &list).await
 }
 
 async fn remove(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
@@ -258,7 +262,8 @@ async fn remove(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resu
     let before = list.len();
     list.retain(|s| s.hash != hash);
     if list.len() == before {
-        return Ok(());
+        // An earlier attempt may not have reached every shard.
+        return tell_shards(context, &list).await;
     }
-    store(context, list).await
+    store(context, &list).await
 }

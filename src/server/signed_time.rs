@@ -30,6 +30,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
 /// Unknown keys that clients name have them looked for this often at most.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
+/// The config server is given so long to say its keys: requests that bring an unknown one wait meanwhile.
+const ASKED_FOR_MAX: Duration = Duration::from_secs(5);
 
 /// The keys as this node knows them.
 #[derive(Default)]
@@ -37,7 +39,7 @@ pub struct SignedTimes {
     ring: ArcSwap<KeyRing>,
     /// The last signature made, and for which times it holds.
     last: Mutex<Option<(u64, Signature)>>,
-    /// Taken while keys are read; holds when that was last.
+    /// Taken while keys are read; holds when that was last tried.
     refreshed: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -51,6 +53,25 @@ impl SignedTimes {
         let signature = self.ring.load().sign(time)?;
         *last = Some((covering, signature));
         Some(signature)
+    }
+
+    /// Takes the keys that `read` finds, unless that was tried less than `pause` ago. Whoever waited for another's attempt
+    /// makes none of its own.
+    async fn refresh(
+        &self,
+        pause: Duration,
+        limit: Duration,
+        read: impl Future<Output = Result<Vec<Document>>>,
+    ) -> Result<()> {
+        let mut last = self.refreshed.lock().await;
+        if last.is_some_and(|at| at.elapsed() < pause) {
+            return Ok(());
+        }
+        let found = tokio::time::timeout(limit, read).await;
+        *last = Some(Instant::now());
+        let found = found.map_err(|_| err!(NETWORK_TIMEOUT, "the config server does not say its keys"))??;
+        self.replace(KeyRing::new(found.iter().filter_map(TimeKey::of_stored).collect()));
+        Ok(())
     }
 
     fn replace(&self, ring: KeyRing) {
@@ -76,22 +97,18 @@ pub async fn start(service: &Arc<Service>) -> Result<()> {
     Ok(())
 }
 
-/// Reads the keys, unless that was done less than `pause` ago.
+/// Reads the keys, unless that was tried less than `pause` ago.
 async fn refresh(service: &Service, pause: Duration) -> Result<()> {
-    let mut last = service.signed_times.refreshed.lock().await;
-    if last.is_some_and(|at| at.elapsed() < pause) {
-        return Ok(());
-    }
-    *last = Some(Instant::now());
     let hmac = doc! { "purpose": "HMAC" };
-    let found = match (&service.node, service.role) {
-        (Some(node), Roles::REPLSET | Roles::CONFIG) => {
-            LocalClient::new(node.clone()).find(crate::signing_keys::KEYS, &hmac)?
+    let read = async {
+        match (&service.node, service.role) {
+            (Some(node), Roles::REPLSET | Roles::CONFIG) => {
+                LocalClient::new(node.clone()).find(crate::signing_keys::KEYS, &hmac)
+            }
+            _ => ask_config(service, hmac).await,
         }
-        _ => ask_config(service, hmac).await?,
     };
-    service.signed_times.replace(KeyRing::new(found.iter().filter_map(TimeKey::of_stored).collect()));
-    Ok(())
+    service.signed_times.refresh(pause, ASKED_FOR_MAX, read).await
 }
 
 async fn ask_config(service: &Service, filter: Document) -> Result<Vec<Document>> {
@@ -132,7 +149,7 @@ pub async fn accept(context: &Context, command: &Command, body: Doc<'_>) -> Resu
             return Ok(());
         }
         // Boxed: a client's time is rarely ahead of the node's.
-        Box::pin(prove(service, time, &signature)).await?;
+        Box::pin(context.operation.interruptible(prove(service, time, &signature))).await??;
     }
     let now = (crate::log::now_millis() / 1000) as u32;
     if time.secs > now.saturating_add(CLOCK_DRIFT_MAX) {
@@ -213,5 +230,28 @@ pub fn for_reply(service: &Service, connection: Option<&Connection>, time: Times
     match trusted || service.role == Roles::STANDALONE {
         true => Some(Signature::NONE),
         false => service.signed_times.sign(time),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[tokio::test]
+    async fn those_who_wait_for_a_config_server_that_says_nothing_do_not_ask_again() {
+        let times = SignedTimes::default();
+        let asked = AtomicUsize::new(0);
+        let ask = || {
+            let read = async {
+                asked.fetch_add(1, Ordering::SeqCst);
+                std::future::pending().await
+            };
+            times.refresh(Duration::from_secs(3600), Duration::from_millis(50), read)
+        };
+        let (first, second, third) = tokio::join!(ask(), ask(), ask());
+        assert_eq!(first.unwrap_err().code, codes::NETWORK_TIMEOUT);
+        assert!(second.is_ok() && third.is_ok());
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
     }
 }

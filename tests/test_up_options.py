@@ -38,7 +38,7 @@ def test_snapshots_put_a_set_back_and_databases_are_copied(up):
 
 
 def test_a_cluster_speaks_tls_with_a_certificate_of_its_own(up, workdir):
-    cluster = up("--tls", "--auth", "--shards", "1")
+    cluster = up("--tls", "--auth", "--shards", "1", "--dbpath", workdir / "here & there, 100%")
     assert "tls=true" in cluster.uri and "tlsCAFile=" in cluster.uri
     with pymongo.MongoClient(cluster.uri, serverSelectionTimeoutMS=20000) as client:
         client.d.c.insert_one({"_id": 1})
@@ -62,6 +62,9 @@ def test_options_come_from_a_file_and_the_command_line_counts(up, workdir):
     file.write_text("shard: 3\n")
     code, text = tessera("up", "--config", file)
     assert code == 2 and "--shard" in text and str(file) in text
+    # Names of files need not be text.
+    done = subprocess.run([BIN / "tessera", "up", "--config", b"none\xff.yml"], capture_output=True, timeout=30)
+    assert done.returncode == 2 and b"cannot read" in done.stderr
 
 
 def test_completions_and_help_are_for_people():

@@ -5,5 +5,5 @@
 static ALLOCATOR: document::meter::Counted<mimalloc::MiMalloc> = document::meter::Counted(mimalloc::MiMalloc);
 
 fn main() {
-    std::process::exit(server::process::by_name(std::env::args().collect()));
+    std::process::exit(server::process::by_name(std::env::args_os().collect()));
 }

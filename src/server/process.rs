@@ -7,6 +7,7 @@ use crate::log::{Logger, Target};
 use crate::options::{self, Action, Options, Program, Refused};
 use crate::service::{ABRUPT, Config, Running, Service, StartError};
 use document::{Document, doc};
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::PermissionsExt;
@@ -17,18 +18,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Acts as the program that the first argument names: `mongod`, `mongos`, or else `tessera`; or in the role in which a server
 /// starts it again for its scripts. Returns the exit code.
-pub fn by_name(argv: Vec<String>) -> i32 {
+pub fn by_name(argv: Vec<OsString>) -> i32 {
     if argv.get(1).is_some_and(|role| role == script::child::ROLE) {
-        return script::child::run(argv.get(2).map_or("", String::as_str));
+        return script::child::run(argv.get(2).and_then(|arg| arg.to_str()).unwrap_or(""));
     }
-    let name = argv.first().map(std::path::Path::new).and_then(|path| path.file_name()?.to_str());
+    let name = argv.first().map(Path::new).and_then(|path| path.file_name()?.to_str());
     let program = [Program::Mongod, Program::Mongos].into_iter().find(|p| name == Some(p.name()));
-    match program {
-        Some(program) => {
-            set_process_name(program.name());
-            main(program, argv)
+    let Some(program) = program else { return crate::up::cli() };
+    set_process_name(program.name());
+    match argv.into_iter().map(OsString::into_string).collect() {
+        Ok(argv) => main(program, argv),
+        Err(bad) => {
+            eprintln!("error: the argument {bad:?} is not UTF-8");
+            2
         }
-        None => crate::up::cli(),
     }
 }
 

@@ -17,7 +17,9 @@ use crate::topology::{Membership, State};
 use certificates::Certificates;
 use clap::{CommandFactory, Parser, Subcommand};
 use document::{Value, codes, doc};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -151,7 +153,7 @@ pub fn cli() -> i32 {
     match Cli::parse().command {
         CliCommand::Up(up) => {
             // Behind the program's name and `up`.
-            let given: Vec<String> = std::env::args().skip(2).collect();
+            let given: Vec<OsString> = std::env::args_os().skip(2).collect();
             match up.with_file(&given) {
                 Ok(up) => main(up),
                 Err(text) => {
@@ -205,6 +207,12 @@ pub fn main(up: Up) -> i32 {
             }
         }
     })
+}
+
+/// A file as the value of an option of an address.
+fn in_address(file: &Path) -> String {
+    const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    percent_encode(file.as_os_str().as_encoded_bytes(), &KEPT).to_string()
 }
 
 /// Why the cluster did not come up.
@@ -408,7 +416,7 @@ impl Cluster {
     }
     /// The options of an address, with the set's name where it has one.
     fn query(&self, set: Option<&str>) -> String {
-        let tls = self.authority.as_ref().map(|file| format!("tls=true&tlsCAFile={}", file.display()));
+        let tls = self.authority.as_deref().map(|file| format!("tls=true&tlsCAFile={}", in_address(file)));
         let options: Vec<String> =
             set.map(|name| format!("replicaSet={name}")).into_iter().chain(tls).collect();
         if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) }

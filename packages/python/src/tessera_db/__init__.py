@@ -1,10 +1,13 @@
 """Starts MongoDB-compatible servers and clusters: `with tessera_db.start(shards=2) as cluster: MongoClient(cluster.uri)`."""
 
+import atexit
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
+import threading
 
 __all__ = ["BINARY", "Cluster", "start"]
 
@@ -50,9 +53,7 @@ class Cluster:
 
     def stop(self):
         """Ends all nodes."""
-        if self._child.poll() is None:
-            self._child.terminate()
-        self._child.communicate()
+        _end(self._child)
 
     def __enter__(self):
         return self
@@ -61,13 +62,32 @@ class Cluster:
         self.stop()
 
 
+def _end(child):
+    if child.poll() is None:
+        child.terminate()
+    child.wait()
+
+
+def _drain(pipe):
+    with pipe:
+        while pipe.read(65536):
+            pass
+
+
 def start(**options):
-    """Starts what `tessera up` starts with these options, on free ports unless they name one; returns when it is ready."""
-    child = subprocess.Popen([BINARY, "up", "--json", *_arguments(options)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    line = child.stdout.readline()
-    if not line:
-        _, error = child.communicate()
-        raise RuntimeError(f"tessera ended with exit code {child.returncode}: {error.strip()}")
+    """Starts what `tessera up` starts with these options, on free ports unless they name one; returns when it is ready.
+
+    It ends with `stop()`, and with this program at the latest."""
+    # A pipe that nobody reads would hold up the servers once it is full.
+    with tempfile.TemporaryFile(mode="w+") as errors:
+        child = subprocess.Popen([BINARY, "up", "--json", *_arguments(options)], stdout=subprocess.PIPE, stderr=errors, text=True)
+        atexit.register(_end, child)
+        line = child.stdout.readline()
+        threading.Thread(target=_drain, args=(child.stdout,), daemon=True).start()
+        if not line:
+            _end(child)
+            errors.seek(0)
+            raise RuntimeError(f"tessera ended with exit code {child.returncode}: {errors.read().strip()}")
     return Cluster(child, json.loads(line))
 
 

@@ -15,19 +15,25 @@ pub trait WriteObserver: Send + Sync + 'static {
 /// Observers by exact namespace. Few namespaces are observed and a miss costs one comparison of lengths.
 #[derive(Default)]
 pub struct Observers {
-    list: RwLock<Vec<(String, Arc<dyn WriteObserver>)>>,
-    /// Told of every namespace's writes.
-    of_all: RwLock<Option<Arc<dyn WriteObserver>>>,
+    watching: RwLock<Watching>,
     exchanges: RwLock<Vec<Arc<dyn Fn() + Send + Sync>>>,
+}
+
+/// Every write asks for these, under one lock.
+#[derive(Default)]
+struct Watching {
+    one: Vec<(String, Arc<dyn WriteObserver>)>,
+    /// Told of every namespace's writes.
+    all: Option<Arc<dyn WriteObserver>>,
 }
 
 impl Observers {
     pub fn add(&self, ns: &str, observer: Arc<dyn WriteObserver>) {
-        self.list.write().push((ns.to_string(), observer));
+        self.watching.write().one.push((ns.to_string(), observer));
     }
     /// From now on this one is told of every write, in the place of the one before.
     pub fn watch_all(&self, observer: Option<Arc<dyn WriteObserver>>) {
-        *self.of_all.write() = observer;
+        self.watching.write().all = observer;
     }
     /// Has `f` called when everything was replaced by what another member has, before that is served. No write is told then.
     pub fn on_exchange(&self, f: Arc<dyn Fn() + Send + Sync>) {
@@ -38,8 +44,8 @@ impl Observers {
         told.iter().for_each(|f| f());
     }
     pub fn of(&self, ns: &str) -> Vec<Arc<dyn WriteObserver>> {
-        let list = self.list.read();
-        let named = list.iter().filter(|(n, _)| n == ns).map(|(_, o)| o.clone());
-        named.chain(self.of_all.read().clone()).collect()
+        let watching = self.watching.read();
+        let named = watching.one.iter().filter(|(n, _)| n == ns).map(|(_, o)| o);
+        named.chain(&watching.all).cloned().collect()
     }
 }

@@ -81,8 +81,8 @@ struct Share {
     orphans: i64,
 }
 
-/// By collection (namespace) and shard.
-type Shares = BTreeMap<(String, String), Share>;
+/// By namespace of a collection, then by shard.
+type Shares = BTreeMap<String, BTreeMap<String, Share>>;
 
 async fn sharded(connection: &mut Connection) -> Result<Document> {
     let collections = find(connection, "collections").await?;
@@ -95,7 +95,7 @@ async fn sharded(connection: &mut Connection) -> Result<Document> {
         .collect();
     let shard = |s: &Document| {
         let name = s.get_str("_id").unwrap_or_default();
-        let own = shares.iter().filter(|((_, shard), _)| shard == name).map(|(_, share)| *share);
+        let own = shares.values().filter_map(|by_shard| by_shard.get(name).copied());
         let sum = own.fold(Share::default(), Share::plus);
         doc! {
             "_id": name, "host": s.get("host").cloned(), "draining": s.get_bool("draining").unwrap_or(false),
@@ -131,15 +131,17 @@ fn flag(d: &Document, name: &str) -> bool {
 /// Chunks are counted in the catalog, bytes as `$shardedDataDistribution` has them.
 async fn shares(connection: &mut Connection, collections: &[Document]) -> Result<Shares> {
     let mut shares = Shares::new();
+    let named = |c: &Document| Some((c.get("uuid")?.as_uuid()?, c.get_str("_id")?.to_string()));
+    let by_uuid: BTreeMap<[u8; 16], String> = collections.iter().filter_map(named).collect();
     let jumbo = doc! { "$sum": { "$cond": ["$jumbo", 1, 0] } };
     let group =
         doc! { "_id": { "uuid": "$uuid", "shard": "$shard" }, "chunks": { "$sum": 1 }, "jumbo": jumbo };
     let count = doc! { "aggregate": "chunks", "pipeline": [doc! { "$group": group }], "cursor": {} };
     for counted in all(connection, "config", count).await? {
         let id = counted.get_document("_id").cloned().unwrap_or_default();
-        let owner = collections.iter().find(|c| c.get("uuid") == id.get("uuid"));
-        if let (Some(ns), Some(shard)) = (owner.and_then(|c| c.get_str("_id")), id.get_str("shard")) {
-            let share = shares.entry((ns.to_string(), shard.to_string())).or_default();
+        let ns = id.get("uuid").and_then(Value::as_uuid).and_then(|uuid| by_uuid.get(&uuid));
+        if let (Some(ns), Some(shard)) = (ns, id.get_str("shard")) {
+            let share = shares.entry(ns.clone()).or_default().entry(shard.to_string()).or_default();
             share.chunks = counted.get_i64("chunks").unwrap_or(0);
             share.jumbo = counted.get_i64("jumbo").unwrap_or(0);
         }
@@ -147,11 +149,11 @@ async fn shares(connection: &mut Connection, collections: &[Document]) -> Result
     let distribution =
         doc! { "aggregate": 1, "pipeline": [doc! { "$shardedDataDistribution": {} }], "cursor": {} };
     for of_collection in all(connection, "admin", distribution).await? {
-        let ns = of_collection.get_str("ns").unwrap_or_default().to_string();
+        let by_shard = shares.entry(of_collection.get_str("ns").unwrap_or_default().to_string()).or_default();
         for of_shard in of_collection.get_array("shards").into_iter().flatten().filter_map(Value::as_document)
         {
             let shard = of_shard.get_str("shardName").unwrap_or_default().to_string();
-            let share = shares.entry((ns.clone(), shard)).or_default();
+            let share = by_shard.entry(shard).or_default();
             share.bytes = of_shard.get_i64("ownedSizeBytes").unwrap_or(0);
             share.orphans = of_shard.get_i64("numOrphanedDocs").unwrap_or(0);
         }
@@ -161,15 +163,10 @@ async fn shares(connection: &mut Connection, collections: &[Document]) -> Result
 
 fn collection(c: &Document, shares: &Shares) -> Document {
     let ns = c.get_str("_id").unwrap_or_default();
-    let own: Vec<(&str, Share)> = shares
-        .iter()
-        .filter(|((of, _), _)| of == ns)
-        .map(|((_, shard), share)| (shard.as_str(), *share))
-        .collect();
-    let sum = own.iter().map(|(_, share)| *share).fold(Share::default(), Share::plus);
-    let by_shard: Vec<Document> = own
-        .iter()
-        .map(|(shard, share)| doc! { "_id": *shard, "chunks": share.chunks, "bytes": share.bytes })
+    let own = || shares.get(ns).into_iter().flatten();
+    let sum = own().map(|(_, share)| *share).fold(Share::default(), Share::plus);
+    let by_shard: Vec<Document> = own()
+        .map(|(shard, share)| doc! { "_id": shard.as_str(), "chunks": share.chunks, "bytes": share.bytes })
         .collect();
     let mut d = doc! {
         "ns": ns, "key": c.get("key").cloned(), "chunks": sum.chunks, "jumbo": sum.jumbo, "bytes": sum.bytes,

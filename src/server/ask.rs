@@ -59,18 +59,19 @@ fn listed(reply: &Document) -> String {
 
 /// Asks and prints; the exit code.
 pub fn main(server: &Server, question: &Question) -> i32 {
-    let runtime = match crate::process::runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: cannot start the runtime: {error}");
-            return 1;
-        }
-    };
-    match runtime.block_on(ask(&server.uri, question)) {
-        Ok(text) => {
-            println!("{text}");
-            0
-        }
+    run(async {
+        println!("{}", ask(&server.uri, question).await?);
+        Ok(())
+    })
+}
+
+/// Runs a command of `tessera` that speaks to a server; returns the exit code: 0, or 1 with the error on stderr.
+pub(crate) fn run(command: impl Future<Output = Result<()>>) -> i32 {
+    let done = crate::process::runtime()
+        .map_err(|e| err!(INTERNAL_ERROR, "cannot start the runtime: {e}"))
+        .and_then(|runtime| runtime.block_on(command));
+    match done {
+        Ok(()) => 0,
         Err(error) => {
             eprintln!("error: {}", error.message);
             1

@@ -24,19 +24,11 @@ pub struct StepDown {
 
 /// Runs `tessera step-down` and returns the exit code.
 pub fn main(options: &StepDown) -> i32 {
-    let done = crate::process::runtime()
-        .map_err(|e| err!(INTERNAL_ERROR, "cannot start the runtime: {e}"))
-        .and_then(|runtime| runtime.block_on(run(options)));
-    match done {
-        Ok((before, after)) => {
-            println!("{}: {before} stepped down, {after} is primary", options.shard);
-            0
-        }
-        Err(error) => {
-            eprintln!("error: {}", error.message);
-            1
-        }
-    }
+    crate::ask::run(async {
+        let (before, after) = run(options).await?;
+        println!("{}: {before} stepped down, {after} is primary", options.shard);
+        Ok(())
+    })
 }
 
 /// The primaries before and after.

@@ -6,7 +6,7 @@
 mod draw;
 mod gather;
 
-use crate::ask::Address;
+use crate::ask::{self, Address};
 use document::Result;
 use std::time::Duration;
 
@@ -29,20 +29,7 @@ pub struct Status {
 
 /// Runs `tessera status` and returns the exit code: 0, or 1 when the cluster cannot be asked.
 pub fn main(status: &Status) -> i32 {
-    let runtime = match crate::process::runtime() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: cannot start the runtime: {error}");
-            return 1;
-        }
-    };
-    match runtime.block_on(show(status)) {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("error: {}", error.message);
-            1
-        }
-    }
+    ask::run(show(status))
 }
 
 async fn show(status: &Status) -> Result<()> {

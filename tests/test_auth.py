@@ -151,6 +151,21 @@ def test_mongosh_logs_in(started):
     assert shown.stdout.strip() == "root", shown.stderr
 
 
+def test_what_the_balancer_does_is_shown_to_those_who_may_see_all_operations(started):
+    _, ready = started.up("--auth", "--shards", 1)
+    login = pymongo.uri_parser.parse_uri(ready["uri"])
+    root = {"username": login["username"], "password": login["password"]}
+    with client(ready["uri"]) as c:
+        c.admin.command("createUser", "u", pwd="p", roles=[{"role": "readWrite", "db": "d"}])
+
+    def shown(stage, **user):
+        with client(ready["config"], directConnection=True, authSource="admin", **user) as c:
+            return [row["desc"] for row in c.admin.aggregate([{"$currentOp": stage}]) if "Balancer" in row.get("desc", "")]
+
+    assert shown({"allUsers": True}, **root) == ["Balancer", "BalancerSecondary"]
+    assert shown({}, username="u", password="p") == []
+
+
 def openssl(*argv):
     subprocess.run(["openssl", *map(str, argv)], check=True, capture_output=True)
 

@@ -38,14 +38,15 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
         let idle = node.idle_transactions(&service.host);
         rows.extend(idle.into_iter().filter(|row| shown.owners.include_row(row)));
     }
-    if let Ok(role) = service.members.shard()
-        && shown.owners == Owners::Everybody
-    {
-        rows.extend(role.migrations.current_operations());
-        rows.extend(role.resharding.current_operations());
-    }
-    if let Ok(config) = service.members.config("currentOp") {
-        rows.extend(config.balancer.current_operations());
+    // What the node does by itself is nobody's.
+    if shown.owners == Owners::Everybody {
+        if let Ok(role) = service.members.shard() {
+            rows.extend(role.migrations.current_operations());
+            rows.extend(role.resharding.current_operations());
+        }
+        if let Ok(config) = service.members.config("currentOp") {
+            rows.extend(config.balancer.current_operations());
+        }
     }
     rows
 }

@@ -39,6 +39,15 @@ def free_ports(n):
     raise RuntimeError("no free ports")
 
 
+def until(condition, seconds=20, what="it never came about"):
+    """Waits until the condition holds and returns what it was; fails with `what`, or what that returns."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what() if callable(what) else what
+        time.sleep(0.05)
+    return found
+
+
 class Process:
     """A child whose output goes to a file; killed at the end of the test whatever happens."""
 

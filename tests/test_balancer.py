@@ -11,7 +11,7 @@ import pymongo
 import pytest
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
-from conftest import BIN
+from conftest import BIN, until
 from test_show_moves import inconsistencies, quicken, routers
 from workload import Run
 
@@ -20,14 +20,6 @@ MEGABYTES = int(os.environ.get("TESSERA_BALANCE_MB", "24"))
 # Keys that no writer of the run uses.
 BALLAST = 5_000_000
 TINY_CHUNKS = int(os.environ.get("TESSERA_TINY_CHUNKS", "2000"))
-
-
-def until(condition, seconds, what):
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, what() if callable(what) else what
-        time.sleep(0.1)
-    return found
 
 
 def chunks_of(client, ns):

@@ -6,7 +6,7 @@ import time
 
 import pymongo
 import pytest
-
+from conftest import until
 from test_processes import mongod
 
 MAP = "function() { emit(1, 1); }"
@@ -33,15 +33,6 @@ def is_alive(pid):
         return False
 
 
-def wait_until(what, seconds=10):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if what():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it never came about")
-
-
 def test_no_script_process_outlives_its_server(workdir, processes):
     process, port = mongod(workdir, processes)
     client = pymongo.MongoClient(port=port, serverSelectionTimeoutMS=5000)
@@ -63,7 +54,7 @@ def test_no_script_process_outlives_its_server(workdir, processes):
     left = children(process.child.pid)
     assert left
     process.kill()
-    wait_until(lambda: not any(is_alive(pid) for pid in left))
+    until(lambda: not any(is_alive(pid) for pid in left), 10)
     client.close()
     thread.join()
 
@@ -115,7 +106,7 @@ def kill_slow_operation(client):
         found[:] = [op for op in client.admin.command("currentOp")["inprog"] if op.get("command", {}).get("comment") == "slow"]
         return found
 
-    wait_until(is_running)
+    until(is_running, 10)
     client.admin.command("killOp", op=found[0]["opid"])
     thread.join()
     assert ended == [11601]

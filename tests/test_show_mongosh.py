@@ -2,16 +2,9 @@
 
 import json
 import re
-import time
 
 from bson.max_key import MaxKey
-
-
-def wait_until(holds, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.05)
+from conftest import until
 
 
 def test_documents_given_away_are_counted_as_orphans_until_they_are_removed(up):
@@ -72,7 +65,7 @@ def test_sharding_helpers_tell_the_truth(up, mongosh):
         assert re.search(rf"\{{ shard: '{shard}', nChunks: {count} \}}", status), (shard, count, status)
 
     for i in range(2):
-        wait_until(lambda: cluster.shard(i).config.rangeDeletions.count_documents({}) == 0)
+        until(lambda: cluster.shard(i).config.rangeDeletions.count_documents({}) == 0)
     distribution = mongosh(cluster.uri, "db.getSiblingDB('app').c.getShardDistribution()")
     for shard in shards:
         owned = sum(1 for i in range(1000) if (i >= 500) == (shard == moved["to"]))

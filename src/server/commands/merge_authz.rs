@@ -10,6 +10,7 @@ use document::{Document, Result, Value, bail, doc};
 use node::auth::store::{ROLES, USERS};
 use node::auth::{RoleName, UserName};
 use node::local::LocalClient;
+use std::collections::BTreeSet;
 
 pub const ROWS: &[Command] = &[row!("_mergeAuthzCollections", merge)
     .primary_only()
@@ -73,7 +74,7 @@ fn read(
         }
     }
     let id = |d: &Document| d.get_str("_id").map(str::to_string);
-    let kept: Vec<String> = taken.iter().filter_map(id).collect();
+    let kept: BTreeSet<String> = taken.iter().filter_map(id).collect();
     let there = client.find(ns, &Document::new())?;
     let left = there.iter().filter(|d| of_database(d)).filter_map(id).filter(|id| !kept.contains(id));
     Ok((taken, left.collect()))

@@ -5,7 +5,7 @@
 //! ```text
 //! checkPreconditions    what is asked makes sense for the collection as it is
 //! freezeMigrations      no chunk moves while it is copied
-//! initialize            who will own what; the config server notes the operation in config.reshardingOperations
+//! initialize            who owns what and who will; the config server notes the operation in config.reshardingOperations
 //! clone                 donors take snapshots, recipients copy them, then what changed since, until little is left
 //! blockWrites           writes wait on every shard; recipients take what is left, and all of it is durable
 //! commit                reads wait too; the config server's documents name the copy, at once
@@ -185,8 +185,9 @@ impl Ddl {
         }
     }
 
-    /// Chooses who will own what, and has the config server note the operation.
+    /// Finds who owns what now, chooses who will, and has the config server note the operation.
     async fn initialize_reshard(&self, state: &mut Document) -> Result<()> {
+        self.choose_donors(state, tracked_uuid(state)).await?;
         let Planned { chunks, zones, documents, bytes } = self.plan_distribution(state).await?;
         state.insert("chunks", chunks);
         if let Some(zones) = zones {

@@ -74,15 +74,10 @@ impl Ddl {
         if asked.get("collectionUUID").and_then(Value::as_uuid).is_some_and(|wanted| wanted != old) {
             bail!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
         }
-        let table = self.table_now(&ns, tracked).await?;
-        let donors = match &table {
-            Some(table) => table.shards().map(|s| s.to_string()).collect(),
-            None => vec![self.shard()?],
-        };
+        let donors = self.donors_now(&ns, tracked).await?;
         state.insert("tracked", tracked.is_some());
         state.insert("oldUUID", Value::uuid(old));
         state.insert("oldKey", entry.as_ref().and_then(|e| e.get("key")).cloned().unwrap_or(Value::Null));
-        state.insert("donors", donors.clone());
         state.insert("newUUID", Value::uuid(self.role.node.new_uuid()));
         let resharding = self.role.node.new_uuid();
         state.insert(
@@ -111,6 +106,27 @@ impl Ddl {
             (Some(uuid), Routing::Sharded(table)) if table.uuid == uuid => Ok(Some(table)),
             _ => bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} is changing"),
         }
+    }
+
+    /// The shards that own documents of the collection. A migration that commits changes them until migrations are frozen.
+    async fn donors_now(&self, ns: &str, tracked: Option<[u8; 16]>) -> Result<Vec<String>> {
+        match self.table_now(ns, tracked).await? {
+            Some(table) => Ok(table.shards().map(|s| s.to_string()).collect()),
+            None => Ok(vec![self.shard()?]),
+        }
+    }
+
+    /// Chooses the donors, and refuses what cannot be copied from them. No chunk moves any more.
+    ///
+    /// # Errors
+    /// IllegalOperation (20), ConflictingOperationInProgress (117).
+    pub(super) async fn choose_donors(&self, state: &mut Document, tracked: Option<[u8; 16]>) -> Result<()> {
+        let donors = self.donors_now(namespace(state), tracked).await?;
+        if is_move(state) {
+            self.refuse_capped_over_shards(namespace(state), &donors)?;
+        }
+        state.insert("donors", donors);
+        Ok(())
     }
 
     /// A capped collection keeps its order only when one shard hands it out.

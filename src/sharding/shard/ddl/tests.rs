@@ -21,6 +21,8 @@ use storage::files::{CrashMode, SimulatedDisk};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
 use tokio::sync::watch;
 
+mod resharding;
+
 #[derive(Default)]
 struct Network {
     config: Mutex<Option<Arc<ConfigServer>>>,

@@ -1,0 +1,51 @@
+//! Reshardings beside what else happens to their collections, shards and coordinators.
+
+use super::*;
+
+impl Cluster {
+    /// Waits until the coordinator on a has come to a fail point, does `meanwhile`, and lets it go on; the outcome of `command`.
+    async fn at_point(
+        &self,
+        point: &str,
+        command: Document,
+        meanwhile: impl Future<Output = ()>,
+    ) -> Result<Document> {
+        let ddl = self.ddl("a");
+        let points = &ddl.role.node.failpoints;
+        points.configure(point, Mode::AlwaysOn, doc! {});
+        let change = async {
+            points.wait_entered(point, 1).await;
+            meanwhile.await;
+            points.configure(point, Mode::Off, doc! {});
+        };
+        let (outcome, ()) = tokio::join!(self.send("a", "d", command), change);
+        self.settle().await;
+        outcome
+    }
+    /// How many documents of `ns` each shard has.
+    fn held(&self, ns: &str) -> [usize; 2] {
+        ["a", "b"].map(|shard| self.count(shard, ns).unwrap_or(0))
+    }
+    async fn move_from(&self, ns: &str, x: i32, shard: &str) {
+        let range = doc! { "x": x };
+        let command = doc! {
+            "_configsvrMoveRange": ns, "toShard": shard, "min": range, "max": { "x": Value::MaxKey },
+        };
+        self.config(command).await.unwrap();
+    }
+}
+
+fn hashed(name: &str) -> Document {
+    doc! { "_shardsvrReshardCollection": name, "key": { "_id": "hashed" } }
+}
+
+/// A shard that gets its first chunk when the request was looked at, and before chunks stand still, is a donor.
+#[tokio::test]
+async fn documents_that_moved_just_before_the_freeze_are_copied() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let point = "hangDdlCoordinatorBeforePersisting_freezeMigrations";
+    c.at_point(point, hashed("c"), c.move_from("d.c", 10, "b")).await.unwrap();
+    assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
+    assert_eq!(c.findings().await, [""; 0]);
+}

@@ -5,6 +5,7 @@ use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
+use node::write::statement::uuid_mismatch;
 use node::{Operation, Request};
 use protocol::ddl::protocols::DropPhase;
 use protocol::ddl::{Protocol, protocols};
@@ -68,15 +69,10 @@ impl Ddl {
         if let Some(wanted) = wanted
             && tracked.or(found) != Some(wanted)
         {
-            let info = doc! {
-                "db": request.db, "collectionUUID": Value::uuid(wanted), "expectedCollection": split(&ns).1,
-                "actualCollection": Value::Null,
-            };
-            let e = document::err!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
-            return Err(e.with_info(info));
+            return Err(uuid_mismatch(&ns, wanted));
         }
         if tracked.is_none() {
-            return self.drop_unsharded(op, &ns).await;
+            return self.drop_unsharded(op, &ns, wanted).await;
         }
         let fields = doc! { "collectionUUID": tracked.map(Value::uuid), "thisOnly": wanted.is_some() };
         self.log_change("dropCollection.start", &ns, Document::new()).await;
@@ -87,23 +83,28 @@ impl Ddl {
     /// What has the name now, with the lock held: it may have become another since the request came.
     async fn resolve_drop(&self, ns: &str, state: &mut Document) -> Result<()> {
         let now = self.tracked_uuid(ns).await?;
-        if state.get_bool("thisOnly").unwrap_or(false) && now.is_some() && now != uuid_of(state) {
-            bail!(COLLECTION_UUID_MISMATCH, "Collection UUID does not match that specified");
+        match uuid_of(state).filter(|_| state.get_bool("thisOnly").unwrap_or(false)) {
+            Some(wanted) if now.or_else(|| self.uuid_here(ns)) != Some(wanted) => {
+                return Err(uuid_mismatch(ns, wanted));
+            }
+            Some(_) => {}
+            None => state.insert("collectionUUID", now.map(Value::uuid)),
         }
-        state.insert("collectionUUID", now.map(Value::uuid));
         Ok(())
     }
 
-    async fn drop_unsharded(&self, op: &Operation, ns: &str) -> Result<Document> {
+    async fn drop_unsharded(&self, op: &Operation, ns: &str, wanted: Option<[u8; 16]>) -> Result<Document> {
         let _held = self.locks.take(&[ns], &format!("drop of {ns}")).await?;
         if self.tracked(ns).await?.is_some() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {ns} was sharded meanwhile");
         }
-        let dropped = node::ddl::collections::drop_collection(&self.role.node, op, ns, false).await?;
-        Ok(match dropped {
-            Some(indexes) => doc! { "nIndexesWas": indexes as i32, "ns": ns },
-            None => Document::new(),
-        })
+        let this = |uuid| wanted.is_none() || uuid == wanted;
+        let dropped = node::ddl::collections::drop_if(&self.role.node, op, ns, false, this).await?;
+        match (dropped, wanted) {
+            (Some(indexes), _) => Ok(doc! { "nIndexesWas": indexes as i32, "ns": ns }),
+            (None, Some(wanted)) => Err(uuid_mismatch(ns, wanted)),
+            (None, None) => Ok(Document::new()),
+        }
     }
 
     pub(super) fn uuid_here(&self, ns: &str) -> Option<[u8; 16]> {

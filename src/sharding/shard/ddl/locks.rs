@@ -50,6 +50,11 @@ impl Drop for HeldLock {
 pub(super) struct Held(Vec<HeldLock>);
 
 impl Locks {
+    /// How many hold the lock of a name or wait for it.
+    #[cfg(test)]
+    pub(super) fn users(&self, name: &str) -> usize {
+        self.locks.lock().get(name).map_or(0, Weak::strong_count)
+    }
     fn of(&self, name: &str) -> Arc<Lock> {
         let mut locks = self.locks.lock();
         locks.retain(|_, lock| lock.strong_count() > 0);

@@ -76,21 +76,14 @@ impl Ddl {
         }
         self.check_primary(op, request.db).await?;
         let drop_target = DropTarget::parse(request.body)?;
+        let expected = body.get("collectionUUID").and_then(Value::as_uuid);
         let (source, existing) = (self.tracked(&from).await?, self.tracked(&to).await?);
-        let standing = |tracked: &Option<Document>, ns: &str| {
-            let uuid = tracked.as_ref().and_then(|d| d.get("uuid").and_then(Value::as_uuid));
-            uuid.or_else(|| self.uuid_here(ns))
-        };
-        if let Some(expected) = body.get("collectionUUID").and_then(Value::as_uuid)
-            && standing(&source, &from) != Some(expected)
-        {
-            return Err(uuid_mismatch(&from, expected));
-        }
+        self.check_source(&from, &source, expected)?;
         if to_db == request.db {
-            drop_target.check(&to, standing(&existing, &to))?;
+            drop_target.check(&to, self.standing(&existing, &to))?;
         }
         if source.is_none() && existing.is_none() {
-            return self.rename_unsharded(op, &from, &to, drop_target).await;
+            return self.rename_unsharded(op, &from, &to, expected, drop_target).await;
         }
         if to_db != request.db {
             bail!(COMMAND_FAILED, "Source and destination collections must be on the same database.");
@@ -98,8 +91,32 @@ impl Ddl {
         if body.get("targetMustNotBeSharded").is_some_and(Value::truthy) && existing.is_some() {
             bail!(ILLEGAL_OPERATION, "cannot rename to sharded collection '{to}'");
         }
-        self.coordinate(op, &Rename, &from, doc! { "to": to, "dropTarget": drop_target.drops() }).await?;
+        let mut fields = doc! { "to": to, "dropTarget": drop_target.drops() };
+        if let Some(expected) = expected {
+            fields.push("expectedSource", Value::uuid(expected));
+        }
+        if let DropTarget::Only(expected) = drop_target {
+            fields.push("expectedTarget", Value::uuid(expected));
+        }
+        self.coordinate(op, &Rename, &from, fields).await?;
         Ok(Document::new())
+    }
+
+    /// The UUID of what has a name: that of the catalog's entry, or else of the collection here.
+    fn standing(&self, tracked: &Option<Document>, ns: &str) -> Option<[u8; 16]> {
+        let uuid = tracked.as_ref().and_then(|d| d.get("uuid").and_then(Value::as_uuid));
+        uuid.or_else(|| self.uuid_here(ns))
+    }
+
+    /// # Errors
+    /// CollectionUUIDMismatch (361) when another collection than the one that was named has the name.
+    fn check_source(&self, from: &str, tracked: &Option<Document>, expected: Option<[u8; 16]>) -> Result<()> {
+        match expected {
+            Some(expected) if self.standing(tracked, from) != Some(expected) => {
+                Err(uuid_mismatch(from, expected))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn rename_unsharded(
@@ -107,12 +124,14 @@ impl Ddl {
         op: &Operation,
         from: &str,
         to: &str,
+        expected: Option<[u8; 16]>,
         drop_target: DropTarget,
     ) -> Result<Document> {
         let _held = self.locks.take(&[from, to], &format!("rename of {from} to {to}")).await?;
         if self.tracked(from).await?.is_some() || self.tracked(to).await?.is_some() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a collection was sharded meanwhile");
         }
+        self.check_source(from, &None, expected)?;
         if split(from).0 != split(to).0 && self.database_entry(split(to).0).await?.primary != self.shard()? {
             bail!(COMMAND_FAILED, "Source and destination collections must be on the same shard.");
         }
@@ -120,14 +139,18 @@ impl Ddl {
         Ok(Document::new())
     }
 
+    /// What has the two names now, with the lock held: either may have become another since the request came.
     async fn check_rename(&self, state: &mut Document) -> Result<()> {
         let (from, to) = (namespace(state).to_string(), target(state).to_string());
-        let uuid = |d: Option<Document>| d.and_then(|d| d.get("uuid").and_then(Value::as_uuid));
-        let source = uuid(self.tracked(&from).await?).or_else(|| self.uuid_here(&from));
-        let Some(source) = source else {
+        let tracked = self.tracked(&from).await?;
+        self.check_source(&from, &tracked, uuid_of(state, "expectedSource"))?;
+        let Some(source) = self.standing(&tracked, &from) else {
             bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist")
         };
-        let existing = uuid(self.tracked(&to).await?).or_else(|| self.uuid_here(&to));
+        let existing = self.standing(&self.tracked(&to).await?, &to);
+        if let Some(expected) = uuid_of(state, "expectedTarget") {
+            DropTarget::Only(expected).check(&to, existing)?;
+        }
         if existing.is_some() && !state.get_bool("dropTarget").unwrap_or(false) {
             bail!(NAMESPACE_EXISTS, "Target collection {to} exists but --dropTarget was not specified");
         }

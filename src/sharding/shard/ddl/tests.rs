@@ -21,6 +21,7 @@ use storage::files::{CrashMode, SimulatedDisk};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
 use tokio::sync::watch;
 
+mod beside;
 mod resharding;
 
 #[derive(Default)]

@@ -125,6 +125,20 @@ assert.eq([3, 4, 5, 6, 7], there.capped.find().toArray().map((d) => d._id));
 assert.commandWorked(there.capped.insert({_id: 8}));
 assert.eq([4, 5, 6, 7, 8], here.capped.find().toArray().map((d) => d._id));
 
+// Its collation goes along: routers know that strings which are equal by it may be on two shards.
+assert.commandWorked(here.createCollection("collated", {collation: {locale: "en", strength: 2}}));
+assert.commandWorked(here.collated.createIndex({k: 1}, {collation: {locale: "simple"}}));
+assert.commandWorked(here.collated.insert([{_id: 1, k: "A"}, {_id: 2, k: "a"}]));
+assert.commandWorked(move("collated", second));
+const collated = dbName + ".collated";
+assert.commandWorked(fresh.adminCommand({shardCollection: collated, key: {k: 1}, collation: {locale: "simple"}}));
+assert.commandWorked(fresh.adminCommand({split: collated, middle: {k: "a"}}));
+assert.commandWorked(fresh.adminCommand({moveRange: collated, min: {k: "a"}, max: {k: MaxKey}, toShard: first}));
+for (const db of [there, here]) {
+    assert.eq([1, 2], db.collated.find({k: "a"}).toArray().map((d) => d._id).sort());
+}
+assert(here.collated.drop());
+
 // What keeps a shard from being removed is named, and moving it helps.
 let reply = assert.commandWorked(fresh.adminCommand({removeShard: second}));
 assert.eq([dbName + ".capped", dbName + ".made"], reply.collectionsToMove.sort());

@@ -124,8 +124,8 @@ impl ConfigServer {
         Ok(Document::new())
     }
 
-    /// `{_configsvrReshardingCommit: ns, reshardingUUID, oldUUID, newUUID, tracked, key, chunks, unsplittable?, zones?}`: the
-    /// collection is the copy from here. A repeat finds it so.
+    /// `{_configsvrReshardingCommit: ns, reshardingUUID, oldUUID, newUUID, tracked, key, chunks, unsplittable?, zones?,
+    /// defaultCollation?}`: the collection is the copy from here. A repeat finds it so. The collation of a tracked collection stays.
     ///
     /// # Errors
     /// ConflictingOperationInProgress (117) for another incarnation than the operation began with; ShardNotFound (70).

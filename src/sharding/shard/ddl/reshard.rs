@@ -288,6 +288,12 @@ impl Ddl {
                 command.push(member, value.clone());
             }
         }
+        // The catalog knows that of a tracked collection.
+        if tracked_uuid(state).is_none()
+            && let Some(default) = self.role.node.namespaces.slot(ns).collation().document()
+        {
+            command.push("defaultCollation", default.clone());
+        }
         self.config(command).await?;
         self.note_resharded(state).await
     }

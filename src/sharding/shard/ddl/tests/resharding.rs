@@ -38,6 +38,9 @@ impl Cluster {
 fn hashed(name: &str) -> Document {
     doc! { "_shardsvrReshardCollection": name, "key": { "_id": "hashed" } }
 }
+fn moved(name: &str, shard: &str) -> Document {
+    doc! { "_shardsvrReshardCollection": name, "provenance": "moveCollection", "toShard": shard }
+}
 
 /// A shard that gets its first chunk when the request was looked at, and before chunks stand still, is a donor.
 #[tokio::test]
@@ -48,4 +51,17 @@ async fn documents_that_moved_just_before_the_freeze_are_copied() {
     c.at_point(point, hashed("c"), c.move_from("d.c", 10, "b")).await.unwrap();
     assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
     assert_eq!(c.findings().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_collection_that_is_tracked_by_its_move_keeps_its_collation() {
+    let c = Cluster::new().await;
+    let create = doc! { "_shardsvrCreateCollection": "plain", "collation": { "locale": "en", "strength": 2 } };
+    c.send("a", "d", create).await.unwrap();
+    c.send("a", "d", moved("plain", "b")).await.unwrap();
+    for to in ["b", "a"] {
+        c.send("a", "d", moved("plain", to)).await.unwrap();
+        let entry = c.catalog().catalog().collection_document("d.plain").unwrap();
+        assert_eq!(entry.get_path("defaultCollation.strength").and_then(Value::as_i64), Some(2), "on {to}");
+    }
 }

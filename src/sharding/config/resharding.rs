@@ -23,7 +23,7 @@ impl ConfigServer {
     /// `{_configsvrReshardingBegin: ns, reshardingUUID, oldUUID, newUUID, tempNs, tracked, key, donors, recipients, ...}`.
     ///
     /// # Errors
-    /// ReshardCollectionInProgress (338) while another operation runs, ShardNotFound (70) for a recipient that is not there or
+    /// ReshardCollectionInProgress (338) while another operation runs, even under the same UUID, ShardNotFound (70) for a recipient that is not there or
     /// is draining, ConflictingOperationInProgress (117) for another incarnation.
     pub async fn begin_resharding(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, "_configsvrReshardingBegin")?;
@@ -36,7 +36,9 @@ impl ConfigServer {
         let _lock = self.lock_chunks(ns).await;
         let id = Value::uuid(uuid);
         let running = self.local.find(RESHARDING_OPERATIONS, &Document::new())?;
-        if let Some(other) = running.iter().find(|d| d.get("_id") != Some(&id)) {
+        let this = [("_id", Some(&id)), ("ns", Some(&Value::from(ns))), ("newUUID", body.get("newUUID"))];
+        let is_this = |d: &Document| this.iter().all(|(name, value)| d.get(name) == *value);
+        if let Some(other) = running.iter().find(|d| !is_this(d)) {
             bail!(
                 RESHARD_COLLECTION_IN_PROGRESS,
                 "Only one resharding operation is allowed to be active at a time, and that on {} is",
@@ -78,6 +80,13 @@ impl ConfigServer {
         }
     }
 
+    /// What is noted of the operation that a message is of: a client may have named another by the same UUID.
+    fn operation(&self, ns: &str, body: &Document) -> Result<Option<Document>> {
+        let id = Value::uuid(required(body, "reshardingUUID", Value::as_uuid)?);
+        let new = Value::uuid(required(body, "newUUID", Value::as_uuid)?);
+        self.local.find_one(RESHARDING_OPERATIONS, &doc! { "_id": id, "ns": ns, "newUUID": new })
+    }
+
     fn operation_document(&self, ns: &str, id: Value, body: &Document) -> Result<Document> {
         let member = |name: &str| body.get(name).cloned().unwrap_or(Value::Null);
         let shards = |name: &str| -> Result<Vec<Document>> {
@@ -97,7 +106,7 @@ impl ConfigServer {
         Ok(operation)
     }
 
-    /// `{_configsvrReshardingSetState: ns, reshardingUUID, state}`. An operation that is not known needs no state.
+    /// `{_configsvrReshardingSetState: ns, reshardingUUID, newUUID, state}`. An operation that is not known needs no state.
     ///
     /// # Errors
     /// A failed log.
@@ -106,10 +115,9 @@ impl ConfigServer {
         self.ensure().await?;
         let ns = argument(&request)?;
         let body = request.body.to_document();
-        let id = Value::uuid(required(&body, "reshardingUUID", Value::as_uuid)?);
         let state = required_str(&body, "state")?;
         let _lock = self.lock_chunks(ns).await;
-        let Some(mut operation) = self.local.find_one(RESHARDING_OPERATIONS, &doc! { "_id": id })? else {
+        let Some(mut operation) = self.operation(ns, &body)? else {
             return Ok(Document::new());
         };
         operation.insert("state", state);
@@ -140,8 +148,7 @@ impl ConfigServer {
         if self.catalog().find_collection(ns)?.is_some_and(|c| c.info.uuid == new) {
             return Ok(Document::new());
         }
-        let id = Value::uuid(required(&body, "reshardingUUID", Value::as_uuid)?);
-        if self.local.find_one(RESHARDING_OPERATIONS, &doc! { "_id": id })?.is_none() {
+        if self.operation(ns, &body)?.is_none() {
             bail!(NO_SUCH_RESHARD_COLLECTION, "the operation on {ns} was given up");
         }
         let old = self.still(ns, &body)?;
@@ -210,7 +217,7 @@ impl ConfigServer {
             entry.remove("reshardingFields");
             writes.push(put(COLLECTIONS, entry));
         }
-        if self.local.find_one(RESHARDING_OPERATIONS, &doc! { "_id": id.clone() })?.is_some() {
+        if self.operation(ns, &body)?.is_some() {
             writes.push(delete(RESHARDING_OPERATIONS, id));
         }
         self.commit(&writes).await?;

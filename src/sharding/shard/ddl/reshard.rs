@@ -95,7 +95,7 @@ struct Wish {
     commit: bool,
 }
 
-/// The wishes for the reshardings of this shard's databases, by UUID.
+/// The wishes for the reshardings of this shard's databases, by the UUID of the copy.
 #[derive(Default)]
 pub(super) struct Wishes(Mutex<BTreeMap<[u8; 16], watch::Sender<Wish>>>);
 
@@ -175,7 +175,7 @@ impl Ddl {
 
     /// Runs `work` unless an abort is wanted first.
     async fn unless_aborted(&self, state: &Document, work: impl Future<Output = Result<()>>) -> Result<()> {
-        let mut wish = self.wishes.of(uuid_in(state, "reshardingUUID")?);
+        let mut wish = self.wishes.of(uuid_in(state, "newUUID")?);
         tokio::select! {
             biased;
             _ = wish.wait_for(|w| w.abort) => {
@@ -241,7 +241,7 @@ impl Ddl {
 
     /// Lets the recipients follow until little is left, or a user wants no more of it.
     async fn catch_up(&self, state: &Document, recipients: &[String]) -> Result<()> {
-        let wish = self.wishes.of(uuid_in(state, "reshardingUUID")?);
+        let wish = self.wishes.of(uuid_in(state, "newUUID")?);
         let mut round = 0;
         loop {
             let replies =
@@ -331,7 +331,7 @@ impl Ddl {
         self.end_on_config(state, true).await?;
         // Best effort: who does not hear of it asks when a request brings the new version.
         self.refresh_everywhere(namespace(state)).await?;
-        self.wishes.forget(uuid_in(state, "reshardingUUID")?);
+        self.wishes.forget(uuid_in(state, "newUUID")?);
         let details = doc! { "key": state.get("key").cloned(), "provenance": provenance(state) };
         self.log_change("reshardCollection.end", namespace(state), details).await;
         Ok(())
@@ -349,7 +349,7 @@ impl Ddl {
                 _ => {}
             }
         }
-        self.wishes.forget(uuid_in(state, "reshardingUUID")?);
+        self.wishes.forget(uuid_in(state, "newUUID")?);
         Ok(())
     }
 
@@ -358,7 +358,7 @@ impl Ddl {
         let (db, name) = super::split(namespace(state));
         let command = doc! {
             "_shardsvrParticipantBlock": name, "blockType": BlockType::Unblock.name(), "reason": reason(state),
-            "reshardingUUID": state.get("reshardingUUID").cloned(),
+            "newUUID": state.get("newUUID").cloned(),
         };
         let shards = self.all_shards().await?;
         self.on_shards(&shards, db, command).await.map(drop)
@@ -392,7 +392,7 @@ impl Ddl {
     /// NoSuchReshardCollection (339), ReshardCollectionCommitted (340), IllegalOperation (20) for one of another kind.
     pub(super) async fn abort_reshard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let (ns, state) = self.running_for(op, request).await?;
-        let uuid = uuid_in(&state, "reshardingUUID")?;
+        let uuid = uuid_in(&state, "newUUID")?;
         let before = ["freezeMigrations", "initialize", "clone", "blockWrites", UNDO];
         let committed = || {
             err!(
@@ -407,7 +407,7 @@ impl Ddl {
         op.interruptible(self.ended(&ns, uuid)).await??;
         self.wishes.forget(uuid);
         let now = self.tracked_uuid(&ns).await?;
-        match now == Some(uuid_in(&state, "newUUID")?) {
+        match now == Some(uuid) {
             true => Err(committed()),
             false => Ok(Document::new()),
         }
@@ -419,11 +419,11 @@ impl Ddl {
     /// NoSuchReshardCollection (339); ReshardCollectionAborted (341) when it ended otherwise.
     pub(super) async fn hasten_reshard(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let (ns, state) = self.running_for(op, request).await?;
-        let uuid = uuid_in(&state, "reshardingUUID")?;
+        let uuid = uuid_in(&state, "newUUID")?;
         self.wishes.note(uuid, |w| w.commit = true);
         op.interruptible(self.ended(&ns, uuid)).await??;
         self.wishes.forget(uuid);
-        match self.tracked_uuid(&ns).await? == Some(uuid_in(&state, "newUUID")?) {
+        match self.tracked_uuid(&ns).await? == Some(uuid) {
             true => Ok(Document::new()),
             false => bail!(RESHARD_COLLECTION_ABORTED, "the operation on {ns} was aborted"),
         }
@@ -472,7 +472,7 @@ impl Ddl {
 
     /// Waits until this resharding has ended.
     async fn ended(&self, ns: &str, uuid: [u8; 16]) -> Result<()> {
-        while self.resharding_of(ns)?.is_some_and(|s| uuid_in(&s, "reshardingUUID") == Ok(uuid)) {
+        while self.resharding_of(ns)?.is_some_and(|s| uuid_in(&s, "newUUID") == Ok(uuid)) {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
@@ -504,7 +504,7 @@ impl Ddl {
         const GIVES_UP: &[&str] =
             &["_shardsvrReshardPrepare", "_shardsvrReshardAbort", "_shardsvrParticipantBlock"];
         if GIVES_UP.contains(&request.name())
-            && let Some(uuid) = request.body.get("reshardingUUID").and_then(|v| v.as_uuid())
+            && let Some(uuid) = request.body.get("newUUID").and_then(|v| v.as_uuid())
         {
             self.role.resharding.cancel(uuid);
         }

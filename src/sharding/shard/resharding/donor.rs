@@ -26,6 +26,7 @@ struct Handout {
 /// A collection that is given away under a resharding.
 pub struct Donor {
     ns: String,
+    resharding: [u8; 16],
     handouts: BTreeMap<String, Handout>,
     /// As they were told to the recipients.
     options: Document,
@@ -95,6 +96,7 @@ pub async fn donate(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
     }
     let donor = Donor {
         ns: ns.to_string(),
+        resharding: required(body, "reshardingUUID", Value::as_uuid)?,
         handouts,
         options: options.clone(),
         indexes: indexes.clone(),
@@ -152,8 +154,8 @@ pub fn confirm(role: &ShardRole, body: &Document) -> Result<Document> {
 }
 
 impl Donor {
-    pub(super) fn current(&self, uuid: &[u8; 16]) -> Document {
-        let mut d = row("ReshardingDonorService", uuid, &self.ns);
+    pub(super) fn current(&self) -> Document {
+        let mut d = row("ReshardingDonorService", &self.resharding, &self.ns);
         let state =
             if self.blocking.load(Ordering::Relaxed) { "blocking-writes" } else { "donating-oplog-entries" };
         d.push("donorState", state);

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The reshardings that this shard takes part in, by their UUID.
+/// The reshardings that this shard takes part in, by the UUID of the copy: that of a resharding may be a client's choice.
 #[derive(Default)]
 pub struct Reshardings {
     donors: Mutex<BTreeMap<[u8; 16], Arc<Donor>>>,
@@ -74,9 +74,9 @@ impl Reshardings {
     }
     /// Entries for `currentOp`.
     pub fn current_operations(&self) -> Vec<Document> {
-        let donors: Vec<Document> = self.donors.lock().iter().map(|(uuid, d)| d.current(uuid)).collect();
+        let donors: Vec<Document> = self.donors.lock().values().map(|d| d.current()).collect();
         let recipients = self.recipients.lock();
-        donors.into_iter().chain(recipients.iter().map(|(uuid, r)| r.current(uuid))).collect()
+        donors.into_iter().chain(recipients.values().map(|r| r.current())).collect()
     }
 }
 
@@ -177,9 +177,9 @@ fn owned(table: Option<&RoutingTable>, shard: &str, doc: Doc<'_>) -> bool {
     table.is_none_or(|t| t.key.key_of(doc).is_ok_and(|key| t.owns(shard, &key)))
 }
 
-/// The UUID member of a message that names the resharding.
+/// The UUID by which a message names the resharding: that of the copy.
 pub(crate) fn named(body: &Document) -> Result<[u8; 16]> {
-    match body.get("reshardingUUID").and_then(Value::as_uuid) {
+    match body.get("newUUID").and_then(Value::as_uuid) {
         Some(uuid) => Ok(uuid),
         None => bail!(IDL_FAILED_TO_PARSE, "the message names no resharding"),
     }

@@ -56,10 +56,9 @@ pub struct Recipient {
 /// # Errors
 /// Those of reading the placement; ConflictingOperationInProgress (117).
 pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
-    let resharding = named(body)?;
-    end(role, resharding).await?;
+    let uuid = named(body)?;
+    end(role, uuid).await?;
     let (ns, temporary) = (required_str(body, "ns")?, required_str(body, "tempNs")?);
-    let uuid = required(body, "newUUID", Value::as_uuid)?;
     let old = required(body, "oldUUID", Value::as_uuid)?;
     let tracked = body.get_bool("tracked").unwrap_or(false);
     let donors = required(body, "donors", Value::as_array)?;
@@ -69,7 +68,7 @@ pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document>
         uuid,
         donors: donors.iter().filter_map(|v| v.as_str().map(str::to_string)).collect(),
         own: role.require_identity()?.name.to_string(),
-        resharding,
+        resharding: required(body, "reshardingUUID", Value::as_uuid)?,
         now: super::donor::placement_now(role, ns, old, tracked).await?,
         aside: Mutex::default(),
         cancelled: watch::Sender::new(false),
@@ -83,7 +82,7 @@ pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document>
     node::ddl::collections::drop_collection(&role.node, &op, temporary, true).await?;
     let options = body.get_document("options").cloned().unwrap_or_default();
     recipient.create(role, options, &documents(body, "indexes")).await?;
-    role.resharding.receive(resharding, Arc::new(recipient));
+    role.resharding.receive(uuid, Arc::new(recipient));
     Ok(Document::new())
 }
 
@@ -91,14 +90,14 @@ pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document>
 ///
 /// # Errors
 /// ExceededTimeLimit (262).
-pub async fn end(role: &ShardRole, resharding: [u8; 16]) -> Result<()> {
-    if let Ok(recipient) = role.resharding.recipient(resharding) {
+pub async fn end(role: &ShardRole, uuid: [u8; 16]) -> Result<()> {
+    if let Ok(recipient) = role.resharding.recipient(uuid) {
         recipient.cancel();
         if tokio::time::timeout(END_WAIT, recipient.writing.lock()).await.is_err() {
             bail!(EXCEEDED_TIME_LIMIT, "the copy of {} does not end", recipient.ns);
         }
     }
-    role.resharding.forget_recipient(resharding);
+    role.resharding.forget_recipient(uuid);
     Ok(())
 }
 
@@ -106,8 +105,8 @@ impl Recipient {
     pub(super) fn cancel(&self) {
         self.cancelled.send_replace(true);
     }
-    pub(super) fn current(&self, uuid: &[u8; 16]) -> Document {
-        let mut d = row("ReshardingRecipientService", uuid, &self.ns);
+    pub(super) fn current(&self) -> Document {
+        let mut d = row("ReshardingRecipientService", &self.resharding, &self.ns);
         d.push("recipientState", *self.state.lock());
         d.push("documentsCopied", self.documents.load(Ordering::Relaxed));
         d.push("bytesCopied", self.bytes.load(Ordering::Relaxed));
@@ -211,7 +210,7 @@ impl Recipient {
 
     async fn ask(&self, role: &Arc<ShardRole>, donor: usize, what: &str) -> Result<DocBuf> {
         let message = doc! {
-            "_shardsvrReshardFetch": 1, "reshardingUUID": Value::uuid(self.resharding),
+            "_shardsvrReshardFetch": 1, "newUUID": Value::uuid(self.uuid),
             "recipient": self.own.as_str(), "what": what,
         };
         let message = message.to_doc_buf();
@@ -397,9 +396,8 @@ pub fn key_index(key: &ShardKeyPattern, indexes: &[Document], collation: bool) -
 /// # Errors
 /// A failed log.
 pub async fn switch(role: &Arc<ShardRole>, body: &Document) -> Result<Document> {
-    let resharding = named(body)?;
+    let new = named(body)?;
     let (ns, temporary) = (required_str(body, "ns")?, required_str(body, "tempNs")?);
-    let new = required(body, "newUUID", Value::as_uuid)?;
     let old = required(body, "oldUUID", Value::as_uuid)?;
     let (node, op) = (&role.node, Operation::internal_marked(true));
     let uuid_of =
@@ -411,7 +409,7 @@ pub async fn switch(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
     }
     role.clear_placement(ns);
     role.clear_placement(temporary);
-    role.resharding.forget(resharding);
+    role.resharding.forget(new);
     Ok(Document::new())
 }
 

@@ -56,7 +56,8 @@ async fn documents_that_moved_just_before_the_freeze_are_copied() {
 #[tokio::test]
 async fn a_collection_that_is_tracked_by_its_move_keeps_its_collation() {
     let c = Cluster::new().await;
-    let create = doc! { "_shardsvrCreateCollection": "plain", "collation": { "locale": "en", "strength": 2 } };
+    let create =
+        doc! { "_shardsvrCreateCollection": "plain", "collation": { "locale": "en", "strength": 2 } };
     c.send("a", "d", create).await.unwrap();
     c.send("a", "d", moved("plain", "b")).await.unwrap();
     for to in ["b", "a"] {
@@ -64,4 +65,23 @@ async fn a_collection_that_is_tracked_by_its_move_keeps_its_collation() {
         let entry = c.catalog().catalog().collection_document("d.plain").unwrap();
         assert_eq!(entry.get_path("defaultCollation.strength").and_then(Value::as_i64), Some(2), "on {to}");
     }
+}
+
+/// The UUID of a resharding may be the client's choice, and it may choose one twice.
+#[tokio::test]
+async fn another_resharding_under_the_same_uuid_is_refused_and_leaves_the_first_alone() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let under_one_uuid = |name: &str| {
+        let mut command = hashed(name);
+        command.push("reshardingUUID", Value::uuid([8; 16]));
+        command
+    };
+    let second = async {
+        let refused = c.send("a", "d", under_one_uuid("h")).await.unwrap_err();
+        assert_eq!(refused.code, codes::RESHARD_COLLECTION_IN_PROGRESS);
+    };
+    c.at_point("reshardingPauseCoordinatorInCloning", under_one_uuid("m"), second).await.unwrap();
+    assert!(c.happened(&protocols::RESHARD));
+    assert_eq!(c.findings().await, [""; 0]);
 }

@@ -22,7 +22,7 @@ use super::reshard_plan::Planned;
 use super::{COORDINATORS, Ddl};
 use crate::config::{required, required_str};
 use crate::shard::resharding::{self, recipient};
-use document::{Document, Result, Value, bail, codes, doc, err};
+use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
 use parking_lot::Mutex;
@@ -59,7 +59,9 @@ impl Coordinator for Reshard {
                 ReshardPhase::CheckPreconditions => Ok(()),
                 ReshardPhase::FreezeMigrations => ddl.freeze(&ns, tracked_uuid(state)).await,
                 ReshardPhase::Initialize => ddl.initialize_reshard(state).await,
-                ReshardPhase::Clone => ddl.unless_aborted(state, ddl.clone_everything(state)).await,
+                ReshardPhase::Clone => {
+                    ddl.unless_aborted(state, ddl.clone_everything(state)).await.map_err(tell_anew)
+                }
                 ReshardPhase::BlockWrites => ddl.unless_aborted(state, ddl.block_and_drain(state)).await,
                 ReshardPhase::Commit => ddl.commit_reshard(state).await,
                 ReshardPhase::SwitchCollections => ddl.switch_everywhere(state).await,
@@ -135,6 +137,13 @@ fn recipients(state: &Document) -> Vec<String> {
         .filter_map(|c| c.get_str("shard").map(str::to_string))
         .collect();
     owners.into_iter().collect()
+}
+/// A participant that has restarted or was deposed in the middle of the copy knows nothing of it: the copy begins anew.
+fn tell_anew(e: Error) -> Error {
+    match e.code {
+        codes::NO_SUCH_RESHARD_COLLECTION => err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "{}", e.message),
+        _ => e,
+    }
 }
 /// A message to participants: what all of them need to know.
 fn message(name: &str, state: &Document) -> Document {

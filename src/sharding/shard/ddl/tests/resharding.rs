@@ -85,3 +85,12 @@ async fn another_resharding_under_the_same_uuid_is_refused_and_leaves_the_first_
     assert!(c.happened(&protocols::RESHARD));
     assert_eq!(c.findings().await, [""; 0]);
 }
+
+#[tokio::test]
+async fn a_shard_that_restarts_in_the_middle_of_the_copy_is_told_anew() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    c.at_point("reshardingPauseCoordinatorInCloning", hashed("m"), c.crash("b")).await.unwrap();
+    assert!(c.happened(&protocols::RESHARD));
+    assert_eq!(c.findings().await, [""; 0]);
+}

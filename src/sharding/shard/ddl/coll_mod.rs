@@ -37,10 +37,16 @@ impl Coordinator for DropIndexes {
     fn protocol(&self) -> &'static Protocol {
         &protocols::DROP_INDEXES
     }
+    fn refuses_others(&self) -> bool {
+        false
+    }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match phase_of(DropIndexesPhase::named(phase), phase)? {
-                DropIndexesPhase::FreezeMigrations => ddl.freeze_for_change(state).await,
+                DropIndexesPhase::FreezeMigrations => {
+                    ddl.keep_shard_key_index(state).await?;
+                    ddl.freeze_for_change(state).await
+                }
                 DropIndexesPhase::UpdateShards => ddl.on_holders(state).await,
                 DropIndexesPhase::AllowMigrations => ddl.thaw(namespace(state), uuid_of(state)).await,
             }
@@ -74,11 +80,8 @@ impl Ddl {
     pub(super) async fn drop_indexes(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
         self.check_primary(op, request.db).await?;
-        let mut command = renamed(request, "_shardsvrDropIndexesParticipant");
+        let command = renamed(request, "_shardsvrDropIndexesParticipant");
         let tracked = self.tracked(&ns).await?.unwrap_or_default();
-        if let Some(key) = tracked.get_document("key") {
-            self.keep_shard_key_index(&ns, &ShardKeyPattern::parse(key)?, &mut command)?;
-        }
         let uuid = tracked.get("uuid").and_then(Value::as_uuid);
         let mut fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
         fields.push("timestamp", tracked.get("timestamp").cloned());
@@ -86,8 +89,15 @@ impl Ddl {
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
 
-    fn keep_shard_key_index(&self, ns: &str, key: &ShardKeyPattern, command: &mut Document) -> Result<()> {
-        let Ok((_, specs)) = self.definition_of(ns) else { return Ok(()) };
+    /// Refuses to drop the last index that the shard key needs, and spares those that serve it where all are to go. With the
+    /// lock held, since another may have gone meanwhile.
+    async fn keep_shard_key_index(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        let tracked = self.tracked(&ns).await?.unwrap_or_default();
+        let Some(key) = tracked.get_document("key") else { return Ok(()) };
+        let key = ShardKeyPattern::parse(key)?;
+        let Ok((_, specs)) = self.definition_of(&ns) else { return Ok(()) };
+        let mut command = state.get_document("participant").cloned().unwrap_or_default();
         let named = |s: &Document| s.get_str("name").unwrap_or("").to_string();
         let simple =
             |s: &Document| s.get_document("collation").is_none_or(|c| c.get_str("locale") == Some("simple"));
@@ -97,6 +107,7 @@ impl Ddl {
             Some(Value::String(s)) if s == "*" => {
                 let others = specs.iter().map(named).filter(|n| n != "_id_" && !serving.contains(n));
                 command.insert("index", others.collect::<Vec<_>>());
+                state.insert("participant", command);
                 return Ok(());
             }
             Some(Value::String(s)) => [s.clone()].into(),

@@ -24,6 +24,10 @@ pub(super) trait Coordinator: Send + Sync {
     fn undo<'a>(&'a self, _ddl: &'a Ddl, _state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
+    /// Whether a request that asks for something else than one of its kind that runs is refused, or else waits for its lock.
+    fn refuses_others(&self) -> bool {
+        true
+    }
     /// More namespaces to lock than its own.
     fn also_locks(&self, _state: &Document) -> Vec<String> {
         Vec::new()
@@ -91,7 +95,7 @@ impl Ddl {
             state.push(name, value.clone());
         }
         loop {
-            let outcome = match self.running.join(ns, kind.protocol().operation, &fields)? {
+            let outcome = match self.join_or_enter(kind, ns, &fields)? {
                 Entered::Joined(outcome) => outcome,
                 Entered::First(run) => {
                     // A client that goes away while it waits for the lock wants nothing done.
@@ -103,6 +107,10 @@ impl Ddl {
                 return done;
             }
         }
+    }
+
+    fn join_or_enter(&self, kind: &'static dyn Coordinator, ns: &str, fields: &Document) -> Result<Entered> {
+        self.running.join(ns, kind.protocol().operation, fields, kind.refuses_others())
     }
 
     /// Lets a coordinator run, whatever becomes of its client.
@@ -140,9 +148,7 @@ impl Ddl {
         state.insert("recoveredFromDisk", true);
         let requested = state.get_document("requested").cloned().unwrap_or_default();
         // Nothing runs yet that it could join.
-        let Entered::First(mut run) =
-            self.running.join(namespace(&state), kind.protocol().operation, &requested)?
-        else {
+        let Entered::First(mut run) = self.join_or_enter(*kind, namespace(&state), &requested)? else {
             return Ok(());
         };
         run.begin();

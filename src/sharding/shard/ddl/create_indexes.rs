@@ -22,6 +22,9 @@ impl Coordinator for CreateIndexes {
     fn protocol(&self) -> &'static Protocol {
         &protocols::CREATE_INDEXES
     }
+    fn refuses_others(&self) -> bool {
+        false
+    }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match phase_of(CreateIndexesPhase::named(phase), phase)? {

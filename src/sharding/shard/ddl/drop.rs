@@ -17,6 +17,9 @@ impl Coordinator for Drop {
     fn protocol(&self) -> &'static Protocol {
         &protocols::DROP_COLLECTION
     }
+    fn refuses_others(&self) -> bool {
+        false
+    }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
             let ns = namespace(state);

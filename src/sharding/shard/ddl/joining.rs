@@ -1,7 +1,8 @@
 //! Requests for what runs already.
 //!
 //! A request that equals the one a coordinator of the same kind runs for the same namespace waits for that one's outcome. One of
-//! the same kind that asks for something else is refused. Other kinds wait for the namespace's lock.
+//! the same kind that asks for something else is refused, or waits for the namespace's lock, as its kind wants it: two different
+//! shard keys contradict each other, two different indexes do not. Other kinds wait for the lock.
 
 use document::{Document, Result, bail, err};
 use parking_lot::Mutex;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub(super) type Outcome = watch::Receiver<Option<Result<Document>>>;
-type Key = (String, &'static str);
+/// Namespace and kind; and what is asked for, where requests of the kind do not refuse one another.
+type Key = (String, &'static str, Vec<u8>);
 
 struct UnderWay {
     requested: Document,
@@ -66,14 +68,16 @@ impl Drop for Run {
 
 impl Running {
     /// # Errors
-    /// ConflictingOperationInProgress (117) while one of the same kind runs that asks for something else.
+    /// ConflictingOperationInProgress (117) while one of the same kind runs that asks for something else and `refuses_others`.
     pub(super) fn join(
         self: &Arc<Self>,
         ns: &str,
         operation: &'static str,
         requested: &Document,
+        refuses_others: bool,
     ) -> Result<Entered> {
-        let key = (ns.to_string(), operation);
+        let apart = if refuses_others { Vec::new() } else { requested.to_doc_buf().doc().bytes().to_vec() };
+        let key = (ns.to_string(), operation, apart);
         let mut all = self.0.lock();
         if let Some(other) = all.get(&key) {
             if other.requested == *requested {
@@ -103,24 +107,35 @@ mod tests {
     #[tokio::test]
     async fn an_equal_request_hears_the_outcome_of_the_first_and_another_is_refused() {
         let running = Arc::<Running>::default();
-        let Entered::First(run) = running.join("d.c", "drop", &doc! { "a": 1 }).unwrap() else {
-            panic!("nothing runs")
-        };
-        let Entered::Joined(second) = running.join("d.c", "drop", &doc! { "a": 1 }).unwrap() else {
+        let join =
+            |operation: &'static str, requested: Document| running.join("d.c", operation, &requested, true);
+        let Entered::First(run) = join("rename", doc! { "a": 1 }).unwrap() else { panic!("nothing runs") };
+        let Entered::Joined(second) = join("rename", doc! { "a": 1 }).unwrap() else {
             panic!("the first runs")
         };
-        let refused = running.join("d.c", "drop", &doc! { "a": 2 }).err().unwrap();
+        let refused = join("rename", doc! { "a": 2 }).err().unwrap();
         assert_eq!(refused.code, codes::CONFLICTING_OPERATION_IN_PROGRESS);
-        assert!(matches!(running.join("d.c", "rename", &doc! {}), Ok(Entered::First(_))));
+        assert!(matches!(join("refine", doc! {}), Ok(Entered::First(_))));
         run.end(Ok(doc! { "done": true }));
         assert_eq!(ended(second).await.unwrap().unwrap(), doc! { "done": true });
-        assert!(matches!(running.join("d.c", "drop", &doc! { "a": 2 }), Ok(Entered::First(_))));
+        assert!(matches!(join("rename", doc! { "a": 2 }), Ok(Entered::First(_))));
+    }
+
+    #[tokio::test]
+    async fn where_requests_may_stand_beside_one_another_only_equal_ones_join() {
+        let running = Arc::<Running>::default();
+        let join = |requested: Document| running.join("d.c", "createIndexes", &requested, false).unwrap();
+        let Entered::First(run) = join(doc! { "a": 1 }) else { panic!("nothing runs") };
+        let Entered::First(_other) = join(doc! { "a": 2 }) else { panic!("it is another") };
+        let Entered::Joined(second) = join(doc! { "a": 1 }) else { panic!("the first runs") };
+        run.end(Ok(doc! { "done": true }));
+        assert_eq!(ended(second).await.unwrap().unwrap(), doc! { "done": true });
     }
 
     #[tokio::test]
     async fn who_waits_for_one_that_gives_up_may_be_the_first() {
         let running = Arc::<Running>::default();
-        let join = || running.join("d.c", "drop", &doc! {}).unwrap();
+        let join = || running.join("d.c", "drop", &doc! {}, true).unwrap();
         let (Entered::First(run), Entered::Joined(second)) = (join(), join()) else { panic!("nothing runs") };
         drop(run);
         assert!(ended(second).await.is_none());

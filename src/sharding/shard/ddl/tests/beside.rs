@@ -67,3 +67,84 @@ async fn a_source_and_a_target_named_by_uuid_are_compared_when_they_are_renamed(
         assert_eq!(c.count("a", replaced), Some(3), "{source}, {replaced}");
     }
 }
+
+impl Cluster {
+    /// Sends `second` when the coordinator of `first` has come to a fail point, and lets it go on when `second` waits for the lock
+    /// of `ns`, or has ended.
+    async fn one_beside_another(
+        &self,
+        point: &str,
+        ns: &str,
+        first: Document,
+        second: Document,
+    ) -> [Result<Document>; 2] {
+        let ddl = self.ddl("a");
+        let points = &ddl.role.node.failpoints;
+        points.configure(point, Mode::AlwaysOn, doc! {});
+        let second = async {
+            points.wait_entered(point, 1).await;
+            let second = self.send("a", "d", second);
+            tokio::pin!(second);
+            let waits = async {
+                while ddl.locks.users(ns) < 2 {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            };
+            let early = tokio::select! {
+                done = &mut second => Some(done),
+                () = waits => None,
+            };
+            points.configure(point, Mode::Off, doc! {});
+            match early {
+                Some(done) => done,
+                None => second.await,
+            }
+        };
+        let (first, second) = tokio::join!(self.send("a", "d", first), second);
+        self.settle().await;
+        [first, second]
+    }
+}
+
+#[tokio::test]
+async fn two_indexes_of_one_collection_are_built_one_after_the_other() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let create = |field: &str| {
+        let spec = doc! { "key": { field: 1 }, "name": field };
+        doc! { "_shardsvrCreateIndexes": "h", "indexes": [spec] }
+    };
+    let point = "hangDdlCoordinatorBeforeRunning_buildIndexes";
+    for done in c.one_beside_another(point, "d.h", create("y"), create("z")).await {
+        done.unwrap();
+    }
+    assert_eq!(["a", "b"].map(|s| c.ddl(s).definition_of("d.h").unwrap().1.len()), [4, 4]);
+    assert!(c.catalog().catalog().sharded("d.h").unwrap().may_migrate());
+}
+
+#[tokio::test]
+async fn a_drop_beside_a_drop_of_the_same_collection_by_uuid_succeeds() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let drop = doc! { "_shardsvrDropCollection": "h" };
+    let by_uuid = doc! { "_shardsvrDropCollection": "h", "collectionUUID": c.uuid("d.h") };
+    let point = "hangDdlCoordinatorBeforeRunning_enterCriticalSection";
+    for done in c.one_beside_another(point, "d.h", by_uuid, drop).await {
+        done.unwrap();
+    }
+    assert!(c.happened(&protocols::DROP_COLLECTION));
+}
+
+/// Each of two indexes may go while the other serves the shard key.
+#[tokio::test]
+async fn two_drops_of_indexes_leave_one_for_the_shard_key() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let drop = |index: &str| doc! { "_shardsvrDropIndexes": "r", "index": index };
+    let point = "hangDdlCoordinatorBeforeRunning_updateShards";
+    let [first, second] = c.one_beside_another(point, "d.r", drop("x_1"), drop("x_1_y_1")).await;
+    first.unwrap();
+    assert_eq!(second.unwrap_err().code, codes::CANNOT_DROP_SHARD_KEY_INDEX);
+    assert_eq!(c.ddl("a").definition_of("d.r").unwrap().1.len(), 2);
+    assert_eq!(c.findings().await, [""; 0]);
+}

@@ -10,6 +10,8 @@ use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err
 use query::QueryContext;
 use query::matcher::Matcher;
 use query::projection::Projection;
+use std::sync::Arc;
+use storage::index::SpecConflict;
 use storage::{CollectionMeta, IndexBuild, IndexSpec, split_namespace};
 
 /// Up to this many documents an index is built inside the commit that publishes it.
@@ -49,6 +51,27 @@ const OPTIONS: [&str; 27] = [
 
 /// Runs a `createIndexes` command.
 pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let (slot, specs) = asked(node, op, request)?;
+    build_indexes(node, op, &slot, &specs, false).await
+}
+
+/// The reply to a `createIndexes` command that has nothing to build; `None` for one that has, and for one that is refused.
+pub fn nothing_to_build(node: &Node, op: &Operation, request: Request<'_>) -> Option<Document> {
+    let (slot, specs) = asked(node, op, request).ok()?;
+    let default = slot.collation();
+    let state = slot.read_unchecked();
+    let c = state.collection.as_ref()?;
+    let is_there = |spec: &Document| -> Result<bool> {
+        check_spec(spec)?;
+        let spec = whole_seconds(inheriting(spec, &default)?);
+        Ok(c.check_index(&check_spec(&spec)?)? == SpecConflict::Identical)
+    };
+    let all = specs.iter().all(|spec| is_there(spec).unwrap_or(false));
+    all.then(|| built(false, c.indexes_beside(), c.indexes_beside()))
+}
+
+/// The collection and the specifications that a `createIndexes` command names.
+fn asked(node: &Node, op: &Operation, request: Request<'_>) -> Result<(Arc<Slot>, Vec<Document>)> {
     let ns = request.namespace()?;
     crate::write::statement::check_writable(&ns)?;
     if ns.ends_with(".system.views") {
@@ -69,9 +92,9 @@ pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -
     }
     if let Some(series) = crate::timeseries::of(node, &slot) {
         let specs = crate::timeseries::ddl::bucket_specs(&specs, &series.options)?;
-        return build_indexes(node, op, &series.buckets, &specs, false).await;
+        return Ok((series.buckets, specs));
     }
-    build_indexes(node, op, &slot, &specs, false).await
+    Ok((slot, specs))
 }
 
 /// Refuses filters that a partial index cannot have: only what can be proved of a query is allowed.
@@ -302,12 +325,16 @@ pub async fn build_indexes(
         build_index(node, op, slot, check_spec(&spec)?, &spec).await?;
     }
     let after = slot.read(op, |s| Ok(s.collection.as_ref().map_or(0, |c| c.indexes_beside()))).await?;
+    Ok(built(created, before, after))
+}
+
+fn built(created: bool, before: usize, after: usize) -> Document {
     let mut reply = doc! { "numIndexesBefore": before as i32, "numIndexesAfter": after as i32 };
     reply.push("createdCollectionAutomatically", created);
     if before == after {
         reply.push("note", "all indexes already exist");
     }
-    Ok(reply)
+    reply
 }
 
 /// The specification with `expireAfterSeconds` as it is kept: an int, cut.

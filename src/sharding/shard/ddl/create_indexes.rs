@@ -77,6 +77,9 @@ impl Ddl {
                 key.check_unique(spec, tracked.get("defaultCollation").is_none())?;
             }
         }
+        if let Some(reply) = self.all_indexes_are_there(&ns, &tracked, &command).await {
+            return Ok(reply);
+        }
         let fields = doc! {
             "participant": command, "collectionUUID": tracked.get("uuid").cloned(),
             "timestamp": tracked.get("timestamp").cloned(),
@@ -85,20 +88,43 @@ impl Ddl {
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
 
-    async fn note_indexes(&self, state: &mut Document) -> Result<()> {
-        let ns = namespace(state).to_string();
-        let table = match self.role.refresh_collection(&ns).await? {
-            Routing::Sharded(table) if Some(table.uuid) == uuid_of(state) => table,
+    /// The reply where every shard has all of the indexes: then no migration need stop for them. What cannot be told is left to
+    /// the coordinator.
+    async fn all_indexes_are_there(
+        &self,
+        ns: &str,
+        tracked: &Document,
+        command: &Document,
+    ) -> Option<Document> {
+        let shards = self.index_holders(ns, tracked.get("uuid").and_then(Value::as_uuid)).await.ok()?;
+        let mut ask = command.clone();
+        ask.insert("onlyList", true);
+        let lists = self.on_shards(&shards, split(ns).0, ask).await.ok()?;
+        let unchanged =
+            |(shard, list): (String, Document)| Some((shard, list.get_document("unchanged")?.clone()));
+        let replies: Vec<(String, Document)> = lists.into_iter().map(unchanged).collect::<Option<_>>()?;
+        self.reply_of_all(replies).await.ok()
+    }
+
+    /// The shards that have the indexes of the incarnation `uuid`: those that own chunks, and this one.
+    async fn index_holders(&self, ns: &str, uuid: Option<[u8; 16]>) -> Result<Vec<String>> {
+        let table = match self.role.refresh_collection(ns).await? {
+            Routing::Sharded(table) if Some(table.uuid) == uuid => table,
             _ => bail!(NAMESPACE_NOT_FOUND, "collection {ns} was dropped or renamed meanwhile"),
         };
         let mut shards: BTreeSet<String> = table.shards().map(|s| s.to_string()).collect();
         // This shard has every collection of its databases.
-        if self.uuid_here(&ns) == uuid_of(state) {
+        if self.uuid_here(ns) == uuid {
             shards.insert(self.shard()?);
         }
+        Ok(shards.into_iter().collect())
+    }
+
+    async fn note_indexes(&self, state: &mut Document) -> Result<()> {
+        let ns = namespace(state).to_string();
+        let shards = self.index_holders(&ns, uuid_of(state)).await?;
         let (db, name) = split(&ns);
         let ask = doc! { "_shardsvrCreateIndexesParticipant": name, "onlyList": true };
-        let shards: Vec<String> = shards.into_iter().collect();
         let lists = self.on_shards(&shards, db, ask).await?;
         let holders: Vec<Document> = lists
             .iter()
@@ -142,16 +168,22 @@ impl Ddl {
         Ok(())
     }
 
-    /// Runs `_shardsvrCreateIndexesParticipant`: builds the indexes as the node's own command; or lists, as `{names}`.
+    /// Runs `_shardsvrCreateIndexesParticipant`: builds the indexes as the node's own command; or lists, as `{names, unchanged?}`,
+    /// the latter being the reply if there is nothing to build.
     pub(super) async fn create_indexes_here(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
-        if request.body.get_bool("onlyList") == Some(true) {
-            let indexes = self.definition_of(&ns).map(|(_, indexes)| indexes).unwrap_or_default();
-            let names = indexes.iter().map(|i| required_str(i, "name").map(str::to_string));
-            return Ok(doc! { "names": names.collect::<Result<Vec<_>>>()? });
-        }
+        let only_list = request.body.get_bool("onlyList") == Some(true);
         let command = renamed(request, "createIndexes").to_doc_buf();
         let request = Request { db: request.db, body: command.doc(), sequences: &[] };
+        if only_list {
+            let indexes = self.definition_of(&ns).map(|(_, indexes)| indexes).unwrap_or_default();
+            let names = indexes.iter().map(|i| required_str(i, "name").map(str::to_string));
+            let mut list = doc! { "names": names.collect::<Result<Vec<_>>>()? };
+            if let Some(reply) = node::ddl::indexes::nothing_to_build(&self.role.node, op, request) {
+                list.push("unchanged", reply);
+            }
+            return Ok(list);
+        }
         node::ddl::indexes::create_indexes(&self.role.node, op, request).await
     }
 }

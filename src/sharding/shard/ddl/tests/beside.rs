@@ -123,6 +123,32 @@ async fn two_indexes_of_one_collection_are_built_one_after_the_other() {
 }
 
 #[tokio::test]
+async fn indexes_that_every_shard_has_leave_migrations_and_versions_alone() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let uuid = c.catalog().catalog().sharded("d.h").unwrap().info.uuid;
+    let chunks = || c.catalog().catalog().chunk_documents(uuid);
+    let spec = |name: &str| doc! { "key": { "y": 1 }, "name": name };
+    let create = |name: &str| doc! { "_shardsvrCreateIndexes": "h", "indexes": [spec(name)] };
+    let first = c.send("a", "d", create("y_1")).await.unwrap();
+    assert_eq!(first.get_i64("numIndexesAfter"), Some(3));
+    let before = chunks();
+    let again = c.send("a", "d", create("y_1")).await.unwrap();
+    assert_eq!(again.get_str("note"), Some("all indexes already exist"));
+    assert_eq!(again.get_document("raw").unwrap().len(), 2);
+    assert_eq!(chunks(), before);
+    let refused = c.send("a", "d", create("another")).await.unwrap_err();
+    assert_eq!(refused.code, codes::INDEX_OPTIONS_CONFLICT, "the same keys under another name");
+    // One shard without it is enough.
+    let slot = c.ddl("b").role.node.namespaces.slot("d.h");
+    let (node, name) = (c.ddl("b").role.node.clone(), Value::from("y_1"));
+    node::ddl::indexes::drop_indexes_named(&node, &Operation::internal(), &slot, &name).await.unwrap();
+    c.send("a", "d", create("y_1")).await.unwrap();
+    c.settle().await;
+    assert_eq!(c.findings().await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_drop_beside_a_drop_of_the_same_collection_by_uuid_succeeds() {
     let c = Cluster::new().await;
     c.prepare().await;

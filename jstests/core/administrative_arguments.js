@@ -70,7 +70,79 @@ fails(5626500, {listDatabases: 1, filter: {name: {$near: [0, 0]}}}, admin);
 fails(ErrorCodes.TypeMismatch, {listCollections: 1, nameOnly: 1});
 fails(ErrorCodes.TypeMismatch, {getClusterParameter: ["changeStreamOptions", 1]}, admin);
 
+// setParameter: anything is a boolean, any number an integer, and of several parameters all are set or none.
+const setting = (values) => Object.assign({setParameter: 1}, values);
+try {
+    for (const value of ["false", [], {}, 1.5]) {
+        assert.commandWorked(admin.runCommand(setting({quiet: value})));
+        assert.eq(true, admin.runCommand({getParameter: 1, quiet: 1}).quiet, tojson(value));
+    }
+    assert.commandWorked(admin.runCommand(setting({logLevel: NumberDecimal("0"), quiet: null})));
+    for (const value of ["1", [1], {a: 1}, NumberLong("2147483648"), NaN]) {
+        fails(ErrorCodes.BadValue, setting({logLevel: value}), admin);
+    }
+    fails(ErrorCodes.TypeMismatch, setting({automationServiceDescriptor: 1}), admin);
+    fails(ErrorCodes.Overflow, setting({automationServiceDescriptor: "x".repeat(65)}), admin);
+    fails(ErrorCodes.InvalidOptions, setting({logLevel: 1, noSuchParameter: 1}), admin);
+    assert.eq(0, admin.runCommand({getParameter: 1, logLevel: 1}).logLevel);
+    fails(ErrorCodes.IllegalOperation, setting({featureCompatibilityVersion: "8.0"}), admin);
+} finally {
+    assert.commandWorked(admin.runCommand(setting({logLevel: 0, quiet: false})));
+}
+
+// setFeatureCompatibilityVersion: the version of this server and no other.
+const version = (more) => Object.assign({setFeatureCompatibilityVersion: "8.0", confirm: true}, more);
+assert.commandWorked(admin.runCommand(version({confirm: NumberDecimal("1")})));
+fails(7369100, version({confirm: 0}), admin);
+fails(ErrorCodes.TypeMismatch, version({confirm: "true"}), admin);
+fails(40415, version({more: 1}), admin);
+fails(40414, version({setFeatureCompatibilityVersion: null}), admin);
+fails(4926900, version({setFeatureCompatibilityVersion: "4.4"}), admin);
+fails(ErrorCodes.NotImplemented, version({setFeatureCompatibilityVersion: "7.0"}), admin);
+
+// Small commands take their own arguments and no others.
+for (const command of [{ping: 1}, {buildInfo: 1}, {hostInfo: 1}, {getCmdLineOpts: 1}, {getLog: "global"}]) {
+    fails(40415, Object.assign({}, command, {more: 1}), admin);
+}
+fails(40414, {getLog: null}, admin);
+fails(40415, {dropConnections: 1, hostAndPort: [], more: 1}, admin);
+assert.commandWorked(admin.runCommand({dropConnections: 1, hostAndPort: [null, "nobody.invalid:1"]}));
+for (const host of ["", ":1", "a:0", "a:65536", "a:b", "a:1:2"]) {
+    fails(ErrorCodes.FailedToParse, {dropConnections: 1, hostAndPort: [host]}, admin);
+}
+
 if (db.hello().msg !== "isdbgrid") {
+    // Sizes and statistics.
+    const size = (more) => Object.assign({dataSize: t.getFullName()}, more);
+    assert.eq(true, assert.commandWorked(db.runCommand(size({estimate: 1}))).estimate);
+    assert.eq(false, assert.commandWorked(db.runCommand(size({}))).estimate);
+    assert.eq(1, assert.commandWorked(db.runCommand(size({min: {a: 1}, max: {a: 2}}))).numObjects);
+    fails(ErrorCodes.OperationFailed, size({min: {b: 1}, max: {b: 2}}));
+    fails(ErrorCodes.TypeMismatch, size({estimate: "yes"}));
+    fails(40414, {dataSize: null});
+    fails(ErrorCodes.TypeMismatch, {dbStats: 1, freeStorage: "yes"});
+    assert.eq(0, assert.commandWorked(db.runCommand({dbStats: 1, freeStorage: 1})).totalFreeStorageSize);
+    fails(40415, {lockInfo: 1, more: 1}, admin);
+    fails(ErrorCodes.BadValue, {hello: 1, saslSupportedMechs: {db: "admin"}});
+    fails(ErrorCodes.TypeMismatch, {hello: 1, saslSupportedMechs: null});
+    const before = admin.serverStatus().catalogStats;
+    const counted = db.getSiblingDB(db.getName() + "_counted");
+    assert.commandWorked(counted.createCollection("capped", {capped: true, size: 4096}));
+    assert.commandWorked(counted.createView("view", "capped", []));
+    const after = admin.serverStatus().catalogStats;
+    assert.eq([1, 1, 1], ["collections", "capped", "views"].map(kind => after[kind] - before[kind]), tojson([before, after]));
+    assert.commandWorked(counted.dropDatabase());
+
+    // profile: levels of any type of number, and a filter shown with its $eq.
+    try {
+        assert.commandWorked(db.runCommand({profile: NumberDecimal("1"), sampleRate: NumberDecimal("0.5"), filter: {op: "none"}}));
+        const profiling = assert.commandWorked(db.runCommand({profile: -1}));
+        assert.eq([1, 0.5, {op: {$eq: "none"}}], [profiling.was, profiling.sampleRate, profiling.filter], tojson(profiling));
+        assert.eq("string", typeof profiling.note);
+    } finally {
+        assert.commandWorked(db.runCommand({profile: 0, sampleRate: 1, filter: "unset"}));
+    }
+
     // dropDatabase: a number that is one, as the real server reads numbers.
     const dropped = db.getSiblingDB(db.getName() + "_dropped");
     assert.commandWorked(dropped.c.insert({_id: 1}));

@@ -57,5 +57,9 @@ assert.eq([1], coll.distinct("_id"));
 assert.commandWorked(db.adminCommand({killOp: 1, op: 123456789}));
 assert.commandFailedWithCode(db.adminCommand({killOp: 1}), [ErrorCodes.NoSuchKey, 40414]);
 assert.commandFailedWithCode(db.adminCommand({killOp: 1, op: "nothing"}), [ErrorCodes.TypeMismatch, ErrorCodes.BadValue]);
+assert.commandWorked(db.adminCommand({killOp: 1, op: NumberDecimal("123456789")}));
+for (const [op, code] of [[null, ErrorCodes.TypeMismatch], [1.5, ErrorCodes.BadValue], [NaN, ErrorCodes.BadValue], [NumberLong("2147483648"), 26823]]) {
+    assert.commandFailedWithCode(db.adminCommand({killOp: 1, op: op}), code, tojson(op));
+}
 assert.commandFailedWithCode(db.runCommand({killOp: 1, op: 1}), ErrorCodes.Unauthorized);
 assert.commandFailedWithCode(db.runCommand({currentOp: 1}), ErrorCodes.Unauthorized);

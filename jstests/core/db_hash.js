@@ -44,6 +44,8 @@ assert.eq(hash(one).collections.c, hash(two).collections.c);
 assert.eq(["c"], Object.keys(hash(one, {collections: ["c"]}).collections));
 assert.eq([], Object.keys(hash(one, {collections: ["none"]}).collections));
 assert.eq(["c", "d"], Object.keys(hash(one).uuids).sort());
-assert.commandFailedWithCode(one.runCommand({dbHash: 1, collections: "c"}), ErrorCodes.TypeMismatch);
+// What is no list of names is no restriction.
+assert.eq(["c", "d"], Object.keys(hash(one, {collections: "c", other: 1}).collections).sort());
+assert.commandFailedWithCode(one.runCommand({dbHash: 1, collections: [1]}), ErrorCodes.BadValue);
 assert.commandWorked(one.dropDatabase());
 assert.commandWorked(two.dropDatabase());

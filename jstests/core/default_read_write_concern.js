@@ -33,7 +33,13 @@ assert.commandFailedWithCode(db.adminCommand({getDefaultRWConcern: 1, writeConce
 assert.commandFailedWithCode(set({defaultReadConcern: {level: "linearizable"}}), ErrorCodes.BadValue);
 assert.commandFailedWithCode(set({defaultReadConcern: {level: "snapshot"}}), ErrorCodes.BadValue);
 assert.commandFailedWithCode(set({defaultReadConcern: {level: "nope"}}), [ErrorCodes.BadValue, ErrorCodes.FailedToParse]);
+assert.commandFailedWithCode(set({defaultReadConcern: {level: 1}}), ErrorCodes.TypeMismatch);
+assert.commandFailedWithCode(set({defaultReadConcern: {level: "local", more: 1}}), 40415);
 assert.commandFailedWithCode(set({defaultWriteConcern: {w: 0}}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(set({defaultWriteConcern: {wtimeout: 100}}), ErrorCodes.BadValue);
+assert.commandFailedWithCode(set({defaultWriteConcern: {w: "noSuchMode"}}), ErrorCodes.UnknownReplWriteConcern);
+assert.commandFailedWithCode(set({defaultWriteConcern: {w: null}}), ErrorCodes.UnknownReplWriteConcern);
+assert.commandFailedWithCode(db.adminCommand({getDefaultRWConcern: 1, readConcern: {afterClusterTime: Timestamp(0, 0)}}), ErrorCodes.InvalidOptions);
 // A default write concern that was set cannot be taken back.
 assert.commandFailedWithCode(set({defaultWriteConcern: {}}), ErrorCodes.IllegalOperation);
 assert.commandFailedWithCode(db.runCommand({getDefaultRWConcern: 1}), ErrorCodes.Unauthorized);

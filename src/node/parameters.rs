@@ -34,6 +34,8 @@ pub struct Parameter {
     pub effective: bool,
     /// The texts it may be; any where there are none.
     pub one_of: &'static [&'static str],
+    /// How many bytes its text may have.
+    pub bytes_max: usize,
 }
 
 const fn row(name: &'static str, default: Initial) -> Parameter {
@@ -45,6 +47,7 @@ const fn row(name: &'static str, default: Initial) -> Parameter {
         min: f64::NEG_INFINITY,
         effective: true,
         one_of: &[],
+        bytes_max: usize::MAX,
     }
 }
 /// Accepted, and without effect.
@@ -58,6 +61,10 @@ impl Parameter {
     }
     const fn one_of(mut self, texts: &'static [&'static str]) -> Parameter {
         self.one_of = texts;
+        self
+    }
+    const fn bytes_max(mut self, bytes: usize) -> Parameter {
+        self.bytes_max = bytes;
         self
     }
     const fn startup_only(mut self) -> Parameter {
@@ -75,7 +82,7 @@ pub const TABLE: &[Parameter] = &[
     inert("AsyncRequestsSenderUseBaton", Bool(true)),
     row("authFailedDelayMs", Int(0)).min(0.0).startup_only(),
     row("authenticationMechanisms", List(&["MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"])).startup_only(),
-    inert("automationServiceDescriptor", Text("")),
+    inert("automationServiceDescriptor", Text("")).bytes_max(64),
     row("autoMergerIntervalSecs", Int(3600)).min(1.0),
     row("autoMergerThrottlingMS", Int(15_000)).min(0.0),
     row("balancerChunksSelectionTimeoutMs", Int(5000)).min(0.0),
@@ -372,45 +379,39 @@ impl Parameters {
         Ok((!parameter.effective).then(|| format!("--setParameter '{name}' has no effect")))
     }
 
+    /// What [`Parameters::set_at_runtime`] would refuse.
+    ///
+    /// # Errors
+    /// InvalidOptions for an unknown name, IllegalOperation for one that is set at startup only, BadValue, TypeMismatch and
+    /// Overflow for a value it cannot have.
+    pub fn check_at_runtime(&self, name: &str, value: &Value) -> Result<()> {
+        match find(name) {
+            None if self.others.read().contains_key(name) => Ok(()),
+            None => Err(unrecognized(name)),
+            Some((_, parameter)) if !parameter.at_runtime => {
+                bail!(ILLEGAL_OPERATION, "not allowed to change [{name}] at runtime")
+            }
+            Some((_, parameter)) => check(parameter, &convert(parameter, value)?),
+        }
+    }
+
     /// Sets one at run time and returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`Parameters::check_at_runtime`].
     pub fn set_at_runtime(&self, name: &str, value: &Value) -> Result<Value> {
         let Some((at, parameter)) = find(name) else {
             if let Some(slot) = self.others.write().get_mut(name) {
                 return Ok(std::mem::replace(slot, value.clone()));
             }
-            bail!(
-                INVALID_OPTIONS,
-                "attempted to set unrecognized parameter [{name}], use help:true to see options "
-            );
+            return Err(unrecognized(name));
         };
-        if !parameter.at_runtime {
-            bail!(ILLEGAL_OPERATION, "not allowed to change [{name}] at runtime");
-        }
+        self.check_at_runtime(name, value)?;
         self.store(at, parameter, convert(parameter, value)?)
     }
 
     fn store(&self, at: usize, parameter: &Parameter, value: Value) -> Result<Value> {
-        if let Some(number) = value.as_f64()
-            && number < parameter.min
-        {
-            bail!(
-                BAD_VALUE,
-                "Invalid value for parameter {}: {number} is not greater than or equal to {}",
-                parameter.name,
-                parameter.min
-            );
-        }
-        if let Some(text) = value.as_str()
-            && !parameter.one_of.is_empty()
-            && !parameter.one_of.contains(&text)
-        {
-            bail!(
-                BAD_VALUE,
-                "Invalid value for parameter {}: '{text}' is none of {:?}",
-                parameter.name,
-                parameter.one_of
-            );
-        }
+        check(parameter, &value)?;
         match parameter.name {
             "requireApiVersion" => self.require_api_version.store(value.truthy(), Ordering::Relaxed),
             "enableTestCommands" => self.test_commands.store(value.truthy(), Ordering::Relaxed),
@@ -431,6 +432,30 @@ impl Parameters {
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
     }
+}
+
+fn unrecognized(name: &str) -> document::Error {
+    err!(INVALID_OPTIONS, "attempted to set unrecognized parameter [{name}], use help:true to see options ")
+}
+
+/// What the row says of a value of its type.
+fn check(parameter: &Parameter, value: &Value) -> Result<()> {
+    let name = parameter.name;
+    if let Some(number) = value.as_f64().filter(|number| *number < parameter.min) {
+        let min = parameter.min;
+        bail!(
+            BAD_VALUE,
+            "Invalid value for parameter {name}: {number} is not greater than or equal to {min}"
+        );
+    }
+    let Some(text) = value.as_str() else { return Ok(()) };
+    if !parameter.one_of.is_empty() && !parameter.one_of.contains(&text) {
+        bail!(BAD_VALUE, "Invalid value for parameter {name}: '{text}' is none of {:?}", parameter.one_of);
+    }
+    if text.len() > parameter.bytes_max {
+        bail!(OVERFLOW, "Value for {name} must be no more than {} bytes", parameter.bytes_max);
+    }
+    Ok(())
 }
 
 fn wrong(parameter: &Parameter, shown: &str) -> document::Error {
@@ -457,21 +482,31 @@ fn parse(parameter: &Parameter, text: &str) -> Result<Value> {
     })
 }
 
-/// A value as given in a command: numbers of any type, and booleans for numbers, are converted.
+/// A value as given in a command. Anything is a boolean, true or false; numbers of any type and booleans are numbers, doubles are
+/// cut where the parameter is an integer.
 fn convert(parameter: &Parameter, value: &Value) -> Result<Value> {
     let bad = || {
         let shown = value.type_name();
         err!(TYPE_MISMATCH, "BSON field '{}' is the wrong type '{shown}'", parameter.name)
     };
+    let coerced = |to: &str| {
+        let (name, shown) = (parameter.name, value.type_name());
+        err!(BAD_VALUE, "Failed to set parameter {name}: a value of type {shown} is no {to} in its range")
+    };
     let number = || match value {
         Value::Boolean(b) => Some(i64::from(*b)),
-        v => v.as_i64().or_else(|| v.as_f64().map(|f| f as i64)),
+        Value::Double(f) if f.is_nan() => None,
+        Value::Decimal128(d) => Some(d.round().to_i64_saturating()),
+        v => document::number::to_i64_saturating(v),
     };
     Ok(match (parameter.default, value) {
-        (Bool(_), v) if v.as_bool().is_some() || v.is_number() => Value::Boolean(v.truthy()),
-        (Int(_), _) => Value::Int32(i32::try_from(number().ok_or_else(bad)?).map_err(|_| bad())?),
-        (Long(_), _) => Value::Int64(number().ok_or_else(bad)?),
-        (Double(_), v) => Value::Double(v.as_f64().ok_or_else(bad)?),
+        (Bool(_), v) => Value::Boolean(v.truthy()),
+        (Int(_), _) => {
+            Value::Int32(number().and_then(|n| i32::try_from(n).ok()).ok_or_else(|| coerced("int"))?)
+        }
+        (Long(_), _) => Value::Int64(number().ok_or_else(|| coerced("long"))?),
+        (Double(_), Value::Boolean(b)) => Value::Double(f64::from(*b)),
+        (Double(_), v) => Value::Double(v.as_f64().ok_or_else(|| coerced("double"))?),
         (Text(_), Value::String(_))
         | (Initial::Document, Value::Document(_))
         | (List(_), Value::Array(_)) => value.clone(),

@@ -145,13 +145,20 @@ pub fn db_stats(node: &Node, request: Request<'_>) -> Result<Document> {
         }
     }
     let scaled = |n: i64| n as f64 / scale as f64;
-    Ok(doc! {
+    let mut reply = doc! {
         "db": request.db, "collections": collections, "views": views, "objects": objects,
         "avgObjSize": if objects > 0 { data as f64 / objects as f64 } else { 0.0 },
         "dataSize": scaled(data), "storageSize": scaled(storage), "indexes": indexes,
         "indexSize": scaled(index_size), "totalSize": scaled(storage + index_size), "scaleFactor": scale,
         "fsUsedSize": 0.0, "fsTotalSize": 0.0,
-    })
+    };
+    // Nothing is kept that holds no data.
+    if request.body.get_present("freeStorage").is_some_and(|v| v.truthy()) {
+        reply.0.extend(doc! {
+            "freeStorageSize": 0.0, "indexFreeStorageSize": 0.0, "totalFreeStorageSize": 0.0,
+        });
+    }
+    Ok(reply)
 }
 
 /// Runs a `dataSize` command: `{dataSize: ns, keyPattern?, min?, max?, estimate?}`. A range is counted by scanning.
@@ -168,7 +175,16 @@ pub async fn data_size(node: &Node, op: &Operation, request: Request<'_>) -> Res
     let snapshot = slot
         .read(op, |s| match s.view.is_some() {
             true => bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection"),
-            false => Ok(s.collection.as_ref().map(|c| c.snapshot())),
+            false => {
+                let fits = |lo: &Document| {
+                    let mut keys = s.collection.iter().flat_map(|c| c.indexes()).map(|i| i.spec().key());
+                    s.collection.is_none() || keys.any(|key| begins_with(key, lo))
+                };
+                if range.as_ref().is_some_and(|(lo, _)| !fits(lo)) {
+                    bail!(OPERATION_FAILED, "couldn't find valid index containing key pattern");
+                }
+                Ok(s.collection.as_ref().map(|c| c.snapshot()))
+            }
         })
         .await?;
     let started = std::time::Instant::now();
@@ -190,7 +206,13 @@ pub async fn data_size(node: &Node, op: &Operation, request: Request<'_>) -> Res
         }
     }
     let millis = started.elapsed().as_millis() as i64;
-    Ok(doc! { "estimate": range.is_none(), "size": size, "numObjects": objects, "millis": millis })
+    let estimate = request.body.get_present("estimate").is_some_and(|v| v.truthy());
+    Ok(doc! { "estimate": estimate, "size": size, "numObjects": objects, "millis": millis })
+}
+
+/// Whether the fields of a key pattern begin with those of a bound.
+fn begins_with(pattern: &Document, bound: &Document) -> bool {
+    pattern.len() >= bound.len() && pattern.iter().zip(bound.iter()).all(|((a, _), (b, _))| a == b)
 }
 
 fn in_range(d: document::Doc<'_>, lo: &Document, hi: &Document) -> bool {

@@ -15,7 +15,7 @@ enum Need {
 
 impl Node {
     /// Why the concern can never be met in the present configuration: code and message.
-    pub(crate) fn unsatisfiable(&self, wc: &WriteConcern) -> Option<(i32, String)> {
+    pub fn unsatisfiable(&self, wc: &WriteConcern) -> Option<(i32, String)> {
         let standing = self.replication.standing();
         let config = standing.config.as_ref()?;
         let bearing = config.members().iter().filter(|m| m.bears_data()).count() as i64;

@@ -609,7 +609,7 @@ async fn restrictions_hold_at_login_and_afterwards() {
 #[tokio::test]
 async fn a_long_message_before_login_ends_the_connection() {
     let node = Node::with_root().await;
-    let long = || doc! {"ping": 1, "filler": "x".repeat(20_000)};
+    let long = || doc! {"ping": 1, "comment": "x".repeat(20_000)};
     assert!(run(&mut node.connect().await, long()).await.is_err_and(|e| e.code != 40415));
     let mut root = node.root().await;
     assert!(run(&mut root, long()).await.is_ok());

@@ -21,6 +21,7 @@ pub const ROWS: &[Command] = &[
     Command::future("setClusterParameter", Roles::MONGOD, |c, r, reply| Box::pin(set(c, r, reply)))
         .needs(Needs::Cluster(&[A::SetClusterParameter]))
         .admin_only()
+        .takes_no_write_concern()
         .primary_only()
         .help("Sets a cluster parameter."),
     Command::future("_configsvrSetClusterParameter", Roles::MONGOD, |c, r, reply| {
@@ -46,14 +47,21 @@ struct Row {
     test_only: bool,
     /// Nothing reads it and a node would have to behave otherwise: only its default may be set.
     fixed: bool,
+    /// Reads what a client gives as the fields to keep.
+    read: fn(&Row, Doc<'_>) -> Result<Document>,
 }
 
 const fn row(name: &'static str, default: fn() -> Document) -> Row {
-    Row { name, default, test_only: false, fixed: false }
+    Row { name, default, test_only: false, fixed: false, read: read_by_default }
 }
 
 const TABLE: &[Row] = &[
-    row("changeStreamOptions", || doc! { "preAndPostImages": { "expireAfterSeconds": "off" } }),
+    Row {
+        read: read_change_stream_options,
+        ..row("changeStreamOptions", || doc! { "preAndPostImages": { "expireAfterSeconds": "off" } })
+    },
+    // It concerns change collections, which only serverless deployments have: others keep and show it.
+    Row { read: read_change_streams, ..row("changeStreams", || doc! { "expireAfterSeconds": 3600i64 }) },
     row("configServerReadPreferenceForCatalogQueries", || doc! { "mustAlwaysUseNearest": false }),
     Row { fixed: true, ..row("defaultMaxTimeMS", || doc! { "readOperations": 0i64 }) },
     row("internalQueryCutoffForSampleFromRandomCursor", || doc! { "sampleCutoff": 0.05 }),
@@ -82,7 +90,7 @@ fn current(node: &Arc<Node>, row: &Row) -> Result<Document> {
     }))
 }
 
-/// `{getClusterParameter: name | [names] | "*"}`.
+/// `{getClusterParameter: name | [names] | "*"}`. The types of all names are checked before the first is looked up.
 fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let node = node(context)?;
     let rows: Vec<&Row> = match request.target() {
@@ -92,12 +100,13 @@ fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
         ValueRef::String(name) => vec![find(context, name)?],
         ValueRef::Array(names) => {
             let names = names.iter().map(|e| match e.value() {
-                ValueRef::String(name) => find(context, name),
+                ValueRef::String(name) => Ok(name),
                 other => {
                     Err(request.wrong_type(&format!("getClusterParameter.{}", e.name()), other, "string"))
                 }
             });
-            names.collect::<Result<Vec<_>>>()?
+            let names = names.collect::<Result<Vec<&str>>>()?;
+            names.into_iter().map(|name| find(context, name)).collect::<Result<Vec<_>>>()?
         }
         other => {
             return Err(request.wrong_type("getClusterParameter", other, "[string, array]"));
@@ -111,45 +120,100 @@ fn get(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     Ok(())
 }
 
-/// What the client asks for: `{name: {field: value, ..}}`.
-fn asked<'a>(request: &Request<'a>) -> Result<(&'a str, Doc<'a>)> {
-    let target = request.target();
-    let whole =
-        target.as_document().ok_or_else(|| request.wrong_type("setClusterParameter", target, "object"));
-    let mut fields = whole?.iter();
-    let Some(first) = fields.next().filter(|_| fields.next().is_none()) else {
-        bail!(INVALID_OPTIONS, "setClusterParameter only supports setting exactly one parameter")
+/// The one parameter that the client names, with its value: `{name: value}`.
+fn asked<'a>(request: &Request<'a>) -> Result<(&'a str, ValueRef<'a>)> {
+    let whole = match request.target() {
+        ValueRef::Document(whole) => whole,
+        ValueRef::Null | ValueRef::Undefined => return Err(request.missing("setClusterParameter")),
+        other => return Err(request.wrong_type("setClusterParameter", other, "object")),
     };
-    match first.value() {
-        ValueRef::Document(d) => Ok((first.name(), d)),
-        _ => bail!(ILLEGAL_OPERATION, "Cluster parameter value must be an object"),
+    let mut fields = whole.iter();
+    let first = fields.next();
+    if fields.next().is_some() {
+        bail!(INVALID_OPTIONS, "setClusterParameter only supports setting exactly one parameter")
     }
+    // An empty document names the parameter "", which nobody knows.
+    Ok(first.map_or(("", ValueRef::Null), |e| (e.name(), e.value())))
 }
 
 /// The parameter as it will be stored, its fields of the default's types.
-fn stored(context: &Context, node: &Node, name: &str, given: Doc<'_>) -> Result<Document> {
+fn stored(context: &Context, node: &Node, name: &str, given: ValueRef<'_>) -> Result<Document> {
     let row = find(context, name)?;
-    let default = (row.default)();
-    let mut d = doc! { "_id": row.name, "clusterParameterTime": node.cluster_time() };
-    let mut fields = default.clone();
-    for e in given.iter().filter(|e| !matches!(e.name(), "_id" | "clusterParameterTime")) {
-        let Some(slot) = fields.get_mut(e.name()) else {
-            bail!(IDL_UNKNOWN_FIELD, "BSON field '{name}.{}' is an unknown field.", e.name())
-        };
-        *slot = typed(&format!("{name}.{}", e.name()), slot, e.value())?;
+    let ValueRef::Document(given) = given else {
+        bail!(BAD_VALUE, "Cluster parameter '{name}' must be an object, not {}", given.type_name());
+    };
+    if let Some(e) = given.iter().find(|e| e.name().starts_with('$')) {
+        let field = e.name();
+        bail!(
+            DOLLAR_PREFIXED_FIELD_NAME,
+            "The dollar ($) prefixed field '{field}' in '{name}.{field}' is not valid for storage."
+        );
     }
-    if name == "changeStreamOptions"
-        && let Some(expiry) = fields.get_path("preAndPostImages.expireAfterSeconds")
-        && expiry.as_str() != Some("off")
-        && expiry.as_i64().is_none_or(|n| n <= 0)
-    {
-        bail!(BAD_VALUE, "Expected a positive integer for 'expireAfterSeconds' field")
-    }
-    if row.fixed && fields != default {
+    let fields = (row.read)(row, given)?;
+    if row.fixed && fields != (row.default)() {
         bail!(NOT_IMPLEMENTED, "cluster parameter '{name}' is known but not implemented");
     }
+    let mut d = doc! { "_id": row.name, "clusterParameterTime": node.cluster_time() };
     d.0.extend(fields);
     Ok(d)
+}
+
+/// Each field of its default's type; one that is absent or null has its default.
+fn read_by_default(row: &Row, given: Doc<'_>) -> Result<Document> {
+    let mut fields = (row.default)();
+    for e in given.iter().filter(|e| !matches!(e.name(), "_id" | "clusterParameterTime")) {
+        let (name, field) = (row.name, e.name());
+        let Some(slot) = fields.get_mut(field) else {
+            bail!(IDL_UNKNOWN_FIELD, "BSON field '{name}.{field}' is an unknown field.")
+        };
+        if !matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+            *slot = typed(&format!("{name}.{field}"), slot, e.value())?;
+        }
+    }
+    Ok(fields)
+}
+
+/// `{expireAfterSeconds: seconds}`.
+fn read_change_streams(row: &Row, given: Doc<'_>) -> Result<Document> {
+    let fields = read_by_default(row, given)?;
+    if fields.get_i64("expireAfterSeconds").is_none_or(|seconds| seconds <= 0) {
+        bail!(BAD_VALUE, "Expected a positive integer for 'expireAfterSeconds' field")
+    }
+    Ok(fields)
+}
+
+/// `{preAndPostImages: {expireAfterSeconds: "off" | seconds}}`, of which nothing may be missing. Whatever is wrong is a BadValue.
+fn read_change_stream_options(row: &Row, given: Doc<'_>) -> Result<Document> {
+    let unknown =
+        given.iter().find(|e| !matches!(e.name(), "preAndPostImages" | "_id" | "clusterParameterTime"));
+    if let Some(e) = unknown {
+        bail!(BAD_VALUE, "BSON field '{}.{}' is an unknown field.", row.name, e.name());
+    }
+    let images = match given.get("preAndPostImages") {
+        Some(ValueRef::Document(images)) => images,
+        Some(other) => bail!(
+            BAD_VALUE,
+            "BSON field '{}.preAndPostImages' is the wrong type '{}', expected type 'object'",
+            row.name,
+            other.type_name()
+        ),
+        None => bail!(BAD_VALUE, "Expected 'preAndPostImages' in the value of '{}'", row.name),
+    };
+    if let Some(e) = images.iter().find(|e| e.name() != "expireAfterSeconds") {
+        bail!(BAD_VALUE, "BSON field '{}.preAndPostImages.{}' is an unknown field.", row.name, e.name());
+    }
+    let expiry = match images.get("expireAfterSeconds") {
+        Some(ValueRef::String("off")) => Value::from("off"),
+        Some(ValueRef::String(_)) => {
+            bail!(BAD_VALUE, "Invalid string for 'expireAfterSeconds', expected 'off'")
+        }
+        Some(v) => match v.as_i64().filter(|seconds| *seconds > 0) {
+            Some(seconds) => Value::Int64(seconds),
+            None => bail!(BAD_VALUE, "Expected a positive integer for 'expireAfterSeconds' field"),
+        },
+        None => bail!(BAD_VALUE, "Expected 'expireAfterSeconds' in '{}.preAndPostImages'", row.name),
+    };
+    Ok(doc! { "preAndPostImages": { "expireAfterSeconds": expiry } })
 }
 
 fn typed(path: &str, default: &Value, given: ValueRef<'_>) -> Result<Value> {
@@ -157,7 +221,7 @@ fn typed(path: &str, default: &Value, given: ValueRef<'_>) -> Result<Value> {
         (Value::Int32(_), v) if v.is_number() => {
             v.as_i64().and_then(|n| i32::try_from(n).ok()).map(Value::Int32)
         }
-        (Value::Int64(_), v) if v.is_number() => v.as_i64().map(Value::Int64),
+        (Value::Int64(_), v) if v.is_number() => node::shape::to_long(v).map(Value::Int64),
         (Value::Double(_), v) if v.is_number() => v.as_f64().map(Value::Double),
         (Value::Boolean(_), ValueRef::Boolean(b)) => Some(Value::Boolean(b)),
         (Value::String(_), ValueRef::String(s)) => Some(Value::from(s)),

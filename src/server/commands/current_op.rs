@@ -3,7 +3,7 @@
 use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc};
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, number};
 use node::auth::Owners;
 use query::QueryContext;
 use query::matcher::Matcher;
@@ -98,19 +98,12 @@ fn filter(body: Doc<'_>) -> Result<Matcher> {
 }
 
 async fn kill_op(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let op = match request.get("op") {
-        None => return Err(document::err!(4, "Missing expected field \"op\"")),
+    let op = match request.body.get("op") {
+        None => bail!(NO_SUCH_KEY, "Missing expected field \"op\""),
         Some(ValueRef::String(id)) if context.service.is_router() => {
             return kill_on_shard(context, request, id, reply).await;
         }
-        Some(v) => match v.as_i64() {
-            Some(op) => op,
-            None => bail!(
-                TYPE_MISMATCH,
-                "Expected field \"op\" to have numeric type, but found {}",
-                v.type_name()
-            ),
-        },
+        Some(v) => i64::from(operation_id(v)?),
     };
     context.service.log.info(
         "COMMAND",
@@ -122,6 +115,20 @@ async fn kill_op(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     context.service.operations.kill(op, codes::INTERRUPTED);
     reply.fields(&doc! { "info": Value::from("attempting to kill op") });
     Ok(())
+}
+
+/// The number of an operation: any number that is a 32-bit integer.
+fn operation_id(v: ValueRef<'_>) -> Result<i32> {
+    if !v.is_number() {
+        bail!(TYPE_MISMATCH, "Expected field \"op\" to have numeric type, but found {}", v.type_name());
+    }
+    let Some(exact) = number::to_i64_exact(&v.to_value()) else {
+        bail!(BAD_VALUE, "Expected field \"op\" to have a value exactly representable as a 64-bit integer")
+    };
+    match i32::try_from(exact) {
+        Ok(op) => Ok(op),
+        Err(_) => bail!(26823, "invalid op : {exact}. Op ID cannot be represented with 32 bits"),
+    }
 }
 
 /// A router names the operations of shards `shard:opid`.

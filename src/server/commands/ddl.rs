@@ -7,6 +7,7 @@ use document::{Document, Result, ValueRef, bail, doc};
 use node::Node;
 use node::auth::Action as A;
 use node::ddl::{self, shapes};
+use node::shape::{Kind, Shape, field};
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
@@ -311,9 +312,27 @@ async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
 
+const DB_STATS: Shape = Shape {
+    name: "dbStats",
+    generic: true,
+    // The scale is checked where it is read.
+    fields: &[field("scale", Kind::Any), field("freeStorage", Kind::SafeBool)],
+};
+
+const DATA_SIZE: Shape = Shape {
+    name: "dataSize",
+    generic: true,
+    fields: &[
+        field("keyPattern", Kind::Object),
+        field("min", Kind::Object),
+        field("max", Kind::Object),
+        field("estimate", Kind::SafeBool),
+    ],
+};
+
 async fn db_stats(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
-    request.strict(&["scale", "freeStorage"])?;
+    DB_STATS.check_command(request.body, request.sequences)?;
     reply.fields(&ddl::statistics::db_stats(node(context)?, request.node)?);
     Ok(())
 }
@@ -327,15 +346,14 @@ async fn coll_stats(context: &Context, request: &Request<'_>, reply: &mut Reply)
 
 async fn data_size(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
-    request.strict(&["keyPattern", "min", "max", "estimate"])?;
-    let ValueRef::String(ns) = request.target() else {
-        return Err(request.wrong_type("dataSize", request.target(), "string"));
+    DATA_SIZE.check_command(request.body, request.sequences)?;
+    let ns = match request.target() {
+        ValueRef::String(ns) => ns,
+        ValueRef::Null | ValueRef::Undefined => return Err(request.missing("dataSize")),
+        other => return Err(request.wrong_type("dataSize", other, "string")),
     };
     if ns.split_once('.').is_none_or(|(db, collection)| db.is_empty() || collection.is_empty()) {
         bail!(INVALID_NAMESPACE, "Invalid namespace specified '{ns}'");
-    }
-    for name in ["keyPattern", "min", "max"] {
-        request.document(name)?;
     }
     reply.fields(&ddl::statistics::data_size(node(context)?, &context.operation, request.node).await?);
     Ok(())

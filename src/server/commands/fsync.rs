@@ -3,9 +3,9 @@
 use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::profile::Setting;
-use document::{Result, ValueRef, bail, doc};
+use document::{Doc, Document, Element, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
-use node::shape::{Kind, Shape, field};
+use node::shape::{Kind, Shape, field, to_long};
 use query::QueryContext;
 use query::matcher::Matcher;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     if matches!(request.target(), ValueRef::Null | ValueRef::Undefined) {
         return Err(request.missing("profile"));
     }
-    let Some(level) = request.target().as_i64() else {
+    let Some(level) = to_long(request.target()) else {
         return Err(request.wrong_type("profile", request.target(), "[int, decimal, double, long]"));
     };
     if service.is_router() && level > 0 {
@@ -115,7 +115,7 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
             Some(ValueRef::String("unset")) => new.filter = None,
             Some(ValueRef::Document(d)) => {
                 let matcher = Matcher::parse(d, &QueryContext::at(crate::log::now_millis()))?;
-                new.filter = Some((d.to_document(), Arc::new(matcher)));
+                new.filter = Some((normalized(d), Arc::new(matcher)));
             }
             Some(_) => bail!(BAD_VALUE, "Expected an object, or the string 'unset', for the field 'filter'."),
         }
@@ -123,7 +123,7 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
             if !rate.is_number() {
                 return Err(request.wrong_type("sampleRate", rate, "[double, decimal, int, long]"));
             }
-            let rate = rate.as_f64().filter(|r| (0.0..=1.0).contains(r));
+            let rate = document::number::as_f64(&rate.to_value()).filter(|r| (0.0..=1.0).contains(r));
             let Some(rate) = rate else {
                 bail!(BAD_VALUE, "'sampleRate' must be between 0.0 and 1.0 inclusive")
             };
@@ -142,7 +142,23 @@ async fn profile(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
     }
     reply.fields(&doc! { "was": was.level, "slowms": slow_ms as i32, "sampleRate": was.sample_rate });
     if let Some((filter, _)) = was.filter {
-        reply.fields(&doc! { "filter": filter });
+        let note = "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines.";
+        reply.fields(&doc! { "filter": filter, "note": note });
     }
     Ok(())
+}
+
+/// A filter as it is shown: what stands for itself is an `$eq`.
+fn normalized(filter: Doc<'_>) -> Document {
+    let field = |e: Element<'_>| {
+        let operators = match e.value() {
+            ValueRef::Document(d) => d.iter().next().is_some_and(|first| first.name().starts_with('$')),
+            ValueRef::Regex(..) => true,
+            _ => e.name().starts_with('$'),
+        };
+        let value = e.value().to_value();
+        let shown = if operators { value } else { Value::Document(doc! { "$eq": value }) };
+        (e.name().to_string(), shown)
+    };
+    filter.iter().map(field).collect()
 }

@@ -151,7 +151,7 @@ fn read_handshake(context: &Context, request: &Request<'_>) -> Result<()> {
 }
 
 fn fields_of_login(request: &Request<'_>) -> bool {
-    request.get("saslSupportedMechs").is_some() || request.get("speculativeAuthenticate").is_some()
+    request.body.get("saslSupportedMechs").is_some() || request.get("speculativeAuthenticate").is_some()
 }
 
 /// Whether many requests at a time are to be served on this connection: asked for by nodes of this kind only.

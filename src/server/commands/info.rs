@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
     Command::sync("ping", Roles::ALL, ping).no_auth().stable_api().help("Answers ok."),
-    Command::sync("buildInfo", Roles::ALL, |_, _, reply| {
+    Command::sync("buildInfo", Roles::ALL, |_, request, reply| {
+        request.strict(&[])?;
         reply.fields(&options::build_info());
         Ok(())
     })
@@ -51,7 +52,8 @@ pub const ROWS: &[Command] = &[
     .needs(Needs::Cluster(&[A::Netstat]))
     .admin_only()
     .help("Router connectivity."),
-    Command::sync("lockInfo", Roles::MONGOD, |_, _, reply| {
+    Command::sync("lockInfo", Roles::MONGOD, |_, request, reply| {
+        request.strict(&[])?;
         reply.fields(&doc! { "lockInfo": [] });
         Ok(())
     })
@@ -89,14 +91,16 @@ pub async fn write_startup_log(service: &Arc<Service>) -> Result<()> {
     Ok(())
 }
 
-fn ping(context: &Context, _: &Request<'_>, _: &mut Reply) -> Result<()> {
+fn ping(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     if context.service.failpoints().should("panicInPing") {
         panic!("the fail point panicInPing is on");
     }
     Ok(())
 }
 
-fn host_info(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+fn host_info(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     let (os, kernel) = crate::process::operating_system();
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as i32;
     let cpu = cpu_info();
@@ -161,7 +165,8 @@ fn open_files_max() -> i32 {
     }
 }
 
-fn command_line(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
+fn command_line(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     let options = &context.service.options;
     let mut parsed: Document = options.parsed.clone();
     // Passwords of certificate files are not shown.

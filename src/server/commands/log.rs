@@ -26,8 +26,10 @@ pub const ROWS: &[Command] = &[
 ];
 
 fn get_log(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&[])?;
     let name = match request.target() {
         ValueRef::String(name) => name,
+        ValueRef::Null | ValueRef::Undefined => return Err(request.missing("getLog")),
         other => {
             bail!(
                 TYPE_MISMATCH,
@@ -41,8 +43,6 @@ fn get_log(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Resul
         reply.fields(&doc! { "names": ["global", "startupWarnings"] });
         return Ok(());
     }
-    // The old name of the ring, still asked for.
-    let name = if name == "rs" { "global" } else { name };
     let Some((lines, total)) = context.service.log.ring(name) else {
         bail!(OPERATION_FAILED, "No log named '{name}'");
     };

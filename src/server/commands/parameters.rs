@@ -5,6 +5,7 @@ use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
 use node::parameters::{FAIL_POINT, FEATURE_FLAG, Parameter, flag_version};
+use node::shape::{Kind, Shape, field};
 
 pub const ROWS: &[Command] = &[
     Command::sync("getParameter", Roles::ALL, get)
@@ -20,6 +21,8 @@ pub const ROWS: &[Command] = &[
         .admin_only()
         .help("Sets the feature compatibility version; only the current one exists."),
 ];
+
+const FCV: &str = "featureCompatibilityVersion";
 
 /// One parameter as `getParameter` shows it.
 struct Shown {
@@ -38,7 +41,7 @@ fn all(context: &Context) -> Vec<Shown> {
     // The feature compatibility version belongs to data, which a router does not have.
     if !service.is_router() {
         shown.push(Shown {
-            name: "featureCompatibilityVersion".to_string(),
+            name: FCV.to_string(),
             value: Value::Document(doc! { "version": FEATURE_COMPATIBILITY_VERSION }),
             row: None,
         });
@@ -146,12 +149,18 @@ fn describe(shown: &Shown) -> Value {
 fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     let service = &context.service;
     let fields = request.body.iter().skip(1).filter(|e| !node::generic::is_generic(e.name()));
-    let fields: Vec<_> = fields.collect();
+    let fields: Vec<_> = fields.map(|e| (e.name(), e.value().to_value())).collect();
     if fields.is_empty() {
         bail!(INVALID_OPTIONS, "no option found to set, use help:true to see options ");
     }
-    for element in fields {
-        let (name, value) = (element.name(), element.value().to_value());
+    // All or none: what one of them is refused for leaves the others as they were.
+    for (name, value) in &fields {
+        if *name == FCV {
+            bail!(ILLEGAL_OPERATION, "not allowed to change [{name}] at runtime");
+        }
+        service.parameters.check_at_runtime(name, value)?;
+    }
+    for (name, value) in fields {
         let was = service.parameters.set_at_runtime(name, &value)?;
         let attr = doc! { "parameterName": name, "newValue": value, "oldValue": was.clone() };
         service.log.info(
@@ -167,9 +176,30 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
     Ok(())
 }
 
+const SET_FCV: Shape = Shape {
+    name: "setFeatureCompatibilityVersion",
+    generic: true,
+    fields: &[
+        field("confirm", Kind::SafeBool),
+        field("downgradeOnDiskChanges", Kind::SafeBool),
+        field("fromConfigServer", Kind::SafeBool),
+        field("phase", Kind::String),
+        field("timestamp", Kind::Any),
+        field("changeTimestamp", Kind::Any),
+    ],
+};
+
+/// The versions that the real server of this version can be set back to, and this one cannot.
+const OLDER_VERSIONS: &[&str] = &["7.0", "7.3"];
+
 fn set_fcv(_: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
-    let Some(version) = request.target().as_str() else {
-        return Err(request.wrong_type("setFeatureCompatibilityVersion", request.target(), "string"));
+    SET_FCV.check_command(request.body, request.sequences)?;
+    let version = match request.target() {
+        ValueRef::String(version) => version,
+        ValueRef::Null | ValueRef::Undefined => {
+            return Err(request.missing("setFeatureCompatibilityVersion"));
+        }
+        other => return Err(request.wrong_type("setFeatureCompatibilityVersion", other, "string")),
     };
     if request.bool("confirm")? != Some(true) {
         bail!(
@@ -179,12 +209,15 @@ fn set_fcv(_: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
              with the FCV upgrade."
         );
     }
-    if version != FEATURE_COMPATIBILITY_VERSION {
-        bail!(
-            BAD_VALUE,
+    match version {
+        FEATURE_COMPATIBILITY_VERSION => Ok(()),
+        older if OLDER_VERSIONS.contains(&older) => {
+            bail!(NOT_IMPLEMENTED, "feature compatibility version '{older}' is known but not implemented")
+        }
+        _ => bail!(
+            4926900,
             "Invalid feature compatibility version value '{version}'; expected '{FEATURE_COMPATIBILITY_VERSION}'. See \
              https://docs.mongodb.com/master/release-notes/8.0-compatibility/#feature-compatibility."
-        );
+        ),
     }
-    Ok(())
 }

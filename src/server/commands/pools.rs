@@ -1,7 +1,7 @@
 //! Connections of this node to others: `connPoolStats`, `connPoolSync`, `dropConnections`.
 
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
-use document::{Document, Result, ValueRef, doc};
+use document::{Document, Result, ValueRef, bail, doc};
 use node::auth::Action as A;
 
 pub const ROWS: &[Command] = &[
@@ -90,16 +90,56 @@ fn replica_sets(context: &Context) -> Document {
 
 /// `{dropConnections: 1, hostAndPort: [..]}`: those in use close when they are given back.
 fn drop_connections(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
+    request.strict(&["hostAndPort"])?;
     let given = request.get("hostAndPort").ok_or_else(|| request.missing("hostAndPort"))?;
     let ValueRef::Array(hosts) = given else {
         return Err(request.wrong_type("hostAndPort", given, "array"));
     };
-    for e in hosts.iter() {
-        let host = e.value();
-        let name = host.as_str().ok_or_else(|| request.wrong_type("hostAndPort.0", host, "string"))?;
-        if let Some(pool) = context.service.members.pool() {
-            pool.forget(name);
-        }
+    let mut names = Vec::new();
+    for e in hosts.iter().filter(|e| !matches!(e.value(), ValueRef::Null | ValueRef::Undefined)) {
+        let ValueRef::String(name) = e.value() else {
+            return Err(request.wrong_type(&format!("hostAndPort.{}", e.name()), e.value(), "string"));
+        };
+        check_host(name)?;
+        names.push(name);
+    }
+    if let Some(pool) = context.service.members.pool() {
+        names.into_iter().for_each(|name| pool.forget(name));
     }
     Ok(())
+}
+
+/// `host`, `host:port` or `[address]:port`.
+fn check_host(given: &str) -> Result<()> {
+    let (host, port) = match given.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, "")) => (address, None),
+        Some((address, rest)) => match rest.strip_prefix(':') {
+            Some(port) => (address, Some(port)),
+            None => bail!(FAILED_TO_PARSE, "Extraneous characters after the address in '{given}'"),
+        },
+        None => given.split_once(':').map_or((given, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        bail!(FAILED_TO_PARSE, "Empty host component parsing HostAndPort from \"{given}\"");
+    }
+    match port.map(str::parse::<u16>) {
+        None => Ok(()),
+        Some(Ok(port)) if port > 0 => Ok(()),
+        Some(_) => bail!(FAILED_TO_PARSE, "No port in 1 to 65535 parsing HostAndPort from \"{given}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_host;
+
+    #[test]
+    fn a_host_has_a_name_and_a_port_in_range() {
+        for good in ["a", "a:1", "10.0.0.1:65535", "[::1]:27017", "[::1]"] {
+            check_host(good).unwrap_or_else(|e| panic!("{good}: {}", e.message));
+        }
+        for bad in ["", ":1", "a:", "a:0", "a:65536", "a:-1", "a:b", "a:1:2", "::1", "[::1]x", "[]:1"] {
+            assert_eq!(check_host(bad).expect_err(bad).code, 9, "{bad}");
+        }
+    }
 }

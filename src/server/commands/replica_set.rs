@@ -11,7 +11,7 @@ use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use crate::peers::{Members, is_own_address, is_own_anyway};
 use crate::service::Service;
 use crate::topology::{Horizon, Member, Membership, election_id};
-use document::{Document, Result, Value, ValueRef, bail, doc};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
 use node::local::LocalClient;
 use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
@@ -602,6 +602,36 @@ fn shown_defaults(stored: &Document) -> Document {
     d
 }
 
+/// The write concern that is to be everybody's default.
+fn default_write_concern(given: Doc<'_>) -> Result<WriteConcern> {
+    let mut concern = WriteConcern::parse(given)?;
+    // A null names a mode, the empty one.
+    if let Some(ValueRef::Null) = given.get("w") {
+        concern.w = WriteAck::Tag(String::new());
+    }
+    if concern.w == WriteAck::Nodes(0) {
+        bail!(BAD_VALUE, "Unacknowledged write concern is not suitable for the default write concern");
+    }
+    if given.get("w").is_none() && given.get("j").is_none() && given.get("wtimeout").is_some() {
+        bail!(BAD_VALUE, "A default write concern with a 'wtimeout' needs a 'w' too");
+    }
+    Ok(concern)
+}
+
+fn check_satisfiable(node: &node::Node, concern: &WriteConcern) -> Result<()> {
+    match node.unsatisfiable(concern) {
+        Some((code, message)) => Err(document::Error::new(code, message)),
+        None => Ok(()),
+    }
+}
+
+/// A default read concern has a level and nothing else.
+fn check_read_default(given: Doc<'_>) -> Result<()> {
+    const SHAPE: Shape =
+        Shape { name: "defaultReadConcern", generic: false, fields: &[field("level", Kind::String)] };
+    SHAPE.check(given)
+}
+
 async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["defaultReadConcern", "defaultWriteConcern"])?;
     check_defaults_role(context, request)?;
@@ -613,17 +643,18 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
         );
     }
     let node = node(context)?;
+    if context.operation.write_concern.given {
+        check_satisfiable(node, &context.operation.write_concern)?;
+    }
     let mut stored = stored_defaults(node)?;
     stored.insert("_id", DEFAULTS_ID);
     let mut new = None;
     if let Some(given) = write {
-        let concern = WriteConcern::parse(given)?;
+        let concern = default_write_concern(given)?;
         if given.get("w").is_none() && stored.contains_key("defaultWriteConcern") {
             bail!(ILLEGAL_OPERATION, "The global default write concern cannot be unset once it is set.");
         }
-        if concern.w == WriteAck::Nodes(0) {
-            bail!(BAD_VALUE, "Unacknowledged write concern is not suitable for the default write concern");
-        }
+        check_satisfiable(node, &concern)?;
         let mut shown = doc! { "w": given.get("w").map(|v| v.to_value()).unwrap_or(Value::Int32(1)) };
         if concern.journal {
             shown.push("j", true);
@@ -633,6 +664,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
         new = Some(concern);
     }
     if let Some(given) = read {
+        check_read_default(given)?;
         match given.get_str("level") {
             Some("local" | "available" | "majority") => {
                 stored.insert("defaultReadConcern", given.to_document());

@@ -363,6 +363,7 @@ pub const ROWS: &[Command] = &[
     routed!("setClusterParameter", admin::set_cluster_parameter)
         .needs(Needs::Cluster(&[A::SetClusterParameter]))
         .admin_only()
+        .takes_no_write_concern()
         .help("Sets a cluster parameter on all nodes."),
     routed!("refineCollectionShardKey", ddl::refine_shard_key)
         .needs(Needs::Namespace(&[A::RefineCollectionShardKey]))

@@ -82,7 +82,7 @@ fn logout(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()>
 /// `saslSupportedMechs` and `speculativeAuthenticate` of a hello's reply.
 pub async fn in_hello(context: &Context, request: &Request<'_>) -> Result<Document> {
     let mut d = Document::new();
-    if let Some(asked) = request.get("saslSupportedMechs") {
+    if let Some(asked) = request.body.get("saslSupportedMechs") {
         context.service.auth.mechanisms_asked.increment();
         if let Some(mechanisms) = sasl::mechanisms_of(context, &user_name(asked)?).await? {
             d.push("saslSupportedMechs", mechanisms.into_iter().map(str::to_string).collect::<Vec<_>>());
@@ -107,7 +107,11 @@ fn user_name(asked: ValueRef<'_>) -> Result<UserName> {
             None => bail!(BAD_VALUE, "UserName must contain a '.' separated database.user pair"),
         },
         ValueRef::Document(d) => {
-            Ok(UserName::new(d.get_str("user").unwrap_or(""), d.get_str("db").unwrap_or("")))
+            let part = |name: &str| match d.get_str(name) {
+                Some(text) => Ok(text),
+                None => bail!(BAD_VALUE, "UserName must contain a string field named: {name}"),
+            };
+            Ok(UserName::new(part("user")?, part("db")?))
         }
         v => bail!(TYPE_MISMATCH, "UserName must be either a string or an object, found {}", v.type_name()),
     }

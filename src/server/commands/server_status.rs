@@ -64,6 +64,7 @@ const fn section(name: &'static str, build: fn(&Context) -> Value) -> Section {
 /// The table. Other rooms' sections are rows here too.
 pub const SECTIONS: &[Section] = &[
     section("asserts", asserts),
+    Section { name: "catalogStats", roles: Roles::MONGOD, default: true, build: catalog },
     section("connections", connections),
     section("electionMetrics", |_| Value::Document(Document::new())),
     section("extra_info", extra_info),
@@ -269,6 +270,31 @@ fn metrics(context: &Context) -> Value {
         "operation": { "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": 0i64 },
     }
     .into()
+}
+
+/// How many collections and views there are of each kind: users' own, and those of the server and its databases.
+fn catalog(context: &Context) -> Value {
+    let names =
+        ["collections", "capped", "clustered", "timeseries", "views", "internalCollections", "internalViews"];
+    let mut counts = [0i32; 7];
+    for slot in context.service.node.iter().flat_map(|node| node.namespaces.visible()) {
+        let (db, name) = storage::split_namespace(&slot.ns);
+        let internal = matches!(db, "admin" | "config" | "local") || name.starts_with("system.");
+        let state = slot.read_unchecked();
+        match (&state.collection, &state.view) {
+            (_, Some(_)) if internal => counts[6] += 1,
+            (_, Some(view)) if node::timeseries::is_series(view) => counts[3] += 1,
+            (_, Some(_)) => counts[4] += 1,
+            (Some(_), None) if internal => counts[5] += 1,
+            (Some(collection), None) => {
+                counts[0] += 1;
+                counts[1] += i32::from(state.capped.is_some());
+                counts[2] += i32::from(collection.is_clustered());
+            }
+            (None, None) => {}
+        }
+    }
+    names.into_iter().map(str::to_string).zip(counts.map(Value::Int32)).collect::<Document>().into()
 }
 
 fn network(context: &Context) -> Value {

@@ -291,6 +291,9 @@ fn check_read_concern(context: &Context, command: &Command) -> Result<()> {
     if rc.after_cluster_time.is_some() && alone {
         bail!(ILLEGAL_OPERATION, "Cannot specify afterClusterTime readConcern without replica set");
     }
+    if rc.after_cluster_time.is_some_and(|after| after.as_u64() == 0) {
+        bail!(INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
+    }
     Ok(())
 }
 

@@ -328,8 +328,17 @@ pub async fn validate_metadata(task: &Task<'_>) -> Result<DocBuf> {
 
 /// `setClusterParameter`: the config server sets it, there and on every shard.
 pub async fn set_cluster_parameter(task: &Task<'_>) -> Result<DocBuf> {
-    let Some(ValueRef::Document(parameter)) = task.request.argument() else {
-        bail!(TYPE_MISMATCH, "BSON field 'setClusterParameter' is the wrong type, expected type 'object'");
+    let parameter = match task.request.argument() {
+        Some(ValueRef::Document(parameter)) => parameter,
+        None | Some(ValueRef::Null | ValueRef::Undefined) => bail!(
+            IDL_FAILED_TO_PARSE,
+            "BSON field 'setClusterParameter.setClusterParameter' is missing but a required field"
+        ),
+        Some(other) => bail!(
+            TYPE_MISMATCH,
+            "BSON field 'setClusterParameter.setClusterParameter' is the wrong type '{}', expected type 'object'",
+            other.type_name()
+        ),
     };
     task.config(doc! { "_configsvrSetClusterParameter": parameter.to_document() }).await?;
     Ok(ok_reply(Document::new()))

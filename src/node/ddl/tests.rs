@@ -419,3 +419,17 @@ async fn what_gives_way_to_another_collection_takes_its_index_filters_along() {
     crate::fork::restore(&node, &op, "s").await.unwrap();
     assert!(node.plan_caches.of(kept).is_some());
 }
+
+#[tokio::test]
+async fn an_ordered_insert_of_measurements_ends_with_its_first_error() {
+    let node = testing::node(None);
+    ok(&node, doc! {"create": "c", "timeseries": {"timeField": "t", "metaField": "m"}}).await;
+    let sphere = document::array![{"key": {"m": "2dsphere"}, "name": "m_2dsphere"}];
+    ok(&node, doc! {"createIndexes": "c", "indexes": sphere}).await;
+    let nowhere = doc! {"type": "Point", "coordinates": [500, 500]};
+    let documents = document::array![{"t": Value::DateTime(0), "m": nowhere}, {"t": "no time"}];
+    let reply = ok(&node, doc! {"insert": "c", "documents": documents}).await;
+    let errors = reply.get("writeErrors").and_then(Value::as_array).unwrap();
+    let places: Vec<_> = errors.iter().map(|e| e.as_document().unwrap().get_i64("index")).collect();
+    assert_eq!((reply.get_i64("n"), places), (Some(0), vec![Some(0)]));
+}

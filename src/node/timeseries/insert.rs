@@ -65,11 +65,11 @@ pub(crate) async fn insert(
             }
         }
         let ended = write(node, op, series, &mut groups, &mut outcome, flags).await?;
-        if let Some((index, e)) = failed {
-            outcome.fail(index, &e);
+        if ended {
             break;
         }
-        if ended {
+        if let Some((index, e)) = failed {
+            outcome.fail(index, &e);
             break;
         }
         tokio::task::yield_now().await;

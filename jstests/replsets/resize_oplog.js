@@ -18,10 +18,13 @@ for (const [bad, code] of [[{size: 989}, 2], [{size: 2e9}, 2], [{size: NaN}, 2],
     [{minRetentionHours: -1}, 2], [{minRetentionHours: NaN}, 2], [{other: 1}, 40415]]) {
     assert.commandFailedWithCode(resize(bad), code, tojson(bad));
 }
-// What cannot be had is said.
-assert.commandFailedWithCode(resize({minRetentionHours: 1}), 238);
 assert.eq(990.5 * 1024 * 1024, shown());
+const hours = () => rst.getPrimary().adminCommand({serverStatus: 1}).oplogTruncation.oplogMinRetentionHours;
+assert.eq(0, hours());
+assert.commandWorked(resize({minRetentionHours: 1.5}));
+assert.eq(1.5, hours());
 rst.restart(0);
 rst.getPrimary();
 assert.eq(990.5 * 1024 * 1024, shown());
+assert.eq(1.5, hours());
 rst.stopSet();

@@ -148,6 +148,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_young_stays_whatever_its_size() {
+        let files = storage::files::MemoryFiles::default();
+        let node = testing::open(None, &files, |options| {
+            small(options);
+            options.retain_ms = 3_600_000;
+        });
+        let first = node.log.first_position();
+        fill(&node, 200).await;
+        node.checkpoint_and_trim().unwrap();
+        assert_eq!(node.log.first_position(), first);
+        node.log.set_retain_ms(0);
+        node.checkpoint_and_trim().unwrap();
+        assert!(node.log.first_position() > first);
+    }
+
+    #[tokio::test]
     async fn a_hold_keeps_the_log_while_it_lives() {
         let files = storage::files::MemoryFiles::default();
         let node = testing::open(None, &files, small);

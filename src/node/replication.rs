@@ -408,14 +408,19 @@ impl Node {
         Ok(())
     }
 
-    /// Changes how many bytes of the oplog are kept, here and after restarts.
+    /// Changes how many bytes of the oplog are kept, and for how many milliseconds whatever their number, here and after
+    /// restarts.
     ///
     /// # Errors
     /// A state file that cannot be written.
-    pub fn resize_oplog(&self, bytes: u64) -> Result<()> {
-        let stored = self.replication.state.change(|k| k.oplog_bytes = Some(bytes));
+    pub fn resize_oplog(&self, bytes: Option<u64>, ms: Option<u64>) -> Result<()> {
+        let stored = self.replication.state.change(|k| {
+            k.oplog_bytes = bytes.or(k.oplog_bytes);
+            k.oplog_ms = ms.or(k.oplog_ms);
+        });
         stored.map_err(|e| err!(LOG_WRITE_FAILED, "the size of the oplog cannot be stored: {e}"))?;
-        self.log.set_retain_bytes(bytes);
+        bytes.into_iter().for_each(|bytes| self.log.set_retain_bytes(bytes));
+        ms.into_iter().for_each(|ms| self.log.set_retain_ms(ms));
         Ok(())
     }
 

@@ -505,6 +505,7 @@ async fn open_node(
     if let Some(mib) = options.oplog_size {
         log_options.retain_bytes = mib.saturating_mul(1 << 20);
     }
+    log_options.retain_ms = options.oplog_ms;
     let node_options = NodeOptions {
         files: Arc::new(RealFiles),
         dir: options.dbpath.clone(),

@@ -49,6 +49,9 @@ impl Node {
         if let Some(bytes) = kept.oplog_bytes {
             self.log.set_retain_bytes(bytes);
         }
+        if let Some(ms) = kept.oplog_ms {
+            self.log.set_retain_ms(ms);
+        }
         let Some(stored) = kept.config.or(client.find_one(CONFIG_NAMESPACE, &Document::new())?) else {
             return Ok(false);
         };

@@ -35,6 +35,8 @@ pub struct Kept {
     pub floor: OpTime,
     /// The size of the oplog that `replSetResizeOplog` has set.
     pub oplog_bytes: Option<u64>,
+    /// The age up to which the oplog keeps entries that `replSetResizeOplog` has set, in milliseconds.
+    pub oplog_ms: Option<u64>,
 }
 
 /// The file.
@@ -102,6 +104,9 @@ fn write(kept: &Kept) -> Document {
     if let Some(bytes) = kept.oplog_bytes {
         d.push("oplogBytes", bytes as i64);
     }
+    if let Some(ms) = kept.oplog_ms {
+        d.push("oplogMillis", ms as i64);
+    }
     d
 }
 
@@ -123,6 +128,7 @@ fn read(d: &Document) -> Kept {
         copying: d.get_bool("copying").unwrap_or(false),
         floor,
         oplog_bytes: d.get_i64("oplogBytes").and_then(|n| u64::try_from(n).ok()),
+        oplog_ms: d.get_i64("oplogMillis").and_then(|n| u64::try_from(n).ok()),
     }
 }
 
@@ -143,12 +149,12 @@ mod tests {
                 k.config = Some(doc! { "_id": "rs" });
                 k.copying = true;
                 k.floor = OpTime::new(2, 7);
-                k.oplog_bytes = Some(1 << 30);
+                (k.oplog_bytes, k.oplog_ms) = (Some(1 << 30), Some(0));
             })
             .unwrap();
         let again = State::open(files, Path::new("/d")).unwrap().get();
         assert_eq!((again.vote, again.copying, again.floor), (Some(vote), true, OpTime::new(2, 7)));
         assert_eq!((again.config, again.rollback_id), (Some(doc! { "_id": "rs" }), 1));
-        assert_eq!(again.oplog_bytes, Some(1 << 30));
+        assert_eq!((again.oplog_bytes, again.oplog_ms), (Some(1 << 30), Some(0)));
     }
 }

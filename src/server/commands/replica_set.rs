@@ -7,7 +7,7 @@
 use super::crud::{acknowledge, conclude, node};
 use crate::auth::needs;
 use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
-use crate::options::FEATURE_COMPATIBILITY_VERSION;
+use crate::options::{FEATURE_COMPATIBILITY_VERSION, hours_to_ms};
 use crate::peers::{Members, is_own_address, is_own_anyway};
 use crate::service::Service;
 use crate::topology::{Horizon, Member, Membership, election_id};
@@ -463,22 +463,22 @@ fn resize_oplog(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resu
         Some(v) => v.as_f64().map(Some).ok_or_else(|| request.wrong_type(name, v, "double")),
         None => Ok(None),
     };
-    match number("minRetentionHours")? {
-        Some(hours) if hours.is_nan() || hours < 0.0 => {
-            bail!(BAD_VALUE, "BSON field 'minRetentionHours' value must be >= 0, actual value '{hours}'")
-        }
-        Some(hours) if hours > 0.0 => bail!(NOT_IMPLEMENTED, "the oplog is bounded by its size only"),
-        _ => {}
+    let hours = number("minRetentionHours")?;
+    if let Some(hours) = hours.filter(|hours| hours.is_nan() || *hours < 0.0) {
+        bail!(BAD_VALUE, "BSON field 'minRetentionHours' value must be >= 0, actual value '{hours}'");
     }
-    match number("size")? {
+    let mb = number("size")?;
+    match mb {
         Some(mb) if mb.is_nan() || mb < *OPLOG_MB.start() => {
             bail!(BAD_VALUE, "BSON field 'size' value must be >= 990, actual value '{mb}'")
         }
         Some(mb) if mb > *OPLOG_MB.end() => {
             bail!(BAD_VALUE, "BSON field 'size' value must be <= 1073741824, actual value '{mb}'")
         }
-        Some(mb) => node(context)?.resize_oplog((mb * 1024.0 * 1024.0) as u64),
-        None => Ok(()),
+        _ => {
+            let bytes = mb.map(|mb| (mb * 1024.0 * 1024.0) as u64);
+            node(context)?.resize_oplog(bytes, hours.map(hours_to_ms))
+        }
     }
 }
 

@@ -75,6 +75,7 @@ pub const SECTIONS: &[Section] = &[
     section("metrics", metrics),
     section("network", network),
     section("opLatencies", |c| c.service.counters.latencies().into()),
+    Section { name: "oplogTruncation", roles: Roles::SETS, default: true, build: oplog_truncation },
     section("opcounters", |c| c.service.counters.operations.to_document().into()),
     Section { name: "opcountersRepl", roles: Roles::SETS, default: true, build: opcounters_repl },
     Section { name: "repl", roles: Roles::SETS, default: true, build: repl },
@@ -322,7 +323,7 @@ fn repl(context: &Context) -> Value {
     {
         d.push("lastWrite", last.to_document());
     }
-    d.push("rbid", 1);
+    d.push("rbid", service.node.as_ref().map_or(0, |node| node.replication.rollback_id()));
     d.into()
 }
 
@@ -336,6 +337,11 @@ fn storage_engine(_: &Context) -> Value {
 }
 
 /// The cache fields that mongostat reads: all memory of the process counts as cache, none of it is dirty.
+fn oplog_truncation(context: &Context) -> Value {
+    let hours = context.service.node.as_ref().map_or(0.0, |node| node.log.retain_ms() as f64 / 3_600_000.0);
+    doc! { "oplogMinRetentionHours": hours }.into()
+}
+
 fn wired_tiger(context: &Context) -> Value {
     let resident = match memory(context) {
         Value::Document(d) => d.get_i64("resident").unwrap_or(0) * 1024 * 1024,

@@ -96,12 +96,19 @@ pub struct Options {
     pub profile: i32,
     /// Mebibytes; `None` is the built-in default.
     pub oplog_size: Option<u64>,
+    /// How long the oplog keeps entries even if they are more than its size, in milliseconds.
+    pub oplog_ms: u64,
     /// Seconds between checkpoints.
     pub sync_delay: f64,
     /// Bytes of memory the store may take; from --wiredTigerCacheSizeGB.
     pub cache_bytes: Option<u64>,
     pub argv: Vec<String>,
     pub parsed: Document,
+}
+
+/// Hours of an option, where less than none is none, in milliseconds.
+pub fn hours_to_ms(hours: f64) -> u64 {
+    (hours * 3_600_000.0) as u64
 }
 
 impl Options {
@@ -172,6 +179,7 @@ impl Options {
                 _ => 0,
             },
             oplog_size: int("replication.oplogSizeMB").and_then(|n| u64::try_from(n).ok()),
+            oplog_ms: number("storage.oplogMinRetentionHours").map_or(0, hours_to_ms),
             sync_delay: number("storage.syncPeriodSecs").unwrap_or(60.0),
             cache_bytes: number("storage.wiredTiger.engineConfig.cacheSizeGB")
                 .filter(|gb| *gb > 0.0)

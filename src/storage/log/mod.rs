@@ -159,6 +159,8 @@ pub struct LogOptions {
     pub sync: SyncPolicy,
     /// How many bytes [`Log::retention_position`] keeps.
     pub retain_bytes: u64,
+    /// How long it keeps frames even if they are more.
+    pub retain_ms: u64,
     /// Nothing reaches `files`: the segments live in memory and are gone with the process.
     pub in_memory: bool,
     /// Above this many unwritten bytes [`Log::admit`] waits.
@@ -173,6 +175,7 @@ impl Default for LogOptions {
             segment_bytes: 16 << 20,
             sync: SyncPolicy::Group { interval: Duration::from_millis(100) },
             retain_bytes: 1 << 30,
+            retain_ms: 0,
             in_memory: false,
             buffer_bytes: 64 << 20,
             clock: Arc::new(RealClock),
@@ -561,9 +564,27 @@ impl Log {
         self.appended().saturating_sub(self.first_position())
     }
 
-    /// The position that [`truncate_before`](Self::truncate_before) may be given so that `retain_bytes` are kept.
+    /// The position that [`truncate_before`](Self::truncate_before) may be given so that `retain_bytes` are kept, and what is
+    /// younger than `retain_ms`.
     pub fn retention_position(&self) -> Position {
-        self.appended().saturating_sub(self.retain_bytes()).max(self.first_position())
+        let by_bytes = self.appended().saturating_sub(self.retain_bytes());
+        by_bytes.min(self.before_young()).max(self.first_position())
+    }
+    /// A position before every frame that is younger than `retain_ms`.
+    fn before_young(&self) -> Position {
+        let kept = self.retain_ms();
+        if kept == 0 {
+            return Position::MAX;
+        }
+        let since_ms = (self.shared.options.clock.now_millis().max(0) as u64).saturating_sub(kept);
+        self.shared.mark_before_ts((since_ms / 1000) << 32).unwrap_or_else(|_| self.first_position())
+    }
+    pub fn retain_ms(&self) -> u64 {
+        self.shared.retain_ms.load(Ordering::Relaxed)
+    }
+    /// Keeps frames so long from now on, in milliseconds.
+    pub fn set_retain_ms(&self, ms: u64) {
+        self.shared.retain_ms.store(ms, Ordering::Relaxed);
     }
     pub fn retain_bytes(&self) -> u64 {
         self.shared.retain_bytes.load(Ordering::Relaxed)

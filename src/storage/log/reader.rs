@@ -261,7 +261,7 @@ impl Shared {
     }
 
     /// The beginning of a frame at or before the first one whose timestamp is `ts` or later.
-    fn mark_before_ts(self: &Arc<Self>, ts: u64) -> Result<Position, LogError> {
+    pub(super) fn mark_before_ts(self: &Arc<Self>, ts: u64) -> Result<Position, LogError> {
         let in_memory = self.tail.lock().marks().rev().find(|&(_, first)| first < ts);
         if let Some((position, _)) = in_memory {
             return Ok(position);

@@ -46,6 +46,7 @@ pub(super) struct Shared {
     pub(super) options: LogOptions,
     /// The options', until it is changed.
     pub(super) retain_bytes: AtomicU64,
+    pub(super) retain_ms: AtomicU64,
     pub(super) tail: Mutex<Tail>,
     /// The tail's, to be read without its mutex.
     pub(super) last_ts: Arc<AtomicU64>,
@@ -248,6 +249,7 @@ impl Shared {
         let end = writer.position;
         Shared {
             retain_bytes: AtomicU64::new(options.retain_bytes),
+            retain_ms: AtomicU64::new(options.retain_ms),
             files,
             dir,
             options,

@@ -44,16 +44,17 @@ fn default_ceiling() -> usize {
 
 /// The limits of stages as the parameters say.
 pub fn limits(parameters: &Parameters) -> Limits {
-    let bytes = |name| usize::try_from(parameters.int(name)).unwrap_or(usize::MAX);
+    let count = |name| usize::try_from(parameters.int(name)).unwrap_or(usize::MAX);
     Limits {
-        sort: bytes("internalQueryMaxBlockingSortMemoryUsageBytes"),
-        group: bytes("internalDocumentSourceGroupMaxMemoryBytes"),
-        bucket_auto: bytes("internalDocumentSourceBucketAutoMaxMemoryBytes"),
-        graph_lookup: bytes("internalDocumentSourceGraphLookupMaxMemoryBytes"),
-        lookup: bytes("internalLookupStageIntermediateDocumentMaxSizeBytes"),
-        facet: bytes("internalQueryFacetMaxOutputDocSizeBytes"),
-        push: bytes("internalQueryMaxPushBytes"),
-        add_to_set: bytes("internalQueryMaxAddToSetBytes"),
+        sort: count("internalQueryMaxBlockingSortMemoryUsageBytes"),
+        group: count("internalDocumentSourceGroupMaxMemoryBytes"),
+        bucket_auto: count("internalDocumentSourceBucketAutoMaxMemoryBytes"),
+        graph_lookup: count("internalDocumentSourceGraphLookupMaxMemoryBytes"),
+        lookup: count("internalLookupStageIntermediateDocumentMaxSizeBytes"),
+        facet: count("internalQueryFacetMaxOutputDocSizeBytes"),
+        push: count("internalQueryMaxPushBytes"),
+        add_to_set: count("internalQueryMaxAddToSetBytes"),
+        densify: count("internalQueryMaxAllowedDensifyDocs"),
     }
 }
 

@@ -22,9 +22,6 @@ use sharding::remote::Target as Remote;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How far ahead of the wall clock a cluster time may be, in seconds: a year, as in the real server. Beyond that one
-/// bad message would push every node's clock to where it cannot rise any further.
-const CLOCK_DRIFT_MAX: u32 = 31_536_000;
 /// Between two looks for keys as long as there are none, and once there are some.
 const LOOK: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_secs(10 * 60);
@@ -152,7 +149,9 @@ pub async fn accept(context: &Context, command: &Command, body: Doc<'_>) -> Resu
         Box::pin(context.operation.interruptible(prove(service, time, &signature))).await??;
     }
     let now = (crate::log::now_millis() / 1000) as u32;
-    if time.secs > now.saturating_add(CLOCK_DRIFT_MAX) {
+    // Beyond that one bad message would push every node's clock to where it cannot rise any further.
+    let drift_max = service.parameters.int("maxAcceptableLogicalClockDriftSecs");
+    if i64::from(time.secs) > i64::from(now).saturating_add(drift_max) {
         bail!(
             CLUSTER_TIME_FAILS_RATE_LIMITER,
             "New cluster time, {}, is too far from this node's wall clock time, {now}.",

@@ -96,6 +96,8 @@ pub struct Limits {
     pub facet: usize,
     pub push: usize,
     pub add_to_set: usize,
+    /// Documents that one `$densify` makes.
+    pub densify: usize,
 }
 
 impl Default for Limits {
@@ -110,6 +112,7 @@ impl Default for Limits {
             facet: n,
             push: n,
             add_to_set: n,
+            densify: 500_000,
         }
     }
 }

@@ -15,9 +15,6 @@ use crate::pipeline::{Batch, Charge, Context, Flow, Parsed, Plan, Run, Stage, so
 use document::{Collation, DocBuf, Document, Result, Value, bail, compare::compare_values, number};
 use std::cmp::Ordering;
 
-/// The most documents one stage makes (`internalQueryMaxAllowedDensifyDocs`).
-const MADE_MAX: usize = 500_000;
-
 #[derive(Clone, Debug)]
 enum Bounds {
     /// From the least value of the collection to the greatest.
@@ -45,6 +42,7 @@ impl Plan for Densify {
             least: None,
             greatest: None,
             made: 0,
+            made_max: run.limits.densify,
             collation: run.collation.clone(),
             charge: run.charge(crate::pipeline::MEMORY_LIMIT),
             pending: None,
@@ -69,6 +67,7 @@ struct Running {
     least: Option<Value>,
     greatest: Option<Value>,
     made: usize,
+    made_max: usize,
     collation: Collation,
     charge: Charge,
     pending: Option<Pending>,
@@ -173,11 +172,12 @@ impl Running {
             put(&mut made, self.plan.field.parts(), track.next.clone());
             out.push(made.to_doc_buf())?;
             self.made += 1;
-            if self.made > MADE_MAX {
+            if self.made > self.made_max {
                 bail!(
                     5897900,
-                    "Generated {} documents in $densify, which is over the limit of {MADE_MAX}. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
-                    self.made
+                    "Generated {} documents in $densify, which is over the limit of {}. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
+                    self.made,
+                    self.made_max
                 );
             }
             self.step(i)?;

@@ -104,6 +104,10 @@ assert.commandWorked(a.run({createIndexes: "made", indexes: [{key: {x: 1}, name:
 assert.eq(0, db.getCollectionInfos({name: "made"}).length);
 assert.commandWorked(a.end("commitTransaction"));
 assert.eq(2, db.made.getIndexes().length);
+// One that is there is not made again, though outside transactions that is no error.
+assert.commandWorked(db.runCommand({create: "made"}));
+no({create: "made"}, ErrorCodes.NamespaceExists);
+assert.commandFailedWithCode(a.end("commitTransaction"), ErrorCodes.NoSuchTransaction);
 
 // Killing its session ends it, and currentOp shows it before.
 assert.commandWorked(a.begin().run(set(1, 8)));

@@ -181,7 +181,7 @@ fn check_options(options: &Document) -> Result<()> {
     Ok(())
 }
 
-/// Creates a collection or view. Succeeds when one with the same options is there.
+/// Creates a collection or view. Succeeds when one with the same options is there, outside transactions.
 ///
 /// # Errors
 /// NamespaceExists (48), InvalidNamespace (73), and what the options may give.
@@ -214,7 +214,8 @@ pub async fn create_collection(
             bail!(NAMESPACE_EXISTS, "A view already exists. NS: {ns}");
         }
         if let Some(existing) = unit.collection() {
-            if same_options(&existing.meta().options, &options) {
+            // A transaction that creates a collection relies on its having made it.
+            if op.transaction().is_none() && same_options(&existing.meta().options, &options) {
                 return Ok(());
             }
             bail!(NAMESPACE_EXISTS, "Collection {ns} already exists.");

@@ -1,6 +1,7 @@
 /**
  * A transaction through a router may make an unsharded collection and its indexes, which are there when it commits and not
- * before; one that has written on several shards may not. It fails if the router refuses, or if the collection outlives an abort.
+ * before; one that has written on several shards may not. It fails if the router refuses, or if the collection outlives an abort,
+ * or if a namespace that its shard has never heard of ends the transaction whose later statement touches it first.
  *
  * @tags: [requires_sharding]
  */
@@ -37,8 +38,9 @@ assert.eq(["_id_", "a_1"], testDB.made.getIndexes().map((i) => i.name));
 
 // Refused: a sharded one, a view, an index on what has documents; each ends the transaction.
 for (const [command, code] of [
-    [{create: "c"}, 48], [{create: "v", viewOn: "made", pipeline: []}, 263],
+    [{create: "c"}, 48], [{create: "made"}, 48], [{create: "v", viewOn: "made", pipeline: []}, 263],
     [{createIndexes: "made", indexes: [{key: {b: 1}, name: "b_1"}]}, 263],
+    [{createIndexes: "c", indexes: [{key: {b: 1}, name: "b_1"}]}, 263],
     [{drop: "made"}, 263], [{collMod: "made"}, 263], [{dropIndexes: "made", index: "a_1"}, 263],
 ]) {
     session.startTransaction();
@@ -46,6 +48,28 @@ for (const [command, code] of [
     assert.commandFailedWithCode(inSession.runCommand(command), code, tojson(command));
     session.abortTransaction_forTesting();
 }
+// A later statement may be the first that a shard hears of a collection, or of a database.
+const laterDB = db.getSiblingDB(`${testDB.getName()}_later`);
+assert.commandWorked(laterDB.dropDatabase());
+assert.commandWorked(db.adminCommand({enableSharding: laterDB.getName(), primaryShard: first}));
+const inLater = session.getDatabase(laterDB.getName());
+for (const command of [
+    {insert: "inserted", documents: [{_id: 1}]}, {create: "created"}, {find: "found"},
+    {createIndexes: "indexed", indexes: [{key: {a: 1}, name: "a_1"}]},
+    {aggregate: "inserted", pipeline: [{$lookup: {from: "joined", localField: "a", foreignField: "b", as: "c"}}], cursor: {}},
+]) {
+    session.startTransaction();
+    assert.commandWorked(inSession.runCommand({insert: "c", documents: [{x: -2}]}));
+    assert.commandWorked(inLater.runCommand(command), tojson(command));
+    assert.commandWorked(session.commitTransaction_forTesting());
+}
+assert.eq(["created", "indexed", "inserted"], laterDB.getCollectionNames().sort());
+assert.eq(5, coll.deleteMany({x: -2}).deletedCount);
+assert.commandWorked(laterDB.dropDatabase());
+// An index that is there already is no change.
+session.startTransaction();
+assert.commandWorked(inSession.runCommand({createIndexes: "c", indexes: [{key: {x: 1}, name: "x_1"}]}));
+assert.commandWorked(session.commitTransaction_forTesting());
 // Writes on two shards and a new collection.
 session.startTransaction();
 assert.commandWorked(inSession.runCommand({create: "across"}));

@@ -15,6 +15,7 @@ use crate::operation::{Operation, Received};
 use crate::write::extras::{Capped, Validator};
 use arc_swap::ArcSwap;
 use document::{Collation, Doc, DocBuf, Error, Result, Timestamp, err, meter};
+use futures::future::BoxFuture;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::DatabaseVersion;
 use std::any::Any;
@@ -160,6 +161,12 @@ impl<T> Met<T> {
 pub trait DatabasePlacement: Send + Sync + 'static {
     fn check(&self, received: &DatabaseVersion, access: Access) -> std::result::Result<(), Refusal>;
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Learns what a shard does not know yet of where data belongs: implemented in `sharding`, absent elsewhere.
+pub trait Learner: Send + Sync + 'static {
+    /// Takes in a stale error: reads anew what this node may have missed. What cannot be read stays as it is.
+    fn learn<'a>(&'a self, stale: &'a Error) -> BoxFuture<'a, ()>;
 }
 
 #[derive(Default)]
@@ -409,6 +416,7 @@ pub struct Namespaces {
     /// Gives every new slot its placement: set on a shard, where an unknown placement refuses versioned requests.
     default_placement: RwLock<Option<PlacementFactory>>,
     default_database_placement: RwLock<Option<DatabasePlacementFactory>>,
+    learner: RwLock<Option<Arc<dyn Learner>>>,
 }
 
 /// Makes the placement that a new database starts with.
@@ -506,6 +514,13 @@ impl Namespaces {
             slots.iter().any(|slot| slot.latch.try_read().is_some_and(|s| s.collection.is_some()))
         };
         names.into_iter().find(filled)
+    }
+    /// From now on a transaction has this one learn before it touches a namespace for the first time.
+    pub fn set_learner(&self, learner: Arc<dyn Learner>) {
+        *self.learner.write() = Some(learner);
+    }
+    pub(crate) fn learner(&self) -> Option<Arc<dyn Learner>> {
+        self.learner.read().clone()
     }
     /// From now on new slots start with this placement, and those there are get it too.
     pub fn set_default_placement(&self, factory: Option<PlacementFactory>) {

@@ -38,6 +38,7 @@ use crate::namespace::{Access, Placement, Slot, SlotState};
 use crate::operation::{Operation, ReadConcern, Received, SessionId};
 use crate::past::Moment;
 use crate::snapshots::Frozen;
+use crate::write::statement::is_stale;
 use crate::{Node, WriteUnit};
 use document::{DocBuf, Error, Result, Timestamp, bail, doc, err};
 use locks::{Ended, Lock, LockTable};
@@ -190,8 +191,10 @@ impl Transaction {
         self.failed.store(true, Ordering::SeqCst);
     }
 
-    /// Takes the intent lock of a namespace at its first touch, and rebuilds it where it is read in the past.
-    async fn reach(&self, slot: &Slot, op: &Operation) -> Result<()> {
+    /// Learns the placement of a namespace at its first touch, takes its intent lock, and rebuilds it where it is read in the
+    /// past.
+    async fn reach(&self, slot: &Slot, op: &Operation, received: &Received, access: Access) -> Result<()> {
+        self.learn_placement(slot, op, received, access).await?;
         self.lock_intent(slot, op).await?;
         let Some(moment) = self.moment.as_ref().filter(|m| m.base().is_none()) else { return Ok(()) };
         let known = {
@@ -204,6 +207,30 @@ impl Transaction {
         let node = self.node.upgrade().ok_or_else(|| self.no_such_transaction())?;
         let frozen = moment.rebuilt(&node, slot)?;
         self.state.lock().rebuilt.insert(slot.ns.clone(), frozen);
+        Ok(())
+    }
+
+    /// What this shard does not know yet is learnt before the statement touches the namespace: a statement that is refused
+    /// as stale aborts its transaction, and the router cannot repeat the earlier ones.
+    async fn learn_placement(
+        &self,
+        slot: &Slot,
+        op: &Operation,
+        received: &Received,
+        access: Access,
+    ) -> Result<()> {
+        let Some(node) = self.node.upgrade() else { return Ok(()) };
+        let Some(learner) = node.namespaces.learner() else { return Ok(()) };
+        if self.state.lock().branches.contains_key(&slot.ns) {
+            return Ok(());
+        }
+        // The database first, then the collection.
+        for _ in 0..2 {
+            match self.not_behind_section(slot, slot.read_live(op, received, access, |_| Ok(()))).await {
+                Err(e) if is_stale(&e) => op.interruptible(learner.learn(&e)).await?,
+                met => return met,
+            }
+        }
         Ok(())
     }
 
@@ -226,7 +253,7 @@ impl Transaction {
         op: &Operation,
         f: impl FnOnce(&SlotState) -> Result<T>,
     ) -> Result<T> {
-        self.reach(slot, op).await?;
+        self.reach(slot, op, &op.received, Access::Read).await?;
         let read = slot.read_live(op, &op.received, Access::Read, |live| {
             let mut state = self.state.lock();
             f(&self.branch(&mut state, slot, live)?.state)
@@ -268,7 +295,7 @@ impl Transaction {
         if storage::split_namespace(&slot.ns).1.starts_with("system.") {
             bail!(50781, "Cannot write to system collection {} within a transaction.", slot.ns);
         }
-        self.reach(slot, op).await?;
+        self.reach(slot, op, received, Access::Write).await?;
         let write = slot.read_live(op, received, Access::Write, |live| {
             let mut state = self.state.lock();
             self.branch(&mut state, slot, live)?;

@@ -138,10 +138,19 @@ async fn as_it_is(task: &Task<'_>, ns: &str) -> Result<DocBuf> {
 pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
     let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    let mut retry = Retry::default();
     for _ in 0..ATTEMPTS_MAX {
         let placement = task.placement_for_write(&ns).await?;
         if placement.table.is_none() && placement.alone.is_none() {
             return as_it_is(task, &ns).await;
+        }
+        if task.in_transaction() {
+            // Each shard refuses what it does not have yet; a coordinator would wait for the transaction to end.
+            match on_owners(task, &placement).await {
+                Ok(replies) => return raw_reply(task, replies).await,
+                Err(e) => retry.absorb(task, &ns, e).await?,
+            }
+            continue;
         }
         let command = with_sequences(task, internal(task, "_shardsvrCreateIndexes", collection));
         match on_primary(task, db, db, command).await {

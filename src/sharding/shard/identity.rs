@@ -2,6 +2,7 @@
 
 use super::ShardRole;
 use super::placement::{CollectionPlacement, DatabaseState};
+use super::refresh::Refreshing;
 use super::{ddl, migration, persisted, range_deleter};
 use crate::chunk::ShardId;
 use document::{Doc, Document, ObjectId, Result, bail, doc, err};
@@ -96,6 +97,7 @@ impl ShardRole {
     pub fn read_identity(&self) -> Result<()> {
         if !self.watching.swap(true, Ordering::SeqCst) {
             self.node.observers.add(VERSION_COLLECTION, Arc::new(Noticed(self.me.clone())));
+            self.node.namespaces.set_learner(Arc::new(Refreshing(self.me.clone())));
             let me = self.me.clone();
             // A member that copied everything is a shard by what it copied.
             self.node.observers.on_exchange(Arc::new(move || {

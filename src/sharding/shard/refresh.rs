@@ -11,10 +11,11 @@ use super::statistics::add;
 use crate::routing::{DatabaseEntry, Routing};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{Document, Error, Result, Value, bail, codes};
-use node::namespace::SlotState;
+use futures::future::BoxFuture;
+use node::namespace::{Learner, SlotState};
 use protocol::refresh::{Known, is_news, replaces};
 use protocol::version::{DatabaseVersion, ShardVersion};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The fail point that keeps a shard from learning the placement it was told of.
@@ -30,6 +31,19 @@ pub(super) fn known_of(routing: &Routing) -> Known {
     match routing {
         Routing::Unsharded => Known::Unsharded,
         Routing::Sharded(table) => Known::Sharded(table.collection_version()),
+    }
+}
+
+/// Brings in what a statement of a transaction finds unknown.
+pub(super) struct Refreshing(pub(super) Weak<ShardRole>);
+
+impl Learner for Refreshing {
+    fn learn<'a>(&'a self, stale: &'a Error) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(role) = self.0.upgrade() {
+                role.learn_before(stale).await;
+            }
+        })
     }
 }
 
@@ -60,6 +74,11 @@ impl ShardRole {
         }
         if error.is(STALE_SHARD_VERSION) {
             add(&self.statistics.stale_config_errors, 1);
+        }
+        self.learn_from(error, info).await;
+    }
+    async fn learn_from(&self, error: &Error, info: &Document) {
+        if error.is(STALE_SHARD_VERSION) {
             let Some(ns) = info.get_str("ns").filter(|ns| is_placed(ns)) else { return };
             let received = info.get_document("vReceived").and_then(ShardVersion::from_document);
             let flight = self.flight(ns);
@@ -79,6 +98,14 @@ impl ShardRole {
             if news {
                 let _ = self.refresh_database(db).await;
             }
+        }
+    }
+
+    /// As [`ShardRole::on_stale`], before anything is refused.
+    async fn learn_before(&self, error: &Error) {
+        let Some(info) = error.info.as_deref() else { return };
+        if !self.node.failpoints.should(SKIP_REFRESH) {
+            self.learn_from(error, info).await;
         }
     }
 

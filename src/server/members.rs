@@ -184,6 +184,12 @@ fn start_router(service: &Arc<Service>) {
         let known = service.members.routed_sessions.lock();
         known.iter().map(|(id, at)| (*id, *at)).collect()
     }));
+    let own = Arc::downgrade(service);
+    let _ = router.transactions.metrics.observer.set(Box::new(move |open, connection, account| {
+        if let Some(service) = own.upgrade() {
+            service.log_transaction_if_slow(51805, open, connection, account);
+        }
+    }));
     service.spawn(crate::auth::users::follow_config(service.clone()));
     let ping = AbortOnDrop(router.start(crate::options::VERSION));
     // The service aborts its tasks when it stops, and with this one the ping ends.

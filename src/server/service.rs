@@ -353,6 +353,20 @@ impl Service {
         self.log.info("COMMAND", 51803, &context.connection.name(), "Slow query", attr);
     }
 
+    /// Logs a transaction that has ended if it was open for at least the slow threshold. The connection is that of its last
+    /// command.
+    pub fn log_transaction_if_slow(
+        &self,
+        id: i32,
+        open: Duration,
+        connection: i64,
+        account: &dyn Fn() -> document::Document,
+    ) {
+        if open.as_millis() as i64 >= self.parameters.slow_ms() || self.log.verbosity() >= 1 {
+            self.log.info("TXN", id, &format!("conn{connection}"), "transaction", account());
+        }
+    }
+
     fn abort_connections(&self) {
         for connection in self.operations.connections() {
             connection.abort();

@@ -9,4 +9,7 @@ pub trait Hooks: Send + Sync + 'static {
     fn current_op(&self, spec: &Document, client: &ClientInfo) -> Vec<Document>;
     /// `latencyStats` of a namespace: `{reads: {latency, ops}, writes, commands, transactions}`.
     fn latency_stats(&self, ns: &str, histograms: bool) -> Document;
+    /// A transaction has ended that was open for so long and was used last by the connection of this number; `account` makes
+    /// what a log line says of it.
+    fn transaction_ended(&self, open: std::time::Duration, connection: i64, account: &dyn Fn() -> Document);
 }

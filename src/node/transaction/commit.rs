@@ -12,6 +12,7 @@
 //! An end that waits while its node steps down may go on when the node leads again. The step-down has aborted the
 //! transaction then, or has left it to the log ([`Node::yield_transactions`]): whether it is over is asked under the gate.
 
+use super::report::Termination;
 use super::session::{Admitted, Entered, Limits};
 use super::{Prepared, State, Transaction};
 use crate::Node;
@@ -114,6 +115,7 @@ impl Node {
             self.write_wide(op, &slots, |unit| self.log_commit(t, unit)).await?;
         }
         session.set_transaction(None);
+        self.tell_end(t, Termination::Committed);
         self.end_transaction(t);
         self.transactions.totals.committed.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -260,6 +262,13 @@ impl Node {
         };
         self.write_wide(op, &slots, |unit| self.log_decided(t, unit, prepared, decision)).await?;
         session.set_transaction(None);
+        self.tell_end(
+            t,
+            match decision {
+                Decision::Commit(_) => Termination::Committed,
+                Decision::Abort => Termination::Aborted,
+            },
+        );
         self.end_transaction(t);
         let totals = &self.transactions.totals;
         match decision {

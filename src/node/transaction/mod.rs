@@ -87,7 +87,7 @@ pub struct Transaction {
     failed: AtomicBool,
     /// The operation that runs a statement now.
     running: Mutex<Weak<Operation>>,
-    active_micros: AtomicU64,
+    seen: report::Seen,
     state: Mutex<State>,
 }
 

@@ -16,7 +16,7 @@ use document::{Result, err};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use storage::Collection;
 use storage::checkpoint::OpenTransaction;
@@ -116,7 +116,7 @@ impl Node {
             ended: watch::Sender::new(false),
             failed: AtomicBool::new(false),
             running: Mutex::new(Weak::new()),
-            active_micros: AtomicU64::new(0),
+            seen: super::report::Seen::default(),
             state: Mutex::new(State::default()),
         });
         for lock in &state.locks {

@@ -1,11 +1,14 @@
-//! What is shown of transactions: `serverStatus.transactions`, the `transaction` member of `$currentOp`.
+//! What is shown of transactions: `serverStatus.transactions`, the `transaction` member of `$currentOp`, and the account that
+//! is logged when a slow one ends.
 
 use super::Transaction;
 use crate::Node;
-use crate::operation::ReadLevel;
-use document::{Document, Value, doc};
+use crate::operation::{ClientInfo, Operation, ReadLevel};
+use document::{Document, Timestamp, Value, doc};
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Transactions since the node was started.
 #[derive(Default)]
@@ -18,7 +21,45 @@ pub struct Totals {
     pub prepared_then_aborted: AtomicI64,
 }
 
+/// What a transaction's commands have left behind.
+#[derive(Default)]
+pub(super) struct Seen {
+    active_micros: AtomicU64,
+    keys_examined: AtomicU64,
+    docs_examined: AtomicU64,
+    /// The client that used it last.
+    client: Mutex<Option<Arc<ClientInfo>>>,
+}
+
+impl Seen {
+    pub(super) fn use_by(&self, op: &Operation) {
+        *self.client.lock() = Some(op.client.clone());
+    }
+    /// A command has ended that ran for so long.
+    pub(super) fn stop(&self, active: Duration, op: Option<&Operation>) {
+        self.active_micros.fetch_add(active.as_micros() as u64, Ordering::Relaxed);
+        let (keys, docs) = op.map(Operation::examined).unwrap_or_default();
+        self.keys_examined.fetch_add(keys, Ordering::Relaxed);
+        self.docs_examined.fetch_add(docs, Ordering::Relaxed);
+    }
+}
+
+/// How a transaction has ended.
+#[derive(Clone, Copy)]
+pub(super) enum Termination {
+    Committed,
+    Aborted,
+}
+
 impl Node {
+    /// Tells of a transaction that has ended, while its changes are still known.
+    pub(super) fn tell_end(&self, t: &Transaction, cause: Termination) {
+        let Some(hooks) = self.hooks.read().clone() else { return };
+        let connection = t.seen.client.lock().as_ref().map_or(0, |client| client.connection_id);
+        let open = t.started.elapsed();
+        hooks.transaction_ended(open, connection, &|| t.account(cause, open));
+    }
+
     /// `serverStatus.transactions`.
     pub fn transaction_status(&self) -> Document {
         let open = self.transactions.open();
@@ -53,18 +94,69 @@ impl Transaction {
         self.running.lock().strong_count() > 0
     }
 
-    /// The `transaction` member of `$currentOp`.
-    pub fn report(self: &Arc<Self>) -> Document {
-        let level = match self.read_concern.level {
+    fn level(&self) -> &'static str {
+        match self.read_concern.level {
             ReadLevel::Majority => "majority",
             ReadLevel::Snapshot => "snapshot",
             _ => "local",
+        }
+    }
+
+    fn read_timestamp(&self) -> Timestamp {
+        Timestamp::from_u64(self.moment.as_ref().map_or(0, |m| m.ts()))
+    }
+
+    /// For how long commands of it have run, the one under way included.
+    fn active_micros(&self, open: i64) -> i64 {
+        let now = self.running.lock().upgrade().map_or(Duration::ZERO, |op| op.started.elapsed());
+        let before = self.seen.active_micros.load(Ordering::Relaxed);
+        (before.saturating_add(now.as_micros() as u64) as i64).min(open)
+    }
+
+    /// The attributes of the log line about it, `open` after its first statement.
+    fn account(&self, cause: Termination, open: Duration) -> Document {
+        let (at, open_micros) = (self.read_timestamp(), open.as_micros() as i64);
+        let active = self.active_micros(open_micros);
+        let mut account = doc! {
+            "parameters": {
+                "lsid": self.session.to_document(), "txnNumber": self.number, "autocommit": false,
+                "readConcern": { "level": self.level() },
+            },
+            "readTimestamp": format!("Timestamp({}, {})", at.secs, at.inc),
+            "keysExamined": self.seen.keys_examined.load(Ordering::Relaxed) as i64,
+            "docsExamined": self.seen.docs_examined.load(Ordering::Relaxed) as i64,
         };
+        let state = self.state.lock();
+        for (name, op) in [("ninserted", "i"), ("nModified", "u"), ("ndeleted", "d")] {
+            let changes = state.writes.iter().filter(|w| w.doc().get_str("op") == Some(op)).count();
+            if changes > 0 {
+                account.push(name, changes as i64);
+            }
+        }
+        let cause = match cause {
+            Termination::Committed => "committed",
+            Termination::Aborted => "aborted",
+        };
+        account.push("terminationCause", cause);
+        account.push("timeActiveMicros", active);
+        account.push("timeInactiveMicros", open_micros - active);
+        account.push("wasPrepared", state.prepared.is_some());
+        if let Some(prepared) = &state.prepared {
+            account.push("totalPreparedDurationMicros", prepared.since.elapsed().as_micros() as i64);
+            let at = doc! { "ts": Timestamp::from_u64(prepared.at.ts), "t": prepared.at.term };
+            account.push("prepareOpTime", at);
+        }
+        account.push("durationMillis", open.as_millis() as i64);
+        account
+    }
+
+    /// The `transaction` member of `$currentOp`.
+    pub fn report(self: &Arc<Self>) -> Document {
         let open = self.started.elapsed().as_micros() as i64;
-        let active = (self.active_micros.load(Ordering::Relaxed) as i64).min(open);
+        let active = self.active_micros(open);
         let mut report = doc! {
-            "parameters": { "txnNumber": self.number, "autocommit": false, "readConcern": { "level": level } },
-            "readTimestamp": document::Timestamp::from_u64(self.moment.as_ref().map_or(0, |m| m.ts())),
+            "parameters": { "txnNumber": self.number, "autocommit": false, "readConcern": { "level": self.level() } },
+            "readTimestamp": self.read_timestamp(),
             "startWallClockTime": Value::DateTime(self.started_ms),
             "timeOpenMicros": open, "timeActiveMicros": active, "timeInactiveMicros": open - active,
         };

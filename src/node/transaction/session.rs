@@ -1,5 +1,6 @@
 //! A statement's way into its transaction and out again: the session checked out, the transaction begun or found.
 
+use super::report::Termination;
 use super::{State, Transaction, Transactions};
 use crate::operation::{Operation, ReadLevel, SessionFields, SessionId};
 use crate::session::{Checkout, SessionSlot};
@@ -8,7 +9,7 @@ use document::{Result, bail, codes};
 use parking_lot::Mutex;
 use protocol::session::Statement;
 use protocol::transaction::{Admission, Phase, Request};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedMutexGuard, watch};
@@ -141,6 +142,7 @@ impl Node {
         checkout: OwnedMutexGuard<()>,
     ) -> Entered {
         *transaction.running.lock() = Arc::downgrade(op);
+        transaction.seen.use_by(op);
         op.join(transaction.clone());
         Entered {
             node: self.clone(),
@@ -189,7 +191,7 @@ impl Node {
             ended: watch::Sender::new(false),
             failed: AtomicBool::new(false),
             running: Mutex::new(Weak::new()),
-            active_micros: AtomicU64::new(0),
+            seen: super::report::Seen::default(),
             state: Mutex::new(State::default()),
         });
         session.set_phase(number, Phase::InProgress);
@@ -235,7 +237,7 @@ impl Node {
             ended: watch::Sender::new(false),
             failed: AtomicBool::new(false),
             running: Mutex::new(Weak::new()),
-            active_micros: AtomicU64::new(0),
+            seen: super::report::Seen::default(),
             state: Mutex::new(State::default()),
         }));
         Ok(())
@@ -245,6 +247,7 @@ impl Node {
     pub(crate) fn abort_unprepared(&self, session: &SessionSlot, t: &Arc<Transaction>) {
         session.set_phase(t.number, Phase::Aborted);
         session.set_transaction(None);
+        self.tell_end(t, Termination::Aborted);
         self.end_transaction(t);
         self.transactions.totals.aborted.fetch_add(1, Ordering::Relaxed);
     }
@@ -321,8 +324,8 @@ impl Entered {
     fn end(&mut self, done: bool) -> bool {
         self.left = true;
         let t = &self.transaction;
-        *t.running.lock() = Weak::new();
-        t.active_micros.fetch_add(self.since.elapsed().as_micros() as u64, Ordering::Relaxed);
+        let op = std::mem::take(&mut *t.running.lock()).upgrade();
+        t.seen.stop(self.since.elapsed(), op.as_deref());
         let open = !*t.ended.borrow() && !t.is_prepared();
         let aborts = open && (!done || t.failed.load(Ordering::SeqCst));
         if aborts {

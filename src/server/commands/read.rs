@@ -177,6 +177,11 @@ impl read::hooks::Hooks for ServerHooks {
         let _ = ns;
         service.counters.latencies()
     }
+    fn transaction_ended(&self, open: Duration, connection: i64, account: &dyn Fn() -> Document) {
+        if let Some(service) = self.0.upgrade() {
+            service.log_transaction_if_slow(51802, open, connection, account);
+        }
+    }
 }
 
 fn idle_cursors(service: &Service, owners: &Owners) -> Vec<Document> {

@@ -224,7 +224,10 @@ fn global_lock(context: &Context) -> Value {
 }
 
 fn transactions(context: &Context) -> Value {
-    context.service.node.as_ref().map_or(Value::Null, |node| Value::Document(node.transaction_status()))
+    if let Some(node) = &context.service.node {
+        return node.transaction_status().into();
+    }
+    context.service.members.router().map_or(Value::Null, |router| router.transactions.status().into())
 }
 fn sessions(context: &Context) -> Value {
     let known = context.service.node.as_ref().map_or(0, |node| node.sessions.len());

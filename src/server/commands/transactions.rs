@@ -3,7 +3,7 @@
 use super::crud::node;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Result, ValueRef, bail, doc, err};
+use document::{Result, ValueRef, bail, codes, doc, err};
 use node::operation::SessionId;
 use node::transaction::{Admitted, Entered, Limits, admission};
 use protocol::transaction::Request as Wanted;
@@ -57,7 +57,7 @@ const INTERNAL_SESSION_AGE_MS: i64 = 120_000;
 pub fn abort_routed(router: &Arc<Router>, chosen: impl Fn(&SessionId) -> bool) {
     let (router, open) = (router.clone(), router.transactions.chosen(|id, _| chosen(id)));
     if !open.is_empty() {
-        tokio::spawn(async move { router.abort_transactions(open).await });
+        tokio::spawn(async move { router.abort_transactions(open, codes::INTERRUPTED).await });
     }
 }
 
@@ -105,7 +105,8 @@ pub async fn enter(context: &Context, request: &Request<'_>) -> Result<Option<Pa
 }
 
 /// Ends the operation's part in its transaction. A member of a cluster says whether it has only read.
-pub async fn leave(context: &Context, part: Option<Part>, done: bool, reply: &mut Reply) {
+pub async fn leave(context: &Context, part: Option<Part>, result: &Result<()>, reply: &mut Reply) {
+    let done = result.is_ok();
     let cluster = context.service.role == Roles::SHARD || context.service.role == Roles::CONFIG;
     match part {
         None => {}
@@ -115,7 +116,9 @@ pub async fn leave(context: &Context, part: Option<Part>, done: bool, reply: &mu
             }
             entered.leave(done);
         }
-        Some(Part::Router(router, entered)) => router.leave_transaction(entered, done).await,
+        Some(Part::Router(router, entered)) => {
+            router.leave_transaction(entered, result.as_ref().err().map(|e| e.code)).await;
+        }
     }
 }
 
@@ -197,7 +200,9 @@ pub async fn reap_regularly(service: Arc<Service>) {
             node.sessions.reap_internal(node.now_ms() - INTERNAL_SESSION_AGE_MS);
         } else if let Ok(router) = service.members.router() {
             let limit = Duration::from_secs(limit);
-            router.abort_transactions(router.transactions.chosen(|_, idle| idle > limit)).await;
+            let expired = router.transactions.chosen(|_, idle| idle > limit);
+            let code = codes::TRANSACTION_EXCEEDED_LIFETIME_LIMIT_SECONDS;
+            router.abort_transactions(expired, code).await;
             router.transactions.forget_older(SESSION_AGE);
         }
     }

@@ -154,7 +154,7 @@ async fn run(
         Handler::Async(handler) => handler(context, &request, reply).await,
         Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
     };
-    crate::commands::transactions::leave(context, entered, result.is_ok(), reply).await;
+    crate::commands::transactions::leave(context, entered, &result, reply).await;
     if result.is_ok()
         && db == "local"
         && let Some(node) = context.service.node.as_ref().filter(|_| body.get("$oplogQueryData").is_some())

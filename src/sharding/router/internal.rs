@@ -68,18 +68,18 @@ pub async fn run(task: &Task<'_>, statement: &Statement<'_, '_>) -> Result<DocBu
         let attempt = statement.attempt(&inner, at_one_time).await;
         let Some(attempt) = attempt.transpose() else {
             task.hear_from(&inner);
-            task.router.abort_everywhere(&transaction).await;
+            task.router.abort_everywhere(&transaction, codes::INTERRUPTED).await;
             at_one_time = true;
             continue;
         };
         let done = match attempt {
             // What the shard refused is the client's to hear, and the part is aborted there.
-            Ok(reply) if transaction.has_failed() => Ok(without(reply.doc(), &[READ_ONLY])),
+            Ok(reply) if transaction.failed().is_some() => Ok(without(reply.doc(), &[READ_ONLY])),
             Ok(reply) => commit(task, &transaction, without(reply.doc(), &[READ_ONLY])).await,
             Err(e) => Err(e),
         };
         task.hear_from(&inner);
-        task.router.abort_everywhere(&transaction).await;
+        task.router.abort_everywhere(&transaction, codes::INTERRUPTED).await;
         let Err(e) = done else { return done };
         if e.code == codes::TRANSACTION_COMMITTED && task.op.is_retryable_write() {
             match statement.executed_before(task).await {

@@ -325,7 +325,7 @@ pub async fn put_moved(task: &Task<'_>, ns: &str, reply: DocBuf) -> Result<DocBu
             Err(e) => break e,
         }
     };
-    task.fail_transaction();
+    task.fail_transaction(failed.code);
     Err(match is_stale(&failed) {
         // As such it would have the statement repeated.
         true => err!(WRITE_CONFLICT, "the moved document was not put in its place: {}", failed.message)

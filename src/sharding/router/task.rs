@@ -110,10 +110,10 @@ impl<'a> Task<'a> {
         own(command, db, self.router.cluster_time(), versions)
     }
 
-    /// Has its transaction, if it is a statement of one, end with it on every shard.
-    pub fn fail_transaction(&self) {
+    /// Has its transaction, if it is a statement of one, end with it on every shard, because of `code`.
+    pub fn fail_transaction(&self, code: i32) {
         if let Some(t) = &self.transaction {
-            t.fail();
+            t.fail(code);
         }
     }
     /// What the command's reply says of its transaction.

@@ -16,13 +16,16 @@
 //!
 //! A `recoveryToken` names a shard that has written. Through it another router learns what became of the commit.
 
+pub mod metrics;
+
 use super::Router;
 use super::cluster::Call;
 use super::task::{Task, is_stale};
 use crate::chunk::ShardId;
-use document::error::{NETWORK, NOT_PRIMARY};
+use document::error::{NETWORK, NOT_PRIMARY, code_name};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
 use futures::future::join_all;
+use metrics::{CommitType, Metrics, Outcome, Progress};
 use node::Operation;
 use node::operation::{ReadLevel, SessionId};
 use parking_lot::Mutex;
@@ -42,6 +45,7 @@ const ABORT_MAX: Duration = Duration::from_secs(20);
 #[derive(Default)]
 pub struct Transactions {
     sessions: Mutex<BTreeMap<SessionId, Arc<Transaction>>>,
+    pub metrics: Arc<Metrics>,
 }
 
 /// The newest transaction of a session.
@@ -49,6 +53,8 @@ pub struct Transaction {
     session: SessionId,
     checkout: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
+    /// `None` for one of the router's own.
+    metrics: Option<Arc<Metrics>>,
 }
 
 #[derive(Clone)]
@@ -64,7 +70,10 @@ struct State {
     recovery: Option<ShardId>,
     /// Statements begun.
     statement: u32,
-    failed: bool,
+    /// The code of a write that was refused.
+    failed: Option<i32>,
+    /// `None` before the first statement.
+    progress: Option<Progress>,
     /// The commit was handed on: what becomes of it is the shards' to say.
     committing: bool,
     /// All that have only read have committed. After a restart they would not know, and prove nothing.
@@ -79,17 +88,36 @@ struct Participant {
     since: u32,
 }
 
-/// Held while a statement runs.
+/// Held while a command of a transaction runs.
 pub struct Entered {
     pub transaction: Arc<Transaction>,
     _checkout: OwnedMutexGuard<()>,
+}
+
+impl Entered {
+    fn new(transaction: Arc<Transaction>, checkout: OwnedMutexGuard<()>, op: &Operation) -> Entered {
+        if let Some(progress) = &mut transaction.state.lock().progress {
+            progress.run(op.client.connection_id);
+        }
+        Entered { transaction, _checkout: checkout }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(progress) = &mut self.transaction.state.lock().progress {
+            progress.stop();
+        }
+    }
 }
 
 impl Transactions {
     fn of(&self, id: SessionId) -> Arc<Transaction> {
         let mut sessions = self.sessions.lock();
         let fresh = || {
-            Arc::new(Transaction { session: id, checkout: Arc::default(), state: Mutex::new(State::new(-1)) })
+            let state = Mutex::new(State::new(-1));
+            let metrics = Some(self.metrics.clone());
+            Arc::new(Transaction { session: id, checkout: Arc::default(), state, metrics })
         };
         sessions.entry(id).or_insert_with(fresh).clone()
     }
@@ -116,14 +144,22 @@ impl Transactions {
             let mut state = transaction.state.lock();
             state.admit(number, fields.start_transaction)?;
             if fields.start_transaction {
+                transaction.end(&mut state, Outcome::Aborted(metrics::REPLACED));
                 *state = State::new(number);
+                state.progress = Some(self.metrics.start(Instant::now()));
                 state.phase = Phase::InProgress;
                 state.read_concern = read_concern(op, now);
             }
             state.statement += 1;
             state.used = Instant::now();
         }
-        Ok(Entered { transaction, _checkout: checkout })
+        Ok(Entered::new(transaction, checkout, op))
+    }
+
+    /// `serverStatus.transactions`.
+    pub fn status(&self) -> Document {
+        let sessions: Vec<_> = self.sessions.lock().values().cloned().collect();
+        self.metrics.to_document(sessions.iter().filter_map(|t| t.state.lock().open()))
     }
 
     /// Those in progress whose session, and time since it was last used, are chosen.
@@ -138,7 +174,10 @@ impl Transactions {
     /// Forgets the sessions not used for `age`.
     pub fn forget_older(&self, age: Duration) {
         let mut sessions = self.sessions.lock();
-        sessions.retain(|_, t| Arc::strong_count(t) > 1 || t.state.lock().used.elapsed() < age);
+        let old = |t: &Arc<Transaction>| Arc::strong_count(t) == 1 && t.state.lock().used.elapsed() >= age;
+        for (_, t) in sessions.extract_if(.., |_, t| old(t)) {
+            t.end(&mut t.state.lock(), Outcome::Aborted(metrics::REPLACED));
+        }
     }
 }
 
@@ -153,7 +192,8 @@ impl State {
             coordinator: None,
             recovery: None,
             statement: 0,
-            failed: false,
+            failed: None,
+            progress: None,
             committing: false,
             readers_committed: false,
         }
@@ -237,10 +277,22 @@ impl Transaction {
     pub(super) fn internal(session: SessionId, at: Option<Timestamp>) -> Arc<Transaction> {
         let read_concern = at.map(|at| doc! { "level": "snapshot", "atClusterTime": at }).unwrap_or_default();
         let state = State { phase: Phase::InProgress, statement: 1, read_concern, ..State::new(0) };
-        Arc::new(Transaction { session, checkout: Arc::default(), state: Mutex::new(state) })
+        Arc::new(Transaction { session, checkout: Arc::default(), state: Mutex::new(state), metrics: None })
     }
     pub(super) fn commit_path(&self) -> CommitPath {
         CommitPath::of(&self.state.lock())
+    }
+    /// Counts the end, once.
+    fn end(&self, state: &mut State, outcome: Outcome<'_>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.end(state, self.session, outcome);
+        }
+    }
+    /// Counts so many commands that go to shards.
+    fn target(&self, requests: usize) {
+        if let Some(metrics) = &self.metrics {
+            metrics.target(requests);
+        }
     }
     /// The commit is handed on: from now on nothing aborts the transaction.
     pub(super) fn hand_over(&self) {
@@ -263,7 +315,11 @@ impl Transaction {
             let since = state.statement;
             state.participants.insert(shard.into(), Participant { read_only: None, since });
             state.coordinator.get_or_insert_with(|| shard.into());
+            if let Some(metrics) = &self.metrics {
+                metrics.contact();
+            }
         }
+        self.target(1);
         let coordinates = state.coordinator.as_deref() == Some(shard);
         // The write concern would be a default of the cluster's: a transaction has its own with the commit.
         let own = [
@@ -301,9 +357,7 @@ impl Transaction {
         match answer {
             Ok(reply) => {
                 let reply = reply.doc();
-                let failed =
-                    reply.get("writeErrors").is_some() || reply.get_i64("nErrors").is_some_and(|n| n > 0);
-                state.failed |= failed;
+                state.failed = state.failed.or_else(|| refused(reply));
                 let Some(read_only) = reply.get_bool("readOnly") else { return };
                 if !read_only {
                     state.recovery.get_or_insert_with(|| shard.into());
@@ -338,41 +392,54 @@ impl Transaction {
         token
     }
     /// A statement was half executed: nothing of the transaction may be committed.
-    pub(super) fn fail(&self) {
-        self.state.lock().failed = true;
+    pub(super) fn fail(&self, code: i32) {
+        self.state.lock().failed = Some(code);
     }
-    /// Whether some statement's write was refused (the shard has aborted its part), or one was half executed.
-    pub(super) fn has_failed(&self) -> bool {
+    /// The code of a statement's write that was refused (the shard has aborted its part), or of one that was half executed.
+    pub(super) fn failed(&self) -> Option<i32> {
         self.state.lock().failed
     }
 }
 
+/// The code of the first write that the reply says was refused.
+fn refused(reply: Doc<'_>) -> Option<i32> {
+    if reply.get("writeErrors").is_none() && reply.get_i64("nErrors").unwrap_or(0) == 0 {
+        return None;
+    }
+    // A bulkWrite names them in a cursor, with a document for each write.
+    let errors = reply.get("writeErrors").or_else(|| reply.get_document("cursor")?.get("firstBatch"));
+    let errors = errors.and_then(|v| v.as_array()).into_iter().flat_map(|errors| errors.iter());
+    let mut found = errors.filter_map(|e| e.value().as_document()?.get_i64("code")).map(|code| code as i32);
+    Some(found.find(|code| *code != 0).unwrap_or(codes::UNKNOWN_ERROR))
+}
+
 impl Router {
-    /// Ends a statement's part: one that failed takes the transaction with it, on every shard.
-    pub async fn leave_transaction(&self, entered: Entered, done: bool) {
+    /// Ends a statement's part: one that failed, with this code, takes the transaction with it, on every shard.
+    pub async fn leave_transaction(&self, entered: Entered, failed: Option<i32>) {
         let t = &entered.transaction;
-        if !done || t.has_failed() {
-            self.abort_everywhere(t).await;
+        if let Some(code) = failed.or_else(|| t.failed()) {
+            self.abort_everywhere(t, code).await;
         }
     }
 
-    /// Aborts transactions whose sessions end or were forgotten. One that a statement runs in ends with its operation.
-    pub async fn abort_transactions(&self, transactions: Vec<Arc<Transaction>>) {
+    /// Aborts transactions, because of `code`. One that a statement runs in ends with its operation.
+    pub async fn abort_transactions(&self, transactions: Vec<Arc<Transaction>>, code: i32) {
         for t in transactions {
             if let Ok(_checkout) = t.checkout.clone().try_lock_owned() {
-                self.abort_everywhere(&t).await;
+                self.abort_everywhere(&t, code).await;
             }
         }
     }
 
-    /// Aborts every part; nothing when the commit was handed on.
-    pub(super) async fn abort_everywhere(&self, t: &Transaction) {
+    /// Aborts every part, because of `code`; nothing when the commit was handed on.
+    pub(super) async fn abort_everywhere(&self, t: &Transaction, code: i32) {
         let shards: Vec<ShardId> = {
             let mut state = t.state.lock();
             if state.phase != Phase::InProgress || state.committing {
                 return;
             }
             state.phase = Phase::Aborted;
+            t.end(&mut state, Outcome::Aborted(&code_name(code)));
             state.participants.keys().cloned().collect()
         };
         self.abort_parts(t, shards).await;
@@ -383,6 +450,7 @@ impl Router {
         if shards.is_empty() {
             return;
         }
+        t.target(shards.len());
         let abort = t.ending(doc! { "abortTransaction": 1, "unlessPrepared": true });
         let cluster = self.cluster.clone();
         let telling = tokio::spawn(async move {
@@ -406,17 +474,19 @@ impl Transaction {
 
 /// Runs `abortTransaction`.
 pub async fn abort(task: &Task<'_>) -> Result<DocBuf> {
-    let (t, _checkout) = begin_end(task).await?;
+    let entered = begin_end(task).await?;
+    let t = &entered.transaction;
     let shards: Vec<ShardId> = {
         let mut state = t.state.lock();
         state.admit_known(state.number)?;
         state.phase = Phase::Aborted;
+        t.end(&mut state, Outcome::Aborted(metrics::ABORT));
         state.participants.keys().cloned().collect()
     };
     if shards.is_empty() {
         bail!(NO_SUCH_TRANSACTION, "no known command has been sent by this router for this transaction");
     }
-    let replies = send_all(task, &t, &shards, doc! { "abortTransaction": 1 }).await?;
+    let replies = send_all(task, t, &shards, doc! { "abortTransaction": 1 }).await?;
     replies.into_iter().next_back().ok_or_else(|| err!(INTERNAL_ERROR, "no shard has answered"))
 }
 
@@ -429,25 +499,29 @@ pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
     if !known && task.get("recoveryToken").is_some() {
         return recover(task, fields.lsid, number).await;
     }
-    let (t, _checkout) = begin_end(task).await?;
+    let entered = begin_end(task).await?;
+    let t = &entered.transaction;
     let way = {
         let mut state = t.state.lock();
         if !state.committing && state.phase != Phase::Committed {
             state.admit_known(state.number)?;
         }
         state.committing = true;
-        CommitPath::of(&state)
+        let way = CommitPath::of(&state);
+        let kind = CommitType::of(&state, &way);
+        task.router.transactions.metrics.begin_commit(&mut state, kind, Instant::now());
+        way
     };
     let done = match way {
         CommitPath::Unknown => {
             Err(err!(NO_SUCH_TRANSACTION, "a participant has not answered any statement of the transaction"))
         }
         CommitPath::None => Ok(super::body::ok_reply(Document::new())),
-        CommitPath::ReadOnly(shards) => commit_on(task, &t, &shards).await,
-        CommitPath::OneWriter(readers, writer) => match commit_on(task, &t, &readers).await {
+        CommitPath::ReadOnly(shards) => commit_on(task, t, &shards).await,
+        CommitPath::OneWriter(readers, writer) => match commit_on(task, t, &readers).await {
             Ok(_) => {
                 t.state.lock().readers_committed = true;
-                commit_on(task, &t, &[writer]).await
+                commit_on(task, t, &[writer]).await
             }
             failed => failed,
         },
@@ -455,15 +529,21 @@ pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
             let listed: Vec<Value> =
                 shards.iter().map(|s| Value::Document(doc! { "shardId": s.to_string() })).collect();
             let command = doc! { "coordinateCommitTransaction": 1, "participants": Value::Array(listed) };
-            send_all(task, &t, &[coordinator], command).await.map(worst_concern)
+            send_all(task, t, &[coordinator], command).await.map(worst_concern)
         }
     };
     match &done {
-        Ok(_) => t.state.lock().phase = Phase::Committed,
+        Ok(reply) => {
+            let mut state = t.state.lock();
+            state.phase = Phase::Committed;
+            if reply.doc().get("writeConcernError").is_none() {
+                t.end(&mut state, Outcome::Committed);
+            }
+        }
         // Its coordinator may have died before it knew of all the parts.
         Err(e) if e.code == codes::NO_SUCH_TRANSACTION => {
             t.take_back();
-            task.router.abort_everywhere(&t).await;
+            task.router.abort_everywhere(t, e.code).await;
         }
         // Nobody knows what became of it: it may be asked again.
         Err(_) => {}
@@ -507,7 +587,7 @@ impl CommitPath {
     }
 }
 
-async fn begin_end(task: &Task<'_>) -> Result<(Arc<Transaction>, OwnedMutexGuard<()>)> {
+async fn begin_end(task: &Task<'_>) -> Result<Entered> {
     let Some((fields, number)) = task.op.session.as_ref().and_then(|s| Some((s, s.txn_number?))) else {
         bail!(INVALID_OPTIONS, "a transaction needs lsid and txnNumber")
     };
@@ -532,7 +612,7 @@ async fn begin_end(task: &Task<'_>) -> Result<(Arc<Transaction>, OwnedMutexGuard
         }
     }
     t.state.lock().used = Instant::now();
-    Ok((t, checkout))
+    Ok(Entered::new(t, checkout, task.op))
 }
 
 /// Sends what ends a transaction to all of `shards` at once, with the client's write concern. It may be repeated, and is
@@ -547,6 +627,7 @@ async fn send_all(
         command.push("writeConcern", concern.to_value());
     }
     let body = t.ending(command);
+    t.target(shards.len());
     let answers = join_all(shards.iter().map(|shard| send(task, shard, &body))).await;
     answers.into_iter().collect()
 }
@@ -595,5 +676,13 @@ async fn recover(task: &Task<'_>, lsid: SessionId, number: i64) -> Result<DocBuf
         command.push("writeConcern", concern.to_value());
     }
     command.push("$db", "admin");
-    send(task, &shard.into(), &command.to_doc_buf()).await
+    let since = Instant::now();
+    let done = send(task, &shard.into(), &command.to_doc_buf()).await;
+    let outcome = match &done {
+        Ok(reply) if reply.doc().get("writeConcernError").is_none() => Some(Outcome::Committed),
+        Err(e) if e.code == codes::NO_SUCH_TRANSACTION => Some(Outcome::Aborted("NoSuchTransaction")),
+        _ => None,
+    };
+    task.router.transactions.metrics.recovered(State::new(number), lsid, since, outcome);
+    done
 }

@@ -16,6 +16,7 @@ use rand::TryRngCore;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// An idle cursor lives this long unless it asked for no timeout: `cursorTimeoutMillis`.
 pub const IDLE_MS: i64 = 10 * 60 * 1000;
@@ -36,6 +37,8 @@ pub struct Cursor {
     pub no_timeout: bool,
     /// It reads at one moment to its end, however long its client waits.
     pub keeps_snapshot: bool,
+    /// What its batches have not used yet of the time that `maxTimeMS` gave them together.
+    pub time_left: Option<Duration>,
     /// The command that opened it, for currentOp.
     pub command: DocBuf,
     pub created_ms: i64,
@@ -168,6 +171,13 @@ impl Cursors {
         }
     }
 
+    /// How long the next batch may take. One that awaits data is told so with each getMore.
+    pub fn time_left(&self, id: i64) -> Option<Duration> {
+        match &self.entries.lock().get(&id)?.state {
+            State::Idle(cursor) if !cursor.rows.awaits_data() => cursor.time_left,
+            _ => None,
+        }
+    }
     pub fn contains(&self, id: i64) -> bool {
         self.entries.lock().contains_key(&id)
     }
@@ -319,6 +329,9 @@ impl Pin<'_> {
         match entries.get_mut(&self.id) {
             Some(entry) => {
                 entry.last_use_ms = now_ms;
+                if let State::Pinned(op) = &entry.state {
+                    cursor.time_left = op.time_left();
+                }
                 entry.state = State::Idle(cursor);
                 true
             }

@@ -658,6 +658,10 @@ impl Operation {
     pub fn is_connection_lost(&self) -> bool {
         self.connection_lost.load(Ordering::SeqCst)
     }
+    /// What is left of its time, if that is limited.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|at| at.saturating_duration_since(Instant::now()))
+    }
     /// Adds to what the operation's queries have examined.
     pub fn note_examined(&self, keys: u64, docs: u64) {
         self.examined_keys.fetch_add(keys, Ordering::Relaxed);

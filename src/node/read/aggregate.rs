@@ -591,6 +591,7 @@ pub async fn aggregate(
                 no_timeout: false,
                 transaction: op.transaction_number(),
                 keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot || op.transaction().is_some(),
+                time_left: op.time_left(),
                 command: request.body.to_owned(),
                 created_ms: node.now_ms(),
                 returned: batch.count() as u64,

@@ -218,6 +218,7 @@ pub async fn write_cursor(
                 no_timeout: false,
                 transaction: context.operation.transaction_number(),
                 keeps_snapshot: false,
+                time_left: context.operation.time_left(),
                 command: request.body.to_owned(),
                 created_ms: now,
                 returned: batch.count() as u64,

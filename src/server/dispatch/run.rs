@@ -9,7 +9,7 @@ use futures::FutureExt;
 use node::Operation;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a handler knows beside its request: the node, the connection, the operation.
 pub struct Context {
@@ -58,7 +58,7 @@ pub async fn dispatch(
             changed = with_owner;
             // There it says how long a cursor may wait for data.
             if command.name == "getMore" {
-                operation.deadline = None;
+                operation.deadline = cursor_time_left(service, body).map(|left| started + left);
             }
             if operation.deadline.is_some() && service.failpoints().should("maxTimeNeverTimeOut") {
                 operation.deadline = None;
@@ -115,6 +115,15 @@ pub async fn dispatch(
         service.counters.effects(&request, command, reply);
     }
     outcome
+}
+
+/// What earlier batches of the cursor have left of the time that was given for all of them.
+fn cursor_time_left(service: &Service, getmore: Doc<'_>) -> Option<Duration> {
+    let id = getmore.get_i64("getMore")?;
+    match &service.node {
+        Some(node) => node.cursors.time_left(id),
+        None => service.members.router().ok()?.cursors.time_left(id),
+    }
 }
 
 /// Everything between the row and the handler's result.

@@ -47,6 +47,8 @@ pub struct Cursor {
     pub no_timeout: bool,
     /// The time at which it reads on all shards.
     read_at: Option<Timestamp>,
+    /// What its batches have not used yet of the time that `maxTimeMS` gave them together.
+    time_left: Option<Duration>,
 }
 
 struct Entry {
@@ -130,6 +132,10 @@ impl CursorTable {
         let entries = self.entries.lock();
         entries.get(&id).and_then(|e| e.cursor.as_ref()).is_some_and(|c| matches!(c.kind, Kind::Stream(_)))
     }
+    /// How long the next batch may take. One that awaits data is told so with each getMore.
+    pub fn time_left(&self, id: i64) -> Option<Duration> {
+        self.entries.lock().get(&id)?.cursor.as_ref()?.time_left
+    }
     pub fn contains(&self, id: i64) -> bool {
         self.entries.lock().contains_key(&id)
     }
@@ -145,7 +151,13 @@ impl Cursor {
     pub fn new(task: &Task<'_>, ns: &str, kind: Kind) -> Cursor {
         let session = task.op.session.as_ref().map(|s| s.lsid);
         let no_timeout = task.body().get_bool("noCursorTimeout").unwrap_or(false);
-        Cursor { ns: ns.to_string(), session, kind, no_timeout, read_at: task.read_at() }
+        Cursor { ns: ns.to_string(), session, kind, no_timeout, read_at: task.read_at(), time_left: None }
+            .timed(task)
+    }
+    /// The same with the time that the task has left.
+    fn timed(self, task: &Task<'_>) -> Cursor {
+        let awaits = matches!(self.kind, Kind::Stream(_)) || task.body().get_bool("awaitData") == Some(true);
+        Cursor { time_left: task.op.time_left().filter(|_| !awaits), ..self }
     }
     /// Closes what is open on shards, in the background.
     pub fn close(self, cluster: &Arc<dyn Cluster>) {
@@ -229,7 +241,7 @@ pub async fn first_batch(task: &Task<'_>, ns: &str, kind: Kind, batch_size: Opti
             cursor.close(&task.router.cluster);
             0
         }
-        true => task.router.cursors.add(cursor),
+        true => task.router.cursors.add(cursor.timed(task)),
         false => 0,
     };
     Ok(body::cursor_reply("firstBatch", &batch, id, ns))
@@ -275,7 +287,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     let streams = matches!(cursor.kind, Kind::Stream(_));
     if await_ms.is_some() && !streams {
         // Nothing else that is put together here awaits data.
-        if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+        if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
             killed.close(&task.router.cluster);
         }
         return Err(no_time_limit());
@@ -290,7 +302,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     };
     match filled {
         Ok(true) => {
-            if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+            if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
                 killed.close(&task.router.cluster);
                 bail!(CURSOR_KILLED, "cursor id {id} was killed");
             }
@@ -321,7 +333,7 @@ async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor:
             Ok(reply)
         }
         Ok(reply) => {
-            if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+            if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
                 killed.close(&task.router.cluster);
                 bail!(CURSOR_KILLED, "cursor id {id} was killed");
             }
@@ -331,7 +343,7 @@ async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor:
         }
         // The shard refused the request and keeps its cursor.
         Err(e) if e.error.code == codes::BAD_VALUE => {
-            if let Some(killed) = task.router.cursors.put_back(id, cursor) {
+            if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
                 killed.close(&task.router.cluster);
             }
             Err(e.error)

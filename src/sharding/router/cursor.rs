@@ -261,11 +261,12 @@ impl Cursor {
             Kind::Merge(merge) => merge.fill(task, batch, documents_max).await,
             Kind::Pipeline(pipeline) => pipeline.fill(task, batch, documents_max).await,
             Kind::Documents(documents) => {
-                while batch.len() < documents_max && batch.byte_len() < BATCH_BYTES_MAX {
-                    match documents.pop_front() {
-                        Some(d) => batch.push(d.doc()),
-                        None => break,
+                while let Some(next) = documents.front().filter(|_| batch.len() < documents_max) {
+                    if !batch.is_empty() && batch.byte_len() + next.bytes().len() > BATCH_BYTES_MAX {
+                        break;
                     }
+                    batch.push(next.doc());
+                    documents.pop_front();
                 }
                 Ok(!documents.is_empty())
             }

@@ -18,6 +18,7 @@ mod compatibility;
 pub mod connection;
 pub mod counters;
 pub mod dispatch;
+pub mod establishment;
 pub mod listener;
 pub mod log;
 pub mod members;

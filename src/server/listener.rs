@@ -1,6 +1,7 @@
 //! Listening: TCP on every address, and the unix socket that local clients try first.
 
 use crate::connection::{self};
+use crate::establishment;
 use crate::options::{Options, Program};
 use crate::service::{OpenConnection, Service, StartError};
 use crate::tls::{self, Incoming};
@@ -164,34 +165,41 @@ async fn accept_tcp(service: Arc<Service>, listener: TcpListener) {
             Ok((stream, remote)) => {
                 // Replies are whole messages in one write; waiting for more to send only adds latency.
                 let _ = stream.set_nodelay(true);
-                if let Some(open) = OpenConnection::open(&service, remote.to_string(), false) {
-                    if let Ok(local) = stream.local_addr() {
-                        let _ = open.connection.local.set(local.ip());
-                    }
-                    match service.tls.is_some() {
-                        true => spawn_tls(service.clone(), open, stream),
-                        false => {
-                            let (reader, writer) = stream.into_split();
-                            spawn(service.clone(), open, reader, writer);
-                        }
-                    }
-                }
+                let remote = remote.to_string();
+                let from = remote.clone();
+                establishment::admit(&service, &remote, |service| take_in_tcp(service, stream, from));
             }
             Err(error) => accept_failed(&service, &error).await,
         }
     }
 }
 
+fn take_in_tcp(service: &Arc<Service>, stream: TcpStream, remote: String) {
+    let Some(open) = OpenConnection::open(service, remote, false) else { return };
+    if let Ok(local) = stream.local_addr() {
+        let _ = open.connection.local.set(local.ip());
+    }
+    match service.tls.is_some() {
+        true => spawn_tls(service.clone(), open, stream),
+        false => {
+            let (reader, writer) = stream.into_split();
+            spawn(service.clone(), open, reader, writer);
+        }
+    }
+}
+
+/// How clients of the unix socket are named.
+const UNIX_CLIENT: &str = "anonymous unix socket";
+
 async fn accept_unix(service: Arc<Service>, listener: UnixListener) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
-                if let Some(open) = OpenConnection::open(&service, "anonymous unix socket".to_string(), true)
-                {
+            Ok((stream, _)) => establishment::admit(&service, UNIX_CLIENT, |service| {
+                if let Some(open) = OpenConnection::open(service, UNIX_CLIENT.to_string(), true) {
                     let (reader, writer) = stream.into_split();
                     spawn(service.clone(), open, reader, writer);
                 }
-            }
+            }),
             Err(error) => accept_failed(&service, &error).await,
         }
     }

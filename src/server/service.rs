@@ -10,6 +10,7 @@ use crate::auth::{Auth, ClusterKey};
 use crate::connection::Connection;
 use crate::counters::{Counter, Counters};
 use crate::dispatch::{Command, Context, Lookup, Roles};
+use crate::establishment::Establishment;
 use crate::listener::{self, Listeners};
 use crate::log::{Logger, now_millis};
 use crate::operations::Operations;
@@ -102,6 +103,7 @@ pub struct Service {
     pub operations: Operations,
     pub topology: Topology,
     pub connections: ConnectionCounts,
+    pub establishment: Establishment,
     /// What messages that are read or run may hold.
     pub input: Arc<wire::InputBudget>,
     /// `gethostname`:port, as the node names itself.
@@ -218,6 +220,7 @@ impl Service {
             operations: Operations::default(),
             topology: Topology::new(random_object_id(), membership),
             connections: ConnectionCounts::default(),
+            establishment: Establishment::default(),
             input: Arc::new(wire::InputBudget::new(crate::memory::input_bytes_max())),
             host: format!("{}:{port}", hostname()),
             port,

@@ -175,10 +175,11 @@ fn asserts(context: &Context) -> Value {
 fn connections(context: &Context) -> Value {
     let service = &context.service;
     let c = &service.connections;
-    let current = c.current.get();
+    let (current, queued) = (c.current.get(), service.establishment.queued.get());
     doc! {
         "current": current as i32,
-        "available": (service.options.max_connections as i64 - current) as i32,
+        "available": (service.options.max_connections as i64 - current - queued) as i32,
+        "queued": queued as i32,
         "totalCreated": c.total.get() as i32,
         "rejected": c.rejected.get() as i32,
         "active": service.operations.active() as i32,
@@ -186,6 +187,7 @@ fn connections(context: &Context) -> Value {
         "exhaustIsMaster": 0i64,
         "exhaustHello": c.exhaust_hellos.get(),
         "awaitingTopologyChanges": c.awaiting.get(),
+        "establishmentRateLimit": { "rejected": service.establishment.rejected.get() },
     }
     .into()
 }

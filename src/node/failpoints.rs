@@ -247,12 +247,15 @@ impl FailPoints {
         }
     }
 
-    /// Fails with the `errorCode` of the point's data if it fires.
+    /// Fails with the `errorCode` of the point's data if it fires. Like `failCommand` it lets members of the cluster pass, such
+    /// as those that follow this one, unless the data says `failInternalCommands`.
     ///
     /// # Errors
     /// That one.
-    pub fn fail_with_code(&self, name: &str) -> Result<()> {
-        let code = self.should_with(name, |_| true).and_then(|data| data.get_i64("errorCode"));
+    pub fn fail_with_code(&self, op: &Operation, name: &str) -> Result<()> {
+        let member = op.client.internal.load(Ordering::Relaxed);
+        let concerned = |data: &Document| !member || data.get_bool("failInternalCommands") == Some(true);
+        let code = self.should_with(name, concerned).and_then(|data| data.get_i64("errorCode"));
         match code.and_then(|code| i32::try_from(code).ok()) {
             Some(code) => Err(document::Error::new(code, format!("Failing command via '{name}' failpoint"))),
             None => Ok(()),

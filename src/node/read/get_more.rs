@@ -103,7 +103,7 @@ async fn more(
 ) -> Result<()> {
     let (id, await_ms) = (command.id, command.await_ms);
     node.failpoints.pause_operation(op, "waitAfterPinningCursorBeforeGetMoreBatch", ns).await?;
-    node.failpoints.fail_with_code("failGetMoreAfterCursorCheckout")?;
+    node.failpoints.fail_with_code(op, "failGetMoreAfterCursorCheckout")?;
     if await_ms.is_some() && !pin.cursor()?.rows.awaits_data() {
         pin.park(node.now_ms());
         return Err(no_time_limit());

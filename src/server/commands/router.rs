@@ -503,7 +503,8 @@ async fn routed<'a>(
     let router = context.service.members.router()?;
     if request.command.name == "getMore" {
         let id = request.target().as_i64().unwrap_or(0);
-        let failed = context.service.failpoints().fail_with_code("failGetMoreAfterCursorCheckout");
+        let point = "failGetMoreAfterCursorCheckout";
+        let failed = context.service.failpoints().fail_with_code(&context.operation, point);
         failed.map_err(|e| if router.cursors.is_stream(id) { labelled(e) } else { e })?;
     }
     let amended = takes(request.command.name).and_then(|t| router.defaults.amended(t, request.node.body));

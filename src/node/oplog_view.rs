@@ -10,7 +10,7 @@ use query::matcher::{Comparison, Matcher, Test};
 use query::planner::Direction;
 use query::projection::Projection;
 use std::time::{Duration, Instant};
-use storage::entry::compose;
+use storage::entry::{compose, compose_whole};
 use storage::log::{Class, LogReader, ReadFrom, ReverseReader};
 
 enum Reader {
@@ -33,6 +33,8 @@ pub struct OplogRows {
     /// A document that did not fit into the last batch.
     held: Option<DocBuf>,
     ended: bool,
+    /// Another member reads: it takes over the images that are not shown to others.
+    whole: bool,
 }
 
 impl OplogRows {
@@ -66,7 +68,12 @@ impl OplogRows {
             projection,
             held: None,
             ended: false,
+            whole: false,
         })
+    }
+    /// The same for another member, if `member` says so.
+    pub fn whole(self, member: bool) -> OplogRows {
+        OplogRows { whole: member, ..self }
     }
     /// Looks for more, up to where the log ends now: what a tail does.
     pub fn go_on(&mut self, end: u64) {
@@ -117,7 +124,8 @@ impl OplogRows {
                         self.ended = true;
                         break;
                     }
-                    (frame.class == Class::Oplog).then(|| compose(&frame))
+                    (frame.class == Class::Oplog)
+                        .then(|| if self.whole { compose_whole(&frame) } else { compose(&frame) })
                 }
             }) else {
                 continue;

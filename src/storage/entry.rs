@@ -115,6 +115,8 @@ pub struct Draft<'a> {
 
 /// The member that holds the document before the change. DO NOT CHANGE: it is on disk.
 const IMAGE_BEFORE: &str = "imageBefore";
+/// The members that hold the document which a retryable findAndModify has returned, before or after its change.
+pub const RETRY_IMAGES: [&str; 2] = ["preImage", "postImage"];
 
 impl<'a> Draft<'a> {
     /// A draft with operation, namespace and UUID.
@@ -337,6 +339,15 @@ impl<'a> Entry<'a> {
 
 /// The document that `local.oplog.rs` shows for a frame.
 pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
+    composed(frame, false)
+}
+
+/// As [`compose`], with the images that stand beside the changes: what another member of the set takes over.
+pub fn compose_whole(frame: &FrameRef<'_>) -> DocBuf {
+    composed(frame, true)
+}
+
+fn composed(frame: &FrameRef<'_>, whole: bool) -> DocBuf {
     let payload = Doc::from_validated(frame.payload);
     let mut out = Vec::with_capacity(frame.payload.len() + 64);
     DocWriter::write(&mut out, |w| {
@@ -345,9 +356,9 @@ pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
             match element.name_bytes() {
                 b"prevOpTime" => previous = Some(element),
                 b"ts" | b"t" | b"v" | b"wall" => {}
-                name if name == IMAGE_BEFORE.as_bytes() => {}
+                _ if whole => w.element(&element),
                 b"o" => w.document_with("o", |w| write_shown(w, element.value().as_document())),
-                _ => w.element(&element),
+                _ => write_field(w, &element),
             }
         }
         w.timestamp("ts", document::Timestamp::from_u64(frame.optime.ts));
@@ -368,14 +379,24 @@ fn write_shown(w: &mut DocWriter<'_>, o: Option<Doc<'_>>) {
             (b"applyOps", Some(operations)) => w.array_with("applyOps", |w| {
                 for operation in operations.iter() {
                     let fields = operation.value().as_document().unwrap_or(Doc::empty());
-                    w.document_with(operation.name(), |w| {
-                        let shown = fields.iter().filter(|f| f.name_bytes() != IMAGE_BEFORE.as_bytes());
-                        shown.for_each(|f| w.element(&f));
-                    });
+                    w.document_with(operation.name(), |w| fields.iter().for_each(|f| write_field(w, &f)));
                 }
             }),
             _ => w.element(&e),
         }
+    }
+}
+
+/// A member of an entry, or of an operation in one, as it is shown: of an image that a retry needs, only which it is.
+fn write_field(w: &mut DocWriter<'_>, field: &Element<'_>) {
+    match field.name() {
+        IMAGE_BEFORE => {}
+        kind if RETRY_IMAGES.contains(&kind) => {
+            if field.value().as_document().is_some_and(|image| !image.is_empty()) {
+                w.string("needsRetryImage", kind);
+            }
+        }
+        _ => w.element(field),
     }
 }
 
@@ -437,6 +458,19 @@ mod tests {
         let whole = DocBuf::from_validated(parts.slices(o.doc()).concat()).to_document();
         let expected = doc! { "ts": document::Timestamp::new(9, 8), "t": 7i64 };
         assert_eq!(whole.get_document("prevOpTime"), Some(&expected));
+    }
+
+    #[test]
+    fn of_the_image_for_a_retry_only_the_kind_is_shown_but_to_members() {
+        let (o, more) =
+            (doc! { "_id": 1 }.to_doc_buf(), doc! { "preImage": { "_id": 1, "a": 5 } }.to_doc_buf());
+        let draft =
+            Draft { more: Some(more.doc()), ..Draft::new(Op::Delete, "db.c", None) }.to_doc_buf(o.doc());
+        let shown = compose(&frame(draft.bytes())).to_document();
+        assert_eq!((shown.get_str("needsRetryImage"), shown.get("preImage")), (Some("preImage"), None));
+        let whole = compose_whole(&frame(draft.bytes())).to_document();
+        assert_eq!(whole.get_document("preImage"), Some(&doc! { "_id": 1, "a": 5 }));
+        assert!(!whole.contains_key("needsRetryImage"));
     }
 
     #[test]

@@ -277,7 +277,7 @@ async fn by_plan(
         rows.fill(node, op, &mut batch).await?;
         return answer(node, op, ns, command, body, rows, batch, w);
     }
-    let rows = match super::pseudo::rows(node, ns, command, &mut parsed)? {
+    let rows = match super::pseudo::rows(node, op, ns, command, &mut parsed)? {
         Some(mut rows) => {
             rows.fill(node, op, &mut batch).await?;
             rows
@@ -418,7 +418,7 @@ async fn tail(
         bail!(BAD_VALUE, "cannot use tailable option with the 'singleBatch' option");
     }
     parsed.sort = None;
-    if let Some(Rows::Oplog(rows)) = super::pseudo::rows(node, &slot.ns, command, parsed)? {
+    if let Some(Rows::Oplog(rows)) = super::pseudo::rows(node, op, &slot.ns, command, parsed)? {
         return Ok(Rows::Tail(Box::new(TailRows::of_oplog(*rows, command.await_data))));
     }
     let (filter, projection) = (std::mem::take(&mut parsed.filter), parsed.projection.take());

@@ -2,22 +2,30 @@
 
 use super::find::{FindCommand, Parsed};
 use super::rows::Rows;
-use crate::Node;
 use crate::oplog_view::OplogRows;
+use crate::{Node, Operation};
 use document::{DocBuf, Result};
 use query::sort::Sorter;
+use std::sync::atomic::Ordering;
 
 const OPLOG: &str = "local.oplog.rs";
 const TRANSACTIONS: &str = "config.transactions";
 const PREIMAGES: &str = "config.system.preimages";
+const RETRY_IMAGES: &str = "config.image_collection";
 
 /// Whether reads of this namespace do not go to a collection.
 pub fn is_pseudo(ns: &str) -> bool {
-    matches!(ns, OPLOG | TRANSACTIONS | PREIMAGES)
+    matches!(ns, OPLOG | TRANSACTIONS | PREIMAGES | RETRY_IMAGES)
 }
 
 /// The rows of a find on such a namespace; `None` for ordinary ones.
-pub fn rows(node: &Node, ns: &str, command: &FindCommand<'_>, parsed: &mut Parsed) -> Result<Option<Rows>> {
+pub fn rows(
+    node: &Node,
+    op: &Operation,
+    ns: &str,
+    command: &FindCommand<'_>,
+    parsed: &mut Parsed,
+) -> Result<Option<Rows>> {
     if !is_pseudo(ns) || (ns == OPLOG && !node.is_replica_set()) {
         return Ok(None);
     }
@@ -31,8 +39,9 @@ pub fn rows(node: &Node, ns: &str, command: &FindCommand<'_>, parsed: &mut Parse
             _ => None,
         };
         let natural = parsed.sort.as_ref().and_then(|s| s.natural()).or(hinted);
+        let member = op.client.internal.load(Ordering::Relaxed);
         return OplogRows::open(node, filter, natural, command.skip, limit, projection)
-            .map(|rows| Some(Rows::Oplog(Box::new(rows))));
+            .map(|rows| Some(Rows::Oplog(Box::new(rows.whole(member)))));
     }
     let mut documents = Vec::new();
     for d in all(node, ns)? {
@@ -70,6 +79,9 @@ fn all(node: &Node, ns: &str) -> Result<Vec<DocBuf>> {
     }
     if ns == PREIMAGES {
         return crate::change_stream::images::all(node);
+    }
+    if ns == RETRY_IMAGES {
+        return crate::write::retry_images::all(node);
     }
     Ok(node.sessions.documents().iter().map(|d| d.to_doc_buf()).collect())
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use storage::checkpoint::OpenTransaction;
-use storage::entry::compose;
+use storage::entry::compose_whole;
 use storage::log::{Class, Frame, FrameRef};
 use storage::{Collection, CollectionMeta, CollectionSnapshot, CollectionView};
 
@@ -49,7 +49,7 @@ pub(super) struct Copies {
 }
 
 fn shown_entry(frame: &Frame) -> DocBuf {
-    compose(&FrameRef {
+    compose_whole(&FrameRef {
         position: frame.position,
         end: frame.end,
         optime: frame.optime,

@@ -10,6 +10,7 @@ pub mod find_and_modify;
 pub mod insert;
 pub mod refusal;
 pub mod retry;
+pub mod retry_images;
 pub mod shapes;
 pub mod statement;
 #[cfg(test)]

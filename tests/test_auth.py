@@ -142,6 +142,16 @@ def test_up_with_auth_prints_how_to_connect_and_remembers_it(started, tmp_path):
         assert c.d.c.find_one() == {"_id": 1}
 
 
+def test_a_driver_that_guesses_the_wrong_mechanism_logs_in_by_the_other(started):
+    _, ready = started.up("--standalone", "--auth")
+    admin = client(ready["uri"]).admin
+    uri = "mongodb://" + ready["uri"].split("@")[1]
+    for mechanism in ("SCRAM-SHA-1", "SCRAM-SHA-256"):
+        admin.command("createUser", mechanism, pwd="p", roles=["root"], mechanisms=[mechanism])
+        assert client(uri, username=mechanism, password="p").d.c.insert_one({}).acknowledged
+        assert code(lambda: client(uri, username=mechanism, password="q").d.c.find_one()) == 18
+
+
 def test_mongosh_logs_in(started):
     if not MONGOSH.exists():
         pytest.skip("not run: no mongosh")

@@ -106,7 +106,7 @@ pub async fn start(
     {
         return Err(gate::already(&user));
     }
-    let (user, credentials) = credentials(context, &name, mechanism).await?;
+    let (user, credentials) = credentials(context, &name, mechanism, speculative).await?;
     let skips_empty =
         spec.get_document("options").is_some_and(|o| o.get("skipEmptyExchange").is_some_and(|v| v.truthy()));
     let (server, message) = ServerSide::begin(first, mechanism, credentials);
@@ -121,6 +121,7 @@ async fn credentials(
     context: &Context,
     name: &UserName,
     mechanism: Mechanism,
+    speculative: bool,
 ) -> Result<(Option<Arc<User>>, Vec<Credential>)> {
     let service = &context.service;
     let rounds = service.parameters.int(rounds_parameter(mechanism)).max(1) as u32;
@@ -141,6 +142,8 @@ async fn credentials(
         .and_then(|u| Credential::of_document(mechanism, u.credentials.get_document(mechanism.name())?));
     Ok(match stored {
         Some(stored) => (user, vec![stored]),
+        // The driver has guessed, and goes on by what hello says of the user's mechanisms.
+        None if speculative && user.is_some() => return Err(failed()),
         None => (None, pretended()),
     })
 }

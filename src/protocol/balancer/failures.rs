@@ -84,9 +84,6 @@ impl Failures {
         self.donors.remove(&m.from);
         self.recipients.remove(&m.to);
     }
-    pub fn is_empty(&self) -> bool {
-        self.chunks.is_empty() && self.collections.is_empty()
-    }
     pub fn chunk_rests(&self, ns: &str, min_key: &[u8], now: i64) -> bool {
         // Nearly always there is nothing to look up, and no key to build.
         !self.chunks.is_empty()

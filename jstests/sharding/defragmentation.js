@@ -1,8 +1,8 @@
 /**
  * Defragmentation merges neighbours, measures, moves small chunks next to others and merges again; it can be watched, ended
  * early, and leaves no trace in the catalog.
- * It fails if a small chunk that could go to a neighbour is left, sizes or phase stay behind, or the collection is balanced
- * as usual meanwhile.
+ * It fails if a small chunk that could go to a neighbour is left, sizes or phase stay behind, the collection is balanced
+ * as usual meanwhile, or it never ends when a chunk is split meanwhile.
  *
  * @tags: [requires_own_servers]
  */
@@ -78,6 +78,24 @@ assert(left.every((c) => c.estimatedDataSizeBytes === undefined), tojson(left));
 assert(!("defragmentCollection" in config.collections.findOne({_id: "d.e"})));
 assert.commandFailedWithCode(
     admin.runCommand({configureCollectionBalancing: "d.absent", defragmentCollection: true}), [26, 118]);
+assert.commandWorked(admin.runCommand({balancerStop: 1}));
+
+// A chunk that somebody splits while its move is tried again and again: the phases begin anew, and come to an end.
+shardByRanges(testDB.s, {x: 1}, [{x: 0}, {x: 10}], [first, second, first]);
+for (let x = -10; x < 20; x++) {
+    assert.commandWorked(testDB.s.insert(x >= 0 && x < 10 ? {x: x} : {x: x, pad: pad}));
+}
+assert.commandWorked(configPrimary.adminCommand({setParameter: 1, chunkDefragmentationThrottlingMS: 0}));
+const busy = configureFailPoint(
+    st.shard1, "failCommand", {failCommands: ["_shardsvrMoveRange"], failInternalCommands: true, errorCode: 117});
+assert.commandWorked(admin.runCommand({configureCollectionBalancing: "d.s", defragmentCollection: true}));
+assert.commandWorked(admin.runCommand({balancerStart: 1}));
+busy.wait();
+assert.commandWorked(admin.runCommand({split: "d.s", middle: {x: 5}}));
+busy.off();
+assert.soon(() => !("defragmentCollection" in config.collections.findOne({_id: "d.s"})), () => tojson(chunksOf(testDB.s)), 90 * 1000);
+assert.eq([first], chunksOf(testDB.s).map((c) => c.shard));
+assert.eq(30, testDB.s.find().itcount());
 assert.commandWorked(admin.runCommand({balancerStop: 1}));
 point.off();
 st.stop();

@@ -314,9 +314,10 @@ impl ConfigServer {
     }
 
     /// Tells the machine how its migration ended. One that was not made, since the balancer was stopped, is worth another
-    /// attempt.
+    /// attempt; one of a chunk that somebody else has changed meanwhile is not.
     pub(super) fn defragmentation_moved(&self, chosen: &Chosen, outcome: &Result<Made>) {
         let Some(origin) = &chosen.origin else { return };
+        let unchanged = outcome.is_ok() || self.is_as_chosen(chosen);
         let mut all = self.balancer.defragmentations.lock();
         let Some(r) = all.running.get_mut(&chosen.what.ns).filter(|r| r.generation == origin.generation)
         else {
@@ -326,11 +327,20 @@ impl ConfigServer {
             Ok(Made::Moved) => Outcome::Done,
             Ok(Made::Stopped) => Outcome::Retriable,
             Ok(Made::TooBig) => return r.machine.too_big(origin.chunk),
-            Err(_) => outcome_of(outcome),
+            Err(_) if unchanged => outcome_of(outcome),
+            Err(_) => Outcome::Failed,
         };
         if outcome == Outcome::Done {
             r.failures = 0;
         }
         r.machine.migrated(origin.chunk, outcome);
+    }
+
+    /// Whether the chunk is still where it was and reaches as far as it did.
+    fn is_as_chosen(&self, chosen: &Chosen) -> bool {
+        let what = &chosen.what;
+        let found = self.catalog().chunk_at(&chosen.collection, &what.min).ok().flatten();
+        found
+            .is_some_and(|c| c.min == what.min && Some(&c.max) == what.max.as_ref() && *c.shard == *what.from)
     }
 }

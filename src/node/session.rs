@@ -162,14 +162,13 @@ impl SessionTable {
         if !self.has_children.load(Ordering::Relaxed) {
             return Ok(Checkout { session, children: Vec::new(), _guard: guard });
         }
-        self.settle_children(node, op, parent, number, child).await?;
-        let committed = |c: &Arc<SessionSlot>| c.state.lock().phase == Phase::Committed;
-        let children = self.children_of(&parent, |n| n == number).into_iter().filter(committed).collect();
+        let mut children = self.settle_children(node, op, parent, number, child).await?;
+        children.retain(|c| c.executes() == Some(number) && c.state.lock().phase == Phase::Committed);
         Ok(Checkout { session, children, _guard: guard })
     }
 
-    /// Returns when nothing is in progress in the children of the numbers up to `number`, but for `except`; forgets those
-    /// of older numbers. The caller holds the parent.
+    /// Returns when nothing is in progress in the children of the numbers up to `number`, but for `except`, which it returns;
+    /// forgets those of older numbers. The caller holds the parent, so none begins meanwhile.
     pub(crate) async fn settle_children(
         &self,
         node: &Node,
@@ -177,16 +176,16 @@ impl SessionTable {
         parent: SessionId,
         number: i64,
         except: Option<SessionId>,
-    ) -> Result<()> {
+    ) -> Result<Vec<Arc<SessionSlot>>> {
         if !self.has_children.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        for child in self.children_of(&parent, |n| n <= number) {
-            if Some(child.id) == except {
-                continue;
-            }
+        let children = self.forget_children(&parent, number);
+        let mut waited = false;
+        for child in children.iter().filter(|child| Some(child.id) != except) {
             let mut patience = if child.executes() == Some(number) { GRACE } else { Duration::ZERO };
             while let Some(t) = child.transaction() {
+                waited = true;
                 if t.is_prepared() {
                     op.interruptible(t.wait_ended()).await?;
                     continue;
@@ -198,24 +197,24 @@ impl SessionTable {
                 node.end_sibling(&t);
             }
         }
-        self.forget_children(&parent, number);
-        Ok(())
+        Ok(if waited { self.forget_children(&parent, number) } else { children })
     }
 
-    /// Forgets the children of older numbers in which nothing is in progress.
-    fn forget_children(&self, parent: &SessionId, number: i64) {
-        let older = self.children_of(parent, |n| n < number);
+    /// Forgets the children of older numbers in which nothing is in progress. Returns the others of the numbers up to `number`.
+    fn forget_children(&self, parent: &SessionId, number: i64) -> Vec<Arc<SessionSlot>> {
         let mut slots = self.slots.lock();
-        for child in older.iter().filter(|c| c.transaction().is_none()) {
-            slots.remove(&child.id);
+        let (mut kept, mut over) = (Vec::new(), Vec::new());
+        for (id, child) in family(&slots, parent) {
+            match child.executes() {
+                Some(n) if n < number && child.transaction().is_none() => over.push(*id),
+                Some(n) if n <= number => kept.push(child.clone()),
+                _ => {}
+            }
         }
-    }
-
-    fn children_of(&self, parent: &SessionId, chosen: impl Fn(i64) -> bool) -> Vec<Arc<SessionSlot>> {
-        let slots = self.slots.lock();
-        let first = SessionId { child: Some(ChildId { number: Some(0), uuid: [0; 16] }), ..*parent };
-        let family = slots.range(first..).take_while(|(id, _)| id.parent() == *parent);
-        family.filter(|(_, s)| s.executes().is_some_and(&chosen)).map(|(_, s)| s.clone()).collect()
+        for id in over {
+            slots.remove(&id);
+        }
+        kept
     }
 
     /// Takes in a log entry's session fields.
@@ -275,14 +274,17 @@ impl SessionTable {
     }
     /// Whether the statement needs no entry here: it is known, or its number is history.
     pub fn knows(&self, id: &SessionId, txn_number: i64, stmt: i32) -> bool {
-        let slot = self.slots.lock().get(id).cloned();
-        let by_child = |c: Arc<SessionSlot>| c.executed().iter().any(|(_, _, known, _)| *known == stmt);
+        let slots = self.slots.lock();
+        let by_child = |c: &SessionSlot| {
+            let state = c.state.lock();
+            state.phase == Phase::Committed && state.executed.contains_key(&stmt)
+        };
         if self.has_children.load(Ordering::Relaxed)
-            && self.children_of(id, |n| n == txn_number).into_iter().any(by_child)
+            && family(&slots, id).any(|(_, c)| c.executes() == Some(txn_number) && by_child(c))
         {
             return true;
         }
-        slot.is_some_and(|s| {
+        slots.get(id).is_some_and(|s| {
             let state = s.state.lock();
             state.txn_number > txn_number
                 || (state.txn_number == txn_number
@@ -378,6 +380,16 @@ impl SessionTable {
         *self.touch(lsid, last_use).state.lock() = session;
         Some(())
     }
+}
+
+/// The sessions that execute a session's retryable writes.
+fn family<'a>(
+    slots: &'a BTreeMap<SessionId, Arc<SessionSlot>>,
+    parent: &SessionId,
+) -> impl Iterator<Item = (&'a SessionId, &'a Arc<SessionSlot>)> {
+    let first = SessionId { child: Some(ChildId { number: Some(0), uuid: [0; 16] }), ..*parent };
+    let parent = *parent;
+    slots.range(first..).take_while(move |(id, _)| id.parent() == parent)
 }
 
 fn image_of(slot: &SessionSlot) -> Document {

@@ -45,8 +45,10 @@ struct Known {
 /// What a node knows of the shards; loaded when something unknown is asked for, and by [`Registry::reload`].
 pub struct Registry {
     known: RwLock<Known>,
-    /// One reload at a time; those who waited for it use what it brought.
+    /// One reload at a time. The number of the newest reading that has succeeded.
     loading: tokio::sync::Mutex<u64>,
+    /// Readings begun.
+    begun: AtomicU64,
     topology_time: AtomicU64,
 }
 
@@ -56,6 +58,7 @@ impl Registry {
         Registry {
             known: RwLock::new(known),
             loading: tokio::sync::Mutex::new(0),
+            begun: AtomicU64::new(0),
             topology_time: AtomicU64::new(0),
         }
     }
@@ -102,14 +105,19 @@ impl Registry {
     /// # Errors
     /// Those of asking the config server; what was known stays.
     pub async fn reload(&self, remote: &Remote) -> Result<()> {
-        let mut generation = self.loading.lock().await;
+        let begun = self.begun.load(Ordering::SeqCst);
+        let mut done = self.loading.lock().await;
+        if *done > begun {
+            return Ok(());
+        }
+        let reading = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let documents = remote.find_config("shards", Document::new(), None).await?;
         let shards: BTreeMap<String, Shard> =
             documents.iter().filter_map(shard_of).map(|s| (s.name.clone(), s)).collect();
         let newest = shards.values().map(|s| s.topology_time.as_u64()).max().unwrap_or(0);
         self.known.write().shards = shards;
         self.topology_time.fetch_max(newest, Ordering::Relaxed);
-        *generation += 1;
+        *done = reading;
         Ok(())
     }
 }
@@ -129,7 +137,36 @@ pub(crate) fn shard_of(d: &Document) -> Option<Shard> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use document::doc;
+    use crate::remote::Transport;
+    use document::{DocBuf, doc};
+    use futures::future::{BoxFuture, join_all};
+    use std::sync::Arc;
+
+    /// A config server without shards, and how often it was read.
+    #[derive(Default)]
+    struct Counted(AtomicU64);
+    impl Transport for Counted {
+        fn call<'a>(&'a self, _: &'a str, _: &'a str, _: DocBuf) -> BoxFuture<'a, Result<DocBuf>> {
+            Box::pin(async {
+                self.0.fetch_add(1, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                let cursor = doc! { "id": 0i64, "ns": "config.shards", "firstBatch": Vec::<Value>::new() };
+                Ok(doc! { "ok": 1.0, "cursor": cursor }.to_doc_buf())
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_that_overlap_share_a_reading_that_began_after_them() {
+        let counted = Arc::new(Counted::default());
+        let remote = Remote::new(counted.clone(), Some("c:1"));
+        // The first reading may have begun before the others came: they share the second.
+        let all = join_all((0..10).map(|_| remote.registry.reload(&remote))).await;
+        assert!(all.into_iter().all(|done| done.is_ok()));
+        assert_eq!(counted.0.load(Ordering::SeqCst), 2);
+        remote.registry.reload(&remote).await.unwrap();
+        assert_eq!(counted.0.load(Ordering::SeqCst), 3);
+    }
 
     #[test]
     fn a_shard_is_found_by_its_name_its_set_and_its_hosts() {

@@ -129,7 +129,7 @@ fn parse_tags(given: ValueRef<'_>) -> Result<Vec<TagSet>> {
     Ok(sets)
 }
 
-/// Zero and less mean that no staleness is asked for.
+/// Zero means that no staleness is asked for.
 fn parse_staleness(given: ValueRef<'_>) -> Result<Option<i64>> {
     if !given.is_number() {
         bail!(
@@ -180,8 +180,8 @@ impl Server {
 }
 
 /// The members that a read may go to; any of them will do.
-pub fn select<'a>(servers: &'a [Server], preference: &ReadPreference) -> Vec<&'a Server> {
-    let primary = || servers.iter().filter(|s| s.role == Role::Primary).collect::<Vec<_>>();
+pub fn select<'a>(servers: &[&'a Server], preference: &ReadPreference) -> Vec<&'a Server> {
+    let primary = || servers.iter().copied().filter(|s| s.role == Role::Primary).collect::<Vec<_>>();
     let secondaries = || suitable(servers, preference, |role| role == Role::Secondary);
     let or = |first: Vec<&'a Server>, second: &dyn Fn() -> Vec<&'a Server>| match first.is_empty() {
         true => second(),
@@ -197,12 +197,13 @@ pub fn select<'a>(servers: &'a [Server], preference: &ReadPreference) -> Vec<&'a
 }
 
 fn suitable<'a>(
-    servers: &'a [Server],
+    servers: &[&'a Server],
     preference: &ReadPreference,
     role: impl Fn(Role) -> bool,
 ) -> Vec<&'a Server> {
     let fresh: Vec<&Server> = servers
         .iter()
+        .copied()
         .filter(|s| role(s.role) && is_fresh(servers, s, preference.max_staleness_secs))
         .collect();
     let any = [TagSet::new()];
@@ -217,7 +218,7 @@ fn suitable<'a>(
 }
 
 /// Compares with the primary at equal times of having been heard, or without one with the newest secondary.
-fn is_fresh(servers: &[Server], server: &Server, max_secs: Option<i64>) -> bool {
+fn is_fresh(servers: &[&Server], server: &Server, max_secs: Option<i64>) -> bool {
     let Some(max_secs) = max_secs.filter(|_| server.role == Role::Secondary) else { return true };
     let staleness = match servers.iter().find(|s| s.role == Role::Primary) {
         Some(p) => (server.heard_ms - server.last_write_ms) - (p.heard_ms - p.last_write_ms) + HEARTBEAT_MS,
@@ -243,7 +244,8 @@ mod tests {
         Server { host: host.to_string(), role, tags, ping_ms, last_write_ms, heard_ms: 1_000_000 }
     }
     fn chosen(servers: &[Server], given: Document) -> Vec<String> {
-        select(servers, &preference(given).unwrap()).into_iter().map(|s| s.host.clone()).collect()
+        let servers: Vec<&Server> = servers.iter().collect();
+        select(&servers, &preference(given).unwrap()).into_iter().map(|s| s.host.clone()).collect()
     }
     fn set() -> Vec<Server> {
         vec![

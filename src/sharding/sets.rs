@@ -237,8 +237,7 @@ impl Set {
             let leads = |m: &&Member| m.server.role == Role::Primary;
             return state.members.values().find(leads).map(|m| m.server.host.clone());
         }
-        let servers: Vec<Server> =
-            state.members.values().filter(|m| !m.hidden).map(|m| m.server.clone()).collect();
+        let servers: Vec<&Server> = state.members.values().filter(|m| !m.hidden).map(|m| &m.server).collect();
         let fitting = select(&servers, preference);
         let any = rand::random::<u32>() as usize % fitting.len().max(1);
         fitting.get(any).map(|s| s.host.clone())

@@ -1,16 +1,25 @@
 //! checkMetadataConsistency, the shards' part: does what each shard holds agree with the catalog, and with the others?
 //!
-//! The database's primary locks out DDL on the database, asks every shard to look at itself, the config server to look
+//! The database's primary locks out DDL on the database (all but reshardings, whose collections it leaves out), asks every shard to look at itself, the config server to look
 //! at its documents, and compares what the shards report of options and indexes.
 
 use super::create::find_index;
-use super::{Ddl, split};
+use super::locks::Purpose;
+use super::{COORDINATORS, Ddl, split};
 use crate::config::consistency::{cursor_of, finding};
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
 use document::{Document, Result, Value, doc};
 use node::{Operation, Request};
+use protocol::ddl::protocols;
 use std::collections::BTreeMap;
+
+/// Whether a finding is of a collection that is being resharded, or of what that makes.
+fn concerns(finding: &Document, resharded: &[String]) -> bool {
+    let ns = finding.get_document("details").and_then(|d| d.get_str("namespace")).unwrap_or("");
+    resharded.iter().any(|r| r == ns)
+        || (!resharded.is_empty() && split(ns).1.starts_with("system.resharding."))
+}
 
 /// What a shard has of a tracked collection.
 struct Definition {
@@ -27,7 +36,11 @@ impl Ddl {
         self.check_primary(op, db).await?;
         let only = request.argument().and_then(|v| v.as_str()).map(|c| format!("{db}.{c}"));
         let indexes = request.body.get("checkIndexes").is_some_and(|v| v.truthy());
-        let _held = self.locks.take(&[db], &format!("checkMetadataConsistency of {db}")).await?;
+        let mut locked = vec![db];
+        locked.extend(only.as_deref());
+        let holder = format!("checkMetadataConsistency of {db}");
+        let _held = self.locks.take_for(Purpose::Look, &locked, &holder).await?;
+        let mut resharded = self.resharded(db)?;
         let catalog =
             doc! { "_configsvrCheckMetadataConsistency": only.clone().unwrap_or_else(|| db.to_string()) };
         let mut findings = findings_of(&self.config(catalog).await?);
@@ -49,7 +62,19 @@ impl Ddl {
                 findings.extend(index_mismatch(ns, definitions));
             }
         }
+        // Another may have begun meanwhile.
+        resharded.extend(self.resharded(db)?);
+        findings.retain(|f| !concerns(f, &resharded));
         Ok(cursor_of(&only.unwrap_or_else(|| format!("{db}.$cmd.aggregate")), findings))
+    }
+
+    /// The collections of the database that are being resharded.
+    fn resharded(&self, db: &str) -> Result<Vec<String>> {
+        let under_way = self.role.local.find(COORDINATORS, &Document::new())?;
+        let ids = under_way.iter().filter_map(|d| d.get_document("_id"));
+        let of_db = ids.filter(|id| id.get_str("operationType") == Some(protocols::RESHARD.operation));
+        let names = of_db.filter_map(|id| id.get_str("namespace"));
+        Ok(names.filter(|ns| split(ns).0 == db).map(str::to_string).collect())
     }
 
     /// Runs `_shardsvrCheckMetadataConsistencyParticipant`: answers findings, and the definitions it has.

@@ -2,7 +2,7 @@
 
 use super::fence::Run;
 use super::joining::{self, Entered, ended};
-use super::locks::Held;
+use super::locks::{Held, Purpose};
 use super::{
     COORDINATORS, Ddl, coll_mod, create, create_indexes, drop, drop_database, move_primary, refine, rename,
     reshard, untrack,
@@ -11,7 +11,7 @@ use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
 use node::Operation;
-use protocol::ddl::{Action, Event, Machine, Protocol};
+use protocol::ddl::{Action, Event, Machine, Protocol, protocols};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,7 +136,9 @@ impl Ddl {
         let mut names = vec![namespace(state)];
         names.extend(more.iter().map(String::as_str));
         let holder = format!("{} of {}", kind.protocol().operation, namespace(state));
-        self.locks.take(&names, &holder).await
+        let copies = kind.protocol().operation == protocols::RESHARD.operation;
+        let purpose = if copies { Purpose::Copy } else { Purpose::Change };
+        self.locks.take_for(purpose, &names, &holder).await
     }
 
     /// Takes up a coordinator whose document was found at start.

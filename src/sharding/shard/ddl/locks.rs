@@ -1,17 +1,39 @@
 //! Locks of coordinators: a database (shared, or exclusive for what concerns all of it) and namespaces.
 //!
+//! ```text
+//!                                    the database   its data    the namespaces
+//! a change of a namespace            shared                     exclusive
+//! one that copies for long                          shared      exclusive        a resharding
+//! a change of the whole database     exclusive      exclusive
+//! a look at the whole database       exclusive                                   checkMetadataConsistency
+//! ```
+//! So a look waits for no resharding, and has to leave out what is being resharded.
+//!
 //! The first two of the order that `node::ddl::lock` writes down: databases by name, then namespaces by name. They live in
 //! memory, since coordinators are taken up with their locks before anything else runs.
 
 use document::{Result, err};
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// How long a coordinator waits for another to end.
 const WAIT: Duration = Duration::from_secs(120);
+
+/// Follows a database's name in the name of the lock of its data. No database has it in its name.
+const DATA: &str = " (data)";
+
+/// What somebody takes locks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Change,
+    /// A change of namespaces that copies their documents.
+    Copy,
+    /// A look at a whole database.
+    Look,
+}
 
 /// One lock, and who holds it, for those who wait in vain.
 #[derive(Default)]
@@ -73,32 +95,51 @@ impl Locks {
     /// # Errors
     /// LockBusy (46), which names the holders, when they do not end in time.
     pub(super) async fn take(&self, namespaces: &[&str], holder: &str) -> Result<Held> {
-        self.take_within(WAIT, namespaces, holder).await
+        self.take_for(Purpose::Change, namespaces, holder).await
+    }
+    /// The same for a purpose.
+    pub(super) async fn take_for(&self, purpose: Purpose, namespaces: &[&str], holder: &str) -> Result<Held> {
+        self.take_within(WAIT, purpose, namespaces, holder).await
     }
 
-    async fn take_within(&self, wait: Duration, namespaces: &[&str], holder: &str) -> Result<Held> {
-        let mut names: Vec<&str> = namespaces.to_vec();
-        names.sort_unstable();
-        names.dedup();
-        let mut databases: Vec<&str> =
-            names.iter().filter(|n| n.contains('.')).map(|n| super::split(n).0).collect();
-        databases.retain(|db| !names.contains(db));
-        databases.dedup();
-        // A database alone is among the names, and stands before its namespaces there.
-        let shared = databases.into_iter().map(|db| (db, false));
+    async fn take_within(
+        &self,
+        wait: Duration,
+        purpose: Purpose,
+        names: &[&str],
+        holder: &str,
+    ) -> Result<Held> {
         let holder: Arc<str> = holder.into();
         let mut held = Held::default();
-        for (name, exclusive) in shared.chain(names.into_iter().map(|name| (name, true))) {
-            let lock = self.of(name);
+        for (name, exclusive) in wanted(purpose, names) {
+            let lock = self.of(&name);
             let guard = match tokio::time::timeout(wait, lock.guard(exclusive)).await {
                 Ok(guard) => guard,
-                Err(_) => return Err(busy(name, &holder, &lock)),
+                Err(_) => return Err(busy(&name, &holder, &lock)),
             };
             lock.holders.lock().push(holder.clone());
             held.0.push(HeldLock { lock, holder: holder.clone(), _guard: guard });
         }
         Ok(held)
     }
+}
+
+/// The locks in the order in which everybody takes them: databases and their data by name, then namespaces by name.
+fn wanted(purpose: Purpose, names: &[&str]) -> Vec<(String, bool)> {
+    let (mut databases, mut namespaces) = (BTreeMap::new(), BTreeSet::new());
+    for name in names.iter().filter(|n| n.contains('.')) {
+        let db = super::split(name).0;
+        let shared = if purpose == Purpose::Copy { format!("{db}{DATA}") } else { db.to_string() };
+        databases.insert(shared, false);
+        namespaces.insert(name.to_string());
+    }
+    for db in names.iter().filter(|n| !n.contains('.')) {
+        databases.insert(db.to_string(), true);
+        if purpose != Purpose::Look {
+            databases.insert(format!("{db}{DATA}"), true);
+        }
+    }
+    databases.into_iter().chain(namespaces.into_iter().map(|ns| (ns, true))).collect()
 }
 
 impl Lock {
@@ -125,14 +166,31 @@ mod tests {
     async fn who_waits_in_vain_hears_who_holds_the_lock() {
         let locks = Locks::default();
         let first = locks.take(&["d.c"], "drop of d.c").await.unwrap();
-        let _other = locks.take_within(SOON, &["d.e"], "create of d.e").await.unwrap();
-        let refused = locks.take_within(SOON, &["d"], "dropDatabase of d").await.err().unwrap();
+        let _other = locks.take_within(SOON, Purpose::Change, &["d.e"], "create of d.e").await.unwrap();
+        let refused =
+            locks.take_within(SOON, Purpose::Change, &["d"], "dropDatabase of d").await.err().unwrap();
         assert_eq!(refused.code, document::codes::LOCK_BUSY);
         assert!(refused.message.contains("drop of d.c, create of d.e"), "{}", refused.message);
-        let refused = locks.take_within(SOON, &["d.b", "d.c"], "rename of d.b").await.err().unwrap();
+        let refused =
+            locks.take_within(SOON, Purpose::Change, &["d.b", "d.c"], "rename of d.b").await.err().unwrap();
         assert!(refused.message.contains("'d.c'") && refused.message.contains("drop of d.c"));
         drop(first);
-        locks.take_within(SOON, &["d.b", "d.c"], "rename of d.b").await.unwrap();
+        locks.take_within(SOON, Purpose::Change, &["d.b", "d.c"], "rename of d.b").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_look_at_a_database_waits_for_changes_and_not_for_copies() {
+        let locks = Locks::default();
+        let _copy = locks.take_for(Purpose::Copy, &["d.c"], "resharding of d.c").await.unwrap();
+        let look = locks.take_within(SOON, Purpose::Look, &["d"], "check of d").await.unwrap();
+        assert!(locks.take_within(SOON, Purpose::Change, &["d.e"], "create of d.e").await.is_err());
+        drop(look);
+        let _change = locks.take_within(SOON, Purpose::Change, &["d.e"], "create of d.e").await.unwrap();
+        assert!(locks.take_within(SOON, Purpose::Look, &["d"], "check of d").await.is_err());
+        for (purpose, name) in [(Purpose::Change, "d"), (Purpose::Change, "d.c"), (Purpose::Look, "d.c")] {
+            let refused = locks.take_within(SOON, purpose, &[name], "another").await.err().unwrap();
+            assert!(refused.message.contains("of d."), "{}", refused.message);
+        }
     }
 
     #[tokio::test]

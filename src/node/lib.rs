@@ -41,6 +41,7 @@ pub mod temporary;
 pub mod timeseries;
 pub mod transaction;
 pub mod ttl;
+pub mod user_writes;
 pub mod view;
 pub mod write;
 
@@ -79,6 +80,8 @@ pub struct Node {
     pub index_use: read::index_use::IndexUse,
     pub plan_caches: plan_cache::PlanCaches,
     pub query_settings: Arc<query_settings::QuerySettings>,
+    /// Whether the writes of users are blocked.
+    pub user_writes: Arc<user_writes::UserWrites>,
     /// The buckets of time series that are being filled.
     pub series: timeseries::Catalog,
     pub ttl: ttl::Totals,

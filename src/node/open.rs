@@ -199,6 +199,7 @@ impl Node {
             index_use: crate::read::index_use::IndexUse::default(),
             plan_caches: crate::plan_cache::PlanCaches::default(),
             query_settings: Arc::default(),
+            user_writes: Default::default(),
             series: crate::timeseries::Catalog::default(),
             ttl: crate::ttl::Totals::default(),
             hooks: RwLock::new(None),
@@ -209,6 +210,8 @@ impl Node {
         });
         node.load_views();
         node.load_query_settings();
+        node.load_user_writes();
+        node.observers.add(crate::user_writes::COLLECTION, node.user_writes.clone());
         node.observers.add(crate::query_settings::COLLECTION, node.query_settings.clone());
         let (prepared, incomplete) = opened.transactions.into_iter().partition(|t| t.prepared.is_some());
         node.replication.add_between(incomplete);

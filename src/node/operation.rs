@@ -398,6 +398,9 @@ pub struct Operation {
     pub from_migrate: bool,
     /// The router puts what an update gives another shard's key where it belongs: the shard only removes it.
     pub may_move_document: bool,
+    /// Whoever asks may write while the writes of users are blocked; and whether the block concerns the operation.
+    may_bypass_write_blocking: AtomicBool,
+    subject_to_block: AtomicBool,
     /// Position and time of the last entry that this operation appended; 0 before the first.
     committed_position: AtomicU64,
     committed_ts: AtomicU64,
@@ -442,6 +445,21 @@ impl Operation {
         Operation { from_migrate, ..Operation::internal() }
     }
 
+    /// See [`crate::user_writes`].
+    pub fn may_bypass_write_blocking(&self) -> bool {
+        self.may_bypass_write_blocking.load(Ordering::Relaxed)
+    }
+    pub fn set_may_bypass_write_blocking(&self, may: bool) {
+        self.may_bypass_write_blocking.store(may, Ordering::Relaxed);
+    }
+    /// It writes on behalf of a user.
+    pub fn note_subject_to_block(&self) {
+        self.subject_to_block.store(true, Ordering::Relaxed);
+    }
+    pub fn is_subject_to_block(&self) -> bool {
+        self.subject_to_block.load(Ordering::Relaxed)
+    }
+
     /// Notes the time of what stands behind a router's reply.
     pub fn note_time(&self, time: Timestamp) {
         self.heard_ts.fetch_max(time.as_u64(), Ordering::Relaxed);
@@ -463,6 +481,8 @@ impl Operation {
             cluster_time: None,
             from_migrate: false,
             may_move_document: false,
+            may_bypass_write_blocking: AtomicBool::new(false),
+            subject_to_block: AtomicBool::new(false),
             committed_position: AtomicU64::new(0),
             committed_ts: AtomicU64::new(0),
             committed_term: AtomicI64::new(-1),
@@ -554,6 +574,7 @@ impl Operation {
                     e.name(),
                     v.type_name()
                 ),
+                (b"mayBypassWriteBlocking", v) => op.set_may_bypass_write_blocking(v.truthy()),
                 (b"mayMoveDocument", v) => op.may_move_document = v.truthy(),
                 (b"$clusterTime", ValueRef::Document(d)) => {
                     op.cluster_time = match d.get("clusterTime") {

@@ -456,6 +456,7 @@ fn log_database_drop(node: &Node, op: &Operation, db: &str, from_migrate: bool) 
     // No commit is under way while this is held.
     let _gate = node.gate.write();
     node.check_may_log(&ns)?;
+    node.check_user_writes(op, &ns)?;
     if node.namespaces.of_database(db).iter().any(|s| s.read_unchecked().collection.is_some()) {
         return Ok(false);
     }

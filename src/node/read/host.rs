@@ -72,6 +72,9 @@ impl LocalHost {
         op.parent = Some(self.op.clone());
         op.client = self.op.client.clone();
         op.write_concern = self.op.write_concern.clone();
+        if self.op.is_subject_to_block() {
+            op.note_subject_to_block();
+        }
         if let Some(t) = self.op.transaction() {
             op.join(t.clone());
         }

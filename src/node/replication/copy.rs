@@ -297,6 +297,7 @@ impl Node {
         self.replication.between.replace(transactions);
         self.load_views();
         self.load_query_settings();
+        self.load_user_writes();
         self.observers.exchanged();
     }
 }

@@ -150,6 +150,7 @@ impl Node {
     ) -> Result<(T, Option<Appended>)> {
         let class = states.first().map_or("", |(slot, _)| &slot.ns);
         self.check_may_log(class)?;
+        states.iter().try_for_each(|(slot, _)| self.check_user_writes(op, &slot.ns))?;
         let mut states = states;
         for (slot, state) in &mut states {
             self.snapshots.before_change(slot, state);

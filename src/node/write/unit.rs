@@ -110,6 +110,7 @@ impl Node {
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
         if let Some(t) = op.transaction() {
+            self.check_user_writes(op, &slot.ns)?;
             return Box::pin(t.write(self, slot, op, received, f)).await.map(|out| (out, None));
         }
         self.log.admit(0).await.map_err(crate::log_failed)?;
@@ -152,6 +153,7 @@ impl Node {
         f: impl FnOnce(&mut WriteUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
         self.check_may_log(&slot.ns)?;
+        self.check_user_writes(op, &slot.ns)?;
         self.snapshots.before_change(slot, state);
         let mut commit = Commit::open(&slot.ns);
         let out = f(&mut WriteUnit::new(self, slot, state, op, &mut commit));

@@ -79,6 +79,7 @@ fn run<'a>(
 ) -> BoxFuture<'a, Result<()>> {
     Box::pin(async move {
         let ddl = context.service.members.ddl()?;
+        let _began = super::user_writes::begin_ddl(context, request).await?;
         reply.fields(&commands::run(ddl, &context.operation, request.node).await?);
         Ok(())
     })

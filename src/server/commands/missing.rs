@@ -7,7 +7,6 @@ pub const ROWS: &[Command] = &[
     Command::missing("configureQueryAnalyzer", Roles::ALL),
     Command::missing("transitionFromDedicatedConfigServer", Roles::ROUTER),
     Command::missing("transitionToDedicatedConfigServer", Roles::ROUTER),
-    Command::missing("setUserWriteBlockMode", Roles::ALL),
     Command::missing("setIndexCommitQuorum", Roles::ALL),
     Command::missing("filemd5", Roles::ALL),
     Command::missing("analyze", Roles::ALL),

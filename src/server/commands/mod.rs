@@ -38,6 +38,7 @@ pub mod snapshots;
 pub mod testing;
 pub mod top;
 pub mod transactions;
+pub mod user_writes;
 pub mod users;
 pub mod validate_api;
 
@@ -110,6 +111,7 @@ pub const TABLES: &[&[Command]] = &[
     testing::ROWS,
     top::ROWS,
     transactions::ROWS,
+    user_writes::ROWS,
     users::ROWS,
     validate_api::ROWS,
 ];

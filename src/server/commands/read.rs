@@ -122,6 +122,7 @@ async fn write_on_primary(context: &Context, request: &Request<'_>, reply: &mut 
     for own in ["lsid", "txnNumber", "$clusterTime", "$readPreference", "$db"] {
         command.remove(own);
     }
+    command.insert("mayBypassWriteBlocking", context.operation.may_bypass_write_blocking());
     let deadline = context.operation.deadline;
     let limit = deadline.map_or(PRIMARY_LIMIT, |d| d.saturating_duration_since(std::time::Instant::now()));
     let asked = node(context)?.run_on_primary(request.db, command, limit);

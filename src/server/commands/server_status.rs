@@ -329,6 +329,11 @@ fn repl(context: &Context) -> Value {
         d.push("lastWrite", last.to_document());
     }
     d.push("rbid", service.node.as_ref().map_or(0, |node| node.replication.rollback_id()));
+    if let Some(node) = &service.node {
+        let block = node.user_writes.block();
+        // Disabled, or enabled for one of the reasons.
+        d.push("userWriteBlockMode", if block.writes { 2 + i32::from(block.reason) } else { 1 });
+    }
     d.into()
 }
 

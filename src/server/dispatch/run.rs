@@ -143,6 +143,7 @@ async fn run(
     let request = Request { command, name, node, exhaust_allowed, comment: generic.comment };
     check_row(context, &request, &generic)?;
     crate::auth::gate::authorize(context, &request, user.as_deref())?;
+    crate::commands::user_writes::mark(context, &request, user.as_deref());
     crate::signed_time::accept(context, command, body).await?;
     if let Some(session) = &context.operation.session {
         crate::commands::sessions::note_use(context, session.lsid);

@@ -25,6 +25,7 @@ mod resharding;
 pub mod shards;
 #[cfg(test)]
 mod tests;
+mod user_writes;
 pub mod zones;
 
 use crate::balancer::Balancer;
@@ -65,6 +66,8 @@ pub struct ConfigServer {
     /// Shared by what gives a shard something to own; exclusive, for a moment, when a shard begins to drain or goes. Taken
     /// after `topology` and before the locks of chunks.
     membership: tokio::sync::RwLock<()>,
+    /// Held while the block of user writes is changed on the shards. Taken before `topology`.
+    user_writes: Arc<tokio::sync::Mutex<()>>,
     chunk_locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -80,6 +83,7 @@ impl ConfigServer {
             topology_time: AtomicU64::new(0),
             topology: tokio::sync::Mutex::default(),
             membership: tokio::sync::RwLock::default(),
+            user_writes: Arc::default(),
             chunk_locks: Mutex::default(),
         })
     }

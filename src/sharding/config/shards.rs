@@ -61,6 +61,7 @@ impl ConfigServer {
         };
         let command = doc! { "_addShard": 1, "shardIdentity": identity, "writeConcern": majority() };
         self.remote.admin(Target::Host(&candidate.connection), command).await.map_err(|e| failed(&e))?;
+        let _writes = self.block_new_shard(&candidate.connection).await.map_err(|e| failed(&e))?;
         let _lock = self.topology.lock().await;
         if let Some(existing) = self.already_a_shard(&candidate.connection, Some(&name))? {
             return Ok(doc! { "shardAdded": existing });

@@ -97,6 +97,7 @@ fn is_routers(name: &[u8]) -> bool {
             | b"databaseVersion"
             | b"$audit"
             | b"mayMoveDocument"
+            | b"mayBypassWriteBlocking"
     )
 }
 

@@ -103,11 +103,22 @@ impl<'a> Task<'a> {
         versions: &Versions,
         more: impl FnOnce(&mut DocWriter<'_>),
     ) -> DocBuf {
-        forward(self.body(), self.db(), without, self.router.cluster_time(), versions, more)
+        let bypass = self.op.may_bypass_write_blocking();
+        forward(self.body(), self.db(), without, self.router.cluster_time(), versions, |w| {
+            more(w);
+            if bypass {
+                w.bool("mayBypassWriteBlocking", true);
+            }
+        })
     }
     /// A command of the router's own making.
     pub fn own(&self, command: &Document, db: &str, versions: &Versions) -> DocBuf {
-        own(command, db, self.router.cluster_time(), versions)
+        if !self.op.may_bypass_write_blocking() {
+            return own(command, db, self.router.cluster_time(), versions);
+        }
+        let mut command = command.clone();
+        command.push("mayBypassWriteBlocking", true);
+        own(&command, db, self.router.cluster_time(), versions)
     }
 
     /// Has its transaction, if it is a statement of one, end with it on every shard, because of `code`.

@@ -18,6 +18,7 @@ pub mod range_deleter;
 pub mod refresh;
 pub mod resharding;
 pub mod statistics;
+pub mod user_writes;
 
 #[cfg(test)]
 pub(crate) mod tests;

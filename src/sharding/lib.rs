@@ -7,6 +7,7 @@
 //! Invariant: every request between nodes carries a shard version or a database version, and the receiver checks it
 //! under the latch of the data it then reads or writes.
 
+pub mod analysis;
 pub mod balancer;
 pub mod chunk;
 pub mod config;

@@ -3,7 +3,6 @@
 use crate::dispatch::{Command, Roles};
 
 pub const ROWS: &[Command] = &[
-    Command::missing("analyzeShardKey", Roles::ALL),
     Command::missing("configureQueryAnalyzer", Roles::ALL),
     Command::missing("transitionFromDedicatedConfigServer", Roles::ROUTER),
     Command::missing("transitionToDedicatedConfigServer", Roles::ROUTER),

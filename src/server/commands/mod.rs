@@ -1,5 +1,6 @@
 //! The commands: one file each (or a family), its rows in `ROWS`, its table named here.
 
+mod analysis;
 pub mod auto_compact;
 pub mod certificates;
 pub mod cluster_parameters;
@@ -73,6 +74,7 @@ pub const STARTUP: &[StartupStep] = &[
 
 /// All tables. The order does not matter: a name stands once among a program's rows (a test says so).
 pub const TABLES: &[&[Command]] = &[
+    analysis::ROWS,
     auto_compact::ROWS,
     certificates::ROWS,
     cluster_parameters::ROWS,

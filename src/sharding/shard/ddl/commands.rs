@@ -133,7 +133,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
         | "_shardsvrReshardPrepare"
         | "_shardsvrReshardSample"
         | "_shardsvrReshardSwitch" => ddl.reshard_participant(request).await,
-        "_shardsvrValidateShardKeyCandidate" => ddl.validate_key_candidate(request),
+        "_shardsvrValidateShardKeyCandidate" => ddl.validate_key_candidate(request).await,
         name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
     }
 }

@@ -16,13 +16,14 @@ use super::{Ddl, split};
 use crate::config::{argument, required};
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
+use crate::shard::migration::range::{Position, walk_records};
 use document::{Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::{Node, Operation, Request};
 use protocol::ddl::protocols::CreatePhase;
 use protocol::ddl::{Protocol, protocols};
 use std::collections::BTreeSet;
-use storage::{Collection, CollectionView, IndexSpec};
+use storage::{Collection, CollectionSnapshot, CollectionView, IndexSpec};
 
 pub(super) struct Create;
 
@@ -177,7 +178,7 @@ impl Ddl {
         if self.all_shards().await?.is_empty() {
             bail!(SHARD_NOT_FOUND, "No shards found");
         }
-        check_indexes(&self.role.node, &ns, &pattern, body)?;
+        check_indexes(&self.role.node, &ns, &pattern, body).await?;
         self.log_change("shardCollection.start", &ns, doc! { "shardKey": pattern.document().clone() }).await;
         Ok(())
     }
@@ -190,7 +191,7 @@ impl Ddl {
         }
         self.set_block(&ns, BlockType::ReadsAndWrites, &reason(state)).await?;
         let pattern = key(state)?;
-        check_indexes(&self.role.node, &ns, &pattern, request(state))?;
+        check_indexes(&self.role.node, &ns, &pattern, request(state)).await?;
         if state.contains_key("collectionUUID") {
             return Ok(());
         }
@@ -527,7 +528,30 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
 }
 
 /// Refuses a view, a capped collection, and indexes that do not go with the key.
-pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, body: &Document) -> Result<()> {
+pub(super) async fn check_indexes(
+    node: &Node,
+    ns: &str,
+    pattern: &ShardKeyPattern,
+    body: &Document,
+) -> Result<()> {
+    match check_definitions(node, ns, pattern, body)? {
+        Some(doubtful) if !has_single_keys(&doubtful, pattern).await => bail!(
+            INVALID_OPTIONS,
+            "couldn't find valid index for shard key: the index on {} is multikey",
+            shown(pattern.document())
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// As [`check_indexes`], by the definitions alone. Where the only index that serves the key is multikey, the documents tell
+/// whether it does; this is a snapshot of them, since they are not to be read under the latch.
+fn check_definitions(
+    node: &Node,
+    ns: &str,
+    pattern: &ShardKeyPattern,
+    body: &Document,
+) -> Result<Option<CollectionSnapshot>> {
     let unique = flag(body, "unique", false);
     let slot = node.namespaces.slot(ns);
     let state = slot.read_unchecked();
@@ -535,7 +559,7 @@ pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, bo
     if state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
     }
-    let Some(c) = &state.collection else { return Ok(()) };
+    let Some(c) = &state.collection else { return Ok(None) };
     if !c.collation().is_simple() && body.get_present("collation").is_none() {
         bail!(
             BAD_VALUE,
@@ -557,9 +581,8 @@ pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, bo
             );
         }
     }
-    if usable_index(c, pattern, unique).is_some_and(|(_, multikey)| !multikey || has_single_keys(c, pattern))
-    {
-        return Ok(());
+    if let Some((_, multikey)) = usable_index(c, pattern, unique) {
+        return Ok(multikey.then(|| c.snapshot()));
     }
     let multikey = c.indexes().iter().any(|i| pattern.is_prefix_of(i.spec().key()) && i.is_multikey());
     if multikey {
@@ -575,7 +598,7 @@ pub(super) fn check_indexes(node: &Node, ns: &str, pattern: &ShardKeyPattern, bo
             "Please create an index that starts with the proposed shard key before sharding the collection."
         );
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Whether the index's key begins with the shard key's fields, whatever their kind.
@@ -597,9 +620,18 @@ pub(super) fn find_index(
 }
 
 /// Whether no document has an array in a field of the key: then an index on it is multikey for the sake of later fields.
-fn has_single_keys(c: &Collection, pattern: &ShardKeyPattern) -> bool {
-    let mut records = c.records();
-    std::iter::successors(records.first(), |_| records.next()).all(|(_, d)| pattern.key_of(d).is_ok())
+async fn has_single_keys(view: &CollectionSnapshot, pattern: &ShardKeyPattern) -> bool {
+    let (mut position, mut single) = (Position::default(), true);
+    loop {
+        let done = walk_records(view, &mut position, |record| {
+            single &= view.get(record).is_none_or(|d| pattern.key_of(d).is_ok());
+            single
+        });
+        if done || !single {
+            return single;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 /// An index that serves the key, rather one that is not multikey; and whether it is.

@@ -143,7 +143,7 @@ impl Ddl {
     }
 
     /// Runs `_shardsvrValidateShardKeyCandidate`: whether the indexes here go with a key.
-    pub(super) fn validate_key_candidate(&self, request: Request<'_>) -> Result<Document> {
+    pub(super) async fn validate_key_candidate(&self, request: Request<'_>) -> Result<Document> {
         let body = request.body.to_document();
         let ns = crate::config::argument(&request)?;
         let pattern = ShardKeyPattern::parse(required_doc(&body, "key")?)?;
@@ -152,7 +152,7 @@ impl Ddl {
             body.into_iter()
                 .filter(|(name, _)| ["unique", "enforceUniquenessCheck"].contains(&name.as_str())),
         );
-        create::check_indexes(&self.role.node, ns, &pattern, &rules)?;
+        create::check_indexes(&self.role.node, ns, &pattern, &rules).await?;
         Ok(Document::new())
     }
 

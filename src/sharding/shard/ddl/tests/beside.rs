@@ -174,3 +174,37 @@ async fn two_drops_of_indexes_leave_one_for_the_shard_key() {
     assert_eq!(c.ddl("a").definition_of("d.r").unwrap().1.len(), 2);
     assert_eq!(c.findings().await, [""; 0]);
 }
+
+/// An index is multikey for the sake of another field, so every document is looked at for the shard key's.
+#[tokio::test]
+async fn other_tasks_run_while_documents_are_looked_at_for_a_shard_key() {
+    let c = Cluster::new().await;
+    let ddl = c.ddl("a");
+    let index = (doc! { "k": 1, "tags": 1 }, doc! {});
+    ddl.role.local.ensure_collection("d.tags", &[index]).await.unwrap();
+    let (slot, op) = (ddl.role.node.namespaces.slot("d.tags"), Operation::internal());
+    let fill = |unit: &mut node::WriteUnit<'_>| {
+        for i in 0..10_000 {
+            let d = doc! { "_id": i, "k": i, "tags": [1, 2] }.to_doc_buf();
+            unit.insert(d.doc(), node::Origin::MIGRATION)?;
+        }
+        Ok(())
+    };
+    ddl.role.node.write(&op, &slot, fill).await.unwrap();
+    let key = crate::key_pattern::ShardKeyPattern::parse(&doc! { "k": 1 }).unwrap();
+    let (body, mut others) = (Document::new(), 0);
+    let check = create::check_indexes(&ddl.role.node, "d.tags", &key, &body);
+    tokio::pin!(check);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut check => break done.unwrap(),
+            () = tokio::task::yield_now() => others += 1,
+        }
+    }
+    assert!(others > 0);
+    let array = doc! { "_id": -1, "k": [1], "tags": 1 };
+    ddl.role.local.insert("d.tags", &array).await.unwrap();
+    let refused = create::check_indexes(&ddl.role.node, "d.tags", &key, &body).await.unwrap_err();
+    assert_eq!(refused.code, codes::INVALID_OPTIONS);
+}

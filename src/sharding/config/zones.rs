@@ -69,7 +69,8 @@ impl ConfigServer {
         let (mut min, mut max) = (required_doc(&body, "min")?.clone(), required_doc(&body, "max")?.clone());
         let _topology = self.topology.lock().await;
         let _lock = self.lock_chunks(ns).await;
-        if let Some(collection) = self.catalog().find_collection(ns)? {
+        // One that is not sharded has no key yet: its zones are for the one to come.
+        if let Some(collection) = self.catalog().find_collection(ns)?.filter(|c| !c.is_unsplittable()) {
             min = full_bound(&collection.key, &min)?;
             max = full_bound(&collection.key, &max)?;
         }

@@ -255,14 +255,7 @@ impl Ddl {
         let tags = self.role.remote.find_config("tags", doc! { "ns": ns }, Some(doc! { "min": 1 })).await?;
         let mut zones = Vec::new();
         for tag in &tags {
-            let bound = |name: &str| tag.get_document(name).and_then(|b| key.extend_bound(b, Value::MinKey));
-            let (Some(min), Some(max)) = (bound("min"), bound("max")) else {
-                bail!(
-                    INVALID_OPTIONS,
-                    "the proposed shard key {:?} does not fit the zones of {ns}",
-                    key.document()
-                )
-            };
+            let (min, max) = zone_bounds(ns, key, tag)?;
             let zone = tag.get("tag");
             let has = |s: &&Document| s.get_array("tags").is_some_and(|t| t.iter().any(|v| Some(v) == zone));
             let owners =
@@ -461,6 +454,22 @@ impl Ddl {
         }
         self.role.clear_placement(&ns);
         Ok(Document::new())
+    }
+}
+
+/// The bounds of a zone range of `ns`, as full keys of the collection to come.
+///
+/// # Errors
+/// InvalidOptions (72) for a range of another key.
+pub(super) fn zone_bounds(ns: &str, key: &ShardKeyPattern, range: &Document) -> Result<(Document, Document)> {
+    let bound = |name: &str| range.get_document(name).and_then(|b| key.extend_bound(b, Value::MinKey));
+    match (bound("min"), bound("max")) {
+        (Some(min), Some(max)) => Ok((min, max)),
+        _ => bail!(
+            INVALID_OPTIONS,
+            "the proposed shard key {:?} does not fit the zones of {ns}",
+            key.document()
+        ),
     }
 }
 

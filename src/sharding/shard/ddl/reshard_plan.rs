@@ -4,7 +4,7 @@
 //! the bounds of zones are split points too. Chunks go round among the shards of their zone, or among all.
 
 use super::coordinator::namespace;
-use super::{Ddl, split};
+use super::{Ddl, create, split};
 use crate::config::catalog::compare;
 use crate::config::{required, required_doc, required_str, shown};
 use crate::key_pattern::ShardKeyPattern;
@@ -178,7 +178,9 @@ impl Ddl {
         let key = ShardKeyPattern::parse(required_doc(state, "key")?)?;
         if is_move(state) {
             let whole = doc! { "min": key.global_min(), "max": key.global_max(), "shard": required_str(state, "to")? };
-            return Ok(Planned { chunks: vec![whole], zones: Some(Vec::new()), documents: 0, bytes: 0 });
+            // Zones of a collection that is not sharded are for its sharding to come.
+            let zones = (required_str(state, "provenance")? != "moveCollection").then(Vec::new);
+            return Ok(Planned { chunks: vec![whole], zones, documents: 0, bytes: 0 });
         }
         let asked = request(state);
         let shards = self.shards_to_use(&asked).await?;
@@ -188,8 +190,7 @@ impl Ddl {
             Routing::Unsharded => 1,
         };
         let given = asked.get_i64("numInitialChunks");
-        let wanted = given.unwrap_or(present.max(shards.len() as i64));
-        check_count(wanted, shards.len() as i64)?;
+        let wanted = chunks_wanted(given, present, shards.len() as i64)?;
         let sample = self.sample_keys(state, wanted).await?;
         let chunks = match bounds_given(&asked, &key)? {
             Some(chunks) => chunks,
@@ -235,13 +236,20 @@ impl Ddl {
     ) -> Result<(Vec<Document>, Option<Vec<Document>>)> {
         let ns = namespace(state);
         let now = self.role.remote.find_config("tags", doc! { "ns": ns }, Some(doc! { "min": 1 })).await?;
-        let now: Vec<Document> = now
+        let mut now: Vec<Document> = now
             .iter()
             .map(|t| doc! { "zone": t.get("tag").cloned(), "min": t.get("min").cloned(), "max": t.get("max").cloned() })
             .collect();
         let same_key = state.get_bool("sameKey").unwrap_or(false);
         if !asked.contains_key("zones") {
-            if !now.is_empty() && !same_key {
+            if required_str(state, "provenance")? == "shardCollection" {
+                // They were defined for the key to come, by fields that it begins with.
+                for zone in &mut now {
+                    let (min, max) = create::zone_bounds(ns, key, zone)?;
+                    zone.insert("min", min);
+                    zone.insert("max", max);
+                }
+            } else if !now.is_empty() && !same_key {
                 bail!(BAD_VALUE, "Must specify value for zones field");
             }
             return Ok((now, None));
@@ -329,15 +337,20 @@ fn check_options(asked: &Document) -> Result<()> {
     Ok(())
 }
 
-fn check_count(wanted: i64, shards: i64) -> Result<()> {
-    if !(1..=CHUNKS_MAX).contains(&wanted) || wanted > CHUNKS_OF_SHARD_MAX * shards {
-        bail!(
+/// How many chunks there are to be: as many as asked for, or else as many as there are at `present`, within bounds.
+///
+/// # Errors
+/// BadValue (2) when `given` is beyond them.
+fn chunks_wanted(given: Option<i64>, present: i64, shards: i64) -> Result<i64> {
+    let most = CHUNKS_MAX.min(CHUNKS_OF_SHARD_MAX * shards);
+    match given.unwrap_or(present.max(shards).min(most)) {
+        wanted if (1..=most).contains(&wanted) => Ok(wanted),
+        _ => bail!(
             BAD_VALUE,
             "numInitialChunks must be between 1 and the lesser of {} (8192 for each shard) and {CHUNKS_MAX}",
             CHUNKS_OF_SHARD_MAX * shards
-        );
+        ),
     }
-    Ok(())
 }
 
 /// Zones in order, with full bounds that do not overlap.
@@ -507,6 +520,16 @@ mod tests {
         Ok(points.iter().map(|p| p.get_i64("x").unwrap()).collect())
     }
 
+    #[test]
+    fn more_chunks_than_shards_may_get_are_refused_only_when_asked_for() {
+        assert_eq!(chunks_wanted(None, 100_000, 2).unwrap(), 16384);
+        assert_eq!(chunks_wanted(None, 1, 3).unwrap(), 3);
+        assert_eq!(chunks_wanted(None, 5_000_000, 1000).unwrap(), CHUNKS_MAX);
+        assert_eq!(chunks_wanted(Some(5), 100_000, 2).unwrap(), 5);
+        for given in [0, 16385] {
+            assert_eq!(chunks_wanted(Some(given), 1, 2).unwrap_err().code, document::codes::BAD_VALUE);
+        }
+    }
     #[test]
     fn split_points_divide_the_documents_evenly() {
         let xs: Vec<i32> = (0..100).collect();

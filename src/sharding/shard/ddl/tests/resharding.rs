@@ -94,3 +94,33 @@ async fn a_shard_that_restarts_in_the_middle_of_the_copy_is_told_anew() {
     assert!(c.happened(&protocols::RESHARD));
     assert_eq!(c.findings().await, [""; 0]);
 }
+
+/// Zones may be defined before a collection is sharded; it may be moved in between.
+#[tokio::test]
+async fn zones_for_a_sharding_to_come_outlast_moves_and_are_used() {
+    let c = Cluster::new().await;
+    c.ddl("a").role.local.ensure_collection("d.plain", &[(doc! { "x": 1, "y": 1 }, doc! {})]).await.unwrap();
+    c.insert("a", "d.plain", 5).await;
+    c.config(doc! { "_configsvrAddShardToZone": "b", "zone": "low" }).await.unwrap();
+    let zone = async |min: Value, max: i32| {
+        let command = doc! {
+            "_configsvrUpdateZoneKeyRange": "d.plain", "min": { "x": min }, "max": { "x": max }, "zone": "low",
+        };
+        c.config(command).await.unwrap();
+    };
+    zone(Value::MinKey, 3).await;
+    c.send("a", "d", moved("plain", "b")).await.unwrap();
+    zone(Value::Int32(3), 4).await;
+    c.send("a", "d", moved("plain", "a")).await.unwrap();
+    assert_eq!(c.catalog().catalog().zone_ranges("d.plain").len(), 2);
+    c.shard_collection("plain", doc! { "x": 1, "y": 1 }).await.unwrap();
+    c.settle().await;
+    let config = c.catalog();
+    let catalog = config.catalog();
+    let chunks = catalog.chunks(&catalog.sharded("d.plain").unwrap()).unwrap();
+    let low = doc! { "x": 4, "y": Value::MinKey };
+    let below: Vec<&str> =
+        chunks.iter().filter(|c| config::catalog::compare(&c.max, &low).is_le()).map(|c| &*c.shard).collect();
+    assert!(!below.is_empty() && below.iter().all(|shard| *shard == "b"), "{chunks:?}");
+    assert_eq!(c.held("d.plain").iter().sum::<usize>(), 5);
+}

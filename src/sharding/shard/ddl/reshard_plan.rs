@@ -18,8 +18,9 @@ use std::sync::Arc;
 /// More first chunks than this are refused, and more than so many for each shard.
 const CHUNKS_MAX: i64 = 1_000_000;
 const CHUNKS_OF_SHARD_MAX: i64 = 8192;
-/// Keys sampled for each chunk.
+/// Keys sampled for each chunk where a request does not say, and for all chunks together at least.
 const SAMPLES_OF_CHUNK: i64 = 10;
+const SAMPLES_MIN: i64 = 1000;
 /// "The shard key provided does not have enough cardinality". DO NOT CHANGE: clients see it.
 const NOT_ENOUGH_CARDINALITY: i32 = 4952606;
 
@@ -191,7 +192,7 @@ impl Ddl {
         };
         let given = asked.get_i64("numInitialChunks");
         let wanted = chunks_wanted(given, present, shards.len() as i64)?;
-        let sample = self.sample_keys(state, wanted).await?;
+        let sample = self.sample_keys(state, samples_wanted(&asked, wanted)).await?;
         let chunks = match bounds_given(&asked, &key)? {
             Some(chunks) => chunks,
             None => {
@@ -265,7 +266,7 @@ impl Ddl {
         Ok((zones.clone(), Some(zones)))
     }
 
-    async fn sample_keys(&self, state: &Document, chunks: i64) -> Result<Sample> {
+    async fn sample_keys(&self, state: &Document, samples: i64) -> Result<Sample> {
         let donors: Vec<String> = state
             .get_array("donors")
             .into_iter()
@@ -276,7 +277,7 @@ impl Ddl {
         for member in ["oldUUID", "tracked", "key"] {
             command.push(member, state.get(member).cloned().unwrap_or(Value::Null));
         }
-        command.push("samples", chunks.saturating_mul(SAMPLES_OF_CHUNK).max(1000));
+        command.push("samples", samples);
         let mut sample = Sample { keys: Vec::new(), whole: true, documents: 0, bytes: 0 };
         for (_, reply) in self.on_shards(&donors, "admin", command).await? {
             sample.keys.extend(documents(&reply, "keys"));
@@ -313,7 +314,19 @@ fn check_kind(kind: &str, ns: &str, sharded: bool) -> Result<()> {
     }
 }
 
+/// How many keys a distribution to so many chunks is chosen by.
+fn samples_wanted(asked: &Document, chunks: i64) -> i64 {
+    let of_chunk = asked.get_i64("numSamplesPerChunk").unwrap_or(SAMPLES_OF_CHUNK);
+    chunks.saturating_mul(of_chunk).max(SAMPLES_MIN)
+}
+
 fn check_options(asked: &Document) -> Result<()> {
+    if let Some(given) = asked.get_i64("numSamplesPerChunk").filter(|n| *n < 1) {
+        bail!(
+            BAD_VALUE,
+            "BSON field 'reshardCollection.numSamplesPerChunk' value must be >= 1, actual value '{given}'"
+        );
+    }
     if asked.get("unique").is_some_and(Value::truthy) {
         bail!(BAD_VALUE, "unique must be false");
     }
@@ -529,6 +542,16 @@ mod tests {
         for given in [0, 16385] {
             assert_eq!(chunks_wanted(Some(given), 1, 2).unwrap_err().code, document::codes::BAD_VALUE);
         }
+    }
+    #[test]
+    fn a_request_says_how_many_keys_are_sampled_for_each_chunk() {
+        assert_eq!(samples_wanted(&doc! {}, 500), 5000);
+        assert_eq!(samples_wanted(&doc! { "numSamplesPerChunk": 30 }, 500), 15000);
+        assert_eq!(samples_wanted(&doc! { "numSamplesPerChunk": 30 }, 2), SAMPLES_MIN);
+        assert_eq!(samples_wanted(&doc! { "numSamplesPerChunk": i64::MAX }, 500), i64::MAX);
+        check_options(&doc! { "numSamplesPerChunk": 1 }).unwrap();
+        let refused = check_options(&doc! { "numSamplesPerChunk": 0 }).unwrap_err();
+        assert_eq!(refused.code, document::codes::BAD_VALUE);
     }
     #[test]
     fn split_points_divide_the_documents_evenly() {

@@ -17,7 +17,7 @@ use crate::config::{argument, required};
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
 use crate::shard::migration::range::{Position, walk_records};
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Document, Error, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::{Node, Operation, Request};
 use protocol::ddl::protocols::CreatePhase;
@@ -101,8 +101,9 @@ impl Ddl {
         }
         check_arguments(&ns, &body)?;
         argument(&request)?;
-        if self.is_tracked_alone(&ns).await? && !flag(&body, "unsplittable", false) {
-            return self.shard_tracked(op, &ns, body).await;
+        let alone = self.tracked(&ns).await?.filter(|d| d.get_bool("unsplittable") == Some(true));
+        if let Some(alone) = alone.filter(|_| !flag(&body, "unsplittable", false)) {
+            return self.shard_tracked(op, &ns, body, &alone).await;
         }
         let kept =
             body.into_iter().filter(|(name, _)| !node::generic::is_generic(name) || name == "collation");
@@ -110,18 +111,29 @@ impl Ddl {
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
 
-    /// Whether the catalog has the collection as one that is not sharded.
-    async fn is_tracked_alone(&self, ns: &str) -> Result<bool> {
-        Ok(self.tracked(ns).await?.is_some_and(|d| d.get_bool("unsplittable") == Some(true)))
-    }
-
     /// Shards a tracked collection, which may be on any shard: its copy is sharded.
-    async fn shard_tracked(&self, op: &Operation, ns: &str, body: Document) -> Result<Document> {
+    async fn shard_tracked(
+        &self,
+        op: &Operation,
+        ns: &str,
+        body: Document,
+        tracked: &Document,
+    ) -> Result<Document> {
         let pattern = ShardKeyPattern::parse(required(&body, "shardKey", Value::as_document)?)?;
         if flag(&body, "unique", false) {
             bail!(NOT_IMPLEMENTED, "sharding the tracked collection {ns} by a unique key is not implemented");
         }
+        if let Some(default) = tracked.get_document("defaultCollation")
+            && body.get_present("collation").is_none()
+        {
+            return Err(collation_missing(default));
+        }
         let mut wanted = doc! { "key": pattern.document().clone() };
+        for name in ["collectionUUID", "implicitlyCreateIndex", "enforceUniquenessCheck"] {
+            if let Some(value) = body.get_present(name) {
+                wanted.push(name, value.clone());
+            }
+        }
         match body.get_present("numInitialChunks").filter(|n| n.as_i64() != Some(0)) {
             Some(n) => wanted.push("numInitialChunks", n.clone()),
             None if !pattern.is_hashed_prefix() => wanted.push("numInitialChunks", 1),
@@ -569,12 +581,10 @@ fn check_definitions(
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
     }
     let Some(c) = &state.collection else { return Ok(None) };
-    if !c.collation().is_simple() && body.get_present("collation").is_none() {
-        bail!(
-            BAD_VALUE,
-            "Collection has default collation: {:?}. Must specify collation {{ locale: 'simple' }}.",
-            c.collation()
-        );
+    if let Some(default) = c.collation().document()
+        && body.get_present("collation").is_none()
+    {
+        return Err(collation_missing(default));
     }
     if c.meta().capped() {
         bail!(INVALID_OPTIONS, "can't shard a capped collection: {ns}");
@@ -602,12 +612,23 @@ fn check_definitions(
         );
     }
     if !c.is_empty() || !flag(body, "implicitlyCreateIndex", true) {
-        bail!(
-            INVALID_OPTIONS,
-            "Please create an index that starts with the proposed shard key before sharding the collection."
-        );
+        return Err(index_missing());
     }
     Ok(None)
+}
+
+pub(super) fn index_missing() -> Error {
+    err!(
+        INVALID_OPTIONS,
+        "Please create an index that starts with the proposed shard key before sharding the collection."
+    )
+}
+fn collation_missing(default: &Document) -> Error {
+    err!(
+        BAD_VALUE,
+        "Collection has default collation: {}. Must specify collation {{ locale: 'simple' }}.",
+        shown(default)
+    )
 }
 
 /// Whether the index's key begins with the shard key's fields, whatever their kind.

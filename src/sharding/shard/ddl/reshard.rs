@@ -228,6 +228,7 @@ impl Ddl {
         let (donors, recipients) = (names(state, "donors"), recipients(state));
         let replies =
             self.on_shards(&donors, "admin", with_distribution("_shardsvrReshardDonate", state)).await?;
+        let documents = replies.iter().filter_map(|(_, r)| r.get_i64("documents")).sum();
         let Some((_, definition)) = replies.into_iter().next() else {
             bail!(INTERNAL_ERROR, "there is no donor")
         };
@@ -236,6 +237,7 @@ impl Ddl {
             state,
             &options,
             &resharding::documents(&definition, "indexes"),
+            documents,
         )?;
         let mut prepare = with_distribution("_shardsvrReshardPrepare", state);
         prepare.push("options", options);

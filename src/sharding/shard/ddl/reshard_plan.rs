@@ -491,6 +491,7 @@ pub(super) fn indexes_of_copy(
     state: &Document,
     options: &Document,
     indexes: &[Document],
+    documents: i64,
 ) -> Result<Vec<Document>> {
     let mut all = indexes.to_vec();
     if is_move(state) {
@@ -500,7 +501,10 @@ pub(super) fn indexes_of_copy(
     if options.get("capped").is_some_and(Value::truthy) {
         bail!(INVALID_OPTIONS, "can't shard a capped collection: {}", namespace(state));
     }
-    for index in indexes.iter().filter(|i| i.get("unique").is_some_and(Value::truthy)) {
+    let asked = request(state);
+    let wanted = |name: &str| asked.get_present(name).is_none_or(Value::truthy);
+    let unique = |i: &&Document| i.get("unique").is_some_and(Value::truthy);
+    for index in indexes.iter().filter(|_| wanted("enforceUniquenessCheck")).filter(unique) {
         let pattern = required(index, "key", Value::as_document)?;
         let prefixed = pattern.len() >= key.fields().len()
             && key.fields().iter().zip(pattern.keys()).all(|(f, name)| f.path == name);
@@ -515,7 +519,12 @@ pub(super) fn indexes_of_copy(
             );
         }
     }
-    all.extend(key_index(&key, indexes, options.contains_key("collation")));
+    let missing = key_index(&key, indexes, options.contains_key("collation"));
+    let sharded = required_str(state, "provenance")? == "shardCollection";
+    if missing.is_some() && sharded && (documents > 0 || !wanted("implicitlyCreateIndex")) {
+        return Err(create::index_missing());
+    }
+    all.extend(missing);
     Ok(all)
 }
 

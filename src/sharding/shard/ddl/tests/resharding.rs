@@ -124,3 +124,41 @@ async fn zones_for_a_sharding_to_come_outlast_moves_and_are_used() {
     assert!(!below.is_empty() && below.iter().all(|shard| *shard == "b"), "{chunks:?}");
     assert_eq!(c.held("d.plain").iter().sum::<usize>(), 5);
 }
+
+/// shardCollection of a tracked collection copies it, and has the same options as that of any other.
+#[tokio::test]
+async fn the_options_of_shard_collection_hold_for_a_tracked_collection() {
+    let c = Cluster::new().await;
+    let shard = async |name: &str, key: Document, options: Document| {
+        let mut command = doc! { "_shardsvrCreateCollection": name, "shardKey": key };
+        command.0.extend(options);
+        let done = c.send("a", "d", command).await;
+        c.settle().await;
+        done.err().map_or(0, |e| e.code)
+    };
+    let unique = (doc! { "u": 1 }, doc! { "unique": true });
+    c.ddl("a").role.local.ensure_collection("d.plain", &[unique]).await.unwrap();
+    c.send("a", "d", moved("plain", "b")).await.unwrap();
+    let x = || doc! { "x": 1 };
+    let no_check = || doc! { "enforceUniquenessCheck": false };
+    let other = doc! { "collectionUUID": Value::uuid([9; 16]), "enforceUniquenessCheck": false };
+    assert_eq!(shard("plain", x(), other).await, codes::COLLECTION_UUID_MISMATCH);
+    assert_eq!(shard("plain", x(), doc! {}).await, codes::INVALID_OPTIONS, "the unique index");
+    let no_index = doc! { "implicitlyCreateIndex": false, "enforceUniquenessCheck": false };
+    assert_eq!(shard("plain", x(), no_index).await, codes::INVALID_OPTIONS);
+    c.insert("b", "d.plain", 1).await;
+    assert_eq!(
+        shard("plain", x(), no_check()).await,
+        codes::INVALID_OPTIONS,
+        "it has documents and no index"
+    );
+    c.ddl("b").role.local.delete("d.plain", &doc! { "_id": 0 }).await.unwrap();
+    assert_eq!(shard("plain", x(), no_check()).await, 0);
+    let create =
+        doc! { "_shardsvrCreateCollection": "collated", "collation": { "locale": "en", "strength": 2 } };
+    c.send("a", "d", create).await.unwrap();
+    c.send("a", "d", moved("collated", "b")).await.unwrap();
+    assert_eq!(shard("collated", x(), doc! {}).await, codes::BAD_VALUE);
+    assert_eq!(shard("collated", x(), doc! { "collation": { "locale": "simple" } }).await, 0);
+    assert_eq!(c.findings().await, [""; 0]);
+}

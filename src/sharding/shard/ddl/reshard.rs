@@ -74,17 +74,8 @@ impl Coordinator for Reshard {
     }
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let ns = namespace(state);
             ddl.show_state(state, "aborting").await?;
-            // From here no commit that is still under way can succeed. One that has, unknown to this coordinator, counts.
-            if ddl.end_on_config(state, false).await? {
-                ddl.switch_everywhere(state).await?;
-                ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
-                return ddl.clean_after_reshard(state).await;
-            }
-            ddl.release_everywhere(state).await?;
-            ddl.abort_everywhere(state).await?;
-            ddl.thaw(ns, tracked_uuid(state)).await
+            ddl.give_up(state).await
         })
     }
 }
@@ -348,10 +339,24 @@ impl Ddl {
         Ok(())
     }
 
+    /// Ends an operation that is not to go on. Nothing of the copy goes before the config server has said that it is not the
+    /// collection already.
+    async fn give_up(&self, state: &Document) -> Result<()> {
+        let ns = namespace(state);
+        // From here no commit that is still under way can succeed. One that has, unknown to the coordinator, counts.
+        if self.end_on_config(state, false).await? {
+            self.switch_everywhere(state).await?;
+            self.block_everywhere(ns, BlockType::Unblock, &reason(state)).await?;
+            return self.clean_after_reshard(state).await;
+        }
+        self.release_everywhere(state).await?;
+        self.abort_everywhere(state).await?;
+        self.thaw(ns, tracked_uuid(state)).await
+    }
+
     /// What was copied goes. A shard that was removed has nothing any more.
     async fn abort_everywhere(&self, state: &Document) -> Result<()> {
-        let mut shards: BTreeSet<String> = self.holders(state)?.into_iter().collect();
-        shards.extend(names(state, "donors"));
+        let shards = self.all_shards().await?;
         let command = message("_shardsvrReshardAbort", state);
         let asks = shards.iter().map(|shard| self.on_shard(shard, "admin", command.clone()));
         for answer in futures::future::join_all(asks).await {
@@ -454,16 +459,13 @@ impl Ddl {
         let left =
             self.role.remote.find_config("reshardingOperations", doc! { "ns": ns.as_str() }, None).await?;
         for operation in left {
-            let uuid = operation.get("_id").cloned();
-            let temporary = required_str(&operation, "tempNs")?;
-            let end = doc! {
-                "_id": { "namespace": ns.as_str() }, "reshardingUUID": uuid, "tempNs": temporary,
-                "oldUUID": operation.get("ui").cloned(), "newUUID": operation.get("newUUID").cloned(),
+            let member = |name: &str| operation.get(name).cloned().unwrap_or(Value::Null);
+            let state = doc! {
+                "_id": { "namespace": ns.as_str() }, "provenance": member("provenance"), "reshardingUUID": member("_id"),
+                "tempNs": required_str(&operation, "tempNs")?, "oldUUID": member("ui"), "newUUID": member("newUUID"),
+                "key": member("reshardingKey"), "tracked": true,
             };
-            let shards = self.all_shards().await?;
-            self.on_shards(&shards, "admin", message("_shardsvrReshardAbort", &end)).await?;
-            self.end_on_config(&end, false).await?;
-            self.thaw(&ns, end.get("oldUUID").and_then(Value::as_uuid)).await?;
+            self.give_up(&state).await?;
         }
         Ok(Document::new())
     }

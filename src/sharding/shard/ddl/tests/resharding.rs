@@ -162,3 +162,24 @@ async fn the_options_of_shard_collection_hold_for_a_tracked_collection() {
     assert_eq!(shard("collated", x(), doc! { "collation": { "locale": "simple" } }).await, 0);
     assert_eq!(c.findings().await, [""; 0]);
 }
+
+/// The catalog names the copy, and the coordinator's document is lost before any shard has heard of it.
+#[tokio::test]
+async fn the_cleanup_of_a_committed_resharding_finishes_it() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let ddl = c.ddl("a");
+    let point = "hangDdlCoordinatorBeforeRunning_switchCollections";
+    ddl.role.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    tokio::select! {
+        outcome = c.send("a", "d", hashed("m")) => panic!("ended with {outcome:?}"),
+        () = ddl.role.node.failpoints.wait_entered(point, 1) => {}
+    }
+    ddl.role.local.delete(COORDINATORS, &doc! {}).await.unwrap();
+    drop(ddl);
+    c.crash("a").await;
+    c.send("a", "d", doc! { "_shardsvrCleanupReshardCollection": "m" }).await.unwrap();
+    c.settle().await;
+    assert!(c.happened(&protocols::RESHARD));
+    assert_eq!(c.findings().await, [""; 0]);
+}

@@ -56,7 +56,10 @@ pub(super) fn mark(mut message: Document) -> Document {
 }
 
 struct Seen {
-    newest: Arc<tokio::sync::Mutex<i64>>,
+    /// Held while a message is executed.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// The newest run of which a message has begun.
+    newest: i64,
     at: Instant,
 }
 
@@ -71,30 +74,42 @@ impl Fences {
     ///
     /// # Errors
     /// TransactionTooOld (225) for a message of an earlier run than one that has begun here.
-    pub(super) async fn pass(&self, message: Doc<'_>) -> Result<Option<OwnedMutexGuard<i64>>> {
-        let run = message.get_document(MEMBER).map(|d| d.to_document());
-        let Some(run) = run.as_ref().and_then(Run::from_document) else { return Ok(None) };
-        let mut newest = self.of(run.coordinator).lock_owned().await;
-        if run.number < *newest {
+    pub(super) async fn pass(&self, message: Doc<'_>) -> Result<Option<OwnedMutexGuard<()>>> {
+        let Some(run) = run_of(message) else { return Ok(None) };
+        let turn = self.turn_of(run.coordinator).lock_owned().await;
+        let mut seen = self.seen.lock();
+        let Some(seen) = seen.get_mut(&run.coordinator) else { return Ok(Some(turn)) };
+        if run.number < seen.newest {
             return Err(err!(
                 TRANSACTION_TOO_OLD,
                 "the message is of run {} of its coordinator, and run {} has begun",
                 run.number,
-                *newest
+                seen.newest
             ));
         }
-        *newest = run.number;
-        Ok(Some(newest))
+        seen.newest = run.number;
+        Ok(Some(turn))
     }
 
-    fn of(&self, coordinator: [u8; 16]) -> Arc<tokio::sync::Mutex<i64>> {
-        let mut seen = self.seen.lock();
-        seen.retain(|_, s| s.at.elapsed() < REMEMBERED || Arc::strong_count(&s.newest) > 1);
-        let entry =
-            seen.entry(coordinator).or_insert_with(|| Seen { newest: Arc::default(), at: Instant::now() });
-        entry.at = Instant::now();
-        entry.newest.clone()
+    /// Whether a message would be refused now. One that has not passed yet must not disturb what has.
+    pub(super) fn is_late(&self, message: Doc<'_>) -> bool {
+        let newest = |run: &Run| self.seen.lock().get(&run.coordinator).map(|s| s.newest);
+        run_of(message).is_some_and(|run| newest(&run).is_some_and(|newest| run.number < newest))
     }
+
+    /// Whoever waits for a turn or has it keeps the entry alive.
+    fn turn_of(&self, coordinator: [u8; 16]) -> Arc<tokio::sync::Mutex<()>> {
+        let mut seen = self.seen.lock();
+        seen.retain(|_, s| s.at.elapsed() < REMEMBERED || Arc::strong_count(&s.turn) > 1);
+        let new = || Seen { turn: Arc::default(), newest: 0, at: Instant::now() };
+        let entry = seen.entry(coordinator).or_insert_with(new);
+        entry.at = Instant::now();
+        entry.turn.clone()
+    }
+}
+
+fn run_of(message: Doc<'_>) -> Option<Run> {
+    message.get_document(MEMBER).and_then(|d| Run::from_document(&d.to_document()))
 }
 
 #[cfg(test)]
@@ -115,6 +130,7 @@ mod tests {
         }
         let refused = fences.pass(message(2).doc()).await.unwrap_err();
         assert_eq!(refused.code, document::codes::TRANSACTION_TOO_OLD);
+        assert!(fences.is_late(message(2).doc()) && !fences.is_late(message(3).doc()));
         assert!(fences.pass(doc! { "x": 1 }.to_doc_buf().doc()).await.unwrap().is_none());
     }
 

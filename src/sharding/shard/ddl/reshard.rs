@@ -512,11 +512,13 @@ impl Ddl {
         }
     }
 
-    /// What is being received for a resharding ends before the message that begins it anew, or gives it up, is let in.
+    /// What is being received for a resharding ends before the message that begins it anew, or gives it up, is let in. One of
+    /// an earlier run than that which receives ends nothing.
     pub(super) fn make_way(&self, request: &Request<'_>) {
         const GIVES_UP: &[&str] =
             &["_shardsvrReshardPrepare", "_shardsvrReshardAbort", "_shardsvrParticipantBlock"];
         if GIVES_UP.contains(&request.name())
+            && !self.fences.is_late(request.body)
             && let Some(uuid) = request.body.get("newUUID").and_then(|v| v.as_uuid())
         {
             self.role.resharding.cancel(uuid);

@@ -24,6 +24,9 @@ use tokio::sync::watch;
 mod beside;
 mod resharding;
 
+/// What happens before a host gets a command of a name.
+type Hook = Arc<dyn Fn(&str, &str) -> BoxFuture<'static, ()> + Send + Sync>;
+
 #[derive(Default)]
 struct Network {
     config: Mutex<Option<Arc<ConfigServer>>>,
@@ -31,6 +34,7 @@ struct Network {
     /// A command that lies in a socket of this host, unread, once it was sent.
     held: Mutex<Option<(&'static str, &'static str)>>,
     unread: Mutex<Option<(String, DocBuf)>>,
+    hook: Mutex<Option<Hook>>,
 }
 
 impl Transport for Network {
@@ -45,6 +49,10 @@ impl Transport for Network {
             if held {
                 *self.unread.lock() = Some((db.to_string(), command));
                 return std::future::pending().await;
+            }
+            let hook = self.hook.lock().clone();
+            if let Some(hook) = hook {
+                hook(host, &name).await;
             }
             let found = self.shards.lock().get(host).map(|(ddl, down)| (ddl.clone(), down.subscribe()));
             let (ddl, mut down) = found.ok_or_else(|| err!(HOST_UNREACHABLE, "{host} is down"))?;

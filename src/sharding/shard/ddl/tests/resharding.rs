@@ -183,3 +183,38 @@ async fn the_cleanup_of_a_committed_resharding_finishes_it() {
     assert!(c.happened(&protocols::RESHARD));
     assert_eq!(c.findings().await, [""; 0]);
 }
+
+/// A message of an earlier run is read just before the copy begins that a later run has prepared.
+#[tokio::test]
+async fn a_late_message_does_not_end_the_copy_that_was_begun_anew() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    *c.network.held.lock() = Some(("b:1", "_shardsvrReshardPrepare"));
+    let sent = async {
+        while c.network.unread.lock().is_none() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        outcome = c.send("a", "d", hashed("c")) => panic!("ended with {outcome:?}"),
+        () = sent => {}
+    }
+    let refused = Arc::new(Mutex::new(None));
+    let (network, answer) = (c.network.clone(), refused.clone());
+    *c.network.hook.lock() = Some(Arc::new(move |host, name| {
+        let begins = host == "b:1" && name == "_shardsvrReshardClone";
+        let late = if begins { network.unread.lock().take() } else { None };
+        let (network, answer) = (network.clone(), answer.clone());
+        Box::pin(async move {
+            if let Some((db, late)) = late {
+                *answer.lock() = network.call("b:1", &db, late).await.err().map(|e| e.code);
+            }
+        })
+    }));
+    c.crash("a").await;
+    c.settle().await;
+    assert_eq!(*refused.lock(), Some(codes::TRANSACTION_TOO_OLD));
+    assert_eq!(c.catalog().catalog().sharded("d.c").unwrap().info.key, doc! { "_id": "hashed" });
+    assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
+    *c.network.hook.lock() = None;
+}

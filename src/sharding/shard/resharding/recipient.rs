@@ -28,6 +28,9 @@ use tokio::sync::watch;
 /// How long a shard that gives up waits for what it is writing.
 const END_WAIT: Duration = Duration::from_secs(60);
 
+/// How many differences are taken after writes were blocked.
+const DRAIN_ROUNDS_MAX: usize = 100;
+
 /// A collection that arrives here under a temporary name.
 pub struct Recipient {
     ns: String,
@@ -177,14 +180,20 @@ impl Recipient {
     /// `_shardsvrReshardDrain`: everything, writes waiting on the donors; answers when it is durable.
     ///
     /// # Errors
-    /// DuplicateKey (11000) when documents of two donors collide for good.
+    /// DuplicateKey (11000) when documents of two donors collide for good; ReshardingCriticalSectionTimeout (342) when changes do
+    /// not end.
     pub async fn drain(&self, role: &Arc<ShardRole>) -> Result<Document> {
         self.unless_cancelled(async {
-            self.differences(role).await?;
             // Who writes to a donor past its versions is waited for until there is a pause.
-            for _ in 0..100 {
-                if self.differences(role).await? == 0 {
-                    break;
+            let mut rounds = 0;
+            while self.differences(role).await? > 0 {
+                rounds += 1;
+                if rounds == DRAIN_ROUNDS_MAX {
+                    bail!(
+                        RESHARDING_CRITICAL_SECTION_TIMEOUT,
+                        "{} changes on its donors though writes are blocked",
+                        self.ns
+                    );
                 }
             }
             self.take_sessions(role).await?;

@@ -218,3 +218,30 @@ async fn a_late_message_does_not_end_the_copy_that_was_begun_anew() {
     assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
     *c.network.hook.lock() = None;
 }
+
+/// Somebody writes to a donor past its versions, so that there is always another difference.
+#[tokio::test]
+async fn a_donor_that_does_not_come_to_rest_is_not_taken_for_level() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    let (local, next) = (c.ddl("a").role.local.clone(), Arc::new(std::sync::atomic::AtomicI32::new(100)));
+    *c.network.hook.lock() = Some(Arc::new(move |host, name| {
+        let disturbs = host == "a:1" && name == "_shardsvrReshardFetch";
+        let (local, next) = (local.clone(), next.clone());
+        Box::pin(async move {
+            if disturbs {
+                let x = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                local.insert("d.c", &doc! { "_id": x, "x": x }).await.unwrap();
+            }
+        })
+    }));
+    let to_b = doc! { "shard": "b" };
+    let reshard =
+        doc! { "_shardsvrReshardCollection": "c", "key": { "_id": 1 }, "shardDistribution": [to_b] };
+    let refused = c.send("a", "d", reshard).await.unwrap_err();
+    assert_eq!(refused.code, codes::RESHARDING_CRITICAL_SECTION_TIMEOUT);
+    *c.network.hook.lock() = None;
+    c.settle().await;
+    assert_eq!(c.catalog().catalog().sharded("d.c").unwrap().info.key, doc! { "x": 1 });
+    assert_eq!(c.findings().await, [""; 0]);
+}

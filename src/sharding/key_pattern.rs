@@ -170,6 +170,19 @@ impl ShardKeyPattern {
         let at_the_end = bound.iter().all(|(_, v)| *v == Value::MaxKey);
         self.extend_bound(bound, if at_the_end { Value::MaxKey } else { Value::MinKey })
     }
+    /// Whether the key of an index begins with this key's fields, whatever their kind.
+    pub fn fields_begin(&self, index: &Document) -> bool {
+        index.len() >= self.fields.len()
+            && self.fields.iter().zip(index.keys()).all(|(f, name)| f.path == name)
+    }
+    /// The name of an index that is made for this key: `a_1_b_hashed`.
+    pub fn index_name(&self) -> String {
+        let part = |(name, value): (&str, &Value)| match value {
+            Value::String(kind) => format!("{name}_{kind}"),
+            _ => format!("{name}_1"),
+        };
+        self.document.iter().map(part).collect::<Vec<_>>().join("_")
+    }
     /// Whether this key begins with all fields of the other, of the same kinds.
     pub fn extends(&self, other: &ShardKeyPattern) -> bool {
         self.fields.starts_with(&other.fields)
@@ -180,8 +193,7 @@ impl ShardKeyPattern {
     /// CannotCreateIndex (67). `simple` says that the collection compares strings byte by byte.
     pub fn check_unique(&self, spec: &Document, simple: bool) -> Result<()> {
         let pattern = spec.get_document("key").cloned().unwrap_or_default();
-        let prefixed = pattern.len() >= self.fields.len()
-            && self.fields.iter().zip(pattern.keys()).all(|(f, name)| f.path == name);
+        let prefixed = self.fields_begin(&pattern);
         let simple = match spec.get_document("collation") {
             Some(c) => c.get_str("locale") == Some("simple"),
             None => simple,

@@ -340,8 +340,7 @@ impl Ddl {
             return Ok(());
         }
         let slot = self.role.node.namespaces.slot(ns);
-        let mut spec =
-            doc! { "v": 2, "key": pattern.document().clone(), "name": index_name(pattern.document()) };
+        let mut spec = doc! { "v": 2, "key": pattern.document().clone(), "name": pattern.index_name() };
         if !slot.collation().is_simple() {
             spec.push("collation", doc! { "locale": "simple" });
         }
@@ -496,15 +495,6 @@ fn collection_options(body: &Document) -> Document {
         .collect()
 }
 
-/// `a_1_b_hashed`.
-fn index_name(key: &Document) -> String {
-    let part = |(name, value): (&str, &Value)| match value {
-        Value::String(kind) => format!("{name}_{kind}"),
-        _ => format!("{name}_1"),
-    };
-    key.iter().map(part).collect::<Vec<_>>().join("_")
-}
-
 fn check_arguments(ns: &str, body: &Document) -> Result<()> {
     let (db, name) = split(ns);
     if matches!(db, "admin" | "local") || (db == "config" && name != "system.sessions") {
@@ -591,7 +581,7 @@ fn check_definitions(
     }
     let compared = flag(body, "enforceUniquenessCheck", true);
     for index in c.indexes().iter().filter(|i| compared && i.spec().unique() && !i.spec().is_id()) {
-        if !begins_with(index.spec().key(), pattern) || !index.spec().collation().is_simple() {
+        if !pattern.fields_begin(index.spec().key()) || !index.spec().collation().is_simple() {
             bail!(
                 INVALID_OPTIONS,
                 "can't shard collection '{ns}' with unique index on {} and proposed shard key {}. Uniqueness can't be maintained unless shard key is a prefix",
@@ -629,12 +619,6 @@ fn collation_missing(default: &Document) -> Error {
         "Collection has default collation: {}. Must specify collation {{ locale: 'simple' }}.",
         shown(default)
     )
-}
-
-/// Whether the index's key begins with the shard key's fields, whatever their kind.
-fn begins_with(index: &Document, pattern: &ShardKeyPattern) -> bool {
-    index.len() >= pattern.fields().len()
-        && pattern.fields().iter().zip(index.keys()).all(|(f, name)| f.path == name)
 }
 
 /// The definition of an index of the collection that serves the shard key.

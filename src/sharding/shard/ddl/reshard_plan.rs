@@ -506,10 +506,8 @@ pub(super) fn indexes_of_copy(
     let unique = |i: &&Document| i.get("unique").is_some_and(Value::truthy);
     for index in indexes.iter().filter(|_| wanted("enforceUniquenessCheck")).filter(unique) {
         let pattern = required(index, "key", Value::as_document)?;
-        let prefixed = pattern.len() >= key.fields().len()
-            && key.fields().iter().zip(pattern.keys()).all(|(f, name)| f.path == name);
         let simple = index.get_document("collation").is_none_or(|c| c.get_str("locale") == Some("simple"));
-        if index.get_str("name") != Some("_id_") && !(prefixed && simple) {
+        if index.get_str("name") != Some("_id_") && !(key.fields_begin(pattern) && simple) {
             bail!(
                 INVALID_OPTIONS,
                 "can't shard collection '{}' with unique index on {} and proposed shard key {}. Uniqueness can't be maintained unless shard key is a prefix",

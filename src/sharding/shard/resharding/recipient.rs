@@ -387,12 +387,7 @@ pub fn key_index(key: &ShardKeyPattern, indexes: &[Document], collation: bool) -
     if indexes.iter().any(serves) {
         return None;
     }
-    let part = |(name, value): (&str, &Value)| match value {
-        Value::String(kind) => format!("{name}_{kind}"),
-        _ => format!("{name}_1"),
-    };
-    let name = key.document().iter().map(part).collect::<Vec<_>>().join("_");
-    let mut spec = doc! { "v": 2, "key": key.document().clone(), "name": name };
+    let mut spec = doc! { "v": 2, "key": key.document().clone(), "name": key.index_name() };
     if collation {
         spec.push("collation", doc! { "locale": "simple" });
     }

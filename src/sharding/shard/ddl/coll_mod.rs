@@ -3,7 +3,7 @@
 //! A shard that was not asked yet when the coordinator stops is asked after the restart; the change is written so that
 //! asking twice changes nothing more.
 
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
 use super::{Ddl, split};
 use crate::key_pattern::ShardKeyPattern;
 use document::{Document, Result, Value, bail, codes, doc};
@@ -55,10 +55,6 @@ impl Coordinator for DropIndexes {
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(ddl.thaw(namespace(state), uuid_of(state)))
     }
-}
-
-fn uuid_of(state: &Document) -> Option<[u8; 16]> {
-    state.get("collectionUUID").and_then(Value::as_uuid)
 }
 
 impl Ddl {

@@ -65,6 +65,11 @@ pub(super) fn namespace(state: &Document) -> &str {
     state.get_document("_id").and_then(|id| id.get_str("namespace")).unwrap_or("")
 }
 
+/// `collectionUUID` of a coordinator's document.
+pub(super) fn uuid_of(state: &Document) -> Option<[u8; 16]> {
+    state.get("collectionUUID").and_then(Value::as_uuid)
+}
+
 /// Whether an error says that nothing was done and that another try would end the same.
 pub(super) fn is_definite(e: &Error) -> bool {
     const UNKNOWN: &[i32] = &[codes::LOCK_TIMEOUT, codes::LOCK_BUSY, codes::WRITE_CONCERN_FAILED];

@@ -451,18 +451,7 @@ impl Ddl {
         let options = body.get_document("options").cloned().unwrap_or_default();
         // Change streams see the creation on the primary shard.
         self.create_here(&ns, uuid, options, true).await?;
-        let specs: Vec<Document> = body
-            .get_array("indexes")
-            .into_iter()
-            .flatten()
-            .filter_map(|v| v.as_document().cloned())
-            .filter(|s| s.get_str("name") != Some("_id_"))
-            .collect();
-        if !specs.is_empty() {
-            let (slot, op) = (self.role.node.namespaces.slot(&ns), Operation::internal_marked(true));
-            node::ddl::indexes::build_indexes(&self.role.node, &op, &slot, &specs, true).await?;
-            self.durable(&op).await?;
-        }
+        self.build_listed(&ns, &body).await?;
         self.role.clear_placement(&ns);
         Ok(Document::new())
     }

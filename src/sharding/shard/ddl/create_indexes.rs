@@ -4,7 +4,7 @@
 //! restart. No migration begins or commits meanwhile: its recipient would be left out.
 
 use super::coll_mod::renamed;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::key_pattern::ShardKeyPattern;
@@ -43,9 +43,6 @@ impl Coordinator for CreateIndexes {
     }
 }
 
-fn uuid_of(state: &Document) -> Option<[u8; 16]> {
-    state.get("collectionUUID").and_then(Value::as_uuid)
-}
 fn participant(state: &Document) -> Document {
     state.get_document("participant").cloned().unwrap_or_default()
 }

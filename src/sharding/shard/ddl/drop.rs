@@ -1,7 +1,7 @@
 //! `_shardsvrDropCollection`: a collection goes from the catalog first, then from every shard.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
 use super::{Ddl, split};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
@@ -50,9 +50,6 @@ impl Coordinator for Drop {
     }
 }
 
-fn uuid_of(state: &Document) -> Option<[u8; 16]> {
-    state.get("collectionUUID").and_then(Value::as_uuid)
-}
 fn reason(state: &Document) -> Document {
     doc! { "command": "dropCollection", "ns": namespace(state) }
 }

@@ -228,7 +228,7 @@ impl Ddl {
     }
 
     /// Builds the indexes that a definition lists.
-    async fn build_listed(&self, ns: &str, c: &Document) -> Result<()> {
+    pub(super) async fn build_listed(&self, ns: &str, c: &Document) -> Result<()> {
         let (node, op) = (&self.role.node, Operation::internal_marked(true));
         let mut specs = crate::shard::resharding::documents(c, "indexes");
         specs.retain(|s| s.get_str("name") != Some("_id_"));

@@ -10,7 +10,7 @@
 //! A key that is refined already is left as it is.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
 use super::{Ddl, create};
 use crate::config::refine::not_an_extension;
 use crate::config::{required, required_doc};
@@ -60,9 +60,6 @@ impl Coordinator for Refine {
     }
 }
 
-fn uuid_of(state: &Document) -> Option<[u8; 16]> {
-    state.get("collectionUUID").and_then(Value::as_uuid)
-}
 fn reason(state: &Document) -> Document {
     doc! { "command": "refineCollectionShardKey", "ns": namespace(state) }
 }

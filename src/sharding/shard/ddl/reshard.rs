@@ -118,7 +118,7 @@ fn reason(state: &Document) -> Document {
 fn provenance(state: &Document) -> &str {
     state.get_str("provenance").unwrap_or("reshardCollection")
 }
-fn names(state: &Document, member: &str) -> Vec<String> {
+pub(super) fn names(state: &Document, member: &str) -> Vec<String> {
     state.get_array(member).into_iter().flatten().filter_map(|v| v.as_str().map(str::to_string)).collect()
 }
 /// Shards that will own chunks.

@@ -4,6 +4,7 @@
 //! the bounds of zones are split points too. Chunks go round among the shards of their zone, or among all.
 
 use super::coordinator::namespace;
+use super::reshard::names;
 use super::{Ddl, create, split};
 use crate::config::catalog::compare;
 use crate::config::{required, required_doc, required_str, shown};
@@ -267,12 +268,7 @@ impl Ddl {
     }
 
     async fn sample_keys(&self, state: &Document, samples: i64) -> Result<Sample> {
-        let donors: Vec<String> = state
-            .get_array("donors")
-            .into_iter()
-            .flatten()
-            .filter_map(|v| v.as_str().map(str::to_string))
-            .collect();
+        let donors = names(state, "donors");
         let mut command = doc! { "_shardsvrReshardSample": 1, "ns": namespace(state) };
         for member in ["oldUUID", "tracked", "key"] {
             command.push(member, state.get(member).cloned().unwrap_or(Value::Null));

@@ -81,11 +81,11 @@ impl Reception {
             times: StepTimes::of(7),
         })
     }
-    /// How many of the seven steps are done.
     /// Bytes of documents copied so far.
     pub fn cloned_bytes(&self) -> i64 {
         self.counts.cloned_bytes.load(Ordering::Relaxed)
     }
+    /// How many of the seven steps are done.
     pub fn step(&self) -> i32 {
         self.step.load(Ordering::Relaxed)
     }

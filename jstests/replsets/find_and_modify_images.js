@@ -43,6 +43,12 @@ function check(node) {
 rst.awaitReplication();
 rst.nodes.forEach(check);
 
+// An entry that would be larger than a document with its image reaches the others without it.
+const large = (c) => ({_id: 9, x: c.repeat(10 * 1024 * 1024)});
+assert.commandWorked(test().runCommand({insert: "c", documents: [large("a")], writeConcern: majority}));
+assert.commandWorked(test().runCommand({update: "c", updates: [{q: {_id: 9}, u: large("b")}], writeConcern: majority}));
+assert.commandWorked(test().runCommand({delete: "c", deletes: [{q: {_id: 9}, limit: 1}], writeConcern: majority}));
+
 const successor = rst.getSecondaries()[0];
 assert.commandWorked(successor.adminCommand({replSetStepUp: 1}));
 assert.soon(() => rst.getPrimary().host === successor.host);
@@ -50,7 +56,7 @@ primary = rst.getPrimary();
 assert.eq(first, values());
 assert.eq([1, 1, 7], test().c.find().sort({_id: 1}).toArray().map((d) => d.n));
 const events = assert.commandWorked(test().runCommand({aggregate: "c", cursor: {}, pipeline: [
-    {$changeStream: {startAtOperationTime: start, fullDocumentBeforeChange: "required"}},
-    {$match: {operationType: {$in: ["update", "delete"]}}}]})).cursor.firstBatch;
+    {$changeStream: {startAtOperationTime: start, fullDocumentBeforeChange: "whenAvailable"}},
+    {$match: {operationType: {$in: ["update", "delete"]}, "documentKey._id": {$lt: 9}}}]})).cursor.firstBatch;
 assert.eq([{_id: 1, n: 0}, {_id: 2, n: 0}, {_id: 3, n: 0}], events.map((e) => e.fullDocumentBeforeChange));
 rst.stopSet();

@@ -339,15 +339,30 @@ impl<'a> Entry<'a> {
 
 /// The document that `local.oplog.rs` shows for a frame.
 pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
-    composed(frame, false)
+    composed(frame, Reader::Client)
 }
 
-/// As [`compose`], with the images that stand beside the changes: what another member of the set takes over.
+/// As [`compose`], with the images that stand beside the changes: what another member of the set takes over. An entry that no
+/// reply could carry with the image for change streams goes without it.
 pub fn compose_whole(frame: &FrameRef<'_>) -> DocBuf {
-    composed(frame, true)
+    let whole = composed(frame, Reader::Member { images: true });
+    match whole.bytes().len() <= DOCUMENT_BYTES_MAX {
+        true => whole,
+        false => composed(frame, Reader::Member { images: false }),
+    }
 }
 
-fn composed(frame: &FrameRef<'_>, whole: bool) -> DocBuf {
+/// The largest document of a reply.
+const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// For whom an entry is composed.
+#[derive(Clone, Copy)]
+enum Reader {
+    Client,
+    Member { images: bool },
+}
+
+fn composed(frame: &FrameRef<'_>, reader: Reader) -> DocBuf {
     let payload = Doc::from_validated(frame.payload);
     let mut out = Vec::with_capacity(frame.payload.len() + 64);
     DocWriter::write(&mut out, |w| {
@@ -356,9 +371,8 @@ fn composed(frame: &FrameRef<'_>, whole: bool) -> DocBuf {
             match element.name_bytes() {
                 b"prevOpTime" => previous = Some(element),
                 b"ts" | b"t" | b"v" | b"wall" => {}
-                _ if whole => w.element(&element),
-                b"o" => w.document_with("o", |w| write_shown(w, element.value().as_document())),
-                _ => write_field(w, &element),
+                b"o" => w.document_with("o", |w| write_shown(w, element.value().as_document(), reader)),
+                _ => write_field(w, &element, reader),
             }
         }
         w.timestamp("ts", document::Timestamp::from_u64(frame.optime.ts));
@@ -373,13 +387,15 @@ fn composed(frame: &FrameRef<'_>, whole: bool) -> DocBuf {
 }
 
 /// `o` as it is shown: operations in it without their images.
-fn write_shown(w: &mut DocWriter<'_>, o: Option<Doc<'_>>) {
+fn write_shown(w: &mut DocWriter<'_>, o: Option<Doc<'_>>, reader: Reader) {
     for e in o.unwrap_or(Doc::empty()) {
         match (e.name_bytes(), e.value().as_array()) {
             (b"applyOps", Some(operations)) => w.array_with("applyOps", |w| {
                 for operation in operations.iter() {
                     let fields = operation.value().as_document().unwrap_or(Doc::empty());
-                    w.document_with(operation.name(), |w| fields.iter().for_each(|f| write_field(w, &f)));
+                    w.document_with(operation.name(), |w| {
+                        fields.iter().for_each(|f| write_field(w, &f, reader))
+                    });
                 }
             }),
             _ => w.element(&e),
@@ -388,10 +404,10 @@ fn write_shown(w: &mut DocWriter<'_>, o: Option<Doc<'_>>) {
 }
 
 /// A member of an entry, or of an operation in one, as it is shown: of an image that a retry needs, only which it is.
-fn write_field(w: &mut DocWriter<'_>, field: &Element<'_>) {
-    match field.name() {
-        IMAGE_BEFORE => {}
-        kind if RETRY_IMAGES.contains(&kind) => {
+fn write_field(w: &mut DocWriter<'_>, field: &Element<'_>, reader: Reader) {
+    match (field.name(), reader) {
+        (IMAGE_BEFORE, Reader::Client | Reader::Member { images: false }) => {}
+        (kind, Reader::Client) if RETRY_IMAGES.contains(&kind) => {
             if field.value().as_document().is_some_and(|image| !image.is_empty()) {
                 w.string("needsRetryImage", kind);
             }
@@ -471,6 +487,20 @@ mod tests {
         let whole = compose_whole(&frame(draft.bytes())).to_document();
         assert_eq!(whole.get_document("preImage"), Some(&doc! { "_id": 1, "a": 5 }));
         assert!(!whole.contains_key("needsRetryImage"));
+    }
+
+    #[test]
+    fn an_image_that_makes_an_entry_too_large_for_a_reply_stays_behind() {
+        let large = |bytes: usize| doc! { "_id": 1, "a": ("x".repeat(bytes)) }.to_doc_buf();
+        let (o, old) = (large(9 << 20), large(8 << 20));
+        let draft = |old: &DocBuf| {
+            Draft { image_before: Some(old.doc()), ..Draft::new(Op::Update, "db.c", None) }
+                .to_doc_buf(o.doc())
+        };
+        let whole = |entry: &DocBuf| compose_whole(&frame(entry.bytes())).to_document();
+        assert!(!whole(&draft(&old)).contains_key("imageBefore"));
+        assert_eq!(whole(&draft(&old)).get_document("o"), Some(&o.to_document()));
+        assert!(whole(&draft(&large(1 << 20))).contains_key("imageBefore"));
     }
 
     #[test]

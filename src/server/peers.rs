@@ -70,7 +70,7 @@ impl Peers for Members {
 }
 
 /// Whether the address leads to this node: its port is ours and its name leads to an address of this machine.
-pub async fn is_own_address(service: &Service, host: &str) -> bool {
+async fn is_own_address(service: &Service, host: &str) -> bool {
     let port = host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     if port != Some(service.port) {
         return false;
@@ -97,10 +97,3 @@ async fn leads_here(service: &Service, pool: &Pool, host: &str) -> bool {
 const SELF_LIMIT: Duration = Duration::from_secs(3);
 static IS_SELF: std::sync::LazyLock<DocBuf> =
     std::sync::LazyLock::new(|| document::doc! { "_isSelf": 1 }.to_doc_buf());
-
-/// Whether an address of a set's members leads to this node, by its port or by asking.
-pub async fn is_own_anyway(service: &Service, host: &str) -> bool {
-    let pool =
-        Pool::new(PoolOptions { connect: crate::members::as_member(service), ..PoolOptions::default() });
-    leads_here(service, &pool, host).await
-}

@@ -342,7 +342,7 @@ impl Node {
     }
 
     /// Where this node stands in a configuration.
-    pub(super) async fn find_me(&self, config: &SetConfig) -> Option<usize> {
+    pub async fn find_me(&self, config: &SetConfig) -> Option<usize> {
         let Ok(peers) = self.replication.peers() else {
             // Without other nodes to reach there is one member, and the caller has checked that it is this one.
             return Some(0);

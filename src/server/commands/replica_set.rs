@@ -8,7 +8,7 @@ use super::crud::{acknowledge, conclude, node};
 use crate::auth::needs;
 use crate::dispatch::{BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use crate::options::{FEATURE_COMPATIBILITY_VERSION, hours_to_ms};
-use crate::peers::{Members, is_own_address, is_own_anyway};
+use crate::peers::Members;
 use crate::service::Service;
 use crate::topology::{Horizon, Member, Membership, election_id};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
@@ -266,7 +266,7 @@ async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -
     SetConfig::check_given(&chosen)?;
     let mut config = SetConfig::parse(&chosen)?;
     check_role(service, &mut config)?;
-    check_host(service, &config).await?;
+    check_host(node, &config).await?;
     if config.set_id().is_none() {
         config.set_set_id(Value::ObjectId(node.new_object_id()));
     }
@@ -300,14 +300,8 @@ fn check_role(service: &Service, config: &mut SetConfig) -> Result<()> {
 }
 
 /// One of the members must be this node.
-async fn check_host(service: &Service, config: &SetConfig) -> Result<()> {
-    for member in config.members() {
-        if is_own_address(service, &member.host).await {
-            return Ok(());
-        }
-    }
-    let asked = config.members().iter().map(|member| is_own_anyway(service, &member.host));
-    if futures::future::join_all(asked).await.contains(&true) {
+async fn check_host(node: &node::Node, config: &SetConfig) -> Result<()> {
+    if node.find_me(config).await.is_some() {
         return Ok(());
     }
     bail!(

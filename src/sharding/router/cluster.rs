@@ -251,7 +251,8 @@ impl Cluster for LiveCluster {
     }
 }
 
-fn unsent(error: Error) -> Box<RemoteError> {
+/// The failure of a call that nobody has received.
+pub(super) fn unsent(error: Error) -> Box<RemoteError> {
     Box::new(RemoteError { error, reply: None, not_sent: true })
 }
 

@@ -1,7 +1,7 @@
 //! One client command under way on the router, and what it does when the router turns out to know old placements.
 
 use super::body::{Placement, Versions, forward, is_time, own};
-use super::cluster::{CONFIG, Call, database_of};
+use super::cluster::{CONFIG, Call, database_of, unsent};
 use super::transaction::Transaction;
 use super::{Answer, Router};
 use crate::chunk::ShardId;
@@ -134,7 +134,6 @@ impl<'a> Task<'a> {
 
     /// Sends one command once, as a statement of the transaction if there is one. Refusals are errors that keep the whole reply.
     pub async fn call(&self, call: Call<'_>) -> CallResult<DocBuf> {
-        let unsent = |error| Box::new(RemoteError { error, reply: None, not_sent: true });
         let dressed = self.transaction.as_ref().and_then(|t| Some((t, t.dress(call.shard, call.body)?)));
         let shard = call.shard;
         let call = match &dressed {

@@ -18,6 +18,7 @@
 //! Invariant: what a secondary installs was asked for after `s` was read. Invariant: an entry with `refreshing` is not read.
 
 use super::ShardRole;
+use super::critical_section::Section;
 use super::ddl::block::SECTIONS;
 use super::named::Named;
 use super::refresh::known_of;
@@ -335,11 +336,7 @@ impl ShardRole {
     /// NotWritablePrimary (10107), interrupts, those of asking the config server.
     pub async fn flush_collection(&self, op: &Operation, ns: &str, sync: bool) -> Result<()> {
         self.require_primary()?;
-        while let Some(section) = self.placement(ns).and_then(|p| p.section) {
-            let mut ended = section.signal();
-            drop(section);
-            op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
-        }
+        await_sections(op, || self.placement(ns)?.section).await?;
         for _ in 0..READ_ATTEMPTS {
             if !sync {
                 return Ok(());
@@ -359,11 +356,7 @@ impl ShardRole {
     /// As [`ShardRole::flush_collection`].
     pub async fn flush_database(&self, op: &Operation, db: &str, sync: bool) -> Result<()> {
         self.require_primary()?;
-        while let Some(section) = self.database_section(db) {
-            let mut ended = section.signal();
-            drop(section);
-            op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
-        }
+        await_sections(op, || self.database_section(db)).await?;
         for _ in 0..READ_ATTEMPTS {
             if !sync {
                 return Ok(());
@@ -449,6 +442,16 @@ impl ShardRole {
         let table = RoutingTable::build(&info, chunks)?;
         Ok(Some(Routing::Sharded(Arc::new(table))))
     }
+}
+
+/// Returns when no critical section is entered.
+async fn await_sections(op: &Operation, entered: impl Fn() -> Option<Section>) -> Result<()> {
+    while let Some(section) = entered() {
+        let mut ended = section.signal();
+        drop(section);
+        op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
+    }
+    Ok(())
 }
 
 fn put(chunks: &str, chunk: &Chunk) -> BatchWrite {

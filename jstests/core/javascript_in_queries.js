@@ -43,6 +43,10 @@ assert.eq([1, 5], [t.count({seen: true}), t.count({high: true})]);
 assert.commandWorked(t.update({_id: 4}, [{$set: {f: {$function: {body: "function(x) { return x * 2; }", args: ["$a"], lang: "js"}}}}]));
 assert.eq(8, t.findOne({_id: 4}).f);
 assert.eq(3, t.remove({$where: "this.a >= 17"}).nRemoved);
+// A function among comments is called, not taken for true.
+for (const none of ["/* c */ function() { return false; }", "function() { return false; } // c", "(function() { return false; })"]) {
+    assert.eq(0, t.remove({$where: none}).nRemoved, none);
+}
 assert.eq(17, t.count());
 
 // $function.

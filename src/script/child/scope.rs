@@ -211,9 +211,17 @@ fn emit<'js>(ctx: &Ctx<'js>, shared: &Shared, args: &[Value<'js>]) -> rquickjs::
 
 /// A function for the text of one; an expression or statements become a function's body.
 fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<Function<'js>> {
-    let code = code.trim();
+    let code = after_comments(code).trim_end();
     if is_function(code) {
-        return evaluate(ctx, "function", &format!("({})", code.trim_end_matches(';')))?.get();
+        return function(ctx, code);
+    }
+    let inner = code.strip_prefix('(').and_then(|c| c.trim_end_matches(';').trim_end().strip_suffix(')'));
+    if let Some(inner) = inner.map(after_comments).filter(|inner| is_function(inner)) {
+        match function(ctx, inner) {
+            Err(_) => drop(ctx.catch()),
+            // A function in brackets, not what one returns.
+            done => return done,
+        }
     }
     let expression = format!("(function() {{ return ({}\n); }})", code.trim_end_matches(';'));
     match evaluate(ctx, "function", &expression) {
@@ -221,6 +229,27 @@ fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<Function<'js>> {
         Err(_) => {
             ctx.catch();
             evaluate(ctx, "function", &format!("(function() {{ {code}\n }})"))?.get()
+        }
+    }
+}
+
+/// The function that a text begins with; comments may follow it.
+fn function<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<Function<'js>> {
+    evaluate(ctx, "function", &format!("(() => {{ return {code}\n }})()"))?.get()
+}
+
+/// A text without the comments it begins with.
+fn after_comments(code: &str) -> &str {
+    let mut code = code.trim_start();
+    loop {
+        let after = if let Some(line) = code.strip_prefix("//") {
+            Some(line.split_once(['\n', '\r', '\u{2028}', '\u{2029}']).map_or("", |(_, after)| after))
+        } else {
+            code.strip_prefix("/*").and_then(|comment| comment.split_once("*/")).map(|(_, after)| after)
+        };
+        match after {
+            Some(after) => code = after.trim_start(),
+            None => return code,
         }
     }
 }

@@ -44,6 +44,28 @@ fn texts_of_functions_expressions_and_statements_are_called() {
 }
 
 #[test]
+fn a_function_among_comments_or_in_brackets_is_called() {
+    scripted(|s| {
+        let texts = [
+            "/* c */ function() { return false; }",
+            "// c\n  /* d */ function() { return false; }",
+            "function() { return false; } // c",
+            "function() { return false; }; /* c */",
+            "// c\n() => false // d",
+            "(function() { return false; })",
+            "(/* c */ () => false);",
+        ];
+        for text in texts {
+            assert_eq!(of(s, text), Value::Boolean(false), "{text}");
+        }
+        assert_eq!(of(s, "(function() { return 1; })() + (2)"), Value::Double(3.0));
+        assert_eq!(of(s, "/* c */ 1 + 1"), Value::Double(2.0));
+        assert_eq!(of(s, "// c"), Value::Undefined);
+        assert!(s.call(&call("/* function() {}")).is_err());
+    });
+}
+
+#[test]
 fn this_arguments_scope_and_what_is_printed() {
     scripted(|s| {
         let this = doc! { "a": 7i32 }.to_doc_buf();

@@ -6,7 +6,8 @@
 const coll = db.index_wildcard;
 coll.drop();
 
-const values = [0, 1, 2, "x", null, [], {}, [1, 2], [[1]], {b: 1}, {b: [0, 2]}, [{b: 1}, {b: "x"}], {b: {c: 2}}, {0: 1}, [{0: 2}]];
+const values = [0, 1, 2, "x", null, [], {}, [1, 2], [[1]], {b: 1}, {b: [0, 2]}, [{b: 1}, {b: "x"}], {b: {c: 2}}, {0: 1}, [{0: 2}],
+                [5, {b: 1}], [{b: 5}, {q: 1}]];
 let id = 0;
 for (const a of values) {
     assert.commandWorked(coll.insert({_id: id++, a: a}));
@@ -30,22 +31,36 @@ const tests = [1, "x", null, [], {}, [1, 2], {b: 1}, {$gt: 0}, {$lte: 1}, {$gte:
                {$elemMatch: {$gte: 1}}, {$elemMatch: {b: 1}}, {$not: {$gt: 0}}, {$gt: MinKey}, {$lt: {}}, {$gte: []}, {$size: 1}, /^x/];
 const paths = ["a", "a.b", "a.0", "a.0.b", "a.b.c", "a.0.0", "z.y", "z.y.b", "z", "t", "_id"];
 let used = 0;
+const ids = q => q.toArray().map(d => d._id).sort((x, y) => x - y);
+/** The documents by each of the indexes that takes the filter as a hint; those of a scan are expected. */
+function byHints(filter, expected, indexes) {
+    for (const index of indexes) {
+        const res = db.runCommand({find: coll.getName(), filter: filter, hint: index.name, batchSize: 1000});
+        if (!res.ok) {
+            assert.commandFailedWithCode(res, 291 /* NoQueryExecutionPlans */);
+            continue;
+        }
+        used++;
+        assert.eq(ids(new DBCommandCursor(db, res)), expected, () => index.name + " " + tojson(filter));
+    }
+}
 for (const path of paths) {
     for (const test of tests) {
         for (const filter of [{[path]: test}, {t: 1, [path]: test}, {$or: [{[path]: test}, {"z.y": 1}]}]) {
-            const ids = q => q.toArray().map(d => d._id).sort((x, y) => x - y);
             const expected = ids(coll.find(filter).hint({$natural: 1}));
             assert.eq(ids(coll.find(filter)), expected, () => tojson(filter));
             assert.eq(coll.find(filter).count(), expected.length, () => tojson(filter));
-            for (const index of [all, some, below, beside]) {
-                const res = db.runCommand({find: coll.getName(), filter: filter, hint: index.name, batchSize: 1000});
-                if (!res.ok) {
-                    assert.commandFailedWithCode(res, 291 /* NoQueryExecutionPlans */);
-                    continue;
-                }
-                used++;
-                assert.eq(ids(new DBCommandCursor(db, res)), expected, () => index.name + " " + tojson(filter));
-            }
+            byHints(filter, expected, [all, some, below, beside]);
+        }
+    }
+}
+// Of two predicates on a path, each may hold for another value of an array, one of which has no key there.
+const pairs = [1, null, {}, {b: 1}, {$gt: 4}, {$exists: true}, {$ne: 1}, {$type: "object"}, {$in: [1, "x"]}, {$elemMatch: {$gte: 1}}, {$lt: {}}];
+for (const [path, tests] of [["a", pairs], ["a.b", [null, {$gt: 4}, {$exists: true}]]]) {
+    for (const one of tests) {
+        for (const other of tests.filter(p => p !== one)) {
+            const filter = {$and: [{[path]: one}, {[path]: other}]};
+            byHints(filter, ids(coll.find(filter).hint({$natural: 1})), [all]);
         }
     }
 }

@@ -328,7 +328,12 @@ fn for_field(path: &str, bounds: &[Bound<'_>], index: &IndexInfo) -> (Intervals,
     let mut out = Intervals::everything();
     let mut conjuncts = Vec::new();
     let mut any = false;
-    for b in bounds.iter().filter(|b| b.path == path && !(multikey && b.only_without_arrays)) {
+    let fits = |b: &&Bound<'_>| {
+        b.path == path
+            && !(multikey && b.only_without_arrays)
+            && index.expansion.as_ref().is_none_or(|e| e.may_bound(b, multikey))
+    };
+    for b in bounds.iter().filter(fits) {
         let Some(intervals) = b.intervals(&index.collation) else { continue };
         if !any {
             (out, any) = (intervals.into_owned(), true);

@@ -64,13 +64,7 @@ fn on_path(
 ) -> Option<IndexInfo> {
     let paths = alternatives(path, wildcard)?;
     let multikey = paths.iter().any(|p| !wildcard.scope.arrays_on(p).is_empty());
-    let usable = |b: &&Bound<'_>| {
-        b.path == path
-            && !b.intervals.takes_missing
-            && !(multikey && b.only_without_arrays)
-            && decides(b.test, b.only_without_arrays)
-    };
-    let own: Vec<&Bound<'_>> = bounds.iter().filter(usable).collect();
+    let own: Vec<&Bound<'_>> = bounds.iter().filter(|b| usable(b, path, multikey)).collect();
     if own.is_empty() {
         return None;
     }
@@ -93,6 +87,24 @@ fn on_path(
         repeats: below || multikey,
     };
     Some(expanded(index, wildcard, expansion, multikey))
+}
+
+/// Whether the documents that meet the predicate are all among those with a key on the path.
+fn usable(b: &Bound<'_>, path: &str, multikey: bool) -> bool {
+    b.path == path
+        && !b.intervals.takes_missing
+        && !(multikey && b.only_without_arrays)
+        && decides(b.test, b.only_without_arrays)
+}
+
+impl Expansion {
+    /// Whether the predicate may bound the values under the path. Where documents have one value there, every predicate
+    /// speaks of that one; where they have several, a predicate may hold for one without a key, or with a key below the path.
+    pub(super) fn may_bound(&self, b: &Bound<'_>, multikey: bool) -> bool {
+        !multikey
+            || b.path != self.path
+            || (usable(b, &self.path, multikey) && (self.below || !holds_documents(&b.intervals)))
+    }
 }
 
 /// The index for a filter on the fields before the wildcard alone: every key of a document, and the one of those without.
@@ -272,6 +284,27 @@ mod tests {
         assert_ne!(shown(doc! {"a": {"$ne": Value::Null}}, &all), "scan");
         seen(&all, doc! {"a": [1]});
         assert_eq!(shown(doc! {"a": {"$ne": Value::Null}}, &all), "scan", "not where arrays are");
+    }
+
+    #[test]
+    fn of_two_predicates_on_a_path_with_arrays_one_bounds_that_the_keys_decide() {
+        let all = index(doc! {"$**": 1}, None);
+        seen(&all, doc! {"a": [5, {"b": 1}]});
+        let above = doc! {"a": {"$gt": 4}};
+        for other in [
+            doc! {"a": {"b": 1}},
+            doc! {"a": {"$eq": Value::Null}},
+            doc! {"a": {"$type": "object"}},
+            doc! {"a": {"$exists": true}},
+        ] {
+            for both in [vec![above.clone(), other.clone()], vec![other.clone(), above.clone()]] {
+                let plan = shown(doc! {"$and": both.clone()}, &all);
+                assert!(
+                    plan.contains("(4, inf]") && plan.contains("[\\\"a\\\", \\\"a\\\"]"),
+                    "{both:?}: {plan}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -21,7 +21,8 @@ const all = {name: "all", key: {"$**": 1}};
 const some = {name: "some", key: {"$**": -1}, wildcardProjection: {a: 1}};
 const below = {name: "below", key: {"z.$**": 1}};
 const beside = {name: "beside", key: {t: 1, "$**": 1}, wildcardProjection: {t: 0}};
-for (const spec of [all, some, below, beside]) {
+const without = {name: "without", key: {"$**": 1}, wildcardProjection: {"a.b": 0}};
+for (const spec of [all, some, below, beside, without]) {
     assert.commandWorked(coll.getDB().runCommand({createIndexes: coll.getName(), indexes: [spec]}));
 }
 assert.eq(coll.getIndexes().find(i => i.name === "some").wildcardProjection, {a: 1});
@@ -54,13 +55,16 @@ for (const path of paths) {
         }
     }
 }
+for (const test of tests) {
+    byHints({a: test}, ids(coll.find({a: test}).hint({$natural: 1})), [without]);
+}
 // Of two predicates on a path, each may hold for another value of an array, one of which has no key there.
 const pairs = [1, null, {}, {b: 1}, {$gt: 4}, {$exists: true}, {$ne: 1}, {$type: "object"}, {$in: [1, "x"]}, {$elemMatch: {$gte: 1}}, {$lt: {}}];
 for (const [path, tests] of [["a", pairs], ["a.b", [null, {$gt: 4}, {$exists: true}]]]) {
     for (const one of tests) {
         for (const other of tests.filter(p => p !== one)) {
             const filter = {$and: [{[path]: one}, {[path]: other}]};
-            byHints(filter, ids(coll.find(filter).hint({$natural: 1})), [all]);
+            byHints(filter, ids(coll.find(filter).hint({$natural: 1})), [all, without]);
         }
     }
 }

@@ -99,26 +99,21 @@ impl Wildcard {
 
     /// Whether the values at `path` and all below it are in the index.
     pub fn covers(&self, path: &str) -> bool {
-        let mut part = self.whole();
-        for name in path.split('.') {
-            match part.below(name) {
-                Some(inner) => part = inner,
-                None => return false,
-            }
-        }
-        !matches!(part, Part::Only(_))
+        self.part_at(path).is_some_and(|part| !matches!(part, Part::Only(_)))
+    }
+
+    /// Whether, moreover, nothing below `path` is left out: a document that is empty in the index is empty.
+    pub fn covers_whole(&self, path: &str) -> bool {
+        matches!(self.part_at(path), Some(Part::Everything))
     }
 
     /// Whether some path of the scope is `path`, below it or above it.
     pub fn touches(&self, path: &str) -> bool {
-        let mut part = self.whole();
-        path.split('.').all(|name| match part.below(name) {
-            Some(inner) => {
-                part = inner;
-                true
-            }
-            None => false,
-        })
+        self.part_at(path).is_some()
+    }
+
+    fn part_at(&self, path: &str) -> Option<Part<'_>> {
+        path.split('.').try_fold(self.whole(), Part::below)
     }
 
     /// The beginnings of `path`, itself among them, at which a document has had an array.
@@ -297,5 +292,7 @@ mod tests {
         assert!(some.touches("a") && !some.touches("b"));
         let rest = Wildcard::parse("$**", Some(&doc! {"a.b": 0}));
         assert!(rest.covers("a") && rest.covers("a.c") && !rest.covers("a.b.c") && !rest.covers("_id"));
+        assert!(rest.covers_whole("a.c") && rest.covers_whole("d") && !rest.covers_whole("a"));
+        assert!(some.covers_whole("a.b") && !some.covers_whole("a") && !some.covers_whole("a.c"));
     }
 }

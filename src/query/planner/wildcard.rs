@@ -69,7 +69,8 @@ fn on_path(
         return None;
     }
     let below = own.iter().all(|b| holds_documents(&b.intervals));
-    let several = paths.len() > 1;
+    // A document may be empty in the index because what it holds is left out.
+    let exact = paths.len() == 1 && wildcard.scope.covers_whole(&paths[0]);
     let list = paths.iter().flat_map(|p| {
         let point = Interval::point(Value::from(p.as_str()));
         let under = Interval {
@@ -82,7 +83,7 @@ fn on_path(
     });
     let expansion = Expansion {
         path: path.to_string(),
-        paths: Intervals { list: list.flatten().collect(), exact: !several, takes_missing: false },
+        paths: Intervals { list: list.flatten().collect(), exact, takes_missing: false },
         below,
         repeats: below || multikey,
     };
@@ -305,6 +306,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn an_empty_document_is_looked_at_where_something_below_it_is_left_out() {
+        let some = index(doc! {"$**": 1}, Some(doc! {"a.b": 0}));
+        let bounds = |path: &str| {
+            let at = format!("[\"{path}\", \"{path}\"]");
+            Document(vec![
+                ("$_path".into(), vec![Value::from(at)].into()),
+                (path.into(), vec![Value::from("[{}, {}]")].into()),
+            ])
+        };
+        let filter = |path: &str| Document(vec![(path.into(), Document::new().into())]);
+        assert_eq!(shown(filter("a"), &some), text(bounds("a"), "one", doc! {"a": {"$eq": {}}}));
+        assert_eq!(shown(filter("c"), &some), text(bounds("c"), "one", doc! {}));
     }
 
     #[test]

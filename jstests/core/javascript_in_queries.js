@@ -22,6 +22,13 @@ assert.eq([5], ids(t.find({$where: "isNumber(this.a) && hex_md5(this.s).length =
 const thrown = assert.throws(() => t.find({$where: "nothing.here"}).toArray());
 assert.eq([139, true], [thrown.code, /ReferenceError/.test(thrown.message)], tojson(thrown));
 assert.commandFailedWithCode(db.runCommand({find: t.getName(), filter: {$where: 5}}), ErrorCodes.BadValue);
+// A script names a code of its own, but none by which servers steer one another.
+const throwing = (code) => `throw Object.assign(new Error("by a script"), {code: ${code}})`;
+for (const [code, expected] of [[4242, 4242], [13388, 139], [10107, 139], [189, 139], [91, 139], [11601, 139]]) {
+    const reply = db.runCommand({find: t.getName(), filter: {_id: 1, $where: throwing(code)}});
+    assert.commandFailedWithCode(reply, expected);
+    assert(/by a script/.test(reply.errmsg), tojson(reply));
+}
 assert.commandFailedWithCode(db.runCommand({find: t.getName(), filter: {a: {$elemMatch: {$where: "1"}}}}), ErrorCodes.BadValue);
 assert.commandFailedWithCode(
     db.runCommand({aggregate: t.getName(), pipeline: [{$match: {$where: "1"}}], cursor: {}}), ErrorCodes.BadValue);

@@ -142,8 +142,17 @@ impl Session for Calls {
         match reply.outcome {
             Outcome::Value(v) => Ok(Reply::Value(v)),
             Outcome::Emitted(pairs) => Ok(Reply::Emitted(pairs)),
-            Outcome::Failed(e) => Err(e),
+            Outcome::Failed(e) => Err(of_script(e)),
         }
+    }
+}
+
+/// What a script has thrown. A code by which members of a cluster steer one another, that a placement is stale or the node
+/// no primary, is not the script's to say.
+fn of_script(e: Error) -> Error {
+    match document::error::categories(e.code) {
+        0 => e,
+        _ => Error { code: codes::JS_INTERPRETER_FAILURE, ..e },
     }
 }
 

@@ -26,6 +26,14 @@ assert.eq([{_id: 1, v: "new", keep: 1, k: 1}, {_id: 2, v: "new", k: 2}, {_id: 9,
 assert.eq([{_id: 1, v: "old+new", keep: 1}, {_id: 2, v: "old+new"}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}],
           merged({whenMatched: [{$set: {v: {$concat: ["$v", "+", "$$new.v"]}}}]}));
 assert.eq("old!1", merged({let: {mark: "$k"}, whenMatched: [{$set: {v: {$concat: ["$v", "!", {$toString: "$$mark"}]}}}]})[0].v);
+// A function, and an expression that takes long, are evaluated once for each change, with what `let` binds.
+const joined = {$function: {body: "function(a, b) { return a + b; }", args: ["$v", "$$more"], lang: "js"}};
+const tenfold = {$function: {body: "function(x) { return x * 10; }", args: ["$k"], lang: "js"}};
+const none = {$size: {$filter: {input: {$range: [0, 60000]}, cond: {$lt: ["$$this", 0]}}}};
+for (const pipeline of [[{$set: {v: joined}}], [{$set: {v: {$concat: ["$v", {$toString: "$$more"}]}}}]]) {
+    const all = merged({let: {more: tenfold}, whenMatched: pipeline.concat({$set: {n: {$add: [{$ifNull: ["$n", 0]}, 1, none]}}})});
+    assert.eq([{_id: 1, v: "old10", keep: 1, n: 1}, {_id: 2, v: "old20", n: 1}, {_id: 5, v: "new", k: 5}, {_id: 9, v: "old"}], all);
+}
 
 function failing(codes, options) {
     target.drop();

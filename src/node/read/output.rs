@@ -6,9 +6,10 @@
 use super::host::LocalHost;
 use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Taken, Walk};
-use crate::write::insert::{Flags, insert_documents, normalized};
+use crate::write::aside::Aside;
+use crate::write::insert::{Flags, Stored, insert_documents, normalized};
 use crate::write::unit::{Origin, WriteUnit};
-use crate::{Operation, ddl};
+use crate::{Node, Operation, ddl};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{
     Collation, Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
@@ -18,13 +19,15 @@ use query::expression::{Expression, Variables, Vars};
 use query::matcher::Matcher;
 use query::pipeline::Run;
 use query::planner::{Request, plan};
+use query::script::Scripts;
 use query::update::{Outcome as Applied, Update};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use storage::RecordId;
 
 /// Documents changed in one commit.
 const SLICE: usize = 128;
+const SLICE_TIME_MAX: Duration = Duration::from_millis(1);
 
 impl LocalHost {
     pub(super) async fn out(
@@ -142,16 +145,27 @@ impl LocalHost {
         };
         let slot = self.node.namespaces.slot(target);
         for slice in batch.chunks(SLICE) {
-            self.op.check_interrupt()?;
-            let written = self.node.write(op, &slot, |unit| {
-                if unit.state.view.is_some() {
-                    bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {target} is a view, not a collection");
-                }
-                merge.all(unit, slice)
-            });
-            let (refused, _) = written.await.map_err(|e| self.past_retrying(e))?;
-            self.writing.merged.store(true, Relaxed);
-            if let Some(error) = refused {
+            let mut progress = Progress::default();
+            while progress.merged < slice.len() {
+                self.op.check_interrupt()?;
+                let written = self.node.write(op, &slot, |unit| {
+                    if unit.state.view.is_some() {
+                        bail!(
+                            COMMAND_NOT_SUPPORTED_ON_VIEW,
+                            "Namespace {target} is a view, not a collection"
+                        );
+                    }
+                    merge.some(unit, slice, &mut progress)
+                });
+                let written = written.await;
+                let evaluate = |old: Doc<'_>| {
+                    let doc = merge.stored(&self.node, slice[progress.merged].doc())?;
+                    merge.updated(&self.node, old, doc.doc())
+                };
+                progress.aside.unless(written, evaluate).map_err(|e| self.past_retrying(e))?;
+                self.writing.merged.fetch_or(progress.merged > 0, Relaxed);
+            }
+            if let Some(error) = progress.refused {
                 return Err(error);
             }
         }
@@ -179,6 +193,17 @@ enum Matched {
     Pipeline(Vec<Value>),
 }
 
+/// How far a slice has been merged.
+#[derive(Default)]
+struct Progress {
+    /// Its documents that are done with.
+    merged: usize,
+    /// What the pipeline makes of the document that the next one matches.
+    aside: Aside<Applied>,
+    /// The error of the first that was refused.
+    refused: Option<Error>,
+}
+
 enum NotMatched {
     Insert,
     Discard,
@@ -197,22 +222,27 @@ struct Merge {
     names: Vec<String>,
     values: Vars,
     collation: Collation,
+    scripts: Scripts,
     bypass_validation: bool,
     /// `on` is the shard key with `_id`.
     document_key: bool,
 }
 
 impl Merge {
-    /// Merges every document. One that violates a unique index does not keep the others out: its error is answered.
-    fn all(&self, unit: &mut WriteUnit<'_>, documents: &[DocBuf]) -> Result<Option<Error>> {
-        let mut refused = None;
-        for d in documents {
-            match self.one(unit, d.doc()) {
-                Err(e) if e.code == codes::DUPLICATE_KEY => drop(refused.get_or_insert(e)),
+    /// Merges documents, those of a pipeline until the latch has been held for long. One that violates a unique index does not
+    /// keep the others out: its error is kept.
+    fn some(&self, unit: &mut WriteUnit<'_>, documents: &[DocBuf], progress: &mut Progress) -> Result<()> {
+        let started = Instant::now();
+        let is_long = || matches!(self.matched, Matched::Pipeline(_)) && started.elapsed() >= SLICE_TIME_MAX;
+        while progress.merged < documents.len() && !is_long() {
+            match self.one(unit, documents[progress.merged].doc(), &progress.aside) {
+                Err(e) if e.code == codes::DUPLICATE_KEY => drop(progress.refused.get_or_insert(e)),
                 done => done?,
             }
+            progress.merged += 1;
+            progress.aside = Aside::default();
         }
-        Ok(refused)
+        Ok(())
     }
     fn parse(spec: &Value, run: &Run) -> Result<Merge> {
         let empty = Document::new();
@@ -252,20 +282,16 @@ impl Merge {
             names: run.names.clone(),
             values: run.vars.clone(),
             collation: run.collation.clone(),
+            scripts: run.scripts.clone(),
             bypass_validation: false,
             document_key: false,
         })
     }
 
-    fn one(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>) -> Result<()> {
+    fn one(&self, unit: &mut WriteUnit<'_>, doc: Doc<'_>, aside: &Aside<Applied>) -> Result<()> {
         self.check_unique(unit)?;
-        // One without `_id` gets it here where it is found by it, and else only when it is inserted.
-        let with_id = self.on.iter().any(|f| f == "_id") || doc.get("_id").is_some();
-        let stored = match with_id {
-            true => Some(normalized(unit.node, doc, false)?),
-            false => None,
-        };
-        let doc = stored.as_ref().map_or(doc, |d| d.doc());
+        let stored = self.stored(unit.node, doc)?;
+        let doc = stored.doc();
         let mut filter = Document::new();
         for field in &self.on {
             match path::get(doc, field) {
@@ -280,7 +306,7 @@ impl Merge {
             }
         }
         match self.find(unit, &filter)? {
-            Some(record) => self.matched(unit, record, doc),
+            Some(record) => self.matched(unit, record, doc, aside),
             None => match self.not_matched {
                 NotMatched::Insert => {
                     unit.ensure_exists();
@@ -300,6 +326,15 @@ impl Merge {
                     "$merge could not find a matching document in the target collection for at least one document in the source collection"
                 ),
             },
+        }
+    }
+
+    /// A document as it is looked for and seen by the pipeline. One without `_id` gets it here where it is found by it, and
+    /// else only when it is inserted.
+    fn stored<'a>(&self, node: &Node, doc: Doc<'a>) -> Result<Stored<'a>> {
+        match self.on.iter().any(|f| f == "_id") || doc.get("_id").is_some() {
+            true => normalized(node, doc, false),
+            false => Ok(Stored::As(doc)),
         }
     }
 
@@ -338,7 +373,13 @@ impl Merge {
         Ok(found)
     }
 
-    fn matched(&self, unit: &mut WriteUnit<'_>, record: RecordId, doc: Doc<'_>) -> Result<()> {
+    fn matched(
+        &self,
+        unit: &mut WriteUnit<'_>,
+        record: RecordId,
+        doc: Doc<'_>,
+        aside: &Aside<Applied>,
+    ) -> Result<()> {
         let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
             return Ok(());
         };
@@ -366,19 +407,8 @@ impl Merge {
                 check_same_id(old.doc(), doc)?;
                 merged(old.doc(), doc)
             }
-            Matched::Pipeline(stages) => {
-                let mut context = unit.node.parse_context(Document::new());
-                context.now_ms = self.values.now_ms;
-                context.collation = self.collation.clone();
-                for (name, value) in self.variables.iter() {
-                    context.variables.push(name, value.clone());
-                }
-                self.bind(&mut context.variables, doc)?;
-                match Update::parse(&Value::Array(stages.clone()), &[], &context)?.apply(
-                    old.doc(),
-                    None,
-                    false,
-                )? {
+            Matched::Pipeline(_) => {
+                match aside.latched(old.doc(), || self.updated(unit.node, old.doc(), doc))? {
                     Applied::NoOp => return Ok(()),
                     Applied::Changed(new) => new,
                 }
@@ -400,11 +430,25 @@ impl Merge {
         unit.put(record, prepared, new.doc(), Origin::default())
     }
 
+    /// What the pipeline makes of a document that `doc` has matched.
+    fn updated(&self, node: &Node, old: Doc<'_>, doc: Doc<'_>) -> Result<Applied> {
+        let Matched::Pipeline(stages) = &self.matched else { return Ok(Applied::NoOp) };
+        let mut context = node.parse_context(Document::new());
+        context.now_ms = self.values.now_ms;
+        context.collation = self.collation.clone();
+        context.scripts = self.scripts.clone();
+        for (name, value) in self.variables.iter() {
+            context.variables.push(name, value.clone());
+        }
+        self.bind(&mut context.variables, doc)?;
+        Update::parse(&Value::Array(stages.clone()), &[], &context)?.apply(old, None, false)
+    }
+
     /// Binds `$$new`, which is the document, and what `let` gives for it. A variable without a value is not defined.
     fn bind(&self, variables: &mut Document, doc: Doc<'_>) -> Result<()> {
         variables.insert("new", Value::Document(doc.to_document()));
         let names = self.names.iter().map(String::as_str);
-        let scope = Variables::with_names(names).with_collation(&self.collation);
+        let scope = Variables::with_names(names).with_collation(&self.collation).with_scripts(&self.scripts);
         for (name, e) in self.bound.iter().flat_map(Document::iter) {
             let value = Expression::parse(e, &scope)?.eval(doc, &mut self.values.clone())?;
             if let Some(value) = value {

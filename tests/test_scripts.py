@@ -129,12 +129,17 @@ def test_a_server_without_scripting_refuses_scripts(workdir, processes):
         assert children(process.child.pid) == []
 
 
-def test_map_reduce_over_shards(up):
-    cluster = up("--shards", 2)
-    client = cluster.client()
+def sharded(up):
+    """A client of two shards on which d.c and d.out are sharded."""
+    client = up("--shards", 2).client()
     client.admin.command("enableSharding", "d")
     client.admin.command("shardCollection", "d.c", key={"k": "hashed"})
     client.admin.command("shardCollection", "d.out", key={"_id": 1})
+    return client
+
+
+def test_map_reduce_over_shards(up):
+    client = sharded(up)
     client.d.c.insert_many([{"k": i, "g": i % 7} for i in range(700)])
     by_group = "function() { emit(this.g, 1); }"
     run = lambda **more: client.d.command("mapReduce", "c", map=by_group, reduce=REDUCE, **more)
@@ -154,3 +159,72 @@ def test_map_reduce_over_shards(up):
                               "accumulateArgs": ["$k"], "merge": "function(a, b) { return a + b; }", "lang": "js"}}
     grouped = client.d.c.aggregate([{"$group": {"_id": "$g", "own": split, "plain": {"$sum": "$k"}}}])
     assert all(d["own"] == d["plain"] for d in grouped)
+
+
+def temporary(client):
+    return [name for name in client.d.list_collection_names() if name.startswith("tmp")]
+
+
+def open_cursors(client):
+    return client.admin.command("serverStatus")["metrics"]["cursor"]["open"]["total"]
+
+
+def test_map_reduce_over_shards_writes_with_the_arguments_of_its_command(up):
+    client = sharded(up)
+    client.d.c.insert_many([{"k": i} for i in range(200)])
+    each = lambda **more: client.d.command("mapReduce", "c", map="function() { emit(this.k, 1); }", reduce=REDUCE, **more)
+    general = {"maxTimeMS": 120_000, "collation": {"locale": "en"}, "bypassDocumentValidation": True, "comment": "general"}
+    assert len(each(out={"inline": 1}, **general)["results"]) == 200
+    for mode, name, value in [("replace", "plain", 1), ("merge", "out", 1), ("reduce", "out", 2), ("reduce", "fresh", 1)]:
+        each(out={mode: name}, **general)
+        assert client.d[name].count_documents({"value": value}) == 200, mode
+
+    # What replaces a collection is like it.
+    client.d.create_collection("kept", validator={"value": {"$gte": 0}})
+    client.d.kept.create_index("value", name="by_value")
+    each(out="kept")
+    assert client.d.kept.count_documents({}) == 200
+    assert set(client.d.kept.index_information()) == {"_id_", "by_value"}
+    assert client.d.kept.options()["validator"] == {"value": {"$gte": 0}}
+    client.d.command("create", "seen", viewOn="c", pipeline=[])
+    client.d.command("create", "round", capped=True, size=4096)
+    client.d.create_collection("never", validator={"value": {"$lt": 0}})
+    for mode, name, code in [("replace", "seen", 166), ("replace", "round", 17152), ("replace", "never", 121), ("merge", "never", 121)]:
+        with pytest.raises(pymongo.errors.OperationFailure) as caught:
+            each(out={mode: name})
+        assert caught.value.code == code, caught.value
+    assert temporary(client) == []
+    until(lambda: open_cursors(client) == 0)
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_a_map_reduce_that_is_late_leaves_nothing_behind(up, shards):
+    client = sharded(up) if shards else up("--standalone").client()
+    client.d.c.insert_many([{"k": i} for i in range(400)])
+    late = "function(k, v) { if (typeof given == 'undefined') given = 0; given += 1; while (given > 150); return v; }"
+    with pytest.raises(pymongo.errors.OperationFailure) as caught:
+        client.d.command(
+            "mapReduce", "c", map="function() { emit(this.k, 1); }", reduce=REDUCE, finalize=late, out="plain", maxTimeMS=4000
+        )
+    assert caught.value.code == 50, caught.value
+    assert client.d.list_collection_names(filter={"name": "plain"}) == []
+    assert temporary(client) == []
+    until(lambda: open_cursors(client) == 0)
+
+
+@pytest.mark.parametrize("shards", [0, 2])
+def test_results_reduced_into_a_collection_at_once_all_count(up, shards):
+    client = sharded(up) if shards else up("--standalone").client()
+    client.d.c.insert_many([{"k": i, "g": i % 5} for i in range(10)])
+    slow = "function(k, v) { sleep(3); return Array.sum(v); }"
+
+    def reduce_often():
+        for _ in range(5):
+            client.d.command("mapReduce", "c", map="function() { emit(this.g, 1); }", reduce=slow, out={"reduce": "out"})
+
+    threads = [threading.Thread(target=reduce_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted((d["_id"], d["value"]) for d in client.d.out.find()) == [(g, 40) for g in range(5)]

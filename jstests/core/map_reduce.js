@@ -26,6 +26,8 @@ const shown = assert.commandWorked(run({
 }));
 assert.eq([{_id: "a", value: 31}, {_id: "b", value: 21}, {_id: "c", value: 11}], byKey(shown.results));
 assert.eq(10, run({out: {inline: 1}, query: {$where: "this.n < 10"}, reduce: (k, v) => Array.sum(v), map: function() { emit(1, 1); }}).results[0].value);
+const scoped = run({out: {inline: 1}, query: {_id: 1}, map: Code("function() { emit(1, a + b); }", {b: 2}), scope: {a: 1}});
+assert.eq([{_id: 1, value: 3}], assert.commandWorked(scoped).results, "a function's variables and the command's");
 
 // One value is not reduced, and a key may be anything.
 const single = run({out: {inline: 1}, query: {_id: {$in: [0, 1]}}, map: function() { emit({n: this.n}, this.n); }, reduce: function() { return "reduced"; }});

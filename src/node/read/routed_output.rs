@@ -61,6 +61,7 @@ fn stage_of(node: &Node, ns: &str, request: Request<'_>) -> Result<(HostStage, R
     let asked = Asked::on(node, ns, request.body)?;
     let mut context = Context::new(Namespace::parse(ns), node.parse_context(asked.variables));
     context.query.collation = asked.collation.unwrap_or_default();
+    context.query.scripts.map_reduce = request.body.get("isMapReduceCommand").is_some_and(|v| v.truthy());
     if let Some(ValueRef::DateTime(now)) =
         request.body.get_document("runtimeConstants").and_then(|d| d.get("localNow"))
     {

@@ -273,7 +273,8 @@ impl<'t, 'a> Output<'t, 'a> {
     /// What every batch is sent with.
     fn command(&self) -> Document {
         let mut command = doc! { "_shardsvrWriteOutput": self.target.collection.as_str() };
-        command.0.extend(take(self.task.body(), &["maxTimeMS", "bypassDocumentValidation", "writeConcern"]));
+        let taken = ["maxTimeMS", "bypassDocumentValidation", "writeConcern", "isMapReduceCommand"];
+        command.0.extend(take(self.task.body(), &taken));
         command.push("runtimeConstants", doc! { "localNow": (Value::DateTime(self.task.now_ms())) });
         command.0.extend(self.surroundings.get().cloned().unwrap_or_default().0);
         command

@@ -27,9 +27,6 @@ pub const STACK_BYTES: usize = 32 << 20;
 /// engine takes no larger limit than this one.
 pub const SCRIPT_STACK_BYTES: usize = 16 << 20;
 
-/// The error code of an exception in JavaScript.
-pub const JS_INTERPRETER_FAILURE: i32 = 139;
-
 /// A name and a source.
 pub type Source = (&'static str, &'static str);
 

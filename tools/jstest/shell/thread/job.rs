@@ -2,15 +2,13 @@
 
 use crate::natives::define;
 use crate::{Engine, Options, STACK_BYTES, Shared, Shell, bson, engine, errors, modules};
+use document::codes::JS_INTERPRETER_FAILURE;
 use parking_lot::{Condvar, Mutex};
 use rquickjs::object::Property;
 use rquickjs::prelude::{Rest, This};
 use rquickjs::{Array, Ctx, Error, Function, Object, Promise, Result, Value};
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// The error code of an exception in JavaScript.
-const JS_INTERPRETER_FAILURE: i32 = 139;
 
 /// Under this name an instance knows its job.
 const PLACE: &str = "__thread";

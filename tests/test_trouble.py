@@ -14,7 +14,7 @@ from pymongo import MongoClient, errors
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import SecondaryPreferred
 from pymongo.write_concern import WriteConcern
-from trouble import Network, Set, chance, free_port, wait
+from trouble import Network, Set, chance, divided, free_port, wait
 
 SECONDS = float(os.environ.get("TESSERA_TROUBLE_SECONDS", 8))
 MAJORITY = WriteConcern("majority", wtimeout=20000)
@@ -147,10 +147,7 @@ def cluster(sets, workdir, processes):
 
 def test_money_moves_between_shards_while_their_primaries_die(cluster):
     client, shards, _ = cluster
-    client.admin.command("enableSharding", "bank", primaryShard="s0")
-    client.admin.command("shardCollection", "bank.accounts", key={"k": 1})
-    client.admin.command("split", "bank.accounts", middle={"k": 10})
-    client.admin.command("moveChunk", "bank.accounts", find={"k": 10}, to="s1", _waitForDelete=True)
+    divided(client, "bank.accounts", 10)
     accounts = client.bank.get_collection("accounts", write_concern=MAJORITY)
     accounts.insert_many([{"_id": k, "k": k, "money": 100, "log": []} for k in range(20)])
     stop, dice = threading.Event(), chance()
@@ -204,10 +201,7 @@ def test_money_moves_between_shards_while_their_primaries_die(cluster):
 
 def test_reads_and_writes_go_on_while_secondaries_die_and_hang(cluster):
     client, shards, _ = cluster
-    client.admin.command("enableSharding", "d", primaryShard="s0")
-    client.admin.command("shardCollection", "d.c", key={"k": 1})
-    client.admin.command("split", "d.c", middle={"k": 50})
-    client.admin.command("moveChunk", "d.c", find={"k": 50}, to="s1", _waitForDelete=True)
+    divided(client, "d.c", 50)
     client.d.get_collection("c", write_concern=MAJORITY).insert_many([{"_id": i, "k": i} for i in range(100)])
     reads = client.d.get_collection("c", read_preference=SecondaryPreferred(), read_concern=ReadConcern("majority"))
     assert sorted(d["_id"] for d in reads.find()) == list(range(100))
@@ -234,10 +228,7 @@ def test_reads_and_writes_go_on_while_secondaries_die_and_hang(cluster):
 
 def test_the_next_primary_serves_what_it_knows_while_the_config_server_is_away(cluster):
     client, shards, config = cluster
-    client.admin.command("enableSharding", "d", primaryShard="s0")
-    client.admin.command("shardCollection", "d.c", key={"k": 1})
-    client.admin.command("split", "d.c", middle={"k": 50})
-    client.admin.command("moveChunk", "d.c", find={"k": 50}, to="s1", _waitForDelete=True)
+    divided(client, "d.c", 50)
     written = client.d.get_collection("c", write_concern=MAJORITY)
     written.insert_many([{"_id": i, "k": i} for i in range(100)])
     with shards[0].primary().direct() as direct:

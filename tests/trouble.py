@@ -191,6 +191,14 @@ class Set:
             member.link.close()
 
 
+def divided(client, ns, at):
+    """Shards a collection by `k`: what is below `at` stays on s0, the rest goes to s1."""
+    client.admin.command("enableSharding", ns.split(".")[0], primaryShard="s0")
+    client.admin.command("shardCollection", ns, key={"k": 1})
+    client.admin.command("split", ns, middle={"k": at})
+    client.admin.command("moveChunk", ns, find={"k": at}, to="s1", _waitForDelete=True)
+
+
 def wait(check, seconds=40):
     """Waits until `check` returns something true and raises nothing."""
     until = time.monotonic() + seconds

@@ -6,16 +6,10 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, ownCluster} from "jstests/sharding/libs/cluster.js";
 
-const st = new ShardingTest({shards: 2, other: {chunkSize: 1}});
-const [first, second] = [st.shard0.shardName, st.shard1.shardName];
-const admin = st.s.getDB("admin");
-const config = st.s.getDB("config");
+const {st, first, second, admin, config, testDB} = ownCluster("s", {other: {chunkSize: 1}});
 const configPrimary = st.configRS.getPrimary();
-assert.commandWorked(admin.runCommand({balancerStop: 1}));
-assert.commandWorked(admin.runCommand({enableSharding: "s", primaryShard: first}));
-const testDB = st.s.getDB("s");
 const pad = "p".repeat(16 * 1024);
 let next = 0;
 function grow(coll, documents) {

@@ -6,16 +6,10 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf, shardByRanges} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, ownCluster, shardByRanges} from "jstests/sharding/libs/cluster.js";
 
-const st = new ShardingTest({shards: 2, other: {chunkSize: 1}});
-const [first, second] = [st.shard0.shardName, st.shard1.shardName];
-const admin = st.s.getDB("admin");
-const config = st.s.getDB("config");
+const {st, first, second, admin, config, testDB} = ownCluster("d", {other: {chunkSize: 1}});
 const configPrimary = st.configRS.getPrimary();
-assert.commandWorked(admin.runCommand({balancerStop: 1}));
-assert.commandWorked(admin.runCommand({enableSharding: "d", primaryShard: first}));
-const testDB = st.s.getDB("d");
 for (const shard of [st.shard0, st.shard1]) {
     assert.commandWorked(shard.adminCommand({setParameter: 1, orphanCleanupDelaySecs: 0}));
 }

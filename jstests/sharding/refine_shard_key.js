@@ -5,16 +5,14 @@
  *
  * @tags: [requires_own_servers]
  */
-const st = new ShardingTest({shards: 2, mongos: 2, other: {rsOptions: {setParameter: {orphanCleanupDelaySecs: 900}}}});
-const [first, second] = [st.shard0.shardName, st.shard1.shardName];
-const fresh = st.s0;
-assert.commandWorked(fresh.adminCommand({balancerStop: 1}));
+import {ownCluster} from "jstests/sharding/libs/cluster.js";
+
 const dbName = "refine";
+const {st, first, second, config} = ownCluster(dbName, {mongos: 2, other: {rsOptions: {setParameter: {orphanCleanupDelaySecs: 900}}}});
+const fresh = st.s0;
 const ns = dbName + ".c";
-assert.commandWorked(fresh.adminCommand({enableSharding: dbName, primaryShard: first}));
 const coll = fresh.getDB(dbName).c;
 const there = st.s1.getDB(dbName).c;
-const config = fresh.getDB("config");
 assert.commandWorked(fresh.adminCommand({shardCollection: ns, key: {x: 1}}));
 assert.commandWorked(fresh.adminCommand({addShardToZone: second, zone: "high"}));
 assert.commandWorked(fresh.adminCommand({updateZoneKeyRange: ns, min: {x: 0}, max: {x: MaxKey}, zone: "high"}));

@@ -4,6 +4,16 @@
  * that is reached through a router.
  */
 
+/** A cluster of the test's own, with the balancer stopped and a database of this name on the first of its two shards. */
+export function ownCluster(name, options) {
+    const st = new ShardingTest(Object.assign({shards: 2}, options));
+    const [first, second] = [st.shard0.shardName, st.shard1.shardName];
+    const admin = st.s.getDB("admin");
+    assert.commandWorked(admin.runCommand({balancerStop: 1}));
+    assert.commandWorked(admin.runCommand({enableSharding: name, primaryShard: first}));
+    return {st, first, second, admin, config: st.s.getDB("config"), testDB: st.s.getDB(name)};
+}
+
 /** Names of the shards, in order. */
 export function shardNames(db) {
     return db.getSiblingDB("config").shards.find().sort({_id: 1}).toArray().map((shard) => shard._id);

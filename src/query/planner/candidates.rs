@@ -261,13 +261,6 @@ fn candidate(
     };
     Some(Candidate {
         scan: IndexScan {
-            index: index.name.clone(),
-            key: index.key.clone(),
-            unique: index.unique,
-            sparse: index.sparse,
-            partial: index.partial_filter.is_some(),
-            collation: index.collation.clone(),
-            multikey: index.multikey,
             repeats: index.expansion.as_ref().map_or(index.multikey, |e| e.repeats),
             wildcard: index.wildcard.as_ref().map(|w| w.scope.clone()),
             direction: direction.unwrap_or(Direction::Forward),
@@ -276,7 +269,7 @@ fn candidate(
                 true => records(&fields),
                 false => print(index, &kinds, &fields, direction == Some(Direction::Backward)),
             },
-            clustered,
+            ..IndexScan::of(index)
         },
         filter: remaining,
         provides_sort: direction.is_some(),
@@ -304,21 +297,7 @@ fn records(fields: &[Intervals]) -> Document {
 
 /// The scan of a whole collection in the order of its clustered index.
 pub(super) fn whole(index: &IndexInfo, direction: Direction) -> IndexScan {
-    IndexScan {
-        index: index.name.clone(),
-        key: index.key.clone(),
-        unique: true,
-        sparse: false,
-        partial: false,
-        collation: index.collation.clone(),
-        multikey: false,
-        direction,
-        ranges: vec![KeyRange::everything()],
-        bounds: Document::new(),
-        repeats: false,
-        wildcard: None,
-        clustered: true,
-    }
+    IndexScan { unique: true, direction, ranges: vec![KeyRange::everything()], ..IndexScan::of(index) }
 }
 
 /// The intervals of one field and the conjuncts they stand for. In a multikey index the values that satisfy two predicates may be
@@ -507,20 +486,6 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
         bounds.push("startKey", request.min.cloned().unwrap_or_default());
         bounds.push("endKey", request.max.cloned().unwrap_or_default());
     }
-    let scan = IndexScan {
-        index: index.name.clone(),
-        key: index.key.clone(),
-        unique: index.unique,
-        sparse: index.sparse,
-        partial: index.partial_filter.is_some(),
-        collation: index.collation.clone(),
-        multikey: index.multikey,
-        repeats: index.multikey,
-        wildcard: None,
-        direction: Direction::Forward,
-        ranges: vec![range],
-        bounds,
-        clustered,
-    };
+    let scan = IndexScan { ranges: vec![range], bounds, ..IndexScan::of(index) };
     Ok(Plan::Index { scan, filter: request.filter.clone() })
 }

@@ -98,6 +98,27 @@ pub struct IndexScan {
     pub clustered: bool,
 }
 
+impl IndexScan {
+    /// A scan of no key of the index.
+    fn of(index: &IndexInfo) -> IndexScan {
+        IndexScan {
+            index: index.name.clone(),
+            key: index.key.clone(),
+            unique: index.unique,
+            sparse: index.sparse,
+            partial: index.partial_filter.is_some(),
+            collation: index.collation.clone(),
+            multikey: index.multikey,
+            repeats: index.multikey,
+            wildcard: None,
+            direction: Direction::Forward,
+            ranges: Vec::new(),
+            bounds: Document::new(),
+            clustered: index.clustered.is_some(),
+        }
+    }
+}
+
 /// A tree of stages; the executor adds projection, skip and limit.
 #[derive(Clone, Debug)]
 pub enum Plan {

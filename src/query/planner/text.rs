@@ -1,7 +1,7 @@
 //! The plan of a `$text`: the ranges of its terms in the text index, the filter checked on each document.
 
 use super::candidates;
-use super::{Direction, IndexInfo, IndexScan, KeyRange, Plan, Request};
+use super::{IndexInfo, IndexScan, KeyRange, Plan, Request};
 use crate::matcher::Node;
 use document::fts::TextQuery;
 use document::{Document, Result, Value, bail, key_string};
@@ -44,22 +44,9 @@ pub(super) fn plan(request: &Request<'_>, query: &TextQuery) -> Result<Plan> {
     let terms = query.lookup().iter().map(|t| Value::from(format!("[\"{t}\", \"{t}\"]"))).collect();
     let mut bounds = Document::new();
     bounds.push(TERM, Value::Array(terms));
-    let scan = IndexScan {
-        index: index.name.clone(),
-        key: index.key.clone(),
-        unique: false,
-        sparse: index.sparse,
-        partial: index.partial_filter.is_some(),
-        collation: index.collation.clone(),
-        // A document has a key for each of its terms.
-        multikey: true,
-        repeats: true,
-        wildcard: None,
-        direction: Direction::Forward,
-        ranges,
-        bounds,
-        clustered: false,
-    };
+    // A document has a key for each of its terms.
+    let scan =
+        IndexScan { unique: false, multikey: true, repeats: true, ranges, bounds, ..IndexScan::of(index) };
     Ok(Plan::Index { scan, filter: request.filter.clone() })
 }
 

@@ -106,16 +106,13 @@ pub fn query_shape(db: &str, command: Doc<'_>) -> Option<Document> {
         "aggregate" => &["pipeline", "collation", "hint", "let"],
         _ => return None,
     };
-    if first.name() == "find" {
-        out.push("filter", filter_shape(command.get_document("filter").unwrap_or(Doc::empty()), Kind::Query));
-    }
     for name in parts {
-        let Some(v) = command.get(name).filter(|v| !matches!(v, ValueRef::Null | ValueRef::Undefined)) else {
-            continue;
+        let v = match (*name, command.get_present(name)) {
+            // A find has one even if it names none.
+            ("filter", _) => ValueRef::Document(command.get_document(name).unwrap_or(Doc::empty())),
+            (_, Some(v)) if v.as_document().is_none_or(|d| !d.is_empty()) => v,
+            _ => continue,
         };
-        if v.as_document().is_some_and(|d| d.is_empty()) || (*name == "filter") {
-            continue;
-        }
         out.push(*name, part_shape(name, v));
     }
     Some(out)
@@ -132,7 +129,7 @@ pub fn hash_of_shape(shape: &Document) -> String {
 
 fn part_shape(name: &str, v: ValueRef<'_>) -> Value {
     match (name, v) {
-        ("query", ValueRef::Document(d)) => Value::Document(filter_shape(d, Kind::Query)),
+        ("filter" | "query", ValueRef::Document(d)) => Value::Document(filter_shape(d, Kind::Query)),
         ("projection", ValueRef::Document(d)) => Value::Document(projection_shape(d)),
         ("collation", ValueRef::Document(d)) => {
             let whole = Collation::of_document(&d.to_document()).ok().and_then(|c| c.document().cloned());

@@ -8,7 +8,7 @@ use crate::pipeline::account::{Charge, Use};
 use crate::pipeline::{Batch, Context, Flow, Parsed, Plan, Run, Stage, parse::one};
 use crate::sort::SortSpec;
 use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, number};
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 /// Dampens the difference between the first ranks.
 const RANK_CONSTANT: f64 = 60.0;
@@ -153,17 +153,17 @@ impl Stage for Fusing {
         let value = document.get("_id").map_or(Value::Null, |v| v.to_value());
         Collation::SIMPLE.append_value_key(&mut id, &value, false);
         let inputs = self.plan.names.len();
-        if !self.found.contains_key(&id) {
-            self.bytes += document.bytes().len() + id.len() + 16 * inputs + 64;
-            self.charge.set(self.bytes);
-            if self.charge.is_over() {
-                bail!(EXCEEDED_MEMORY_LIMIT, "$rankFusion used too much memory and cannot spill to disk");
+        let found = match self.found.entry(id) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(place) => {
+                self.bytes += document.bytes().len() + place.key().len() + 16 * inputs + 64;
+                self.charge.set(self.bytes);
+                if self.charge.is_over() {
+                    bail!(EXCEEDED_MEMORY_LIMIT, "$rankFusion used too much memory and cannot spill to disk");
+                }
+                place.insert(Found { document: document.to_owned(), ranks: vec![None; inputs] })
             }
-        }
-        let found = self
-            .found
-            .entry(id)
-            .or_insert_with(|| Found { document: document.to_owned(), ranks: vec![None; inputs] });
+        };
         if let Some(rank) = found.ranks.get_mut(number("p") as usize) {
             rank.get_or_insert(number("r"));
         }

@@ -167,12 +167,12 @@ impl Node {
         slot: &namespace::Slot,
         filter: Doc<'_>,
     ) {
-        if query::matcher::ops::text::is_in(filter) {
+        if query::matcher::ops::stands_in(filter, "$text") {
             let state = slot.read_unchecked();
             let indexes = state.collection.iter().flat_map(|c| c.indexes());
             context.text_index = indexes.filter_map(|i| i.spec().text()).next().cloned();
         }
-        if query::matcher::ops::evaluation::has_script(filter) {
+        if query::matcher::ops::stands_in(filter, "$where") {
             let db = storage::split_namespace(&slot.ns).0;
             context.scripts.stored = Some(Arc::new(self.stored_functions(db).to_doc_buf()));
         }

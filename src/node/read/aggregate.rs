@@ -357,7 +357,7 @@ fn note_text(node: &Node, ns: &str, stages: Vec<Value>, context: &mut Context) -
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     let Some(filter) = first.map(Document::to_doc_buf) else { return Ok(stages) };
     node.note_text_index(&mut context.query, &node.namespaces.slot(ns), filter.doc());
-    if query::matcher::ops::text::is_in(filter.doc()) {
+    if query::matcher::ops::stands_in(filter.doc(), "$text") {
         context.query.text = Matcher::parse(filter.doc(), &context.query)?.text().cloned();
     }
     Ok(stages)

@@ -51,7 +51,7 @@ fn replaced(v: &Value, hidden: &[Hidden]) -> Value {
 /// Whether a stage is a `$match` by `$text`.
 pub fn is_text_match(stage: &Value) -> bool {
     let filter = stage.as_document().and_then(|d| d.get_document("$match"));
-    filter.is_some_and(|f| crate::matcher::ops::text::is_in(f.to_doc_buf().doc()))
+    filter.is_some_and(|f| crate::matcher::ops::stands_in(f.to_doc_buf().doc(), "$text"))
 }
 
 /// The pipeline with the score in a field, where it begins with a `$text` and asks for the score.

@@ -6,7 +6,7 @@ use super::task::Task;
 use document::fts::TextIndex;
 use document::{Doc, Document, Result, Value, doc};
 use query::QueryContext;
-use query::matcher::{Matcher, ops::text};
+use query::matcher::{Matcher, ops::stands_in};
 use query::pipeline::{Context, text::with_score_field};
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub async fn note_index(
     filter: Doc<'_>,
     context: &mut QueryContext,
 ) -> Result<()> {
-    let Some(shard) = placement.shards().into_iter().next().filter(|_| text::is_in(filter)) else {
+    let Some(shard) = placement.shards().into_iter().next().filter(|_| stands_in(filter, "$text")) else {
         return Ok(());
     };
     let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
@@ -43,7 +43,7 @@ pub async fn scored(
     let stages = with_score_field(stages)?;
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     if let Some(filter) = first.map(Document::to_doc_buf)
-        && text::is_in(filter.doc())
+        && stands_in(filter.doc(), "$text")
     {
         note_index(task, ns, placement, filter.doc(), &mut context.query).await?;
         context.query.text = Matcher::parse(filter.doc(), &context.query)?.text().cloned();

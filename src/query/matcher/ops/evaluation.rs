@@ -5,7 +5,7 @@ use crate::QueryContext;
 use crate::computed::Computed;
 use crate::matcher::ast::{Condition, ElementTest, Node, Test};
 use crate::matcher::pattern::Pattern;
-use document::{Collation, Doc, Document, Element, Result, Value, ValueRef, bail, doc, number};
+use document::{Collation, Document, Element, Result, Value, ValueRef, bail, doc, number};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -146,17 +146,6 @@ pub fn script(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
         bail!(BAD_VALUE, "$where is not allowed in this context");
     }
     Ok(Node::Script(ctx.scripts.function(code, ctx.scripts.stored.clone())?))
-}
-
-/// Whether `$where` stands somewhere in a filter, asked before it is parsed.
-pub fn has_script(filter: Doc<'_>) -> bool {
-    filter.iter().any(|e| match (e.name(), e.value()) {
-        ("$where", _) => true,
-        ("$and" | "$or" | "$nor", ValueRef::Array(list)) => {
-            list.iter().filter_map(|item| item.value().as_document()).any(has_script)
-        }
-        _ => false,
-    })
 }
 
 fn must_be_one(e: Element<'_>) -> Result<()> {

@@ -15,7 +15,17 @@ pub mod text;
 
 use crate::QueryContext;
 use crate::matcher::ast::{Condition, Node};
-use document::{Doc, Element, Result};
+use document::{Doc, Element, Result, ValueRef};
+
+/// Whether an operator for the top of a filter stands somewhere in this one, asked before it is parsed.
+pub fn stands_in(filter: Doc<'_>, operator: &str) -> bool {
+    filter.iter().any(|e| match (e.name(), e.value()) {
+        ("$and" | "$or" | "$nor", ValueRef::Array(list)) => {
+            list.iter().filter_map(|item| item.value().as_document()).any(|inner| stands_in(inner, operator))
+        }
+        (name, _) => name == operator,
+    })
+}
 
 /// An operator standing under a path: `{path: {$op: argument}}`.
 pub struct PathInput<'a> {

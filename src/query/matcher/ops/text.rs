@@ -3,7 +3,7 @@
 use crate::QueryContext;
 use crate::matcher::ast::Node;
 use document::fts::{Language, TextQuery};
-use document::{Doc, Element, Result, ValueRef, bail};
+use document::{Element, Result, ValueRef, bail};
 use std::sync::Arc;
 
 pub fn text(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
@@ -36,17 +36,6 @@ pub fn text(e: Element<'_>, ctx: &QueryContext) -> Result<Node> {
 
 fn wrong_type(name: &str, v: ValueRef<'_>, expected: &str) -> Result<()> {
     bail!(TYPE_MISMATCH, "\"{name}\" had the wrong type. Expected {expected}, found {}", v.type_name())
-}
-
-/// Whether `$text` stands somewhere in a filter, asked before it is parsed.
-pub fn is_in(filter: Doc<'_>) -> bool {
-    filter.iter().any(|e| match (e.name(), e.value()) {
-        ("$text", _) => true,
-        ("$and" | "$or" | "$nor", ValueRef::Array(list)) => {
-            list.iter().filter_map(|item| item.value().as_document()).any(is_in)
-        }
-        _ => false,
-    })
 }
 
 /// Refuses more than one `$text`, and one that is negated.

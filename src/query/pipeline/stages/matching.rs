@@ -1,7 +1,7 @@
 //! `$match`.
 
 use crate::matcher::Matcher;
-use crate::matcher::ops::evaluation::has_script;
+use crate::matcher::ops::stands_in;
 use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
 use document::{DocBuf, Result, Value, bail};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Stage for Match {
 pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
     let Value::Document(d) = v else { bail!(15959, "the match filter must be an expression in an object") };
     let filter = d.to_doc_buf();
-    if has_script(filter.doc()) && !ctx.query.scripts.map_reduce {
+    if stands_in(filter.doc(), "$where") && !ctx.query.scripts.map_reduce {
         bail!(BAD_VALUE, "$where is not allowed in this context");
     }
     let matcher = Matcher::parse(filter.doc(), &ctx.query)?;

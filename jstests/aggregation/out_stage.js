@@ -23,6 +23,15 @@ source.aggregate([{$project: {v: 1}}, {$out: {db: db.getName(), coll: target.get
 assert.eq([1, 2, 3], target.find().sort({_id: 1}).toArray().map(doc => doc._id));
 assert.eq(["_id_", "v_1"], target.getIndexes().map(index => index.name).sort());
 
+// A pipeline that fails when a part of its result is written leaves nothing beside the target.
+const many = db.out_stage_many;
+many.drop();
+assert.commandWorked(many.insert([...Array(3000).keys()].map((i) => ({_id: i}))));
+const failing = [{$set: {v: {$divide: [1, {$subtract: ["$_id", 2900]}]}}}, {$out: "out_stage_partial"}];
+assert.commandFailedWithCode(db.runCommand({aggregate: many.getName(), pipeline: failing, cursor: {}}), [2, 16608, 4848401]);
+assert.eq([], db.getCollectionNames().filter((name) => /^tmp\.agg_out|^out_stage_partial/.test(name)));
+assert(many.drop());
+
 // A failure leaves the target as it was.
 assert.commandFailedWithCode(
     db.runCommand({aggregate: source.getName(), pipeline: [{$set: {v: 1}}, {$out: target.getName()}], cursor: {}}), ErrorCodes.DuplicateKey);

@@ -209,6 +209,16 @@ impl PipelineRows {
         self.source.rows.resume(collection);
     }
     pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
+        let done = self.run(node, op, out).await;
+        if done.is_err() {
+            self.host(node, op).give_up().await;
+        }
+        done
+    }
+    fn host(&self, node: &Arc<Node>, op: &Arc<Operation>) -> LocalHost {
+        LocalHost { node: node.clone(), op: op.clone(), writing: self.writing.clone(), ns: self.ns.clone() }
+    }
+    async fn run(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
         loop {
             while let Some(front) = self.pending.front() {
                 if front.bytes().len() > DOCUMENT_BYTES_MAX {
@@ -228,12 +238,7 @@ impl PipelineRows {
             }
             op.check_interrupt()?;
             self.source.op = op.clone();
-            let host = LocalHost {
-                node: node.clone(),
-                op: op.clone(),
-                writing: self.writing.clone(),
-                ns: self.ns.clone(),
-            };
+            let host = self.host(node, op);
             match self.execution.next(&mut self.source, &host).await? {
                 Some(batch) => self.pending.extend(batch),
                 None => self.finished = true,

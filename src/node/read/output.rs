@@ -42,12 +42,16 @@ impl LocalHost {
             false => self.out_batch(target, batch, end).await,
         };
         if result.is_err() {
-            let temporary = self.writing.temporary.lock().take();
-            if let Some(ns) = temporary {
-                ddl::collections::drop_collection(&self.node, &self.aside(), &ns, false).await?;
-            }
+            self.give_up().await;
         }
         result
+    }
+
+    /// Drops the collection beside the target. The operation that wrote it may be killed or late, so another one does.
+    pub(super) async fn give_up(&self) {
+        let Some(ns) = self.writing.temporary.lock().take() else { return };
+        // What the pipeline failed with is what the client learns.
+        let _ = ddl::collections::drop_collection(&self.node, &Operation::internal(), &ns, false).await;
     }
 
     async fn out_batch(&self, target: &str, batch: Vec<DocBuf>, end: bool) -> Result<()> {

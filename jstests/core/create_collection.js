@@ -25,6 +25,8 @@ assert.commandFailedWithCode(db.runCommand({create: name, capped: true, size: 40
 assert.commandFailedWithCode(db.runCommand({create: name, validator: {a: 1}}), ErrorCodes.NamespaceExists);
 assert.commandFailedWithCode(db.runCommand({create: name, viewOn: "x"}), ErrorCodes.NamespaceExists);
 assert.eq(info.info.uuid, db.getCollectionInfos({name: name})[0].info.uuid);
+// What says no more than its absence is the same again too.
+assert.commandWorked(db.runCommand({create: name, storageEngine: {}, indexOptionDefaults: {}, changeStreamPreAndPostImages: {enabled: false}}));
 
 coll.drop();
 function refused(codes, options) {
@@ -41,6 +43,21 @@ refused(ErrorCodes.TypeMismatch, {validator: 1});
 refused(ErrorCodes.BadValue, {validator: {a: {$bad: 1}}});
 refused([ErrorCodes.BadValue, ErrorCodes.TypeMismatch], {idIndex: {key: {a: 1}, name: "_id_"}});
 refused([ErrorCodes.InvalidOptions, ErrorCodes.BadValue], {pipeline: []});
+refused(ErrorCodes.InvalidOptions, {storageEngine: {mine: {}}});
+refused(ErrorCodes.BadValue, {storageEngine: {wiredTiger: {configString: "compression=best"}}});
+refused(40415, {indexOptionDefaults: {mine: {}}});
+
+// What clients encrypt is kept for them, and checked.
+const encrypted = (field) => ({encryptedFields: {fields: [Object.assign({path: "a", keyId: UUID()}, field)]}});
+refused(40414, {encryptedFields: {}});
+refused(6316403, encrypted({path: "_id.a"}));
+refused(6338406, encrypted({bsonType: "null"}));
+refused(9783412, encrypted({queries: []}));
+refused(6775201, encrypted({bsonType: "string", queries: {queryType: "range"}}));
+refused(6367301, Object.assign(encrypted({}), {capped: true, size: 4096}));
+assert.commandWorked(db.runCommand(Object.assign({create: name}, encrypted({bsonType: "int", queries: {queryType: "range", min: NumberInt(1), max: NumberInt(9)}}))));
+assert.eq("a", db.getCollectionInfos({name: name})[0].options.encryptedFields.fields[0].path);
+coll.drop();
 
 // Writing creates a collection as well.
 assert.commandWorked(coll.insert({_id: 1}));

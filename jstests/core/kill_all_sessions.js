@@ -32,6 +32,10 @@ assert.commandFailedWithCode(more(second, two), ErrorCodes.CursorNotFound);
 
 assert.commandFailedWithCode(db.runCommand({killSessions: 1}), ErrorCodes.TypeMismatch);
 assert.commandFailedWithCode(db.runCommand({killSessions: [{}]}), 40414);
+assert.commandFailedWithCode(db.runCommand({killSessions: null}), 40414);
+assert.commandFailedWithCode(db.runCommand({killSessions: [{session: UUID()}]}), 40415);
+assert.commandFailedWithCode(db.runCommand({killSessions: [{id: BinData(0, "AAAAAAAAAAAAAAAAAAAAAA==")}]}), ErrorCodes.TypeMismatch);
+assert.commandWorked(db.runCommand({killSessions: [null, one]}));
 assert.commandWorked(db.runCommand({killSessions: [one], unheardOf: 1}));
 assert.commandFailedWithCode(db.runCommand({killAllSessionsByPattern: 1}), ErrorCodes.TypeMismatch);
 assert.commandFailedWithCode(db.runCommand({killAllSessions: 1}), ErrorCodes.TypeMismatch);

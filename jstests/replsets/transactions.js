@@ -120,3 +120,12 @@ assert.commandFailedWithCode(a.end("commitTransaction"), ErrorCodes.NoSuchTransa
 const status = db.serverStatus().transactions;
 assert.eq(status.currentOpen, status.currentActive + status.currentInactive);
 assert.eq(status.totalStarted, status.totalCommitted + status.totalAborted + status.currentOpen);
+
+// What ends a transaction takes nothing that it does not know, and is no retryable write.
+for (const name of ["commitTransaction", "abortTransaction"]) {
+    const end = (more) => db.adminCommand(Object.assign({[name]: 1}, more));
+    assert.commandFailedWithCode(end({query: {}}), 40415);
+    assert.commandFailedWithCode(end({TxnNumber: NumberLong(1)}), 40415);
+    assert.commandFailedWithCode(end({lsid: {id: UUID()}, txnNumber: NumberLong(1)}), 50768);
+    assert.commandFailedWithCode(end({}), 125);
+}

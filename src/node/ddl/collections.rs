@@ -46,8 +46,12 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
     }
     if let Some(images) = request.body.get_document("changeStreamPreAndPostImages") {
         shapes::PRE_AND_POST_IMAGES.check(images)?;
-        check_images(&ns, &options)?;
+        if images.get_bool("enabled") == Some(true) {
+            check_images(&ns, &options)?;
+        }
     }
+    super::encrypted_fields::check(&options)?;
+    super::storage_options::check(&options)?;
     if options.contains_key("timeseries") {
         if request.body.get_present("idIndex").is_some() {
             options.push("idIndex", true);
@@ -61,8 +65,25 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
     check_options(&options)?;
     Validator::check_new(&ns, &options)?;
     clustered::check_options(&options, node.now_ms())?;
+    leave_out_defaults(&mut options);
     create_collection(node, op, &ns, options, None).await?;
     Ok(Document::new())
+}
+
+/// Takes out what says no more than its absence, so that creating a collection again with it succeeds.
+fn leave_out_defaults(options: &mut Document) {
+    let images = options.get_path("changeStreamPreAndPostImages.enabled").is_some_and(Value::truthy);
+    if !images {
+        options.remove("changeStreamPreAndPostImages");
+    }
+    for name in ["storageEngine", "indexOptionDefaults"] {
+        if options.get_document(name).is_some_and(Document::is_empty) {
+            options.remove(name);
+        }
+    }
+    if options.get("capped").is_some_and(Value::truthy) {
+        options.insert("capped", true);
+    }
 }
 
 fn check_images(ns: &str, options: &Document) -> Result<()> {
@@ -155,7 +176,7 @@ fn check_id_collation(spec: Doc<'_>, options: &Document) -> Result<()> {
 
 fn check_options(options: &Document) -> Result<()> {
     let capped = options.get("capped").is_some_and(Value::truthy);
-    if capped && options.get("size").is_none() && options.get_str("viewOn").is_none() {
+    if capped && options.get("size").is_none() {
         bail!(INVALID_OPTIONS, "the 'size' field is required when 'capped' is true");
     }
     if !capped && (options.contains_key("size") || options.contains_key("max")) {

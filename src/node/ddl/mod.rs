@@ -7,6 +7,7 @@ pub mod capped;
 pub mod clustered;
 pub mod coll_mod;
 pub mod collections;
+mod encrypted_fields;
 pub mod indexes;
 pub mod list;
 pub mod lock;
@@ -15,6 +16,7 @@ mod refusals;
 pub mod rename;
 pub mod shapes;
 pub mod statistics;
+mod storage_options;
 #[cfg(test)]
 mod tests;
 pub mod validate;

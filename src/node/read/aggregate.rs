@@ -92,7 +92,7 @@ impl Asked {
     fn parse_fields(node: &Node, request: &Request<'_>) -> Result<(Asked, bool)> {
         let ns = match request.argument() {
             Some(ValueRef::String(_) | ValueRef::Binary(..)) => super::target(node, request)?,
-            Some(v) if v.as_i64() == Some(1) => format!("{}.$cmd.aggregate", request.db),
+            Some(v) if is_one(v) => format!("{}.$cmd.aggregate", request.db),
             Some(v) if v.is_number() => {
                 bail!(
                     BAD_VALUE,
@@ -104,8 +104,10 @@ impl Asked {
         };
         let mut out = Asked::on(node, &ns, request.body)?;
         let (mut pipeline, mut cursor) = (None, false);
+        // A null is no field, but of these it is a wrong one.
+        let heeded = |name: &str| matches!(name, "pipeline" | "cursor" | "allowDiskUse" | "explain" | "hint");
         for e in request.body.iter().skip(1) {
-            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) && !heeded(e.name()) {
                 continue;
             }
             match e.name() {
@@ -164,10 +166,21 @@ impl Asked {
                 name => FIELDS.unknown(name)?,
             }
         }
+        if out.explain && request.body.get_present("writeConcern").is_some() {
+            bail!(FAILED_TO_PARSE, "Aggregation explain does not support the 'writeConcern' option");
+        }
         out.pipeline = pipeline.ok_or_else(|| {
             err!(IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
         })?;
         Ok((out, cursor))
+    }
+}
+
+/// The number that stands for no collection; of a decimal what it is as a double counts.
+fn is_one(v: ValueRef<'_>) -> bool {
+    match v {
+        ValueRef::Decimal128(_) => document::number::as_f64(&v.to_value()) == Some(1.0),
+        v => v.as_i64() == Some(1),
     }
 }
 

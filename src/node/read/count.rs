@@ -31,7 +31,9 @@ impl<'a> CountCommand<'a> {
     pub fn parse(body: Doc<'a>) -> Result<CountCommand<'a>> {
         let mut out = CountCommand { query: Doc::empty(), skip: 0, limit: 0, hint: None, collation: None };
         for e in body.iter().skip(1) {
-            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined)
+                && !matches!(e.name(), "hint" | "limit")
+            {
                 continue;
             }
             match e.name() {

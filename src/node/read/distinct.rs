@@ -36,13 +36,18 @@ impl<'a> DistinctCommand<'a> {
     pub fn parse(body: Doc<'a>) -> Result<DistinctCommand<'a>> {
         let (mut key, mut query, mut hint, mut collation) = (None, Doc::empty(), None, None);
         for e in body.iter().skip(1) {
-            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) && e.name() != "hint" {
                 continue;
             }
             match e.name() {
                 "key" => key = Some(FIELDS.string(&e)?),
                 "query" => query = FIELDS.document(&e)?,
-                "hint" => hint = Some(Hint::parse(e.value())?),
+                "hint" => {
+                    hint = match e.value() {
+                        ValueRef::Document(d) if d.is_empty() => None,
+                        v => Some(Hint::parse(v)?),
+                    }
+                }
                 "collation" => collation = Some(FIELDS.document(&e)?),
                 "collectionUUID" | "querySettings" | "includeQueryStatsMetrics" => {}
                 name => FIELDS.unknown(name)?,

@@ -72,6 +72,10 @@ impl Convert {
     }
 }
 
+/// A subtype that does not exist, and what is no subtype at all.
+const WRONG_SUBTYPE: i32 = 4341107;
+const NO_SUBTYPE: i32 = 4341108;
+
 fn check_subtype(v: &Value) -> Result<u8> {
     if !v.is_number() {
         bail!(4341108, "In $convert, the 'subtype' argument must be a number, but got {}", v.type_name());
@@ -135,6 +139,8 @@ fn type_tag(v: &Value) -> Result<u8> {
         1..=19 => Ok(n as u8),
         -1 => Ok(0xFF),
         127 => Ok(0x7F),
+        // The number of what is missing is known, and nothing can become it.
+        0 => Err(failure("Unsupported conversion to missing in $convert with no onError value")),
         _ => bail!(
             FAILED_TO_PARSE,
             "In $convert, numeric value for 'to' does not correspond to a BSON type: {n}"
@@ -145,12 +151,17 @@ fn type_tag(v: &Value) -> Result<u8> {
 impl Node for Convert {
     fn eval(&self, root: Doc<'_>, vars: &mut Vars) -> Eval {
         let input = self.input.eval(root, vars)?;
-        let target = self.target(root, vars)?;
+        let target = self.target(root, vars);
         let options = Options {
             format: self.option(&self.format, root, vars)?,
             base: self.option(&self.base, root, vars)?,
             byte_order: self.option(&self.byte_order, root, vars)?,
         };
+        // Of a target that is not used, the subtype alone may be wrong.
+        let target = match target {
+            Err(e) if is_nullish(&input) && matches!(e.code, WRONG_SUBTYPE | NO_SUBTYPE) => Ok(None),
+            target => target,
+        }?;
         if is_nullish(&input) {
             return match &self.on_null {
                 Some(e) => e.eval(root, vars),
@@ -285,14 +296,48 @@ fn parse_double(s: &str) -> Result<Value> {
     if s.starts_with(|c: char| c.is_whitespace()) {
         return bad("Leading whitespace");
     }
-    if s.starts_with("0x") || s.starts_with("0X") || s.starts_with("-0x") {
+    // Of the prefixes of hexadecimal numbers the bare "0x" alone is refused.
+    if s.starts_with("0x") {
         return bad("Did not consume whole string.");
     }
-    match s.parse::<f64>() {
-        Ok(d) if d.is_infinite() && s.bytes().any(|b| b.is_ascii_digit()) => bad("Out of range"),
-        Ok(d) => Ok(Value::Double(d)),
-        Err(_) => bad("Did not consume whole string."),
+    let mantissa = s.split(['e', 'E']).next().unwrap_or_default();
+    match parse_hexadecimal(s).or_else(|| s.parse::<f64>().ok()) {
+        Some(d) if d.is_infinite() && s.bytes().any(|b| b.is_ascii_digit()) => bad("Out of range"),
+        Some(0.0) if mantissa.bytes().any(|b| matches!(b, b'1'..=b'9')) => bad("Out of range"),
+        Some(d) => Ok(Value::Double(d)),
+        None => bad("Did not consume whole string."),
     }
+}
+
+/// `[+-]0x<hex>[.<hex>][p[+-]<decimal>]`, as C reads it.
+fn parse_hexadecimal(s: &str) -> Option<f64> {
+    let (sign, digits) = match s.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, s.strip_prefix('+').unwrap_or(s)),
+    };
+    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+    let (digits, exponent) = match digits.split_once(['p', 'P']) {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (digits, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let (mut mantissa, mut scale) = (0u128, i64::from(exponent) - 4 * fraction.len() as i64);
+    for c in whole.chars().chain(fraction.chars()) {
+        let digit = u128::from(c.to_digit(16)?);
+        if mantissa >> 120 == 0 {
+            mantissa = mantissa << 4 | digit;
+        } else {
+            // Far below what a double keeps: that something is there is all that counts.
+            mantissa |= u128::from(digit != 0);
+            scale += 4;
+        }
+    }
+    let scale = scale.clamp(-3000, 3000) as i32;
+    let half = scale / 2;
+    Some(sign * mantissa as f64 * f64::powi(2.0, half) * f64::powi(2.0, scale - half))
 }
 
 fn binary_to_double(bytes: &[u8], big: bool) -> Result<Value> {
@@ -424,15 +469,30 @@ fn to_decimal(v: Value) -> Result<Value> {
         Value::Boolean(b) => Ok(decimal_of(&Value::Int32(*b as i32))),
         Value::DateTime(ms) => Ok(decimal_of(&Value::Int64(*ms))),
         Value::String(s) => match number::decimal_from_str(s) {
-            Some(d) if !s.is_empty() && !s.starts_with(' ') => Ok(Value::Decimal128(d)),
-            _ => {
-                let why = if s.is_empty() { "Empty string" } else { "Failed to parse string to decimal" };
+            Some(d) if !s.is_empty() && !s.starts_with(' ') && !out_of_range(s, d) => {
+                Ok(Value::Decimal128(d))
+            }
+            read => {
+                let why = match read {
+                    _ if s.is_empty() => "Empty string",
+                    Some(_) if !s.starts_with(' ') => {
+                        "Conversion from string to decimal would be out of range"
+                    }
+                    _ => "Failed to parse string to decimal",
+                };
                 Err(failure(format!("Failed to parse number '{s}' in $convert with no onError value: {why}")))
             }
         },
         v if v.is_number() => Ok(decimal_of(v)),
         v => Err(unsupported(v, 0x13)),
     }
+}
+
+/// Whether digits became infinity, or digits other than zero became zero.
+fn out_of_range(s: &str, d: document::Decimal128) -> bool {
+    let mantissa = s.split(['e', 'E']).next().unwrap_or_default();
+    let has = |least: u8| mantissa.bytes().any(|b| (least..=b'9').contains(&b));
+    (has(b'0') && decimal_text(d).contains("Inf")) || (has(b'1') && d.is_zero())
 }
 
 fn decimal_of(v: &Value) -> Value {
@@ -480,7 +540,13 @@ fn to_string(v: Value, options: &Options) -> Result<Value> {
         Value::Int32(_) | Value::Int64(_) => integer_text(&v, options),
         Value::Decimal128(d) => decimal_text(*d),
         Value::ObjectId(o) => o.hex(),
-        Value::DateTime(ms) => date_format::iso(*ms),
+        Value::DateTime(ms) => match date_format::Civil::from_ms(*ms).year {
+            0..=9999 => date_format::iso(*ms),
+            year => bail!(
+                18537,
+                "Could not convert date to string: date component was outside the supported range of 0-9999: {year}"
+            ),
+        },
         Value::Binary(b) => {
             options.check()?;
             return binary_to_string(b, options);
@@ -516,11 +582,14 @@ pub fn double_text(d: f64) -> String {
     format!("{mantissa}e{}{:02}", if e < 0 { '-' } else { '+' }, e.abs())
 }
 
+/// How long a string cannot be, in bytes.
+const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 fn binary_to_string(b: &Binary, options: &Options) -> Result<Value> {
     let uuid = || <[u8; 16]>::try_from(b.bytes.as_slice()).ok().map(|u| document::uuid::to_string(&u));
     let text = match options.format() {
         None => bail!(4341115, "Missing 'format' parameter to $convert"),
-        Some("auto") if b.subtype == 4 => uuid(),
+        Some("auto") if b.subtype == 4 && b.bytes.len() == 16 => uuid(),
         Some("uuid") if b.subtype == 4 => uuid(),
         Some("uuid") => None,
         Some("base64" | "auto") => Some(encoding::base64(&b.bytes)),
@@ -528,6 +597,15 @@ fn binary_to_string(b: &Binary, options: &Options) -> Result<Value> {
         Some("hex") => Some(parse::hex(&b.bytes)),
         Some(_) => String::from_utf8(b.bytes.clone()).ok(),
     };
+    if let Some(text) = text.as_ref().filter(|text| text.len() >= STRING_BYTES_MAX) {
+        if options.format() == Some("utf8") {
+            bail!(16493, "$convert would produce a string of {} bytes, which is too long", text.len());
+        }
+        let length = text.len();
+        return Err(failure(format!(
+            "A string of {length} bytes is too long in $convert with no onError value"
+        )));
+    }
     text.map(Value::String).ok_or_else(|| {
         failure("Failed to convert BinData to string in $convert with no onError value".to_string())
     })
@@ -550,7 +628,10 @@ fn to_binary(v: Value, subtype: u8, options: &Options, uuid: bool) -> Result<Val
                 Some("uuid") if subtype == 4 => document::uuid::parse(s).map(|u| u.to_vec()),
                 Some("uuid") => None,
                 Some("auto") if subtype == 4 => document::uuid::parse(s).map(|u| u.to_vec()),
-                Some("base64" | "auto") => encoding::from_base64(s),
+                // A UUID is read as one, and what else a text is must be said.
+                Some(_) if subtype == 4 => None,
+                Some("auto") => None,
+                Some("base64") => encoding::from_base64(s),
                 Some("base64url") => encoding::from_base64_url(s),
                 Some("hex") => encoding::from_hex(s),
                 Some(_) => Some(s.as_bytes().to_vec()),

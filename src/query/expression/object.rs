@@ -256,11 +256,11 @@ pub fn set_field(name: &'static str, v: &Value, vars: &Variables) -> Result<Expr
         bail!(4161101, "{name} found an unknown argument: {bad}");
     }
     let Some(field) = d.get("field") else { bail!(4161102, "{name} requires 'field' to be specified") };
-    let Some(input) = d.get("input") else { bail!(4161109, "{name} requires 'input' to be specified") };
     let value = d.get("value").map(|v| parse::expression(v, vars)).transpose()?;
     if name == "$setField" && value.is_none() {
         bail!(4161103, "{name} requires 'value' to be specified");
     }
+    let Some(input) = d.get("input") else { bail!(4161109, "{name} requires 'input' to be specified") };
     let field = constant_name(name, field, vars)?;
     Ok(Expression::Special(Arc::new(SetField { name, field, input: parse::expression(input, vars)?, value })))
 }
@@ -274,7 +274,12 @@ fn constant_name(name: &str, v: &Value, vars: &Variables) -> Result<String> {
         return Err(Error::new(4161108, text));
     }
     let field = parse::expression(v, vars)?;
-    match field.as_constant() {
+    // Objects and arrays are built, even those of constants.
+    let built = match v {
+        Value::Document(d) => d.keys().next().is_none_or(|k| !k.starts_with('$')),
+        v => matches!(v, Value::Array(_)),
+    };
+    match field.as_constant().filter(|_| !built) {
         None => bail!(
             4161106,
             "{name} requires 'field' to evaluate to a constant, but got a non-constant argument"

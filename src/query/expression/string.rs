@@ -239,12 +239,12 @@ pub fn index_of_cp(args: &mut [Arg]) -> Eval {
     let chars: Vec<char> = s.chars().collect();
     let token: Vec<char> = token.chars().collect();
     let (start, end) = bounds("$indexOfCP", args, chars.len())?;
-    if start > chars.len() || end < start {
-        return Ok(Some(Value::Int32(-1)));
+    if chars.is_empty() && token.is_empty() && start == 0 {
+        return int(0);
     }
-    let range = &chars[start..end];
-    let at = if token.is_empty() { Some(0) } else { range.windows(token.len()).position(|w| w == token) };
-    at.map_or(Ok(Some(Value::Int32(-1))), |at| int(at + start))
+    // The end bounds where a match begins; it may go on behind it.
+    let at = (start..end).find(|at| chars[*at..].starts_with(&token));
+    at.map_or(Ok(Some(Value::Int32(-1))), int)
 }
 
 fn haystack(name: &str, args: &[Arg], first: i32, second: i32) -> Result<Option<(String, String)>> {

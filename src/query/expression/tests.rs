@@ -269,3 +269,55 @@ fn no_two_rows_share_a_name() {
     names.sort_unstable();
     assert!(names.windows(2).all(|w| w[0] != w[1]));
 }
+
+#[test]
+fn conversions_take_and_refuse_what_c_and_the_wire_do() {
+    for (text, expected) in [("+0x1p-1", "0.5"), ("-0x1.8P1", "-3.0"), ("0XFF", "255.0"), ("+0x0p0", "0.0")] {
+        gives(&format!(r#"{{"$toDouble": "{text}"}}"#), expected);
+    }
+    let zeros = "0".repeat(100);
+    gives(&format!(r#"{{"$toDouble": "0X{zeros}F"}}"#), "15.0");
+    gives(&format!(r#"{{"$toDouble": "0X1{zeros}p-400"}}"#), "1.0");
+    for text in ["0x1p0", "+0x", "+0x1p", "+0xp0", "+0x.p0", "+0xg", "+0x1p9999", "1e-400", "-1e400"] {
+        fails(&format!(r#"{{"$toDouble": "{text}"}}"#), 241);
+    }
+    for text in ["1E+6145", "1E-6177"] {
+        fails(&format!(r#"{{"$toDecimal": "{text}"}}"#), 241);
+    }
+    gives(r#"{"$toString": {"$literal": {"$binary": {"base64": "AQI=", "subType": "04"}}}}"#, r#""AQI=""#);
+    fails(r#"{"$convert": {"input": "AQI=", "to": "binData", "format": "auto"}}"#, 241);
+    fails(
+        r#"{"$convert": {"input": "AQI=", "to": {"type": "binData", "subtype": 4}, "format": "base64"}}"#,
+        241,
+    );
+    gives(r#"{"$convert": {"input": null, "to": {"type": "binData", "subtype": 999}, "onNull": 5}}"#, "5");
+    fails(r#"{"$convert": {"input": 1, "to": 0}}"#, 241);
+    fails(r#"{"$toString": {"$toDate": {"$numberLong": "253402300800000"}}}"#, 18537);
+}
+
+#[test]
+fn matches_begin_before_the_end_and_patterns_are_looked_at_first() {
+    gives(r#"{"$indexOfCP": ["hello", "llo", 0, 4]}"#, "2");
+    gives(r#"{"$indexOfCP": ["", ""]}"#, "0");
+    for arguments in
+        [r#""hello", "", 5"#, r#""hello", "", 2, 2"#, r#""hello", "lo", 0, 3"#, r#""hello", "o", 4, 2"#]
+    {
+        gives(&format!(r#"{{"$indexOfCP": [{arguments}]}}"#), "-1");
+    }
+    gives(
+        r#"{"$regexFindAll": {"input": "ab", "regex": ""}}"#,
+        r#"[{"match": "", "idx": 0, "captures": []}, {"match": "", "idx": 1, "captures": []}]"#,
+    );
+    gives(r#"{"$regexFindAll": {"input": "", "regex": ""}}"#, r#"[{"match": "", "idx": 0, "captures": []}]"#);
+    fails(r#"{"$regexMatch": {"input": 1, "regex": 2}}"#, 51105);
+    fails(
+        r#"{"$regexMatch": {"input": 1, "regex": {"$regularExpression": {"pattern": "a", "options": "i"}}, "options": "i"}}"#,
+        51107,
+    );
+    fails(r#"{"$regexMatch": {"input": 1, "regex": "a"}}"#, 51104);
+    let long = "a".repeat(16 * 1024 + 1);
+    fails(&format!(r#"{{"$regexMatch": {{"input": "a", "regex": "{long}"}}}}"#), 51111);
+    fails(r#"{"$setField": {"field": "x"}}"#, 4161103);
+    fails(r#"{"$setField": {"field": {"a": 1}, "input": {}, "value": 1}}"#, 4161106);
+    fails(r#"{"$unsetField": {"field": ["a"], "input": {}}}"#, 4161106);
+}

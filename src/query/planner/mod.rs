@@ -194,7 +194,10 @@ impl Hint {
         match v {
             ValueRef::String(name) => Ok(Hint::Name(name.to_string())),
             ValueRef::Document(d) => match d.get("$natural") {
-                Some(n) => match n.as_i64() {
+                Some(_) if d.iter().nth(1).is_some() => {
+                    bail!(BAD_VALUE, "$natural hint cannot be combined with other fields")
+                }
+                Some(n) => match document::number::to_i64_exact(&n.to_value()) {
                     Some(1) => Ok(Hint::Natural(Direction::Forward)),
                     Some(-1) => Ok(Hint::Natural(Direction::Backward)),
                     _ => bail!(BAD_VALUE, "$natural hint must be 1 or -1"),

@@ -11,6 +11,7 @@ use document::{Result, Value, ValueRef, bail, codes, doc};
 use node::auth::{Action as A, Target, User, UserName};
 use node::local::LocalClient;
 use node::operation::{NO_USER, SessionId};
+use node::shape::{Field, Kind, Shape, field, required};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,6 +179,14 @@ pub async fn reap_regularly(service: Arc<Service>) {
     }
 }
 
+/// How a client names a session.
+const SESSION: &[Field] = &[
+    required("id", Kind::Uuid),
+    field("uid", Kind::Any),
+    field("txnNumber", Kind::Any),
+    field("txnUUID", Kind::Any),
+];
+
 /// The session ids in the first field of the command. One without an owner is the user's own.
 ///
 /// # Errors
@@ -185,12 +194,17 @@ pub async fn reap_regularly(service: Arc<Service>) {
 fn ids(context: &Context, request: &Request<'_>) -> Result<Vec<SessionId>> {
     let user = context.connection.client.user();
     let others = user.as_ref().is_none_or(|user| may_name_others(user, request));
+    let shape = Shape { name: request.command.name, generic: false, fields: SESSION };
     let mut ids = Vec::new();
     for element in list(request)?.iter() {
         let value = element.value();
+        if matches!(value, ValueRef::Null | ValueRef::Undefined) {
+            continue;
+        }
         let whole =
             || request.wrong_type(&format!("{}.{}", request.command.name, element.name()), value, "object");
         let given = value.as_document().ok_or_else(whole)?;
+        shape.check(given)?;
         let mut id = SessionId::parse(given)?;
         if let Some(user) = user.as_ref().filter(|user| !user.is_system()) {
             match given.get("uid") {
@@ -270,6 +284,9 @@ fn kill_by_pattern(context: &Context, request: &Request<'_>, _: &mut Reply) -> R
 /// The list in the first field of the command.
 fn list<'a>(request: &Request<'a>) -> Result<document::Doc<'a>> {
     let target = request.target();
+    if matches!(target, ValueRef::Null | ValueRef::Undefined) {
+        return Err(request.missing(request.command.name));
+    }
     target.as_array().ok_or_else(|| request.wrong_type(request.command.name, target, "array"))
 }
 

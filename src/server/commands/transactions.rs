@@ -9,6 +9,7 @@ use node::transaction::{Admitted, Entered, Limits, admission};
 use protocol::transaction::Request as Wanted;
 use sharding::router::Router;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
@@ -123,13 +124,29 @@ pub async fn leave(context: &Context, part: Option<Part>, result: &Result<()>, r
 }
 
 fn check_within(context: &Context, request: &Request<'_>) -> Result<()> {
-    match context.operation.session.as_ref().is_some_and(|s| s.autocommit.is_some()) {
+    let name = request.command.name;
+    match &context.operation.session {
+        Some(s) if s.autocommit.is_some() => Ok(()),
+        // A number alone makes a retryable write, which an end of a transaction is not.
+        Some(s) if s.txn_number.is_some() => bail!(
+            NOT_A_RETRYABLE_WRITE_COMMAND,
+            "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not \
+             provided, and {name} is not a retryable write command."
+        ),
+        _ => bail!(COMMAND_FAILED, "{name} must be run within a transaction"),
+    }
+}
+
+/// Refuses fields that a client made up; nodes know what they send each other.
+fn check_fields(context: &Context, request: &Request<'_>, known: &[&str]) -> Result<()> {
+    match context.connection.client.internal.load(Ordering::Relaxed) {
         true => Ok(()),
-        false => bail!(COMMAND_FAILED, "{} must be run within a transaction", request.command.name),
+        false => request.strict(known),
     }
 }
 
 async fn commit(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_fields(context, request, &["commitTimestamp", "recoveryToken"])?;
     check_within(context, request)?;
     let at = match request.get("commitTimestamp") {
         None => None,
@@ -141,6 +158,7 @@ async fn commit(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
 }
 
 async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    check_fields(context, request, &["recoveryToken"])?;
     check_within(context, request)?;
     let (node, limits) = (node(context)?, limits(&context.service));
     // A router says so of what it does not hear the end of.

@@ -28,7 +28,7 @@ pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage>
         ("$indexStats", Value::Document(d)) if d.is_empty() => {}
         ("$indexStats", _) => bail!(28803, "The $indexStats stage specification must be an empty object"),
         ("$collStats", Value::Document(d)) => check_coll_stats(d)?,
-        ("$currentOp", Value::Document(d)) => check_flags(name, d)?,
+        ("$currentOp", Value::Document(d)) => check_current_op(name, d, ctx)?,
         ("$listClusterCatalog", v) => check_catalog(v, ctx)?,
         ("$listSessions" | "$listLocalSessions", Value::Document(d)) => check_sessions(name, d)?,
         (_, Value::Document(_)) => {}
@@ -203,6 +203,30 @@ fn check_user(name: &str, user: &document::Document) -> Result<()> {
 }
 
 /// Every field of the stage is a flag.
+/// `$currentOp`: flags, in the one database that may show them.
+fn check_current_op(name: &str, d: &document::Document, ctx: &Context) -> Result<()> {
+    const FLAGS: &[&str] = &[
+        "allUsers",
+        "idleConnections",
+        "idleSessions",
+        "idleCursors",
+        "localOps",
+        "truncateOps",
+        "targetAllNodes",
+    ];
+    if let Some(unknown) = d.keys().find(|field| !FLAGS.contains(field)) {
+        bail!(IDL_UNKNOWN_FIELD, "BSON field '{name}.{unknown}' is an unknown field.");
+    }
+    check_flags(name, d)?;
+    if d.get_bool("localOps") == Some(true) && d.get_bool("targetAllNodes") == Some(true) {
+        bail!(FAILED_TO_PARSE, "The 'localOps' and 'targetAllNodes' parameters of {name} exclude each other");
+    }
+    if !ctx.namespace.collection.is_empty() || ctx.namespace.db != "admin" {
+        bail!(INVALID_NAMESPACE, "{name} must be run against the 'admin' database with {{aggregate: 1}}");
+    }
+    Ok(())
+}
+
 fn check_flags(name: &str, d: &document::Document) -> Result<()> {
     match d.iter().find(|(_, v)| !matches!(v, Value::Boolean(_))) {
         Some((field, v)) => bail!(

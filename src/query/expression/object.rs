@@ -274,9 +274,9 @@ fn constant_name(name: &str, v: &Value, vars: &Variables) -> Result<String> {
         return Err(Error::new(4161108, text));
     }
     let field = parse::expression(v, vars)?;
-    // Objects and arrays are built, even those of constants.
+    // Objects and arrays are built, even those of constants; the empty object is one.
     let built = match v {
-        Value::Document(d) => d.keys().next().is_none_or(|k| !k.starts_with('$')),
+        Value::Document(d) => d.keys().next().is_some_and(|k| !k.starts_with('$')),
         v => matches!(v, Value::Array(_)),
     };
     match field.as_constant().filter(|_| !built) {

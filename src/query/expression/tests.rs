@@ -320,4 +320,5 @@ fn matches_begin_before_the_end_and_patterns_are_looked_at_first() {
     fails(r#"{"$setField": {"field": "x"}}"#, 4161103);
     fails(r#"{"$setField": {"field": {"a": 1}, "input": {}, "value": 1}}"#, 4161106);
     fails(r#"{"$unsetField": {"field": ["a"], "input": {}}}"#, 4161106);
+    fails(r#"{"$unsetField": {"field": {}, "input": {}}}"#, 4161107);
 }

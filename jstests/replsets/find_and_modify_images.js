@@ -47,6 +47,10 @@ rst.nodes.forEach(check);
 const large = (c) => ({_id: 9, x: c.repeat(10 * 1024 * 1024)});
 assert.commandWorked(test().runCommand({insert: "c", documents: [large("a")], writeConcern: majority}));
 assert.commandWorked(test().runCommand({update: "c", updates: [{q: {_id: 9}, u: large("b")}], writeConcern: majority}));
+const replaces = {findAndModify: "c", query: {_id: 9}, update: large("c"), lsid: {id: UUID()}, txnNumber: NumberLong(1),
+    writeConcern: majority};
+assert.eq("b", assert.commandWorked(test().runCommand(replaces)).value.x[0]);
+assert.eq("b", assert.commandWorked(test().runCommand(replaces)).value.x[0]);
 assert.commandWorked(test().runCommand({delete: "c", deletes: [{q: {_id: 9}, limit: 1}], writeConcern: majority}));
 
 const successor = rst.getSecondaries()[0];
@@ -54,6 +58,8 @@ assert.commandWorked(successor.adminCommand({replSetStepUp: 1}));
 assert.soon(() => rst.getPrimary().host === successor.host);
 primary = rst.getPrimary();
 assert.eq(first, values());
+// Better no answer to a retry than a wrong one.
+assert.commandFailedWithCode(test().runCommand(replaces), ErrorCodes.IncompleteTransactionHistory);
 assert.eq([1, 1, 7], test().c.find().sort({_id: 1}).toArray().map((d) => d.n));
 const events = assert.commandWorked(test().runCommand({aggregate: "c", cursor: {}, pipeline: [
     {$changeStream: {startAtOperationTime: start, fullDocumentBeforeChange: "whenAvailable"}},

@@ -343,13 +343,13 @@ pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
 }
 
 /// As [`compose`], with the images that stand beside the changes: what another member of the set takes over. An entry that no
-/// reply could carry with the image for change streams goes without it.
+/// reply could carry goes without the image for change streams, or as clients see it: the member then knows of the image for
+/// a retry that it does not have it.
 pub fn compose_whole(frame: &FrameRef<'_>) -> DocBuf {
-    let whole = composed(frame, Reader::Member { images: true });
-    match whole.bytes().len() <= DOCUMENT_BYTES_MAX {
-        true => whole,
-        false => composed(frame, Reader::Member { images: false }),
-    }
+    let members = [Reader::Member { images: true }, Reader::Member { images: false }];
+    let mut composed_for = members.into_iter().map(|reader| composed(frame, reader));
+    let fits = composed_for.find(|entry| entry.bytes().len() <= DOCUMENT_BYTES_MAX);
+    fits.unwrap_or_else(|| compose(frame))
 }
 
 /// The largest document of a reply.

@@ -256,6 +256,12 @@ fn check_same_kind(command: &Command, entry: Doc<'_>) -> Result<()> {
             format!("findAndModify retry request is not compatible with the previous write: {what}"),
         ))
     };
+    if entry.get_str("needsRetryImage").is_some() {
+        bail!(
+            INCOMPLETE_TRANSACTION_HISTORY,
+            "the document that this findAndModify returned was too large to reach this member"
+        );
+    }
     let kept = |name: &str| entry.get_document(name).is_some_and(|d| !d.is_empty());
     match (kind_of(entry), &command.statement) {
         ("d", Statement::Update(_)) => refuse(40606, "it removed the document"),

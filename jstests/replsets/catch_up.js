@@ -48,6 +48,10 @@ let hello = world.others[0].adminCommand({hello: 1});
 assert(!hello.isWritablePrimary, "it takes writes before it has caught up");
 settle(world);
 rst.nodes.forEach((node) => assert(has(node, "kept"), node.host));
+const metrics = () => assert.commandWorked(world.others[0].adminCommand({serverStatus: 1})).electionMetrics;
+assert.gte(metrics().numCatchUps, 1, tojson(metrics()));
+assert.eq(metrics().numCatchUps, metrics().numCatchUpsSucceeded, tojson(metrics()));
+assert.eq([1, 1], [metrics().stepUpCmd.called, metrics().stepUpCmd.successful].map(Number), tojson(metrics()));
 
 // A command ends it, and what was not fetched is rolled back.
 world = leaveBehind("given up");
@@ -56,6 +60,7 @@ assert.soon(() => world.others[0].adminCommand({replSetAbortPrimaryCatchUp: 1}).
 assert.soon(() => world.others[0].adminCommand({hello: 1}).isWritablePrimary, "it goes on catching up");
 settle(world);
 rst.nodes.forEach((node) => assert(!has(node, "given up"), node.host));
+assert.gte(metrics().numCatchUpsFailedWithReplSetAbortPrimaryCatchUpCmd, 1, tojson(metrics()));
 
 // So does its limit.
 const config = assert.commandWorked(rst.getPrimary().adminCommand({replSetGetConfig: 1})).config;

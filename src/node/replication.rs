@@ -253,6 +253,10 @@ impl Replication {
     pub fn rollback_id(&self) -> i32 {
         self.state.get().rollback_id
     }
+    /// What became of this member's elections.
+    pub fn election_metrics(&self) -> Document {
+        self.look(|m| m.metrics().to_document())
+    }
     /// Wakes whenever a position, a member or the commit point changes.
     pub(crate) fn progress(&self) -> watch::Receiver<u64> {
         self.progress.subscribe()

@@ -13,6 +13,7 @@
 use super::fetch::End;
 use crate::Node;
 use document::{Result, bail, doc};
+use protocol::replication::metrics::CatchUp;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ impl Node {
         let limit = replication.look(|m| m.config().and_then(|c| c.catch_up_timeout_ms()));
         let decides_alone = replication.look(|m| m.config().is_none_or(|c| c.vote_majority() == 1));
         if decides_alone || limit == Some(0) {
+            let how = if decides_alone { CatchUp::AlreadyCaughtUp } else { CatchUp::Skipped };
+            replication.with(|m, _, _| m.end_catch_up(how));
             return;
         }
         let mut reigns = replication.commit.reigns();
@@ -38,21 +41,21 @@ impl Node {
         let limited = async {
             match limit {
                 Some(ms) => {
-                    tokio::time::timeout(Duration::from_millis(ms), whole).await.unwrap_or("timed out")
+                    let done = tokio::time::timeout(Duration::from_millis(ms), whole).await;
+                    done.unwrap_or(CatchUp::TimedOut)
                 }
                 None => whole.await,
             }
         };
-        let before = self.last_known();
-        let outcome = tokio::select! {
-            outcome = limited => outcome,
-            () = replication.abort_catch_up.notified() => "aborted by a command",
-            _ = reigns.changed() => "ended by a new term",
+        let how = tokio::select! {
+            how = limited => how,
+            () = replication.abort_catch_up.notified() => CatchUp::Aborted,
+            _ = reigns.changed() => CatchUp::FailedWithNewTerm,
         };
         self.unset_source();
-        replication.with(|m, _, _| m.end_catch_up());
-        if outcome != CAUGHT_UP || self.last_known() != before {
-            replication.note("Exited primary catch-up mode", doc! { "outcome": outcome });
+        replication.with(|m, _, _| m.end_catch_up(how));
+        if how.was_behind() {
+            replication.note("Exited primary catch-up mode", doc! { "outcome": how.text() });
         }
     }
 
@@ -68,12 +71,14 @@ impl Node {
         drop(tokio::time::timeout(POSITIONS_LIMIT, known).await);
     }
 
-    async fn fetch_what_is_ahead(self: &Arc<Self>) -> &'static str {
+    async fn fetch_what_is_ahead(self: &Arc<Self>) -> CatchUp {
+        let mut level = CatchUp::AlreadyCaughtUp;
         loop {
             let actions = self.positions();
             self.perform_quietly(actions).await;
-            let Some((index, _)) = self.replication.look(|m| m.ahead()) else { return CAUGHT_UP };
-            let Some(host) = self.replication.standing().host(index) else { return CAUGHT_UP };
+            let Some((index, _)) = self.replication.look(|m| m.ahead()) else { return level };
+            level = CatchUp::Succeeded;
+            let Some(host) = self.replication.standing().host(index) else { return level };
             if self.failpoint("stopReplProducer") {
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -84,7 +89,7 @@ impl Node {
             };
             match end {
                 Ok(End::Changed) => {}
-                Ok(_) => return "failed: the histories differ",
+                Ok(_) => return CatchUp::FailedWithError,
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -109,5 +114,3 @@ impl Node {
         Ok(())
     }
 }
-
-const CAUGHT_UP: &str = "caught up";

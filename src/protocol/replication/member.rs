@@ -21,6 +21,7 @@
 
 use super::OpTime;
 use super::config::SetConfig;
+use super::metrics::{CatchUp, ElectionMetrics};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -257,6 +258,7 @@ pub struct Member {
     reconfiguring: bool,
     /// A leader that fetches what others have, before the first entry of its term.
     catching_up: bool,
+    metrics: ElectionMetrics,
 }
 
 impl Member {
@@ -285,6 +287,7 @@ impl Member {
             stepping_down: false,
             reconfiguring: false,
             catching_up: false,
+            metrics: ElectionMetrics::default(),
         }
     }
 
@@ -474,6 +477,9 @@ impl Member {
     pub fn see_term(&mut self, term: i64, now: u64, offset: f64) -> Vec<Action> {
         if term <= self.term {
             return Vec::new();
+        }
+        if self.is_leader() {
+            self.metrics.deposed();
         }
         self.term = term;
         self.primary = None;
@@ -697,6 +703,7 @@ impl Member {
     /// Why this member may not stand.
     pub fn stand(&mut self, reason: Reason, now: u64, offset: f64) -> Result<Vec<Action>, &'static str> {
         self.may_stand(now, reason)?;
+        self.metrics.held(reason);
         self.schedule_election(now, offset);
         if matches!(reason, Reason::SingleNode | Reason::StepUpRequestSkipDryRun) {
             return Ok(self.stand_in_earnest(reason, now));
@@ -824,6 +831,7 @@ impl Member {
         if *dry {
             return self.stand_in_earnest(reason, now);
         }
+        self.metrics.won(reason);
         self.role = Role::Leader { writable: false };
         self.primary = None;
         self.election_at = None;
@@ -840,8 +848,13 @@ impl Member {
     pub fn begin_catch_up(&mut self) {
         self.catching_up = self.is_leader() && self.first_of_term.is_none();
     }
-    pub fn end_catch_up(&mut self) {
+    pub fn end_catch_up(&mut self, how: CatchUp) {
         self.catching_up = false;
+        self.metrics.caught_up(how);
+    }
+    /// What became of its elections.
+    pub fn metrics(&self) -> &ElectionMetrics {
+        &self.metrics
     }
     pub fn is_catching_up(&self) -> bool {
         self.catching_up

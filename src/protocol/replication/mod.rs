@@ -17,6 +17,7 @@
 pub mod config;
 pub mod horizons;
 pub mod member;
+pub mod metrics;
 #[cfg(test)]
 mod simulation;
 pub mod source;

@@ -66,7 +66,7 @@ pub const SECTIONS: &[Section] = &[
     section("asserts", asserts),
     Section { name: "catalogStats", roles: Roles::MONGOD, default: true, build: catalog },
     section("connections", connections),
-    section("electionMetrics", |_| Value::Document(Document::new())),
+    Section { name: "electionMetrics", roles: Roles::SETS, default: true, build: elections },
     section("extra_info", extra_info),
     section("globalLock", global_lock),
     section("logicalSessionRecordCache", sessions),
@@ -347,6 +347,10 @@ fn storage_engine(_: &Context) -> Value {
 }
 
 /// The cache fields that mongostat reads: all memory of the process counts as cache, none of it is dirty.
+fn elections(context: &Context) -> Value {
+    context.service.node.as_ref().map(|node| node.replication.election_metrics()).unwrap_or_default().into()
+}
+
 fn oplog_truncation(context: &Context) -> Value {
     let hours = context.service.node.as_ref().map_or(0.0, |node| node.log.retain_ms() as f64 / 3_600_000.0);
     doc! { "oplogMinRetentionHours": hours }.into()

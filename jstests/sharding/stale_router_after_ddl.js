@@ -73,4 +73,17 @@ assert.eq(["new"], there.c.find().toArray().map((d) => d._id));
 assert.eq(0, there.d.find().itcount());
 assert.commandWorked(there.e.insert({_id: 1}));
 assert.eq(1, st.shard1.getDB(dbName).e.find().itcount());
+// Its database has gone.
+for (const change of [{collMod: "g", validationLevel: "moderate"}, {dropIndexes: "g", index: "y"}]) {
+    shard("g", {x: 1}, {x: 0});
+    assert.eq(0, there.g.find().itcount());
+    assert.commandWorked(here.dropDatabase());
+    assert.commandFailedWithCode(there.runCommand(change), ErrorCodes.NamespaceNotFound, tojson(change));
+    assert.commandWorked(fresh.adminCommand({enableSharding: dbName, primaryShard: first}));
+}
+shard("g", {x: 1}, {x: 0});
+assert.eq(0, there.g.find().itcount());
+assert.commandWorked(here.dropDatabase());
+assert.commandWorked(there.runCommand({createIndexes: "g", indexes: [{key: {y: 1}, name: "y"}]}));
+assert.eq(2, here.g.getIndexes().length);
 st.stop();

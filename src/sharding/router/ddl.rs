@@ -154,8 +154,9 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
         }
         let command = with_sequences(task, internal(task, "_shardsvrCreateIndexes", collection));
         match on_primary(task, db, db, command).await {
-            Ok(reply) => return Ok(strip_times(reply.unwrap_or_default().doc())),
-            // Not tracked any more.
+            Ok(Some(reply)) => return Ok(strip_times(reply.doc())),
+            // Not tracked any more, or gone with its database.
+            Ok(None) => task.router.cluster.forget(Some(&ns)),
             Err(e) if e.code == codes::NAMESPACE_NOT_SHARDED => task.router.cluster.forget(Some(&ns)),
             Err(e) => return Err(e),
         }
@@ -211,25 +212,17 @@ async fn raw_reply(task: &Task<'_>, replies: Vec<(ShardId, DocBuf)>) -> Result<D
 /// `dropIndexes`, `collMod`: by the coordinator where the collection is sharded.
 async fn changed_everywhere(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    let mut retry = Retry::default();
-    loop {
-        let Some(placement) = task.placement(&ns).await? else {
-            bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}");
-        };
-        if placement.table.is_none() && placement.alone.is_none() {
-            return as_it_is(task, &ns).await;
-        }
-        let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
-        match on_primary(task, db, db, internal(task, internal_name, collection)).await {
-            Ok(reply) => return Ok(reply.unwrap_or_default()),
-            Err(e) if e.code == codes::COMMAND_NOT_FOUND => {}
-            Err(e) => return Err(e),
-        }
-        match on_owners(task, &placement).await {
-            Ok(replies) => return raw_reply(task, replies).await,
-            Err(e) => retry.absorb(task, &ns, e).await?,
-        }
+    let placement = task.placement(&ns).await?;
+    if placement.as_ref().is_some_and(|p| p.table.is_none() && p.alone.is_none()) {
+        return as_it_is(task, &ns).await;
     }
+    let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
+    // The database may have been dropped since its placement was read.
+    let reply = match placement {
+        None => None,
+        Some(_) => on_primary(task, db, db, internal(task, internal_name, collection)).await?,
+    };
+    reply.ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))
 }
 
 pub async fn drop_indexes(task: &Task<'_>) -> Result<DocBuf> {

@@ -89,6 +89,8 @@ const ALLOWED: &[(&str, &str)] = &[
         "gc*",
     ),
     ("shardDrainingStatus commitShardRemoval cleanupOrphaned checkMetadataConsistency", "gc*"),
+    ("setUserWriteBlockMode", "bs*"),
+    ("analyzeShardKey", "egc*"),
     ("appendOplogNote", "gcb*"),
     ("applyOps", "As*"),
     ("getDiagnosticData", "mc*"),

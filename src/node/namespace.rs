@@ -426,9 +426,13 @@ pub type DatabasePlacementFactory = Arc<dyn Fn(&str) -> Option<Arc<dyn DatabaseP
 pub type PlacementFactory = Arc<dyn Fn(&str) -> Option<Arc<dyn Placement>> + Send + Sync>;
 
 impl Namespaces {
+    /// The slot of a namespace that has been asked for before.
+    pub fn existing(&self, ns: &str) -> Option<Arc<Slot>> {
+        self.slots.read().get(ns).cloned()
+    }
     pub fn slot(&self, ns: &str) -> Arc<Slot> {
-        if let Some(slot) = self.slots.read().get(ns) {
-            return slot.clone();
+        if let Some(slot) = self.existing(ns) {
+            return slot;
         }
         let database = self.database(ns.split('.').next().unwrap_or(ns));
         let mut slots = self.slots.write();

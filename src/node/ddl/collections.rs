@@ -361,8 +361,12 @@ fn buckets_beside(node: &Node, slot: &Slot) -> Option<Arc<Slot>> {
     let (db, name) = split_namespace(&slot.ns);
     let own = format!("{BUCKETS_PREFIX}{name}");
     let goes = view.map_or(!is_collection, |view| timeseries::is_series(&view) && view.on == own);
-    let buckets = node.namespaces.slot(&format!("{db}.{own}"));
-    let filled = goes && buckets.read_unchecked().collection.is_some();
+    if !goes || name.starts_with(BUCKETS_PREFIX) {
+        return None;
+    }
+    // Looking makes no slot: a database that is dropped again and again would gain names.
+    let buckets = node.namespaces.existing(&format!("{db}.{own}"))?;
+    let filled = buckets.read_unchecked().collection.is_some();
     filled.then_some(buckets)
 }
 

@@ -191,6 +191,19 @@ async fn a_dropped_database_is_gone_after_a_restart_and_what_was_made_later_is_n
 }
 
 #[tokio::test]
+async fn a_database_that_is_dropped_again_and_again_gains_no_names() {
+    let files = MemoryFiles::default();
+    let node = testing::open(None, &files, |_| {});
+    ok(&node, doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+    ok(&node, doc! { "dropDatabase": 1 }).await;
+    let before = node.namespaces.of_database("t").len();
+    for _ in 0..3 {
+        ok(&node, doc! { "dropDatabase": 1 }).await;
+    }
+    assert_eq!(node.namespaces.of_database("t").len(), before);
+}
+
+#[tokio::test]
 async fn a_renamed_collection_keeps_indexes_and_takes_the_place_of_its_target_only_if_told() {
     let node = testing::node(None);
     ok(&node, doc! {"insert": "a", "documents": documents(3)}).await;

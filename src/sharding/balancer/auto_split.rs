@@ -12,7 +12,7 @@ use protocol::balancer::move_to_least;
 use std::sync::atomic::Ordering;
 
 /// The document of `config.settings` that says whether shards split chunks.
-const AUTO_SPLIT: &str = "autosplit";
+pub(super) const AUTO_SPLIT: &str = "autosplit";
 const ENABLED: &str = "enabled";
 /// There: balancerStop has switched it off, and balancerStart is to switch it on again.
 const STOPPED: &str = "stopped";

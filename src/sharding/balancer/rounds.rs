@@ -49,7 +49,9 @@ impl ConfigServer {
         if self.balancer.running.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.balancer.auto_splits.store(true, Ordering::SeqCst);
+        self.balancer
+            .auto_splits
+            .store(self.setting(super::auto_split::AUTO_SPLIT).is_some(), Ordering::SeqCst);
         // The reign before may have left migrations under way.
         let all = self.catalog().shards().into_iter().map(|s| s.name);
         self.balancer.unsure.lock().extend(all);

@@ -56,6 +56,8 @@ struct Member {
     server: Server,
     /// Calls to it are given up while this is true.
     silent: channel::Sender<bool>,
+    /// The set has named it so; else this may be another name of a member.
+    named: bool,
     ask_now: Arc<Notify>,
     /// Shown in `connPoolStats`.
     hidden: bool,
@@ -90,12 +92,14 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Returns when a member is silent, or is a member no more; never for one that is not watched.
+/// Returns when a member is silent, or is a member no more; never for one that is not watched, or known by another name now.
 async fn silence(of: Option<channel::Receiver<bool>>) {
-    match of {
-        Some(mut silent) => drop(silent.wait_for(|silent| *silent).await),
-        None => std::future::pending().await,
+    if let Some(mut silent) = of
+        && silent.wait_for(|silent| *silent).await.is_ok()
+    {
+        return;
     }
+    std::future::pending().await
 }
 
 /// All sets, by connection string.
@@ -189,6 +193,7 @@ impl Member {
         Member {
             server: Server::unknown(host),
             silent: channel::Sender::new(false),
+            named: false,
             ask_now: Arc::default(),
             hidden: false,
             task: None,
@@ -356,9 +361,16 @@ impl Set {
         }
         for other in &named {
             self.watch(state, other);
+            state.members.entry(other.to_string()).and_modify(|member| member.named = true);
         }
         if complete {
-            state.members.retain(|other, _| other == host || named.contains(&other.as_str()));
+            state.members.retain(|other, member| {
+                let stays = other == host || named.contains(&other.as_str());
+                if !stays && member.named {
+                    member.silent.send_replace(true);
+                }
+                stays
+            });
         }
     }
 

@@ -154,7 +154,7 @@ async fn commit(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
         Some(v) => return Err(request.wrong_type("commitTransaction.commitTimestamp", v, "timestamp")),
     };
     let done = node(context)?.commit_transaction(&context.operation, at, limits(&context.service)).await;
-    conclude(context, reply, done).await
+    conclude_commit(context, reply, done).await
 }
 
 async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -189,10 +189,20 @@ async fn coordinate(context: &Context, request: &Request<'_>, reply: &mut Reply)
     let role = context.service.members.shard()?.clone();
     let limits = limits(&context.service);
     let done = role.coordinate_commit(&context.operation, participants, limits).await;
+    conclude_commit(context, reply, done).await
+}
+
+/// As [`conclude`], for a commit. That there is no such transaction may only be said for good: an entry of this reign is written and
+/// waited for, since a member that leads no more does not know what another has committed.
+async fn conclude_commit(context: &Context, reply: &mut Reply, done: Result<()>) -> Result<()> {
+    if done.as_ref().is_err_and(|e| e.code == codes::NO_SUCH_TRANSACTION) {
+        let message = doc! { "msg": "refusing the commit of an unknown transaction" };
+        node(context)?.append_note(&context.operation, message)?;
+    }
     conclude(context, reply, done).await
 }
 
-/// Waits as the write concern says. A refusal waits too: that there is no such transaction may only be said for good.
+/// Waits as the write concern says, after a refusal too.
 async fn conclude(context: &Context, reply: &mut Reply, done: Result<()>) -> Result<()> {
     let concern = node(context)?.acknowledge(&context.operation).await?;
     match (done, concern) {

@@ -121,12 +121,19 @@ impl ShardRole {
     /// What became of a transaction that no coordinator here knows: its part on this shard says so.
     async fn outcome_here(&self, op: &Arc<Operation>, (id, number): Key, limits: Limits) -> Result<()> {
         loop {
+            // Before the transaction: what is prepared in between is then seen in progress, and asked again.
+            let phase = self.node.sessions.phase(&id, number);
             let prepared = self.node.transactions.open().into_iter();
             let prepared =
                 prepared.filter(|t| t.session == id && t.number == number).find(|t| t.is_prepared());
-            match (self.node.sessions.phase(&id, number), prepared) {
+            match (phase, prepared) {
                 (Phase::Committed, _) => return Ok(()),
                 (Phase::Prepared, Some(t)) => op.interruptible(t.wait_ended()).await?,
+                // It has just ended, or a step-down has left it to the log: only the next answer is for good.
+                (Phase::Prepared, None) => bail!(
+                    INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                    "the transaction is prepared, and its outcome not known to this member"
+                ),
                 // Nobody has asked for the commit, and after this nobody can; unless the coordinator on another shard comes
                 // first, which then decides.
                 (Phase::InProgress, _) => match self.node.abort_unless_prepared(op, limits).await {

@@ -519,9 +519,10 @@ pub async fn commit(task: &Task<'_>) -> Result<DocBuf> {
         CommitPath::None => Ok(super::body::ok_reply(Document::new())),
         CommitPath::ReadOnly(shards) => commit_on(task, t, &shards).await,
         CommitPath::OneWriter(readers, writer) => match commit_on(task, t, &readers).await {
-            Ok(_) => {
+            Ok(read) => {
                 t.state.lock().readers_committed = true;
-                commit_on(task, t, &[writer]).await
+                // What was read, too, is to be what the write concern asks for.
+                commit_on(task, t, &[writer]).await.map(|written| worst_concern(vec![written, read]))
             }
             failed => failed,
         },

@@ -28,8 +28,13 @@ impl Limits {
         Limits { max_message: MAX_MESSAGE, max_document: MAX_DOCUMENT, max_nesting: MAX_NESTING };
     /// Of a request on a multiplexed connection, where a longer one would hold the others up.
     pub const MULTIPLEXED: Limits = Limits { max_message: 16 * 1024, ..Limits::STANDARD };
-    /// Between nodes: a router adds versions and sessions to a message that is as long as a client's may be.
-    pub const BETWEEN_NODES: Limits = Limits { max_message: MAX_MESSAGE + 64 * 1024, ..Limits::STANDARD };
+    /// Between nodes: a router adds versions and sessions to a message that is as long as a client's may be, and a log entry is
+    /// longer and deeper than what it has stored, in a reply that is deeper again.
+    pub const BETWEEN_NODES: Limits = Limits {
+        max_message: MAX_MESSAGE + 64 * 1024,
+        max_document: MAX_MESSAGE,
+        max_nesting: document::validate::DEPTH_BETWEEN_NODES,
+    };
     pub const BEFORE_AUTHENTICATION: Limits =
         Limits { max_message: MAX_MESSAGE_BEFORE_AUTHENTICATION, ..Limits::STANDARD };
 }

@@ -10,12 +10,14 @@ use crate::{Result, err, error::codes};
 
 /// Levels of documents and arrays, the outermost counted.
 pub const DEPTH_MAX: usize = 200;
+/// What is around a client's document in a log entry, and around that in a reply of a member to another, is deeper by so much.
+pub const DEPTH_BETWEEN_NODES: usize = DEPTH_MAX + 20;
 
 /// What a document may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub bytes_max: usize,
-    /// At most [`DEPTH_MAX`].
+    /// At most [`DEPTH_BETWEEN_NODES`].
     pub depth_max: usize,
 }
 
@@ -58,7 +60,7 @@ pub fn validate_prefix(bytes: &[u8], limits: Limits) -> Result<usize> {
         ));
     }
     let whole = bytes.get(..length).ok_or_else(|| Fault::Length.at(0, ""))?;
-    walk(whole, limits.depth_max.min(DEPTH_MAX))?;
+    walk(whole, limits.depth_max.min(DEPTH_BETWEEN_NODES))?;
     Ok(length)
 }
 
@@ -104,7 +106,7 @@ impl Fault {
 /// Walks `b`, whose first four bytes are its own length.
 fn walk(b: &[u8], depth_max: usize) -> Result<()> {
     // Where each open level has its terminator.
-    let mut ends = [0u32; DEPTH_MAX];
+    let mut ends = [0u32; DEPTH_BETWEEN_NODES];
     let mut depth = 1;
     if depth_max == 0 {
         return Err(Fault::Depth(depth_max).at(0, ""));

@@ -324,8 +324,9 @@ pub(crate) fn decision_document(decision: Decision) -> Document {
     }
 }
 
-/// The bytes of operations that one entry holds.
-pub(crate) const ENTRY_BYTES: usize = 16 * 1024 * 1024;
+/// The bytes of operations that one entry holds, and what each needs beside its own: an entry fits a document.
+pub(crate) const ENTRY_BYTES: usize = 16 * 1024 * 1024 - 16 * 1024;
+const ELEMENT_BYTES: usize = 12;
 
 /// `o` of the entries of a transaction, in order: as few as hold the operations.
 pub(crate) fn entries(writes: &[DocBuf], prepare: bool) -> Vec<DocBuf> {
@@ -334,7 +335,7 @@ pub(crate) fn entries(writes: &[DocBuf], prepare: bool) -> Vec<DocBuf> {
     loop {
         let mut bytes = 0;
         let fits = rest.iter().take_while(|w| {
-            bytes += w.bytes().len();
+            bytes += w.bytes().len() + ELEMENT_BYTES;
             bytes <= ENTRY_BYTES
         });
         // An operation always fits alone: the log takes entries four times as large.

@@ -222,7 +222,8 @@ impl PipelineRows {
         self.source.rows.resume(collection);
     }
     pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
-        let done = self.run(node, op, out).await;
+        // Whatever part of the pipeline was refused, the documents merged until then are there.
+        let done = self.run(node, op, out).await.map_err(|e| self.host(node, op).past_retrying(e));
         if done.is_err() {
             self.host(node, op).give_up().await;
         }

@@ -177,7 +177,7 @@ impl LocalHost {
     }
 
     /// A router runs a pipeline anew that was refused as stale: not one that has changed something.
-    fn past_retrying(&self, error: Error) -> Error {
+    pub(super) fn past_retrying(&self, error: Error) -> Error {
         match error.is(STALE_SHARD_VERSION | STALE_DB_VERSION) && self.writing.merged.load(Relaxed) {
             true => err!(
                 QUERY_PLAN_KILLED,

@@ -253,8 +253,13 @@ async fn all_on_primary(
     if placement.table.is_some() || placement.alone.is_some() {
         return Ok(false);
     }
+    let written = pipeline.writes().is_some();
     for (other, _) in pipeline.involved_namespaces() {
         let other = other.to_string();
+        // The request names the version of one database, so another's may move under what is written there.
+        if written && database_of(&other) != database_of(ns) {
+            return Ok(false);
+        }
         let there = match task.placement(&other).await? {
             Some(p) => p.table.is_none() && p.alone.is_none() && p.primary == placement.primary,
             // A database that does not exist holds nothing; writes to it would have to create it.

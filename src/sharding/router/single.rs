@@ -12,7 +12,12 @@ use document::{DocBuf, Result};
 pub async fn read(task: &Task<'_>, ns: &str, placement: &Placement, shard: &ShardId) -> Result<DocBuf> {
     let body = task.forward(&[], &placement.versions(shard), |_| {});
     let brief = target::names_one(task.document_or_empty("filter"));
-    let reply = task.read_call(Call { brief, ..Call::new(shard, body.doc()) }).await?;
+    let call = Call { brief, ..Call::new(shard, body.doc()) };
+    let reply = match task.only_reads() {
+        true => task.read_call(call).await?,
+        // A pipeline may have written before its connection broke.
+        false => task.write_call(call).await.map_err(|e| e.error)?,
+    };
     Ok(adopt(task, ns, shard, reply))
 }
 

@@ -183,7 +183,8 @@ impl<'a> Task<'a> {
             given.filter(|_| self.transaction.is_none() && self.only_reads()).unwrap_or_default()
         })
     }
-    fn only_reads(&self) -> bool {
+    /// Whether the command changes nothing, so that it may be sent again.
+    pub fn only_reads(&self) -> bool {
         const READS: &[&str] = &[
             "find",
             "count",

@@ -4,9 +4,10 @@
  *
  * @tags: [requires_own_servers]
  */
-const rst = new ReplSetTest({nodes: 1});
+const rst = new ReplSetTest({nodes: 2});
 rst.startSet();
 rst.initiate();
+rst.awaitSecondaryNodes();
 let admin = rst.getPrimary().getDB("admin");
 const get = () => assert.commandWorked(admin.runCommand({getDefaultRWConcern: 1}));
 
@@ -31,11 +32,16 @@ assert(defaults.updateWallClockTime instanceof Date);
 const entry = admin.getSiblingDB("config").settings.findOne({_id: "ReadWriteConcernDefaults"});
 assert.docEq({level: "majority"}, entry.defaultReadConcern);
 
-// It is applied: a default nobody can meet shows in every write that says nothing.
+// It is applied: a default that is not met shows in every write that says nothing. One that cannot be met is refused.
+assert.commandFailedWithCode(admin.runCommand({setDefaultRWConcern: 1, defaultWriteConcern: {w: 3}}), 100);
 assert.commandWorked(admin.runCommand({setDefaultRWConcern: 1, defaultWriteConcern: {w: 2, wtimeout: 100}}));
-reply = rst.getPrimary().getDB("test").runCommand({insert: "c", documents: [{_id: 1}]});
-assert.eq(1, reply.ok);
-assert.eq(100, reply.writeConcernError.code);
+const stopped = configureFailPoint(rst.getSecondary(), "stopReplProducer");
+assert.soon(() => {
+    reply = rst.getPrimary().getDB("test").runCommand({insert: "c", documents: [{}]});
+    return reply.ok === 1 && reply.writeConcernError;
+});
+assert.eq(64, reply.writeConcernError.code);
+stopped.off();
 assert.eq("customDefault", reply.writeConcernError.errInfo.writeConcern.provenance);
 reply = assert.commandWorked(rst.getPrimary().getDB("test").runCommand(
     {insert: "c", documents: [{_id: 2}], writeConcern: {w: 1}}));

@@ -33,7 +33,9 @@ movers.forEach((mover) => mover.start());
 const count = [{$merge: {into: "target", whenMatched: [{$set: {n: {$add: ["$n", 1]}}}]}}];
 let rounds = 0;
 assert.commandWorked(testDB.runCommand({aggregate: "source", pipeline: [{$set: {n: 0}}, {$merge: "target"}], cursor: {}}));
-while (rounds < 5) {
+const versions = () => [source, target].map((c) => Math.max(...chunksOf(c).map((chunk) => chunk.lastmod.getTime())));
+const before = versions();
+while (rounds < 5 || versions().some((version, i) => version < before[i] + 2)) {
     assert.commandWorked(testDB.runCommand({aggregate: "source", pipeline: count, cursor: {}}));
     rounds++;
 }

@@ -20,10 +20,16 @@ const session = {lsid: {id: UUID()}, txnNumber: NumberLong(1)};
 assert.commandWorked(db.runCommand(Object.assign({insert: "c", documents: [{_id: "once"}]}, session)));
 
 function reconfig(change, options = {}) {
-    const config = assert.commandWorked(primary.adminCommand({replSetGetConfig: 1})).config;
-    change(config);
-    config.version++;
-    return primary.adminCommand(Object.assign({replSetReconfig: config, maxTimeMS: 60000}, options));
+    let reply;
+    // The primary may just be finishing a change of its own.
+    assert.soon(() => {
+        const config = assert.commandWorked(primary.adminCommand({replSetGetConfig: 1})).config;
+        change(config);
+        config.version++;
+        reply = primary.adminCommand(Object.assign({replSetReconfig: config, maxTimeMS: 60000}, options));
+        return reply.code !== ErrorCodes.ConfigurationInProgress;
+    });
+    return reply;
 }
 
 // Two voters at a time are refused; one is taken, and copies everything.

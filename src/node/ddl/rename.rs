@@ -119,6 +119,14 @@ pub async fn rename(node: &Node, op: &Operation, from: &str, to: &str, target: D
     rename_checked(node, op, (from, to), target.drops(), Versioned::Source, standing).await
 }
 
+/// Puts a collection of the node's own making in the place of `to`, where the request names the placement of `to`.
+///
+/// # Errors
+/// Those of [`rename`]; a stale version of `to`, which then stays as it is.
+pub async fn put_in_place(node: &Node, op: &Operation, made: &str, to: &str) -> Result<()> {
+    rename_checked(node, op, (made, to), true, Versioned::Target, |_| Ok(())).await
+}
+
 /// Whose placement the versions of a routed request speak of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Versioned {

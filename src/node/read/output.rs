@@ -84,8 +84,7 @@ impl LocalHost {
             }
         }
         if end {
-            node.namespaces.slot(target).read(&routed, |_| Ok(())).await?;
-            ddl::rename::rename(node, op, &temporary, target, ddl::rename::DropTarget::Drop).await?;
+            ddl::rename::put_in_place(node, &routed, &temporary, target).await?;
             self.writing.temporary.lock().take();
         }
         Ok(())

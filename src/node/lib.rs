@@ -137,6 +137,11 @@ impl Node {
             op.note_plan("IDHACK".to_string());
         }
     }
+    /// Lets go of what is kept of a collection that is gone: what idle cursors hold of it, and what was learnt of its queries.
+    pub(crate) fn forget_dropped(&self, uuid: [u8; 16]) {
+        self.cursors.release_dropped(uuid);
+        self.plan_caches.forget(uuid);
+    }
     /// What a blocking sort may use that the client allows the disk, or does not.
     pub fn sort_means(&self, disk: bool) -> exec::sorter::Means {
         let space = disk.then(|| self.temporary.clone() as _);

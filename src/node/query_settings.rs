@@ -6,7 +6,7 @@
 
 use crate::observer::WriteObserver;
 use crate::{Node, Operation};
-use document::{Doc, DocWriter, Document, Result, Value, bail, doc};
+use document::{Doc, DocWriter, Document, Result, Value, ValueRef, bail, doc};
 use parking_lot::RwLock;
 use query::shape::{query_hash, query_shape};
 use std::sync::Arc;
@@ -140,12 +140,8 @@ impl Node {
     pub fn load_query_settings(&self) {
         let slot = self.namespaces.slot(COLLECTION);
         let state = slot.read_unchecked();
-        let id = doc! { "": PARAMETER }.to_doc_buf();
-        let found = match (&state.collection, id.get("")) {
-            (Some(c), Some(id)) => storage::CollectionView::find_id(c, id).map(|(_, d)| d.to_document()),
-            _ => None,
-        };
-        self.query_settings.learn(&found.unwrap_or_default());
+        let found = state.collection.as_ref().and_then(|c| c.find_id(ValueRef::String(PARAMETER)));
+        self.query_settings.learn(&found.map(|(_, d)| d.to_document()).unwrap_or_default());
     }
 
     /// Notes the indexes that the settings of a query allow: those that a router sent along, or those known here.

@@ -8,7 +8,7 @@
 use crate::local::LocalClient;
 use crate::observer::WriteObserver;
 use crate::{Node, Operation};
-use document::{Doc, Document, Result, Value, bail, doc};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -103,12 +103,8 @@ impl Node {
     pub fn load_user_writes(&self) {
         let slot = self.namespaces.slot(COLLECTION);
         let state = slot.read_unchecked();
-        let id = doc! { "": GLOBAL }.to_doc_buf();
-        let found = match (&state.collection, id.get("")) {
-            (Some(c), Some(id)) => storage::CollectionView::find_id(c, id).map(|(_, d)| Block::parse(d)),
-            _ => None,
-        };
-        self.user_writes.learn(found.unwrap_or_default());
+        let found = state.collection.as_ref().and_then(|c| c.find_id(ValueRef::String(GLOBAL)));
+        self.user_writes.learn(found.map(|(_, d)| Block::parse(d)).unwrap_or_default());
     }
 
     /// Asked under the gate.

@@ -348,12 +348,9 @@ pub fn compose(frame: &FrameRef<'_>) -> DocBuf {
 pub fn compose_whole(frame: &FrameRef<'_>) -> DocBuf {
     let members = [Reader::Member { images: true }, Reader::Member { images: false }];
     let mut composed_for = members.into_iter().map(|reader| composed(frame, reader));
-    let fits = composed_for.find(|entry| entry.bytes().len() <= DOCUMENT_BYTES_MAX);
+    let fits = composed_for.find(|entry| entry.bytes().len() <= document::validate::Limits::USER.bytes_max);
     fits.unwrap_or_else(|| compose(frame))
 }
-
-/// The largest document of a reply.
-const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// For whom an entry is composed.
 #[derive(Clone, Copy)]
@@ -405,14 +402,18 @@ fn write_shown(w: &mut DocWriter<'_>, o: Option<Doc<'_>>, reader: Reader) {
 
 /// A member of an entry, or of an operation in one, as it is shown: of an image that a retry needs, only which it is.
 fn write_field(w: &mut DocWriter<'_>, field: &Element<'_>, reader: Reader) {
-    match (field.name(), reader) {
-        (IMAGE_BEFORE, Reader::Client | Reader::Member { images: false }) => {}
-        (kind, Reader::Client) if RETRY_IMAGES.contains(&kind) => {
+    let name = field.name_bytes();
+    let hides_before = !matches!(reader, Reader::Member { images: true });
+    if hides_before && name == IMAGE_BEFORE.as_bytes() {
+        return;
+    }
+    match RETRY_IMAGES.iter().find(|kind| matches!(reader, Reader::Client) && kind.as_bytes() == name) {
+        None => w.element(field),
+        Some(kind) => {
             if field.value().as_document().is_some_and(|image| !image.is_empty()) {
                 w.string("needsRetryImage", kind);
             }
         }
-        _ => w.element(field),
     }
 }
 

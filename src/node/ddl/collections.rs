@@ -343,8 +343,7 @@ pub async fn drop_if(
             .await?;
         let Some(Dropped { found, collection }) = dropped else { continue };
         if let Some(collection) = &collection {
-            node.cursors.release_dropped(collection.uuid());
-            node.plan_caches.forget(collection.uuid());
+            node.forget_dropped(collection.uuid());
         }
         // The trees are freed here, outside the latches.
         return Ok(found.then(|| collection.map_or(0, |c| c.indexes_beside())));

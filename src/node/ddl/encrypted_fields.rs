@@ -8,6 +8,7 @@
 use crate::shape::Kind::{Any, Array, Bool, Number, OneOf, String, Uuid};
 use crate::shape::{Shape, field, required};
 use document::{Doc, Document, Result, Value, ValueRef, bail};
+use query::matcher::ops::element::tag_of_alias;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -76,28 +77,6 @@ const OF_TEXTS: &[(i32, &str)] = &[
     (9783405, "diacriticSensitive"),
 ];
 
-/// The types that can be encrypted, and those that cannot.
-const TYPES: &[&str] = &[
-    "double",
-    "string",
-    "object",
-    "array",
-    "binData",
-    "objectId",
-    "bool",
-    "date",
-    "regex",
-    "dbPointer",
-    "javascript",
-    "symbol",
-    "javascriptWithScope",
-    "int",
-    "timestamp",
-    "long",
-    "decimal",
-];
-const OTHER_TYPES: &[&str] = &["undefined", "null", "minKey", "maxKey"];
-
 /// Refuses a definition that the real server refuses; `options` are all options of the collection.
 ///
 /// # Errors
@@ -156,13 +135,13 @@ fn check_path(path: &str) -> Result<()> {
 }
 
 fn check_type(bson_type: Option<&str>) -> Result<()> {
-    match bson_type {
-        Some(name) if OTHER_TYPES.contains(&name) => {
-            bail!(6338406, "Type '{name}' is not supported for encrypted fields")
-        }
-        Some(name) if !TYPES.contains(&name) => bail!(BAD_VALUE, "Unknown type name alias: {name}"),
-        _ => Ok(()),
+    let Some(name) = bson_type else { return Ok(()) };
+    let never =
+        [ValueRef::Undefined.tag(), ValueRef::Null.tag(), ValueRef::MinKey.tag(), ValueRef::MaxKey.tag()];
+    if never.contains(&tag_of_alias(name)?) {
+        bail!(6338406, "Type '{name}' is not supported for encrypted fields");
     }
+    Ok(())
 }
 
 fn check_queries(queries: Option<ValueRef<'_>>, bson_type: Option<&str>) -> Result<()> {

@@ -158,7 +158,7 @@ pub(super) async fn rename_checked(
     });
     // The trees are freed here, outside the latches.
     if let Some(gone) = dropped.await? {
-        node.plan_caches.forget(gone.uuid());
+        node.forget_dropped(gone.uuid());
     }
     Ok(())
 }

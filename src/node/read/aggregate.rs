@@ -136,12 +136,7 @@ impl Asked {
                 }
                 "allowDiskUse" => out.allow_disk_use = FIELDS.bool(&e)?,
                 "explain" => out.explain = FIELDS.bool(&e)?,
-                "hint" => {
-                    out.hint = match e.value() {
-                        ValueRef::Document(d) if d.is_empty() => None,
-                        v => Some(Hint::parse(v)?),
-                    }
-                }
+                "hint" => out.hint = Hint::given(e.value())?,
                 "fromRouter" | "fromMongos" | "needsMerge" => out.from_router |= FIELDS.bool(&e)?,
                 "let" => {
                     FIELDS.document(&e)?;

@@ -41,12 +41,7 @@ impl<'a> CountCommand<'a> {
                 "skip" => out.skip = FIELDS.count(&e)?,
                 // A negative limit means the same as the positive one.
                 "limit" => out.limit = limit(e.value())?,
-                "hint" => {
-                    out.hint = match e.value() {
-                        ValueRef::Document(d) if d.is_empty() => None,
-                        v => Some(Hint::parse(v)?),
-                    }
-                }
+                "hint" => out.hint = Hint::given(e.value())?,
                 "collation" => out.collation = Some(FIELDS.document(&e)?),
                 "fields"
                 | "queryOptions"

@@ -42,12 +42,7 @@ impl<'a> DistinctCommand<'a> {
             match e.name() {
                 "key" => key = Some(FIELDS.string(&e)?),
                 "query" => query = FIELDS.document(&e)?,
-                "hint" => {
-                    hint = match e.value() {
-                        ValueRef::Document(d) if d.is_empty() => None,
-                        v => Some(Hint::parse(v)?),
-                    }
-                }
+                "hint" => hint = Hint::given(e.value())?,
                 "collation" => collation = Some(FIELDS.document(&e)?),
                 "collectionUUID" | "querySettings" | "includeQueryStatsMetrics" => {}
                 name => FIELDS.unknown(name)?,

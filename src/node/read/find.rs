@@ -197,11 +197,7 @@ impl Parsed {
         let sort = command.sort.map(SortSpec::parse).transpose()?;
         let sort = sort.map(|s| s.with_collation(&context.collation).with_text(filter.text())).transpose()?;
         let projection = command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
-        let hint = match command.hint {
-            Some(ValueRef::Document(d)) if d.is_empty() => None,
-            Some(v) => Some(Hint::parse(v)?),
-            None => None,
-        };
+        let hint = command.hint.map(Hint::given).transpose()?.flatten();
         Ok(Parsed {
             sort,
             collation: context.collation.clone(),

@@ -15,8 +15,8 @@
 
 use super::aggregate::Asked;
 use super::host::{LocalHost, Writing};
-use crate::{Node, Operation, Request, ddl};
-use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, err};
+use crate::{Node, Operation, Request};
+use document::{DocBuf, Document, Result, Value, ValueRef, bail, err};
 use protocol::version::ShardVersion;
 use query::pipeline::{Context, HostStage, Namespace, Run, parse};
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use std::sync::Arc;
 pub async fn write(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
     let flag = |name: &str| request.body.get(name).is_some_and(|v| v.truthy());
-    let temporary = request.body.get_str("temporary").map(str::to_string);
+    let temporary = request.body.get_str("temporary").filter(|ns| ns.contains("tmp.agg_out."));
     let writing = Writing {
         bypass_validation: flag("bypassDocumentValidation"),
         document_key: flag("documentKey"),
-        temporary: parking_lot::Mutex::new(temporary.clone()),
+        temporary: parking_lot::Mutex::new(temporary.map(str::to_string)),
         ..Writing::default()
     };
     let host = LocalHost { node: node.clone(), op: op.clone(), writing: Arc::new(writing), ns: ns.clone() };
     if flag("drop") {
-        drop_temporary(&host, temporary).await?;
+        host.give_up().await;
         return Ok(Document::new());
     }
     let (stage, run) = stage_of(node, &ns, request)?;
@@ -94,12 +94,4 @@ async fn merge(
     let done = host.merge_as(&op, ns, &stage.spec, documents, run).await;
     drop(kept);
     done
-}
-
-async fn drop_temporary(host: &LocalHost, temporary: Option<String>) -> Result<()> {
-    let Some(ns) = temporary.filter(|ns| ns.contains("tmp.agg_out.")) else { return Ok(()) };
-    match ddl::collections::drop_collection(&host.node, &host.aside(), &ns, false).await {
-        Err(e) if e.code != codes::NAMESPACE_NOT_FOUND => Err(e),
-        _ => Ok(()),
-    }
 }

@@ -187,7 +187,7 @@ impl Node {
             self.append_fetched(fetched);
             slots.iter().any(|slot| slot.ns.ends_with(".system.views"))
         };
-        gone.into_iter().for_each(|uuid| self.plan_caches.forget(uuid));
+        gone.into_iter().for_each(|uuid| self.forget_dropped(uuid));
         if replaces {
             self.cursors.kill_where(|_, _| true);
             self.load_views();

@@ -120,12 +120,20 @@ impl Node {
             );
         }
         let me = self.find_me(&config).await;
-        if !me.and_then(|i| config.members().get(i)).is_some_and(|m| m.is_electable()) {
+        let Some(own) = me.and_then(|me| config.members().get(me)) else {
+            bail!(
+                INVALID_REPLICA_SET_CONFIG,
+                "No host described in new configuration with {{version: {}, term: 0}} for replica set {name} maps to this \
+                 node",
+                config.version()
+            )
+        };
+        if !own.is_electable() {
             bail!(
                 INVALID_REPLICA_SET_CONFIG,
                 "This node, with _id {} is not electable under the new configuration with {{version: {}, term: 0}} for \
                  replica set {name}",
-                me.and_then(|i| config.members().get(i)).map_or(-1, |m| m.id),
+                own.id,
                 config.version()
             );
         }
@@ -344,7 +352,7 @@ impl Node {
     /// Where this node stands in a configuration.
     pub async fn find_me(&self, config: &SetConfig) -> Option<usize> {
         let Ok(peers) = self.replication.peers() else {
-            // Without other nodes to reach there is one member, and the caller has checked that it is this one.
+            // Without a way to other nodes there is one member, which is this one.
             return Some(0);
         };
         for (index, member) in config.members().iter().enumerate() {

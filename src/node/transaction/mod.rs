@@ -219,11 +219,11 @@ impl Transaction {
         received: &Received,
         access: Access,
     ) -> Result<()> {
-        let Some(node) = self.node.upgrade() else { return Ok(()) };
-        let Some(learner) = node.namespaces.learner() else { return Ok(()) };
         if self.state.lock().branches.contains_key(&slot.ns) {
             return Ok(());
         }
+        let Some(node) = self.node.upgrade() else { return Ok(()) };
+        let Some(learner) = node.namespaces.learner() else { return Ok(()) };
         // The database first, then the collection.
         for _ in 0..2 {
             match self.not_behind_section(slot, slot.read_live(op, received, access, |_| Ok(()))).await {

@@ -3,6 +3,7 @@
 //! The document stands in the log entry of the change, so that a retry finds it exactly as long as it finds the entry; the
 //! oplog shows only which one it is (`needsRetryImage`), and here they are shown by session.
 
+use super::retry::operations_of;
 use crate::{Node, log_failed};
 use document::{Doc, DocBuf, DocWriter, Result, Timestamp};
 use std::collections::BTreeMap;
@@ -21,10 +22,8 @@ pub fn all(node: &Node) -> Result<Vec<DocBuf>> {
         }
         let entry = Doc::from_validated(frame.payload);
         let Some(lsid) = entry.get_document("lsid") else { continue };
-        let batch = entry.get_document("o").and_then(|o| o.get("applyOps")?.as_array());
-        let inner = batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document());
         let number = entry.get_i64("txnNumber").unwrap_or(0);
-        for (kind, image) in std::iter::once(entry).chain(inner).filter_map(image_of) {
+        for (kind, image) in std::iter::once(entry).chain(operations_of(entry)).filter_map(image_of) {
             let shown = shown(lsid, number, Timestamp::from_u64(frame.optime.ts), kind, image);
             last.insert(lsid.bytes().to_vec(), shown);
         }

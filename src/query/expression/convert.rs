@@ -1,6 +1,7 @@
 //! `$convert` and the operators named after a type.
 
 use super::number::decimal_text;
+use super::parse::STRING_BYTES_LIMIT;
 use super::{Eval, Expression, Node, Variables, Vars, date_format, is_nullish, parse};
 use document::encoding;
 use document::{Binary, Doc, Document, Error, ObjectId, Result, Value, bail, codes, number};
@@ -582,9 +583,6 @@ pub fn double_text(d: f64) -> String {
     format!("{mantissa}e{}{:02}", if e < 0 { '-' } else { '+' }, e.abs())
 }
 
-/// How long a string cannot be, in bytes.
-const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 fn binary_to_string(b: &Binary, options: &Options) -> Result<Value> {
     let uuid = || <[u8; 16]>::try_from(b.bytes.as_slice()).ok().map(|u| document::uuid::to_string(&u));
     let text = match options.format() {
@@ -597,7 +595,7 @@ fn binary_to_string(b: &Binary, options: &Options) -> Result<Value> {
         Some("hex") => Some(parse::hex(&b.bytes)),
         Some(_) => String::from_utf8(b.bytes.clone()).ok(),
     };
-    if let Some(text) = text.as_ref().filter(|text| text.len() >= STRING_BYTES_MAX) {
+    if let Some(text) = text.as_ref().filter(|text| text.len() >= STRING_BYTES_LIMIT) {
         if options.format() == Some("utf8") {
             bail!(16493, "$convert would produce a string of {} bytes, which is too long", text.len());
         }

@@ -1,7 +1,7 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`: PCRE2, with positions in code points.
 
 use super::{Eval, Expression, Node, Variables, Vars, is_nullish, parse};
-use crate::matcher::pattern::{backtracks, match_units};
+use crate::matcher::pattern::{PATTERN_LENGTH_MAX, backtracks, match_units};
 use document::{Doc, Document, Result, Value, bail, meter};
 use parking_lot::Mutex;
 use pcre2::bytes::{CaptureLocations, Regex, RegexBuilder};
@@ -33,9 +33,6 @@ impl std::fmt::Debug for Search {
     }
 }
 
-/// How long a pattern may be.
-const PATTERN_BYTES_MAX: usize = 16 * 1024;
-
 /// Compiles with the options `i`, `m`, `s`, `x` (and `u`, which changes nothing).
 pub fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
     compile_as(name, pattern, options, true)
@@ -50,7 +47,7 @@ fn compile_as(name: &str, pattern: &str, options: &str, utf: bool) -> Result<Reg
     if options.contains('\0') {
         bail!(51110, "{name}: regular expression options cannot contain an embedded null byte");
     }
-    if pattern.len() > PATTERN_BYTES_MAX {
+    if pattern.len() > PATTERN_LENGTH_MAX {
         bail!(51111, "Invalid Regex in {name}: regular expression is too large");
     }
     let mut b = RegexBuilder::new();
@@ -110,7 +107,7 @@ impl Node for Search {
             Some(e) => e.eval(root, vars)?,
         };
         // What is wrong with the pattern is said before what is wrong with the text.
-        match &regex {
+        let pattern = match &regex {
             Some(Value::Regex(r)) if !r.options.is_empty() && matches!(options, Some(Value::String(_))) => {
                 bail!(
                     51107,
@@ -118,10 +115,11 @@ impl Node for Search {
                     self.name
                 )
             }
-            Some(Value::String(_) | Value::Regex(_)) => {}
-            v if is_nullish(v) => {}
+            Some(Value::String(s)) => Some((s, "")),
+            Some(Value::Regex(r)) => Some((&r.pattern, r.options.as_str())),
+            v if is_nullish(v) => None,
             _ => bail!(51105, "{} needs 'regex' to be of type string or regex", self.name),
-        }
+        };
         let text = match &input {
             v if is_nullish(v) => None,
             Some(Value::String(s)) => Some(s),
@@ -132,12 +130,8 @@ impl Node for Search {
             Some(Value::String(s)) => Some(s.as_str()),
             _ => bail!(51106, "{} needs 'options' to be of type string", self.name),
         };
-        let (pattern, flags) = match &regex {
-            v if is_nullish(v) => return self.none(),
-            Some(Value::String(s)) => (s, given.unwrap_or("")),
-            Some(Value::Regex(r)) => (&r.pattern, given.unwrap_or(&r.options)),
-            _ => return self.none(),
-        };
+        let Some((pattern, own)) = pattern else { return self.none() };
+        let flags = given.unwrap_or(own);
         let ascii = pattern.is_ascii() && text.is_some_and(|t| t.is_ascii());
         let compiled = self.compiled(pattern, flags, self.name != "$regexFindAll" || !ascii)?;
         let Some(text) = text else { return self.none() };

@@ -20,7 +20,7 @@ impl fmt::Debug for Pattern {
 }
 
 /// The longest pattern the real server accepts.
-const PATTERN_LENGTH_MAX: usize = 16384;
+pub(crate) const PATTERN_LENGTH_MAX: usize = 16384;
 
 /// Whether a pattern may backtrack without end: a repeated group that holds a repetition or a choice, or a reference back.
 /// Its matches run until PCRE's limit, some hundred milliseconds, and cannot be interrupted there.

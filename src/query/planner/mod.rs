@@ -189,6 +189,13 @@ pub enum Hint {
 }
 
 impl Hint {
+    /// As [`Hint::parse`]; an empty document names none.
+    pub fn given(v: ValueRef<'_>) -> Result<Option<Hint>> {
+        match v {
+            ValueRef::Document(d) if d.is_empty() => Ok(None),
+            v => Hint::parse(v).map(Some),
+        }
+    }
     /// The `hint` of a command: an index's name, its key pattern, or `{$natural: 1 | -1}`.
     pub fn parse(v: ValueRef<'_>) -> Result<Hint> {
         match v {

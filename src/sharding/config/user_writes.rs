@@ -9,7 +9,6 @@
 
 use super::{ConfigServer, require_majority};
 use crate::remote::{Target, majority};
-use document::error::NOT_PRIMARY;
 use document::{Document, Result, bail, doc, err};
 use futures::future::try_join_all;
 use node::user_writes::Block;
@@ -106,7 +105,8 @@ impl ConfigServer {
     async fn drive_block(self: Arc<Self>, asked: Asked, _held: OwnedMutexGuard<()>) -> Result<()> {
         loop {
             match self.block_everywhere(&asked).await {
-                Err(e) if e.is(NOT_PRIMARY) && !self.node.is_writable() => return Err(e),
+                // Another primary decides now.
+                Err(e) if !self.node.is_writable() => return Err(e),
                 Err(_) => tokio::time::sleep(PAUSE).await,
                 Ok(()) => {
                     let id = doc! { "_id": { "coordinatorType": KIND } };
@@ -121,6 +121,9 @@ impl ConfigServer {
             self.node.set_user_write_block(Block { new_ddl: true, writes: true, reason }).await?;
         }
         for phase in ["prepare", "complete"] {
+            if !self.node.is_writable() {
+                bail!(NOT_WRITABLE_PRIMARY, "this member does not lead any more");
+            }
             let shards = self.catalog().shards();
             let sent = shards.iter().map(|s| self.remote.admin(Target::Host(&s.host), asked.phase(phase)));
             try_join_all(sent).await?;

@@ -21,7 +21,6 @@ use parking_lot::{Mutex, RwLock};
 use protocol::selection::{Mode, ReadPreference, Role, Server, TagSet, select};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, watch as channel};
 use tokio::time::Instant;
@@ -80,16 +79,6 @@ struct Set {
     state: Mutex<State>,
     /// Rises with every news.
     news: channel::Sender<u64>,
-    /// Calls under way to its members.
-    calls: AtomicUsize,
-}
-
-/// Held while a call to a member is under way.
-struct UnderWay<'a>(&'a AtomicUsize);
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// Returns when a member is silent, or is a member no more; never for one that is not watched, or known by another name now.
@@ -166,7 +155,7 @@ impl Sets {
             return Some(call.await);
         }
         let set = self.of(connection);
-        let (_under_way, silent) = set.begin_call(host);
+        let silent = set.begin_call(host);
         tokio::select! {
             answer = call => Some(answer),
             () = silence(silent) => None,
@@ -226,8 +215,7 @@ impl Set {
         let name = connection.split_once('/').map_or(connection, |(name, _)| name).to_string();
         let state = State { members: BTreeMap::new(), newest: (ObjectId([0; 12]), -1), used: Instant::now() };
         let seeds = hosts(connection).map(str::to_string).collect();
-        let (state, news) = (Mutex::new(state), channel::Sender::new(0));
-        Set { name, seeds, transport, pace, state, news, calls: AtomicUsize::new(0) }
+        Set { name, seeds, transport, pace, state: Mutex::new(state), news: channel::Sender::new(0) }
     }
 
     /// A member that fits, if one is known; begins to watch the set.
@@ -248,18 +236,16 @@ impl Set {
         fitting.get(any).map(|s| s.host.clone())
     }
 
-    /// Counts a call to a member as use of the set, and returns what tells that the member is silent. A cursor that was left
-    /// alone is asked for more when the set is not watched any more: that begins anew.
-    fn begin_call(self: &Arc<Self>, host: &str) -> (UnderWay<'_>, Option<channel::Receiver<bool>>) {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-        let under_way = UnderWay(&self.calls);
+    /// What tells that a member is silent; the set is in use as long as somebody holds it. A cursor that was left alone is asked
+    /// for more when the set is not watched any more: that begins anew.
+    fn begin_call(self: &Arc<Self>, host: &str) -> Option<channel::Receiver<bool>> {
         let mut state = self.state.lock();
         if state.members.is_empty() {
             state.used = Instant::now();
             self.watch_seeds(&mut state);
             self.watch(&mut state, host);
         }
-        (under_way, state.members.get(host).map(|m| m.silent.subscribe()))
+        state.members.get(host).map(|m| m.silent.subscribe())
     }
 
     async fn wait_for(self: &Arc<Self>, preference: &ReadPreference) -> Result<String> {
@@ -388,8 +374,8 @@ impl Set {
     /// Whether the set is still used; where it is not, nothing is known of it from now on.
     fn is_used(&self) -> bool {
         let mut state = self.state.lock();
-        // Counted before its member is looked up under this lock: no call is under way to what is forgotten here.
-        if self.calls.load(Ordering::SeqCst) > 0 {
+        // Held by the calls under way to its members.
+        if state.members.values().any(|m| m.silent.receiver_count() > 0) {
             state.used = Instant::now();
         }
         let used = state.used.elapsed() < self.pace.idle;

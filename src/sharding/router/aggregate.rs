@@ -13,6 +13,7 @@ use super::body::{self, ArrayBuilder, Placement, cursor_reply, ok_reply, take};
 use super::cluster::database_of;
 use super::cursor::{BATCH_BYTES_MAX, Kind, first_batch, size};
 use super::merge::{Merge, Shape};
+use super::output::Output;
 use super::task::{Retry, Task};
 use super::{admin, change_stream, collation, cursor, scatter, single, text};
 use crate::chunk::ShardId;
@@ -301,7 +302,7 @@ async fn divided(
 }
 
 /// What is the same for all that runs for one command.
-fn constants(task: &Task<'_>) -> Value {
+pub(super) fn constants(task: &Task<'_>) -> Value {
     Value::from(
         doc! { "localNow": (Value::DateTime(task.now_ms())), "clusterTime": (task.router.cluster_time()) },
     )
@@ -359,7 +360,7 @@ impl PipelineCursor {
                 return Ok(true);
             }
             task.op.check_interrupt()?;
-            self.advance(task, &RouterHost(task)).await?;
+            self.advance(task, &RouterHost::reading(task)).await?;
         }
     }
 
@@ -400,20 +401,29 @@ impl Source for Pulled<'_, '_> {
     }
 }
 
-/// Reads other collections for stages that run here, as a client of the router would.
-pub(super) struct RouterHost<'t, 'a>(pub &'t Task<'a>);
+/// Reads other collections for stages that run here, as a client of the router would; writes, where the pipeline does.
+pub(super) struct RouterHost<'t, 'a> {
+    pub task: &'t Task<'a>,
+    pub output: Option<&'t Output<'t, 'a>>,
+}
+
+impl<'t, 'a> RouterHost<'t, 'a> {
+    pub fn reading(task: &'t Task<'a>) -> RouterHost<'t, 'a> {
+        RouterHost { task, output: None }
+    }
+}
 
 impl PipelineHost for RouterHost<'_, '_> {
     fn breathe<'a>(&'a self) -> BoxFuture<'a, Result<()>> {
         Box::pin(async {
-            self.0.op.check_interrupt()?;
+            self.task.op.check_interrupt()?;
             tokio::task::yield_now().await;
             Ok(())
         })
     }
     fn source<'a>(&'a self, stage: &'a HostStage, _: &'a Run) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {
-            let documents = admin::source_documents(self.0, stage.name, &stage.spec).await?;
+            let documents = admin::source_documents(self.task, stage.name, &stage.spec).await?;
             Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
         })
     }
@@ -425,19 +435,23 @@ impl PipelineHost for RouterHost<'_, '_> {
         run: &'a Run,
     ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         Box::pin(async move {
-            let documents = run_whole(self.0, namespace, pipeline, let_values, run).await?;
+            let documents = run_whole(self.task, namespace, pipeline, let_values, run).await?;
             Ok(Box::new(Documents(Some(documents))) as Box<dyn Source>)
         })
     }
     fn write<'a>(
         &'a self,
         stage: &'a HostStage,
-        _: Vec<DocBuf>,
-        _: bool,
-        _: &'a Run,
+        batch: Vec<DocBuf>,
+        end: bool,
+        run: &'a Run,
     ) -> BoxFuture<'a, Result<()>> {
-        let error = err!(NOT_IMPLEMENTED, "{} on a router is known but not implemented", stage.name);
-        Box::pin(async move { Err(error) })
+        Box::pin(async move {
+            match self.output {
+                Some(output) => output.write(batch, end, run).await,
+                None => bail!(NOT_IMPLEMENTED, "{} on a router is known but not implemented", stage.name),
+            }
+        })
     }
 }
 
@@ -481,30 +495,36 @@ pub fn all_documents<'a>(
         }
         let body = command.to_doc_buf();
         let inner = Task::new(task.router, task.op, Request { db, body: body.doc(), sequences: &[] });
-        let mut reply = match inner.request.name() {
+        let reply = match inner.request.name() {
             "find" => super::find::find(&inner).await?,
             _ => aggregate(&inner).await?,
         };
-        let mut documents = Vec::new();
         task.hear_from(&inner);
-        loop {
-            let Some(c) = reply.doc().get_document("cursor") else { return Ok(documents) };
-            let batch = c.get("firstBatch").or_else(|| c.get("nextBatch")).and_then(|v| v.as_array());
-            let items = batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document());
-            documents.extend(items.map(|d| d.to_owned()));
-            let id = body::cursor_id(reply.doc());
-            if id == 0 {
-                return Ok(documents);
-            }
-            let collection = c.get_str("ns").and_then(|ns| ns.split_once('.')).map_or("", |(_, c)| c);
-            let mut more = doc! { "getMore": Value::Int64(id), "collection": collection };
-            more.0.extend(take(body.doc(), &["lsid"]));
-            more.push("$db", db);
-            let more = more.to_doc_buf();
-            let next = Task::new(task.router, task.op, Request { db, body: more.doc(), sequences: &[] });
-            reply = cursor::get_more(&next).await?;
-        }
+        rest_of(task, db, body.doc(), reply).await
     })
+}
+
+/// Every document of a cursor of this router, from the reply of the command that opened it.
+pub async fn rest_of(task: &Task<'_>, db: &str, command: Doc<'_>, mut reply: DocBuf) -> Result<Vec<DocBuf>> {
+    let mut documents = Vec::new();
+    loop {
+        let Some(c) = reply.doc().get_document("cursor") else { return Ok(documents) };
+        let batch = c.get("firstBatch").or_else(|| c.get("nextBatch")).and_then(|v| v.as_array());
+        let items = batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document());
+        documents.extend(items.map(|d| d.to_owned()));
+        let id = body::cursor_id(reply.doc());
+        if id == 0 {
+            return Ok(documents);
+        }
+        let collection = c.get_str("ns").and_then(|ns| ns.split_once('.')).map_or("", |(_, c)| c);
+        let mut more = doc! { "getMore": Value::Int64(id), "collection": collection };
+        more.0.extend(take(command, &["lsid"]));
+        more.push("$db", db);
+        let more = more.to_doc_buf();
+        let next = Task::new(task.router, task.op, Request { db, body: more.doc(), sequences: &[] });
+        reply = cursor::get_more(&next).await?;
+        task.hear_from(&next);
+    }
 }
 
 /// `aggregate: 1`.

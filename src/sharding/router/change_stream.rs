@@ -301,7 +301,7 @@ impl StreamCursor {
             let found = current(task, &event).await?;
             event.set_full_document(found.as_ref());
         }
-        self.delivery.take(event, &super::aggregate::RouterHost(task)).await
+        self.delivery.take(event, &super::aggregate::RouterHost::reading(task)).await
     }
 
     /// Reads shards that were added, from the time at which they were.

@@ -288,9 +288,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     let streams = matches!(cursor.kind, Kind::Stream(_));
     if await_ms.is_some() && !streams {
         // Nothing else that is put together here awaits data.
-        if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
-            killed.close(&task.router.cluster);
-        }
+        let _ = keep(task, id, cursor);
         return Err(no_time_limit());
     }
     cursor.read_at.iter().for_each(|time| task.set_read_at(*time));
@@ -303,10 +301,7 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
     };
     match filled {
         Ok(true) => {
-            if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
-                killed.close(&task.router.cluster);
-                bail!(CURSOR_KILLED, "cursor id {id} was killed");
-            }
+            keep(task, id, cursor)?;
             Ok(body::stream_reply("nextBatch", &batch, id, &ns, token.as_ref()))
         }
         Ok(false) => {
@@ -317,6 +312,20 @@ pub async fn get_more(task: &Task<'_>) -> Result<DocBuf> {
             task.router.cursors.forget(id);
             cursor.close(&task.router.cluster);
             Err(if streams { labelled(e) } else { e })
+        }
+    }
+}
+
+/// Keeps a cursor for the next getMore.
+///
+/// # Errors
+/// CursorKilled (237) when it was killed while it ran; it is closed then.
+fn keep(task: &Task<'_>, id: i64, cursor: Cursor) -> Result<()> {
+    match task.router.cursors.put_back(id, cursor.timed(task)) {
+        None => Ok(()),
+        Some(killed) => {
+            killed.close(&task.router.cluster);
+            bail!(CURSOR_KILLED, "cursor id {id} was killed")
         }
     }
 }
@@ -334,19 +343,14 @@ async fn pass_on(task: &Task<'_>, id: i64, shard: &ShardId, theirs: i64, cursor:
             Ok(reply)
         }
         Ok(reply) => {
-            if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
-                killed.close(&task.router.cluster);
-                bail!(CURSOR_KILLED, "cursor id {id} was killed");
-            }
+            keep(task, id, cursor)?;
             let mut bytes = reply.into_bytes();
             body::patch_cursor_id(&mut bytes, id);
             Ok(DocBuf::from_validated(bytes))
         }
         // The shard refused the request and keeps its cursor.
         Err(e) if e.error.code == codes::BAD_VALUE => {
-            if let Some(killed) = task.router.cursors.put_back(id, cursor.timed(task)) {
-                killed.close(&task.router.cluster);
-            }
+            let _ = keep(task, id, cursor);
             Err(e.error)
         }
         Err(e) if e.error.code == codes::CURSOR_NOT_FOUND => {

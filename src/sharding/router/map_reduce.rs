@@ -1,7 +1,7 @@
 //! mapReduce through a router: its pipeline, which is divided, and writes, like any other.
 
-use super::{Task, aggregate, body, cursor, find};
-use document::{Doc, DocBuf, DocWriter, Result, Value, doc};
+use super::{Task, aggregate, find};
+use document::{Doc, DocBuf, DocWriter, Result, Value};
 use futures::future::BoxFuture;
 use node::Request;
 use node::generic::is_generic;
@@ -13,19 +13,19 @@ pub fn map_reduce<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
     Box::pin(async move {
         let command = MapReduce::parse(&task.request)?;
         let find = dressed(task, FIND, |w| w.string("find", "system.js"));
-        let stored = Rows::open(task, "system.js", &find, |t| Box::pin(find::find(t))).await?;
-        let stored = stored.all(task).await?;
+        let stored = run(task, &find, |t| Box::pin(find::find(t))).await?;
+        let stored = aggregate::rest_of(task, task.db(), find.doc(), stored).await?;
         let command = command.with_stored(stored_functions(stored.iter().map(DocBuf::to_document)));
         let collection = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
-        let aggregate = dressed(task, AGGREGATE, |w| {
+        let pipeline = dressed(task, AGGREGATE, |w| {
             w.string("aggregate", collection);
             Value::Array(command.pipeline()).write(w, "pipeline");
             w.document_with("cursor", |_| {});
             w.bool("isMapReduceCommand", true);
         });
-        let rows = Rows::open(task, collection, &aggregate, aggregate::aggregate).await?;
-        let concern_error = rows.reply.doc().get_document("writeConcernError").map(Doc::to_owned);
-        let rows = rows.all(task).await?;
+        let reply = run(task, &pipeline, aggregate::aggregate).await?;
+        let concern_error = reply.doc().get_document("writeConcernError").map(Doc::to_owned);
+        let rows = aggregate::rest_of(task, task.db(), pipeline.doc(), reply).await?;
         let mut written = Ok(());
         let reply = DocWriter::build(|w| {
             written = command.write_result(&rows, w);
@@ -49,7 +49,6 @@ struct Dress {
 
 const AGGREGATE: Dress = Dress { without: &[], with: &["collation", "bypassDocumentValidation"] };
 const FIND: Dress = Dress { without: &["writeConcern"], with: &[] };
-const GET_MORE: Dress = Dress { without: &["writeConcern", "readConcern", "maxTimeMS"], with: &[] };
 
 /// A command with arguments of the client's.
 fn dressed(task: &Task<'_>, dress: Dress, write: impl FnOnce(&mut DocWriter<'_>)) -> DocBuf {
@@ -70,53 +69,4 @@ async fn run(task: &Task<'_>, body: &DocBuf, handler: Handler) -> Result<DocBuf>
     let reply = handler(&inner).await;
     task.hear_from(&inner);
     reply
-}
-
-/// A cursor of this router, read here.
-struct Rows<'c> {
-    collection: &'c str,
-    /// The reply with the newest batch.
-    reply: DocBuf,
-}
-
-impl<'c> Rows<'c> {
-    async fn open(
-        task: &Task<'_>,
-        collection: &'c str,
-        command: &DocBuf,
-        handler: Handler,
-    ) -> Result<Rows<'c>> {
-        Ok(Rows { collection, reply: run(task, command, handler).await? })
-    }
-    /// All of them.
-    async fn all(mut self, task: &Task<'_>) -> Result<Vec<DocBuf>> {
-        let mut all = Vec::new();
-        loop {
-            let cursor = self.reply.doc().get_document("cursor").unwrap_or(Doc::empty());
-            let batch =
-                cursor.get("firstBatch").or_else(|| cursor.get("nextBatch")).and_then(|v| v.as_array());
-            let items = batch.unwrap_or(Doc::empty()).iter();
-            all.extend(items.filter_map(|e| Some(e.value().as_document()?.to_owned())));
-            let id = body::cursor_id(self.reply.doc());
-            if id == 0 {
-                return Ok(all);
-            }
-            let body = dressed(task, GET_MORE, |w| {
-                w.i64("getMore", id);
-                w.string("collection", self.collection);
-            });
-            match run(task, &body, |t| Box::pin(cursor::get_more(t))).await {
-                Ok(reply) => self.reply = reply,
-                Err(e) => {
-                    self.close(task, id).await;
-                    return Err(e);
-                }
-            }
-        }
-    }
-    /// Closes the cursor, if what failed has not done so.
-    async fn close(&self, task: &Task<'_>, id: i64) {
-        let command = doc! { "killCursors": self.collection, "cursors": [(Value::Int64(id))] };
-        let _ = run(task, &command.to_doc_buf(), |t| Box::pin(cursor::kill_cursors(t))).await;
-    }
 }

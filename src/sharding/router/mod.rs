@@ -52,7 +52,7 @@ pub use task::Task;
 
 use crate::routing::CatalogCache;
 use document::oid::ObjectIdGenerator;
-use document::{DocBuf, ObjectId, Timestamp};
+use document::{Doc, DocBuf, DocWriter, ObjectId, Timestamp};
 use node::operation::{ClientInfo, SessionId};
 use node::{Operation, Request};
 use std::sync::Arc;
@@ -129,6 +129,15 @@ impl Router {
     }
     pub fn advance(&self, time: Timestamp) {
         self.clock.fetch_max(time.as_u64(), Ordering::Relaxed);
+    }
+    /// The document with an `_id` in front, if it has none.
+    pub(crate) fn with_id(&self, document: Doc<'_>) -> Option<DocBuf> {
+        document.element("_id").is_none().then(|| {
+            DocWriter::build(|w| {
+                w.object_id("_id", self.new_object_id());
+                w.fields_of(document);
+            })
+        })
     }
     pub fn new_object_id(&self) -> ObjectId {
         ObjectId::generate(&self.object_ids, (task::now_ms() / 1000) as u32)

@@ -268,14 +268,7 @@ impl Statement<'_, '_> {
         let update = spec.get(if matches!(self, Statement::Write(..)) { "u" } else { "update" });
         let update = update.map_or(Value::Null, |v| v.to_value());
         let new = Update::parse(&update, &filters, &context)?.upsert_document(&matcher)?;
-        if new.doc().element("_id").is_some() {
-            return Ok(new);
-        }
-        let id = task.router.new_object_id();
-        Ok(DocWriter::build(|w| {
-            w.object_id("_id", id);
-            w.fields_of(new.doc());
-        }))
+        Ok(task.router.with_id(new.doc()).unwrap_or(new))
     }
 }
 

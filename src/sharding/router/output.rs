@@ -9,7 +9,7 @@
 //! Invariant: once a `$merge` has changed something its pipeline is not run again. What is stale after that ends the command, and so
 //! does a target that was sharded, dropped or made anew meanwhile.
 
-use super::aggregate::{PipelineCursor, RouterHost};
+use super::aggregate::{PipelineCursor, RouterHost, constants};
 use super::body::{Placement, take};
 use super::cluster::Call;
 use super::target;
@@ -19,10 +19,10 @@ use crate::routing::RoutingTable;
 use document::{
     Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value, ValueRef, bail, doc, err, path,
 };
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use node::operation::ReadLevel;
 use parking_lot::Mutex;
-use query::pipeline::{HostStage, Namespace, PipelineHost, Run, Source};
+use query::pipeline::{HostStage, Namespace, Run};
 use std::sync::OnceLock;
 
 /// Documents and bytes of one batch.
@@ -48,7 +48,7 @@ pub async fn run(task: &Task<'_>, ns: &str, mut cursor: PipelineCursor, stage: &
 }
 
 async fn drain(task: &Task<'_>, cursor: &mut PipelineCursor, output: &Output<'_, '_>) -> Result<()> {
-    let host = WritingHost { reads: RouterHost(task), output };
+    let host = RouterHost { task, output: Some(output) };
     while cursor.advance(task, &host).await? {
         task.op.check_interrupt()?;
     }
@@ -56,7 +56,7 @@ async fn drain(task: &Task<'_>, cursor: &mut PipelineCursor, output: &Output<'_,
 }
 
 /// A stage that writes, under way.
-struct Output<'t, 'a> {
+pub(super) struct Output<'t, 'a> {
     task: &'t Task<'a>,
     target: Namespace,
     ns: String,
@@ -112,7 +112,7 @@ impl<'t, 'a> Output<'t, 'a> {
         })
     }
 
-    async fn write(&self, batch: Vec<DocBuf>, end: bool, run: &Run) -> Result<()> {
+    pub(super) async fn write(&self, batch: Vec<DocBuf>, end: bool, run: &Run) -> Result<()> {
         self.surroundings.get_or_init(|| surroundings(run));
         match self.stage.name {
             "$out" => self.out(batch, end).await,
@@ -136,8 +136,9 @@ impl<'t, 'a> Output<'t, 'a> {
         while !pending.is_empty() {
             let placement = self.placement().await?;
             let shares = self.shares(&placement, std::mem::take(&mut pending))?;
-            let sent =
-                shares.into_iter().map(|(shard, documents)| self.merge_on(&placement, shard, documents));
+            let command = self.merge_command(&placement);
+            let send = |(shard, documents)| self.merge_on(&placement, shard, &command, documents);
+            let sent = shares.into_iter().map(send);
             let (mut stale, mut failed) = (None, None);
             for (left, result) in join_all(sent).await {
                 match result {
@@ -166,7 +167,8 @@ impl<'t, 'a> Output<'t, 'a> {
         let by_id = on.iter().any(|field| field == "_id");
         let mut shares: Vec<(ShardId, Vec<DocBuf>)> = Vec::new();
         for document in documents {
-            let document = if by_id { self.with_id(document) } else { document };
+            let given = by_id.then(|| self.task.router.with_id(document.doc())).flatten();
+            let document = given.unwrap_or(document);
             check_no_array(&on, document.doc())?;
             let shard = target::document(table, document.doc())?;
             match shares.iter_mut().find(|(s, _)| *s == shard) {
@@ -175,15 +177,6 @@ impl<'t, 'a> Output<'t, 'a> {
             }
         }
         Ok(shares)
-    }
-    fn with_id(&self, document: DocBuf) -> DocBuf {
-        if document.doc().element("_id").is_some() {
-            return document;
-        }
-        DocWriter::build(|w| {
-            w.object_id("_id", self.task.router.new_object_id());
-            w.fields_of(document.doc());
-        })
     }
     /// The fields that find a document of a sharded target: those asked for, or `_id` and the shard key.
     fn on(&self, table: &RoutingTable) -> Vec<String> {
@@ -198,12 +191,12 @@ impl<'t, 'a> Output<'t, 'a> {
         &self,
         placement: &Placement,
         shard: ShardId,
+        command: &Document,
         mut share: Vec<DocBuf>,
     ) -> (Vec<DocBuf>, Result<()>) {
-        let command = self.merge_command(placement);
         while !share.is_empty() {
             let n = batch_of(&share);
-            match self.send(placement, &shard, command.clone(), &share[..n]).await {
+            match self.send(placement, &shard, command, &share[..n]).await {
                 Ok(_) => {
                     self.state.lock().merged = true;
                     share.drain(..n);
@@ -262,7 +255,7 @@ impl<'t, 'a> Output<'t, 'a> {
             Some((_, name)) => command.push("temporary", name),
             None => {}
         }
-        let reply = self.send(placement, &shard, command, batch).await?;
+        let reply = self.send(placement, &shard, &command, batch).await?;
         self.state.lock().beside = reply.doc().get_str("temporary").map(|name| (shard, name.to_string()));
         Ok(())
     }
@@ -275,7 +268,7 @@ impl<'t, 'a> Output<'t, 'a> {
         let mut command = doc! { "_shardsvrWriteOutput": self.target.collection.as_str() };
         let taken = ["maxTimeMS", "bypassDocumentValidation", "writeConcern", "isMapReduceCommand"];
         command.0.extend(take(self.task.body(), &taken));
-        command.push("runtimeConstants", doc! { "localNow": (Value::DateTime(self.task.now_ms())) });
+        command.push("runtimeConstants", constants(self.task));
         command.0.extend(self.surroundings.get().cloned().unwrap_or_default().0);
         command
     }
@@ -283,10 +276,10 @@ impl<'t, 'a> Output<'t, 'a> {
         &self,
         placement: &Placement,
         shard: &str,
-        command: Document,
+        command: &Document,
         documents: &[DocBuf],
     ) -> Result<DocBuf> {
-        let body = self.task.own(&command, &self.target.db, &placement.versions(shard));
+        let body = self.task.own(command, &self.target.db, &placement.versions(shard));
         let documents: Vec<Doc<'_>> = documents.iter().map(DocBuf::doc).collect();
         let call = Call { sequence: Some(("documents", &documents)), ..Call::new(shard, body.doc()) };
         let reply = self.task.write_call(call).await.map_err(|e| e.error)?;
@@ -379,37 +372,4 @@ fn batch_of(documents: &[DocBuf]) -> usize {
         bytes <= BATCH_BYTES
     });
     fits.count().max(1).min(documents.len())
-}
-
-/// Reads as [`RouterHost`] and writes.
-struct WritingHost<'h, 't, 'a> {
-    reads: RouterHost<'t, 'a>,
-    output: &'h Output<'t, 'a>,
-}
-
-impl PipelineHost for WritingHost<'_, '_, '_> {
-    fn breathe<'b>(&'b self) -> BoxFuture<'b, Result<()>> {
-        self.reads.breathe()
-    }
-    fn source<'b>(&'b self, stage: &'b HostStage, run: &'b Run) -> BoxFuture<'b, Result<Box<dyn Source>>> {
-        self.reads.source(stage, run)
-    }
-    fn run<'b>(
-        &'b self,
-        namespace: &'b Namespace,
-        pipeline: Vec<Value>,
-        let_values: Vec<(String, Value)>,
-        run: &'b Run,
-    ) -> BoxFuture<'b, Result<Box<dyn Source>>> {
-        self.reads.run(namespace, pipeline, let_values, run)
-    }
-    fn write<'b>(
-        &'b self,
-        _: &'b HostStage,
-        batch: Vec<DocBuf>,
-        end: bool,
-        run: &'b Run,
-    ) -> BoxFuture<'b, Result<()>> {
-        Box::pin(self.output.write(batch, end, run))
-    }
 }

@@ -96,9 +96,12 @@ pub struct Entered {
 
 impl Entered {
     fn new(transaction: Arc<Transaction>, checkout: OwnedMutexGuard<()>, op: &Operation) -> Entered {
-        if let Some(progress) = &mut transaction.state.lock().progress {
+        let mut state = transaction.state.lock();
+        state.used = Instant::now();
+        if let Some(progress) = &mut state.progress {
             progress.run(op.client.connection_id);
         }
+        drop(state);
         Entered { transaction, _checkout: checkout }
     }
 }
@@ -151,7 +154,6 @@ impl Transactions {
                 state.read_concern = read_concern(op, now);
             }
             state.statement += 1;
-            state.used = Instant::now();
         }
         Ok(Entered::new(transaction, checkout, op))
     }
@@ -612,7 +614,6 @@ async fn begin_end(task: &Task<'_>) -> Result<Entered> {
             }
         }
     }
-    t.state.lock().used = Instant::now();
     Ok(Entered::new(t, checkout, task.op))
 }
 

@@ -205,12 +205,7 @@ impl<'t, 'a> Write<'t, 'a> {
         }
         self.ids_given = true;
         for statement in &mut self.statements {
-            if statement.doc().element("_id").is_none() {
-                let id = self.task.router.new_object_id();
-                let owned = DocWriter::build(|w| {
-                    w.object_id("_id", id);
-                    w.fields_of(statement.doc());
-                });
+            if let Some(owned) = self.task.router.with_id(statement.doc()) {
                 *statement = Statement::Owned(owned);
             }
         }

@@ -8,11 +8,10 @@
 //! ```
 //! What moves data without changing what users have goes on, and so may begin before and end after.
 
-use super::ddl::{COORDINATORS, Ddl};
-use document::{Document, Result};
+use super::ddl::Ddl;
+use document::Result;
 use node::Operation;
 use node::user_writes::Block;
-use std::time::Duration;
 
 const MOVES_DATA: &[&str] = &["movePrimary", "reshardCollection"];
 
@@ -34,21 +33,7 @@ pub async fn set(ddl: &Ddl, op: &Operation, asked: Block, complete: bool) -> Res
     node.set_user_write_block(block).await?;
     if asked.writes && !complete {
         drop(op.interruptible(node.user_writes.began.write()).await?);
-        op.interruptible(no_change(ddl)).await??;
+        op.interruptible(ddl.join(MOVES_DATA)).await??;
     }
     Ok(())
-}
-
-/// Waits for the coordinators that a primary has taken up.
-async fn no_change(ddl: &Ddl) -> Result<()> {
-    let operation = |d: &Document| {
-        d.get_document("_id").and_then(|id| id.get_str("operationType")).unwrap_or("").to_string()
-    };
-    loop {
-        let under_way = ddl.role.local.find(COORDINATORS, &Document::new())?;
-        if under_way.iter().all(|d| MOVES_DATA.contains(&operation(d).as_str())) {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

@@ -130,7 +130,8 @@ impl Ddl {
         let ns = namespace(state);
         let now = self.tracked(ns).await?.unwrap_or_default();
         let same = |name: &str| state.get(name).is_none_or(|v| v.is_null() || now.get(name) == Some(v));
-        if self.tracked_uuid(ns).await? != uuid_of(state) || !same("timestamp") {
+        let uuid = now.get("uuid").and_then(Value::as_uuid);
+        if uuid != uuid_of(state) || !same("timestamp") {
             bail!(
                 CONFLICTING_OPERATION_IN_PROGRESS,
                 "collection {ns} was dropped, renamed or given another shard key"

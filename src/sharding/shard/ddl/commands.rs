@@ -89,7 +89,7 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
         "_shardsvrCleanupReshardCollection" => ddl.cleanup_reshard(op, request).await,
         "_shardsvrUntrackUnsplittableCollection" => ddl.untrack(op, request).await,
         "_shardsvrSetAllowMigrations" => ddl.set_allow_migrations(op, request).await,
-        "_shardsvrJoinDDLCoordinators" => op.interruptible(ddl.join()).await?.map(|()| Document::new()),
+        "_shardsvrJoinDDLCoordinators" => op.interruptible(ddl.join(&[])).await?.map(|()| Document::new()),
         "_shardsvrMergeAllChunksOnShard" => ddl.merge_all_chunks(op, request).await,
         "_shardsvrMergeChunks" => ddl.merge_chunks(op, request).await,
         "autoSplitVector" => super::split::auto_split_vector(&ddl.role.node, op, request).await,
@@ -172,9 +172,13 @@ async fn participant_block(ddl: &Ddl, request: Request<'_>) -> Result<Document> 
 }
 
 impl Ddl {
-    /// Waits until no coordinator is under way.
-    async fn join(&self) -> Result<()> {
-        while !self.role.local.find(super::COORDINATORS, &Document::new())?.is_empty() {
+    /// Waits until no coordinator is under way that this primary has taken up, but for those of the operations `but`.
+    pub(crate) async fn join(&self, but: &[&str]) -> Result<()> {
+        let operation = |d: &Document| {
+            d.get_document("_id").and_then(|id| id.get_str("operationType")).unwrap_or("").to_string()
+        };
+        let awaited = |d: &Document| !but.contains(&operation(d).as_str());
+        while self.role.local.find(super::COORDINATORS, &Document::new())?.iter().any(awaited) {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
         Ok(())

@@ -19,7 +19,7 @@ use node::auth::{Action, Target};
 use node::local::LocalClient;
 use parking_lot::Mutex;
 use sharding::remote::Target as Remote;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Between two looks for keys as long as there are none, and once there are some.
@@ -38,6 +38,8 @@ pub struct SignedTimes {
     last: Mutex<Option<(u64, Signature)>>,
     /// Taken while keys are read; holds when that was last tried.
     refreshed: tokio::sync::Mutex<Option<Instant>>,
+    /// `maxAcceptableLogicalClockDriftSecs`, which does not change while the process lives.
+    drift_max: OnceLock<i64>,
 }
 
 impl SignedTimes {
@@ -150,8 +152,9 @@ pub async fn accept(context: &Context, command: &Command, body: Doc<'_>) -> Resu
     }
     let now = (crate::log::now_millis() / 1000) as u32;
     // Beyond that one bad message would push every node's clock to where it cannot rise any further.
-    let drift_max = service.parameters.int("maxAcceptableLogicalClockDriftSecs");
-    if i64::from(time.secs) > i64::from(now).saturating_add(drift_max) {
+    let read = || service.parameters.int("maxAcceptableLogicalClockDriftSecs");
+    let drift_max = service.signed_times.drift_max.get_or_init(read);
+    if i64::from(time.secs) > i64::from(now).saturating_add(*drift_max) {
         bail!(
             CLUSTER_TIME_FAILS_RATE_LIMITER,
             "New cluster time, {}, is too far from this node's wall clock time, {now}.",

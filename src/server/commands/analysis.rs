@@ -1,7 +1,8 @@
 //! `analyzeShardKey` on a set and on a router: who runs the commands of [`sharding::analysis`].
 
+use super::crud::node;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
-use document::{DocBuf, DocWriter, Document, Result, bail, doc, err};
+use document::{DocBuf, DocWriter, Document, Result, bail, doc};
 use futures::future::BoxFuture;
 use node::auth::Action as A;
 use node::{Node, Operation, ddl, read};
@@ -27,8 +28,7 @@ async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
             analyze(&runner, request.node).await?
         }
         Roles::REPLSET => {
-            let node = service.node.as_ref().ok_or_else(|| err!(ILLEGAL_OPERATION, "no data here"))?;
-            analyze(&OnNode { node, op: &context.operation }, request.node).await?
+            analyze(&OnNode { node: node(context)?, op: &context.operation }, request.node).await?
         }
         _ => bail!(ILLEGAL_OPERATION, "analyzeShardKey must be run through a mongos in a sharded cluster"),
     };

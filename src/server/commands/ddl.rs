@@ -110,7 +110,7 @@ pub const ROWS: &[Command] = &[
 ];
 
 /// The node, if it can meet the command's write concern at all.
-fn writable(context: &Context) -> Result<&Arc<Node>> {
+pub(super) fn writable(context: &Context) -> Result<&Arc<Node>> {
     let node = node(context)?;
     node.check_write_concern(&context.operation)?;
     Ok(node)

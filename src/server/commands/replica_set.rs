@@ -266,7 +266,6 @@ async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -
     SetConfig::check_given(&chosen)?;
     let mut config = SetConfig::parse(&chosen)?;
     check_role(service, &mut config)?;
-    check_host(node, &config).await?;
     if config.set_id().is_none() {
         config.set_set_id(Value::ObjectId(node.new_object_id()));
     }
@@ -297,19 +296,6 @@ fn check_role(service: &Service, config: &mut SetConfig) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// One of the members must be this node.
-async fn check_host(node: &node::Node, config: &SetConfig) -> Result<()> {
-    if node.find_me(config).await.is_some() {
-        return Ok(());
-    }
-    bail!(
-        INVALID_REPLICA_SET_CONFIG,
-        "No host described in new configuration with {{version: {}, term: 0}} for replica set {} maps to this node",
-        config.version(),
-        config.name()
-    )
 }
 
 fn status(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

@@ -1,8 +1,9 @@
 //! What a shard does of a router's `$out` or `$merge`: a row over [`node::read::routed_output`].
 
 use super::crud::acknowledge;
+use super::ddl::writable;
 use crate::dispatch::{Command, Context, Reply, Request, Roles};
-use document::{Result, err};
+use document::Result;
 use node::read::routed_output;
 
 pub const ROWS: &[Command] =
@@ -14,8 +15,7 @@ pub const ROWS: &[Command] =
 async fn run(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     // On a node that no cluster has taken in there is nothing to compare versions with.
     context.service.members.shard()?;
-    let node = context.service.node.as_ref().ok_or_else(|| err!(ILLEGAL_OPERATION, "no data here"))?;
-    node.check_write_concern(&context.operation)?;
+    let node = writable(context)?;
     reply.fields(&routed_output::write(node, &context.operation, request.node).await?);
     acknowledge(context, reply).await
 }

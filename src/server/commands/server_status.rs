@@ -346,7 +346,6 @@ fn storage_engine(_: &Context) -> Value {
     .into()
 }
 
-/// The cache fields that mongostat reads: all memory of the process counts as cache, none of it is dirty.
 fn elections(context: &Context) -> Value {
     context.service.node.as_ref().map(|node| node.replication.election_metrics()).unwrap_or_default().into()
 }
@@ -356,6 +355,7 @@ fn oplog_truncation(context: &Context) -> Value {
     doc! { "oplogMinRetentionHours": hours }.into()
 }
 
+/// The cache fields that mongostat reads: all memory of the process counts as cache, none of it is dirty.
 fn wired_tiger(context: &Context) -> Value {
     let resident = match memory(context) {
         Value::Document(d) => d.get_i64("resident").unwrap_or(0) * 1024 * 1024,

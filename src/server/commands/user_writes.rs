@@ -1,13 +1,12 @@
 //! `setUserWriteBlockMode`, on a set, a config server and a shard, and which operations the block concerns.
 
+use super::crud::node;
 use crate::dispatch::{Command, Context, Kind, Needs, Reply, Request, Roles};
-use document::{Result, bail, err};
-use node::Node;
+use document::{Result, bail};
 use node::auth::{Action as A, Target, User};
 use node::shape::Kind::{Bool, OneOf};
 use node::shape::{Shape, field, required};
 use node::user_writes::{Block, REASONS};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -65,8 +64,8 @@ pub fn mark(context: &Context, request: &Request<'_>, user: Option<&User>) {
     let routed = op.received.shard.is_some() || op.received.database.is_some();
     let coordinates = command.name.starts_with("_shardsvr") && command.name != "_shardsvrWriteOutput";
     let through_secondary =
-        request.body.get("mayBypassWriteBlocking").and_then(|v| v.as_bool()) == Some(false);
-    let clients = !internal || through_secondary || (routed && !coordinates);
+        || request.body.get("mayBypassWriteBlocking").and_then(|v| v.as_bool()) == Some(false);
+    let clients = !internal || (routed && !coordinates) || through_secondary();
     if clients && !may && !node::transaction::admission::ends(command.name) {
         op.note_subject_to_block();
     }
@@ -87,10 +86,6 @@ pub async fn begin_ddl(context: &Context, request: &Request<'_>) -> Result<Optio
         bail!(USER_WRITES_BLOCKED, "User writes blocked, reason: {}", block.reason_name());
     }
     Ok(Some(began))
-}
-
-fn node(context: &Context) -> Result<&Arc<Node>> {
-    context.service.node.as_ref().ok_or_else(|| err!(ILLEGAL_OPERATION, "no data here"))
 }
 
 async fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

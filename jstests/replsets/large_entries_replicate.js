@@ -28,9 +28,6 @@ let deep = 1;
 for (let i = 0; i < 196; i++) {
     deep = {a: deep};
 }
-const stored = testDB.runCommand({insert: "deep", documents: [{_id: 1, deep: deep}]});
-if (stored.ok && !stored.writeErrors) {
-    assert.commandWorked(testDB.runCommand({insert: "after", documents: [{_id: 2}], ...majority}));
-}
+assert.commandWorked(testDB.runCommand({insert: "deep", documents: [{_id: 1, deep: deep}], ...majority}));
 session.endSession();
 rst.stopSet();

@@ -13,9 +13,10 @@
 //! Invariant: connections of other nodes are charged and never wait: a router's request holds its own budget while it waits for a
 //! shard, and two shards that wait for each other must not do so over this.
 
+use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// A half-sent message is given up when nothing of it has come for this long.

@@ -13,6 +13,11 @@
 //! Invariant: a length that a peer claims bounds what is read; it is the size of an allocation only once a mebibyte of the message is here
 //! and all of it is charged to the node's [`InputBudget`].
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests run on the machine's clock")
+)]
+
 pub mod budget;
 pub mod client;
 pub mod encode;

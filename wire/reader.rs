@@ -17,9 +17,9 @@ use crate::op_compressed::{self, Codecs, Compressor, CompressorSet};
 use crate::{Message, op_msg, op_query, op_reply};
 use bytes::{Bytes, BytesMut};
 use document::{codes, validate};
+use runtime::Instant;
 use std::io;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Semaphore;
 
@@ -126,7 +126,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         });
         let _place = LANE.acquire().await;
         let (compressors, mut codecs) = (self.compressors, std::mem::take(&mut self.codecs));
-        let decoded = tokio::task::spawn_blocking(move || {
+        let decoded = runtime::blocking(move || {
             let message = decode(frame, &limits, compressors, &mut codecs);
             (message, codecs)
         });

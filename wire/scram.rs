@@ -184,7 +184,7 @@ impl Credential {
 fn random(length: usize) -> Vec<u8> {
     use rand::RngCore;
     let mut bytes = vec![0; length];
-    rand::rng().fill_bytes(&mut bytes);
+    runtime::rng().fill_bytes(&mut bytes);
     bytes
 }
 

@@ -325,7 +325,7 @@ fn fires(mode: &mut Mode) -> bool {
     match *mode {
         Mode::Off => false,
         Mode::AlwaysOn => true,
-        Mode::Probability(p) => rand::random::<f64>() < p,
+        Mode::Probability(p) => runtime::random::<f64>() < p,
         Mode::Times(n) => {
             *mode = if n <= 1 { Mode::Off } else { Mode::Times(n - 1) };
             n > 0
@@ -379,7 +379,7 @@ mod tests {
         points.configure("p", Mode::AlwaysOn, doc! { "nss": "d.c" });
         let op = std::sync::Arc::new(Operation::internal());
         points.pause_operation(&op, "p", "d.other").await.unwrap();
-        let waiting = tokio::spawn({
+        let waiting = runtime::spawn({
             let (points, op) = (points.clone(), op.clone());
             async move { points.pause_operation(&op, "p", "d.c").await }
         });
@@ -394,7 +394,7 @@ mod tests {
     async fn pausing_ends_when_the_point_is_turned_off() {
         let points = std::sync::Arc::new(FailPoints::new());
         points.configure("p", Mode::AlwaysOn, doc! {});
-        let waiting = tokio::spawn({
+        let waiting = runtime::spawn({
             let points = points.clone();
             async move { points.pause_while_set("p").await }
         });

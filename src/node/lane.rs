@@ -150,8 +150,8 @@ pub async fn metered<F: Future>(future: F) -> F::Output {
 mod tests {
     use super::*;
     use document::{codes, meter::spend};
+    use runtime::Instant;
     use std::sync::Arc;
-    use std::time::Instant;
 
     async fn endless(op: Arc<Operation>) -> document::Error {
         metered(async {
@@ -172,13 +172,13 @@ mod tests {
             .map(|_| {
                 let mut op = Operation::internal();
                 op.deadline = Some(began + Duration::from_millis(600));
-                tokio::spawn(endless(Arc::new(op)))
+                runtime::spawn(endless(Arc::new(op)))
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(50)).await;
         for _ in 0..5 {
             let asked = Instant::now();
-            tokio::spawn(async {}).await.unwrap();
+            runtime::spawn(async {}).await.unwrap();
             assert!(asked.elapsed() < Duration::from_millis(250), "{:?}", asked.elapsed());
         }
         assert!(began.elapsed() < Duration::from_millis(600), "asked while they ran");
@@ -191,7 +191,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_killed_operation_ends_inside_its_evaluation() {
         let op = Arc::new(Operation::internal());
-        let task = tokio::spawn(endless(op.clone()));
+        let task = runtime::spawn(endless(op.clone()));
         tokio::time::sleep(Duration::from_millis(20)).await;
         op.kill(codes::INTERRUPTED);
         assert_eq!(task.await.unwrap().code, codes::INTERRUPTED);

@@ -6,6 +6,11 @@
 //! Invariant: nothing here knows of routing tables, chunks or the network. What a shard adds comes in through the
 //! traits of [`namespace`] (placement, ownership filter) and [`observer`].
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests run on the machine's clock")
+)]
+
 pub mod auth;
 pub mod batch;
 pub mod change_stream;
@@ -117,7 +122,7 @@ impl Node {
     }
     /// A random UUID.
     pub fn new_uuid(&self) -> [u8; 16] {
-        uuid::Uuid::new_v4().into_bytes()
+        runtime::uuid()
     }
     pub fn next_operation_id(&self) -> i64 {
         self.next_operation.fetch_add(1, Ordering::Relaxed)
@@ -203,7 +208,7 @@ impl Node {
             variables,
             now_ms: self.now_ms(),
             cluster_time: self.cluster_time(),
-            seed: rand::random(),
+            seed: runtime::random(),
             scripts: Scripts::new(self.scripting.get().cloned()),
         }
         .into()

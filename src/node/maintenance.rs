@@ -6,9 +6,10 @@
 
 use crate::Node;
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::StorageError;
 use storage::log::Position;
 
@@ -101,7 +102,7 @@ pub async fn checkpoints(node: Arc<Node>, schedule: Schedule, failed: impl Fn(St
         }
         (last, at) = (node.log.appended(), Instant::now());
         let blocking = node.clone();
-        match tokio::task::spawn_blocking(move || blocking.checkpoint_and_trim()).await {
+        match runtime::blocking(move || blocking.checkpoint_and_trim()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => failed(error.to_string()),
             Err(error) => failed(error.to_string()),

@@ -204,7 +204,7 @@ impl Node {
             ttl: crate::ttl::Totals::default(),
             hooks: RwLock::new(None),
             scripting: std::sync::OnceLock::new(),
-            object_ids: ObjectIdGenerator::new(rand::random()),
+            object_ids: ObjectIdGenerator::new(runtime::random()),
             next_operation: AtomicI64::new(1),
             directory: Directory { checkpoints: Mutex::new(opened.checkpoints), _lock: opened.lock },
         });
@@ -242,12 +242,12 @@ impl Node {
     /// checkpoint. Blocks its thread.
     fn becomes_committed(&self, optime: OpTime) -> bool {
         let reached = || crate::replication::order(self.committed()) >= crate::replication::order(optime);
-        let until = std::time::Instant::now() + COMMIT_WAIT;
+        let until = runtime::Instant::now() + COMMIT_WAIT;
         while self.replication.commit.is_shared() && !reached() {
-            if std::time::Instant::now() >= until {
+            let waited = runtime::pause_thread(std::time::Duration::from_millis(5));
+            if !waited || runtime::Instant::now() >= until {
                 return false;
             }
-            std::thread::sleep(std::time::Duration::from_millis(5));
         }
         true
     }

@@ -6,9 +6,10 @@
 use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, codes, err};
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
+use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// A logical session: the client's UUID and the digest of the user it belongs to. The order keeps children behind their
@@ -431,7 +432,7 @@ pub struct Operation {
 /// A timer. Boxed: it is aligned to cache lines, and so would be every future that holds it, for which allocators have no
 /// fast way.
 pub fn until(at: Instant) -> std::pin::Pin<Box<tokio::time::Sleep>> {
-    Box::pin(tokio::time::sleep_until(at.into()))
+    Box::pin(tokio::time::sleep_until(at))
 }
 
 impl Operation {

@@ -9,7 +9,8 @@ use document::{DocBuf, Result, ValueRef};
 use query::matcher::{Comparison, Matcher, Test};
 use query::planner::Direction;
 use query::projection::Projection;
-use std::time::{Duration, Instant};
+use runtime::Instant;
+use std::time::Duration;
 use storage::entry::{compose, compose_whole};
 use storage::log::{Class, LogReader, ReadFrom, ReverseReader};
 

@@ -57,9 +57,10 @@ use document::{DocBuf, Document, Result, bail, doc, err};
 use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use protocol::replication::member::Member;
+use runtime::Instant;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::log::OpTime;
 use tokio::sync::{Notify, watch};
 
@@ -286,7 +287,7 @@ impl Replication {
 
     /// Runs `f` on the machine, and publishes what came of it.
     fn with<T>(&self, f: impl FnOnce(&mut Member, u64, f64) -> T) -> T {
-        let (now, offset) = (self.now(), rand::random());
+        let (now, offset) = (self.now(), runtime::random());
         let out = f(&mut self.member.lock(), now, offset);
         self.publish();
         out

@@ -10,8 +10,9 @@ use crate::stripe::Counter;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
 use document::{Doc, ObjectId, Result, ValueRef, key_string, path};
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::index::FieldKind;
 use storage::{Collection, IndexSpec, RecordId};
 

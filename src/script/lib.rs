@@ -11,6 +11,12 @@
 //! A script may run for ever, or fill the memory, inside a native of the engine that no interrupt reaches. So no server
 //! evaluates one: it starts this program again in a role of its own and kills it when time is up.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a process of its own, which no simulation runs"
+)]
+
 pub mod bson;
 pub mod child;
 pub mod errors;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use document::{Document, Error, Result, codes, doc, err};
-use std::time::Instant;
+use runtime::Instant;
 use wire::client::{ConnectOptions, Connection, Credentials};
 
 /// Where the server is.

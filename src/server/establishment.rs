@@ -10,8 +10,9 @@ use crate::service::Service;
 use document::doc;
 use node::parameters::Parameters;
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the parameters say now.
 struct Limits {
@@ -87,7 +88,7 @@ pub fn admit(service: &Arc<Service>, remote: &str, take_in: impl FnOnce(&Arc<Ser
         Admission::After(wait) => {
             establishment.queued.increment();
             let service = service.clone();
-            tokio::spawn(async move {
+            runtime::spawn(async move {
                 tokio::time::sleep(wait).await;
                 service.establishment.queued.add(-1);
                 if !service.is_ending() {

@@ -115,17 +115,17 @@ impl Bound {
         let unix_path = self.unix.as_ref().map(|(path, _)| path.clone());
         if let Some((path, listener)) = self.unix {
             log(path.display().to_string());
-            tasks.push(tokio::spawn(accept_unix(service.clone(), listener)));
+            tasks.push(runtime::spawn(accept_unix(service.clone(), listener)));
         }
         for (address, listener) in self.tcp {
             log(format!("{}:{}", address.ip(), address.port()));
-            tasks.push(tokio::spawn(accept_tcp(service.clone(), listener)));
+            tasks.push(runtime::spawn(accept_tcp(service.clone(), listener)));
         }
         let ssl = if service.tls.is_some() { "on" } else { "off" };
         let attr = doc! { "port": i32::from(self.port), "ssl": ssl };
         service.log.info("NETWORK", 23016, "listener", "Waiting for connections", attr.clone());
         if service.options.logpath.is_none() && stdout_is_a_pipe() {
-            tasks.push(tokio::spawn(say_again(service.clone(), attr)));
+            tasks.push(runtime::spawn(say_again(service.clone(), attr)));
         }
         Listeners { tasks, unix_path }
     }
@@ -211,7 +211,7 @@ where
     W: tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let connection = open.connection.clone();
-    let task = tokio::spawn(async move {
+    let task = runtime::spawn(async move {
         connection::serve(service, open.connection.clone(), reader, writer).await;
         drop(open);
     });
@@ -221,7 +221,7 @@ where
 /// A connection that may be encrypted: only its first bytes tell.
 fn spawn_tls(service: Arc<Service>, open: OpenConnection, stream: TcpStream) {
     let connection = open.connection.clone();
-    let task = tokio::spawn(async move {
+    let task = runtime::spawn(async move {
         let own = open.connection.clone();
         let Some(tls) = &service.tls else { return };
         let accepted = tls::accept(tls, &service.log, &own.name(), &own.client.remote, stream).await;

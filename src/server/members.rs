@@ -212,7 +212,7 @@ async fn start_config(service: &Arc<Service>) -> Result<()> {
             // A failed log is reported by every command; the catalog is made by the first that succeeds.
             drop(own.ensure().await);
             own.start_balancer();
-            let _resumes = AbortOnDrop(tokio::spawn(own.clone().resume_user_write_block()));
+            let _resumes = AbortOnDrop(runtime::spawn(own.clone().resume_user_write_block()));
             own.follow_members().await;
         }
     });

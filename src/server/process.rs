@@ -148,6 +148,7 @@ const POLL_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
 /// Wakes a worker now and then. The worker that watches the sockets runs what it finds there itself; where that is one
 /// long computation it wakes no other, and while the others sleep nobody watches. An empty task from outside wakes one,
 /// which then takes the watch. The thread ends with the runtime, which drops the task that holds `alive`.
+#[expect(clippy::disallowed_methods, reason = "watches a runtime of many threads from outside")]
 fn keep_polling(runtime: &tokio::runtime::Runtime) {
     let alive = Arc::new(());
     let watched = Arc::downgrade(&alive);
@@ -443,6 +444,7 @@ fn detach() {
 }
 
 /// `--shutdown`: ends the process whose pid the lock file holds, and waits for it.
+#[expect(clippy::disallowed_methods, reason = "a command of its own, outside any runtime")]
 fn shut_down(dbpath: &Path) -> i32 {
     let text = std::fs::read_to_string(dbpath.join("mongod.lock")).unwrap_or_default();
     let pid = text.trim().parse::<i32>().ok().filter(|pid| *pid > 0 && is_alive(*pid));
@@ -494,11 +496,12 @@ fn repair(options: &Options) -> i32 {
 
 #[cfg(test)]
 mod runtime_tests {
+    use runtime::Instant;
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     #[test]
@@ -511,7 +514,7 @@ mod runtime_tests {
         runtime.spawn(async move {
             while let Ok((mut socket, _)) = listener.accept().await {
                 let ended = ended.clone();
-                tokio::spawn(async move {
+                runtime::spawn(async move {
                     let mut byte = [0];
                     while socket.read_exact(&mut byte).await.is_ok() {
                         let started = Instant::now();

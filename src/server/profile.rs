@@ -84,7 +84,7 @@ pub async fn record(context: &Context, ended: &Ended<'_>) {
     for d in entries(context, ended) {
         let chosen = match &setting.filter {
             Some((_, matcher)) => matcher.matches(d.to_doc_buf().doc()).unwrap_or(false),
-            None => setting.level == 2 || (slow && rand::random::<f64>() < setting.sample_rate),
+            None => setting.level == 2 || (slow && runtime::random::<f64>() < setting.sample_rate),
         };
         if chosen {
             drop(write(node, db, &d).await);

@@ -25,10 +25,11 @@ use node::open::NodeOptions;
 use node::parameters::Parameters;
 use node::{Node, Operation};
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::files::{FileLock, Files, LockError, RealFiles};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
 use storage::recovery::{Progress, Stage};
@@ -272,7 +273,7 @@ impl Service {
     }
     /// Runs a task that ends with the node, at its next await.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let handle = tokio::spawn(task).abort_handle();
+        let handle = runtime::spawn(task).abort_handle();
         let mut tasks = self.tasks.lock();
         tasks.retain(|task| !task.is_finished());
         tasks.push(handle);
@@ -533,7 +534,7 @@ async fn open_node(
     };
     let telling = log.clone();
     let open = move || Node::open_telling(node_options, &mut |progress| tell(&telling, progress));
-    let opened = tokio::task::spawn_blocking(open).await;
+    let opened = runtime::blocking(open).await;
     let refuse = |text: String| StartError {
         id: 20557,
         message: "DBException in initAndListen, terminating",
@@ -548,7 +549,7 @@ async fn open_node(
 
 /// A last checkpoint makes the next start short; the log is synced in any case.
 async fn close_node(service: &Service, node: Arc<Node>, ephemeral: bool) {
-    let closed = tokio::task::spawn_blocking(move || {
+    let closed = runtime::blocking(move || {
         let written = if ephemeral { Ok(None) } else { node.checkpoint() };
         node.shutdown();
         written.map(drop)
@@ -570,7 +571,7 @@ async fn end_failed(service: &Arc<Service>, listeners: Listeners) {
     service.abort_connections();
     service.tasks.lock().drain(..).for_each(|task| task.abort());
     if let Some(node) = service.node.clone() {
-        let _ = tokio::task::spawn_blocking(move || node.shutdown()).await;
+        let _ = runtime::blocking(move || node.shutdown()).await;
     }
 }
 
@@ -713,7 +714,7 @@ pub fn hostname() -> String {
 }
 
 fn random_object_id() -> ObjectId {
-    let mut bytes: [u8; 12] = rand::random();
+    let mut bytes: [u8; 12] = runtime::random();
     bytes[..4].copy_from_slice(&((now_millis() / 1000) as u32).to_be_bytes());
     ObjectId(bytes)
 }

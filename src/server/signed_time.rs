@@ -18,9 +18,10 @@ use node::auth::time_proof::{KeyRing, Proof, Signature, TimeKey, covering};
 use node::auth::{Action, Target};
 use node::local::LocalClient;
 use parking_lot::Mutex;
+use runtime::Instant;
 use sharding::remote::Target as Remote;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two looks for keys as long as there are none, and once there are some.
 const LOOK: Duration = Duration::from_millis(200);

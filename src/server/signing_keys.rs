@@ -65,7 +65,7 @@ async fn ensure(node: &Arc<Node>, seconds: u32) -> Result<()> {
 }
 
 fn key(node: &Node, end: Timestamp) -> Document {
-    let secret: [u8; 20] = rand::random();
+    let secret: [u8; 20] = runtime::random();
     doc! {
         "_id": node.log.reserve_ts() as i64,
         "purpose": "HMAC",

@@ -18,11 +18,12 @@ use certificates::Certificates;
 use clap::{CommandFactory, Parser, Subcommand};
 use document::{Value, codes, doc};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::client::{ConnectOptions, Connection};
 
 #[derive(Parser, Debug)]
@@ -369,7 +370,8 @@ impl Cluster {
         let (root, temporary) = match &up.dbpath {
             Some(path) => (path.clone(), None),
             None => {
-                let root = std::env::temp_dir().join(format!("tessera-{}", uuid::Uuid::new_v4()));
+                let root =
+                    std::env::temp_dir().join(format!("tessera-{}", uuid::Uuid::from_bytes(runtime::uuid())));
                 (root.clone(), Some(root))
             }
         };
@@ -519,7 +521,7 @@ impl Plan {
         let login = match kept {
             Some((user, password)) => Login { user: user.to_string(), password: password.to_string() },
             None => {
-                let password = document::encoding::hex(&rand::random::<[u8; 12]>());
+                let password = document::encoding::hex(&runtime::random::<[u8; 12]>());
                 Login { user: "admin".to_string(), password }
             }
         };

@@ -145,7 +145,7 @@ impl Remote {
                 }
                 Err((error, not_sent)) => {
                     let again = self.sets.note_failure(connection, &host, &error, not_sent);
-                    if !again || tokio::time::Instant::now() >= until {
+                    if !again || runtime::Instant::now() >= until {
                         return Err(error);
                     }
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -157,7 +157,7 @@ impl Remote {
     pub fn hear_topology(&self, time: Option<Timestamp>) {
         if let Some(remote) = self.me.upgrade().filter(|_| time.is_some_and(|t| self.registry.is_behind(t))) {
             // A failure leaves it behind, and the next reply says so again.
-            tokio::spawn(async move { drop(remote.registry.reload(&remote).await) });
+            runtime::spawn(async move { drop(remote.registry.reload(&remote).await) });
         }
     }
     /// Reads the shards at once and then regularly, for as long as it is polled.

@@ -19,11 +19,11 @@ use document::error::{NETWORK, NOT_PRIMARY};
 use document::{Doc, Document, Error, ObjectId, Result, codes, doc, err};
 use parking_lot::{Mutex, RwLock};
 use protocol::selection::{Mode, ReadPreference, Role, Server, TagSet, select};
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch as channel};
-use tokio::time::Instant;
 
 /// How long to look for a member: longer than an election usually takes.
 const FIND_LIMIT: Duration = Duration::from_secs(20);
@@ -232,7 +232,7 @@ impl Set {
         }
         let servers: Vec<&Server> = state.members.values().filter(|m| !m.hidden).map(|m| &m.server).collect();
         let fitting = select(&servers, preference);
-        let any = rand::random::<u32>() as usize % fitting.len().max(1);
+        let any = runtime::random::<u32>() as usize % fitting.len().max(1);
         fitting.get(any).map(|s| s.host.clone())
     }
 
@@ -297,7 +297,7 @@ impl Set {
             host.to_string(),
             member.ask_now.clone(),
         );
-        member.task = Some(tokio::spawn(task).abort_handle());
+        member.task = Some(runtime::spawn(task).abort_handle());
         state.members.insert(host.to_string(), member);
     }
 

@@ -16,6 +16,11 @@
 //! Invariants: nothing here knows the query language, sessions, or the network; nothing here takes the latch of a
 //! namespace (its caller holds it); apply never fails.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests run on the machine's clock")
+)]
+
 pub mod catalog;
 pub mod checkpoint;
 pub mod collection;

@@ -9,10 +9,11 @@ use crate::op_compressed::{Codecs, Compressor, compress_in_place};
 use crate::op_msg::{CHECKSUM_PRESENT, EXHAUST_ALLOWED, MORE_TO_COME};
 use crate::{FrameError, FrameReader, Limits, Message, OpMsg, encode};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, codes};
+use runtime::Instant;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 /// Document sequences of a request: the name of the array field each stands for, and its documents.
 pub type Sequences<'a> = &'a [(&'a str, &'a [Doc<'a>])];

@@ -21,13 +21,13 @@ use crate::{FrameError, FrameReader, Header, Limits, Message, OpMsg};
 use bytes::Bytes;
 use document::{Error, codes};
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
 /// A live connection. Dropping the last handle closes it.
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl Multiplexed {
             has_ended: AtomicBool::new(false),
         });
         let tasks = [
-            tokio::spawn(receive(line.clone(), FrameReader::gathering(read))).abort_handle(),
-            tokio::spawn(transmit(line.clone(), write)).abort_handle(),
+            runtime::spawn(receive(line.clone(), FrameReader::gathering(read))).abort_handle(),
+            runtime::spawn(transmit(line.clone(), write)).abort_handle(),
         ];
         Multiplexed { line, tasks }
     }

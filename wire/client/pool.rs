@@ -16,13 +16,13 @@ use super::{CallResult, RemoteError};
 use crate::{Limits, OpMsg};
 use document::{Doc, DocBuf, DocWriter, Error, Result, codes};
 use parking_lot::{Mutex, RwLock};
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
 
 #[derive(Clone, Debug)]
 pub struct PoolOptions {

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::{FrameError, FrameReader, Header, InputBudget, encode};
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncWriteExt, DuplexStream};
 
 const LONG: usize = 40_000_000;
@@ -27,7 +28,7 @@ async fn a_claimed_length_costs_nothing_until_its_bytes_come() {
     let mut held = Vec::new();
     for _ in 0..20 {
         let (mut ours, mut reader) = connection(&budget);
-        let reading = tokio::spawn(async move { reader.read(&Limits::STANDARD).await.map(drop) });
+        let reading = runtime::spawn(async move { reader.read(&Limits::STANDARD).await.map(drop) });
         ours.write_all(&part(16)).await.unwrap();
         held.push((ours, reading));
     }
@@ -42,11 +43,11 @@ async fn many_half_sent_messages_stay_within_the_budget_and_give_way_to_a_whole_
     let mut stuck = Vec::new();
     for _ in 0..4 {
         let (mut ours, mut reader) = connection(&budget);
-        let sending = tokio::spawn(async move {
+        let sending = runtime::spawn(async move {
             ours.write_all(&part(2 << 20)).await.ok();
             ours
         });
-        let reading = tokio::spawn(async move { reader.read(&Limits::STANDARD).await.map(drop) });
+        let reading = runtime::spawn(async move { reader.read(&Limits::STANDARD).await.map(drop) });
         stuck.push((sending, reading));
     }
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -55,7 +56,7 @@ async fn many_half_sent_messages_stay_within_the_budget_and_give_way_to_a_whole_
     let (mut ours, mut reader) = connection(&budget);
     let mut whole = part(LONG);
     encode::finish(&mut whole, 0);
-    let sending = tokio::spawn(async move {
+    let sending = runtime::spawn(async move {
         ours.write_all(&whole).await.ok();
         ours
     });
@@ -78,7 +79,7 @@ async fn other_nodes_never_wait_for_the_budget() {
     for _ in 0..2 {
         let (mut ours, mut reader) = connection(&budget);
         reader.trust(true);
-        let sending = tokio::spawn(async move { ours.write_all(&part(LONG)).await });
+        let sending = runtime::spawn(async move { ours.write_all(&part(LONG)).await });
         let read = reader.read(&Limits::STANDARD).await;
         assert!(matches!(read, Err(FrameError::Malformed(_))));
         sending.await.unwrap().ok();
@@ -101,7 +102,7 @@ async fn long_compressed_messages_are_decoded_beside_the_thread_that_serves_othe
     reader.set_compressors(all());
     ours.write_all(&message).await.unwrap();
     // On one thread: another task runs while the message is decoded.
-    let other = tokio::spawn(async { tokio::task::yield_now().await });
+    let other = runtime::spawn(async { tokio::task::yield_now().await });
     let read = tokio::select! {
         biased;
         read = reader.read(&Limits::STANDARD) => Ok(read),

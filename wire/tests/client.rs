@@ -27,10 +27,10 @@ impl Server {
         let host = listener.local_addr().expect("bound").to_string();
         let server = Arc::new(Server::default());
         let shared = server.clone();
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 shared.accepted.fetch_add(1, SeqCst);
-                tokio::spawn(serve(stream, shared.clone()));
+                runtime::spawn(serve(stream, shared.clone()));
             }
         });
         (server, host)
@@ -302,7 +302,7 @@ async fn brief_calls_share_a_connection_and_each_gets_its_own_reply_in_any_order
     let calls: Vec<_> = (0..50)
         .map(|n| {
             let (pool, host) = (pool.clone(), host.clone());
-            tokio::spawn(async move { brief(&pool, &host, numbered("hold", n)).await })
+            runtime::spawn(async move { brief(&pool, &host, numbered("hold", n)).await })
         })
         .collect();
     seen(&server, 51).await;
@@ -342,7 +342,7 @@ async fn when_a_shared_connection_closes_all_who_wait_learn_of_it_and_the_next_m
     let waiting: Vec<_> = (0..3)
         .map(|n| {
             let (pool, host) = (pool.clone(), host.clone());
-            tokio::spawn(async move { brief(&pool, &host, numbered("hold", n)).await })
+            runtime::spawn(async move { brief(&pool, &host, numbered("hold", n)).await })
         })
         .collect();
     seen(&server, 4).await;
@@ -396,7 +396,7 @@ async fn a_shared_connection_that_is_forgotten_serves_the_calls_under_way() {
     let (server, host, pool) = multiplexing().await;
     let call = {
         let (pool, host) = (pool.clone(), host.clone());
-        tokio::spawn(async move { brief(&pool, &host, command("later")).await })
+        runtime::spawn(async move { brief(&pool, &host, command("later")).await })
     };
     seen(&server, 2).await;
     pool.forget(&host);
@@ -432,7 +432,7 @@ async fn a_unix_socket_serves_as_well() {
     let path = std::env::temp_dir().join(format!("wire-test-{}.sock", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).expect("bound");
-    tokio::spawn(async move {
+    runtime::spawn(async move {
         let (stream, _) = listener.accept().await.expect("accepted");
         serve(stream, Arc::default()).await;
     });

@@ -116,7 +116,7 @@ fn a_checksum_is_verified_and_given_back() {
 async fn bytes_may_arrive_one_by_one() {
     let frames = [insert(CHECKSUM_PRESENT, &[ping()]), HELLO_QUERY.to_vec(), insert(0, &[])].concat();
     let (mut there, here) = tokio::io::duplex(1);
-    let send = tokio::spawn(async move { there.write_all(&frames).await });
+    let send = runtime::spawn(async move { there.write_all(&frames).await });
     let mut reader = FrameReader::new(here);
     assert!(matches!(reader.read(&Limits::STANDARD).await, Ok(Message::Msg(_))));
     assert!(matches!(reader.read(&Limits::STANDARD).await, Ok(Message::Query(_))));
@@ -209,7 +209,7 @@ async fn read_cost() {
         });
     }
     let mut reader = FrameReader::new(frames.as_slice());
-    let start = std::time::Instant::now();
+    let start = runtime::Instant::now();
     for _ in 0..N {
         reader.read(&Limits::STANDARD).await.expect("a message");
     }

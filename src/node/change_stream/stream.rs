@@ -11,8 +11,9 @@ use crate::{Node, Operation, log_failed};
 use document::{Document, Error, Result, Timestamp, bail, codes};
 use query::change_stream::{Spec, Start, Token};
 use query::pipeline::{Namespace, Pipeline, Run};
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::entry::{Entry, Op};
 use storage::log::{Class, LogError, LogReader, OpTime, ReadFrom};
 
@@ -220,7 +221,7 @@ impl ChangeStreamRows {
             node.log.wait_appended(position).await?;
             node.log.wait_durable(node.log.appended()).await
         };
-        match op.interruptible(Box::pin(tokio::time::timeout_at(until.into(), news))).await? {
+        match op.interruptible(Box::pin(tokio::time::timeout_at(until, news))).await? {
             Ok(Err(e)) if !matches!(e, LogError::Truncated { .. }) => Err(log_failed(e)),
             _ => Ok(()),
         }

@@ -187,7 +187,7 @@ pub async fn data_size(node: &Node, op: &Operation, request: Request<'_>) -> Res
             }
         })
         .await?;
-    let started = std::time::Instant::now();
+    let started = runtime::Instant::now();
     let (mut size, mut objects) = (0i64, 0i64);
     if let Some(c) = snapshot {
         match &range {

@@ -6,8 +6,9 @@ use document::{Doc, DocBuf, Result, Value};
 use query::matcher::Matcher;
 use query::planner::{Direction, KeyRange, Plan};
 use query::sort::SortSpec;
+use runtime::Instant;
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::{CollectionView, IndexCursor, IndexEntry, RecordId};
 
 /// Work done in one slice on a snapshot.

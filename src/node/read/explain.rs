@@ -20,8 +20,8 @@ use query::planner::Plan;
 use query::projection::Projection;
 use query::shape::query_hash;
 use query::sort::SortSpec;
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::Instant;
 
 const FIELDS: Fields = Fields { command: "explain" };
 

@@ -9,8 +9,9 @@ use crate::exec::Batch;
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
 use document::{DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const MORE: Fields = Fields { command: "getMore" };
 const KILL: Fields = Fields { command: "killCursors" };

@@ -21,8 +21,9 @@ use query::pipeline::Run;
 use query::planner::{Request, plan};
 use query::script::Scripts;
 use query::update::{Outcome as Applied, Update};
+use runtime::Instant;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::RecordId;
 
 /// Documents changed in one commit.

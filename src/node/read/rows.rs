@@ -7,9 +7,9 @@ use crate::exec::{Output, Query};
 use crate::oplog_view::OplogRows;
 use crate::{Node, Operation};
 use document::{DocBuf, Document, Error, Result, Timestamp, err};
+use runtime::Instant;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 use storage::log::Position;
 use storage::{Collection, CollectionSnapshot};
 

@@ -12,7 +12,8 @@ use crate::{Node, Operation, log_failed};
 use document::{Doc, Result, bail};
 use query::matcher::Matcher;
 use query::projection::Projection;
-use std::time::{Duration, Instant};
+use runtime::Instant;
+use std::time::Duration;
 use storage::log::{LogError, Position};
 use storage::{CollectionView, RecordId};
 
@@ -120,7 +121,7 @@ impl TailRows {
         until: Instant,
     ) -> Result<()> {
         let news = node.log.wait_appended(seen);
-        match op.interruptible(Box::pin(tokio::time::timeout_at(until.into(), news))).await? {
+        match op.interruptible(Box::pin(tokio::time::timeout_at(until, news))).await? {
             Ok(Err(e)) if !matches!(e, LogError::Truncated { .. }) => Err(log_failed(e)),
             _ => Ok(()),
         }

@@ -21,10 +21,11 @@ use crate::Node;
 use crate::open::partial_predicate;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc, err};
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::compose_whole;
 use storage::log::{Class, Frame, FrameRef};
@@ -252,7 +253,7 @@ impl Node {
         self.exchange(collections, sessions, entry)?;
         self.after_exchange(transactions);
         let node = self.clone();
-        let written = tokio::task::spawn_blocking(move || node.checkpoint_anew()).await;
+        let written = runtime::blocking(move || node.checkpoint_anew()).await;
         match written {
             Ok(Ok(())) => {}
             Ok(Err(e)) => bail!(LOG_WRITE_FAILED, "the copy cannot be kept: {e}"),

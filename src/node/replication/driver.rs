@@ -157,7 +157,7 @@ impl Node {
         for (index, host) in targets {
             let (node, command) = (self.clone(), vote_command(&request));
             let limit = Duration::from_millis(timeout.min(30_000));
-            tokio::spawn(async move {
+            runtime::spawn(async move {
                 let Ok(peers) = node.replication.peers().cloned() else { return };
                 let reply = peers.call(&host, "admin", command.to_doc_buf(), limit).await.ok();
                 let answer = reply.and_then(|r| {
@@ -215,7 +215,7 @@ impl Node {
             return;
         }
         let weak = Arc::downgrade(self);
-        let ticks = tokio::spawn(async move {
+        let ticks = runtime::spawn(async move {
             loop {
                 let Some(node) = weak.upgrade() else { return };
                 let timeout = node.replication.look(|m| m.config().map(|c| c.election_timeout_ms()));
@@ -229,8 +229,8 @@ impl Node {
             }
         });
         tasks.push(ticks.abort_handle());
-        tasks.push(tokio::spawn(super::fetch::follow(Arc::downgrade(self))).abort_handle());
-        tasks.push(tokio::spawn(super::fetch::report(Arc::downgrade(self))).abort_handle());
+        tasks.push(runtime::spawn(super::fetch::follow(Arc::downgrade(self))).abort_handle());
+        tasks.push(runtime::spawn(super::fetch::report(Arc::downgrade(self))).abort_handle());
     }
 
     /// A member that is alone stands again when its time has come.
@@ -240,7 +240,7 @@ impl Node {
         if !alone {
             return;
         }
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 let Some(node) = weak.upgrade() else { return };
@@ -329,7 +329,7 @@ impl Node {
     fn hand_over(self: &Arc<Self>, index: usize) {
         let Some(host) = self.replication.standing().host(index) else { return };
         let Ok(peers) = self.replication.peers().cloned() else { return };
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             let command = doc! { "replSetStepUp": 1, "skipDryRun": true }.to_doc_buf();
             // If it fails the election timers do the rest.
             drop(peers.call(&host, "admin", command, Duration::from_secs(10)).await);

@@ -18,8 +18,9 @@ use crate::{Node, Operation};
 use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
 use protocol::replication::OpTime;
 use protocol::replication::source::{First, choose, judge, should_change};
+use runtime::Instant;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const OPLOG: &str = "oplog.rs";
 /// How long to wait where there is nobody to fetch from.

@@ -11,9 +11,10 @@ use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc};
 use protocol::replication::OpTime;
 use protocol::replication::config::newer;
 use protocol::replication::member::Beat;
+use runtime::Instant;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The version of a member without configuration. DO NOT CHANGE: it is on the wire.
 const NO_CONFIG: i64 = -2;
@@ -41,7 +42,7 @@ impl Node {
         let mut tasks = self.replication.tasks.lock();
         tasks.retain(|task| !task.is_finished());
         for index in (0..config.members().len()).filter(|i| Some(*i) != standing.me) {
-            tasks.push(tokio::spawn(ask(Arc::downgrade(self), index, generation)).abort_handle());
+            tasks.push(runtime::spawn(ask(Arc::downgrade(self), index, generation)).abort_handle());
         }
     }
 
@@ -103,7 +104,7 @@ impl Node {
             return;
         }
         let node = self.clone();
-        tokio::spawn(async move { drop(node.admit_member(id).await) });
+        runtime::spawn(async move { drop(node.admit_member(id).await) });
     }
 
     /// `replSetHeartbeat`.
@@ -184,7 +185,7 @@ impl Node {
     /// Asks a member for its configuration, in the background.
     fn fetch_config(self: &Arc<Self>, host: String) {
         let node = self.clone();
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             let Ok(reply) = node.heartbeat(&host, Duration::from_secs(10), false).await else { return };
             if let Some(config) = reply.doc().get_document("config")
                 && let Err(error) = node.follow_config(&config.to_document()).await

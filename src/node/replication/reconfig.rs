@@ -75,7 +75,7 @@ impl Node {
     /// An address that is forwarded leads to this node only once it listens.
     fn look_for_me(self: &Arc<Self>) {
         let weak = Arc::downgrade(self);
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             for _ in 0..SELF_TRIES {
                 tokio::time::sleep(SELF_PAUSE).await;
                 let Some(node) = weak.upgrade() else { return };
@@ -149,7 +149,7 @@ impl Node {
     /// Stands as soon as a majority of a new set can be seen, rather than after the election timeout.
     fn stand_first(self: &Arc<Self>) {
         let weak = Arc::downgrade(self);
-        tokio::spawn(async move {
+        runtime::spawn(async move {
             for _ in 0..FIRST_ATTEMPTS {
                 let Some(node) = weak.upgrade() else { return };
                 let alone = |m: &Member| m.config().is_none_or(|c| c.members().len() == 1);

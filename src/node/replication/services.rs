@@ -63,7 +63,7 @@ impl PrimaryServices {
         }
         let mut registry = self.registry.lock();
         if registry.running {
-            let task = tokio::spawn((service.run)());
+            let task = runtime::spawn((service.run)());
             registry.tasks.push((service.name, task));
         }
         registry.services.push(service);
@@ -88,7 +88,7 @@ impl PrimaryServices {
         if std::mem::replace(&mut registry.running, true) {
             return;
         }
-        let tasks = registry.services.iter().map(|s| (s.name, tokio::spawn((s.run)()))).collect();
+        let tasks = registry.services.iter().map(|s| (s.name, runtime::spawn((s.run)()))).collect();
         registry.tasks = tasks;
     }
 

@@ -9,9 +9,10 @@ use document::{Result, bail, codes};
 use parking_lot::Mutex;
 use protocol::session::Statement;
 use protocol::transaction::{Admission, Phase, Request};
+use runtime::Instant;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{OwnedMutexGuard, watch};
 
 /// What the node's parameters say of transactions.

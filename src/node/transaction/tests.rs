@@ -206,7 +206,7 @@ async fn a_plain_write_waits_for_the_transaction_that_has_its_record() {
     a.begin().run(set(1, 1)).await.unwrap();
     let other = node.clone();
     let increment = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "x": 10 } } }] };
-    let waiting = tokio::spawn(async move { plain(&other, increment).await });
+    let waiting = runtime::spawn(async move { plain(&other, increment).await });
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }
@@ -293,7 +293,7 @@ async fn a_prepared_transaction_keeps_its_locks_through_a_restart_and_a_checkpoi
         // A transaction would wait for the outcome; a plain write does.
         let body = set(1, 9).to_doc_buf();
         let mut op = Operation::parse(1, Arc::new(ClientInfo::default()), body.doc()).unwrap();
-        op.deadline = Some(std::time::Instant::now() + Duration::from_millis(20));
+        op.deadline = Some(runtime::Instant::now() + Duration::from_millis(20));
         assert_eq!(code(run(&node, &op, &body).await), codes::MAX_TIME_MS_EXPIRED);
         let mut again = Client::new(&node, 1);
         again.begin();
@@ -397,7 +397,7 @@ async fn a_catalog_change_waits_for_the_transaction_and_makes_its_snapshot_old()
     let mut a = Client::new(&node, 1);
     a.begin().run(doc! {"find": "c"}).await.unwrap();
     let other = node.clone();
-    let dropping = tokio::spawn(async move {
+    let dropping = runtime::spawn(async move {
         ddl::collections::drop_collection(&other, &Operation::internal(), "t.c", false).await
     });
     for _ in 0..50 {
@@ -494,7 +494,7 @@ async fn a_repetition_waits_for_what_is_prepared() {
     // Nothing of it is forgotten meanwhile, however old it grows.
     node.sessions.reap(i64::MAX);
     let other = node.clone();
-    let waiting = tokio::spawn(async move { repeated(&other, 7, 5).await });
+    let waiting = runtime::spawn(async move { repeated(&other, 7, 5).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!waiting.is_finished());
     let commit = first.body(doc! {"commitTransaction": 1});

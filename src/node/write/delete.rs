@@ -12,7 +12,8 @@ use query::QueryContext;
 use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
-use std::time::{Duration, Instant};
+use runtime::Instant;
+use std::time::Duration;
 use storage::RecordId;
 
 const SLICE_TIME_MAX: Duration = Duration::from_millis(1);

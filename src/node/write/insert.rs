@@ -6,8 +6,9 @@ use super::unit::{Origin, WriteUnit};
 use crate::session::Checkout;
 use crate::{Node, Operation, Request};
 use document::{Doc, DocBuf, DocWriter, Document, Result, Timestamp, ValueRef, bail};
+use runtime::Instant;
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest that one slice of a batch keeps the latch.
 const SLICE_TIME_MAX: Duration = Duration::from_millis(1);

@@ -19,8 +19,9 @@ use query::matcher::Matcher;
 use query::planner::Hint;
 use query::sort::SortSpec;
 use query::update::{Outcome as Applied, Update};
+use runtime::Instant;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::RecordId;
 
 const SLICE_TIME_MAX: Duration = Duration::from_millis(1);

@@ -34,7 +34,7 @@ impl ClusterKey {
     }
     /// A key that nobody else knows.
     pub fn generate() -> Arc<ClusterKey> {
-        let key = document::encoding::base64(&rand::random::<[u8; 32]>());
+        let key = document::encoding::base64(&runtime::random::<[u8; 32]>());
         ClusterKey::with_rounds(vec![key], ROUNDS_MADE)
     }
     /// Reads a key file.
@@ -60,7 +60,7 @@ impl ClusterKey {
         self.derived[at].get_or_init(|| self.derive(mechanism, self.rounds[at])).clone()
     }
     fn derive(&self, mechanism: Mechanism, rounds: u32) -> Vec<Credential> {
-        let bytes: [u8; 28] = rand::random();
+        let bytes: [u8; 28] = runtime::random();
         let salt = &bytes[..mechanism.salt_length()];
         let secrets = self.keys.iter().filter_map(|key| secret(mechanism, "__system", key).ok());
         secrets.map(|secret| Credential::derive(mechanism, &secret, salt.to_vec(), rounds)).collect()

@@ -82,10 +82,10 @@ impl Auth {
             store,
             cursors: cursors::Owners::default(),
             generation: AtomicU64::new(1),
-            generation_id: Mutex::new(ObjectId(rand::random())),
+            generation_id: Mutex::new(ObjectId(runtime::random())),
             cache: Mutex::default(),
             users_seen: AtomicBool::new(false),
-            pretended: rand::random(),
+            pretended: runtime::random(),
             mechanisms_asked: Counter::default(),
             counters: Default::default(),
         }
@@ -98,7 +98,7 @@ impl Auth {
     }
     /// Every user is read anew before its next request.
     pub fn invalidate(&self) {
-        *self.generation_id.lock() = ObjectId(rand::random());
+        *self.generation_id.lock() = ObjectId(runtime::random());
         self.generation.fetch_add(1, SeqCst);
         self.cache.lock().clear();
     }

@@ -6,7 +6,8 @@ use crate::service::Service;
 use document::{Document, Error, Result, Value, bail, doc};
 use node::failpoints::{Mode, is_known, is_without_place};
 use node::parameters::FAIL_POINT;
-use std::time::{Duration, Instant};
+use runtime::Instant;
+use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::sync("configureFailPoint", Roles::ALL, configure)

@@ -5,7 +5,7 @@ use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::hash::{Checksum, hash64_with_seed};
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
-use std::time::Instant;
+use runtime::Instant;
 use storage::{CollectionSnapshot, CollectionView};
 
 pub const ROWS: &[Command] = &[

@@ -94,7 +94,7 @@ fn user(mut d: Document) -> Option<Document> {
         return None;
     }
     if d.get("userId").and_then(Value::as_uuid).is_none() {
-        d.insert("userId", Value::uuid(uuid::Uuid::new_v4().into_bytes()));
+        d.insert("userId", Value::uuid(runtime::uuid()));
     }
     d.insert("_id", name.id());
     Some(d)

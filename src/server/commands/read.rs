@@ -124,7 +124,7 @@ async fn write_on_primary(context: &Context, request: &Request<'_>, reply: &mut 
     }
     command.insert("mayBypassWriteBlocking", context.operation.may_bypass_write_blocking());
     let deadline = context.operation.deadline;
-    let limit = deadline.map_or(PRIMARY_LIMIT, |d| d.saturating_duration_since(std::time::Instant::now()));
+    let limit = deadline.map_or(PRIMARY_LIMIT, |d| d.saturating_duration_since(runtime::Instant::now()));
     let asked = node(context)?.run_on_primary(request.db, command, limit);
     let mut done = context.operation.interruptible(asked).await??.to_document();
     for own in ["ok", "operationTime", "$clusterTime", "$topologyTime"] {

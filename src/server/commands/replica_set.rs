@@ -18,8 +18,9 @@ use node::operation::{ReadConcern, ReadLevel, WriteAck, WriteConcern};
 use node::parameters::Parameters;
 use node::replication::{MemberConfig, MemberState, PrimaryService, SetConfig, Standing, StandingObserver};
 use node::shape::{Kind, Shape, field};
+use runtime::Instant;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub const ROWS: &[Command] = &[
     Command::future("replSetInitiate", Roles::MONGOD, |c, r, reply| Box::pin(initiate(c, r, reply)))

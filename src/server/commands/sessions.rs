@@ -61,7 +61,7 @@ const ROUTED_MAX: usize = 1_000_000;
 const SESSIONS_MAX: usize = 10_000;
 
 fn start(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let id = uuid::Uuid::new_v4().into_bytes();
+    let id = runtime::uuid();
     let uid = context.connection.client.user().map_or(NO_USER, |user| user.digest);
     touch(context, &[SessionId::of_client(id, uid)]);
     let minutes = context.service.parameters.int("localLogicalSessionTimeoutMinutes") as i32;

@@ -58,7 +58,7 @@ const INTERNAL_SESSION_AGE_MS: i64 = 120_000;
 pub fn abort_routed(router: &Arc<Router>, chosen: impl Fn(&SessionId) -> bool) {
     let (router, open) = (router.clone(), router.transactions.chosen(|id, _| chosen(id)));
     if !open.is_empty() {
-        tokio::spawn(async move { router.abort_transactions(open, codes::INTERRUPTED).await });
+        runtime::spawn(async move { router.abort_transactions(open, codes::INTERRUPTED).await });
     }
 }
 

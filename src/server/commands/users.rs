@@ -245,7 +245,7 @@ async fn credentials(
         };
         secrets.into_iter().map(derived).collect::<Document>()
     };
-    tokio::task::spawn_blocking(derive).await.map_err(|e| err!(INTERNAL_ERROR, "{e}"))
+    runtime::blocking(derive).await.map_err(|e| err!(INTERNAL_ERROR, "{e}"))
 }
 
 async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -275,7 +275,7 @@ async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
         (Some(password), false) => credentials(context, request, &name, password).await?,
     };
     let mut user = doc! {
-        "_id": name.id(), "userId": Value::uuid(uuid::Uuid::new_v4().into_bytes()),
+        "_id": name.id(), "userId": Value::uuid(runtime::uuid()),
         "user": name.user.as_str(), "db": name.db.as_str(), "credentials": credentials,
     };
     if let Some(given) = restrictions(request)?.filter(|v| !is_empty(v)) {

@@ -24,7 +24,7 @@ fn connect() -> Raw {
     service.operations.add_connection(&connection);
     let (stream, theirs) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(theirs);
-    tokio::spawn(serve(service.clone(), connection, reader, writer));
+    runtime::spawn(serve(service.clone(), connection, reader, writer));
     Raw { stream, service }
 }
 

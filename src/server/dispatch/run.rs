@@ -7,9 +7,10 @@ use crate::service::Service;
 use document::{Doc, DocBuf, Error, Result, bail, codes, doc, err};
 use futures::FutureExt;
 use node::Operation;
+use runtime::Instant;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a handler knows beside its request: the node, the connection, the operation.
 pub struct Context {

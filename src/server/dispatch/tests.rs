@@ -6,8 +6,9 @@ use crate::options::{Options, Program};
 use crate::service::{Config, Running, Service};
 use crate::topology::{Member, Membership, election_id};
 use document::{DocBuf, Document, Value, doc};
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::client::{CallOptions, Connection};
 
 #[test]
@@ -380,7 +381,7 @@ async fn an_operation_held_by_a_fail_point_is_found_by_it_and_can_be_killed() {
             .unwrap();
         let mut held = node.connect().await;
         let find =
-            tokio::spawn(
+            runtime::spawn(
                 async move { run(&mut held, doc! {"find": "c", "filter": {"x": {"$ne": 1}}}).await },
             );
         run(&mut c, doc! {"waitForFailPoint": point, "timesEntered": 1, "maxTimeMS": 5000}).await.unwrap();

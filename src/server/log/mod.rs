@@ -202,8 +202,7 @@ impl Logger {
 }
 
 pub fn now_millis() -> i64 {
-    use storage::log::{Clock, RealClock};
-    RealClock.now_millis()
+    runtime::now_millis()
 }
 
 /// One line, without its newline.

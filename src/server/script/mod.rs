@@ -21,10 +21,11 @@ use node::parameters::Parameters;
 use parking_lot::{Mutex, MutexGuard};
 use process::{Failed, Process};
 use query::script::{Call, Engine, Reply, Session};
+use runtime::Instant;
 use script::message::{self, CallLimits, Outcome, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Processes of a node.
 const SLOTS_MAX: usize = 8;

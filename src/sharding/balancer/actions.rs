@@ -8,9 +8,10 @@ use crate::config::ConfigServer;
 use document::error::{RETRIABLE, STALE_SHARD_VERSION};
 use document::{Error, Result};
 use protocol::balancer::Outcome;
+use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Actions under way at a time.
 const OUTSTANDING_MAX: usize = 50;
@@ -57,7 +58,7 @@ pub(super) fn is_passing(e: &Error) -> bool {
 impl ConfigServer {
     pub(super) fn start_actions(self: &Arc<Self>) {
         let config = Arc::downgrade(self);
-        let actions = tokio::spawn(async move {
+        let actions = runtime::spawn(async move {
             let mut scanned: Option<Instant> = None;
             loop {
                 let Some(config) = config.upgrade() else { return };
@@ -95,7 +96,7 @@ impl ConfigServer {
             if !self.balancing_now() {
                 return SLEEP_MAX;
             }
-            match self.next_action(rand::random()) {
+            match self.next_action(runtime::random()) {
                 Next::Action(action) => self.issue(action, inside),
                 Next::In(ms) => {
                     wait = wait.min(Duration::from_millis(u64::try_from(ms).unwrap_or(0)));

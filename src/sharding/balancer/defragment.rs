@@ -208,7 +208,7 @@ impl ConfigServer {
         if let Some(at) = all.issued_ms.map(|at| at.saturating_add(throttling)).filter(|at| *at > now) {
             return Next::In(at - now);
         }
-        let ns = ready[rand::random::<u32>() as usize % ready.len()].clone();
+        let ns = ready[runtime::random::<u32>() as usize % ready.len()].clone();
         let Some(r) = all.running.get_mut(&ns) else { return Next::Nothing };
         let Some(action) = r.machine.next_action() else { return Next::Nothing };
         let (policy::Action::Merge { shard, .. } | policy::Action::Measure { shard, .. }) = &action;

@@ -11,9 +11,10 @@ use crate::config::catalog::Sharded;
 use document::{Document, Error, Result, doc};
 use protocol::balancer::{CollectionView, IMBALANCE_FACTOR, Policy, Round, select};
 use rand::seq::SliceRandom;
+use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Migrations that the entry of a round describes.
@@ -56,7 +57,7 @@ impl ConfigServer {
         let all = self.catalog().shards().into_iter().map(|s| s.name);
         self.balancer.unsure.lock().extend(all);
         let config = Arc::downgrade(self);
-        let rounds = tokio::spawn(async move {
+        let rounds = runtime::spawn(async move {
             loop {
                 let Some(config) = config.upgrade() else { return };
                 let wait = config.balancer_tick().await;
@@ -113,7 +114,7 @@ impl ConfigServer {
             return report;
         }
         // No collection is always first.
-        collections.shuffle(&mut rand::rng());
+        collections.shuffle(&mut runtime::rng());
         for collection in collections.iter().filter(|c| c.is_balanced()) {
             if let Err(e) = self.split_at_zone_edges(collection).await {
                 self.note_error(&mut report, "split", &collection.info.ns, e).await;

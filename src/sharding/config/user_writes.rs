@@ -83,7 +83,7 @@ impl ConfigServer {
         };
         self.local.put(COORDINATORS, &asked.to_document()).await?;
         // A client that leaves does not leave the shards in disagreement.
-        let driving = tokio::spawn(self.clone().drive_block(asked, held));
+        let driving = runtime::spawn(self.clone().drive_block(asked, held));
         op.interruptible(driving).await?.map_err(|e| err!(INTERNAL_ERROR, "{e}"))??;
         Ok(Document::new())
     }

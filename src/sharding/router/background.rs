@@ -7,9 +7,10 @@ use super::cluster::{CONFIG, Call};
 use super::cursor::IDLE_MAX;
 use super::task::now_ms;
 use document::{Result, Timestamp, doc};
+use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PING_EVERY: Duration = Duration::from_secs(10);
 
@@ -32,7 +33,7 @@ impl Router {
 
     /// Starts the background work on the present runtime.
     pub fn start(self: &Arc<Router>, version: &str) -> tokio::task::JoinHandle<()> {
-        tokio::spawn(self.run_background(version))
+        runtime::spawn(self.run_background(version))
     }
 
     /// Writes this router's document of `config.mongos`.

@@ -33,9 +33,10 @@ use node::change_stream::{Delivery, Scope, Watch, labelled};
 use node::operation::ReadLevel;
 use query::change_stream::{Spec, Start, Token, split};
 use query::pipeline::{Pipeline, Run, optimize, parse};
+use runtime::Instant;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use wire::client::CallResult;
 
@@ -347,7 +348,7 @@ impl StreamCursor {
             let body = task.own(&command, db, &Versions::NONE);
             self.sources[i].asked = true;
             let (cluster, shard) = (task.router.cluster.clone(), self.sources[i].shard.clone());
-            tokio::spawn(get_more(cluster, shard, body, i, self.sender.clone()));
+            runtime::spawn(get_more(cluster, shard, body, i, self.sender.clone()));
         }
     }
 
@@ -366,7 +367,7 @@ impl StreamCursor {
                 doc! { "appendOplogNote": 1, "data": { "msg": "a change stream waits for this time" } };
             let body = task.own(&command, "admin", &Versions::NONE);
             let (cluster, shard) = (task.router.cluster.clone(), source.shard.clone());
-            tokio::spawn(async move {
+            runtime::spawn(async move {
                 let _ = cluster.call(Call::new(&shard, body.doc())).await;
             });
         }
@@ -374,7 +375,7 @@ impl StreamCursor {
 
     /// Waits for a shard's reply, or until the time is up.
     async fn wait(&mut self, task: &Task<'_>, until: Instant) -> Result<()> {
-        let next = Box::pin(tokio::time::timeout_at(until.into(), self.replies.recv()));
+        let next = Box::pin(tokio::time::timeout_at(until, self.replies.recv()));
         match task.op.interruptible(next).await? {
             Ok(Some((i, reply))) => self.receive(task, i, reply),
             _ => Ok(()),

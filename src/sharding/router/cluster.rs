@@ -147,7 +147,7 @@ impl LiveCluster {
                 return Err(failure);
             }
             let repeat = lost && repeats > 0 && is_repeatable(call.body);
-            if !(again || repeat) || tokio::time::Instant::now() >= until {
+            if !(again || repeat) || runtime::Instant::now() >= until {
                 return Err(failure);
             }
             repeats -= usize::from(!again);

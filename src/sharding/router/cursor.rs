@@ -15,9 +15,10 @@ use node::operation::SessionId;
 use node::read::get_more::{GetMore, cursors_of, no_time_limit};
 use node::read::tail::AWAIT_DEFAULT;
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A cursor that nobody asked for this long is closed.
 pub const IDLE_MAX: Duration = Duration::from_secs(600);
@@ -69,7 +70,7 @@ impl CursorTable {
     pub fn add(&self, cursor: Cursor) -> i64 {
         let mut entries = self.entries.lock();
         loop {
-            let id = rand::random::<i64>() & i64::MAX;
+            let id = runtime::random::<i64>() & i64::MAX;
             if id != 0 && !entries.contains_key(&id) {
                 let (ns, session) = (cursor.ns.clone(), cursor.session);
                 let entry = Entry { cursor: Some(cursor), ns, session, used: Instant::now() };
@@ -185,7 +186,7 @@ impl Cursor {
 /// Closes shard cursors in the background; a shard that cannot be reached forgets them in time by itself.
 pub fn kill_on_shards(cluster: &Arc<dyn Cluster>, ns: &str, open: Vec<(ShardId, i64)>) {
     for (shard, body) in kills(ns, open) {
-        tokio::spawn(kill(cluster.clone(), shard, body));
+        runtime::spawn(kill(cluster.clone(), shard, body));
     }
 }
 

@@ -15,8 +15,8 @@ use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err}
 use futures::future::join_all;
 use node::generic::is_generic;
 use query::QueryContext;
+use runtime::Instant;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The client's own fields, without the command's name and without generic ones.
 fn own_fields(task: &Task<'_>) -> Document {

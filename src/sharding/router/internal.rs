@@ -115,7 +115,7 @@ impl Patience {
         }
         self.attempts += 1;
         let longest = (1 << self.attempts.min(6)).clamp(2, PAUSE_MS_MAX);
-        let ms = rand::random_range(1..=longest) * if unreached { 8 } else { 1 };
+        let ms = runtime::random_range(1..=longest) * if unreached { 8 } else { 1 };
         task.op.interruptible(Box::pin(tokio::time::sleep(Duration::from_millis(ms)))).await
     }
 }
@@ -136,13 +136,13 @@ fn passes(e: &Error) -> bool {
 
 /// A session for one attempt: a child of the client's.
 fn child_session(task: &Task<'_>) -> SessionId {
-    let uuid = uuid::Uuid::new_v4().into_bytes();
+    let uuid = runtime::uuid();
     match &task.op.session {
         Some(fields) => {
             let number = fields.txn_number.filter(|_| task.op.is_retryable_write());
             fields.lsid.parent().with_child(number, uuid)
         }
-        None => SessionId::of_client(uuid::Uuid::new_v4().into_bytes(), NO_USER).with_child(None, uuid),
+        None => SessionId::of_client(runtime::uuid(), NO_USER).with_child(None, uuid),
     }
 }
 

@@ -74,7 +74,7 @@ pub struct Router {
     /// `host:port`, under which the router shows itself in `config.mongos`.
     pub host: String,
     object_ids: ObjectIdGenerator,
-    started: std::time::Instant,
+    started: runtime::Instant,
     /// Lists the operations of this process, for `$currentOp` with `localOps`.
     pub own_operations: std::sync::OnceLock<OwnOperations>,
     pub own_sessions: std::sync::OnceLock<OwnSessions>,
@@ -111,8 +111,8 @@ impl Router {
             clock: AtomicU64::new(0),
             topology_time: AtomicU64::new(0),
             host: host.to_string(),
-            object_ids: ObjectIdGenerator::new(rand::random()),
-            started: std::time::Instant::now(),
+            object_ids: ObjectIdGenerator::new(runtime::random()),
+            started: runtime::Instant::now(),
             own_operations: std::sync::OnceLock::new(),
             own_sessions: std::sync::OnceLock::new(),
             scripting: std::sync::OnceLock::new(),

@@ -266,7 +266,7 @@ impl<'a> Task<'a> {
                     if time.is_some_and(|time| self.router.hear_topology(time)) {
                         let cluster = self.router.cluster.clone();
                         // What fails here is read with the regular refresh.
-                        tokio::spawn(async move { drop(cluster.reload_shards().await) });
+                        runtime::spawn(async move { drop(cluster.reload_shards().await) });
                     }
                 }
                 _ => {}
@@ -318,7 +318,7 @@ impl<'a> Task<'a> {
         let cluster_time = self.router.cluster_time();
         let mut scripts = Scripts::new(self.router.scripting.get().cloned());
         scripts.map_reduce = self.get("isMapReduceCommand").is_some_and(|v| v.truthy());
-        Ok(ParseContext { variables, now_ms, cluster_time, seed: rand::random(), scripts })
+        Ok(ParseContext { variables, now_ms, cluster_time, seed: runtime::random(), scripts })
     }
     /// A field that is present and not null.
     pub fn get(&self, name: &str) -> Option<document::ValueRef<'a>> {
@@ -345,8 +345,7 @@ fn pause(ms: u64) -> std::pin::Pin<Box<tokio::time::Sleep>> {
 
 /// Milliseconds since 1970.
 pub fn now_ms() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |d| d.as_millis() as i64)
+    runtime::now_millis()
 }
 
 /// Counts the attempts of one command at targeting.

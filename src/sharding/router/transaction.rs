@@ -30,9 +30,10 @@ use node::Operation;
 use node::operation::{ReadLevel, SessionId};
 use parking_lot::Mutex;
 use protocol::transaction::Phase;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use wire::client::CallResult;
 
@@ -455,7 +456,7 @@ impl Router {
         t.target(shards.len());
         let abort = t.ending(doc! { "abortTransaction": 1, "unlessPrepared": true });
         let cluster = self.cluster.clone();
-        let telling = tokio::spawn(async move {
+        let telling = runtime::spawn(async move {
             let told = join_all(shards.iter().map(|shard| cluster.call(Call::new(shard, abort.doc()))));
             // What a shard says to this is of no account: a part that is not aborted now expires.
             let _ = tokio::time::timeout(ABORT_MAX, told).await;

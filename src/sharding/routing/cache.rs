@@ -14,10 +14,11 @@ use crate::routing::table::{CollectionInfo, RoutingTable};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use parking_lot::RwLock;
 use protocol::version::{DatabaseVersion, ShardVersion};
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often a refresh starts over when what it read does not fit together.
 const ATTEMPTS: usize = 10;

@@ -3,8 +3,9 @@
 use super::{Pace, Set};
 use crate::remote::Transport;
 use document::{DocBuf, Result, doc, err};
+use runtime::Instant;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Asks until the set is used no more. The set ends the task itself when the member is none any more.

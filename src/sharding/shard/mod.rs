@@ -135,7 +135,7 @@ impl ShardRole {
 
     /// Runs a task of this shard's own until it ends or the shard stops.
     pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, task: F) {
-        let handle = tokio::spawn(task).abort_handle();
+        let handle = runtime::spawn(task).abort_handle();
         let mut tasks = self.tasks.lock();
         tasks.retain(|t| !t.is_finished());
         tasks.push(handle);

@@ -21,10 +21,11 @@ use node::observer::WriteObserver;
 use node::{Operation, Origin, WriteUnit};
 use parking_lot::Mutex;
 use protocol::range_deletion::{Facts, Next, Ownership, next};
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::{CollectionView, RecordId};
 use tokio::sync::watch;
 

@@ -261,7 +261,7 @@ impl ShardRole {
     /// LockTimeout (24); ConflictingOperationInProgress (117) when another section does not end in time.
     pub async fn enter_critical_section(&self, ns: &str, reason: &str, timeout: Duration) -> Result<()> {
         let slot = self.node.namespaces.slot(ns);
-        let until = tokio::time::Instant::now() + timeout;
+        let until = runtime::Instant::now() + timeout;
         loop {
             let exclusive = slot.intent_exclusive(timeout).await?;
             let refused = match self.block(ns, Phase::CatchUp, reason) {

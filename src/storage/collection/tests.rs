@@ -413,14 +413,14 @@ fn collection_timing() {
         .collect();
     for indexes in [vec![], vec![doc! { "key": { "a": 1 } }]] {
         let mut c = collection(&indexes);
-        let start = std::time::Instant::now();
+        let start = runtime::Instant::now();
         let mut plan = InsertPlan::default();
         for document in &documents {
             c.prepare_insert_into(document.doc(), &mut plan).unwrap();
             c.insert_with(&mut plan, document.doc());
         }
         println!("insert, {} indexes: {:?} each", c.indexes().len(), start.elapsed() / n as u32);
-        let start = std::time::Instant::now();
+        let start = runtime::Instant::now();
         for document in &documents {
             let (record, _) = c.find_id(document.doc().get("_id").unwrap()).unwrap();
             let plan = c.prepare_update(record, document.doc()).unwrap();

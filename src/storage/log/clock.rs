@@ -1,7 +1,6 @@
 //! The wall clock, real and simulated.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A wall clock.
 pub trait Clock: Send + Sync {
@@ -13,16 +12,13 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The machine's clock.
+/// The machine's clock; in a simulation that of the simulation.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RealClock;
 
 impl Clock for RealClock {
     fn now_millis(&self) -> i64 {
-        match SystemTime::now().duration_since(UNIX_EPOCH) {
-            Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
-            Err(_) => 0,
-        }
+        runtime::now_millis()
     }
     fn local_offset_millis(&self, millis: i64) -> i64 {
         let seconds: libc::time_t = millis.div_euclid(1000);

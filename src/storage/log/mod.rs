@@ -621,6 +621,7 @@ fn clock_start(ts_bound: u64, wall: i64) -> u64 {
     seconds.min(u64::from(u32::MAX)) << 32 | 1
 }
 
+#[expect(clippy::disallowed_methods, reason = "the log's own thread")]
 fn start_thread(shared: &Arc<Shared>) -> Result<std::thread::JoinHandle<()>, LogError> {
     let running = Arc::clone(shared);
     let body = move || {

@@ -9,11 +9,12 @@
 //!
 //! Lock order: `writer`, `segments`, `tail`. A reader takes `tail` and `segments` one after the other, never both.
 
+use runtime::Instant;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
@@ -452,6 +453,7 @@ impl Shared {
     /// After a sync that woke several, most of them will soon be back with their next commit. Without a pause the first
     /// to return would have the next sync almost to itself and the others would wait for two. The pause ends when as
     /// many wait again, and lasts at most a quarter of a sync.
+    #[expect(clippy::disallowed_methods, reason = "the log's own thread")]
     fn gather(&self, woken: usize, sync_took: Duration) {
         const STEP: Duration = Duration::from_micros(20);
         let longest = (sync_took / 4).min(Duration::from_millis(2));

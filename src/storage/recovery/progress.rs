@@ -1,6 +1,8 @@
 //! What an opening directory tells of how far it has come.
 
-use std::time::{Duration, Instant};
+use runtime::Instant;
+
+use std::time::Duration;
 
 /// What a start does, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

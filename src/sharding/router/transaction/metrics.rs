@@ -7,10 +7,11 @@ use super::{CommitPath, State};
 use document::{Document, Value, doc};
 use node::operation::SessionId;
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The cause of an abort that the client asked for.
 pub(super) const ABORT: &str = "abort";

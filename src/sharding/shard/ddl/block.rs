@@ -7,7 +7,8 @@
 use super::Ddl;
 use crate::shard::critical_section::Phase;
 use document::{Document, Result, Value, bail, doc};
-use std::time::{Duration, Instant};
+use runtime::Instant;
+use std::time::Duration;
 
 /// DO NOT CHANGE: on disk.
 pub const SECTIONS: &str = "config.collection_critical_sections";

@@ -12,9 +12,10 @@
 
 use document::{Doc, Document, Result, Value, doc, err};
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 
 /// How long a participant remembers a coordinator it no longer hears of.

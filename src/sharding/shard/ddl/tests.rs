@@ -873,7 +873,7 @@ async fn a_recipient_that_is_told_late_makes_no_collection_the_catalog_does_not_
     let found = c.catalog().catalog().find_collection("d.c").unwrap().unwrap();
     let start = |uuid: [u8; 16]| {
         doc! {
-            "_recvChunkStart": "d.c", "uuid": Value::uuid(rand::random()), "sessionId": format!("a_b_{}", rand::random::<u32>()),
+            "_recvChunkStart": "d.c", "uuid": Value::uuid(runtime::random()), "sessionId": format!("a_b_{}", runtime::random::<u32>()),
             "from": "a:1", "fromShardName": "a", "toShardName": "b", "min": { "x": Value::MinKey },
             "max": { "x": Value::MaxKey }, "shardKeyPattern": { "x": 1 },
             "collection": { "uuid": Value::uuid(uuid), "options": {}, "indexes": Vec::<Document>::new() },

@@ -4,7 +4,7 @@ use crate::remote::{Target, majority};
 use crate::shard::ShardRole;
 use document::{Document, Value, doc};
 use parking_lot::Mutex;
-use std::time::Instant;
+use runtime::Instant;
 
 impl ShardRole {
     /// Writes an entry on the config server. A failure is passed over: the log is for people.

@@ -19,9 +19,10 @@ use parking_lot::Mutex;
 use protocol::migration::Decision;
 use protocol::migration::donor::{Action, Donor, Event};
 use protocol::version::ShardVersion;
+use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::{CollectionSnapshot, CollectionView};
 use tokio::sync::watch;
 

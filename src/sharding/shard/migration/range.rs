@@ -2,9 +2,10 @@
 
 use crate::key_pattern::ShardKeyPattern;
 use document::{Doc, Document, Result, Value, err, key_string};
+use runtime::Instant;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::{CollectionView, RecordId};
 
 /// The longest that one slice of a walk runs before it yields.

@@ -23,9 +23,10 @@ use node::operation::WriteConcern;
 use node::{BatchWrite, Operation, Origin, WriteUnit};
 use parking_lot::Mutex;
 use protocol::migration::recipient::{Action, Event, Recipient, State};
+use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::{CollectionMeta, IndexSpec, RecordId};
 use tokio::sync::watch;
 

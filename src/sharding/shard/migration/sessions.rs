@@ -20,8 +20,8 @@ use document::{Doc, DocBuf, DocWriter, Document, Result, codes, doc};
 use node::operation::{SessionFields, SessionId};
 use node::{Node, Operation, Origin, log_failed};
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY};
+use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
 use storage::entry::{Entry, Op};
 use storage::log::{Class, Position, ReadFrom};
 

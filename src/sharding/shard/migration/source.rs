@@ -13,8 +13,8 @@
 use super::range::{KeyRange, Position, SLICE_TIME_MAX, is_multikey, walk_records, walk_slice};
 use crate::shard::resharding::Part;
 use document::{Doc, DocBuf, DocWriter, Result, bail};
+use runtime::Instant;
 use std::ops::Bound;
-use std::time::Instant;
 use storage::tree::difference;
 use storage::{CollectionSnapshot, CollectionView, RecordId};
 

@@ -18,10 +18,11 @@ use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc,
 use node::ddl::rename::DropTarget;
 use node::{Operation, Origin, WriteUnit};
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use storage::{CollectionMeta, IndexSpec, RecordId};
 use tokio::sync::watch;
 

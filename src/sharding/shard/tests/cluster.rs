@@ -193,7 +193,7 @@ impl Network {
 }
 
 fn fresh_id() -> ObjectId {
-    let n: [u8; 12] = rand::random();
+    let n: [u8; 12] = runtime::random();
     ObjectId(n)
 }
 pub fn key() -> ShardKeyPattern {

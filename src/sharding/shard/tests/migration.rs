@@ -52,9 +52,9 @@ async fn writer(cluster: Arc<Cluster>, from: i32, stop: Arc<AtomicBool>) -> Expe
     let mut expected = Expected::new();
     while !stop.load(Ordering::SeqCst) {
         // Every writer has keys of its own, spread over the whole range.
-        let x = from + 4 * (rand::random::<u32>() % 100) as i32;
+        let x = from + 4 * (runtime::random::<u32>() % 100) as i32;
         let now = expected.get(&x).copied().flatten();
-        let next = match (now, rand::random::<u32>() % 8) {
+        let next = match (now, runtime::random::<u32>() % 8) {
             (None, _) => {
                 assert_eq!(cluster.insert(&mut client, x).await.unwrap(), 1);
                 Some(0)
@@ -80,7 +80,7 @@ struct Writers {
 impl Writers {
     fn start(cluster: &Arc<Cluster>) -> Writers {
         let stop = Arc::new(AtomicBool::new(false));
-        let tasks = (0..4).map(|i| tokio::spawn(writer(cluster.clone(), i, stop.clone()))).collect();
+        let tasks = (0..4).map(|i| runtime::spawn(writer(cluster.clone(), i, stop.clone()))).collect();
         Writers { stop, tasks }
     }
     /// Ends the writers and compares what they know with what is there.
@@ -141,7 +141,7 @@ async fn crash_at(holder: &str, point: &str, victim: &str, fault: CommitFault) {
     *cluster.network.fault.lock() = fault;
     let role = cluster.shard(holder);
     role.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
-    let moving = tokio::spawn({
+    let moving = runtime::spawn({
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 100, 300).await }
     });
@@ -217,7 +217,7 @@ async fn changes_between_clone_and_commit_arrive_whatever_their_order() {
     }
     let b = cluster.shard("b");
     b.node.failpoints.configure("migrateThreadHangAtStep4", Mode::AlwaysOn, doc! {});
-    let moving = tokio::spawn({
+    let moving = runtime::spawn({
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 0, 1000).await }
     });
@@ -296,7 +296,7 @@ async fn a_range_of_many_batches_moves() {
     fill(0).await;
     let b = cluster.shard("b");
     b.node.failpoints.configure("migrateThreadHangAtStep4", Mode::AlwaysOn, doc! {});
-    let moving = tokio::spawn({
+    let moving = runtime::spawn({
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 0, 1000).await }
     });
@@ -316,7 +316,7 @@ async fn an_index_made_during_a_migration_ends_it() {
     cluster.insert(&mut client, 5).await.unwrap();
     let a = cluster.shard("a");
     a.node.failpoints.configure("moveChunkHangAtStep4", Mode::AlwaysOn, doc! {});
-    let moving = tokio::spawn({
+    let moving = runtime::spawn({
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 0, 1000).await }
     });
@@ -340,7 +340,7 @@ async fn a_range_does_not_leave_while_many_documents_are_updated() {
     let slot = a.node.namespaces.slot(super::cluster::NS);
     let updating = slot.keep_ranges(&node::Operation::internal()).await.unwrap();
     a.node.failpoints.configure("moveChunkHangAtStep4", Mode::AlwaysOn, doc! {});
-    let moving = tokio::spawn({
+    let moving = runtime::spawn({
         let cluster = cluster.clone();
         async move { cluster.move_range("a", "b", 0, 1000).await }
     });

@@ -1,7 +1,7 @@
 //! Waiting for the log to be durable.
 
 use super::*;
-use std::time::Instant;
+use runtime::Instant;
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -16,7 +16,7 @@ fn five_hundred_waiters_share_syncs() {
         let tasks: Vec<_> = (0..TASKS)
             .map(|i| {
                 let log = Arc::clone(&log);
-                tokio::spawn(async move {
+                runtime::spawn(async move {
                     for _ in 0..4 {
                         let position = append(&log, i).position;
                         log.wait_durable(position).await.unwrap();
@@ -176,7 +176,7 @@ fn log_speed() {
             let all: Vec<_> = (0..tasks)
                 .map(|_| {
                     let log = Arc::clone(&log);
-                    tokio::spawn(async move {
+                    runtime::spawn(async move {
                         for _ in 0..commits / tasks {
                             let position = log.append(Class::Oplog, &[&[&bytes[..200]]]).position;
                             log.wait_durable(position).await.unwrap();

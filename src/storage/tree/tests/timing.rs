@@ -1,7 +1,7 @@
 //! Timings, run by hand: `cargo test --release -p storage tree_timing -- --ignored --nocapture`.
 
 use super::*;
-use std::time::Instant;
+use runtime::Instant;
 
 /// Scatters 0..n over the key space without repetition.
 fn scattered(i: u64) -> [u8; 8] {

@@ -1,0 +1,108 @@
+//! The simulated world of one thread.
+
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio::time::Instant;
+
+/// Whether any thread ever simulated: what servers look at instead of the thread's own state.
+static EVER: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
+}
+
+/// What a simulation replaces on its thread.
+pub struct World {
+    rng: RefCell<StdRng>,
+    began: Instant,
+}
+
+/// The wall clock of every simulation begins here: 2026-01-01.
+const WALL_BEGIN_MILLIS: i64 = 1_767_225_600_000;
+
+impl World {
+    pub(crate) fn rng(&self) -> RefMut<'_, StdRng> {
+        self.rng.borrow_mut()
+    }
+    pub(crate) fn now_millis(&self) -> i64 {
+        WALL_BEGIN_MILLIS + self.began.elapsed().as_millis() as i64
+    }
+}
+
+/// Whether this thread runs a simulation.
+#[inline]
+pub fn is_running() -> bool {
+    EVER.load(Ordering::Relaxed) && WORLD.with_borrow(Option::is_some)
+}
+
+/// What `f` makes of the world of this thread, if it has one.
+#[inline]
+pub(crate) fn with<T>(f: impl FnOnce(&World) -> T) -> Option<T> {
+    if !EVER.load(Ordering::Relaxed) {
+        return None;
+    }
+    let world = WORLD.with_borrow(Option::clone)?;
+    Some(f(&world))
+}
+
+/// Runs `main` in a world of its own on this thread: its time passes only when every task waits, and its random numbers
+/// follow from `seed`.
+///
+/// # Panics
+/// If the thread runs a simulation or a runtime already, or `main` panics.
+pub fn run<T>(seed: u64, main: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let runtime = runtime.expect("a runtime of one thread starts");
+    EVER.store(true, Ordering::Relaxed);
+    let began = runtime.block_on(async { Instant::now() });
+    let world = World { rng: RefCell::new(StdRng::seed_from_u64(seed)), began };
+    let before = WORLD.replace(Some(Rc::new(world)));
+    assert!(before.is_none(), "a simulation within a simulation");
+    let result = runtime.block_on(main);
+    // Tasks that are left are dropped in the world that they belong to.
+    drop(runtime);
+    WORLD.set(None);
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Owner, now_millis, random, spawn};
+    use std::time::Duration;
+
+    #[test]
+    fn one_seed_gives_the_same_numbers_and_no_time_passes_by_itself() {
+        let look = |seed| {
+            run(seed, async {
+                let (began, wall) = (Instant::now(), now_millis());
+                tokio::time::sleep(Duration::from_secs(3600)).await;
+                assert_eq!(began.elapsed(), Duration::from_secs(3600));
+                assert_eq!(now_millis() - wall, 3_600_000);
+                random::<[u64; 4]>()
+            })
+        };
+        assert_eq!(look(7), look(7));
+        assert_ne!(look(7), look(8));
+        assert!(!is_running());
+    }
+
+    #[test]
+    fn the_tasks_of_an_owner_end_with_it_and_no_others() {
+        run(1, async {
+            let forever = || spawn(std::future::pending::<()>());
+            let owner = Owner::default();
+            let grandchild = owner.run(async { spawn(async move { Some(forever()) }).await }).await;
+            let other = spawn(async { tokio::time::sleep(Duration::from_secs(1)).await });
+            owner.end();
+            assert!(grandchild.unwrap().unwrap().await.unwrap_err().is_cancelled());
+            assert!(other.await.is_ok());
+            let late = owner.run(async { Some(forever()) }).await;
+            assert!(late.unwrap().await.unwrap_err().is_cancelled());
+        });
+    }
+}

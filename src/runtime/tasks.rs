@@ -1,0 +1,113 @@
+//! Tasks, and threads that may block.
+//!
+//! In a simulation a task belongs to the [`Owner`] under which it was spawned, and so does everything that it spawns:
+//! ending a node there means to end its tasks wherever they stand, as the end of a process would.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
+
+use crate::simulation;
+
+tokio::task_local! {
+    static OWNER: Owner;
+}
+
+/// Whose tasks end together. Clones are the same owner.
+#[derive(Clone, Default)]
+pub struct Owner(Arc<Owned>);
+
+#[derive(Default)]
+struct Owned {
+    ended: AtomicBool,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Owner {
+    /// Runs `work` with everything that it spawns belonging to this owner.
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        OWNER.scope(self.clone(), work).await
+    }
+
+    /// Ends all tasks at the await where each stands. What they still spawn while they are dropped ends too.
+    pub fn end(&self) {
+        self.0.ended.store(true, Ordering::SeqCst);
+        self.tasks().drain(..).for_each(|task| task.abort());
+    }
+
+    /// Whether [`end`](Self::end) was called.
+    pub fn has_ended(&self) -> bool {
+        self.0.ended.load(Ordering::SeqCst)
+    }
+
+    /// The owner of the running task, if it has one.
+    pub fn current() -> Option<Owner> {
+        OWNER.try_with(Owner::clone).ok()
+    }
+
+    fn add(&self, task: AbortHandle) {
+        if self.has_ended() {
+            return task.abort();
+        }
+        let mut tasks = self.tasks();
+        if tasks.len() == tasks.capacity() {
+            tasks.retain(|task| !task.is_finished());
+        }
+        tasks.push(task);
+    }
+
+    fn tasks(&self) -> std::sync::MutexGuard<'_, Vec<AbortHandle>> {
+        // Nothing panics while it is held.
+        self.0.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Starts a task.
+pub fn spawn<F>(work: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    match simulation::is_running().then(Owner::current).flatten() {
+        None => tokio::spawn(work),
+        Some(owner) => {
+            let task = tokio::spawn(OWNER.scope(owner.clone(), work));
+            owner.add(task.abort_handle());
+            task
+        }
+    }
+}
+
+/// Runs what blocks its thread beside the threads that serve; in a simulation at once on the one thread there is.
+///
+/// The result is an error after a panic of `work`, or at the end of the runtime.
+pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
+    if simulation::is_running() {
+        return Blocking::Done(Some(Box::new(work())));
+    }
+    Blocking::Thread(tokio::task::spawn_blocking(work))
+}
+
+/// The result of [`blocking`] to wait for.
+pub enum Blocking<T> {
+    Thread(JoinHandle<T>),
+    /// Boxed, so that futures that wait for it are no larger for it.
+    Done(Option<Box<T>>),
+}
+
+impl<T> Unpin for Blocking<T> {}
+
+impl<T> Future for Blocking<T> {
+    type Output = Result<T, JoinError>;
+
+    /// # Panics
+    /// When polled again after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Blocking::Thread(thread) => Pin::new(thread).poll(cx),
+            Blocking::Done(result) => Poll::Ready(Ok(*result.take().expect("polled after it was ready"))),
+        }
+    }
+}

@@ -18,15 +18,18 @@ import time
 import pymongo
 import pytest
 
-from conftest import BIN, Process
+from conftest import BIN, Process, until
 
 SECONDS = float(os.environ.get("TESSERA_HOSTILE_SECONDS", "5"))
 SEED = int(os.environ.get("TESSERA_HOSTILE_SEED", "7"))
 CLIENTS = 10
 MAX_TIME_MS = 700
-# The process is told to hold 600 MiB. What many threads build between two looks at the total, and what the allocator keeps, come
-# on top of that.
-RESIDENT_BYTES_MAX = 2 * 1024 * 1024 * 1024
+# The process is told to hold what it would choose where there is 1 GiB, and stays below that: what many threads build between
+# two looks at the total, and what the allocator keeps, fit in between.
+LIMIT_MIB = 716
+RESIDENT_MIB_MAX = 1024
+# What is refused where the data fills the memory.
+FULL_MIB = 200
 
 # What the real server answers to such requests.
 EXPECTED = {
@@ -167,13 +170,18 @@ class Hostile:
 
 @pytest.fixture
 def node(workdir, processes):
-    data = pathlib.Path(workdir) / "hostile"
-    data.mkdir()
-    argv = [BIN / "mongod", "--dbpath", data, "--port", "0", "--setParameter", "processMemoryLimitMB=600"]
-    process = Process(argv, pathlib.Path(workdir) / "hostile.log")
-    processes.append(process)
-    line = process.wait_for("Waiting for connections")
-    return process, int(re.search(r'"port":(\d+)', line).group(1))
+    """Starts a node that may hold so many MiB; returns its process and its port."""
+
+    def start(limit_mib):
+        data = pathlib.Path(workdir) / "hostile"
+        data.mkdir()
+        argv = [BIN / "mongod", "--dbpath", data, "--port", "0", "--setParameter", f"processMemoryLimitMB={limit_mib}"]
+        process = Process(argv, pathlib.Path(workdir) / "hostile.log")
+        processes.append(process)
+        line = process.wait_for("Waiting for connections")
+        return process, int(re.search(r'"port":(\d+)', line).group(1))
+
+    return start
 
 
 def resident_kib(pid):
@@ -190,18 +198,18 @@ def fill(db):
 
 
 def test_what_explodes_ends_and_the_node_lives(node):
-    process, port = node
+    process, port = node(LIMIT_MIB)
     quiet = pymongo.MongoClient("127.0.0.1", port, directConnection=True)
     fill(quiet.hostile)
     quiet.hostile.c.aggregate([{"$unwind": "$x"}]).to_list()
     before = resident_kib(process.child.pid)
-    until = time.monotonic() + SECONDS
+    end = time.monotonic() + SECONDS
     failures, slowest, counts, peak = [], {}, {}, 0
 
     def attack(n):
         hostile = Hostile(SEED * 1000 + n)
         client = pymongo.MongoClient("127.0.0.1", port, directConnection=True, retryWrites=False)
-        while time.monotonic() < until:
+        while time.monotonic() < end:
             kind, command = hostile.pick()
             began, code = time.monotonic(), 0
             try:
@@ -243,6 +251,38 @@ def test_what_explodes_ends_and_the_node_lives(node):
     assert not failures, failures[:10]
     assert pings[-1] < 2, "a ping waits for nothing that is long"
     assert max(slowest.values()) < MAX_TIME_MS / 1000 + 5
-    assert peak * 1024 < RESIDENT_BYTES_MAX
+    assert peak >> 10 < RESIDENT_MIB_MAX
     assert after < before + 200 * 1024, "memory comes back"
     assert quiet.hostile.c.count_documents({}) == 20
+
+
+def test_data_that_fills_the_memory_is_refused_and_can_be_deleted(node):
+    process, port = node(FULL_MIB)
+    client = pymongo.MongoClient("127.0.0.1", port, directConnection=True, retryWrites=False)
+    data = client.hostile.data
+    inserted, peak, refused = 0, 0, None
+    while refused is None and inserted < 4 * FULL_MIB:
+        try:
+            data.insert_many([{"_id": inserted * 10 + i, "s": os.urandom(50_000).hex()} for i in range(10)])
+            inserted += 1
+        except pymongo.errors.BulkWriteError as e:
+            refused = e.details["writeErrors"][0]["code"]
+        peak = max(peak, resident_kib(process.child.pid) >> 10)
+    print(f"\n{inserted} MB of data; resident {peak} MiB at most")
+    assert refused == 146
+    assert inserted > FULL_MIB / 2 and peak < FULL_MIB + 150
+    with pytest.raises(pymongo.errors.WriteError) as grown:
+        data.update_one({"_id": 1}, {"$set": {"more": "x" * 100}})
+    assert grown.value.code == 146
+    assert data.find_one({"_id": 1}, {"_id": 1}) == {"_id": 1}
+    assert data.update_one({"_id": 1}, {"$set": {"s": ""}}).modified_count == 1, "what becomes smaller is welcome"
+    data.delete_many({"_id": {"$gt": 1}})
+
+    def is_writable():
+        try:
+            return data.insert_one({}).acknowledged
+        except pymongo.errors.WriteError:
+            return False
+
+    until(is_writable, what="deleting makes room")
+    until(lambda: resident_kib(process.child.pid) >> 10 < FULL_MIB * 3 // 4, what="memory comes back")

@@ -4,6 +4,15 @@
 #[global_allocator]
 static ALLOCATOR: document::meter::Counted<mimalloc::MiMalloc> = document::meter::Counted(mimalloc::MiMalloc);
 
+/// Unmaps what was freed by whichever thread; the allocator does so by itself only now and then.
+#[cfg(feature = "mimalloc")]
+fn give_back() {
+    // SAFETY: may be called by any thread at any time.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
 fn main() {
+    #[cfg(feature = "mimalloc")]
+    server::memory::give_back_by(give_back);
     std::process::exit(server::process::by_name(std::env::args_os().collect()));
 }

@@ -1,18 +1,30 @@
 //! The process's memory: how much there may be, and who is refused first.
 //!
 //! The allocator counts every byte ([`document::meter`]), so the process's total is known exactly and needs no estimate
-//! by those who allocate. Against it stands a ceiling, by default a part of what the container or the machine has. An
-//! operation that has grown is refused when the process is above the ceiling (ExceededMemoryLimit, 146); what holds
-//! little goes on, so that a full node still answers pings, kills and deletes.
+//! by those who allocate. What the kernel counts is more: freed memory that the allocator keeps, and pages of which only a
+//! part is in use. So the resident memory is looked at regularly ([`look`]), the allocator gives back what it has too
+//! much of, and the larger of both numbers is what stands against the ceiling, by default a part of what the
+//! container or the machine has.
+//!
+//! ```text
+//! above the ceiling              an operation that has grown is refused (ExceededMemoryLimit, 146)
+//! a sixteenth above the ceiling  so is a client's write that adds to the data: it is the data that fills the memory
+//! ```
+//!
+//! What holds little goes on, so that a full node still answers pings, kills and deletes.
 //!
 //! Beside the ceiling a single evaluation (a document through an expression, a batch through a stage) has a limit of its
 //! own, since nothing that it builds could leave the server anyway.
 
+use crate::Operation;
 use crate::parameters::Parameters;
+use crate::user_writes::is_users;
 use document::{Result, bail, meter};
 use query::pipeline::Limits;
+use runtime::Instant;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// The part of the memory found that the process may use, in percent. The rest is the allocator's slack, stacks, and the
 /// kernel's buffers.
@@ -21,6 +33,20 @@ const CEILING_PERCENT: usize = 70;
 const SLICE_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Above the ceiling an evaluation that has grown by more than this is refused.
 const SMALL_BYTES: usize = 2 * 1024 * 1024;
+
+/// Of the ceiling, what the allocator may keep beside what is in use before it has to give back.
+const SLACK_SHARE: usize = 8;
+/// Above this part of the ceiling the allocator gives back as soon as it keeps anything worth it.
+const PRESSED_PERCENT: usize = 60;
+/// What it may keep at most where there is plenty.
+const CALM_SLACK_BYTES: usize = 64 * 1024 * 1024;
+/// How often it gives back then, so that memory comes back when all is over.
+const CALM: Duration = Duration::from_secs(1);
+/// Giving back takes at most one part in so many of a thread's time.
+const GIVE_BACK_SHARE: u32 = 10;
+
+/// Resident bytes of the process, when last looked at.
+static RESIDENT: AtomicUsize = AtomicUsize::new(0);
 
 static CEILING: LazyLock<AtomicUsize> = LazyLock::new(|| AtomicUsize::new(default_ceiling()));
 
@@ -58,9 +84,57 @@ pub fn limits(parameters: &Parameters) -> Limits {
     }
 }
 
-/// Whether the process has allocated more than it should.
+/// Bytes that the process holds: what is allocated, or what the kernel counted lately if that is more.
+fn held() -> usize {
+    meter::allocated().max(RESIDENT.load(Ordering::Relaxed))
+}
+
+/// Whether the process holds more than it should.
 pub fn is_short() -> bool {
-    meter::allocated() > ceiling()
+    held() > ceiling()
+}
+
+/// Refuses to let a client's write add to the data where that has filled the memory.
+///
+/// # Errors
+/// ExceededMemoryLimit (146).
+pub(crate) fn check_growth(op: &Operation, ns: &str) -> Result<()> {
+    let ceiling = ceiling();
+    if held() > ceiling.saturating_add(ceiling / 16) && op.is_subject_to_block() && is_users(ns) {
+        bail!(EXCEEDED_MEMORY_LIMIT, "the data has reached the process's memory limit of {ceiling} bytes");
+    }
+    Ok(())
+}
+
+/// Looks at the resident memory, regularly; holds when the allocator may be asked again to give back.
+pub struct Watch {
+    again: Instant,
+}
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch { again: Instant::now() }
+    }
+}
+
+impl Watch {
+    /// Notes what `resident` returns, and has the allocator give back (`give_back`) what it keeps too much of.
+    pub fn look(&mut self, resident: impl Fn() -> usize, give_back: impl FnOnce()) {
+        let (now, held) = (Instant::now(), resident());
+        let ceiling = ceiling();
+        let kept = held.saturating_sub(meter::allocated());
+        let pressed = held > ceiling / 100 * PRESSED_PERCENT;
+        let worth =
+            if pressed { ceiling / (4 * SLACK_SHARE) } else { (ceiling / SLACK_SHARE).min(CALM_SLACK_BYTES) };
+        if kept <= worth || now < self.again {
+            RESIDENT.store(held, Ordering::Relaxed);
+            return;
+        }
+        give_back();
+        let rest = now.elapsed() * GIVE_BACK_SHARE;
+        self.again = Instant::now() + if pressed { rest } else { rest.max(CALM) };
+        RESIDENT.store(resident(), Ordering::Relaxed);
+    }
 }
 
 /// Refuses an evaluation that holds `bytes` when it, or the process, holds too much.
@@ -80,7 +154,7 @@ pub fn check_slice(bytes: i64) -> Result<()> {
             "evaluation would use too much memory ({bytes} bytes) and cannot spill to disk. Memory limit: {most} bytes"
         );
     }
-    if meter::allocated() > ceiling {
+    if held() > ceiling {
         bail!(
             EXCEEDED_MEMORY_LIMIT,
             "the process has reached its memory limit of {ceiling} bytes; the operation holds {bytes} of them"
@@ -144,5 +218,29 @@ mod tests {
         assert!(check_slice(SMALL_BYTES as i64).is_ok());
         assert_eq!(check_slice(SLICE_BYTES_MAX as i64 + 1).unwrap_err().code, 146);
         assert!(available_bytes().is_some_and(|n| n > 1024 * 1024));
+    }
+
+    #[test]
+    fn the_allocator_gives_back_what_it_keeps_and_no_more_often_than_is_worth_it() {
+        use std::cell::Cell;
+        let (kept, asked) = (Cell::new(CALM_SLACK_BYTES / 2), Cell::new(0));
+        let mut watch = Watch::default();
+        let mut look = |give_back_to: usize| {
+            watch.look(
+                || kept.get(),
+                || {
+                    asked.set(asked.get() + 1);
+                    kept.set(give_back_to);
+                },
+            );
+            RESIDENT.load(Ordering::Relaxed)
+        };
+        assert_eq!((look(0), asked.get()), (CALM_SLACK_BYTES / 2, 0), "that little may stay");
+        kept.set(CALM_SLACK_BYTES * 2);
+        assert_eq!((look(7), asked.get()), (7, 1), "what counts is what is left");
+        kept.set(CALM_SLACK_BYTES * 2);
+        assert_eq!((look(0), asked.get()), (CALM_SLACK_BYTES * 2, 1), "not again at once");
+        kept.set(0);
+        look(0);
     }
 }

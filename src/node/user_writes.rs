@@ -93,7 +93,7 @@ impl WriteObserver for UserWrites {
 }
 
 /// Whether users write there: not where the servers keep their own, and what is theirs among the users'.
-fn is_users(ns: &str) -> bool {
+pub(crate) fn is_users(ns: &str) -> bool {
     let (db, collection) = storage::split_namespace(ns);
     !matches!(db, "admin" | "config" | "local") && collection != "system.profile"
 }

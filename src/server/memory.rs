@@ -1,4 +1,28 @@
-//! How much memory the process may use: the least of the machine's, its container's and its own limit.
+//! How much memory the process may use: the least of the machine's, its container's and its own limit. And the way back to the
+//! kernel: what the allocator keeps of freed memory, where the program has said how it is told to give back.
+
+use std::sync::OnceLock;
+
+/// Has the allocator give freed memory back to the kernel, whichever thread freed it.
+static GIVE_BACK: OnceLock<fn()> = OnceLock::new();
+
+/// Says how the allocator is told to give back; called once, by the program that has chosen the allocator.
+pub fn give_back_by(f: fn()) {
+    GIVE_BACK.get_or_init(|| f);
+}
+
+/// Looks at what the process holds; called regularly.
+pub fn look(watch: &mut node::memory::Watch) {
+    watch.look(resident_bytes, || GIVE_BACK.get().into_iter().for_each(|f| f()));
+}
+
+/// What the process has of its own in memory: without pages of files, as those of its program.
+fn resident_bytes() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = text.split_whitespace().skip(1).map(|n| n.parse::<usize>().unwrap_or(0));
+    let (resident, of_files) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    resident.saturating_sub(of_files) * 4096
+}
 
 /// Of the memory, what messages may hold at most, and at least.
 const INPUT_SHARE: u64 = 8;

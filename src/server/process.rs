@@ -147,7 +147,8 @@ const POLL_EVERY: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// Wakes a worker now and then. The worker that watches the sockets runs what it finds there itself; where that is one
 /// long computation it wakes no other, and while the others sleep nobody watches. An empty task from outside wakes one,
-/// which then takes the watch. The thread ends with the runtime, which drops the task that holds `alive`.
+/// which then takes the watch. The thread ends with the runtime, which drops the task that holds `alive`. It also looks
+/// after the process's memory, which is no worker's task when all of them compute.
 #[expect(clippy::disallowed_methods, reason = "watches a runtime of many threads from outside")]
 fn keep_polling(runtime: &tokio::runtime::Runtime) {
     let alive = Arc::new(());
@@ -158,13 +159,15 @@ fn keep_polling(runtime: &tokio::runtime::Runtime) {
     });
     let handle = runtime.handle().clone();
     let poll = move || {
+        let mut watch = node::memory::Watch::default();
         while watched.strong_count() > 0 {
             std::thread::sleep(POLL_EVERY);
+            crate::memory::look(&mut watch);
             handle.spawn(async {});
         }
     };
     // Without the thread the server works as before, only less evenly.
-    drop(std::thread::Builder::new().name("poll".to_string()).stack_size(64 * 1024).spawn(poll));
+    drop(std::thread::Builder::new().name("poll".to_string()).stack_size(256 * 1024).spawn(poll));
 }
 
 /// A worker's stack. What recurses over a request (expressions, filters, schemas, pipelines within pipelines) goes as

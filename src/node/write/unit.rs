@@ -19,7 +19,7 @@ use crate::namespace::{OwnershipFilter, SlotState};
 use crate::operation::{Operation, Received};
 use crate::transaction::locks::{Ended, Lock};
 use crate::transaction::{Part, write_conflict};
-use crate::{Node, namespace::Slot};
+use crate::{Node, memory, namespace::Slot};
 use document::delta::{self, Touched};
 use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
 use std::cell::{Cell, OnceCell};
@@ -378,6 +378,7 @@ impl<'a> WriteUnit<'a> {
     /// Inserts a document that has its `_id` first.
     pub fn insert(&mut self, doc: Doc<'_>, origin: Origin<'_>) -> Result<RecordId> {
         self.pass_fail_point(origin)?;
+        memory::check_growth(self.op, &self.slot.ns)?;
         self.claim_insert(doc)?;
         let ns = &self.slot.ns;
         let collection = self
@@ -412,6 +413,9 @@ impl<'a> WriteUnit<'a> {
         touched: Option<&Touched>,
     ) -> Result<Replacement> {
         self.check_unlocked(record, Some(new))?;
+        if new.bytes().len() > old.bytes().len() {
+            memory::check_growth(self.op, &self.slot.ns)?;
+        }
         let plan = self.existing()?.prepare_update_of(record, old, new)?;
         let difference = match touched {
             Some(touched) => delta::compute_along(old, new, touched),

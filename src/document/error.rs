@@ -373,6 +373,11 @@ pub fn categories(code: i32) -> u8 {
     row(code).map_or(0, |r| r.2)
 }
 
+/// The error of a field that has another type than the one type it may have.
+pub fn wrong_type(field: &str, found: &str, expected: &str) -> Error {
+    crate::err!(TYPE_MISMATCH, "BSON field '{field}' is the wrong type '{found}', expected type '{expected}'")
+}
+
 /// `err!(BAD_VALUE, "text {x}")` makes an [`Error`]; the code is a constant of [`codes`] or any i32 expression.
 #[macro_export]
 macro_rules! err {

@@ -30,7 +30,7 @@ pub mod wildcard;
 pub mod writer;
 
 pub use collation::Collation;
-pub use error::{Error, Result, codes};
+pub use error::{Error, Result, codes, wrong_type};
 pub use oid::ObjectId;
 pub use raw::{Doc, DocBuf, Element, ValueRef};
 pub use value::{Binary, Decimal128, Document, Regex, Timestamp, Value};

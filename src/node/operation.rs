@@ -3,7 +3,7 @@
 //! Parsed once, in one pass over the raw command, by the dispatcher, and handed down to everything that acts for the
 //! command. `null` for an optional field means absent.
 
-use document::{Doc, Document, Result, Timestamp, Value, ValueRef, bail, codes, err};
+use document::{Doc, Document, Error, Result, Timestamp, Value, ValueRef, bail, codes, err};
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
 use runtime::Instant;
@@ -59,11 +59,7 @@ impl SessionId {
             Some(v @ ValueRef::Binary(..)) => {
                 v.as_uuid().ok_or_else(|| err!(INVALID_UUID, "lsid.id must be a UUID"))?
             }
-            Some(v) => bail!(
-                TYPE_MISMATCH,
-                "BSON field 'lsid.id' is the wrong type '{}', expected type 'binData'",
-                v.type_name()
-            ),
+            Some(v) => return Err(wrong_type("lsid.id", v, "binData")),
             None => bail!(IDL_FAILED_TO_PARSE, "BSON field 'lsid.id' is missing but a required field"),
         };
         if let Some(e) = doc.iter().find(|e| !matches!(e.name(), "id" | "uid" | "txnNumber" | "txnUUID")) {
@@ -96,11 +92,7 @@ impl ChildId {
             None => None,
             Some(ValueRef::Int64(n)) if n >= 0 => Some(n),
             Some(ValueRef::Int64(_)) => bail!(INVALID_OPTIONS, "Transaction number cannot be negative"),
-            Some(v) => bail!(
-                TYPE_MISMATCH,
-                "BSON field 'lsid.txnNumber' is the wrong type '{}', expected type 'long'",
-                v.type_name()
-            ),
+            Some(v) => return Err(wrong_type("lsid.txnNumber", v, "long")),
         };
         match (lsid.get("txnUUID").map(|v| v.as_uuid()), number) {
             (None, None) => Ok(None),
@@ -315,18 +307,12 @@ impl ReadConcern {
                     }
                 }
                 ("level", ValueRef::Null) => {}
-                ("level", v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field 'readConcern.level' is the wrong type '{}', expected type 'string'",
-                    v.type_name()
-                ),
+                ("level", v) => return Err(wrong_type("readConcern.level", v, "string")),
                 ("afterClusterTime", ValueRef::Timestamp(t)) => rc.after_cluster_time = Some(t),
                 ("atClusterTime", ValueRef::Timestamp(t)) => rc.at_cluster_time = Some(t),
-                (name @ ("afterClusterTime" | "atClusterTime"), v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field 'readConcern.{name}' is the wrong type '{}', expected type 'timestamp'",
-                    v.type_name()
-                ),
+                (name @ ("afterClusterTime" | "atClusterTime"), v) => {
+                    return Err(wrong_type(&format!("readConcern.{name}"), v, "timestamp"));
+                }
                 ("provenance", v) => check_provenance("readConcern", v)?,
                 ("afterOpTime" | "$gleStats", _) => {}
                 (name, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field 'readConcern.{name}' is an unknown field."),
@@ -435,6 +421,89 @@ pub fn until(at: Instant) -> std::pin::Pin<Box<tokio::time::Sleep>> {
     Box::pin(tokio::time::sleep_until(at))
 }
 
+/// The arguments that name the session, the transaction and the statements a command belongs to, while they are read.
+#[derive(Default)]
+struct SessionArguments {
+    lsid: Option<SessionId>,
+    txn_number: Option<i64>,
+    autocommit: Option<bool>,
+    start_transaction: bool,
+    stmt_ids: Vec<i32>,
+}
+
+impl SessionArguments {
+    fn set_lsid(&mut self, v: ValueRef<'_>) -> Result<()> {
+        self.lsid = Some(SessionId::parse(object("OperationSessionInfo.lsid", v)?)?);
+        Ok(())
+    }
+    fn set_txn_number(&mut self, v: ValueRef<'_>) -> Result<()> {
+        match v {
+            ValueRef::Int64(n) if n >= 0 => self.txn_number = Some(n),
+            ValueRef::Int64(_) => bail!(INVALID_OPTIONS, "Transaction number cannot be negative"),
+            v => return Err(wrong_type("OperationSessionInfo.txnNumber", v, "long")),
+        }
+        Ok(())
+    }
+    /// `autocommit` is only ever false, `startTransaction` only ever true.
+    fn set_flag(&mut self, name: &str, v: ValueRef<'_>) -> Result<()> {
+        match (name, v) {
+            ("autocommit", ValueRef::Boolean(false)) => self.autocommit = Some(false),
+            ("startTransaction", ValueRef::Boolean(true)) => self.start_transaction = true,
+            (_, ValueRef::Boolean(given)) => {
+                bail!(INVALID_OPTIONS, "Specifying {name}={given} is not allowed.")
+            }
+            (_, v) => return Err(wrong_type(&format!("OperationSessionInfo.{name}"), v, "bool")),
+        }
+        Ok(())
+    }
+    fn add_statement(&mut self, v: ValueRef<'_>) {
+        self.stmt_ids.extend(v.as_i64().and_then(|n| i32::try_from(n).ok()));
+    }
+    /// What was read, where it goes together.
+    fn finish(self) -> Result<Option<SessionFields>> {
+        let SessionArguments { lsid, txn_number, autocommit, start_transaction, stmt_ids } = self;
+        if autocommit.is_some() && txn_number.is_none() {
+            bail!(INVALID_OPTIONS, "'autocommit' field requires a transaction number to also be specified");
+        }
+        if start_transaction && autocommit.is_none() {
+            bail!(
+                INVALID_OPTIONS,
+                "'startTransaction' field requires 'autocommit' field to also be specified"
+            );
+        }
+        match lsid {
+            Some(lsid) => {
+                Ok(Some(SessionFields { lsid, txn_number, autocommit, start_transaction, stmt_ids }))
+            }
+            None if txn_number.is_some() => {
+                bail!(INVALID_OPTIONS, "Transaction number requires a session ID to also be specified")
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+fn wrong_type(field: &str, v: ValueRef<'_>, expected: &str) -> Error {
+    document::wrong_type(field, v.type_name(), expected)
+}
+
+fn object<'a>(field: &str, v: ValueRef<'a>) -> Result<Doc<'a>> {
+    v.as_document().ok_or_else(|| wrong_type(field, v, "object"))
+}
+
+/// The time in a `$clusterTime`.
+fn cluster_time(d: Doc<'_>) -> Result<Option<Timestamp>> {
+    match d.get("clusterTime") {
+        None => Ok(None),
+        Some(ValueRef::Timestamp(time)) => Ok(Some(time)),
+        Some(v) => bail!(
+            TYPE_MISMATCH,
+            "\"clusterTime\" had the wrong type. Expected timestamp, found {}",
+            v.type_name()
+        ),
+    }
+}
+
 impl Operation {
     /// An operation of the node's own, without deadline, session or versions.
     pub fn internal() -> Operation {
@@ -505,8 +574,7 @@ impl Operation {
     /// Reads the generic arguments out of a command's body, in one pass.
     pub fn parse(id: i64, client: Arc<ClientInfo>, body: Doc<'_>) -> Result<Operation> {
         let mut op = Operation::new(id, client);
-        let (mut lsid, mut txn_number, mut autocommit, mut start) = (None, None, None, false);
-        let mut stmt_ids = Vec::new();
+        let mut session = SessionArguments::default();
         for e in body.iter() {
             let name = e.name_bytes();
             // Every generic argument begins with one of these; most of a command's own fields do not.
@@ -516,96 +584,32 @@ impl Operation {
             match (name, e.value()) {
                 (_, ValueRef::Null) => {}
                 (b"maxTimeMS" | b"maxTimeMSOpOnly", v) => op.set_max_time(v)?,
-                (b"lsid", ValueRef::Document(d)) => lsid = Some(SessionId::parse(d)?),
-                (b"lsid", v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field 'OperationSessionInfo.lsid' is the wrong type '{}', expected type 'object'",
-                    v.type_name()
-                ),
-                (b"txnNumber", v) => match v {
-                    ValueRef::Int64(n) if n >= 0 => txn_number = Some(n),
-                    ValueRef::Int64(_) => bail!(INVALID_OPTIONS, "Transaction number cannot be negative"),
-                    v => bail!(
-                        TYPE_MISMATCH,
-                        "BSON field 'OperationSessionInfo.txnNumber' is the wrong type '{}', expected type 'long'",
-                        v.type_name()
-                    ),
-                },
-                (b"autocommit", ValueRef::Boolean(false)) => autocommit = Some(false),
-                (b"startTransaction", ValueRef::Boolean(true)) => start = true,
-                (b"autocommit", ValueRef::Boolean(true)) => {
-                    bail!(INVALID_OPTIONS, "Specifying autocommit=true is not allowed.")
+                (b"lsid", v) => session.set_lsid(v)?,
+                (b"txnNumber", v) => session.set_txn_number(v)?,
+                (b"autocommit" | b"startTransaction", v) => session.set_flag(e.name(), v)?,
+                (b"stmtId", v) => session.add_statement(v),
+                (b"stmtIds", ValueRef::Array(a)) => a.iter().for_each(|e| session.add_statement(e.value())),
+                (b"writeConcern", v) => op.write_concern = WriteConcern::parse(object(e.name(), v)?)?,
+                (b"readConcern", v) => op.read_concern = ReadConcern::parse(object(e.name(), v)?)?,
+                (b"shardVersion", v) => {
+                    let d = object(e.name(), v)?;
+                    let version = ShardVersion::parse(d);
+                    op.received.shard =
+                        Some(version.ok_or_else(|| err!(FAILED_TO_PARSE, "bad shardVersion: {d:?}"))?);
                 }
-                (b"startTransaction", ValueRef::Boolean(false)) => {
-                    bail!(INVALID_OPTIONS, "Specifying startTransaction=false is not allowed.")
+                (b"databaseVersion", v) => {
+                    let d = object(e.name(), v)?;
+                    let version = DatabaseVersion::parse(d);
+                    op.received.database =
+                        Some(version.ok_or_else(|| err!(FAILED_TO_PARSE, "bad databaseVersion: {d:?}"))?);
                 }
-                (b"autocommit" | b"startTransaction", v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field 'OperationSessionInfo.{}' is the wrong type '{}', expected type 'bool'",
-                    e.name(),
-                    v.type_name()
-                ),
-                (b"stmtId", v) => stmt_ids.extend(v.as_i64().and_then(|n| i32::try_from(n).ok())),
-                (b"stmtIds", ValueRef::Array(a)) => stmt_ids.extend(
-                    a.iter().filter_map(|e| e.value().as_i64()).filter_map(|n| i32::try_from(n).ok()),
-                ),
-                (b"writeConcern", ValueRef::Document(d)) => op.write_concern = WriteConcern::parse(d)?,
-                (b"readConcern", ValueRef::Document(d)) => op.read_concern = ReadConcern::parse(d)?,
-                (b"writeConcern" | b"readConcern", v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field '{}' is the wrong type '{}', expected type 'object'",
-                    e.name(),
-                    v.type_name()
-                ),
-                (b"shardVersion", ValueRef::Document(d)) => {
-                    op.received.shard = Some(
-                        ShardVersion::parse(d)
-                            .ok_or_else(|| err!(FAILED_TO_PARSE, "bad shardVersion: {d:?}"))?,
-                    );
-                }
-                (b"databaseVersion", ValueRef::Document(d)) => {
-                    op.received.database = Some(
-                        DatabaseVersion::parse(d)
-                            .ok_or_else(|| err!(FAILED_TO_PARSE, "bad databaseVersion: {d:?}"))?,
-                    );
-                }
-                (b"shardVersion" | b"databaseVersion", v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field '{}' is the wrong type '{}', expected type 'object'",
-                    e.name(),
-                    v.type_name()
-                ),
                 (b"mayBypassWriteBlocking", v) => op.set_may_bypass_write_blocking(v.truthy()),
                 (b"mayMoveDocument", v) => op.may_move_document = v.truthy(),
-                (b"$clusterTime", ValueRef::Document(d)) => {
-                    op.cluster_time = match d.get("clusterTime") {
-                        None => None,
-                        Some(ValueRef::Timestamp(time)) => Some(time),
-                        Some(v) => bail!(
-                            TYPE_MISMATCH,
-                            "\"clusterTime\" had the wrong type. Expected timestamp, found {}",
-                            v.type_name()
-                        ),
-                    };
-                }
+                (b"$clusterTime", ValueRef::Document(d)) => op.cluster_time = cluster_time(d)?,
                 _ => {}
             }
         }
-        if autocommit.is_some() && txn_number.is_none() {
-            bail!(INVALID_OPTIONS, "'autocommit' field requires a transaction number to also be specified");
-        }
-        if start && autocommit.is_none() {
-            bail!(
-                INVALID_OPTIONS,
-                "'startTransaction' field requires 'autocommit' field to also be specified"
-            );
-        }
-        if let Some(lsid) = lsid {
-            op.session =
-                Some(SessionFields { lsid, txn_number, autocommit, start_transaction: start, stmt_ids });
-        } else if txn_number.is_some() {
-            bail!(INVALID_OPTIONS, "Transaction number requires a session ID to also be specified");
-        }
+        op.session = session.finish()?;
         Ok(op)
     }
 

@@ -3,7 +3,7 @@
 use crate::client::{Address, CallOptions, CallResult, ConnectOptions, Connection, Pool, PoolOptions};
 use crate::op_msg::{ABANDON, MORE_TO_COME, NO_REPLY};
 use crate::{Compressor, FrameReader, FrameWriter, Limits, Message, ReplyTo};
-use document::{Doc, DocWriter, Document, codes};
+use document::{Doc, DocWriter, Document, Value, codes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -35,6 +35,16 @@ impl Server {
         });
         (server, host)
     }
+
+    /// The compressors agreed on, and the reply that says so.
+    fn hello(&self, body: Doc<'_>) -> (Vec<Compressor>, Document) {
+        assert!(body.get_document("client").is_some_and(|c| c.get_document("driver").is_some()));
+        let theirs = body.get("compression").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
+        let common = crate::op_compressed::negotiate(&Compressor::OFFERED, theirs);
+        let names: Vec<Value> = common.iter().map(|c| Value::from(c.name())).collect();
+        let multiplex = self.multiplexes.load(SeqCst) && body.get_bool("multiplex") == Some(true);
+        (common, document::doc! { "multiplex": multiplex, "compression": names, "ok": 1.0 })
+    }
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite, server: Arc<Server>) {
@@ -47,23 +57,8 @@ async fn serve(stream: impl AsyncRead + AsyncWrite, server: Arc<Server>) {
         let Message::Msg(request) = message else { return };
         match request.command_name() {
             "hello" => {
-                let body = request.body();
-                assert!(body.get_document("client").is_some_and(|c| c.get_document("driver").is_some()));
-                let theirs = body.get("compression").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
-                let common = crate::op_compressed::negotiate(&Compressor::OFFERED, theirs);
-                let names: Vec<_> = common.iter().map(|c| c.name()).collect();
-                let multiplex = server.multiplexes.load(SeqCst) && body.get_bool("multiplex") == Some(true);
-                let reply = |w: &mut DocWriter<'_>| {
-                    w.bool("multiplex", multiplex);
-                    w.array_with("compression", |w| {
-                        names
-                            .iter()
-                            .enumerate()
-                            .for_each(|(i, n)| w.with_index(i, |w, index| w.string(index, n)))
-                    });
-                    w.double("ok", 1.0);
-                };
-                writer.reply(&to, 0, reply).await.expect("sent");
+                let (common, reply) = server.hello(request.body());
+                writer.reply_doc(&to, 0, reply.to_doc_buf().doc()).await.expect("sent");
                 reader.set_compressors(common.into_iter().collect());
             }
             "echo" => {

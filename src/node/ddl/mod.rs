@@ -8,6 +8,7 @@ pub mod clustered;
 pub mod coll_mod;
 pub mod collections;
 mod encrypted_fields;
+mod index_spec;
 pub mod indexes;
 pub mod list;
 pub mod lock;

@@ -45,12 +45,9 @@ async fn prepared() -> Arc<Node> {
     node
 }
 
-#[tokio::test]
-async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
-    let node = prepared().await;
-    let uuid = || Value::uuid([9; 16]);
+fn refused_writes() -> Vec<(i32, Document)> {
     let ns = || array![{"ns": "t.c"}];
-    let refused: Vec<(i32, Document)> = vec![
+    vec![
         (14, doc! {"insert": "c", "documents": [{}], "ordered": 1}),
         (14, doc! {"insert": "c", "documents": [{}], "bypassDocumentValidation": "yes"}),
         (14, doc! {"insert": "c", "documents": [1]}),
@@ -72,6 +69,19 @@ async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
             doc! {"bulkWrite": 1, "ops": [{"update": 0, "filter": {}, "updateMods": {}, "multi": 1}], "nsInfo": ns()},
         ),
         (40414, doc! {"bulkWrite": 1, "ops": [{"insert": Value::Null, "document": {}}], "nsInfo": ns()}),
+        (2, doc! {"findAndModify": "c", "query": {"_id": 1}, "remove": true, "hint": "nope"}),
+        (166, doc! {"findAndModify": "v", "query": {"_id": 1}, "remove": true}),
+        (40415, doc! {"bulkWrite": 1, "ops": [{"upsert": 0}], "nsInfo": ns()}),
+        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": f64::NAN}}),
+        (40415, doc! {"insert": "c", "documents": [{}], "writeConcern": {"x": 1}}),
+        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": {}}}),
+        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"wtimeout": 3e9}}),
+    ]
+}
+
+fn refused_definitions() -> Vec<(i32, Document)> {
+    let uuid = || Value::uuid([9; 16]);
+    vec![
         (14, doc! {"create": "n", "capped": "yes"}),
         (2, doc! {"create": "n", "validationLevel": "often"}),
         (72, doc! {"create": "n", "expireAfterSeconds": 5}),
@@ -111,18 +121,22 @@ async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
             doc! {"createIndexes": "c", "indexes": [{"key": {"z": 1}, "name": "z", "partialFilterExpression": {"$expr": true}}]},
         ),
         (5979703, doc! {"create": "n", "clusteredIndex": 1}),
+        (73, doc! {"create": "n", "viewOn": ".x", "pipeline": []}),
+        (73, doc! {"createIndexes": "system.x", "indexes": [{"key": {"z": 1}, "name": "z"}]}),
+        (6316402, doc! {"create": "n", "encryptedFields": {"fields": [{"path": "", "keyId": uuid()}]}}),
+        (72, doc! {"create": "n", "storageEngine": {"mine": {}}}),
+        (72, doc! {"create": "n", "capped": true, "viewOn": "c"}),
+    ]
+}
+
+fn refused_reads() -> Vec<(i32, Document)> {
+    vec![
         (2, doc! {"count": "c", "limit": true}),
         (2, doc! {"count": "c", "skip": (-1)}),
         (9, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"Upper": 1}}),
         (9, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"a-b": 1}}),
         (4738901, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "let": {"NOW": 1}}),
-        (73, doc! {"create": "n", "viewOn": ".x", "pipeline": []}),
-        (73, doc! {"createIndexes": "system.x", "indexes": [{"key": {"z": 1}, "name": "z"}]}),
-        (2, doc! {"findAndModify": "c", "query": {"_id": 1}, "remove": true, "hint": "nope"}),
         (2, doc! {"aggregate": "c", "pipeline": [], "cursor": {}, "writeConcern": {"w": 2}}),
-        (166, doc! {"findAndModify": "v", "query": {"_id": 1}, "remove": true}),
-        (40415, doc! {"bulkWrite": 1, "ops": [{"upsert": 0}], "nsInfo": ns()}),
-        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": f64::NAN}}),
         (2, doc! {"count": "c", "limit": i64::MIN}),
         (9, doc! {"count": "c", "limit": f64::NAN}),
         (2, doc! {"aggregate": "c", "pipeline": [], "cursor": {"batchSize": (-1)}}),
@@ -140,17 +154,17 @@ async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
         (9, doc! {"distinct": "c", "key": "x", "hint": Value::Null}),
         (40415, doc! {"aggregate": 1, "pipeline": [{"$currentOp": {"Idle": true}}], "cursor": {}}),
         (73, doc! {"aggregate": 1, "pipeline": [{"$currentOp": {}}], "cursor": {}}),
-        (6316402, doc! {"create": "n", "encryptedFields": {"fields": [{"path": "", "keyId": uuid()}]}}),
-        (72, doc! {"create": "n", "storageEngine": {"mine": {}}}),
-        (72, doc! {"create": "n", "capped": true, "viewOn": "c"}),
         (40414, doc! {"getMore": Value::Null, "collection": "c"}),
         (14, doc! {"getMore": 1_i64, "collection": "c", "term": "x"}),
         (14, doc! {"count": "c", "readConcern": 1}),
         (14, doc! {"count": "c", "readConcern": {"afterClusterTime": 1}}),
-        (40415, doc! {"insert": "c", "documents": [{}], "writeConcern": {"x": 1}}),
-        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"w": {}}}),
-        (9, doc! {"insert": "c", "documents": [{}], "writeConcern": {"wtimeout": 3e9}}),
-    ];
+    ]
+}
+
+#[tokio::test]
+async fn commands_of_the_wrong_shape_get_the_codes_of_the_real_server() {
+    let node = prepared().await;
+    let refused = [refused_writes(), refused_definitions(), refused_reads()].concat();
     for (code, command) in refused {
         let shown = format!("{command:?}");
         match run(&node, command).await {

@@ -1,10 +1,8 @@
 //! explain.
 
 use super::aggregate::{self, Asked};
-use super::count::CountCommand;
-use super::distinct::DistinctCommand;
 use super::fields::Fields;
-use super::find::{FindCommand, Parsed};
+use super::find::FindCommand;
 use crate::exec::choice::{Choice, Memory};
 use crate::exec::query::ownership;
 use crate::exec::walk::Counters;
@@ -13,15 +11,16 @@ use crate::namespace::Slot;
 use crate::plan_cache::{self, Hashes};
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
-use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use query::explain::{Extras, count_scan, parsed_query, winning_plan};
 use query::matcher::Matcher;
 use query::planner::Plan;
-use query::projection::Projection;
 use query::shape::query_hash;
-use query::sort::SortSpec;
 use runtime::Instant;
 use std::sync::Arc;
+use subject::Subject;
+
+mod subject;
 
 const FIELDS: Fields = Fields { command: "explain" };
 
@@ -170,144 +169,19 @@ pub const SERVER_VERSION: &str = "8.0.4";
 /// The commit of that version, as the real server says it.
 pub const GIT_VERSION: &str = "bc35ab4305d9920d9d0491c1c9ef9b72383d31f9";
 
-/// What an explained command reads, and what it would do with it.
-struct Subject {
-    filter: Matcher,
-    sort: Option<SortSpec>,
-    hint: Option<query::planner::Hint>,
-    min: Option<Document>,
-    max: Option<Document>,
-    collation: Collation,
-    projection: Option<Projection>,
-    skip: u64,
-    limit: Option<u64>,
-    /// `COUNT`, `UPDATE`, `DELETE`, ... around the plan.
-    around: Option<&'static str>,
-    find: bool,
-    /// Where nothing matches, a document would be inserted.
-    upsert: bool,
-    /// Stages of a pipeline that tell its plan shape from that of its filter alone.
-    stages: Vec<u8>,
-}
-
-/// The first statement of a write command.
-fn first_statement<'a>(body: Doc<'a>, list: &str, request: &Request<'a>) -> Option<Doc<'a>> {
-    match body.get(list) {
-        Some(ValueRef::Array(a)) => a.iter().find_map(|e| e.value().as_document()),
-        _ => request.documents(list).next(),
-    }
+/// How a plan is reached and shown.
+struct Planned {
+    choice: Choice,
+    /// Of the collection's indexes.
+    signature: u64,
+    /// What the shard does not own is filtered.
+    filtered: bool,
+    clustered: bool,
 }
 
 impl Subject {
-    fn of(node: &Node, slot: &Slot, name: &str, body: Doc<'_>, request: &Request<'_>) -> Result<Subject> {
-        let statement = match name {
-            "update" => first_statement(body, "updates", request),
-            "delete" => first_statement(body, "deletes", request),
-            _ => None,
-        };
-        let collation = statement.unwrap_or(body).get_document("collation");
-        let mut context = node.parse_context_on(slot, collation, super::command_variables(node, body)?)?;
-        let filter = ["query", "q", "filter"].iter().find_map(|f| statement.unwrap_or(body).get_document(f));
-        node.note_text_index(&mut context, slot, filter.unwrap_or(Doc::empty()));
-        let plain = |filter: Doc<'_>| -> Result<Subject> {
-            Ok(Subject {
-                filter: Matcher::parse(filter, &context)?,
-                sort: None,
-                hint: None,
-                min: None,
-                max: None,
-                collation: context.collation.clone(),
-                projection: None,
-                skip: 0,
-                limit: None,
-                around: None,
-                find: false,
-                upsert: false,
-                stages: Vec::new(),
-            })
-        };
-        let sort = |d: Option<Doc<'_>>| -> Result<Option<SortSpec>> {
-            let parsed = d.filter(|s| !s.is_empty()).map(SortSpec::parse).transpose()?;
-            Ok(parsed.map(|s| s.with_collation(&context.collation)))
-        };
-        match name {
-            "find" => {
-                let command = FindCommand::parse(body)?;
-                let parsed = Parsed::of(node, slot, &command, body)?;
-                Ok(Subject {
-                    filter: parsed.filter,
-                    sort: parsed.sort,
-                    hint: parsed.hint,
-                    min: parsed.min,
-                    max: parsed.max,
-                    collation: parsed.collation,
-                    projection: parsed.projection,
-                    skip: command.skip,
-                    limit: Some(command.limit).filter(|n| *n > 0),
-                    around: None,
-                    find: true,
-                    upsert: false,
-                    stages: Vec::new(),
-                })
-            }
-            "count" => {
-                let c = CountCommand::parse(body)?;
-                let limit = Some(c.limit).filter(|n| *n > 0);
-                Ok(Subject { hint: c.hint, skip: c.skip, limit, around: Some("COUNT"), ..plain(c.query)? })
-            }
-            "distinct" => {
-                let c = DistinctCommand::parse(body)?;
-                Ok(Subject { hint: c.hint, ..plain(c.query)? })
-            }
-            "findAndModify" | "findandmodify" => {
-                let remove = body.get("remove").is_some_and(|v| v.truthy());
-                Ok(Subject {
-                    sort: sort(body.get_document("sort"))?,
-                    hint: super::parse_hint(body)?,
-                    limit: Some(1),
-                    around: Some(if remove { "DELETE" } else { "UPDATE" }),
-                    upsert: body.get("upsert").is_some_and(|v| v.truthy()),
-                    ..plain(body.get_document("query").unwrap_or(Doc::empty()))?
-                })
-            }
-            "update" | "delete" => {
-                let list = if name == "update" { "updates" } else { "deletes" };
-                let mut statements = match body.get(list) {
-                    Some(ValueRef::Array(a)) => a.iter().filter_map(|e| e.value().as_document()).collect(),
-                    _ => request.documents(list).collect::<Vec<_>>(),
-                };
-                if statements.len() != 1 {
-                    bail!(INVALID_LENGTH, "explained write batches must be of size 1");
-                }
-                let Some(s) = statements.pop() else { bail!(INVALID_LENGTH, "no statement") };
-                let multi = match name {
-                    "update" => s.get("multi").is_some_and(|v| v.truthy()),
-                    _ => s.get_i64("limit") != Some(1),
-                };
-                Ok(Subject {
-                    sort: sort(s.get_document("sort"))?,
-                    hint: super::parse_hint(s)?,
-                    limit: if multi { None } else { Some(1) },
-                    around: Some(if name == "update" { "UPDATE" } else { "DELETE" }),
-                    upsert: s.get("upsert").is_some_and(|v| v.truthy()),
-                    ..plain(s.get_document("q").unwrap_or(Doc::empty()))?
-                })
-            }
-            other => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {other}"),
-        }
-    }
-
-    /// Plans, and runs where statistics are asked for; `None` when the namespace is a view.
-    async fn run(
-        &self,
-        node: &Node,
-        op: &Operation,
-        ns: &str,
-        verbosity: Verbosity,
-    ) -> Result<Option<Document>> {
-        let slot = node.namespaces.slot(ns);
-        let limited = self.around.is_none_or(|a| a != "COUNT");
-        let wanted = |chosen: Option<Plan>| Wanted {
+    fn wanted<'a>(&'a self, node: &Node, op: &'a Operation, chosen: Option<Plan>) -> Wanted<'a> {
+        Wanted {
             chosen,
             allowed: op.allowed_indexes.get().map(Vec::as_slice),
             filter: self.filter.clone(),
@@ -323,78 +197,113 @@ impl Subject {
                 projection: self.projection.clone(),
                 ..Shape::default()
             },
-        };
-        let planned = slot
-            .read(op, |state| {
-                if state.view.is_some() {
-                    return Ok(None);
+        }
+    }
+
+    /// Plans, and runs where statistics are asked for; `None` when the namespace is a view.
+    async fn run(
+        &self,
+        node: &Node,
+        op: &Operation,
+        ns: &str,
+        verbosity: Verbosity,
+    ) -> Result<Option<Document>> {
+        let slot = node.namespaces.slot(ns);
+        let Some(planned) = self.plan(node, op, &slot).await? else { return Ok(None) };
+        let winning = self.shown(&planned, &planned.choice.plan);
+        let hashes = self.wanted(node, op, None).hashes_with(planned.signature, &self.stages);
+        let rejected = planned.choice.rejected.iter().map(|plan| self.shown(&planned, plan)).collect();
+        let mut reply = doc! { "explainVersion": "1" };
+        reply.push(
+            "queryPlanner",
+            planner_section(ns, &self.filter, &hashes, &planned.choice, winning.clone(), rejected),
+        );
+        if verbosity > Verbosity::Planner {
+            reply.push("executionStats", self.execute(node, op, &slot, &planned, winning, verbosity).await?);
+        }
+        Ok(Some(reply))
+    }
+
+    async fn plan(&self, node: &Node, op: &Operation, slot: &Slot) -> Result<Option<Planned>> {
+        slot.read(op, |state| {
+            if state.view.is_some() {
+                return Ok(None);
+            }
+            let (choice, signature) = match &state.collection {
+                Some(c) => {
+                    let signature = plan_cache::signature(&crate::exec::index_infos(c));
+                    (self.wanted(node, op, None).choose(node, c, Memory::Looked)?, signature)
                 }
-                let (choice, signature) = match &state.collection {
-                    Some(c) => {
-                        let signature = plan_cache::signature(&crate::exec::index_infos(c));
-                        (wanted(None).choose(node, c, Memory::Looked)?, signature)
-                    }
-                    None => (Choice::only(Plan::Eof), 0),
-                };
-                let clustered = state.collection.as_ref().is_some_and(|c| c.is_clustered());
-                Ok(Some((choice, signature, ownership(state, op).is_some(), clustered)))
-            })
-            .await?;
-        let Some((choice, signature, filtered, clustered)) = planned else { return Ok(None) };
+                None => (Choice::only(Plan::Eof), 0),
+            };
+            let clustered = state.collection.as_ref().is_some_and(|c| c.is_clustered());
+            Ok(Some(Planned { choice, signature, filtered: ownership(state, op).is_some(), clustered }))
+        })
+        .await
+    }
+
+    /// A count reads keys alone where the plan allows it.
+    fn counts_keys(&self, planned: &Planned, plan: &Plan) -> bool {
+        self.around == Some("COUNT") && !planned.filtered && plan.counts_keys()
+    }
+
+    fn shown(&self, planned: &Planned, plan: &Plan) -> Document {
+        let limited = self.around != Some("COUNT");
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let extras = Extras {
             projection: self.projection.as_ref(),
             skip: Some(self.skip).filter(|n| *n > 0 && limited).map(whole),
             limit: self.limit.filter(|_| limited && (self.find || self.around.is_none())).map(whole),
-            clustered,
+            clustered: planned.clustered,
         };
-        let shown = |plan: &Plan| {
-            let keys_alone = self.around == Some("COUNT") && !filtered && plan.counts_keys();
-            let mut out = if keys_alone { count_scan(plan) } else { winning_plan(plan, &extras) };
-            if filtered {
-                out = with_sharding_filter(out);
-            }
-            match self.around {
-                Some(stage) => doc! { "stage": stage, "inputStage": out },
-                None => out,
-            }
+        let mut out = match self.counts_keys(planned, plan) {
+            true => count_scan(plan),
+            false => winning_plan(plan, &extras),
         };
-        let winning = shown(&choice.plan);
-        let mut reply = doc! { "explainVersion": "1" };
-        let hashes = wanted(None).hashes_with(signature, &self.stages);
-        let rejected = choice.rejected.iter().map(shown).collect();
-        reply.push(
-            "queryPlanner",
-            planner_section(ns, &self.filter, &hashes, &choice, winning.clone(), rejected),
-        );
-        if verbosity > Verbosity::Planner {
-            let started = Instant::now();
-            let (mut returned, mut counters) = (0, Counters::default());
-            let again = wanted(Some(choice.plan.clone()));
-            if let Opened::Query(mut query) = Query::open(node, op, &slot, again, &mut Discard).await? {
-                query.fill(node, op, &mut Discard).await?;
-                (returned, counters) = (query.returned(), query.counters);
-            }
-            if self.around == Some("COUNT") && !filtered && choice.plan.counts_keys() {
-                // A count by keys alone reads no documents, unlike the query that stands for it here.
-                counters.docs = 0;
-            }
-            let shown = if self.around.is_some() { 0 } else { returned };
-            let mut section = execution_section(winning, shown, returned, counters, started, verbosity);
-            if verbosity == Verbosity::All && choice.trials.len() > 1 {
-                let subject = wanted(None);
-                let trials: Vec<Document> = choice.trials.iter().map(|t| t.statistics(&subject)).collect();
-                section.insert("allPlansExecution", trials);
-            }
-            if let Some(Value::Document(stage)) = section.get_mut("executionStages")
-                && self.upsert
-                && returned == 0
-            {
-                stage.insert("nWouldUpsert", 1i64);
-            }
-            reply.push("executionStats", section);
+        if planned.filtered {
+            out = with_sharding_filter(out);
         }
-        Ok(Some(reply))
+        match self.around {
+            Some(stage) => doc! { "stage": stage, "inputStage": out },
+            None => out,
+        }
+    }
+
+    async fn execute(
+        &self,
+        node: &Node,
+        op: &Operation,
+        slot: &Arc<Slot>,
+        planned: &Planned,
+        winning: Document,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        let choice = &planned.choice;
+        let started = Instant::now();
+        let (mut returned, mut counters) = (0, Counters::default());
+        let again = self.wanted(node, op, Some(choice.plan.clone()));
+        if let Opened::Query(mut query) = Query::open(node, op, slot, again, &mut Discard).await? {
+            query.fill(node, op, &mut Discard).await?;
+            (returned, counters) = (query.returned(), query.counters);
+        }
+        if self.counts_keys(planned, &choice.plan) {
+            // A count by keys alone reads no documents, unlike the query that stands for it here.
+            counters.docs = 0;
+        }
+        let shown = if self.around.is_some() { 0 } else { returned };
+        let mut section = execution_section(winning, shown, returned, counters, started, verbosity);
+        if verbosity == Verbosity::All && choice.trials.len() > 1 {
+            let subject = self.wanted(node, op, None);
+            let trials: Vec<Document> = choice.trials.iter().map(|t| t.statistics(&subject)).collect();
+            section.insert("allPlansExecution", trials);
+        }
+        if let Some(Value::Document(stage)) = section.get_mut("executionStages")
+            && self.upsert
+            && returned == 0
+        {
+            stage.insert("nWouldUpsert", 1i64);
+        }
+        Ok(section)
     }
 }
 

@@ -194,6 +194,80 @@ fn sorted(mut docs: Vec<Document>, sort: &Document) -> Vec<Document> {
     docs
 }
 
+/// A filter, and what brute force finds by it.
+struct Case<'a> {
+    node: &'a Arc<Node>,
+    filter: Document,
+    expected: Vec<Document>,
+    batch: i32,
+    context: String,
+}
+
+impl Case<'_> {
+    async fn rows(&self, command: Document) -> Vec<Document> {
+        rows(self.node, command, self.batch).await.expect(&self.context)
+    }
+
+    async fn check_ids(&self, command: Document) {
+        let mut found = ids(&self.rows(command).await);
+        found.sort_unstable();
+        assert_eq!(found, ids(&self.expected), "{}", self.context);
+    }
+
+    async fn find_and_count(&self) {
+        self.check_ids(doc! { "find": "c", "filter": self.filter.clone(), "batchSize": self.batch }).await;
+        let command = doc! { "count": "c", "query": self.filter.clone() };
+        let counted = run(self.node, command).await.expect(&self.context);
+        assert_eq!(counted.get_i64("n"), Some(self.expected.len() as i64), "{}", self.context);
+    }
+
+    /// By `find` and by `aggregate`.
+    async fn sort_skip_and_limit(&self, r: &mut SmallRng, field: &str) {
+        let direction = if r.random() { 1 } else { -1 };
+        let sort = Document(vec![
+            (field.to_string(), Value::Int32(direction)),
+            ("_id".to_string(), Value::Int32(if r.random() { 1 } else { -1 })),
+        ]);
+        let (skip, limit) = (r.random_range(0..20), r.random_range(0..60));
+        let whole = sorted(self.expected.clone(), &sort);
+        let take = if limit == 0 { usize::MAX } else { limit };
+        let wanted: Vec<Document> = whole.into_iter().skip(skip).take(take).collect();
+        let context = format!("{} sort {sort:?} skip {skip} limit {limit}", self.context);
+        let command = doc! {
+            "find": "c", "filter": self.filter.clone(), "sort": sort.clone(), "skip": skip as i32,
+            "limit": limit as i32, "batchSize": self.batch,
+        };
+        assert_eq!(self.rows(command).await, wanted, "{context}");
+
+        let mut stages = vec![
+            Value::Document(doc! { "$match": self.filter.clone() }),
+            Value::Document(doc! { "$sort": sort }),
+            Value::Document(doc! { "$skip": skip as i64 }),
+        ];
+        if limit > 0 {
+            stages.push(Value::Document(doc! { "$limit": limit as i64 }));
+        }
+        let command = doc! { "aggregate": "c", "pipeline": stages, "cursor": { "batchSize": self.batch } };
+        assert_eq!(self.rows(command).await, wanted, "{context} aggregate");
+    }
+
+    async fn aggregate_and_distinct(&self, field: &str) {
+        let only_match = array![doc! { "$match": self.filter.clone() }];
+        self.check_ids(
+            doc! { "aggregate": "c", "pipeline": only_match, "cursor": { "batchSize": self.batch } },
+        )
+        .await;
+        let command = doc! { "distinct": "c", "key": field, "query": self.filter.clone() };
+        let reply = run(self.node, command).await.expect(&self.context);
+        assert_eq!(
+            as_set(reply.get_array("values").expect("values")),
+            distinct(&self.expected, field),
+            "{}",
+            self.context
+        );
+    }
+}
+
 #[tokio::test]
 async fn every_plan_finds_what_a_scan_of_all_documents_finds() {
     for seed in 0..16 {
@@ -218,61 +292,11 @@ async fn every_plan_finds_what_a_scan_of_all_documents_finds() {
             let context = format!("seed {seed} filter {filter:?}");
             let batch = r.random_range(1..200);
 
-            let mut found =
-                ids(&rows(&node, doc! { "find": "c", "filter": filter.clone(), "batchSize": batch }, batch)
-                    .await
-                    .expect(&context));
-            found.sort_unstable();
-            assert_eq!(found, ids(&expected), "{context}");
-
-            let counted = run(&node, doc! { "count": "c", "query": filter.clone() }).await.expect(&context);
-            assert_eq!(counted.get_i64("n"), Some(expected.len() as i64), "{context}");
-
+            let case = Case { node: &node, filter, expected, batch, context };
+            case.find_and_count().await;
             let field = FIELDS[r.random_range(0..3)];
-            let direction = if r.random() { 1 } else { -1 };
-            let sort = Document(vec![
-                (field.to_string(), Value::Int32(direction)),
-                ("_id".to_string(), Value::Int32(if r.random() { 1 } else { -1 })),
-            ]);
-            let (skip, limit) = (r.random_range(0..20), r.random_range(0..60));
-            let whole = sorted(expected.clone(), &sort);
-            let take = if limit == 0 { usize::MAX } else { limit };
-            let wanted: Vec<Document> = whole.into_iter().skip(skip).take(take).collect();
-            let command = doc! {
-                "find": "c", "filter": filter.clone(), "sort": sort.clone(), "skip": skip as i32,
-                "limit": limit as i32, "batchSize": batch,
-            };
-            let found = rows(&node, command, batch).await.expect(&context);
-            assert_eq!(found, wanted, "{context} sort {sort:?} skip {skip} limit {limit}");
-
-            let mut stages = array![
-                doc! { "$match": filter.clone() },
-                doc! { "$sort": sort.clone() },
-                doc! { "$skip": skip as i64 }
-            ];
-            if limit > 0
-                && let Value::Array(stages) = &mut stages
-            {
-                stages.push(Value::Document(doc! { "$limit": limit as i64 }));
-            }
-            let command = doc! { "aggregate": "c", "pipeline": stages, "cursor": { "batchSize": batch } };
-            let found = rows(&node, command, batch).await.expect(&context);
-            assert_eq!(found, wanted, "{context} aggregate sort {sort:?} skip {skip} limit {limit}");
-
-            let only_match = array![doc! { "$match": filter.clone() }];
-            let command = doc! { "aggregate": "c", "pipeline": only_match, "cursor": { "batchSize": batch } };
-            let mut found = ids(&rows(&node, command, batch).await.expect(&context));
-            found.sort_unstable();
-            assert_eq!(found, ids(&expected), "{context} aggregate");
-
-            let reply = run(&node, doc! { "distinct": "c", "key": field, "query": filter.clone() })
-                .await
-                .expect(&context);
-            assert_eq!(
-                as_set(reply.get_array("values").expect("values")),
-                distinct(&expected, field),
-                "{context}"
-            );
+            case.sort_skip_and_limit(r, field).await;
+            case.aggregate_and_distinct(field).await;
         }
         let reply = run(&node, doc! { "distinct": "c", "key": "a" }).await.expect("distinct");
         assert_eq!(as_set(reply.get_array("values").expect("values")), distinct(&docs, "a"), "seed {seed}");

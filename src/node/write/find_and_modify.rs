@@ -84,6 +84,13 @@ pub async fn find_and_modify(node: &Node, op: &Operation, request: Request<'_>) 
 }
 
 impl Command {
+    /// What a retry is answered with, as the log entry keeps it.
+    fn image(&self, old: Doc<'_>, new: Doc<'_>) -> Document {
+        match self.new {
+            true => doc! { "postImage": new },
+            false => doc! { "preImage": old },
+        }
+    }
     fn parse(node: &Node, slot: &Slot, request: Request<'_>) -> Result<Command> {
         let body = request.body;
         shapes::FIND_AND_MODIFY.check_command(body, request.sequences)?;
@@ -149,6 +156,14 @@ impl Command {
     }
 }
 
+/// What one look through the candidates came to.
+enum Looked {
+    Changed(Answer),
+    NothingMatches,
+    /// A document that had matched no longer did when its turn came: another one may match by now.
+    ChangedAway,
+}
+
 async fn run_update(
     node: &Node,
     op: &Operation,
@@ -157,62 +172,11 @@ async fn run_update(
     command: &Command,
     stmt: i32,
 ) -> Result<Answer> {
-    let image = |old: Doc<'_>, new: Doc<'_>| {
-        if command.new {
-            doc! { "postImage": new }
-        } else {
-            doc! { "preImage": old }
-        }
-    };
     for _ in 0..SEARCHES_MAX {
-        let mut changed_away = false;
-        let pinned = s.id.as_ref().map(|id| id.to_holder());
-        let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
-        let mut candidates = match pinned {
-            Some(_) => None,
-            None => Some(Candidates::open(node, op, slot, search).await?),
-        };
-        loop {
-            let records = match &mut candidates {
-                Some(c) => c.next(op).await?,
-                None => Vec::new(),
-            };
-            if candidates.is_some() && records.is_empty() {
-                break;
-            }
-            let change = loop {
-                let written = node
-                    .write_waiting(op, &op.received, slot, |unit| {
-                        let found = pinned
-                            .as_ref()
-                            .and_then(|h| unit.collection()?.find_id(h.get("")?))
-                            .map(|(record, _)| record);
-                        for record in records.iter().copied().chain(found) {
-                            if let Some(change) =
-                                change_record(unit, s, record, stmt, command.bypass, Some(&image))?
-                            {
-                                return Ok(Some(change));
-                            }
-                            changed_away |= pinned.is_none();
-                        }
-                        Ok(None)
-                    })
-                    .await;
-                if let Some((change, _)) = s.unless_aside(written)? {
-                    break change;
-                }
-            };
-            if let Some(change) = change {
-                let moved = change.new.clone().filter(|_| change.moved);
-                let value = if command.new { change.new.or(change.old) } else { change.old };
-                return Ok(Answer { n: 1, updated_existing: Some(true), upserted: None, value, moved });
-            }
-            if pinned.is_some() {
-                break;
-            }
-        }
-        if changed_away {
-            continue;
+        match change_found(node, op, slot, s, command, stmt).await? {
+            Looked::Changed(answer) => return Ok(answer),
+            Looked::ChangedAway => continue,
+            Looked::NothingMatches => {}
         }
         if !s.upsert {
             slot.read(op, |_| Ok(())).await?;
@@ -224,6 +188,7 @@ async fn run_update(
                 moved: None,
             });
         }
+        let image = |old: Doc<'_>, new: Doc<'_>| command.image(old, new);
         let inserted = node.write_waiting(op, &op.received, slot, |unit| {
             upsert(unit, s, stmt, command.bypass, Some(&image))
         });
@@ -243,6 +208,66 @@ async fn run_update(
         }
     }
     bail!(WRITE_CONFLICT, "the documents this findAndModify matched kept changing")
+}
+
+/// Changes the first candidate that still matches when the namespace's latch is held.
+async fn change_found(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    s: &UpdateStatement,
+    command: &Command,
+    stmt: i32,
+) -> Result<Looked> {
+    let image = |old: Doc<'_>, new: Doc<'_>| command.image(old, new);
+    let mut changed_away = false;
+    let pinned = s.id.as_ref().map(|id| id.to_holder());
+    let search = Search { filter: s.filter.matcher()?, sort: s.sort.as_ref(), hint: s.hint.as_ref() };
+    let mut candidates = match pinned {
+        Some(_) => None,
+        None => Some(Candidates::open(node, op, slot, search).await?),
+    };
+    loop {
+        let records = match &mut candidates {
+            Some(c) => c.next(op).await?,
+            None => Vec::new(),
+        };
+        if candidates.is_some() && records.is_empty() {
+            break;
+        }
+        let change = loop {
+            let written = node
+                .write_waiting(op, &op.received, slot, |unit| {
+                    let found = pinned
+                        .as_ref()
+                        .and_then(|h| unit.collection()?.find_id(h.get("")?))
+                        .map(|(record, _)| record);
+                    for record in records.iter().copied().chain(found) {
+                        if let Some(change) =
+                            change_record(unit, s, record, stmt, command.bypass, Some(&image))?
+                        {
+                            return Ok(Some(change));
+                        }
+                        changed_away |= pinned.is_none();
+                    }
+                    Ok(None)
+                })
+                .await;
+            if let Some((change, _)) = s.unless_aside(written)? {
+                break change;
+            }
+        };
+        if let Some(change) = change {
+            let moved = change.new.clone().filter(|_| change.moved);
+            let value = if command.new { change.new.or(change.old) } else { change.old };
+            let answer = Answer { n: 1, updated_existing: Some(true), upserted: None, value, moved };
+            return Ok(Looked::Changed(answer));
+        }
+        if pinned.is_some() {
+            break;
+        }
+    }
+    Ok(if changed_away { Looked::ChangedAway } else { Looked::NothingMatches })
 }
 
 /// Refuses a repetition that asks for something else than was done.

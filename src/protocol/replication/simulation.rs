@@ -47,8 +47,18 @@ enum Message {
     Vote(u64, VoteRequest),
     VoteBack(u64, i64, bool),
     Fetch(OpTime),
-    Entries { asked: OpTime, common: OpTime, entries: Vec<OpTime>, commit: OpTime, term: i64 },
+    Entries(Entries),
     Report(OpTime, OpTime, i64),
+}
+
+/// What a source answers: what follows the newest entry that both have.
+#[derive(Clone, Debug)]
+struct Entries {
+    asked: OpTime,
+    common: OpTime,
+    entries: Vec<OpTime>,
+    commit: OpTime,
+    term: i64,
 }
 
 struct Host {
@@ -254,48 +264,8 @@ impl World {
                     self.hosts[to].member.vote_answered(round, from, Some((term, granted)), now, offset);
                 self.perform(to, actions)?;
             }
-            Message::Fetch(last) => {
-                let host = &self.hosts[to];
-                // The newest entry that both have, found by the simulated driver in one step.
-                let Some(at) = host.log.iter().position(|e| *e == last) else {
-                    let asker = &self.hosts[from].log;
-                    let shared = host.log.iter().zip(asker).take_while(|(a, b)| a == b).count();
-                    let common = host.log[shared - 1];
-                    let (entries, commit) = (host.log[shared..].to_vec(), host.member.committed());
-                    let term = host.member.term();
-                    self.send(to, from, Message::Entries { asked: last, common, entries, commit, term });
-                    return Ok(());
-                };
-                let entries = host.log[at + 1..].iter().take(3).copied().collect();
-                let (commit, term) = (host.member.committed(), host.member.term());
-                self.send(to, from, Message::Entries { asked: last, common: last, entries, commit, term });
-            }
-            Message::Entries { asked, common, entries, commit, term } => {
-                let host = &mut self.hosts[to];
-                let mut actions = host.member.see_term(term, now, offset);
-                // An answer to an earlier question says nothing of what this member has by now, and a source that is not
-                // ahead is none.
-                let ahead = entries.last().is_some_and(|e| *e > host.last());
-                if !host.member.is_leader() && ahead && asked == host.last() {
-                    let Some(at) = host.log.iter().position(|e| *e == common) else {
-                        return self.perform(to, actions);
-                    };
-                    if host.log[at + 1..].iter().any(|e| self.committed.contains(e)) {
-                        return Err(format!("member {to} rolls back committed entries to {common:?}"));
-                    }
-                    host.log.truncate(at + 1);
-                    host.durable = host.durable.min(at + 1);
-                    host.log.extend(entries);
-                    host.member.primary_is_alive(now, offset);
-                    actions.extend(host.member.progressed(host.last(), host.durable()));
-                    actions.extend(host.member.learn_commit_from_source(commit));
-                }
-                self.perform(to, actions)?;
-                let host = &self.hosts[to];
-                let durable = if self.fault == Fault::ReportsTooEarly { host.last() } else { host.durable() };
-                let report = Message::Report(host.last(), durable, host.member.term());
-                self.send(to, from, report);
-            }
+            Message::Fetch(last) => self.serve_fetch(from, to, last),
+            Message::Entries(entries) => self.take_entries(from, to, entries, offset)?,
             Message::Report(applied, durable, term) => {
                 let member = &mut self.hosts[to].member;
                 let mut actions = member.see_term(term, now, offset);
@@ -303,6 +273,52 @@ impl World {
                 self.perform(to, actions)?;
             }
         }
+        Ok(())
+    }
+
+    /// The source `to` is asked what follows `last`.
+    fn serve_fetch(&mut self, from: usize, to: usize, last: OpTime) {
+        let host = &self.hosts[to];
+        let (commit, term) = (host.member.committed(), host.member.term());
+        // The newest entry that both have, found by the simulated driver in one step.
+        let (common, entries) = match host.log.iter().position(|e| *e == last) {
+            Some(at) => (last, host.log[at + 1..].iter().take(3).copied().collect()),
+            None => {
+                let asker = &self.hosts[from].log;
+                let shared = host.log.iter().zip(asker).take_while(|(a, b)| a == b).count();
+                (host.log[shared - 1], host.log[shared..].to_vec())
+            }
+        };
+        self.send(to, from, Message::Entries(Entries { asked: last, common, entries, commit, term }));
+    }
+
+    fn take_entries(&mut self, from: usize, to: usize, answer: Entries, offset: f64) -> Result<(), String> {
+        let Entries { asked, common, entries, commit, term } = answer;
+        let now = self.now;
+        let host = &mut self.hosts[to];
+        let mut actions = host.member.see_term(term, now, offset);
+        // An answer to an earlier question says nothing of what this member has by now, and a source that is not
+        // ahead is none.
+        let ahead = entries.last().is_some_and(|e| *e > host.last());
+        if !host.member.is_leader() && ahead && asked == host.last() {
+            let Some(at) = host.log.iter().position(|e| *e == common) else {
+                return self.perform(to, actions);
+            };
+            if host.log[at + 1..].iter().any(|e| self.committed.contains(e)) {
+                return Err(format!("member {to} rolls back committed entries to {common:?}"));
+            }
+            host.log.truncate(at + 1);
+            host.durable = host.durable.min(at + 1);
+            host.log.extend(entries);
+            host.member.primary_is_alive(now, offset);
+            actions.extend(host.member.progressed(host.last(), host.durable()));
+            actions.extend(host.member.learn_commit_from_source(commit));
+        }
+        self.perform(to, actions)?;
+        let host = &self.hosts[to];
+        let durable = if self.fault == Fault::ReportsTooEarly { host.last() } else { host.durable() };
+        let report = Message::Report(host.last(), durable, host.member.term());
+        self.send(to, from, report);
         Ok(())
     }
 

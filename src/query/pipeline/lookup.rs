@@ -8,7 +8,9 @@ use super::host::{HostStage, Namespace, PipelineHost, Role};
 use super::stages::unwind::set;
 use super::{Batch, Charge, Context, Flow, Needs, Pipeline, Run, parse};
 use crate::expression::{Expression, FieldPath, Vars};
-use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter, number, path};
+use document::{
+    Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter, number, path, wrong_type,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -90,6 +92,9 @@ fn namespace_of(stage: &str, v: &Value, ctx: &Context) -> Result<Namespace> {
     }
 }
 
+const LOOKUP_FIELDS: [&str; 7] =
+    ["from", "localField", "foreignField", "as", "let", "pipeline", "_internalUnwind"];
+
 pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
     let Value::Document(d) = v else {
         bail!(
@@ -98,28 +103,13 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
             v.type_name()
         );
     };
-    let known = ["from", "localField", "foreignField", "as", "let", "pipeline", "_internalUnwind"];
-    if let Some(bad) = d.keys().find(|k| !known.contains(k)) {
-        bail!(IDL_UNKNOWN_FIELD, "BSON field '$lookup.{bad}' is an unknown field.");
-    }
-    if let Some(twice) = d.keys().enumerate().find(|(i, k)| d.keys().take(*i).any(|other| other == *k)) {
-        bail!(IDL_DUPLICATE_FIELD, "BSON field '$lookup.{}' is a duplicate field", twice.1);
-    }
-    let text = |field: &str| match d.get_present(field) {
-        None => Ok(None),
-        Some(Value::String(s)) => Ok(Some(s.as_str())),
-        Some(v) => Err(document::err!(
-            TYPE_MISMATCH,
-            "BSON field '$lookup.{field}' is the wrong type '{}', expected type 'string'",
-            v.type_name()
-        )),
-    };
-    let Some(into) = text("as")? else {
+    check_lookup_fields(d)?;
+    let Some(into) = lookup_text(d, "as")? else {
         bail!(IDL_FAILED_TO_PARSE, "BSON field '$lookup.as' is missing but a required field");
     };
     // An empty path counts as absent.
-    let (local, foreign) =
-        (text("localField")?.filter(|s| !s.is_empty()), text("foreignField")?.filter(|s| !s.is_empty()));
+    let path = |field| Ok(lookup_text(d, field)?.filter(|s| !s.is_empty()));
+    let (local, foreign) = (path("localField")?, path("foreignField")?);
     let pipeline = match d.get_present("pipeline") {
         None => None,
         Some(Value::Array(stages)) => Some(stages.clone()),
@@ -134,55 +124,20 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
             _ => bail!(FAILED_TO_PARSE, "must specify 'from' field for a $lookup"),
         },
     };
-    let equality = match (local, foreign) {
-        (Some(l), Some(f)) => Some((FieldPath::parse(l)?, FieldPath::parse(f)?)),
-        (None, None) if pipeline.is_some() => None,
-        (None, None) => {
-            bail!(
-                FAILED_TO_PARSE,
-                "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified"
-            )
-        }
-        _ => bail!(
-            FAILED_TO_PARSE,
-            "$lookup requires both or neither of 'localField' and 'foreignField' to be specified"
-        ),
-    };
-    let scope = ctx.scope();
-    let mut bindings = Vec::new();
+    let equality = equality(local, foreign, pipeline.is_some())?;
+    let bindings = lookup_bindings(d, pipeline.is_some(), ctx)?;
     let mut inner = ctx.clone();
     inner.namespace = namespace.clone();
     inner.in_join = true;
-    match d.get_present("let") {
-        None => {}
-        Some(Value::Document(_)) if pipeline.is_none() => {
-            bail!(FAILED_TO_PARSE, "$lookup with a 'let' argument must also specify 'pipeline'")
-        }
-        Some(Value::Document(bound)) => {
-            for (name, v) in bound.iter() {
-                crate::expression::parse::check_variable_name(name, true)?;
-                bindings.push((name.to_string(), Expression::parse(v, &scope)?));
-                inner.query.variables.insert(name, Value::Undefined);
-            }
-        }
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '$lookup.let' is the wrong type '{}', expected type 'object'",
-            v.type_name()
-        ),
+    for (name, _) in &bindings {
+        inner.query.variables.insert(name, Value::Undefined);
     }
     let parsed = match &pipeline {
         None => Pipeline::default(),
         Some(stages) => parse::parse_nested(name, stages, &inner, 51047)?,
     };
-    let lookup = Lookup {
-        namespace: namespace.clone(),
-        equality,
-        bindings,
-        pipeline,
-        parsed,
-        into: FieldPath::parse(into)?,
-    };
+    let into = FieldPath::parse(into)?;
+    let lookup = Lookup { namespace: namespace.clone(), equality, bindings, pipeline, parsed, into };
     Ok(HostStage {
         name,
         spec: v.clone(),
@@ -190,6 +145,62 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
         role: Role::Join,
         join: Some(Join::Lookup(Arc::new(lookup))),
     })
+}
+
+fn check_lookup_fields(d: &Document) -> Result<()> {
+    if let Some(bad) = d.keys().find(|k| !LOOKUP_FIELDS.contains(k)) {
+        bail!(IDL_UNKNOWN_FIELD, "BSON field '$lookup.{bad}' is an unknown field.");
+    }
+    if let Some(twice) = d.keys().enumerate().find(|(i, k)| d.keys().take(*i).any(|other| other == *k)) {
+        bail!(IDL_DUPLICATE_FIELD, "BSON field '$lookup.{}' is a duplicate field", twice.1);
+    }
+    Ok(())
+}
+
+fn lookup_text<'a>(d: &'a Document, field: &str) -> Result<Option<&'a str>> {
+    match d.get_present(field) {
+        None => Ok(None),
+        Some(Value::String(s)) => Ok(Some(s)),
+        Some(v) => Err(wrong_type(&format!("$lookup.{field}"), v.type_name(), "string")),
+    }
+}
+
+/// The two paths of a join by equality; a join by pipeline may do without.
+fn equality(
+    local: Option<&str>,
+    foreign: Option<&str>,
+    has_pipeline: bool,
+) -> Result<Option<(FieldPath, FieldPath)>> {
+    match (local, foreign) {
+        (Some(l), Some(f)) => Ok(Some((FieldPath::parse(l)?, FieldPath::parse(f)?))),
+        (None, None) if has_pipeline => Ok(None),
+        (None, None) => bail!(
+            FAILED_TO_PARSE,
+            "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified"
+        ),
+        _ => bail!(
+            FAILED_TO_PARSE,
+            "$lookup requires both or neither of 'localField' and 'foreignField' to be specified"
+        ),
+    }
+}
+
+/// The variables of `let`, which only a pipeline can read.
+fn lookup_bindings(d: &Document, has_pipeline: bool, ctx: &Context) -> Result<Vec<(String, Expression)>> {
+    let bound = match d.get_present("let") {
+        None => return Ok(Vec::new()),
+        Some(Value::Document(_)) if !has_pipeline => {
+            bail!(FAILED_TO_PARSE, "$lookup with a 'let' argument must also specify 'pipeline'")
+        }
+        Some(Value::Document(bound)) => bound,
+        Some(v) => return Err(wrong_type("$lookup.let", v.type_name(), "object")),
+    };
+    let scope = ctx.scope();
+    let binding = |(name, v): (&str, &Value)| {
+        crate::expression::parse::check_variable_name(name, true)?;
+        Ok((name.to_string(), Expression::parse(v, &scope)?))
+    };
+    bound.iter().map(binding).collect()
 }
 
 fn key(v: &Value, c: &Collation) -> Vec<u8> {

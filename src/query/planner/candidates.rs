@@ -188,21 +188,18 @@ pub(super) fn candidate_of(filter: &Matcher, index: &IndexInfo) -> Option<Candid
     candidate(filter, &collect(filter), None, index, false)
 }
 
-fn candidate(
+/// The intervals of each field of the index, and which conjuncts they come from; `None` where the index cannot be used.
+fn narrowed(
     filter: &Matcher,
     bounds: &[Bound<'_>],
-    sort: Option<&SortSpec>,
     index: &IndexInfo,
+    kinds: &[FieldKind],
     hinted: bool,
-) -> Option<Candidate> {
-    let kinds: Vec<FieldKind> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect::<Option<_>>()?;
-    if index.wildcard.is_some() && index.expansion.is_none() {
-        return None;
-    }
+) -> Option<(Vec<Intervals>, Vec<Vec<usize>>)> {
     let mut fields: Vec<Intervals> = Vec::with_capacity(kinds.len());
     let mut used: Vec<Vec<usize>> = Vec::with_capacity(kinds.len());
     let mut bounded_roots: Vec<&str> = Vec::new();
-    for (path, kind) in index.key.keys().zip(&kinds) {
+    for (path, kind) in index.key.keys().zip(kinds) {
         let root = path.split('.').next().unwrap_or(path);
         if let Some(expansion) = index.expansion.as_ref().filter(|_| path == wildcard::PATH) {
             fields.push(expansion.paths.clone());
@@ -236,6 +233,21 @@ fn candidate(
         fields.push(if unusable { Intervals::everything() } else { intervals });
         used.push(if unusable { Vec::new() } else { conjuncts });
     }
+    Some((fields, used))
+}
+
+fn candidate(
+    filter: &Matcher,
+    bounds: &[Bound<'_>],
+    sort: Option<&SortSpec>,
+    index: &IndexInfo,
+    hinted: bool,
+) -> Option<Candidate> {
+    let kinds: Vec<FieldKind> = index.key.iter().map(|(_, v)| FieldKind::of(v)).collect::<Option<_>>()?;
+    if index.wildcard.is_some() && index.expansion.is_none() {
+        return None;
+    }
+    let (fields, used) = narrowed(filter, bounds, index, &kinds, hinted)?;
     let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&fields).collect();
     let (mut key_ranges, decided) = ranges::build(&pairs);
     // Under several paths a key does not tell by which of them a document was found.

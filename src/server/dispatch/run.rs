@@ -25,6 +25,13 @@ pub struct Outcome {
     pub after: After,
 }
 
+impl Outcome {
+    /// The reply's document, which begins at this place of the buffer.
+    fn reply(&self, at: usize) -> Doc<'_> {
+        Doc::from_validated(self.bytes.get(at..).unwrap_or(&document::raw::EMPTY))
+    }
+}
+
 /// Runs one command. `body` and `sequences` were validated. `request_id` is that of the message. `out` is the outgoing
 /// message so far (its header); the reply's document is appended to it.
 pub async fn dispatch(
@@ -48,24 +55,8 @@ pub async fn dispatch(
         return finish(service, reply, None);
     };
     service.counters.command_started(index, command);
-    let parsed = Operation::parse(service.operations.next_id(), connection.client.clone(), body);
-    let parsed = parsed.and_then(|mut operation| {
-        let changed = crate::auth::gate::own_session(connection, service, &mut operation, body)?;
-        Ok((operation, changed))
-    });
-    let changed;
-    let operation = match parsed {
-        Ok((mut operation, with_owner)) => {
-            changed = with_owner;
-            // There it says how long a cursor may wait for data.
-            if command.name == "getMore" {
-                operation.deadline = cursor_time_left(service, body).map(|left| started + left);
-            }
-            if operation.deadline.is_some() && service.failpoints().should("maxTimeNeverTimeOut") {
-                operation.deadline = None;
-            }
-            Arc::new(operation)
-        }
+    let (operation, changed) = match operation_of(service, connection, command, body, started) {
+        Ok(read) => read,
         Err(error) => {
             service.counters.command_failed(index);
             fail(service, &mut reply, &error);
@@ -99,23 +90,49 @@ pub async fn dispatch(
     }
     service.log_if_slow(&context, command, body, elapsed, failed, reply.len());
     let outcome = finish(service, reply, Some(&context));
+    let ended = Ended { command, body, sequences, reply: outcome.reply(reply_at), elapsed };
+    take_note(&context, &ended, failed, outcome.after).await;
+    outcome
+}
+
+/// Reads what the body says besides the command's own fields; also the body, where the owner of its session was put in.
+fn operation_of(
+    service: &Service,
+    connection: &Arc<Connection>,
+    command: &Command,
+    body: Doc<'_>,
+    started: Instant,
+) -> Result<(Arc<Operation>, Option<DocBuf>)> {
+    let mut operation = Operation::parse(service.operations.next_id(), connection.client.clone(), body)?;
+    let changed = crate::auth::gate::own_session(connection, service, &mut operation, body)?;
+    // There it says how long a cursor may wait for data.
+    if command.name == "getMore" {
+        operation.deadline = cursor_time_left(service, body).map(|left| started + left);
+    }
+    if operation.deadline.is_some() && service.failpoints().should("maxTimeNeverTimeOut") {
+        operation.deadline = None;
+    }
+    Ok((Arc::new(operation), changed))
+}
+
+/// Tells the profiler, the table of cursors' owners and the counters what a command did.
+async fn take_note(context: &Context, ended: &Ended<'_>, failed: bool, after: After) {
+    let service = &context.service;
     if service.profiler.is_active() {
-        let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
-        crate::profile::record(&context, &Ended { command, body, sequences, reply, elapsed }).await;
+        crate::profile::record(context, ended).await;
+    }
+    if failed {
+        return;
     }
     if service.auth.enabled
-        && !failed
-        && let Some(user) = connection.client.user()
+        && let Some(user) = context.connection.client.user()
     {
-        let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
-        crate::auth::cursors::note(service, &user, body, reply);
+        crate::auth::cursors::note(service, &user, ended.body, ended.reply);
     }
-    if !failed && command.kind != Kind::Other && outcome.after != After::Vanish {
-        let request = node::request::Request { db: "", body, sequences };
-        let reply = Doc::from_validated(outcome.bytes.get(reply_at..).unwrap_or(&document::raw::EMPTY));
-        service.counters.effects(&request, command, reply);
+    if ended.command.kind != Kind::Other && after != After::Vanish {
+        let request = node::request::Request { db: "", body: ended.body, sequences: ended.sequences };
+        service.counters.effects(&request, ended.command, ended.reply);
     }
-    outcome
 }
 
 /// What earlier batches of the cursor have left of the time that was given for all of them.

@@ -102,6 +102,60 @@ fn constant(v: &Value, ctx: &Context, code: i32) -> Result<Value> {
     Ok(e.eval(document::Doc::empty(), &mut vars)?.unwrap_or(Value::Null))
 }
 
+/// Checks an option that says what to look for; the others say where the result goes.
+fn check_option(option: &str, v: &Value, ctx: &Context) -> Result<()> {
+    match option {
+        "near" => match constant(v, ctx, 5860402)? {
+            Value::Document(_) | Value::Array(_) => Ok(()),
+            _ => bail!(5860401, "$geoNear requires near to be an array or an object, but found {}", show(v)),
+        },
+        "minDistance" => check_distance(option, &constant(v, ctx, 7555701)?),
+        "maxDistance" => check_distance(option, &constant(v, ctx, 7555702)?),
+        "distanceMultiplier" => check_distance(option, v),
+        "query" => check_query(v, ctx),
+        "key" => check_key(v),
+        "spherical" | "uniqueDocs" => Ok(()),
+        "limit" | "num" => {
+            bail!(50858, "$geoNear no longer supports the '{option}' parameter. Use a $limit stage")
+        }
+        "start" => bail!(50856, "$geoNear no longer supports the 'start' argument."),
+        other => bail!(BAD_VALUE, "Unknown argument to $geoNear: {other}"),
+    }
+}
+
+fn check_distance(option: &str, v: &Value) -> Result<()> {
+    match number::as_f64(v) {
+        None => bail!(TYPE_MISMATCH, "{option} must be a number"),
+        Some(x) if x.is_nan() || x < 0.0 => bail!(BAD_VALUE, "{option} must be nonnegative"),
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_query(v: &Value, ctx: &Context) -> Result<()> {
+    let Value::Document(query) = v else {
+        bail!(TYPE_MISMATCH, "query must be an object, but found {}", v.type_name());
+    };
+    if Matcher::parse(query.to_doc_buf().doc(), &ctx.query)?.near().is_some() {
+        bail!(
+            5626500,
+            "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
+        );
+    }
+    Ok(())
+}
+
+fn check_key(v: &Value) -> Result<()> {
+    match v {
+        Value::String(s) if s.is_empty() => bail!(BAD_VALUE, "$geoNear parameter 'key' must not be empty"),
+        Value::String(s) => crate::expression::FieldPath::parse(s).map(drop),
+        v => bail!(
+            TYPE_MISMATCH,
+            "$geoNear parameter 'key' must be of type string but found type: {}",
+            v.type_name()
+        ),
+    }
+}
+
 pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
     let Value::Document(d) = v else {
         if matches!(v, Value::Array(_)) {
@@ -113,69 +167,13 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
     let mut checked = d.clone();
     for (option, v) in d.iter() {
         match option {
-            "near" => {
-                let point = constant(v, ctx, 5860402)?;
-                if !matches!(point, Value::Document(_) | Value::Array(_)) {
-                    bail!(
-                        5860401,
-                        "$geoNear requires near to be an array or an object, but found {}",
-                        show(v)
-                    );
-                }
-            }
             "distanceField" => paths.push(string(option, v, 16606)?, "$$geoNearDistance"),
             "includeLocs" => {
                 let path = string(option, v, 16607)?;
                 paths.remove(path);
                 paths.push(path, "$$geoNearPlace");
             }
-            "minDistance" | "maxDistance" => {
-                let code = if option == "minDistance" { 7555701 } else { 7555702 };
-                let limit = constant(v, ctx, code)?;
-                match number::as_f64(&limit) {
-                    None => bail!(TYPE_MISMATCH, "{option} must be a number"),
-                    Some(x) if x.is_nan() || x < 0.0 => bail!(BAD_VALUE, "{option} must be nonnegative"),
-                    Some(_) => {}
-                }
-            }
-            "distanceMultiplier" => match number::as_f64(v) {
-                None => bail!(TYPE_MISMATCH, "distanceMultiplier must be a number"),
-                Some(x) if x.is_nan() || x < 0.0 => {
-                    bail!(BAD_VALUE, "distanceMultiplier must be nonnegative")
-                }
-                Some(_) => {}
-            },
-            "query" => {
-                let Value::Document(query) = v else {
-                    bail!(TYPE_MISMATCH, "query must be an object, but found {}", v.type_name());
-                };
-                let matcher = Matcher::parse(query.to_doc_buf().doc(), &ctx.query)?;
-                if matcher.near().is_some() {
-                    bail!(
-                        5626500,
-                        "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead."
-                    );
-                }
-            }
-            "key" => match v {
-                Value::String(s) if s.is_empty() => {
-                    bail!(BAD_VALUE, "$geoNear parameter 'key' must not be empty")
-                }
-                Value::String(s) => {
-                    crate::expression::FieldPath::parse(s)?;
-                }
-                v => bail!(
-                    TYPE_MISMATCH,
-                    "$geoNear parameter 'key' must be of type string but found type: {}",
-                    v.type_name()
-                ),
-            },
-            "spherical" | "uniqueDocs" => {}
-            "limit" | "num" => {
-                bail!(50858, "$geoNear no longer supports the '{option}' parameter. Use a $limit stage")
-            }
-            "start" => bail!(50856, "$geoNear no longer supports the 'start' argument."),
-            other => bail!(BAD_VALUE, "Unknown argument to $geoNear: {other}"),
+            _ => check_option(option, v, ctx)?,
         }
     }
     if d.get("near").is_none() {

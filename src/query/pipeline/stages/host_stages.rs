@@ -5,7 +5,7 @@ use crate::expression::field_path::FieldPath;
 use crate::expression::{Expression, Vars};
 use crate::pipeline::host::Role;
 use crate::pipeline::{Context, HostStage, Namespace, Run};
-use document::{Doc, DocBuf, Result, Value, bail, err};
+use document::{Doc, DocBuf, Result, Value, bail, err, wrong_type};
 
 /// A source whose argument the host reads itself.
 pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
@@ -387,94 +387,101 @@ pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
     Ok(HostStage { name, spec: v.clone(), namespace: Some(namespace), role: Role::Write, join: None })
 }
 
+const MERGE_FIELDS: [&str; 7] = [
+    "into",
+    "on",
+    "let",
+    "whenMatched",
+    "whenNotMatched",
+    "targetCollectionVersion",
+    "allowMergeOnNullishValues",
+];
+
 fn check_merge(d: &document::Document) -> Result<()> {
-    let known = [
-        "into",
-        "on",
-        "let",
-        "whenMatched",
-        "whenNotMatched",
-        "targetCollectionVersion",
-        "allowMergeOnNullishValues",
-    ];
-    if let Some(bad) = d.keys().find(|k| !known.contains(k)) {
+    if let Some(bad) = d.keys().find(|k| !MERGE_FIELDS.contains(k)) {
         bail!(IDL_UNKNOWN_FIELD, "BSON field '$merge.{bad}' is an unknown field.");
     }
-    match d.get("on") {
-        None => {}
-        Some(Value::String(path)) => drop(FieldPath::parse(path)?),
-        Some(Value::Array(items)) if items.is_empty() => {
+    if let Some(on) = d.get("on") {
+        check_merge_on(on)?;
+    }
+    let runs_pipeline = d.get("whenMatched").map_or(Ok(false), check_when_matched)?;
+    if let Some(mode) = d.get("whenNotMatched") {
+        check_when_not_matched(mode)?;
+    }
+    if let (Some(matched @ ("keepExisting" | "fail")), Some(not_matched @ ("discard" | "fail"))) =
+        (d.get_str("whenMatched"), d.get_str("whenNotMatched"))
+    {
+        bail!(
+            51181,
+            "Combination of {{whenMatched: {matched}, whenNotMatched: {not_matched}}} is not supported"
+        );
+    }
+    check_merge_let(d, runs_pipeline)
+}
+
+fn check_merge_on(on: &Value) -> Result<()> {
+    let items = match on {
+        Value::String(path) => return FieldPath::parse(path).map(drop),
+        Value::Array(items) if items.is_empty() => {
             bail!(51187, "If explicitly specifying $merge 'on', must include at least one field")
         }
-        Some(Value::Array(items)) => {
-            let mut seen = std::collections::HashSet::new();
-            for item in items {
-                let Value::String(s) = item else {
-                    bail!(
-                        51134,
-                        "$merge 'on' array elements must be strings, but found {}",
-                        item.type_name()
-                    );
-                };
-                FieldPath::parse(s)?;
-                if !seen.insert(s) {
-                    bail!(31465, "Found a duplicate field '{s}'");
-                }
-            }
-        }
-        Some(v) => bail!(
+        Value::Array(items) => items,
+        v => bail!(
             51186,
             "$merge 'on' field  must be either a string or an array of strings, but found {}",
             v.type_name()
         ),
+    };
+    let mut seen = std::collections::HashSet::new();
+    for item in items {
+        let Value::String(s) = item else {
+            bail!(51134, "$merge 'on' array elements must be strings, but found {}", item.type_name());
+        };
+        FieldPath::parse(s)?;
+        if !seen.insert(s) {
+            bail!(31465, "Found a duplicate field '{s}'");
+        }
     }
-    let pipeline = match d.get("whenMatched") {
-        None => false,
-        Some(Value::String(s)) if WHEN_MATCHED.contains(&s.as_str()) => s == "pipeline",
-        Some(Value::String(s)) => {
+    Ok(())
+}
+
+/// Whether documents are merged by a pipeline.
+fn check_when_matched(mode: &Value) -> Result<bool> {
+    match mode {
+        Value::String(s) if WHEN_MATCHED.contains(&s.as_str()) => Ok(s == "pipeline"),
+        Value::String(s) => {
             bail!(BAD_VALUE, "Enumeration value '{s}' for field 'whenMatched' is not a valid value.")
         }
-        Some(Value::Array(stages)) => {
-            if stages.iter().any(|stage| stage.as_document().is_none()) {
-                bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object");
-            }
-            true
+        Value::Array(stages) if stages.iter().any(|stage| stage.as_document().is_none()) => {
+            bail!(TYPE_MISMATCH, "Each element of the 'pipeline' array must be an object")
         }
-        Some(v) => bail!(
+        Value::Array(_) => Ok(true),
+        v => bail!(
             51191,
             "$merge 'whenMatched' field  must be either a string or an array, but found {}",
             v.type_name()
         ),
-    };
-    match d.get("whenNotMatched") {
-        None => {}
-        Some(Value::String(s)) if WHEN_NOT_MATCHED.contains(&s.as_str()) => {}
-        Some(Value::String(s)) => {
+    }
+}
+
+fn check_when_not_matched(mode: &Value) -> Result<()> {
+    match mode {
+        Value::String(s) if WHEN_NOT_MATCHED.contains(&s.as_str()) => Ok(()),
+        Value::String(s) => {
             bail!(BAD_VALUE, "Enumeration value '{s}' for field 'whenNotMatched' is not a valid value.")
         }
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '$merge.whenNotMatched' is the wrong type '{}', expected type 'string'",
-            v.type_name()
-        ),
+        v => Err(wrong_type("$merge.whenNotMatched", v.type_name(), "string")),
     }
-    if matches!(d.get_str("whenMatched"), Some("keepExisting" | "fail"))
-        && matches!(d.get_str("whenNotMatched"), Some("discard" | "fail"))
-    {
-        bail!(
-            51181,
-            "Combination of {{whenMatched: {}, whenNotMatched: {}}} is not supported",
-            d.get_str("whenMatched").unwrap_or(""),
-            d.get_str("whenNotMatched").unwrap_or("")
-        );
-    }
+}
+
+fn check_merge_let(d: &document::Document, runs_pipeline: bool) -> Result<()> {
     if let Some(new) = d.get_document("let").and_then(|bound| bound.get("new"))
         && new.as_str() != Some("$$ROOT")
     {
         bail!(51273, "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'");
     }
     match d.get("let") {
-        Some(Value::Document(_)) if !pipeline && d.contains_key("whenMatched") => {
+        Some(Value::Document(_)) if !runs_pipeline && d.contains_key("whenMatched") => {
             bail!(
                 51199,
                 "Cannot use 'let' variables with 'whenMatched: {}' mode",
@@ -482,10 +489,6 @@ fn check_merge(d: &document::Document) -> Result<()> {
             )
         }
         None | Some(Value::Document(_)) => Ok(()),
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '$merge.let' is the wrong type '{}', expected type 'object'",
-            v.type_name()
-        ),
+        Some(v) => Err(wrong_type("$merge.let", v.type_name(), "object")),
     }
 }

@@ -1,0 +1,160 @@
+//! What an explained command reads, and what it would do with it.
+
+use super::super::count::CountCommand;
+use super::super::distinct::DistinctCommand;
+use super::super::find::{FindCommand, Parsed};
+use super::super::{command_variables, parse_hint};
+use crate::namespace::Slot;
+use crate::{Node, Request};
+use document::{Collation, Doc, Document, Result, ValueRef, bail};
+use query::QueryContext;
+use query::matcher::Matcher;
+use query::projection::Projection;
+use query::sort::SortSpec;
+
+pub(super) struct Subject {
+    pub(super) filter: Matcher,
+    pub(super) sort: Option<SortSpec>,
+    pub(super) hint: Option<query::planner::Hint>,
+    pub(super) min: Option<Document>,
+    pub(super) max: Option<Document>,
+    pub(super) collation: Collation,
+    pub(super) projection: Option<Projection>,
+    pub(super) skip: u64,
+    pub(super) limit: Option<u64>,
+    /// `COUNT`, `UPDATE`, `DELETE`, ... around the plan.
+    pub(super) around: Option<&'static str>,
+    pub(super) find: bool,
+    /// Where nothing matches, a document would be inserted.
+    pub(super) upsert: bool,
+    /// Stages of a pipeline that tell its plan shape from that of its filter alone.
+    pub(super) stages: Vec<u8>,
+}
+
+impl Subject {
+    /// Reads the command `name`, any but `aggregate`.
+    pub(super) fn of(
+        node: &Node,
+        slot: &Slot,
+        name: &str,
+        body: Doc<'_>,
+        request: &Request<'_>,
+    ) -> Result<Subject> {
+        let statement = match name {
+            "update" => first_statement(body, "updates", request),
+            "delete" => first_statement(body, "deletes", request),
+            _ => None,
+        };
+        let collation = statement.unwrap_or(body).get_document("collation");
+        let mut context = node.parse_context_on(slot, collation, command_variables(node, body)?)?;
+        let filter = ["query", "q", "filter"].iter().find_map(|f| statement.unwrap_or(body).get_document(f));
+        node.note_text_index(&mut context, slot, filter.unwrap_or(Doc::empty()));
+        match name {
+            "find" => Subject::of_find(node, slot, body),
+            "count" => {
+                let c = CountCommand::parse(body)?;
+                let limit = Some(c.limit).filter(|n| *n > 0);
+                let plain = Subject::plain(c.query, &context)?;
+                Ok(Subject { hint: c.hint, skip: c.skip, limit, around: Some("COUNT"), ..plain })
+            }
+            "distinct" => {
+                let c = DistinctCommand::parse(body)?;
+                Ok(Subject { hint: c.hint, ..Subject::plain(c.query, &context)? })
+            }
+            "findAndModify" | "findandmodify" => {
+                let remove = body.get("remove").is_some_and(|v| v.truthy());
+                let around = if remove { "DELETE" } else { "UPDATE" };
+                Subject::of_write(body, "query", around, Some(1), &context)
+            }
+            "update" => {
+                let s = only_statement(body, "updates", request)?;
+                let multi = s.get("multi").is_some_and(|v| v.truthy());
+                Subject::of_write(s, "q", "UPDATE", (!multi).then_some(1), &context)
+            }
+            "delete" => {
+                let s = only_statement(body, "deletes", request)?;
+                let multi = s.get_i64("limit") != Some(1);
+                Subject::of_write(s, "q", "DELETE", (!multi).then_some(1), &context)
+            }
+            other => bail!(COMMAND_NOT_FOUND, "Explain failed due to unknown command: {other}"),
+        }
+    }
+
+    /// A filter alone.
+    fn plain(filter: Doc<'_>, context: &QueryContext) -> Result<Subject> {
+        Ok(Subject {
+            filter: Matcher::parse(filter, context)?,
+            sort: None,
+            hint: None,
+            min: None,
+            max: None,
+            collation: context.collation.clone(),
+            projection: None,
+            skip: 0,
+            limit: None,
+            around: None,
+            find: false,
+            upsert: false,
+            stages: Vec::new(),
+        })
+    }
+
+    fn of_find(node: &Node, slot: &Slot, body: Doc<'_>) -> Result<Subject> {
+        let command = FindCommand::parse(body)?;
+        let parsed = Parsed::of(node, slot, &command, body)?;
+        Ok(Subject {
+            filter: parsed.filter,
+            sort: parsed.sort,
+            hint: parsed.hint,
+            min: parsed.min,
+            max: parsed.max,
+            collation: parsed.collation,
+            projection: parsed.projection,
+            skip: command.skip,
+            limit: Some(command.limit).filter(|n| *n > 0),
+            around: None,
+            find: true,
+            upsert: false,
+            stages: Vec::new(),
+        })
+    }
+
+    /// A statement of a write, whose filter stands in the field `filter`.
+    fn of_write(
+        s: Doc<'_>,
+        filter: &str,
+        around: &'static str,
+        limit: Option<u64>,
+        context: &QueryContext,
+    ) -> Result<Subject> {
+        let sort = s.get_document("sort").filter(|s| !s.is_empty()).map(SortSpec::parse).transpose()?;
+        Ok(Subject {
+            sort: sort.map(|s| s.with_collation(&context.collation)),
+            hint: parse_hint(s)?,
+            limit,
+            around: Some(around),
+            upsert: s.get("upsert").is_some_and(|v| v.truthy()),
+            ..Subject::plain(s.get_document(filter).unwrap_or(Doc::empty()), context)?
+        })
+    }
+}
+
+/// The first statement of a write command.
+fn first_statement<'a>(body: Doc<'a>, list: &str, request: &Request<'a>) -> Option<Doc<'a>> {
+    match body.get(list) {
+        Some(ValueRef::Array(a)) => a.iter().find_map(|e| e.value().as_document()),
+        _ => request.documents(list).next(),
+    }
+}
+
+/// The statement of a write command that has one.
+fn only_statement<'a>(body: Doc<'a>, list: &str, request: &Request<'a>) -> Result<Doc<'a>> {
+    let statements: Vec<Doc<'_>> = match body.get(list) {
+        Some(ValueRef::Array(a)) => a.iter().filter_map(|e| e.value().as_document()).collect(),
+        _ => request.documents(list).collect(),
+    };
+    match statements[..] {
+        [only] => Ok(only),
+        _ => bail!(INVALID_LENGTH, "explained write batches must be of size 1"),
+    }
+}

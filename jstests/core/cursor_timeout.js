@@ -20,9 +20,7 @@ function timedOut() {
 }
 const before = timedOut();
 const was = assert.commandWorked(db.adminCommand({setParameter: 1, cursorTimeoutMillis: 1000})).was;
-let frequency;
 try {
-    frequency = db.adminCommand({setParameter: 1, clientCursorMonitorFrequencySecs: 1}).was;
     const idle = open();
     const forever = open({noCursorTimeout: true});
     const used = open();
@@ -36,7 +34,4 @@ try {
     assert.eq(48, assert.commandWorked(db.runCommand({getMore: forever, collection: name})).cursor.nextBatch.length);
 } finally {
     assert.commandWorked(db.adminCommand({setParameter: 1, cursorTimeoutMillis: was}));
-    if (frequency !== undefined) {
-        assert.commandWorked(db.adminCommand({setParameter: 1, clientCursorMonitorFrequencySecs: frequency}));
-    }
 }

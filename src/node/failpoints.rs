@@ -70,7 +70,7 @@ impl Mode {
 
 /// The points that some place asks about. The command refuses other names: a test whose point nobody passes would
 /// wait for ever, or prove nothing.
-const NAMES: &[&str] = &[
+pub const NAMES: &[&str] = &[
     "doNotRefreshRecipientAfterCommit",
     "doNotRemoveNewlyAddedOnHeartbeats",
     "dummy",
@@ -121,7 +121,7 @@ const NAMES: &[&str] = &[
     "waitWithPinnedCursorDuringGetMoreBatch",
 ];
 /// And those of every phase of a coordinator of DDL.
-const PREFIXES: &[&str] = &["hangDdlCoordinatorBeforePersisting_", "hangDdlCoordinatorBeforeRunning_"];
+pub const PREFIXES: &[&str] = &["hangDdlCoordinatorBeforePersisting_", "hangDdlCoordinatorBeforeRunning_"];
 
 /// Points of the real server which fixtures set on every member, whatever they test. No place here asks about them, because what they
 /// speed up or repeat does not happen: a secondary does not wait for a batch to fill, and chooses whom to copy from at once.

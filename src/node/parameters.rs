@@ -148,7 +148,7 @@ pub const TABLE: &[Parameter] = &[
     row("internalQueryFacetMaxOutputDocSizeBytes", Int(104_857_600)).min(1.0),
     inert("internalQueryForceClassicEngine", Bool(false)),
     inert("internalQueryForceIntersectionPlans", Bool(false)),
-    row("internalQueryFrameworkControl", Text("trySbeRestricted")),
+    inert("internalQueryFrameworkControl", Text("trySbeRestricted")),
     row("internalQueryMaxAddToSetBytes", Int(104_857_600)).min(1.0),
     row("internalQueryMaxAllowedDensifyDocs", Int(500_000)).min(0.0),
     row("internalQueryMaxBlockingSortMemoryUsageBytes", Int(104_857_600)).min(0.0),

@@ -1,3 +1,5 @@
+//! Copies of databases: they and their originals go their own ways, through checkpoints and restarts.
+
 use super::*;
 use crate::local::LocalClient;
 use crate::replication::testing;

@@ -1,3 +1,5 @@
+//! What the process of scripts makes of code: how it is called, what it may emit, and what is left after it failed.
+
 use super::scope::{Failure, Result, Session};
 use crate::message::{Call, CallLimits};
 use document::{Doc, DocBuf, Value, doc};

@@ -40,34 +40,49 @@ pub const ROWS: &[Command] = &[
 
 const COLLECTION: &str = "config.clusterParameters";
 
+/// What setting a parameter does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Full,
+    /// It is kept and shown: what it tunes does not exist here, or does not depend on it.
+    None,
+    /// A node would have to behave otherwise, and does not: only the default may be set.
+    DefaultOnly,
+}
+
 /// One parameter.
-struct Row {
-    name: &'static str,
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
     default: fn() -> Document,
-    test_only: bool,
-    /// Nothing reads it and a node would have to behave otherwise: only its default may be set.
-    fixed: bool,
+    pub(crate) test_only: bool,
+    pub(crate) effect: Effect,
     /// Reads what a client gives as the fields to keep.
     read: fn(&Row, Doc<'_>) -> Result<Document>,
 }
 
 const fn row(name: &'static str, default: fn() -> Document) -> Row {
-    Row { name, default, test_only: false, fixed: false, read: read_by_default }
+    Row { name, default, test_only: false, effect: Effect::Full, read: read_by_default }
+}
+const fn inert(name: &'static str, default: fn() -> Document) -> Row {
+    Row { effect: Effect::None, ..row(name, default) }
+}
+const fn default_only(name: &'static str, default: fn() -> Document) -> Row {
+    Row { effect: Effect::DefaultOnly, ..row(name, default) }
 }
 
-const TABLE: &[Row] = &[
+pub(crate) const TABLE: &[Row] = &[
     Row {
         read: read_change_stream_options,
         ..row("changeStreamOptions", || doc! { "preAndPostImages": { "expireAfterSeconds": "off" } })
     },
     // It concerns change collections, which only serverless deployments have: others keep and show it.
-    Row { read: read_change_streams, ..row("changeStreams", || doc! { "expireAfterSeconds": 3600i64 }) },
-    row("configServerReadPreferenceForCatalogQueries", || doc! { "mustAlwaysUseNearest": false }),
-    Row { fixed: true, ..row("defaultMaxTimeMS", || doc! { "readOperations": 0i64 }) },
-    row("internalQueryCutoffForSampleFromRandomCursor", || doc! { "sampleCutoff": 0.05 }),
-    row("pauseMigrationsDuringMultiUpdates", || doc! { "enabled": false }),
+    Row { read: read_change_streams, ..inert("changeStreams", || doc! { "expireAfterSeconds": 3600i64 }) },
+    inert("configServerReadPreferenceForCatalogQueries", || doc! { "mustAlwaysUseNearest": false }),
+    default_only("defaultMaxTimeMS", || doc! { "readOperations": 0i64 }),
+    inert("internalQueryCutoffForSampleFromRandomCursor", || doc! { "sampleCutoff": 0.05 }),
+    default_only("pauseMigrationsDuringMultiUpdates", || doc! { "enabled": false }),
     row("querySettings", || doc! { "settingsArray": [] }),
-    row("shardedClusterCardinalityForDirectConns", || doc! { "hasTwoOrMoreShards": false }),
+    inert("shardedClusterCardinalityForDirectConns", || doc! { "hasTwoOrMoreShards": false }),
     Row { test_only: true, ..row("testBoolClusterParameter", || doc! { "boolData": false }) },
     Row { test_only: true, ..row("testIntClusterParameter", || doc! { "intData": 16 }) },
     Row { test_only: true, ..row("testStrClusterParameter", || doc! { "strData": "off" }) },
@@ -150,7 +165,7 @@ fn stored(context: &Context, node: &Node, name: &str, given: ValueRef<'_>) -> Re
         );
     }
     let fields = (row.read)(row, given)?;
-    if row.fixed && fields != (row.default)() {
+    if row.effect == Effect::DefaultOnly && fields != (row.default)() {
         bail!(NOT_IMPLEMENTED, "cluster parameter '{name}' is known but not implemented");
     }
     let mut d = doc! { "_id": row.name, "clusterParameterTime": node.cluster_time() };

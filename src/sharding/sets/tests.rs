@@ -1,3 +1,5 @@
+//! The members of a set as they are watched, over a transport of the test.
+
 use super::*;
 use document::DocBuf;
 use futures::future::BoxFuture;

@@ -1,8 +1,8 @@
 //! What a shard adds to a node: identity, placement with its checks, migrations, range deletion.
 //!
 //! Entry points: [`ShardRole::start`] reads the identity and takes up what a crash interrupted; [`commands::run`]
-//! answers the commands of `facts` 4.2; [`ShardRole::on_stale`] is called by the dispatcher before a stale error goes
-//! back; [`ShardRole::enter_critical_section`] and its companions serve migrations and DDL alike.
+//! runs what routers, the config server and other shards ask of a shard; the dispatcher calls [`ShardRole::on_stale`] before a
+//! stale error goes back; [`ShardRole::enter_critical_section`] and its companions serve migrations and DDL alike.
 
 pub mod commands;
 pub mod coordinator;

@@ -1,3 +1,5 @@
+//! The placement that a shard keeps on disk is never replaced by an older one.
+
 use super::cluster::{Cluster, NS};
 use crate::routing::{DatabaseEntry, Routing};
 use document::{Timestamp, Value, doc};

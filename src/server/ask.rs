@@ -134,39 +134,45 @@ impl Address {
         Ok(Address { hosts, login })
     }
 
-    /// A connection to a router, a node of its own, or the primary of a set.
-    pub(crate) async fn connect(&self) -> Result<Connection> {
+    /// How to connect.
+    pub(crate) fn options(&self) -> ConnectOptions {
         let login = self.login.as_ref();
         let credentials =
             login.map(|(user, password, db)| Credentials::new(user, db, vec![password.clone()]));
-        let options = ConnectOptions {
+        ConnectOptions {
             app_name: Some("tessera".to_string()),
             credentials: credentials.map(std::sync::Arc::new),
             ..ConnectOptions::default()
-        };
-        let mut hosts = self.hosts.clone();
-        let (mut at, mut last) = (0, Error::new(codes::HOST_UNREACHABLE, "no node takes writes"));
-        while let Some(host) = hosts.get(at).cloned() {
-            at += 1;
-            match Connection::connect_with(&host, &options).await {
-                Ok(connection) => {
-                    let hello = connection.hello().to_owned();
-                    if hello.doc().get_bool("isWritablePrimary") == Some(true) {
-                        return Ok(connection);
-                    }
-                    hosts.extend(
-                        hello
-                            .doc()
-                            .get_str("primary")
-                            .filter(|p| !hosts.iter().any(|h| h == p))
-                            .map(str::to_string),
-                    );
-                }
-                Err(error) => last = error,
-            }
         }
-        Err(last)
     }
+
+    /// See [`connect_to_writable`].
+    pub(crate) async fn connect(&self) -> Result<Connection> {
+        connect_to_writable(self.hosts.clone(), &self.options()).await
+    }
+}
+
+/// A connection to a router, a node of its own, or the primary of a set.
+pub(crate) async fn connect_to_writable(
+    mut hosts: Vec<String>,
+    options: &ConnectOptions,
+) -> Result<Connection> {
+    let (mut at, mut last) = (0, Error::new(codes::HOST_UNREACHABLE, "no node takes writes"));
+    while let Some(host) = hosts.get(at).cloned() {
+        at += 1;
+        match Connection::connect_with(&host, options).await {
+            Ok(connection) => {
+                let hello = connection.hello().to_owned();
+                if hello.doc().get_bool("isWritablePrimary") == Some(true) {
+                    return Ok(connection);
+                }
+                let primary = hello.doc().get_str("primary");
+                hosts.extend(primary.filter(|p| !hosts.iter().any(|h| h == p)).map(str::to_string));
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ pub mod tls;
 pub mod step_down;
 pub mod topology;
 pub mod up;
+mod web;
 
 pub use dispatch::{Command, Context, Reply, Request, Roles};
 pub use service::{Running, Service};

@@ -14,6 +14,7 @@ use crate::options::{self, Options, Program};
 use crate::process::{self, Signals};
 use crate::service::{Config, Running, Service, StartError};
 use crate::topology::{Membership, State};
+use crate::web::{self, Web};
 use certificates::Certificates;
 use clap::{CommandFactory, Parser, Subcommand};
 use document::{Value, codes, doc};
@@ -24,6 +25,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use wire::client::{ConnectOptions, Connection};
 
 #[derive(Parser, Debug)]
@@ -127,6 +129,9 @@ pub struct Up {
     /// Speak TLS only, with certificates made for this cluster; the address printed names the authority.
     #[arg(long)]
     pub tls: bool,
+    /// Serve a live page about the cluster on this port of the loopback address; 0 is any free one.
+    #[arg(long, value_name = "PORT")]
+    pub web: Option<u16>,
     /// Print one JSON object when ready, instead of the table.
     #[arg(long)]
     pub json: bool,
@@ -322,6 +327,8 @@ pub struct Cluster {
     pub login: Option<Login>,
     /// With --tls: what clients check the nodes by.
     authority: Option<PathBuf>,
+    /// With --web.
+    web: Option<Web>,
     /// Removed when the cluster stops.
     temporary: Option<PathBuf>,
 }
@@ -376,6 +383,13 @@ impl Cluster {
             }
         };
         std::fs::create_dir_all(&root)?;
+        let web = match up.web {
+            Some(port) => Some(web::bind(port).await.map_err(|e| Failed {
+                text: format!("error: cannot serve the page on port {port}: {e}"),
+                exit_code: 48,
+            })?),
+            None => None,
+        };
         let known_ports = read_ports(&root);
         let key = ClusterKey::generate();
         let certificates = up.tls.then(|| Certificates::ensure(&root)).transpose()?;
@@ -384,6 +398,9 @@ impl Cluster {
             let mut cluster = plan.start().await?;
             if plan.up.auth {
                 cluster.login = Some(plan.make_user(&cluster).await?);
+            }
+            if let Some(listener) = web {
+                cluster.web = Some(plan.serve_web(listener, &cluster)?);
             }
             Ok(cluster)
         };
@@ -423,11 +440,18 @@ impl Cluster {
             set.map(|name| format!("replicaSet={name}")).into_iter().chain(tls).collect();
         if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) }
     }
+    /// The address of the page of `--web`.
+    fn page(&self) -> Option<String> {
+        self.web.as_ref().map(|web| format!("http://127.0.0.1:{}/", web.port))
+    }
     /// A line for each node, then the line that says ready.
     pub fn ready_text(&self) -> String {
         let mut text = String::new();
         for member in self.members() {
             text.push_str(&format!("{:<10} {:<8} {}\n", member.name, member.kind, member.address()));
+        }
+        if let Some(page) = self.page() {
+            text.push_str(&format!("page: {page}\n"));
         }
         text.push_str(&format!("ready: {}", self.uri()));
         text
@@ -450,6 +474,9 @@ impl Cluster {
         if let Some(login) = &self.login {
             d.push("user", login.user.as_str());
             d.push("password", login.password.as_str());
+        }
+        if let Some(page) = self.page() {
+            d.push("web", page);
         }
         crate::log::to_json(&d)
     }
@@ -507,10 +534,21 @@ const LOGIN_FILE: &str = "login";
 impl Plan {
     /// A connection as a member of the cluster where users are checked.
     async fn connect(&self, member: &Member) -> document::Result<Connection> {
+        Connection::connect_with(&member.address(), &self.connect_options(member)).await
+    }
+    fn connect_options(&self, member: &Member) -> ConnectOptions {
         let credentials = self.up.auth.then(|| self.key.credentials());
         let tls = member.running.service.tls.as_ref().map(|tls| tls.client.clone());
-        let options = ConnectOptions { credentials, tls, ..ConnectOptions::default() };
-        Connection::connect_with(&member.address(), &options).await
+        ConnectOptions { credentials, tls, ..ConnectOptions::default() }
+    }
+
+    /// The page of `--web`, which asks any router, or the nodes of the set.
+    fn serve_web(&self, listener: TcpListener, cluster: &Cluster) -> Result<Web, Failed> {
+        let asked = || cluster.routers.iter().chain(cluster.single.iter().flat_map(|set| &set.members));
+        let options = asked().next().map(|member| self.connect_options(member)).unwrap_or_default();
+        let hosts = asked().map(Member::address).collect();
+        let login = cluster.login.as_ref().map(|login| (login.user.clone(), login.password.clone()));
+        Ok(web::serve(listener, web::Source { hosts, options }, login)?)
     }
 
     /// The user of `--auth`: the one of an earlier start, or a new one.
@@ -551,6 +589,7 @@ impl Plan {
             set_name: self.up.replset.clone(),
             login: None,
             authority: self.certificates.as_ref().map(|c| c.authority.clone()),
+            web: None,
             temporary: None,
         };
         if self.up.standalone || self.up.replset.is_some() {

@@ -40,6 +40,17 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
     for r in &routers {
         let _ = writeln!(out, "  router {}", text(r, "_id"));
     }
+    let config = view.get_document("config").cloned().unwrap_or_default();
+    let sets = shards.iter().map(|s| (text(s, "_id"), *s)).chain([("config", &config)]);
+    for (name, set) in sets {
+        let members: Vec<String> = list(set, "members")
+            .iter()
+            .map(|m| format!("{} {}", text(m, "name"), text(m, "state")))
+            .collect();
+        if !members.is_empty() {
+            let _ = writeln!(out, "  {name:<6} {}", members.join(", "));
+        }
+    }
     let most = shards.iter().map(|s| number(s, "bytes")).max().unwrap_or(0);
     let _ = writeln!(out, "\n{:<14} {:>8} {:>10}", "shard", "chunks", "data");
     for s in &shards {
@@ -47,7 +58,9 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
         if s.get_bool("draining") == Some(true) {
             notes.push("draining".to_string());
         }
-        for (name, what) in [("jumbo", "jumbo"), ("orphans", "orphans")] {
+        for (name, what) in
+            [("jumbo", "jumbo"), ("orphans", "orphans"), ("rangeDeletions", "range deletions waiting")]
+        {
             if number(s, name) > 0 {
                 notes.push(format!("{} {what}", number(s, name)));
             }
@@ -67,6 +80,7 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }
+    zones(out, view);
     collections(out, view);
     let _ = write!(
         out,
@@ -81,6 +95,27 @@ fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
     let _ = writeln!(out, "{}", if in_round { ", in a round" } else { "" });
     migrations(out, view, before);
     rounds(out, view);
+}
+
+fn zones(out: &mut String, view: &Document) {
+    let zones = list(view, "zones");
+    if zones.is_empty() {
+        return;
+    }
+    let most = zones.iter().map(|z| number(z, "bytes")).max().unwrap_or(0);
+    let _ = writeln!(out, "\n{:<14} {:>8} {:>10}", "zone", "chunks", "data, about");
+    for z in &zones {
+        let bytes = number(z, "bytes");
+        let shards: Vec<&str> =
+            z.get_array("shards").into_iter().flatten().filter_map(Value::as_str).collect();
+        let astray = match number(z, "misplaced") {
+            0 => String::new(),
+            n => format!(", {n} chunks elsewhere"),
+        };
+        let (name, chunks) = (text(z, "_id"), number(z, "chunks"));
+        let on = if shards.is_empty() { "no shard".to_string() } else { shards.join(", ") };
+        let _ = writeln!(out, "{name:<14} {chunks:>8} {:>10} {} {on}{astray}", size(bytes), bar(bytes, most));
+    }
 }
 
 fn collections(out: &mut String, view: &Document) {
@@ -180,9 +215,11 @@ mod tests {
             doc! {
                 "kind": "sharded", "routers": [doc! { "_id": "h:1" }],
                 "shards": [
-                    doc! { "_id": "a", "draining": true, "zones": array!["hot"], "chunks": 3i64, "jumbo": 1i64, "bytes": 4096i64, "orphans": 7i64 },
+                    doc! { "_id": "a", "draining": true, "zones": array!["hot"], "chunks": 3i64, "jumbo": 1i64, "bytes": 4096i64, "orphans": 7i64,
+                        "rangeDeletions": 2i64, "members": [doc! { "name": "h:3", "state": "primary" }] },
                     doc! { "_id": "b", "zones": array![], "chunks": 1i64, "bytes": 1024i64 },
                 ],
+                "zones": [doc! { "_id": "hot", "shards": array!["a"], "chunks": 2i64, "misplaced": 1i64, "bytes": 2048i64 }],
                 "collections": [doc! {
                     "ns": "d.c", "chunks": 4i64, "bytes": 5120i64, "shards": [share("a", 3, 4096), share("b", 1, 1024)], "noBalance": true,
                 }],
@@ -197,7 +234,9 @@ mod tests {
         let page = page(&view(3000, 150), Some(&view(1000, 100)));
         for expected in [
             "sharded cluster: 2 shards, 1 routers",
-            "draining, 1 jumbo, 7 orphans, zones hot",
+            "a      h:3 primary",
+            "draining, 1 jumbo, 7 orphans, 2 range deletions waiting, zones hot",
+            "████████████████████████████████ a, 1 chunks elsewhere",
             "████████························",
             "a 3/4.0 KB  b 1/1.0 KB  not balanced",
             "balancer full, 12 rounds, in a round",

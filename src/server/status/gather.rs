@@ -1,75 +1,166 @@
 //! What the status shows, as one document:
 //!
 //! ```text
-//! {kind: "sharded" | "set" | "standalone", members: [{name, state}],
-//!  routers: [{_id, up}], shards: [{_id, host, draining, zones, chunks, jumbo, bytes, orphans}],
+//! {at, kind: "sharded" | "set" | "standalone", members: [{name, state}],
+//!  routers: [{_id, up, state, connections?, operations?}], config: {set, members: [{name, state, ...}]},
+//!  shards: [{_id, host, draining, zones, chunks, jumbo, bytes, orphans, members: [...], rangeDeletions?, operations?}],
+//!  zones: [{_id, shards, ranges, chunks, misplaced, bytes}],
 //!  collections: [{ns, key, chunks, jumbo, bytes, shards: [{_id, chunks, bytes}], ...}],
-//!  balancer: {mode, inBalancerRound, numBalancerRounds, activeWindow?}, migrations: [...], rounds: [...], load: {...}}
+//!  balancer: {mode, inBalancerRound, numBalancerRounds, activeWindow?}, migrations: [...], rounds: [...],
+//!  moves: [{_id, ns, from, to, min, max, start, end, ok}], load: {connections, operations}}
 //! ```
+//!
+//! Operations are counted since a node began, without those of this program. What a zone has in bytes is an estimate: every chunk
+//! of a collection counts as its shard's average. What a node does not tell is absent.
 
+use super::asker::{Asker, load};
+use super::chunks::{Chunks, Zone};
+use super::nodes::Nodes;
 use document::{Document, Result, Value, array, doc};
-use std::collections::BTreeMap;
-use wire::client::Connection;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use wire::client::{ConnectOptions, Connection};
 
 /// Rounds of the balancer that are shown.
 const ROUNDS: i32 = 5;
+/// Migrations that have ended and are shown.
+const MOVES: i32 = 200;
 
-/// Asks for all of it.
-///
-/// # Errors
-/// Those of the first command that fails.
-pub(super) async fn gather(connection: &mut Connection) -> Result<Document> {
-    let hello = run(connection, "admin", doc! { "hello": 1 }).await?;
-    let mut view = doc! { "kind": "standalone" };
-    if hello.get_str("msg") == Some("isdbgrid") {
-        view = sharded(connection).await?;
-    } else if hello.contains_key("setName") {
-        view = set(connection).await?;
+/// Asks again and again, and keeps what need not be asked anew.
+pub(crate) struct Gatherer {
+    asker: Asker,
+    nodes: Nodes,
+    /// With the zones of each collection, in order.
+    pub(crate) map: Arc<Mutex<Map>>,
+}
+
+/// Which chunk is where.
+#[derive(Default)]
+pub(crate) struct Map {
+    pub(crate) chunks: Chunks,
+    pub(crate) zones: BTreeMap<String, Vec<Zone>>,
+}
+
+impl Gatherer {
+    /// `options` are those of the connection: the nodes are asked with them too.
+    pub(crate) fn new(connection: Connection, options: ConnectOptions) -> Gatherer {
+        Gatherer { asker: Asker::new(connection), nodes: Nodes::new(options), map: Arc::default() }
     }
-    view.push("load", load(connection).await?);
-    Ok(view)
-}
 
-async fn run(connection: &mut Connection, db: &str, command: Document) -> Result<Document> {
-    Ok(connection.run(db, command.to_doc_buf()).await?.to_document())
-}
-
-/// Every document of a cursor.
-async fn all(connection: &mut Connection, db: &str, command: Document) -> Result<Vec<Document>> {
-    let name = command.first().and_then(|(_, v)| v.as_str()).unwrap_or("$cmd.aggregate").to_string();
-    let mut reply = run(connection, db, command).await?;
-    let mut documents = Vec::new();
-    loop {
-        let cursor = reply.get_document("cursor").cloned().unwrap_or_default();
-        let batch = cursor.get_array("firstBatch").or_else(|| cursor.get_array("nextBatch"));
-        documents.extend(batch.into_iter().flatten().filter_map(|v| v.as_document().cloned()));
-        let id = cursor.get_i64("id").unwrap_or(0);
-        if id == 0 {
-            return Ok(documents);
+    /// Asks for all of it.
+    ///
+    /// # Errors
+    /// Those of the first command that fails.
+    pub(crate) async fn gather(&mut self) -> Result<Document> {
+        let hello = self.asker.run("admin", doc! { "hello": 1 }).await?;
+        let mut view = doc! { "at": hello.get("localTime").cloned() };
+        if hello.get_str("msg") == Some("isdbgrid") {
+            view.push("kind", "sharded");
+            self.sharded(&mut view).await?;
+        } else if hello.contains_key("setName") {
+            set(&mut self.asker, &mut view).await?;
+        } else {
+            view.push("kind", "standalone");
         }
-        reply =
-            run(connection, db, doc! { "getMore": Value::Int64(id), "collection": name.as_str() }).await?;
+        let status = self.asker.run("admin", doc! { "serverStatus": 1 }).await?;
+        view.push("load", load(&status, self.asker.sent()));
+        Ok(view)
+    }
+
+    async fn sharded(&mut self, view: &mut Document) -> Result<()> {
+        let asker = &mut self.asker;
+        let collections = asker.config("collections").await?;
+        let (routers, shards) = (asker.config("mongos").await?, asker.config("shards").await?);
+        let status = asker.run("admin", doc! { "serverStatus": 1 }).await?;
+        let config = status.get_path("sharding.configsvrConnectionString").and_then(Value::as_str);
+        let config = config.unwrap_or_default();
+        self.refresh_map(&collections).await?;
+        let asker = &mut self.asker;
+        let mut shares = counted(&self.map.lock());
+        add_sizes(asker, &mut shares).await?;
+        let addresses = addresses(&routers, &shards, config);
+        let sent = asker.sent();
+        let said = self.nodes.ask(&addresses).await;
+        let router = |m: &Document| {
+            let name = m.get_str("_id").unwrap_or_default();
+            let mut d = doc! { "_id": name, "up": m.get("up").cloned() };
+            append(&mut d, said.get(name));
+            // This one has been asked twice: as the router, and as a node.
+            if let Some(operations) = d.get_i64("operations").filter(|_| status.get_str("host") == Some(name))
+            {
+                d.insert("operations", operations - sent);
+            }
+            d
+        };
+        view.push("routers", routers.iter().map(router).collect::<Vec<_>>());
+        view.push("config", doc! { "set": set_name(config), "members": members(config, &said) });
+        view.push("shards", shards.iter().map(|s| shard(s, &shares, &said)).collect::<Vec<_>>());
+        view.push("zones", zones(&self.map.lock(), &shards, &shares));
+        let tracked = collections.iter().filter(|c| !flag(c, "unsplittable"));
+        view.push("collections", tracked.map(|c| collection(c, &shares)).collect::<Vec<_>>());
+        view.push("balancer", balancer(asker).await?);
+        view.push("migrations", migrations(asker).await?);
+        view.push("rounds", rounds(asker).await?);
+        view.push("moves", moves(asker).await?);
+        Ok(())
+    }
+
+    async fn refresh_map(&mut self, collections: &[Document]) -> Result<()> {
+        let mut zones: BTreeMap<String, Vec<Zone>> = BTreeMap::new();
+        let sort = doc! { "find": "tags", "sort": { "ns": 1, "min": 1 } };
+        for tag in self.asker.all("config", sort).await? {
+            if let (Some(ns), Some(zone)) = (tag.get_str("ns"), Zone::read(&tag)) {
+                zones.entry(ns.to_string()).or_default().push(zone);
+            }
+        }
+        // Taken out while it is asked about: no lock is held meanwhile.
+        let mut chunks = std::mem::take(&mut self.map.lock().chunks);
+        let refreshed = chunks.refresh(&mut self.asker, collections).await;
+        *self.map.lock() = Map { chunks, zones };
+        refreshed
     }
 }
 
-async fn find(connection: &mut Connection, collection: &str) -> Result<Vec<Document>> {
-    all(connection, "config", doc! { "find": collection, "sort": { "_id": 1 } }).await
+/// The hosts of `set/host,host`.
+fn hosts(connection: &str) -> impl Iterator<Item = &str> {
+    let hosts = connection.split_once('/').map_or(connection, |(_, hosts)| hosts);
+    hosts.split(',').filter(|host| !host.is_empty())
+}
+fn set_name(connection: &str) -> &str {
+    connection.split_once('/').map_or("", |(set, _)| set)
 }
 
-async fn set(connection: &mut Connection) -> Result<Document> {
-    let status = run(connection, "admin", doc! { "replSetGetStatus": 1 }).await?;
+fn addresses(routers: &[Document], shards: &[Document], config: &str) -> Vec<String> {
+    let routers = routers.iter().filter_map(|r| r.get_str("_id"));
+    let shards = shards.iter().filter_map(|s| s.get_str("host")).flat_map(hosts);
+    let all: BTreeSet<&str> = routers.chain(shards).chain(hosts(config)).collect();
+    all.into_iter().map(str::to_string).collect()
+}
+
+fn append(d: &mut Document, more: Option<&Document>) {
+    for (name, value) in more.into_iter().flat_map(Document::iter) {
+        d.push(name, value.clone());
+    }
+}
+
+fn members(connection: &str, said: &BTreeMap<String, Document>) -> Vec<Document> {
+    let member = |host: &str| {
+        let mut d = doc! { "name": host };
+        append(&mut d, said.get(host));
+        d
+    };
+    hosts(connection).map(member).collect()
+}
+
+async fn set(asker: &mut Asker, view: &mut Document) -> Result<()> {
+    let status = asker.run("admin", doc! { "replSetGetStatus": 1 }).await?;
     let members = status.get_array("members").into_iter().flatten().filter_map(Value::as_document);
     let line = |m: &Document| doc! { "name": m.get("name").cloned(), "state": m.get("stateStr").cloned() };
-    let members: Vec<Document> = members.map(line).collect();
-    Ok(doc! { "kind": "set", "set": status.get("set").cloned(), "members": members })
-}
-
-async fn load(connection: &mut Connection) -> Result<Document> {
-    let status = run(connection, "admin", doc! { "serverStatus": 1 }).await?;
-    let connections = status.get_path("connections.current").cloned();
-    let counters = status.get_document("opcounters").cloned().unwrap_or_default();
-    let operations: i64 = counters.iter().filter_map(|(_, v)| v.as_i64()).sum();
-    Ok(doc! { "connections": connections, "operations": operations })
+    view.push("kind", "set");
+    view.push("set", status.get("set").cloned());
+    view.push("members", members.map(line).collect::<Vec<Document>>());
+    Ok(())
 }
 
 /// What one shard has of one collection.
@@ -83,35 +174,6 @@ struct Share {
 
 /// By namespace of a collection, then by shard.
 type Shares = BTreeMap<String, BTreeMap<String, Share>>;
-
-async fn sharded(connection: &mut Connection) -> Result<Document> {
-    let collections = find(connection, "collections").await?;
-    let shares = shares(connection, &collections).await?;
-    let shards = find(connection, "shards").await?;
-    let routers: Vec<Document> = find(connection, "mongos")
-        .await?
-        .iter()
-        .map(|m| doc! { "_id": m.get("_id").cloned(), "up": m.get("up").cloned() })
-        .collect();
-    let shard = |s: &Document| {
-        let name = s.get_str("_id").unwrap_or_default();
-        let own = shares.values().filter_map(|by_shard| by_shard.get(name).copied());
-        let sum = own.fold(Share::default(), Share::plus);
-        doc! {
-            "_id": name, "host": s.get("host").cloned(), "draining": s.get_bool("draining").unwrap_or(false),
-            "zones": s.get_array("tags").cloned().unwrap_or_default(), "chunks": sum.chunks, "jumbo": sum.jumbo,
-            "bytes": sum.bytes, "orphans": sum.orphans,
-        }
-    };
-    let shards: Vec<Document> = shards.iter().map(shard).collect();
-    let collections: Vec<Document> =
-        collections.iter().filter(|c| !flag(c, "unsplittable")).map(|c| collection(c, &shares)).collect();
-    Ok(doc! {
-        "kind": "sharded", "routers": routers, "shards": shards, "collections": collections,
-        "balancer": balancer(connection).await?, "migrations": migrations(connection).await?,
-        "rounds": rounds(connection).await?,
-    })
-}
 
 impl Share {
     fn plus(self, other: Share) -> Share {
@@ -128,27 +190,28 @@ fn flag(d: &Document, name: &str) -> bool {
     d.get_bool(name).unwrap_or(false)
 }
 
-/// Chunks are counted in the catalog, bytes as `$shardedDataDistribution` has them.
-async fn shares(connection: &mut Connection, collections: &[Document]) -> Result<Shares> {
+/// The chunks, as the catalog has them.
+fn counted(map: &Map) -> Shares {
     let mut shares = Shares::new();
-    let named = |c: &Document| Some((c.get("uuid")?.as_uuid()?, c.get_str("_id")?.to_string()));
-    let by_uuid: BTreeMap<[u8; 16], String> = collections.iter().filter_map(named).collect();
-    let jumbo = doc! { "$sum": { "$cond": ["$jumbo", 1, 0] } };
-    let group =
-        doc! { "_id": { "uuid": "$uuid", "shard": "$shard" }, "chunks": { "$sum": 1 }, "jumbo": jumbo };
-    let count = doc! { "aggregate": "chunks", "pipeline": [doc! { "$group": group }], "cursor": {} };
-    for counted in all(connection, "config", count).await? {
-        let id = counted.get_document("_id").cloned().unwrap_or_default();
-        let ns = id.get("uuid").and_then(Value::as_uuid).and_then(|uuid| by_uuid.get(&uuid));
-        if let (Some(ns), Some(shard)) = (ns, id.get_str("shard")) {
-            let share = shares.entry(ns.clone()).or_default().entry(shard.to_string()).or_default();
-            share.chunks = counted.get_i64("chunks").unwrap_or(0);
-            share.jumbo = counted.get_i64("jumbo").unwrap_or(0);
+    for table in map.chunks.tables() {
+        let by_shard = shares.entry(table.ns.clone()).or_default();
+        for (chunk, _) in table.with_zones(&[]) {
+            if !by_shard.contains_key(&chunk.shard) {
+                by_shard.insert(chunk.shard.clone(), Share::default());
+            }
+            if let Some(share) = by_shard.get_mut(&chunk.shard) {
+                share.chunks += 1;
+                share.jumbo += i64::from(chunk.is_jumbo);
+            }
         }
     }
-    let distribution =
-        doc! { "aggregate": 1, "pipeline": [doc! { "$shardedDataDistribution": {} }], "cursor": {} };
-    for of_collection in all(connection, "admin", distribution).await? {
+    shares
+}
+
+/// The bytes, as `$shardedDataDistribution` has them.
+async fn add_sizes(asker: &mut Asker, shares: &mut Shares) -> Result<()> {
+    let distribution = vec![doc! { "$shardedDataDistribution": {} }];
+    for of_collection in asker.aggregate("admin", 1, distribution).await? {
         let by_shard = shares.entry(of_collection.get_str("ns").unwrap_or_default().to_string()).or_default();
         for of_shard in of_collection.get_array("shards").into_iter().flatten().filter_map(Value::as_document)
         {
@@ -158,7 +221,67 @@ async fn shares(connection: &mut Connection, collections: &[Document]) -> Result
             share.orphans = of_shard.get_i64("numOrphanedDocs").unwrap_or(0);
         }
     }
-    Ok(shares)
+    Ok(())
+}
+
+fn shard(s: &Document, shares: &Shares, said: &BTreeMap<String, Document>) -> Document {
+    let name = s.get_str("_id").unwrap_or_default();
+    let own = shares.values().filter_map(|by_shard| by_shard.get(name).copied());
+    let sum = own.fold(Share::default(), Share::plus);
+    let members = members(s.get_str("host").unwrap_or_default(), said);
+    let mut d = doc! {
+        "_id": name, "host": s.get("host").cloned(), "draining": flag(s, "draining"),
+        "zones": s.get_array("tags").cloned().unwrap_or_default(), "chunks": sum.chunks, "jumbo": sum.jumbo,
+        "bytes": sum.bytes, "orphans": sum.orphans,
+    };
+    let primary = members.iter().find(|m| m.get_str("state") == Some("primary"));
+    for field in ["rangeDeletions", "operations"] {
+        if let Some(value) = primary.and_then(|m| m.get(field)) {
+            d.push(field, value.clone());
+        }
+    }
+    d.push("members", members);
+    d
+}
+
+/// Every zone that a shard or a range has, with what is in its ranges.
+fn zones(map: &Map, shards: &[Document], shares: &Shares) -> Vec<Document> {
+    #[derive(Default)]
+    struct Found {
+        shards: BTreeSet<String>,
+        ranges: i64,
+        chunks: i64,
+        misplaced: i64,
+        bytes: i64,
+    }
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    for shard in shards {
+        for zone in shard.get_array("tags").into_iter().flatten().filter_map(Value::as_str) {
+            let of_zone = found.entry(zone.to_string()).or_default();
+            of_zone.shards.insert(shard.get_str("_id").unwrap_or_default().to_string());
+        }
+    }
+    for (ns, ranges) in &map.zones {
+        for range in ranges {
+            found.entry(range.name.clone()).or_default().ranges += 1;
+        }
+        let Some(table) = map.chunks.table(ns) else { continue };
+        for (chunk, zone) in table.with_zones(ranges) {
+            let Some(of_zone) = zone.and_then(|zone| found.get_mut(&zone.name)) else { continue };
+            let share = shares.get(ns).and_then(|s| s.get(&chunk.shard)).copied().unwrap_or_default();
+            of_zone.chunks += 1;
+            of_zone.bytes += share.bytes / share.chunks.max(1);
+            of_zone.misplaced += i64::from(!of_zone.shards.contains(&chunk.shard));
+        }
+    }
+    let shown = |(name, f): (String, Found)| {
+        let shards: Vec<Value> = f.shards.into_iter().map(Value::from).collect();
+        doc! {
+            "_id": name, "shards": shards, "ranges": f.ranges, "chunks": f.chunks, "misplaced": f.misplaced,
+            "bytes": f.bytes,
+        }
+    };
+    found.into_iter().map(shown).collect()
 }
 
 fn collection(c: &Document, shares: &Shares) -> Document {
@@ -181,13 +304,13 @@ fn collection(c: &Document, shares: &Shares) -> Document {
     d
 }
 
-async fn balancer(connection: &mut Connection) -> Result<Document> {
-    let status = run(connection, "admin", doc! { "balancerStatus": 1 }).await?;
+async fn balancer(asker: &mut Asker) -> Result<Document> {
+    let status = asker.run("admin", doc! { "balancerStatus": 1 }).await?;
     let mut d = Document::new();
     for name in ["mode", "inBalancerRound", "numBalancerRounds"] {
         d.push(name, status.get(name).cloned());
     }
-    let settings = find(connection, "settings").await?;
+    let settings = asker.config("settings").await?;
     let window =
         settings.iter().find(|s| s.get_str("_id") == Some("balancer")).and_then(|s| s.get("activeWindow"));
     if let Some(window) = window {
@@ -197,11 +320,10 @@ async fn balancer(connection: &mut Connection) -> Result<Document> {
 }
 
 /// Migrations under way: the donors' rows, with what their recipients have copied.
-async fn migrations(connection: &mut Connection) -> Result<Vec<Document>> {
+async fn migrations(asker: &mut Asker) -> Result<Vec<Document>> {
     let named = doc! { "desc": { "$in": array!["MoveChunk", "migrateThread"] } };
     let stages = vec![doc! { "$currentOp": { "allUsers": true } }, doc! { "$match": named }];
-    let command = doc! { "aggregate": 1, "pipeline": stages, "cursor": {} };
-    let rows = all(connection, "admin", command).await?;
+    let rows = asker.aggregate("admin", 1, stages).await?;
     let (donors, recipients): (Vec<_>, Vec<_>) =
         rows.into_iter().partition(|r| r.get_str("desc") == Some("MoveChunk"));
     let line = |donor: &Document| {
@@ -216,14 +338,42 @@ async fn migrations(connection: &mut Connection) -> Result<Vec<Document>> {
     Ok(donors.iter().map(line).collect())
 }
 
-async fn rounds(connection: &mut Connection) -> Result<Vec<Document>> {
+async fn rounds(asker: &mut Asker) -> Result<Vec<Document>> {
     let command = doc! {
         "find": "actionlog", "filter": { "what": "balancer.round" }, "sort": { "time": -1 }, "limit": ROUNDS,
         "batchSize": ROUNDS, "singleBatch": true,
     };
-    let rounds = all(connection, "config", command).await?;
+    let rounds = asker.all("config", command).await?;
     Ok(rounds
         .iter()
         .map(|r| doc! { "time": r.get("time").cloned(), "details": r.get("details").cloned() })
         .collect())
+}
+
+/// Migrations that have ended, the newest first, as their donors wrote them down.
+async fn moves(asker: &mut Asker) -> Result<Vec<Document>> {
+    let command = doc! {
+        "find": "changelog", "filter": { "what": "moveChunk.from" }, "sort": { "$natural": -1 }, "limit": MOVES,
+        "batchSize": MOVES, "singleBatch": true,
+    };
+    Ok(asker.all("config", command).await?.iter().filter_map(ended).collect())
+}
+
+/// An entry `moveChunk.from`: its time is the end, its steps are in milliseconds.
+fn ended(entry: &Document) -> Option<Document> {
+    let details = entry.get_document("details")?;
+    let Some(Value::DateTime(end)) = entry.get("time") else { return None };
+    let steps = details.iter().filter(|(name, _)| name.starts_with("step "));
+    let millis: i64 = steps.filter_map(|(_, value)| value.as_i64()).sum();
+    let mut d = doc! { "_id": entry.get("_id").cloned(), "ns": entry.get("ns").cloned() };
+    for field in ["from", "to", "min", "max"] {
+        d.push(field, details.get(field).cloned());
+    }
+    d.push("start", Value::DateTime(end - millis));
+    d.push("end", Value::DateTime(*end));
+    d.push("ok", details.get_str("note") == Some("success"));
+    if let Some(reason) = details.get("errmsg") {
+        d.push("errmsg", reason.clone());
+    }
+    Some(d)
 }

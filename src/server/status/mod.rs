@@ -1,10 +1,16 @@
 //! `tessera status`: what a running cluster is doing, for a person at a terminal.
 //!
 //! Everything is asked of one router (or of a member of a set), with commands that any client may send, so it works on every
-//! cluster, not only on those of this program. [`gather`] makes one document of the answers, [`draw`] a page of text of it.
+//! cluster, not only on those of this program; beside that, the nodes themselves are asked what part they have. [`gather`] makes one
+//! document of the answers, [`draw`] a page of text of it, and [`crate::web`] a page of a browser.
 
+mod asker;
+mod chunks;
 mod draw;
 mod gather;
+mod nodes;
+
+pub(crate) use gather::{Gatherer, Map};
 
 use crate::ask::{self, Address};
 use document::Result;
@@ -33,10 +39,11 @@ pub fn main(status: &Status) -> i32 {
 }
 
 async fn show(status: &Status) -> Result<()> {
-    let mut connection = Address::parse(&status.uri)?.connect().await?;
+    let address = Address::parse(&status.uri)?;
+    let mut gatherer = Gatherer::new(address.connect().await?, address.options());
     let mut before = None;
     loop {
-        let view = gather::gather(&mut connection).await?;
+        let view = gatherer.gather().await?;
         if status.json {
             println!("{}", document::extended_json::to_relaxed(&document::Value::Document(view.clone())));
         } else {

@@ -1,0 +1,175 @@
+//! `tessera up --web PORT`: what [`crate::status`] gathers, as a live page.
+//!
+//! ```text
+//! GET /         the page, one file with nothing from elsewhere
+//! GET /events   server-sent events: history, moves, map, status, trouble (see events.rs)
+//! GET /status   the newest status, as one object
+//! GET /chunk?ns=d.c&at=17   one chunk of the map, with its bounds
+//! ```
+//!
+//! The page only reads, and only this machine gets it: the socket is bound to the loopback address, and a request must name that
+//! address (or localhost) as its host, so that a page of another site cannot reach it by having its own name point here. There is
+//! no header that lets other origins read. Where the cluster asks for a login, so does the page.
+
+mod events;
+mod request;
+mod watcher;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::{Request, Response, StatusCode, header};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use request::{Route, Visitor};
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+pub(crate) use watcher::Source;
+use watcher::Watcher;
+
+const PAGE: &str = include_str!("page.html");
+/// Connections at a time. A browser has six.
+const CONNECTIONS: usize = 64;
+/// How long a client may take to say what it wants.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The page runs its own script and speaks to its own server; nothing else.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
+                      img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// A page that is served; it ends when dropped.
+pub(crate) struct Web {
+    pub(crate) port: u16,
+    _tasks: JoinSet<()>,
+}
+
+/// Takes a port of the loopback address; 0 is any free one.
+///
+/// # Errors
+/// The port is taken.
+pub(crate) async fn bind(port: u16) -> std::io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
+}
+
+/// Serves the page. `login` is what a visitor must know, user and password.
+pub(crate) fn serve(
+    listener: TcpListener,
+    source: Source,
+    login: Option<(String, String)>,
+) -> std::io::Result<Web> {
+    let port = listener.local_addr()?.port();
+    let watcher = Arc::new(Watcher::new());
+    let visitor = Arc::new(Visitor { port, login });
+    let mut tasks = JoinSet::new();
+    let watching = watcher.clone();
+    tasks.spawn(async move { watching.run(source).await });
+    tasks.spawn(accept(listener, watcher, visitor));
+    Ok(Web { port, _tasks: tasks })
+}
+
+async fn accept(listener: TcpListener, watcher: Arc<Watcher>, visitor: Arc<Visitor>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    // Dropped with this task, and the connections with it.
+    let mut connections = JoinSet::new();
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (watcher, visitor) = (watcher.clone(), visitor.clone());
+                connections.spawn(async move {
+                    let _place = place;
+                    connection(stream, watcher, visitor).await;
+                });
+            }
+            // Out of descriptors, most likely.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, watcher: Arc<Watcher>, visitor: Arc<Visitor>) {
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let reply = reply(&request, &watcher, &visitor);
+        async move { Ok::<_, Infallible>(reply) }
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(16 * 1024);
+    // A client that breaks off is no concern of anybody.
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+}
+
+type Reply = Response<BoxBody<Bytes, Infallible>>;
+
+fn reply(request: &Request<Incoming>, watcher: &Arc<Watcher>, visitor: &Visitor) -> Reply {
+    let route = match visitor.route(request.method(), request.uri(), request.headers()) {
+        Ok(route) => route,
+        Err(refused) => return refuse(refused),
+    };
+    match route {
+        Route::Page => whole(StatusCode::OK, "text/html; charset=utf-8", PAGE.to_string()),
+        Route::Status => match watcher.newest() {
+            Some(shown) => json(shown.status.clone()),
+            None => {
+                whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, "nothing has been gathered yet\n".to_string())
+            }
+        },
+        Route::Chunk { ns, at } => match watcher.chunk(&ns, at) {
+            Some(chunk) => json(chunk),
+            None => whole(StatusCode::NOT_FOUND, TEXT, format!("{ns} has no chunk {at}\n")),
+        },
+        Route::Events => {
+            let frames = events::stream(watcher.clone()).map(|text| Ok(Frame::data(Bytes::from(text))));
+            dressed(StatusCode::OK, "text/event-stream", BodyExt::boxed(StreamBody::new(frames)))
+        }
+    }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+fn json(text: String) -> Reply {
+    whole(StatusCode::OK, "application/json", text)
+}
+
+fn whole(status: StatusCode, kind: &'static str, text: String) -> Reply {
+    dressed(status, kind, Full::new(Bytes::from(text)).boxed())
+}
+
+fn refuse(status: StatusCode) -> Reply {
+    let reason = status.canonical_reason().unwrap_or("refused");
+    let mut reply = whole(status, TEXT, format!("{reason}\n"));
+    let headers = reply.headers_mut();
+    match status {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            headers.insert(header::ALLOW, header::HeaderValue::from_static("GET"));
+        }
+        StatusCode::UNAUTHORIZED => {
+            let ask = header::HeaderValue::from_static("Basic realm=\"tessera\", charset=\"UTF-8\"");
+            headers.insert(header::WWW_AUTHENTICATE, ask);
+        }
+        _ => {}
+    }
+    reply
+}
+
+fn dressed(status: StatusCode, kind: &'static str, body: BoxBody<Bytes, Infallible>) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in headers {
+        reply.headers_mut().insert(name, header::HeaderValue::from_static(value));
+    }
+    reply
+}

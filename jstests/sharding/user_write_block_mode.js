@@ -59,5 +59,21 @@ assert.commandWorked(db.c.insert([{x: -2}, {x: 2}]));
 assert.commandWorked(db.c.createIndex({y: 1}));
 assert.eq(0, st.config0.getDB("config").getCollection("sharding_configsvr_coordinators").find().itcount());
 assert.commandFailedWithCode(st.rs0.getPrimary().adminCommand({setUserWriteBlockMode: 1, global: true}), ErrorCodes.IllegalOperation);
+
+// A change of the catalog that has begun is waited for; one that begins meanwhile is refused at once.
+assert.commandWorked(admin.runCommand({shardCollection: "user_writes.gone", key: {x: 1}}));
+const point = configureFailPoint(st.rs0.getPrimary(), "hangDdlCoordinatorBeforeRunning_dropCollection");
+const dropping = new Thread((host) => new Mongo(host).getDB("user_writes").runCommand({drop: "gone"}), s.host);
+dropping.start();
+point.wait();
+const blocking = new Thread((host) => new Mongo(host).adminCommand({setUserWriteBlockMode: 1, global: true}), s.host);
+blocking.start();
+assert.soon(() => st.rs0.getPrimary().getDB("config").user_writes_critical_sections.findOne() !== null);
+assert.commandFailedWithCode(
+    admin.runCommand({shardCollection: "user_writes.late", key: {x: 1}, maxTimeMS: 20000}), ErrorCodes.UserWritesBlocked);
+point.off();
+assert.commandWorked(dropping.returnData());
+assert.commandWorked(blocking.returnData());
+assert.commandWorked(set(false));
 st.stop();
 more.stopSet();

@@ -80,12 +80,19 @@ pub async fn begin_ddl(context: &Context, request: &Request<'_>) -> Result<Optio
     if !BLOCKED_DDL.contains(&request.command.name) || context.operation.may_bypass_write_blocking() {
         return Ok(None);
     }
-    let began = context.operation.interruptible(node.user_writes.began.clone().read_owned()).await?;
-    let block = node.user_writes.block();
-    if block.new_ddl {
-        bail!(USER_WRITES_BLOCKED, "User writes blocked, reason: {}", block.reason_name());
+    loop {
+        let began = node.user_writes.began.clone().try_read_owned();
+        let block = node.user_writes.block();
+        if block.new_ddl {
+            bail!(USER_WRITES_BLOCKED, "User writes blocked, reason: {}", block.reason_name());
+        }
+        if let Ok(began) = began {
+            return Ok(Some(began));
+        }
+        // A block that waited for what had begun has just been taken back.
+        context.operation.check_interrupt()?;
+        tokio::task::yield_now().await;
     }
-    Ok(Some(began))
 }
 
 async fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

@@ -11,7 +11,7 @@ use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
 use node::Operation;
-use protocol::ddl::{Action, Event, Machine, Protocol, protocols};
+use protocol::ddl::{Action, Event, Machine, Protocol, UNDO, protocols};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,6 +167,36 @@ impl Ddl {
             run.end(ddl.drive(*kind, state, None, Event::Recovered { phase: &phase }, held).await);
         });
         Ok(())
+    }
+
+    /// Has a coordinator of `kind` undo what one has left that is no more, if it is `still` there when the locks are held. It goes on
+    /// until all is undone, whatever becomes of its client.
+    pub(super) async fn undo_anew(
+        &self,
+        kind: &'static dyn Coordinator,
+        mut state: Document,
+        still: impl Future<Output = Result<bool>>,
+    ) -> Result<Option<joining::Outcome>> {
+        let mut run = match self.join_or_enter(kind, namespace(&state), &Document::new())? {
+            Entered::Joined(outcome) => return Ok(Some(outcome)),
+            Entered::First(run) => run,
+        };
+        let held = self.lock(kind, &state).await?;
+        if !still.await? {
+            return Ok(None);
+        }
+        run.begin();
+        let (ddl, outcome) = (self.strong()?, run.outcome());
+        state.insert("phase", UNDO);
+        self.role.spawn(async move {
+            if let Err(e) = ddl.role.local.put(COORDINATORS, &state).await {
+                return run.end(Err(e));
+            }
+            // How what is undone had failed is the same for all.
+            drop(ddl.drive(kind, state, None, Event::Recovered { phase: UNDO }, held).await);
+            run.end(Ok(Document::new()));
+        });
+        Ok(Some(outcome))
     }
 
     async fn drive(

@@ -18,6 +18,7 @@
 
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, phase_of};
+use super::joining::{Outcome, ended};
 use super::reshard_plan::Planned;
 use super::{COORDINATORS, Ddl};
 use crate::config::{required, required_str};
@@ -455,19 +456,27 @@ impl Ddl {
             done => return done,
         }
         let ns = request.namespace()?;
-        let _held = self.locks.take(&[&ns], &format!("cleanup of {ns}")).await?;
-        let left =
-            self.role.remote.find_config("reshardingOperations", doc! { "ns": ns.as_str() }, None).await?;
-        for operation in left {
-            let member = |name: &str| operation.get(name).cloned().unwrap_or(Value::Null);
-            let state = doc! {
-                "_id": { "namespace": ns.as_str() }, "provenance": member("provenance"), "reshardingUUID": member("_id"),
-                "tempNs": required_str(&operation, "tempNs")?, "oldUUID": member("ui"), "newUUID": member("newUUID"),
-                "key": member("reshardingKey"), "tracked": true,
-            };
-            self.give_up(&state).await?;
+        let undone = op.interruptible(self.give_up_left(&ns)).await??;
+        match undone {
+            Some(outcome) => op.interruptible(ended(outcome)).await?.unwrap_or_else(|| Ok(Document::new())),
+            None => Ok(Document::new()),
         }
-        Ok(Document::new())
+    }
+
+    /// Lets a coordinator give up what an operation on `ns` has left that has lost its own. The config server forgets the operation
+    /// first: from there on only the new coordinator's document says what is still to be taken back.
+    async fn give_up_left(&self, ns: &str) -> Result<Option<Outcome>> {
+        let left =
+            async || self.role.remote.find_config("reshardingOperations", doc! { "ns": ns }, None).await;
+        let Some(operation) = left().await?.into_iter().next() else { return Ok(None) };
+        let member = |name: &str| operation.get(name).cloned().unwrap_or(Value::Null);
+        let state = doc! {
+            "_id": { "namespace": ns, "operationType": protocols::RESHARD.operation }, "provenance": member("provenance"),
+            "reshardingUUID": member("_id"), "tempNs": required_str(&operation, "tempNs")?, "oldUUID": member("ui"),
+            "newUUID": member("newUUID"), "key": member("reshardingKey"), "tracked": true,
+        };
+        let still = async { Ok(left().await?.iter().any(|o| o.get("_id") == operation.get("_id"))) };
+        self.undo_anew(&Reshard, state, still).await
     }
 
     async fn running_for(&self, op: &Operation, request: Request<'_>) -> Result<(String, Document)> {

@@ -184,6 +184,41 @@ async fn the_cleanup_of_a_committed_resharding_finishes_it() {
     assert_eq!(c.findings().await, [""; 0]);
 }
 
+/// The config server has forgotten the operation, and a shard that has a part of the copy cannot be told yet.
+#[tokio::test]
+async fn a_cleanup_that_is_interrupted_halfway_goes_on_until_all_is_taken_back() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    let ddl = c.ddl("a");
+    let point = "reshardingPauseCoordinatorInCloning";
+    ddl.role.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    tokio::select! {
+        outcome = c.send("a", "d", hashed("m")) => panic!("ended with {outcome:?}"),
+        () = ddl.role.node.failpoints.wait_entered(point, 1) => {}
+    }
+    ddl.role.local.delete(COORDINATORS, &doc! {}).await.unwrap();
+    drop(ddl);
+    c.crash("a").await;
+    let cleanup = || c.send("a", "d", doc! { "_shardsvrCleanupReshardCollection": "m" });
+    *c.network.held.lock() = Some(("b:1", "_shardsvrReshardAbort"));
+    let halfway = async {
+        while c.network.unread.lock().is_none() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        outcome = cleanup() => panic!("ended with {outcome:?}"),
+        () = halfway => {}
+    }
+    assert!(c.catalog().local.find("config.reshardingOperations", &doc! {}).unwrap().is_empty());
+    c.crash("a").await;
+    cleanup().await.unwrap();
+    c.settle().await;
+    assert_eq!(c.findings().await, [""; 0]);
+    let entry = c.catalog().catalog().collection_document("d.m").unwrap();
+    assert_ne!(entry.get_bool("allowMigrations"), Some(false));
+}
+
 /// A message of an earlier run is read just before the copy begins that a later run has prepared.
 #[tokio::test]
 async fn a_late_message_does_not_end_the_copy_that_was_begun_anew() {

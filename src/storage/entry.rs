@@ -352,6 +352,22 @@ pub fn compose_whole(frame: &FrameRef<'_>) -> DocBuf {
     fits.unwrap_or_else(|| compose(frame))
 }
 
+/// The longest entry that is brought to another node whole: one that lies in another's `o2` there still fits into what the other
+/// members of that node's set are sent.
+const BROUGHT_BYTES_MAX: usize = document::validate::Limits::INTERNAL.bytes_max - 4096;
+
+/// An entry as it is brought to the history of another node: without the image for change streams; and without that for a retry, of
+/// which it then tells that it is missing, where the entry would be too long.
+pub fn brought(payload: Doc<'_>) -> DocBuf {
+    let write =
+        |reader| DocWriter::build(|w| payload.iter().for_each(|field| write_field(w, &field, reader)));
+    let whole = write(Reader::Member { images: false });
+    match whole.bytes().len() <= BROUGHT_BYTES_MAX {
+        true => whole,
+        false => write(Reader::Client),
+    }
+}
+
 /// For whom an entry is composed.
 #[derive(Clone, Copy)]
 enum Reader {
@@ -502,6 +518,20 @@ mod tests {
         assert!(!whole(&draft(&old)).contains_key("imageBefore"));
         assert_eq!(whole(&draft(&old)).get_document("o"), Some(&o.to_document()));
         assert!(whole(&draft(&large(1 << 20))).contains_key("imageBefore"));
+    }
+
+    #[test]
+    fn an_entry_is_brought_with_the_image_for_a_retry_if_both_fit() {
+        let image = |bytes: usize| doc! { "_id": 1, "a": ("x".repeat(bytes)) };
+        let entry = |bytes: usize| {
+            doc! { "op": "u", "o": image(9 << 20), "imageBefore": image(9 << 20), "preImage": image(bytes), "stmtId": 0 }
+        };
+        let brought = |bytes: usize| brought(entry(bytes).to_doc_buf().doc()).to_document();
+        let (small, large) = (brought(1 << 20), brought(9 << 20));
+        assert_eq!(small.get_document("preImage"), Some(&image(1 << 20)));
+        assert!(!small.contains_key("imageBefore"));
+        assert_eq!((large.get_str("needsRetryImage"), large.get("preImage")), (Some("preImage"), None));
+        assert_eq!((large.get_document("o"), large.get_i64("stmtId")), (Some(&image(9 << 20)), Some(0)));
     }
 
     #[test]

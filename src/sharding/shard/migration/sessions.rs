@@ -16,13 +16,13 @@ use super::range::{KeyRange, SLICE_TIME_MAX};
 use crate::config::required_str;
 use crate::key_pattern::ShardKeyPattern;
 use crate::shard::ShardRole;
-use document::{Doc, DocBuf, DocWriter, Document, Result, codes, doc};
+use document::{Doc, DocBuf, DocWriter, Document, Result, Value, bail, codes, doc};
 use node::operation::{SessionFields, SessionId};
 use node::{Node, Operation, Origin, log_failed};
 use protocol::session::{EntryTime, INCOMPLETE_HISTORY};
 use runtime::Instant;
 use std::collections::{BTreeMap, VecDeque};
-use storage::entry::{Entry, Op};
+use storage::entry::{Entry, Op, brought};
 use storage::log::{Class, Position, ReadFrom};
 
 /// The most bytes of entries in one answer.
@@ -33,6 +33,26 @@ struct Known {
     session: SessionId,
     number: i64,
     at: Option<(EntryTime, i32)>,
+}
+
+impl Known {
+    /// In the order in which a whole history is handed out.
+    fn place(&self) -> Place {
+        (self.session, self.number, self.at.map(|(_, stmt)| stmt))
+    }
+}
+
+type Place = (SessionId, i64, Option<i32>);
+
+fn place_to_document((session, number, statement): Place) -> Document {
+    doc! { "session": session.to_document(), "txnNumber": number, "stmtId": statement.map_or(Value::Null, Value::Int32) }
+}
+fn read_place(d: Doc<'_>) -> Result<Place> {
+    let session = d.get_document("session").map(SessionId::parse).transpose()?;
+    match (session, d.get_i64("txnNumber")) {
+        (Some(session), Some(number)) => Ok((session, number, d.get_i64("stmtId").map(|n| n as i32))),
+        _ => bail!(IDL_FAILED_TO_PARSE, "a place in a session history has a session and a txnNumber"),
+    }
 }
 
 /// The donor's side.
@@ -92,7 +112,7 @@ impl SessionSource {
         let Some((at, stmt)) = known.at else { return Ok(self.marker(known)) };
         match node.statement_entry(at, stmt) {
             Ok(entry) if self.concerns(entry.doc()) => {
-                let entry = as_statement_of(entry.doc(), known.session, known.number);
+                let entry = as_statement_of(brought(entry.doc()).doc(), known.session, known.number);
                 Ok(Some(with_time(entry.doc(), at.ts, at.term)))
             }
             Ok(_) => Ok(None),
@@ -127,7 +147,8 @@ impl SessionSource {
             let payload = Doc::from_validated(frame.payload);
             for entry in statements_of(node, payload)? {
                 if self.concerns(entry.doc()) {
-                    full = take(with_time(entry.doc(), frame.optime.ts, frame.optime.term));
+                    full = take(with_time(brought(entry.doc()).doc(), frame.optime.ts, frame.optime.term))
+                        || full;
                 }
             }
         }
@@ -186,8 +207,8 @@ fn as_statement_of(entry: Doc<'_>, session: SessionId, number: i64) -> DocBuf {
     })
 }
 
-fn reply(batch: &[DocBuf], next: Option<SessionId>) -> DocBuf {
-    let next = next.map(|session| session.to_document().to_doc_buf());
+fn reply(batch: &[DocBuf], next: Option<Place>) -> DocBuf {
+    let next = next.map(|place| place_to_document(place).to_doc_buf());
     DocWriter::build(|w| {
         w.array_with("oplog", |w| {
             for (i, entry) in batch.iter().enumerate() {
@@ -201,28 +222,26 @@ fn reply(batch: &[DocBuf], next: Option<SessionId>) -> DocBuf {
 }
 
 /// `{_shardsvrGetSessionHistory: ns, after?}`: what sessions have done to a whole collection to which nobody writes,
-/// as `{oplog: [...], next?}`. `next`, the last session of the answer, is the `after` of the next request.
+/// as `{oplog: [...], next?}`. `next`, the last statement of the answer, is the `after` of the next request.
 ///
 /// # Errors
 /// IDLFailedToParse (40414), TypeMismatch (14); a failed log.
 pub async fn whole_history(node: &Node, body: Doc<'_>) -> Result<DocBuf> {
     let d = body.to_document();
     let ns = required_str(&d, "_shardsvrGetSessionHistory")?;
-    let after = body.get_document("after").map(SessionId::parse).transpose()?;
+    let after = body.get_document("after").map(read_place).transpose()?;
     let mut source = SessionSource::new(node, ns, None);
     let mut known: Vec<Known> = source.known.drain(..).collect();
-    known.retain(|k| after.is_none_or(|after| after < k.session));
-    known.sort_by_key(|k| k.session);
+    known.retain(|k| after.is_none_or(|after| after < k.place()));
+    known.sort_by_key(Known::place);
     let (mut batch, mut bytes) = (Vec::new(), 0);
-    let mut last: Option<SessionId> = None;
     for known in known {
-        if bytes > BATCH_BYTES_MAX && last != Some(known.session) {
-            return Ok(reply(&batch, last));
-        }
-        last = Some(known.session);
         if let Some(entry) = source.entry_of(node, &known)? {
             bytes += entry.bytes().len();
             batch.push(entry);
+        }
+        if bytes > BATCH_BYTES_MAX {
+            return Ok(reply(&batch, Some(known.place())));
         }
         tokio::task::yield_now().await;
     }

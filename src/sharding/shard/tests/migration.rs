@@ -1,7 +1,8 @@
 //! Ranges move while clients write; power fails at every step; the config server's answers get lost.
 
-use super::cluster::{Cluster, CommitFault};
-use document::doc;
+use super::cluster::{Cluster, CommitFault, NS};
+use crate::shard::migration::sessions;
+use document::{Document, Value, doc};
 use node::failpoints::Mode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -401,4 +402,33 @@ async fn a_statement_whose_entry_the_log_has_lost_is_refused_where_the_range_goe
     assert_eq!(cluster.owned().await[&5], 1);
     // The next number is none of this.
     assert_eq!(cluster.increment(&mut client, 5).await.unwrap(), 1);
+}
+
+/// movePrimary asks for it in parts; one statement of many large documents must not make a part that no reply can carry.
+#[tokio::test]
+async fn the_history_of_one_long_write_is_handed_out_in_parts() {
+    let c = Cluster::new().await;
+    let mut client = c.session();
+    let large = |x: i32| doc! { "_id": x, "x": x, "filler": "f".repeat(1 << 20) };
+    let documents: Vec<Document> = (1..=10).map(large).collect();
+    c.write(&mut client, 1, doc! { "insert": "c", "documents": documents }).await.unwrap();
+    let (role, mut after, mut parts, mut statements) = (c.shard("a"), None, 0, Vec::new());
+    loop {
+        let mut command = doc! { "_shardsvrGetSessionHistory": NS };
+        if let Some(after) = after {
+            command.push("after", after);
+        }
+        let part = sessions::whole_history(&role.node, command.to_doc_buf().doc()).await.unwrap();
+        assert!(part.bytes().len() < 6 << 20, "{} bytes", part.bytes().len());
+        let part = part.to_document();
+        let entries = part.get_array("oplog").unwrap().iter().filter_map(Value::as_document);
+        statements.extend(entries.filter_map(|e| e.get_i64("stmtId")));
+        parts += 1;
+        match part.get_document("next") {
+            Some(next) => after = Some(next.clone()),
+            None => break,
+        }
+    }
+    assert_eq!(statements, (0..10).collect::<Vec<i64>>());
+    assert!(parts > 1);
 }

@@ -87,6 +87,8 @@ pub const NAMES: &[&str] = &[
     "hangBeforeSendingAbortDecision",
     "hangBeforeSendingCommitDecision",
     "hangBeforeWritingDecision",
+    "hangWhileBuildingDocumentSourceMergeBatch",
+    "hangWhileBuildingDocumentSourceOutBatch",
     "maxTimeAlwaysTimeOut",
     "maxTimeNeverTimeOut",
     "migrateThreadHangAtStep1",

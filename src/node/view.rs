@@ -5,7 +5,7 @@ use crate::namespace::{Met, Slot, SlotState};
 use crate::write::commit::WideUnit;
 use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Origin};
-use document::{Collation, Document, Result, Value, bail};
+use document::{Collation, Doc, Document, Result, Value, bail};
 use query::pipeline::{Context, Namespace, parse};
 use std::sync::Arc;
 use storage::CollectionView;
@@ -132,22 +132,32 @@ pub(crate) async fn define(
     let bytes = definition.to_doc_buf();
     let change = |unit: &mut WideUnit<'_>| {
         let Some(target) = unit.on(&slot.ns) else { return Ok(()) };
-        let Some(view) = check(target.state)? else { return Ok(()) };
-        if let Some(mut definitions) = unit.on(&definitions.ns) {
-            definitions.ensure_exists();
-            let found = bytes.get("_id").and_then(|id| definitions.collection()?.record_of_id(id));
-            match found {
-                Some(record) => definitions.replace(record, bytes.doc(), Origin::default())?,
-                None => drop(definitions.insert(bytes.doc(), Origin::default())?),
-            }
+        match check(target.state)? {
+            Some(view) => put(unit, slot, bytes.doc(), view),
+            None => Ok(()),
         }
-        if let Some(target) = unit.on(&slot.ns) {
-            target.state.set_view(Some(Arc::new(view)));
-        }
-        Ok(())
     };
     let attempt = || node.write_wide_or_section(op, &of_database(op), (slot, &[&definitions]), change);
     node.locked(op, &[slot], attempt).await
+}
+
+/// Puts the view of `slot` there, and its definition into `system.views`. The commit is open over both.
+///
+/// # Errors
+/// Those of writing the definition.
+pub(crate) fn put(unit: &mut WideUnit<'_>, slot: &Slot, definition: Doc<'_>, view: View) -> Result<()> {
+    if let Some(mut definitions) = unit.on(&format!("{}.system.views", slot.database.name)) {
+        definitions.ensure_exists();
+        let found = definition.get("_id").and_then(|id| definitions.collection()?.record_of_id(id));
+        match found {
+            Some(record) => definitions.replace(record, definition, Origin::default())?,
+            None => drop(definitions.insert(definition, Origin::default())?),
+        }
+    }
+    if let Some(target) = unit.on(&slot.ns) {
+        target.state.set_view(Some(Arc::new(view)));
+    }
+    Ok(())
 }
 
 /// Removes the view of `slot` and its definition in one commit, and in the same, before them, what `take` takes out of

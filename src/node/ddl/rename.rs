@@ -164,7 +164,7 @@ pub(super) async fn rename_checked(
 }
 
 /// Renames under both latches; returns the collection that gave way.
-fn rename_latched(
+pub(crate) fn rename_latched(
     unit: &mut WideUnit<'_>,
     from: &str,
     to: &str,

@@ -13,7 +13,7 @@ pub mod hooks;
 pub(crate) mod host;
 pub mod index_use;
 pub mod map_reduce;
-mod output;
+pub(crate) mod output;
 pub mod pseudo;
 pub mod routed_output;
 pub mod rows;
@@ -23,6 +23,7 @@ pub mod tail;
 mod tests;
 
 pub use host::{SEARCH_NOT_ENABLED, search_not_enabled};
+pub use output::is_output;
 
 use crate::Node;
 use crate::namespace::Slot;

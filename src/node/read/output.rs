@@ -14,6 +14,7 @@ use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{
     Collation, Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, doc, err, path,
 };
+use parking_lot::Mutex;
 use query::QueryContext;
 use query::expression::{Expression, Variables, Vars};
 use query::matcher::Matcher;
@@ -24,7 +25,21 @@ use query::update::{Outcome as Applied, Update};
 use runtime::Instant;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use storage::RecordId;
+use storage::{Collection, RecordId};
+
+/// What the names of collections begin with that an `$out` is writing.
+const OUTPUT: &str = "tmp.agg_out.";
+
+/// A new name for what an `$out` collects for `target`. It is a plain one: what a kill leaves can be dropped like any other.
+pub(crate) fn output_beside(node: &Node, target: &str) -> String {
+    let (db, _) = storage::split_namespace(target);
+    format!("{db}.{OUTPUT}{}", uuid::Uuid::from_bytes(node.new_uuid()))
+}
+
+/// Whether a collection is what an `$out` is writing, or has left.
+pub fn is_output(ns: &str) -> bool {
+    storage::split_namespace(ns).1.starts_with(OUTPUT)
+}
 
 /// Documents changed in one commit.
 const SLICE: usize = 128;
@@ -38,6 +53,8 @@ impl LocalHost {
         batch: Vec<DocBuf>,
         end: bool,
     ) -> Result<()> {
+        let point = "hangWhileBuildingDocumentSourceOutBatch";
+        self.node.failpoints.pause_operation(&self.op, point, target).await?;
         let result = match self.outputs_series(target, series) {
             true => Box::pin(self.out_series(target, series, batch, end)).await,
             false => self.out_batch(target, batch, end).await,
@@ -94,8 +111,7 @@ impl LocalHost {
     /// An empty collection with the target's options and indexes.
     async fn begin_out(&self, routed: &Operation, op: &Operation, target: &str) -> Result<String> {
         let node = &self.node;
-        let (db, _) = storage::split_namespace(target);
-        let ns = format!("{db}.tmp.agg_out.{}", uuid::Uuid::from_bytes(node.new_uuid()));
+        let ns = output_beside(node, target);
         let slot = node.namespaces.slot(target);
         let like = slot
             .read(routed, |s| {
@@ -130,10 +146,10 @@ impl LocalHost {
         batch: Vec<DocBuf>,
         run: &Run,
     ) -> Result<()> {
-        self.merge_as(&self.towards(target), target, spec, batch, run).await
+        self.merge_as(&self.towards(target), target, spec, batch, run, None).await
     }
 
-    /// The same by an operation with the versions to compare.
+    /// The same by an operation with the versions to compare; where those are no longer compared, for `bound` alone.
     pub(super) async fn merge_as(
         &self,
         op: &Operation,
@@ -141,6 +157,7 @@ impl LocalHost {
         spec: &Value,
         batch: Vec<DocBuf>,
         run: &Run,
+        bound: Option<&Bound>,
     ) -> Result<()> {
         let merge = Merge {
             bypass_validation: self.writing.bypass_validation,
@@ -152,6 +169,7 @@ impl LocalHost {
             let mut progress = Progress::default();
             while progress.merged < slice.len() {
                 self.op.check_interrupt()?;
+                self.pause_before_slice(target).await?;
                 let written = self.node.write(op, &slot, |unit| {
                     if unit.state.view.is_some() {
                         bail!(
@@ -159,7 +177,10 @@ impl LocalHost {
                             "Namespace {target} is a view, not a collection"
                         );
                     }
-                    merge.some(unit, slice, &mut progress)
+                    match bound {
+                        Some(bound) => bound.on(unit, |unit| merge.some(unit, slice, &mut progress)),
+                        None => merge.some(unit, slice, &mut progress),
+                    }
                 });
                 let written = written.await;
                 let evaluate = |old: Doc<'_>| {
@@ -176,6 +197,11 @@ impl LocalHost {
         Ok(())
     }
 
+    async fn pause_before_slice(&self, target: &str) -> Result<()> {
+        let point = "hangWhileBuildingDocumentSourceMergeBatch";
+        self.node.failpoints.pause_operation(&self.op, point, target).await
+    }
+
     /// A router runs a pipeline anew that was refused as stale: not one that has changed something.
     pub(super) fn past_retrying(&self, error: Error) -> Error {
         match error.is(STALE_SHARD_VERSION | STALE_DB_VERSION) && self.writing.merged.load(Relaxed) {
@@ -186,6 +212,28 @@ impl LocalHost {
             ),
             false => error,
         }
+    }
+}
+
+/// The target of a `$merge` by its UUID; none where the first document makes the collection.
+pub(super) struct Bound(Mutex<Option<[u8; 16]>>);
+
+impl Bound {
+    pub(super) fn to(unit: &WriteUnit<'_>) -> Bound {
+        Bound(Mutex::new(unit.collection().map(Collection::uuid)))
+    }
+    /// Runs `f`, which may make the collection.
+    ///
+    /// # Errors
+    /// QueryPlanKilled (175) when the target is gone, or another collection has its name; those of `f`.
+    fn on(&self, unit: &mut WriteUnit<'_>, f: impl FnOnce(&mut WriteUnit<'_>) -> Result<()>) -> Result<()> {
+        let mut bound = self.0.lock();
+        if bound.is_some() && unit.collection().map(Collection::uuid) != *bound {
+            bail!(QUERY_PLAN_KILLED, "{} was dropped or renamed while $merge wrote to it", unit.slot.ns);
+        }
+        let done = f(unit);
+        *bound = unit.collection().map(Collection::uuid);
+        done
     }
 }
 
@@ -313,7 +361,9 @@ impl Merge {
             Some(record) => self.matched(unit, record, doc, aside),
             None => match self.not_matched {
                 NotMatched::Insert => {
-                    unit.ensure_exists();
+                    if unit.collection().is_none() {
+                        unit.create_implicitly()?;
+                    }
                     let stored = normalized(unit.node, doc, false)?;
                     let doc = stored.doc();
                     if !unit.owns(doc) {

@@ -11,10 +11,12 @@
 //!
 //! Why no document is merged twice, and none gets lost beside a migration: the versions are compared once, before the first document,
 //! and until the last one no range leaves the collection. So a refusal as stale means that nothing was done, and the router
-//! may send the documents elsewhere.
+//! may send the documents elsewhere. A drop waits for a while only, so every slice looks whether the collection is still the one
+//! whose versions were compared.
 
 use super::aggregate::Asked;
 use super::host::{LocalHost, Writing};
+use super::output::{Bound, is_output};
 use crate::{Node, Operation, Request};
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, err};
 use protocol::version::ShardVersion;
@@ -28,7 +30,7 @@ use std::sync::Arc;
 pub async fn write(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
     let flag = |name: &str| request.body.get(name).is_some_and(|v| v.truthy());
-    let temporary = request.body.get_str("temporary").filter(|ns| ns.contains("tmp.agg_out."));
+    let temporary = request.body.get_str("temporary").filter(|ns| is_output(ns));
     let writing = Writing {
         bypass_validation: flag("bypassDocumentValidation"),
         document_key: flag("documentKey"),
@@ -87,11 +89,11 @@ async fn merge(
     let slot = host.node.namespaces.slot(ns);
     let kept = slot.keep_ranges(&host.op).await?;
     // A range that is leaving already has left when writes go on, and then the versions say so.
-    host.node.write(&host.op, &slot, |_| Ok(())).await?;
+    let (bound, _) = host.node.write(&host.op, &slot, |unit| Ok(Bound::to(unit))).await?;
     let mut op = host.aside();
     op.received = host.op.received;
     op.received.shard = op.received.shard.map(|_| ShardVersion::IGNORED);
-    let done = host.merge_as(&op, ns, &stage.spec, documents, run).await;
+    let done = host.merge_as(&op, ns, &stage.spec, documents, run, Some(&bound)).await;
     drop(kept);
     done
 }

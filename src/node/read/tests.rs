@@ -1,6 +1,7 @@
 //! Reading, held against brute force over the documents that were written.
 
 use super::candidates::{Candidates, Search};
+use crate::failpoints::Mode;
 use crate::open::NodeOptions;
 use crate::operation::SessionId;
 use crate::{Node, Operation, Request};
@@ -11,6 +12,7 @@ use query::sort::SortSpec;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::sync::Arc;
+use std::time::Duration;
 use storage::files::MemoryFiles;
 use storage::log::{LogOptions, RealClock};
 
@@ -793,4 +795,75 @@ async fn no_document_beyond_16_mib_leaves() {
         array![doc! { "$set": { "t": "$s" } }, doc! { "$project": { "n": { "$strLenBytes": "$t" } } }];
     let under_way = doc! { "aggregate": "c", "pipeline": pipeline, "cursor": {} };
     assert!(run(&node, under_way).await.is_ok(), "between two stages it may be larger");
+}
+
+/// A drop waits for a while only for a batch of a router's `$merge`.
+#[tokio::test]
+async fn a_routed_merge_does_not_bring_back_a_target_that_was_dropped_between_its_slices() {
+    for again in [false, true] {
+        let node = node();
+        insert(&node, "target", &[doc! { "_id": -1 }]).await;
+        let point = "hangWhileBuildingDocumentSourceMergeBatch";
+        node.failpoints.configure(point, Mode::Skip(1), doc! {});
+        let documents: Vec<Document> = (0..200).map(|i| doc! { "_id": i }).collect();
+        let stage = doc! { "$merge": { "into": { "db": "d", "coll": "target" } } };
+        let command = doc! { "_shardsvrWriteOutput": "target", "stage": stage, "documents": documents };
+        let command = command.to_doc_buf();
+        let merge = async {
+            let request = Request { db: "d", body: command.doc(), sequences: &[] };
+            super::routed_output::write(&node, &op(), request).await
+        };
+        let dropped = async {
+            node.failpoints.wait_entered(point, 1).await;
+            run(&node, doc! { "drop": "target" }).await.unwrap();
+            if again {
+                run(&node, doc! { "create": "target" }).await.unwrap();
+            }
+            node.failpoints.configure(point, Mode::Off, doc! {});
+        };
+        let (merged, ()) = tokio::join!(merge, dropped);
+        assert_eq!(merged.unwrap_err().code, codes::QUERY_PLAN_KILLED);
+        let slot = node.namespaces.slot("d.target");
+        let left = slot.read_unchecked().collection.as_ref().map(|c| c.len());
+        assert_eq!(left, again.then_some(0));
+    }
+}
+
+/// A transaction holds the name of the target for as long as this looks.
+#[tokio::test]
+async fn an_out_into_a_time_series_makes_buckets_and_view_at_once() {
+    let node = node();
+    let at = |n: i64| doc! { "_id": (n as i32), "at": Value::DateTime(n), "m": 1 };
+    insert(&node, "source", &[at(1), at(2)]).await;
+    let slot = |ns: &str| node.namespaces.slot(ns);
+    let held = slot("d.series").intent_shared(Duration::from_secs(1)).await.unwrap();
+    let out = doc! { "db": "d", "coll": "series", "timeseries": { "timeField": "at", "metaField": "m" } };
+    let out = run(&node, doc! { "aggregate": "source", "pipeline": [{ "$out": out }], "cursor": {} });
+    let looked = async {
+        let written = || {
+            let outputs = node.namespaces.of_database("d");
+            outputs.iter().any(|s| {
+                super::is_output(&s.ns)
+                    && s.read_unchecked().collection.as_ref().is_some_and(|c| c.len() == 1)
+            })
+        };
+        while !written() {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let made = slot("d.system.buckets.series").read_unchecked().collection.is_some();
+        drop(held);
+        made
+    };
+    let (done, made) = tokio::join!(out, looked);
+    done.unwrap();
+    assert!(!made, "the buckets are there and the view is not");
+    let found = rows(&node, doc! { "find": "series", "filter": {} }, 10).await.unwrap();
+    assert_eq!(found.len(), 2);
+    assert!(
+        node.namespaces
+            .of_database("d")
+            .iter()
+            .all(|s| !super::is_output(&s.ns) || s.read_unchecked().collection.is_none())
+    );
 }

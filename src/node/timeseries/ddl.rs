@@ -5,8 +5,8 @@
 //! commit.
 
 use super::{Series, is_series};
-use crate::ddl::{clustered, collections, indexes, shapes};
-use crate::namespace::Slot;
+use crate::ddl::{clustered, collections, indexes, rename, shapes};
+use crate::namespace::{Slot, SlotState};
 use crate::shape::to_long;
 use crate::view::View;
 use crate::{Node, Operation};
@@ -192,23 +192,78 @@ pub(crate) async fn define_view(
     options: &Options,
     collation: Option<&Value>,
 ) -> Result<()> {
-    let ns = slot.ns.as_str();
+    let (definition, view) = view_of(&slot.ns, options, collation)?;
+    crate::view::define(node, op, slot, &definition, |state| {
+        Ok(has_no_view(slot, state)?.then(|| view.clone()))
+    })
+    .await
+}
+
+/// The view of a time series, and its definition.
+fn view_of(ns: &str, options: &Options, collation: Option<&Value>) -> Result<(Document, View)> {
     let on = format!("{BUCKETS_PREFIX}{}", split_namespace(ns).1);
     let pipeline = Value::Array(vec![Value::Document(options.unpack_stage())]);
     let mut definition = doc! { "_id": ns, "viewOn": on, "pipeline": pipeline };
     if let Some(collation) = collation {
         definition.push("collation", collation.clone());
     }
-    let Some((_, view)) = View::from_document(&definition) else {
-        bail!(INTERNAL_ERROR, "the view of time series {ns} is none")
-    };
-    crate::view::define(node, op, slot, &definition, |state| match &state.view {
-        Some(existing) if is_series(existing) => Ok(None),
+    match View::from_document(&definition) {
+        Some((_, view)) => Ok((definition, view)),
+        None => bail!(INTERNAL_ERROR, "the view of time series {ns} is none"),
+    }
+}
+
+/// Whether the name is free; not so where a time series has it.
+///
+/// # Errors
+/// NamespaceExists (48) where something else has it.
+fn has_no_view(slot: &Slot, state: &SlotState) -> Result<bool> {
+    let ns = &slot.ns;
+    match &state.view {
+        Some(existing) if is_series(existing) => Ok(false),
         Some(_) => bail!(NAMESPACE_EXISTS, "A view already exists. NS: {ns}"),
         None if state.collection.is_some() => bail!(NAMESPACE_EXISTS, "Collection {ns} already exists."),
-        None => Ok(Some(view.clone())),
-    })
-    .await
+        None => Ok(true),
+    }
+}
+
+/// Makes the buckets `made` those of the time series `target`, with its view, in one commit. What had the name gives way if it is a time
+/// series, too.
+///
+/// # Errors
+/// NamespaceExists (48), NamespaceNotFound (26); a stale version of `target`.
+pub(crate) async fn put_in_place(
+    node: &Node,
+    op: &Operation,
+    made: &str,
+    target: &str,
+    series: &Series,
+) -> Result<()> {
+    let (db, name) = split_namespace(target);
+    let slot = |ns: &str| node.namespaces.slot(ns);
+    let (view_slot, made_slot) = (slot(target), slot(made));
+    let buckets = slot(&format!("{db}.{BUCKETS_PREFIX}{name}"));
+    let definitions = slot(&format!("{db}.system.views"));
+    let options = series.buckets_options();
+    let (definition, view) = view_of(target, &series.options, options.get("collation"))?;
+    let definition = definition.to_doc_buf();
+    let mut locked = [&*view_slot, &*made_slot, &*buckets];
+    locked.sort_by(|a, b| a.ns.cmp(&b.ns));
+    let others = [&*definitions, &*made_slot, &*buckets];
+    let dropped = node.locked(op, &locked, || {
+        node.write_wide_or_section(op, &op.received, (&view_slot, &others), |unit| {
+            if let Some(target) = unit.on(target) {
+                has_no_view(&view_slot, target.state)?;
+            }
+            let dropped = rename::rename_latched(unit, made, &buckets.ns, true, |_| Ok(()))?;
+            crate::view::put(unit, &view_slot, definition.doc(), view.clone())?;
+            Ok(dropped)
+        })
+    });
+    if let Some(gone) = dropped.await? {
+        node.forget_dropped(gone.uuid());
+    }
+    Ok(())
 }
 
 /// How listCollections shows a time series collection.

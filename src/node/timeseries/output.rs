@@ -1,12 +1,11 @@
 //! `$out` into a time series: the buckets are filled under another name and take that of the target's at the end.
 
 use super::{Series, ddl, insert, is_series, with_buckets};
-use crate::ddl::{collections, indexes, rename};
+use crate::ddl::{collections, indexes};
 use crate::read::host::LocalHost;
+use crate::read::output::output_beside;
 use crate::write::insert::Flags;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail};
-use query::timeseries::BUCKETS_PREFIX;
-use storage::split_namespace;
 
 /// The code for a target that is no time series.
 const NO_SERIES: i32 = 7268700;
@@ -49,7 +48,11 @@ impl LocalHost {
         op.received.database = routed.received.database;
         let begun = self.writing.temporary.lock().clone();
         let temporary = match begun {
-            Some(ns) => ns,
+            Some(ns) => {
+                // With the primary goes what was begun there: then the versions tell, not that it is gone.
+                node.namespaces.slot(target).read(&routed, |_| Ok(())).await?;
+                ns
+            }
             None => {
                 let ns = self.begin_series(&routed, &op, target, asked).await?;
                 *self.writing.temporary.lock() = Some(ns.clone());
@@ -71,20 +74,8 @@ impl LocalHost {
             return Err(e.context("PlanExecutor error during aggregation"));
         }
         if end {
-            let (db, name) = split_namespace(target);
-            let slot = node.namespaces.slot(target);
-            slot.read(&routed, |_| Ok(())).await?;
-            rename::rename(
-                node,
-                &op,
-                &temporary,
-                &format!("{db}.{BUCKETS_PREFIX}{name}"),
-                rename::DropTarget::Drop,
-            )
-            .await?;
+            ddl::put_in_place(node, &routed, &temporary, target, &series).await?;
             self.writing.temporary.lock().take();
-            let options = series.buckets_options();
-            ddl::define_view(node, &op, &slot, &series.options, options.get("collation")).await?;
         }
         Ok(())
     }
@@ -126,9 +117,7 @@ impl LocalHost {
                 Target { options: ddl::bucket_options(&Document::new(), asked), indexes }
             }
         };
-        let (db, _) = split_namespace(target);
-        // A plain name: what a kill leaves can be dropped like that of any other `$out`.
-        let ns = format!("{db}.tmp.agg_out.{}", uuid::Uuid::from_bytes(node.new_uuid()));
+        let ns = output_beside(node, target);
         collections::create_collection(node, op, &ns, made.options, None).await?;
         if !made.indexes.is_empty() {
             indexes::build_indexes(node, op, &node.namespaces.slot(&ns), &made.indexes, false).await?;
@@ -138,7 +127,7 @@ impl LocalHost {
 }
 
 impl Series {
-    fn buckets_options(&self) -> Document {
+    pub(super) fn buckets_options(&self) -> Document {
         let state = self.buckets.read_unchecked();
         state.collection.as_ref().map(|c| c.meta().options.clone()).unwrap_or_default()
     }

@@ -111,7 +111,8 @@ impl Ddl {
         Ok(())
     }
 
-    /// What moves: every collection and view of the database here that is not sharded.
+    /// What moves: every collection and view of the database here that is not sharded, but for what an `$out` is writing: it
+    /// begins anew on the new primary.
     async fn list_what_moves(&self, db: &str, state: &mut Document) -> Result<()> {
         let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
         let sharded = self.role.remote.find_config("collections", of_database, None).await?;
@@ -120,6 +121,9 @@ impl Ddl {
         for slot in self.role.node.namespaces.of_database(db) {
             let latched = slot.read_unchecked();
             let Some(c) = &latched.collection else { continue };
+            if node::read::is_output(&slot.ns) {
+                continue;
+            }
             let indexes: Vec<Document> =
                 c.indexes().iter().map(|i| node::ddl::indexes::complete(i.spec())).collect();
             let definition = doc! {
@@ -167,7 +171,20 @@ impl Ddl {
             }
             self.role.clear_placement(ns);
         }
+        self.drop_outputs(namespace(state)).await?;
         self.drop_views(namespace(state)).await
+    }
+
+    /// What an `$out` has begun for the primary that this shard no longer is can take no place any more.
+    async fn drop_outputs(&self, db: &str) -> Result<()> {
+        for slot in self.role.node.namespaces.of_database(db) {
+            if node::read::is_output(&slot.ns) {
+                let op = Operation::internal();
+                node::ddl::collections::drop_collection(&self.role.node, &op, &slot.ns, true).await?;
+                self.durable(&op).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Views are documents of `system.views`, which moved with the rest; their names here are free again.

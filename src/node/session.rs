@@ -48,6 +48,9 @@ impl SessionSlot {
     pub(crate) fn admit(&self, number: i64, request: Request) -> Result<Admission> {
         self.state.lock().admit(number, request, || document::encoding::hex(&self.id.id))
     }
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.state.lock().phase == Phase::Prepared
+    }
     pub(crate) fn set_phase(&self, number: i64, phase: Phase) {
         self.state.lock().set_phase(number, phase);
     }

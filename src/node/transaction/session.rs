@@ -51,7 +51,8 @@ impl Node {
     ///
     /// # Errors
     /// IllegalOperation (20) on a node that is no member of a set, those of [`protocol::session::Session::admit`], those
-    /// of the read concern, an interrupt while another operation holds the session.
+    /// of the read concern, an interrupt while another operation holds the session, InterruptedDueToReplStateChange (11602)
+    /// when the node has stepped down and what is prepared there is the log's.
     pub async fn enter_transaction(
         self: &Arc<Node>,
         op: &Arc<Operation>,
@@ -78,12 +79,18 @@ impl Node {
         loop {
             let checkout = op.interruptible(session.checkout.clone().lock_owned()).await?;
             let current = session.transaction();
-            match session.admit(number, request)? {
+            let admission = session.admit(number, request)?;
+            if current.is_none() && session.is_prepared() {
+                bail!(
+                    INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                    "the node has stepped down: the prepared transaction is the log's, and its outcome not known here"
+                );
+            }
+            match admission {
                 Admission::Wait => {
                     drop(checkout);
-                    match current {
-                        Some(t) => op.interruptible(t.wait_ended()).await?,
-                        None => bail!(INTERNAL_ERROR, "a prepared transaction without its state"),
+                    if let Some(t) = current {
+                        op.interruptible(t.wait_ended()).await?;
                     }
                 }
                 Admission::AlreadyDone => return Ok(Admitted::Done),

@@ -367,6 +367,33 @@ async fn a_prepare_is_noted_before_a_step_down_can_come() {
     assert_eq!(left.iter().map(|t| t.prepared).collect::<Vec<_>>(), [Some(at)]);
 }
 
+/// A coordinator takes NoSuchTransaction as an acknowledgement: whoever comes to a prepared transaction after its node has
+/// stepped down must not hear that.
+#[tokio::test]
+async fn after_a_step_down_nobody_is_told_what_became_of_a_prepared_transaction() {
+    let node = testing::node(Some("rs"));
+    node.initiate(testing::config()).await.unwrap();
+    plain(&node, insert("c", doc! {"_id": 1, "x": 0})).await.unwrap();
+    let mut a = Client::new(&node, 1);
+    a.begin().run(set(1, 1)).await.unwrap();
+    let at = a.prepare().await.unwrap();
+    let mut next = Client::new(&node, 1);
+    next.number = a.number;
+    let waiting = tokio::spawn(async move { code(next.begin().run(doc! {"find": "c"}).await) });
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished());
+    node.step_down(3600, 0, true).await.unwrap();
+    assert_eq!(waiting.await.unwrap(), codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+    let commit = a.body(doc! { "commitTransaction": 1 });
+    let commit = node.commit_transaction(&operation(&commit), Some(at), LIMITS).await;
+    let outcomes = [code(commit), code(a.abort().await), code(a.prepare().await)];
+    assert_eq!(outcomes, [codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE; 3]);
+    node.step_up(false).await.unwrap();
+    assert_eq!(a.prepare().await.unwrap(), at);
+}
+
 #[tokio::test]
 async fn what_was_forgotten_is_reaped_and_what_was_killed_is_gone() {
     let node = testing::node(Some("rs"));

@@ -233,7 +233,7 @@ async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let _ = service.members.shard.set(role.clone());
     let _ = service.members.ddl.set(ddl.clone());
     role.read_identity()?;
-    let (resuming, running) = (role, ddl.clone());
+    let (resuming, stopping) = (role, ddl.clone());
     let shard = PrimaryService {
         name: "shard",
         recover: Arc::new(move || {
@@ -243,23 +243,10 @@ async fn start_shard(service: &Arc<Service>) -> Result<()> {
                 ddl.resume().await
             })
         }),
-        run: Arc::new(move || {
-            let stops = StopShard(running.clone());
-            Box::pin(async move {
-                let _stops = stops;
-                std::future::pending::<()>().await;
-            })
-        }),
+        run: Arc::new(|| Box::pin(std::future::pending())),
+        halt: Arc::new(move || stopping.stop()),
     };
     node.replication.services.register(shard).await
-}
-
-/// The shard's own tasks end with the reign.
-struct StopShard(Arc<Ddl>);
-impl Drop for StopShard {
-    fn drop(&mut self) {
-        self.0.stop();
-    }
 }
 
 /// The balancer ends with the task that started it.

@@ -82,8 +82,10 @@ impl Node {
     async fn begin_reign(self: &Arc<Self>, term: i64, reason: Reason) -> Result<()> {
         let replication = &self.replication;
         self.catch_up().await;
-        let (first, seen) = {
+        let (first, seen, mut reigns) = {
             let _no_batch = replication.applying.lock().await;
+            // Taken before it is asked who leads: an end that comes later is noticed.
+            let reigns = replication.commit.reigns();
             if !replication.look(|m| m.is_leader() && m.term() == term) {
                 return Ok(());
             }
@@ -94,26 +96,22 @@ impl Node {
             replication.leads.store(true, Ordering::SeqCst);
             let appended = self.append_noop(new_primary_message())?;
             replication.with(|m, _, _| m.begin_term(known(appended.first)));
-            (appended, seen)
+            (appended, seen, reigns)
         };
         self.reterm_config(term).await?;
         let vote = doc! { "_id": "lastVote", "term": term, "candidateIndex": replication.look(|m| m.vote().candidate) };
         self.show_in_local(ELECTION_NAMESPACE, vote).await;
         self.log.wait_durable(first.position).await.map_err(log_failed)?;
-        let mut reigns = replication.commit.reigns();
         let more = self.positions();
         Box::pin(self.perform(more)).await?;
-        tokio::select! {
-            recovered = replication.services.recover() => {
-                recovered?;
-                self.load_default_write_concern()?;
-            }
-            _ = reigns.changed() => return Ok(()),
-        }
-        let election = Election { term, wall_ms: self.now_ms(), first: first.first, seen, reason };
-        *replication.election.lock() = Some(election);
-        if replication.with(|m, _, _| m.drained(term, known(first.first))) {
-            replication.services.start();
+        let ended = async { drop(reigns.changed().await) };
+        let lead = || {
+            self.load_default_write_concern()?;
+            let election = Election { term, wall_ms: self.now_ms(), first: first.first, seen, reason };
+            *replication.election.lock() = Some(election);
+            Ok(replication.with(|m, _, _| m.drained(term, known(first.first))))
+        };
+        if replication.services.begin(ended, lead).await? {
             replication.heartbeat_now.notify_waiters();
         }
         Ok(())

@@ -4,10 +4,14 @@
 //! ```text
 //! step-up     recover() of every service, in order of registration   (before the first write is accepted)
 //!             run() of every service, as a task of its own
-//! step-down   every task is aborted, and has been dropped when `stop` returns
+//! step-down   every task is aborted, and has been dropped; halt() of every service
 //! ```
 //! A service keeps what it must not lose in documents, from which `recover` takes it up again. Its task ends with the
-//! reign, so it releases what it holds when it is dropped.
+//! reign, so it releases what it holds when it is dropped. What `recover` itself has begun is ended by `halt`, also when the
+//! reign ended during recovery and the service never ran.
+//!
+//! One reign begins or ends at a time: [`PrimaryServices::begin`] gives up when its reign ends, and [`PrimaryServices::stop`]
+//! waits for it, so nothing that a reign has begun outlives its end.
 
 use document::Result;
 use futures::future::BoxFuture;
@@ -23,6 +27,8 @@ pub struct PrimaryService {
     pub recover: Arc<dyn Fn() -> BoxFuture<'static, Result<()>> + Send + Sync>,
     /// Runs for one reign.
     pub run: Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
+    /// Ends what recovery has begun. Called at the end of every reign, and when recovery was cut off.
+    pub halt: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl PrimaryService {
@@ -35,6 +41,7 @@ impl PrimaryService {
             name,
             recover: Arc::new(|| Box::pin(async { Ok(()) })),
             run: Arc::new(move || Box::pin(run())),
+            halt: Arc::new(|| {}),
         }
     }
 }
@@ -50,6 +57,10 @@ struct Registry {
 #[derive(Default)]
 pub struct PrimaryServices {
     registry: Mutex<Registry>,
+    /// Held while a reign's services are begun or ended.
+    changing: tokio::sync::Mutex<()>,
+    /// Counts the calls of `stop`, each of which cuts a beginning off.
+    stops: tokio::sync::watch::Sender<u64>,
 }
 
 impl PrimaryServices {
@@ -70,11 +81,33 @@ impl PrimaryServices {
         Ok(())
     }
 
-    /// Lets every service take up what an earlier reign left.
+    /// Begins the services of a reign: lets every one take up what an earlier reign left, asks `lead` whether the reign goes
+    /// on, and starts them. Returns whether they run. When recovery fails, or `ended` comes first, what was begun is ended.
     ///
     /// # Errors
-    /// The first failure; the node must not become writable then.
-    pub async fn recover(&self) -> Result<()> {
+    /// The first failure of a recovery, or that of `lead`; the node must not become writable then.
+    pub async fn begin(
+        &self,
+        ended: impl Future<Output = ()>,
+        lead: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        let _one = self.changing.lock().await;
+        let mut stops = self.stops.subscribe();
+        let recovered = tokio::select! {
+            biased;
+            () = ended => Ok(false),
+            _ = stops.changed() => Ok(false),
+            recovered = self.recover() => recovered.map(|()| true),
+        };
+        let leads = recovered.and_then(|recovered| if recovered { lead() } else { Ok(false) });
+        match leads {
+            Ok(true) => self.start(),
+            _ => self.end_all().await,
+        }
+        leads
+    }
+
+    async fn recover(&self) -> Result<()> {
         let services = self.registry.lock().services.clone();
         for service in services {
             (service.recover)().await?;
@@ -82,7 +115,7 @@ impl PrimaryServices {
         Ok(())
     }
 
-    /// Starts every service that does not run.
+    /// Starts every service that does not run, without recovery: on a node that is primary from the start.
     pub fn start(&self) {
         let mut registry = self.registry.lock();
         if std::mem::replace(&mut registry.running, true) {
@@ -92,12 +125,18 @@ impl PrimaryServices {
         registry.tasks = tasks;
     }
 
-    /// Stops every service and returns when each has been dropped.
+    /// Stops every service and returns when each has been dropped. The reign has ended: one that is just beginning gives up.
     pub async fn stop(&self) {
-        let tasks = {
+        self.stops.send_modify(|n| *n += 1);
+        let _one = self.changing.lock().await;
+        self.end_all().await;
+    }
+
+    async fn end_all(&self) {
+        let (tasks, services) = {
             let mut registry = self.registry.lock();
             registry.running = false;
-            std::mem::take(&mut registry.tasks)
+            (std::mem::take(&mut registry.tasks), registry.services.clone())
         };
         for (_, task) in &tasks {
             task.abort();
@@ -106,6 +145,7 @@ impl PrimaryServices {
             // Aborted, ended or panicked: in each case it is gone.
             drop(task.await);
         }
+        services.iter().for_each(|s| (s.halt)());
     }
 
     /// Names of the services that run now.
@@ -117,9 +157,11 @@ impl PrimaryServices {
 
 impl Drop for PrimaryServices {
     fn drop(&mut self) {
-        for (_, task) in &self.registry.lock().tasks {
+        let registry = self.registry.lock();
+        for (_, task) in &registry.tasks {
             task.abort();
         }
+        registry.services.iter().for_each(|s| (s.halt)());
     }
 }
 
@@ -160,6 +202,7 @@ mod tests {
                     std::future::pending::<()>().await;
                 })
             }),
+            halt: Arc::new(|| {}),
         };
         node.replication.services.register(service).await.unwrap();
         assert_eq!(running.load(Ordering::SeqCst), 0);
@@ -178,5 +221,50 @@ mod tests {
         let service = PrimaryService::task("endless", std::future::pending::<()>);
         node.replication.services.register(service).await.unwrap();
         assert_eq!(node.replication.services.running(), ["endless"]);
+    }
+
+    #[tokio::test]
+    async fn what_recovery_has_begun_ends_when_the_reign_ends_before_it() {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let (count, uncount) = (begun.clone(), begun.clone());
+        let services = PrimaryServices::default();
+        let endless = PrimaryService {
+            name: "endless",
+            recover: Arc::new(move || {
+                count.fetch_add(1, Ordering::SeqCst);
+                Box::pin(std::future::pending())
+            }),
+            run: Arc::new(|| Box::pin(std::future::pending())),
+            halt: Arc::new(move || uncount.store(0, Ordering::SeqCst)),
+        };
+        services.register(endless).await.unwrap();
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let beginning = services.begin(async { drop(ended.await) }, || panic!("it has not recovered"));
+        let ending = async {
+            while begun.load(Ordering::SeqCst) == 0 {
+                tokio::task::yield_now().await;
+            }
+            end.send(()).unwrap();
+            services.stop().await;
+            assert_eq!(begun.load(Ordering::SeqCst), 0);
+        };
+        let (led, ()) = tokio::join!(beginning, ending);
+        assert!(!led.unwrap() && services.running().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_reign_that_ended_during_recovery_starts_nothing() {
+        let halted = Arc::new(AtomicUsize::new(0));
+        let count = halted.clone();
+        let services = PrimaryServices::default();
+        let mut service = PrimaryService::task("short", std::future::pending::<()>);
+        service.halt = Arc::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        services.register(service).await.unwrap();
+        assert!(!services.begin(std::future::pending(), || Ok(false)).await.unwrap());
+        assert_eq!((services.running().len(), halted.load(Ordering::SeqCst)), (0, 1));
+        assert!(services.begin(std::future::pending(), || Ok(true)).await.unwrap());
+        assert_eq!(services.running(), ["short"]);
     }
 }

@@ -139,6 +139,7 @@ fn version_document(node: Weak<node::Node>) -> PrimaryService {
             })
         }),
         run: Arc::new(|| Box::pin(async {})),
+        halt: Arc::new(|| {}),
     }
 }
 

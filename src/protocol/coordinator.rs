@@ -8,9 +8,11 @@
 //! Invariant: no prepare is sent before the list of participants is durable, and no decision before the decision is. So
 //! whoever takes the document up after a crash knows whom to ask, and never decides twice.
 //!
-//! Where can it get stuck? At a participant that does not answer: its vote and its acknowledgement are asked for until they
-//! come, since only an answer says what it will do. One that refuses to prepare has aborted, and decides the rest.
+//! Where can it get stuck? At a participant that does not answer. Its vote is asked for until the deadline, which decides to
+//! abort; its acknowledgement until it comes, since what is prepared there ends by nothing else. One that refuses to prepare
+//! has aborted, and decides the rest.
 
+use document::codes::NO_SUCH_TRANSACTION;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a shard said to prepareTransaction.
@@ -44,6 +46,8 @@ pub enum Action {
 pub enum Event {
     ParticipantsDurable,
     Voted(String, Vote),
+    /// Votes are waited for no longer.
+    DeadlinePassed,
     DecisionDurable,
     Acknowledged(String),
     DocumentDeleted,
@@ -79,6 +83,7 @@ pub struct Coordinator {
     votes: BTreeMap<String, u64>,
     acknowledged: BTreeSet<String>,
     decision: Option<Decision>,
+    expired: bool,
     step: Step,
 }
 
@@ -90,6 +95,7 @@ impl Coordinator {
             votes: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
             decision: None,
+            expired: false,
             step: Step::WritingParticipantList,
         };
         (coordinator, vec![Action::PersistParticipants])
@@ -128,6 +134,12 @@ impl Coordinator {
     /// What follows from an event. One that comes late, or twice, changes nothing.
     pub fn handle(&mut self, event: Event) -> Vec<Action> {
         match (self.step, event) {
+            (Step::WritingParticipantList, Event::DeadlinePassed) => {
+                self.expired = true;
+                Vec::new()
+            }
+            (Step::WaitingForVotes, Event::DeadlinePassed) => self.give_up(),
+            (Step::WritingParticipantList, Event::ParticipantsDurable) if self.expired => self.give_up(),
             (Step::WritingParticipantList, Event::ParticipantsDurable) => {
                 self.step = Step::WaitingForVotes;
                 self.participants.iter().cloned().map(Action::Prepare).collect()
@@ -167,6 +179,17 @@ impl Coordinator {
                 Decision::Commit(self.votes.values().copied().max().unwrap_or(at))
             }
         };
+        self.decide(decision)
+    }
+
+    fn give_up(&mut self) -> Vec<Action> {
+        let silent: Vec<&str> = self.participants().filter(|s| !self.votes.contains_key(*s)).collect();
+        let text =
+            format!("The transaction's deadline passed before these shards had voted: {}", silent.join(", "));
+        self.decide(Decision::Abort(NO_SUCH_TRANSACTION, text))
+    }
+
+    fn decide(&mut self, decision: Decision) -> Vec<Action> {
         self.step = Step::WritingDecision;
         self.decision = Some(decision.clone());
         vec![Action::PersistDecision(decision)]
@@ -211,6 +234,25 @@ mod tests {
         assert!(c.handle(voted("a", Vote::Commit(9))).is_empty());
         let told = c.handle(Event::DecisionDurable);
         assert_eq!(told[0], Action::Decide("a".to_string(), aborts));
+    }
+
+    #[test]
+    fn the_deadline_ends_the_voting_and_nothing_else() {
+        let aborts = |silent: &str| {
+            let text = format!("The transaction's deadline passed before these shards had voted: {silent}");
+            [Action::PersistDecision(Decision::Abort(NO_SUCH_TRANSACTION, text))]
+        };
+        let (mut c, _) = Coordinator::begin(shards());
+        c.handle(Event::ParticipantsDurable);
+        c.handle(voted("a", Vote::Commit(7)));
+        assert_eq!(c.handle(Event::DeadlinePassed), aborts("b"));
+        assert!(c.handle(voted("b", Vote::Commit(8))).is_empty());
+        let (mut early, _) = Coordinator::begin(shards());
+        assert!(early.handle(Event::DeadlinePassed).is_empty());
+        assert_eq!(early.handle(Event::ParticipantsDurable), aborts("a, b"));
+        let (mut decided, _) = Coordinator::recover(shards(), Some(Decision::Commit(3)));
+        assert!(decided.handle(Event::DeadlinePassed).is_empty());
+        assert_eq!(decided.decision(), Some(&Decision::Commit(3)));
     }
 
     #[test]

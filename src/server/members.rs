@@ -230,6 +230,12 @@ async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let _ = service.members.cache.set(cache.clone());
     let role = ShardRole::new(node.clone(), remote, cache, service.parameters.clone());
     let ddl = Ddl::new(role.clone());
+    let own = Arc::downgrade(service);
+    let _ = role.coordinators.observer.set(Box::new(move |text, attributes| {
+        if let Some(service) = own.upgrade() {
+            service.log.warning("TXN", 9_000_011, "TransactionCoordinator", text, attributes);
+        }
+    }));
     let _ = service.members.shard.set(role.clone());
     let _ = service.members.ddl.set(ddl.clone());
     role.read_identity()?;

@@ -154,6 +154,10 @@ impl Transaction {
         let state = self.state.lock();
         state.preparing || state.prepared.is_some()
     }
+    /// When its lifetime is over, in milliseconds since 1970; what is prepared has no end.
+    pub fn expires_ms(&self) -> i64 {
+        self.expires_ms
+    }
     /// Whether it has changed nothing so far.
     pub fn is_read_only(&self) -> bool {
         self.state.lock().writes.is_empty()

@@ -379,7 +379,7 @@ async fn after_a_step_down_nobody_is_told_what_became_of_a_prepared_transaction(
     let at = a.prepare().await.unwrap();
     let mut next = Client::new(&node, 1);
     next.number = a.number;
-    let waiting = tokio::spawn(async move { code(next.begin().run(doc! {"find": "c"}).await) });
+    let waiting = runtime::spawn(async move { code(next.begin().run(doc! {"find": "c"}).await) });
     for _ in 0..50 {
         tokio::task::yield_now().await;
     }

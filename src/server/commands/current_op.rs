@@ -43,6 +43,7 @@ pub fn documents(service: &Service, shown: &Shown) -> Vec<Document> {
         if let Ok(role) = service.members.shard() {
             rows.extend(role.migrations.current_operations());
             rows.extend(role.resharding.current_operations());
+            rows.extend(role.coordinators.current_operations());
         }
         if let Ok(config) = service.members.config("currentOp") {
             rows.extend(config.balancer.current_operations());

@@ -93,6 +93,7 @@ pub const SECTIONS: &[Section] = &[
         default: true,
         build: sharding_statistics,
     },
+    Section { name: "twoPhaseCommitCoordinator", roles: Roles::SHARD, default: true, build: coordinators },
     section("transportSecurity", |_| {
         doc! { "1.0": 0i64, "1.1": 0i64, "1.2": 0i64, "1.3": 0i64, "unknown": 0i64 }.into()
     }),
@@ -230,6 +231,9 @@ fn transactions(context: &Context) -> Value {
         return node.transaction_status().into();
     }
     context.service.members.router().map_or(Value::Null, |router| router.transactions.status().into())
+}
+fn coordinators(context: &Context) -> Value {
+    context.service.members.shard().map_or(Value::Null, |role| role.coordinators.statistics().into())
 }
 fn sessions(context: &Context) -> Value {
     let known = context.service.node.as_ref().map_or(0, |node| node.sessions.len());

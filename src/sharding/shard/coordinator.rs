@@ -7,7 +7,14 @@
 //! ```
 //!
 //! A coordinator runs as a task of the shard, so it goes on when its router has gone away. After a restart each document
-//! found is taken up again.
+//! found is taken up again. A participant that does not answer is asked again, for its vote until the transaction's
+//! lifetime is over, for its acknowledgement forever, and the log says so ([`Patience`]).
+
+mod report;
+#[cfg(test)]
+mod tests;
+
+use report::{Patience, Progress};
 
 use super::ShardRole;
 use crate::remote::Target;
@@ -20,14 +27,10 @@ use parking_lot::Mutex;
 use protocol::coordinator::{Action, Coordinator, Decision, Event, Step, Vote};
 use protocol::transaction::Phase;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 pub const COLLECTION: &str = "config.transaction_coordinators";
-/// The longest pause before a participant is asked again.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
 type Key = (SessionId, i64);
 
 /// What somebody who waits for a coordinator is told.
@@ -38,16 +41,52 @@ enum News {
     Ended(Decision),
 }
 
+/// A coordinator that runs.
+#[derive(Clone)]
+struct Running {
+    news: watch::Receiver<News>,
+    progress: Arc<Progress>,
+}
+
+/// Takes a line for the log with its attributes.
+pub type Observer = Box<dyn Fn(&str, Document) + Send + Sync>;
+
 /// The coordinators of a shard.
 #[derive(Default)]
 pub struct Coordinators {
-    running: Mutex<BTreeMap<Key, watch::Receiver<News>>>,
+    running: Mutex<BTreeMap<Key, Running>>,
+    totals: report::Totals,
+    /// Told of what takes long.
+    pub observer: OnceLock<Observer>,
 }
 
 impl Coordinators {
     /// The tasks have ended with the reign; the next primary takes their documents up.
     pub(super) fn forget(&self) {
         self.running.lock().clear();
+    }
+    /// Makes the entry of a coordinator; `None` where one runs already, which its waiters keep listening to.
+    fn enter(&self, progress: Progress) -> Option<(watch::Sender<News>, Running)> {
+        let mut running = self.running.lock();
+        let key = progress.key;
+        if running.contains_key(&key) {
+            return None;
+        }
+        let (tell, news) = watch::channel(News::Open);
+        let entry = Running { news, progress: Arc::new(progress) };
+        running.insert(key, entry.clone());
+        self.totals.created();
+        Some((tell, entry))
+    }
+    /// Removes the entry of a coordinator that is done, unless a later reign has made it anew.
+    fn leave(&self, progress: &Arc<Progress>) {
+        let mut running = self.running.lock();
+        if running.get(&progress.key).is_some_and(|entry| Arc::ptr_eq(&entry.progress, progress)) {
+            running.remove(&progress.key);
+        }
+    }
+    fn news(&self, key: &Key) -> Option<watch::Receiver<News>> {
+        self.running.lock().get(key).map(|entry| entry.news.clone())
     }
 }
 
@@ -72,15 +111,14 @@ impl ShardRole {
                 bail!(51162, "participant list contained duplicate shardId {shard}");
             }
         }
-        let known = self.coordinators.running.lock().get(&key).cloned();
-        let news = match known {
+        let news = match self.coordinators.news(&key) {
             Some(news) => news,
             None if participants.is_empty() => return self.outcome_here(op, key, limits).await,
             None => match self.node.sessions.phase(&key.0, key.1) {
                 // It was decided before, and its document is gone.
                 Phase::Committed => return Ok(()),
                 Phase::Aborted | Phase::AbortedAfterPrepare | Phase::None => return Err(aborted(key.1)),
-                Phase::InProgress | Phase::Prepared => self.begin_coordinator(key, participants),
+                Phase::InProgress | Phase::Prepared => self.begin_coordinator(key, participants, limits)?,
             },
         };
         self.await_outcome(op, key, news).await
@@ -90,18 +128,21 @@ impl ShardRole {
         self: &Arc<ShardRole>,
         key: Key,
         participants: Vec<String>,
-    ) -> watch::Receiver<News> {
-        let mut running = self.coordinators.running.lock();
-        if let Some(news) = running.get(&key) {
-            return news.clone();
-        }
+        limits: Limits,
+    ) -> Result<watch::Receiver<News>> {
+        let now = self.node.now_ms();
+        let open = self.node.transactions.open();
+        let own = open.iter().find(|t| (t.session, t.number) == key).map_or(i64::MAX, |t| t.expires_ms());
+        let latest = now.saturating_add(limits.lifetime.as_millis() as i64);
+        let progress = Progress::new(key, participants.len(), now, own.min(latest), false);
+        let Some((tell, running)) = self.coordinators.enter(progress) else {
+            let known = self.coordinators.news(&key);
+            return known.ok_or_else(|| err!(INTERRUPTED, "the coordinator has just ended"));
+        };
         let (coordinator, actions) = Coordinator::begin(participants);
-        let (tell, news) = watch::channel(News::Open);
-        running.insert(key, news.clone());
-        drop(running);
-        let role = self.clone();
-        self.spawn(async move { role.run_coordinator(key, coordinator, actions, tell).await });
-        news
+        let (role, news) = (self.clone(), running.news);
+        self.spawn(async move { role.run_coordinator(running.progress, coordinator, actions, tell).await });
+        Ok(news)
     }
 
     async fn await_outcome(&self, op: &Operation, key: Key, mut news: watch::Receiver<News>) -> Result<()> {
@@ -154,37 +195,58 @@ impl ShardRole {
         for found in self.local.find(COLLECTION, &Document::new())? {
             let damaged = || err!(INTERNAL_ERROR, "{COLLECTION} holds what is no coordinator: {found:?}");
             let (key, participants, decision) = read(&found).ok_or_else(damaged)?;
+            let now = self.node.now_ms();
+            let lifetime = self.parameters.int("transactionLifetimeLimitSeconds").max(1) * 1000;
+            let progress = Progress::new(key, participants.len(), now, now.saturating_add(lifetime), true);
+            let Some((tell, running)) = self.coordinators.enter(progress) else { continue };
             let (coordinator, actions) = Coordinator::recover(participants, decision);
-            let (tell, news) = watch::channel(News::Open);
-            if self.coordinators.running.lock().insert(key, news).is_some() {
-                continue;
-            }
             let role = self.clone();
-            self.spawn(async move { role.run_coordinator(key, coordinator, actions, tell).await });
+            self.spawn(
+                async move { role.run_coordinator(running.progress, coordinator, actions, tell).await },
+            );
         }
         Ok(())
     }
 
     async fn run_coordinator(
         &self,
-        key: Key,
+        progress: Arc<Progress>,
         mut coordinator: Coordinator,
         actions: Vec<Action>,
         tell: watch::Sender<News>,
     ) {
         let participants: Vec<String> = coordinator.participants().map(str::to_string).collect();
-        let perform = |action| self.perform(key, &participants, action);
-        let mut under_way: FuturesUnordered<_> = actions.into_iter().map(perform).collect();
-        while coordinator.step() != Step::Done
-            && let Some(event) = under_way.next().await
-        {
-            under_way.extend(coordinator.handle(event).into_iter().map(perform));
-            let open = *tell.borrow() == News::Open;
-            if let Some(decision) = coordinator.decision().filter(|_| open) {
+        let perform = |action| self.perform(progress.key, &participants, action);
+        let is_vote = |action: &Action| matches!(action, Action::Prepare(_));
+        let mut deadline = std::pin::pin!(tokio::time::sleep(progress.time_left(self.node.now_ms())));
+        // Votes are waited for no longer once it is decided without them.
+        let (mut votes, mut others) = (FuturesUnordered::new(), FuturesUnordered::new());
+        let mut next = actions;
+        while coordinator.step() != Step::Done {
+            progress.note(coordinator.step(), coordinator.decision());
+            if coordinator.step() != Step::WaitingForVotes {
+                votes.clear();
+            }
+            let (asks, rest): (Vec<Action>, Vec<Action>) = next.into_iter().partition(is_vote);
+            votes.extend(asks.into_iter().map(perform));
+            others.extend(rest.into_iter().map(perform));
+            if let Some(decision) = coordinator.decision().filter(|_| *tell.borrow() == News::Open) {
+                self.coordinators.totals.decided(decision);
                 tell.send_replace(News::Decided(decision.clone()));
             }
+            let event = tokio::select! {
+                biased;
+                Some(event) = others.next() => event,
+                Some(event) = votes.next() => event,
+                () = &mut deadline, if !progress.expired() => {
+                    progress.expire();
+                    Event::DeadlinePassed
+                }
+                else => break,
+            };
+            next = coordinator.handle(event);
         }
-        self.coordinators.running.lock().remove(&key);
+        self.coordinators.leave(&progress);
         if let Some(decision) = coordinator.decision() {
             tell.send_replace(News::Ended(decision.clone()));
         }
@@ -233,14 +295,14 @@ impl ShardRole {
                 doc! { "decision": "abort", "abortStatus": { "code": *code, "errmsg": text.as_str() } },
             ),
         }
-        let mut pause = Duration::from_millis(20);
-        while self.local.put(COLLECTION, &state).await.is_err() {
-            rest(&mut pause).await;
+        let mut patience = Patience::new(key, "write the state of the transaction's coordinator", "");
+        while let Err(e) = self.local.put(COLLECTION, &state).await {
+            patience.rest(&self.coordinators, &e).await;
         }
     }
 
     async fn ask_for_vote(&self, key: Key, shard: &str) -> Vote {
-        let mut pause = Duration::from_millis(20);
+        let mut patience = Patience::new(key, "prepareTransaction", shard);
         loop {
             let answer = self.say(key, shard, doc! { "prepareTransaction": 1 }).await;
             match answer {
@@ -251,13 +313,17 @@ impl ShardRole {
                     }
                 },
                 Err(e) if votes_abort(&e) => return Vote::Abort(e.code, e.message),
-                Err(_) => rest(&mut pause).await,
+                Err(e) => patience.rest(&self.coordinators, &e).await,
             }
         }
     }
 
     async fn tell_decision(&self, key: Key, shard: &str, decision: &Decision) {
-        let mut pause = Duration::from_millis(20);
+        let name = match decision {
+            Decision::Commit(_) => "commitTransaction",
+            Decision::Abort(..) => "abortTransaction",
+        };
+        let mut patience = Patience::new(key, name, shard);
         loop {
             let command = match decision {
                 Decision::Commit(at) => {
@@ -269,7 +335,7 @@ impl ShardRole {
                 Ok(_) => return,
                 // It has ended there, by this decision: nothing else ends what is prepared.
                 Err(e) if matches!(e.code, codes::TRANSACTION_TOO_OLD | codes::NO_SUCH_TRANSACTION) => return,
-                Err(_) => rest(&mut pause).await,
+                Err(e) => patience.rest(&self.coordinators, &e).await,
             }
         }
     }
@@ -327,9 +393,4 @@ fn votes_abort(e: &Error) -> bool {
 
 fn aborted(number: i64) -> Error {
     err!(NO_SUCH_TRANSACTION, "Transaction with {{ txnNumber: {number} }} has been aborted.")
-}
-
-async fn rest(pause: &mut Duration) {
-    tokio::time::sleep(*pause).await;
-    *pause = (*pause * 2).min(PAUSE_MAX);
 }

@@ -16,6 +16,11 @@ fn bound(v: Option<i32>, end: Value) -> Document {
     doc! { "x": v.map_or(end, Value::Int32) }
 }
 
+/// A node on a disk of its own.
+pub(crate) fn open_node(host: &str) -> Arc<node::Node> {
+    cluster::open(&storage::files::SimulatedDisk::new(), host, true)
+}
+
 /// A table over `{x: 1}` with these chunks, in versions 1|0, 1|1, ...
 pub(crate) fn table_of(chunks: &[(Option<i32>, Option<i32>, &str)]) -> Arc<RoutingTable> {
     let info = CollectionInfo {

@@ -427,7 +427,7 @@ fn first_write_error(reply: &Document) -> Option<Error> {
     })
 }
 
-fn open(disk: &SimulatedDisk, host: &str, in_memory: bool) -> Arc<Node> {
+pub(super) fn open(disk: &SimulatedDisk, host: &str, in_memory: bool) -> Arc<Node> {
     let log = LogOptions {
         segment_bytes: 1 << 20,
         sync: SyncPolicy::Group { interval: Duration::from_millis(50) },

@@ -33,12 +33,18 @@ class Separate:
         initiate(config)
         self.config = f"cfg/localhost:{config}"
         shards = [self.start(f"s{i}", 0, "mongod", "--shardsvr", "--replSet", f"s{i}") for i in range(3)]
-        [initiate(port) for port in shards]
+        hosts = [self.address(port) for port in shards]
+        for i, port in enumerate(shards):
+            initiate(port, _id=f"s{i}", members=[{"_id": 0, "host": hosts[i]}])
         for i in range(2):
             self.start(f"router{i}", 0, "mongos", "--configdb", self.config)
         self.shards = {f"s{i}": port for i, port in enumerate(shards)}
-        for name, port in self.shards.items():
-            self.client().admin.command("addShard", f"{name}/localhost:{port}")
+        for name, host in zip(self.shards, hosts):
+            self.client().admin.command("addShard", f"{name}/{host}")
+
+    def address(self, port):
+        """Where the others reach the shard that listens on this port."""
+        return f"localhost:{port}"
 
     def start(self, name, port, program, *options):
         argv = [BIN / program, *options, "--port", port, "--bind_ip", "127.0.0.1"]

@@ -73,6 +73,54 @@ class Link:
         self.listener.close()
 
 
+class Lossy:
+    """An address of a process where replies are late, and a `share` of them lost: the connection ends in place of them."""
+
+    def __init__(self, target_port):
+        self.target_port, self.share, self.open = target_port, 0.0, True
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while self.open:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.carry, args=(client,), daemon=True).start()
+
+    def carry(self, client):
+        server = None
+        try:
+            server = socket.create_connection(("127.0.0.1", self.target_port), 5)
+            for s in (client, server):
+                s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            pair = {client: server, server: client}
+            while self.open:
+                for ready in select.select(list(pair), [], [], 0.5)[0]:
+                    data = ready.recv(1 << 16)
+                    if not data:
+                        return
+                    if ready is server and self.share:
+                        luck = random.random()
+                        if luck < self.share:
+                            return
+                        if luck < 3 * self.share:
+                            time.sleep(random.random() * 0.05)
+                    pair[ready].sendall(data)
+        except OSError:
+            pass
+        finally:
+            client.close()
+            if server:
+                server.close()
+
+    def close(self):
+        self.open = False
+        self.listener.close()
+
+
 class Network:
     """Which processes cannot hear one another."""
 

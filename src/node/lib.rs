@@ -34,6 +34,7 @@ pub mod parameters;
 pub mod past;
 pub mod plan_cache;
 pub mod query_settings;
+pub mod ranges;
 pub mod read;
 pub mod relaxed;
 pub mod replication;

@@ -12,6 +12,7 @@
 //! for the section to end, and checks again.
 
 use crate::operation::{Operation, Received};
+use crate::ranges::{Kept, Ranges};
 use crate::write::extras::{Capped, Validator};
 use arc_swap::ArcSwap;
 use document::{Collation, Doc, DocBuf, Error, Result, Timestamp, err, meter};
@@ -139,7 +140,7 @@ pub struct Slot {
     collation: Arc<ArcSwap<Collation>>,
     /// Shared by updates and deletes of many documents while they run; exclusive, for a moment, when a range is about
     /// to leave. Nothing is waited for by who holds it exclusively.
-    multi: Arc<tokio::sync::RwLock<()>>,
+    pub ranges: Ranges,
 }
 
 /// What a write that does not wait has met.
@@ -326,13 +327,13 @@ impl Slot {
     }
     /// Held while many documents are written one after another: until it is dropped no range of the collection leaves
     /// this shard.
-    pub async fn keep_ranges(&self, op: &Operation) -> Result<tokio::sync::OwnedRwLockReadGuard<()>> {
-        op.interruptible(self.multi.clone().read_owned()).await
+    pub async fn keep_ranges(&self, op: &Operation) -> Result<Kept> {
+        self.ranges.keep(op).await
     }
     /// Waits for the writes that hold [`Slot::keep_ranges`]; others do not begin while it is held. Fails with LockTimeout
     /// (24) after `timeout`.
     pub async fn let_ranges_go(&self, timeout: Duration) -> Result<tokio::sync::OwnedRwLockWriteGuard<()>> {
-        self.within(timeout, self.multi.clone().write_owned()).await
+        self.within(timeout, self.ranges.let_go()).await
     }
     /// Boxed for the sake of its timer: see [`crate::operation::until`].
     async fn within<T>(&self, timeout: Duration, lock: impl Future<Output = T>) -> Result<T> {
@@ -448,7 +449,7 @@ impl Namespaces {
                     collation: state.collation.clone(),
                     latch: RwLock::new(state),
                     intent: Arc::default(),
-                    multi: Arc::default(),
+                    ranges: Ranges::default(),
                 })
             })
             .clone()

@@ -13,6 +13,7 @@ use crate::exec::walk::{Context, Counters};
 use crate::exec::{Budget, Progress, Taken, Walk};
 use crate::namespace::{OwnershipFilter, Slot};
 use crate::operation::Received;
+use crate::ranges::Kept;
 use crate::{Node, Operation, WriteUnit};
 use document::{Result, bail, meter};
 use protocol::version::ShardVersion;
@@ -22,7 +23,6 @@ use query::sort::SortSpec;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::{CollectionSnapshot, RecordId};
-use tokio::sync::OwnedRwLockReadGuard;
 
 /// Record ids handed out at once.
 const SLICE: usize = 256;
@@ -102,7 +102,7 @@ impl Candidates {
         op: &Operation,
         slot: &Slot,
         search: Search<'_>,
-    ) -> Result<(OwnedRwLockReadGuard<()>, Candidates)> {
+    ) -> Result<(Kept, Candidates)> {
         let kept = slot.keep_ranges(op).await?;
         // A range that is leaving already has left when writes go on, and then the versions say so.
         node.write(op, slot, |_| Ok(())).await?;

@@ -30,6 +30,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrGetSessionHistory").primary_only(),
     row!("_shardsvrReshardFetch").primary_only(),
     row!("_shardsvrJoinMigrations"),
+    row!("_shardsvrKeepRanges").primary_only(),
     row!("_shardsvrAddShard" "_addShard").primary_only(),
     row!("_flushRoutingTableCacheUpdates" "_flushRoutingTableCacheUpdatesWithWriteConcern"),
     row!("_flushDatabaseCacheUpdates" "_flushDatabaseCacheUpdatesWithWriteConcern"),

@@ -341,6 +341,8 @@ pub async fn set_cluster_parameter(task: &Task<'_>) -> Result<DocBuf> {
         ),
     };
     task.config(doc! { "_configsvrSetClusterParameter": parameter.to_document() }).await?;
+    // Known now; if this fails, the next ping tells.
+    let _ = task.router.refresh_parameters().await;
     Ok(ok_reply(Document::new()))
 }
 
@@ -360,7 +362,7 @@ pub async fn source_documents(task: &Task<'_>, stage: &str, spec: &Value) -> Res
         "$currentOp" => current_op(task, spec).await,
         "$shardedDataDistribution" => data_distribution(task).await,
         "$querySettings" => {
-            task.router.refresh_query_settings().await?;
+            task.router.refresh_parameters().await?;
             let shown = task.router.query_settings.shown(spec.as_document().unwrap_or(&Document::new()));
             Ok(shown.iter().map(Document::to_doc_buf).collect())
         }

@@ -25,7 +25,7 @@ impl Router {
                 // A config server that cannot be reached now is reached by a later ping.
                 let _ = router.ping(&version).await;
                 let _ = router.refresh_defaults().await;
-                let _ = router.refresh_query_settings().await;
+                let _ = router.refresh_parameters().await;
                 router.close_idle_cursors();
             }
         }

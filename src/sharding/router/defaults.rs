@@ -3,10 +3,10 @@
 //! They are kept by the config server and read anew with every ping, and at once when they are set through this router.
 //! Shards take what a router sends as it is, so a default counts from the moment the router knows of it.
 
-use super::Router;
 use super::body::{Versions, own};
 use super::cluster::{CONFIG, Call};
 use super::task::Task;
+use super::{Router, paused_migrations};
 use document::{Doc, DocBuf, DocWriter, Document, Result, doc};
 use node::query_settings::PARAMETER;
 use parking_lot::RwLock;
@@ -71,14 +71,20 @@ impl Router {
         Ok(())
     }
 
-    /// Reads the query settings anew.
-    pub async fn refresh_query_settings(&self) -> Result<()> {
-        let command = doc! { "getClusterParameter": PARAMETER };
+    /// Reads anew the cluster parameters that routers heed.
+    pub async fn refresh_parameters(&self) -> Result<()> {
+        let command = doc! { "getClusterParameter": [PARAMETER, paused_migrations::PARAMETER] };
         let body = own(&command, "admin", self.cluster_time(), &Versions::NONE);
         let reply = self.cluster.call(Call::new(CONFIG, body.doc())).await.map_err(|e| e.error)?;
         let reply = reply.to_document();
-        let parameter = reply.get_array("clusterParameters").and_then(|list| list.first()?.as_document());
-        self.query_settings.learn(parameter.unwrap_or(&Document::new()));
+        let parameters = reply.get_array("clusterParameters").into_iter().flatten();
+        for parameter in parameters.filter_map(|v| v.as_document()) {
+            match parameter.get_str("_id") {
+                Some(PARAMETER) => self.query_settings.learn(parameter),
+                Some(paused_migrations::PARAMETER) => self.pauses_migrations.learn(parameter),
+                _ => {}
+            }
+        }
         Ok(())
     }
 }
@@ -86,7 +92,7 @@ impl Router {
 /// `setQuerySettings` and `removeQuerySettings`: the config server keeps them; this router knows of them at once.
 pub async fn set_query_settings(task: &Task<'_>) -> Result<DocBuf> {
     let reply = super::single::on_config(task).await?;
-    task.router.refresh_query_settings().await?;
+    task.router.refresh_parameters().await?;
     Ok(reply)
 }
 

@@ -33,6 +33,7 @@ pub mod map_reduce;
 pub mod merge;
 pub mod one_document;
 mod output;
+mod paused_migrations;
 pub mod resharding;
 pub mod scatter;
 mod shapes;
@@ -66,6 +67,7 @@ pub struct Router {
     pub defaults: defaults::Defaults,
     /// What administrators want of queries, read anew with every ping.
     pub query_settings: node::query_settings::QuerySettings,
+    pub pauses_migrations: paused_migrations::Switch,
     pub transactions: transaction::Transactions,
     /// The newest cluster time heard of.
     clock: AtomicU64,
@@ -107,6 +109,7 @@ impl Router {
             cursors: cursor::CursorTable::default(),
             defaults: defaults::Defaults::default(),
             query_settings: Default::default(),
+            pauses_migrations: Default::default(),
             transactions: transaction::Transactions::default(),
             clock: AtomicU64::new(0),
             topology_time: AtomicU64::new(0),

@@ -13,6 +13,7 @@ use super::body::{Placement, Versions};
 use super::cluster::Call;
 use super::collation;
 use super::one_document::{self, put_moved};
+use super::paused_migrations::Hold;
 use super::target::{self, Target};
 use super::task::{Retry, Task, is_stale};
 use crate::chunk::ShardId;
@@ -462,10 +463,37 @@ impl<'t, 'a> Write<'t, 'a> {
     /// A multi statement on several shards. Shards that executed it are not asked again: those that refused it are.
     async fn on_many(&mut self, placement: &Placement, i: usize, shards: Vec<ShardId>) -> Result<()> {
         self.take_up(i);
+        let Some(hold) = Hold::wanted(self.task, self.ns) else {
+            return self.on_shards(placement, i, shards, None).await;
+        };
+        let done = tokio::select! {
+            biased;
+            done = self.on_shards(placement, i, shards, Some(&hold)) => Some(done),
+            lost = hold.lost() => {
+                self.fail(&[i], &lost);
+                None
+            }
+        };
+        hold.release().await;
+        done.unwrap_or(Ok(()))
+    }
+    async fn on_shards(
+        &mut self,
+        placement: &Placement,
+        i: usize,
+        shards: Vec<ShardId>,
+        hold: Option<&Hold<'_>>,
+    ) -> Result<()> {
         let (mut placement, mut remaining) = (Cow::Borrowed(placement), shards);
         let mut retry = Retry::default();
         let mut asked = false;
         loop {
+            if let Some(hold) = hold
+                && let Err(e) = hold.on(&remaining).await
+            {
+                self.fail(&[i], &e);
+                return Ok(());
+            }
             let this = &*self;
             let at = &placement;
             if !asked && let Some(e) = this.stale_on(at, &remaining, i).await {

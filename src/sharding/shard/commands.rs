@@ -35,6 +35,7 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
     ("_shardsvrGetSessionHistory", &[]),
     ("_shardsvrReshardFetch", &[]),
     ("_shardsvrJoinMigrations", &[]),
+    ("_shardsvrKeepRanges", &[]),
     ("_shardsvrAddShard", &["_addShard"]),
     ("_flushRoutingTableCacheUpdates", &["_flushRoutingTableCacheUpdatesWithWriteConcern"]),
     ("_flushDatabaseCacheUpdates", &["_flushDatabaseCacheUpdatesWithWriteConcern"]),
@@ -72,6 +73,7 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
             }
             Document::new().into()
         }
+        "_shardsvrKeepRanges" => keep_ranges(role, op, request).await?.into(),
         "_shardsvrAddShard" | "_addShard" => add_shard(role, body).await?.into(),
         "_flushRoutingTableCacheUpdates" | "_flushRoutingTableCacheUpdatesWithWriteConcern" => {
             role.require_identity()?;
@@ -98,6 +100,23 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
 fn argument<'a>(request: Request<'a>) -> Result<&'a str> {
     let text = request.argument().and_then(|v| v.as_str()).filter(|s| !s.is_empty());
     text.ok_or_else(|| err!(INVALID_NAMESPACE, "{} needs a namespace", request.name()))
+}
+
+/// `{_shardsvrKeepRanges: ns, operationId, action: "begin" | "renew" | "release", leaseMillis}`.
+async fn keep_ranges(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) -> Result<Document> {
+    role.require_identity()?;
+    let slot = role.node.namespaces.slot(argument(request)?);
+    let id = request.body.get("operationId").and_then(|v| v.as_uuid());
+    let id = id.ok_or_else(|| err!(BAD_VALUE, "_shardsvrKeepRanges needs an operationId"))?;
+    let lease = request.body.get_i64("leaseMillis").unwrap_or(0).clamp(0, 60_000) as u64;
+    let lease = std::time::Duration::from_millis(lease);
+    match request.body.get_str("action") {
+        Some("begin") => slot.ranges.lease(op, id, lease).await?,
+        Some("renew") => slot.ranges.renew(id, lease)?,
+        Some("release") => slot.ranges.release(id),
+        other => bail!(BAD_VALUE, "_shardsvrKeepRanges does not know the action {other:?}"),
+    }
+    Ok(Document::new())
 }
 
 async fn add_shard(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<Document> {

@@ -6,6 +6,7 @@ pub mod count;
 pub mod distinct;
 pub mod explain;
 pub mod fields;
+pub mod file_md5;
 pub mod find;
 mod geo_near;
 pub mod get_more;

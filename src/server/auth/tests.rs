@@ -36,7 +36,7 @@ const LETTERS: &[(char, &str)] = &[
 const ALLOWED: &[(&str, &str)] = &[
     ("_mergeAuthzCollections", "Us*"),
     ("tesseraFork tesseraSnapshot tesseraSnapshots tesseraRestore", "s*"),
-    ("find count distinct aggregate dataSize explain", "rwoRWb*"),
+    ("find count distinct aggregate dataSize explain filemd5", "rwoRWb*"),
     ("insert godinsert", "woWs*"),
     (
         "update delete findAndModify bulkWrite mapReduce compactStructuredEncryptionData cleanupStructuredEncryptionData",

@@ -7,7 +7,6 @@ pub const ROWS: &[Command] = &[
     Command::missing("transitionFromDedicatedConfigServer", Roles::ROUTER),
     Command::missing("transitionToDedicatedConfigServer", Roles::ROUTER),
     Command::missing("setIndexCommitQuorum", Roles::ALL),
-    Command::missing("filemd5", Roles::ALL),
     Command::missing("analyze", Roles::ALL),
     Command::missing("captrunc", Roles::MONGOD).test_only(),
 ];

@@ -58,6 +58,10 @@ pub const ROWS: &[Command] = &[
         .read()
         .takes_write_concern()
         .help("Runs functions of the client over documents, and combines by key what they emit."),
+    Command::future("filemd5", Roles::MONGOD, |c, r, reply| Box::pin(file_md5(c, r, reply)))
+        .needs(Needs::Asked(needs::sums_files))
+        .reads_documents()
+        .help("The MD5 of a GridFS file."),
     Command::future("explain", Roles::MONGOD, |c, r, reply| Box::pin(explain(c, r, reply)))
         .needs(Needs::Asked(needs::explains))
         .reads_documents()
@@ -140,6 +144,13 @@ async fn map_reduce(context: &Context, request: &Request<'_>, reply: &mut Reply)
     read::map_reduce::map_reduce(node, &context.operation, request.node, &mut reply.writer()).await?;
     node.await_read_committed(&context.operation).await?;
     acknowledge(context, reply).await
+}
+
+async fn file_md5(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let node = node(context)?;
+    node.read_at_one_moment(&context.operation).await?;
+    read::file_md5::file_md5(node, &context.operation, request.node, &mut reply.writer()).await?;
+    node.await_read_committed(&context.operation).await
 }
 
 /// Whether the pipeline ends in a stage that writes.

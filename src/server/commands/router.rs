@@ -72,6 +72,10 @@ pub const ROWS: &[Command] = &[
         .read()
         .takes_write_concern()
         .help("Runs functions of the client over documents, and combines by key what they emit."),
+    routed!("filemd5", sharding::router::file_md5::file_md5)
+        .needs(Needs::Asked(needs::sums_files))
+        .reads_documents()
+        .help("The MD5 of a GridFS file."),
     routed!("explain", explain::explain)
         .needs(Needs::Asked(needs::explains))
         .reads_documents()

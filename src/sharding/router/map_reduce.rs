@@ -40,18 +40,18 @@ pub fn map_reduce<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
 
 /// What a command made here takes over from the client's.
 #[derive(Clone, Copy)]
-struct Dress {
+pub(super) struct Dress {
     /// Generic arguments that it may not have.
     without: &'static [&'static str],
     /// Others that concern it.
     with: &'static [&'static str],
 }
 
-const AGGREGATE: Dress = Dress { without: &[], with: &["collation", "bypassDocumentValidation"] };
+pub(super) const AGGREGATE: Dress = Dress { without: &[], with: &["collation", "bypassDocumentValidation"] };
 const FIND: Dress = Dress { without: &["writeConcern"], with: &[] };
 
 /// A command with arguments of the client's.
-fn dressed(task: &Task<'_>, dress: Dress, write: impl FnOnce(&mut DocWriter<'_>)) -> DocBuf {
+pub(super) fn dressed(task: &Task<'_>, dress: Dress, write: impl FnOnce(&mut DocWriter<'_>)) -> DocBuf {
     let concerns =
         |name: &str| dress.with.contains(&name) || (is_generic(name) && !dress.without.contains(&name));
     DocWriter::build(|w| {
@@ -63,7 +63,7 @@ fn dressed(task: &Task<'_>, dress: Dress, write: impl FnOnce(&mut DocWriter<'_>)
 type Handler = for<'t, 'r> fn(&'t Task<'r>) -> BoxFuture<'t, Result<DocBuf>>;
 
 /// Runs a command made here on behalf of the client's.
-async fn run(task: &Task<'_>, body: &DocBuf, handler: Handler) -> Result<DocBuf> {
+pub(super) async fn run(task: &Task<'_>, body: &DocBuf, handler: Handler) -> Result<DocBuf> {
     let request = Request { db: task.db(), body: body.doc(), sequences: &[] };
     let inner = Task::new(task.router, task.op, request);
     let reply = handler(&inner).await;

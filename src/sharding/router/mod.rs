@@ -26,6 +26,7 @@ pub mod cursor;
 pub mod ddl;
 pub mod defaults;
 pub mod explain;
+pub mod file_md5;
 pub mod find;
 pub mod find_and_modify;
 pub mod internal;

@@ -11,6 +11,11 @@
 //!
 //! Invariant: nothing here knows collections, queries or indexes.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests run on the machine's clock")
+)]
+
 pub mod cells;
 pub mod flat;
 pub mod geojson;

@@ -1,6 +1,11 @@
-//! The simulated world of one thread.
+//! The simulated world of one thread: its clock, numbers, network, and the trace of what happened in it.
+//!
+//! The trace is a number made of everything that was sent, by whom, to whom and when. Two runs of one seed have the same.
 
-use std::cell::{RefCell, RefMut};
+pub mod network;
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,6 +24,9 @@ thread_local! {
 pub struct World {
     rng: RefCell<StdRng>,
     began: Instant,
+    network: RefCell<network::Network>,
+    trace: RefCell<DefaultHasher>,
+    verbose: Cell<bool>,
 }
 
 /// The wall clock of every simulation begins here: 2026-01-01.
@@ -49,17 +57,47 @@ pub(crate) fn with<T>(f: impl FnOnce(&World) -> T) -> Option<T> {
     Some(f(&world))
 }
 
+/// Adds what happens now to the trace.
+pub fn note(what: &str, bytes: &[u8]) {
+    with(|world| {
+        let at = world.began.elapsed();
+        let mut trace = world.trace.borrow_mut();
+        (at, what, bytes).hash(&mut *trace);
+        if world.verbose.get() {
+            let text: String =
+                bytes.iter().map(|b| if b.is_ascii_graphic() { *b as char } else { '.' }).collect();
+            eprintln!("{:>10.3} {:016x} {what} {} {text}", at.as_secs_f64(), trace.finish(), bytes.len());
+        }
+    });
+}
+
+/// The trace so far.
+pub fn trace() -> u64 {
+    with(|world| world.trace.borrow().finish()).unwrap_or(0)
+}
+
+/// From now on prints what is added to the trace.
+pub fn trace_to_stderr(verbose: bool) {
+    with(|world| world.verbose.set(verbose));
+}
+
 /// Runs `main` in a world of its own on this thread: its time passes only when every task waits, and its random numbers
 /// follow from `seed`.
 ///
 /// # Panics
 /// If the thread runs a simulation or a runtime already, or `main` panics.
 pub fn run<T>(seed: u64, main: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime of one thread starts");
     EVER.store(true, Ordering::Relaxed);
     let began = runtime.block_on(async { Instant::now() });
-    let world = World { rng: RefCell::new(StdRng::seed_from_u64(seed)), began };
+    let world = World {
+        rng: RefCell::new(StdRng::seed_from_u64(seed)),
+        began,
+        network: RefCell::default(),
+        trace: RefCell::default(),
+        verbose: Cell::new(false),
+    };
     let before = WORLD.replace(Some(Rc::new(world)));
     assert!(before.is_none(), "a simulation within a simulation");
     let result = runtime.block_on(main);
@@ -95,10 +133,10 @@ mod tests {
     fn the_tasks_of_an_owner_end_with_it_and_no_others() {
         run(1, async {
             let forever = || spawn(std::future::pending::<()>());
-            let owner = Owner::default();
+            let owner = Owner::named("a node");
             let grandchild = owner.run(async { spawn(async move { Some(forever()) }).await }).await;
             let other = spawn(async { tokio::time::sleep(Duration::from_secs(1)).await });
-            owner.end();
+            owner.end().await;
             assert!(grandchild.unwrap().unwrap().await.unwrap_err().is_cancelled());
             assert!(other.await.is_ok());
             let late = owner.run(async { Some(forever()) }).await;

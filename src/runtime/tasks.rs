@@ -17,25 +17,38 @@ tokio::task_local! {
 }
 
 /// Whose tasks end together. Clones are the same owner.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Owner(Arc<Owned>);
 
-#[derive(Default)]
 struct Owned {
+    name: String,
     ended: AtomicBool,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
 impl Owner {
+    /// An owner without tasks.
+    pub fn named(name: &str) -> Owner {
+        Owner(Arc::new(Owned { name: name.to_string(), ended: false.into(), tasks: Mutex::default() }))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
     /// Runs `work` with everything that it spawns belonging to this owner.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> T {
         OWNER.scope(self.clone(), work).await
     }
 
-    /// Ends all tasks at the await where each stands. What they still spawn while they are dropped ends too.
-    pub fn end(&self) {
+    /// Ends all tasks at the await where each stands, and returns when they are gone. What they still spawn while they are
+    /// dropped ends too.
+    pub async fn end(&self) {
         self.0.ended.store(true, Ordering::SeqCst);
-        self.tasks().drain(..).for_each(|task| task.abort());
+        self.tasks().iter().for_each(AbortHandle::abort);
+        while !self.tasks().iter().all(AbortHandle::is_finished) {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Whether [`end`](Self::end) was called.
@@ -50,7 +63,7 @@ impl Owner {
 
     fn add(&self, task: AbortHandle) {
         if self.has_ended() {
-            return task.abort();
+            task.abort();
         }
         let mut tasks = self.tasks();
         if tasks.len() == tasks.capacity() {

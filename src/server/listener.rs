@@ -6,6 +6,7 @@ use crate::options::{Options, Program};
 use crate::service::{OpenConnection, Service, StartError};
 use crate::tls::{self, Incoming};
 use document::{Document, doc, err};
+use runtime::simulation::{self, network};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -20,6 +21,7 @@ pub struct Bound {
     pub port: u16,
     tcp: Vec<(SocketAddr, TcpListener)>,
     unix: Option<(PathBuf, UnixListener)>,
+    simulated: Option<network::Listener>,
 }
 
 /// Accepting tasks.
@@ -30,6 +32,12 @@ pub struct Listeners {
 
 /// Binds all addresses of the options. With port 0 the first address chooses and the others follow.
 pub async fn bind(options: &Options) -> Result<Bound, StartError> {
+    if simulation::is_running() {
+        let listener = network::Listener::bind(options.port);
+        let listener = listener.map_err(|e| refuse(options, "Failed to listen", &e))?;
+        let (port, simulated) = (listener.local_addr().port(), Some(listener));
+        return Ok(Bound { port, tcp: Vec::new(), unix: None, simulated });
+    }
     let mut port = options.port;
     let mut tcp = Vec::new();
     for ip in addresses(options).await.map_err(|e| refuse(options, "Cannot resolve bind address", &e))? {
@@ -45,7 +53,7 @@ pub async fn bind(options: &Options) -> Result<Bound, StartError> {
         ),
         false => None,
     };
-    Ok(Bound { port, tcp, unix })
+    Ok(Bound { port, tcp, unix, simulated: None })
 }
 
 fn refuse(options: &Options, what: &str, error: &io::Error) -> StartError {
@@ -85,6 +93,7 @@ async fn addresses(options: &Options) -> io::Result<Vec<IpAddr>> {
     Ok(all)
 }
 
+#[expect(clippy::disallowed_methods, reason = "where nodes listen")]
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A restart must not wait for connections of the last life to time out.
@@ -93,6 +102,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(4096)
 }
 
+#[expect(clippy::disallowed_methods, reason = "where nodes listen")]
 fn bind_unix(options: &Options, port: u16) -> io::Result<(PathBuf, UnixListener)> {
     let path = options.unix_socket_prefix.join(format!("mongodb-{port}.sock"));
     // We hold the TCP port of the same number, so a file here is left over from a process that is gone.
@@ -120,6 +130,9 @@ impl Bound {
         for (address, listener) in self.tcp {
             log(format!("{}:{}", address.ip(), address.port()));
             tasks.push(runtime::spawn(accept_tcp(service.clone(), listener)));
+        }
+        if let Some(listener) = self.simulated {
+            tasks.push(runtime::spawn(accept_simulated(service.clone(), listener)));
         }
         let ssl = if service.tls.is_some() { "on" } else { "off" };
         let attr = doc! { "port": i32::from(self.port), "ssl": ssl };
@@ -154,6 +167,7 @@ impl Listeners {
             let _ = task.await;
         }
         if let Some(path) = self.unix_path {
+            #[expect(clippy::disallowed_methods, reason = "the socket's file")]
             let _ = std::fs::remove_file(path);
         }
     }
@@ -185,6 +199,18 @@ fn take_in_tcp(service: &Arc<Service>, stream: TcpStream, remote: String) {
             let (reader, writer) = stream.into_split();
             spawn(service.clone(), open, reader, writer);
         }
+    }
+}
+
+async fn accept_simulated(service: Arc<Service>, mut listener: network::Listener) {
+    while let Some((stream, remote)) = listener.accept().await {
+        let remote = remote.to_string();
+        let from = remote.clone();
+        establishment::admit(&service, &remote, |service| {
+            let Some(open) = OpenConnection::open(service, from, false) else { return };
+            let (reader, writer) = tokio::io::split(stream);
+            spawn(service.clone(), open, reader, writer);
+        });
     }
 }
 

@@ -235,6 +235,7 @@ async fn run(options: Options, log: Arc<Logger>, announce: Option<std::fs::File>
 }
 
 /// Everybody may read it, as that of the real server.
+#[expect(clippy::disallowed_methods, reason = "a file for launchers, no data")]
 fn write_pid_file(path: &Path) -> std::io::Result<()> {
     std::fs::write(path, format!("{}\n", std::process::id()))?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))
@@ -437,6 +438,7 @@ fn child_failed(child: i32) -> i32 {
 }
 
 /// Lets go of the launcher's terminal and pipes: a launcher that reads them to their end would wait for ever.
+#[expect(clippy::disallowed_methods, reason = "no file")]
 fn detach() {
     let Ok(null) = std::fs::File::options().read(true).write(true).open("/dev/null") else { return };
     use std::os::fd::AsRawFd;

@@ -151,6 +151,14 @@ impl Service {
     /// # Errors
     /// The directory is missing, in use or unreadable (exit code 100); an address cannot be listened on (48).
     pub async fn start(config: Config) -> std::result::Result<Running, StartError> {
+        Service::start_on(Arc::new(RealFiles), config).await
+    }
+
+    /// The same on other files than the operating system's.
+    ///
+    /// # Errors
+    /// Those of [`Service::start`].
+    pub async fn start_on(files: Arc<dyn Files>, config: Config) -> std::result::Result<Running, StartError> {
         let Config { options, log, ephemeral, key } = config;
         let key = match key {
             Some(key) => Some(key),
@@ -163,12 +171,12 @@ impl Service {
             exit_code: 1,
         })?;
         let directory = match options.program {
-            Program::Mongod => Some(Directory::open(&options.dbpath, ephemeral)?),
+            Program::Mongod => Some(Directory::open(&files, &options.dbpath, ephemeral)?),
             Program::Mongos => None,
         };
         let bound = listener::bind(&options).await?;
         let node = match options.program {
-            Program::Mongod => Some(open_node(&options, bound.port, ephemeral, &log).await?),
+            Program::Mongod => Some(open_node(files, &options, bound.port, ephemeral, &log).await?),
             Program::Mongos => None,
         };
         let mut service = Service::new(options, log, bound.port, node);
@@ -510,6 +518,7 @@ fn load_key(path: &Path) -> std::result::Result<Arc<ClusterKey>, StartError> {
 }
 
 async fn open_node(
+    files: Arc<dyn Files>,
     options: &Options,
     port: u16,
     ephemeral: bool,
@@ -525,7 +534,7 @@ async fn open_node(
     }
     log_options.retain_ms = options.oplog_ms;
     let node_options = NodeOptions {
-        files: Arc::new(RealFiles),
+        files,
         dir: options.dbpath.clone(),
         log: log_options,
         clock,
@@ -651,12 +660,17 @@ fn role(options: &Options) -> Roles {
 
 /// The data directory while this node owns it.
 struct Directory {
+    files: Arc<dyn Files>,
     lock_path: PathBuf,
     _lock: FileLock,
 }
 
 impl Directory {
-    fn open(path: &Path, ephemeral: bool) -> std::result::Result<Directory, StartError> {
+    fn open(
+        files: &Arc<dyn Files>,
+        path: &Path,
+        ephemeral: bool,
+    ) -> std::result::Result<Directory, StartError> {
         let refuse = |error: Error| StartError {
             id: 20557,
             message: "DBException in initAndListen, terminating",
@@ -664,7 +678,7 @@ impl Directory {
             exit_code: 100,
         };
         let shown = path.display();
-        if !path.is_dir() {
+        if files.list(path).is_err() {
             return Err(refuse(err!(
                 29,
                 "Data directory {shown} not found. Create the missing directory or specify another path using (1) the \
@@ -672,7 +686,7 @@ impl Directory {
             )));
         }
         let lock_path = path.join("mongod.lock");
-        let lock = RealFiles.lock(&lock_path).map_err(|error| match error {
+        let lock = files.lock(&lock_path).map_err(|error| match error {
             LockError::InUse(_) => refuse(err!(
                 98,
                 "Unable to lock the lock file: {} (Resource temporarily unavailable). Another mongod instance is \
@@ -686,20 +700,26 @@ impl Directory {
         })?;
         let io = |error: std::io::Error| refuse(err!(98, "Unable to write the lock file: {error}"));
         if !ephemeral {
-            std::fs::write(&lock_path, format!("{}\n", std::process::id())).map_err(io)?;
+            let pid = format!("{}\n", std::process::id());
+            write_whole(&**files, &lock_path, pid.as_bytes()).map_err(io)?;
         }
         // Launchers look for this file to tell a directory that was used from one that was not.
         let marker = path.join("storage.bson");
-        if !marker.exists() {
+        if !files.exists(&marker).map_err(io)? {
             let text = doc! { "storage": { "engine": "wiredTiger", "options": { "directoryPerDB": false } } };
-            std::fs::write(&marker, text.to_vec()).map_err(io)?;
+            write_whole(&**files, &marker, &text.to_vec()).map_err(io)?;
         }
-        Ok(Directory { lock_path, _lock: lock })
+        Ok(Directory { files: files.clone(), lock_path, _lock: lock })
     }
     /// An empty lock file says that the last owner ended cleanly.
     fn close(self) {
-        let _ = std::fs::write(&self.lock_path, "");
+        let _ = self.files.create(&self.lock_path);
     }
+}
+
+/// Writes a file of the directory that need not survive a crash.
+fn write_whole(files: &dyn Files, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    files.create(path)?.write_at(bytes, 0)
 }
 
 pub fn hostname() -> String {

@@ -4,6 +4,8 @@
 //! would use by hand: replSetInitiate on each set, addShard through the first router. Each has its directory below
 //! the root, with its log in it.
 
+#![expect(clippy::disallowed_methods, reason = "files of the command, which no node opens")]
+
 mod certificates;
 mod file;
 

@@ -28,8 +28,11 @@ struct Shared<R, E> {
     changed: Condvar,
 }
 
-/// How many threads are worth having.
+/// How many threads are worth having; a simulation has one.
 pub(crate) fn cores() -> usize {
+    if runtime::simulation::is_running() {
+        return 1;
+    }
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

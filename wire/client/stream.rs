@@ -1,6 +1,7 @@
-//! A TCP or unix socket, or TLS over the former, as one type.
+//! A TCP or unix socket, TLS over the former, or a connection of a simulation, as one type.
 
 use super::{Address, ClientTls};
+use runtime::simulation::{self, network};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,12 +14,17 @@ pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
+    Simulated(network::Pipe),
 }
 
 impl Stream {
     /// Connects, with TCP_NODELAY: every request is one write that must not wait for the next.
+    #[expect(clippy::disallowed_methods, reason = "where the others come to connect")]
     pub async fn connect(address: &Address, tls: Option<&ClientTls>) -> io::Result<Stream> {
         match address {
+            Address::Tcp(_, port) if simulation::is_running() => {
+                network::connect(*port).await.map(Stream::Simulated)
+            }
             Address::Tcp(host, port) => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
@@ -45,6 +51,10 @@ impl Stream {
                 let (read, write) = tokio::io::split(*s);
                 (Box::new(read), Box::new(write))
             }
+            Stream::Simulated(s) => {
+                let (read, write) = tokio::io::split(s);
+                (Box::new(read), Box::new(write))
+            }
         }
     }
     /// Whether an idle stream is still of use: the peer has neither closed it nor sent something unasked.
@@ -55,6 +65,7 @@ impl Stream {
             Stream::Unix(s) => s.try_read(&mut byte),
             // Whatever comes unasked, a record of the protocol's own too, ends its use.
             Stream::Tls(s) => s.get_ref().0.try_read(&mut byte),
+            Stream::Simulated(s) => return s.is_quiet(),
         };
         matches!(read, Err(e) if e.kind() == io::ErrorKind::WouldBlock)
     }
@@ -66,6 +77,7 @@ impl AsyncRead for Stream {
             Stream::Tcp(s) => Pin::new(s).poll_read(cx, buf),
             Stream::Unix(s) => Pin::new(s).poll_read(cx, buf),
             Stream::Tls(s) => Pin::new(s).poll_read(cx, buf),
+            Stream::Simulated(s) => Pin::new(s).poll_read(cx, buf),
         }
     }
 }
@@ -76,6 +88,7 @@ impl AsyncWrite for Stream {
             Stream::Tcp(s) => Pin::new(s).poll_write(cx, buf),
             Stream::Unix(s) => Pin::new(s).poll_write(cx, buf),
             Stream::Tls(s) => Pin::new(s).poll_write(cx, buf),
+            Stream::Simulated(s) => Pin::new(s).poll_write(cx, buf),
         }
     }
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -89,6 +102,7 @@ impl AsyncWrite for Stream {
             Stream::Tcp(s) => Pin::new(s).poll_shutdown(cx),
             Stream::Unix(s) => Pin::new(s).poll_shutdown(cx),
             Stream::Tls(s) => Pin::new(s).poll_shutdown(cx),
+            Stream::Simulated(s) => Pin::new(s).poll_shutdown(cx),
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! They are made at the first start and lie in the directory `tls` below the root, for later starts and for clients.
 
+#![expect(clippy::disallowed_methods, reason = "files of the command, which no node opens")]
+
 use crate::options;
 use document::Document;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};

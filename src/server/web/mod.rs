@@ -52,6 +52,7 @@ pub(crate) struct Web {
 ///
 /// # Errors
 /// The port is taken.
+#[expect(clippy::disallowed_methods, reason = "a page beside the nodes, which no simulation serves")]
 pub(crate) async fn bind(port: u16) -> std::io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
 }

@@ -1,5 +1,7 @@
 //! The operating system's files.
 
+#![expect(clippy::disallowed_methods, reason = "the operating system's files")]
+
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;

@@ -283,6 +283,7 @@ impl std::error::Error for LogError {}
 /// An open log. Shared by reference or in an `Arc`; dropping it shuts it down.
 pub struct Log {
     shared: Arc<Shared>,
+    /// None in a simulation, where a task makes the rounds.
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -322,8 +323,13 @@ impl Log {
             last_optime: found.last,
             clock_start,
         };
-        let thread = start_thread(&shared)?;
-        Ok((Log { shared, thread: Mutex::new(Some(thread)) }, report))
+        let thread = if runtime::simulation::is_running() {
+            drop(runtime::spawn(shared.clone().run_as_task()));
+            None
+        } else {
+            Some(start_thread(&shared)?)
+        };
+        Ok((Log { shared, thread: Mutex::new(thread) }, report))
     }
 
     /// Appends one frame for each entry, a payload being the concatenation of its slices, with consecutive timestamps.
@@ -402,6 +408,9 @@ impl Log {
         if unwritten <= self.shared.options.buffer_bytes && bytes <= MAX_PAYLOAD {
             return self.health();
         }
+        if runtime::simulation::is_running() {
+            self.shared.sync_here()?;
+        }
         block_on(self.admit(bytes))
     }
 
@@ -433,6 +442,9 @@ impl Log {
 
     /// [`wait_durable`](Self::wait_durable) for a thread that may block.
     pub fn wait_durable_blocking(&self, position: Position) -> Result<(), LogError> {
+        if runtime::simulation::is_running() {
+            self.shared.sync_here()?;
+        }
         block_on(self.wait_durable(position))
     }
 
@@ -602,6 +614,8 @@ impl Log {
         if let Some(thread) = thread {
             // The thread aborts the process rather than panic, so there is nothing to learn from joining it.
             let _ = thread.join();
+        } else if runtime::simulation::is_running() {
+            self.shared.finish_here();
         }
         self.shared.health()
     }

@@ -7,6 +7,9 @@
 //! Sleeping and waking: the thread states how it sleeps, then looks once more at what it waits for; an appender or waiter
 //! stores its number, then looks how the thread sleeps. Both orders are total (`SeqCst`), so one sees the other.
 //!
+//! In a simulation a task makes the rounds instead of the thread, by the same steps, and each takes its time; whoever would
+//! block until something is durable makes the round itself.
+//!
 //! Lock order: `writer`, `segments`, `tail`. A reader takes `tail` and `segments` one after the other, never both.
 
 use runtime::Instant;
@@ -17,6 +20,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
 
 use super::frame::{Head, seal};
 use super::segment::{INDEX_STEP, Index, SEGMENT_HEAD, Segment, SegmentHead, segment_path};
@@ -36,6 +40,34 @@ const ALLOCATE_STEP: u64 = 1 << 20;
 
 /// How long unwritten bytes stay in memory under `SyncPolicy::Never`.
 const LAZY_WRITE: Duration = Duration::from_millis(100);
+
+/// What makes the rounds, to be woken.
+enum Runner {
+    Thread(Thread),
+    Task(Arc<Notify>),
+}
+
+impl Runner {
+    fn wake(&self) {
+        match self {
+            Runner::Thread(thread) => thread.unpark(),
+            Runner::Task(task) => task.notify_one(),
+        }
+    }
+}
+
+/// What follows a step.
+enum Next {
+    Step,
+    /// So many waiters were woken by a sync that took so long.
+    Gather(usize, Duration),
+    /// Sleep, in this way and at most so long.
+    Doze(u8, Option<Duration>),
+    End,
+}
+
+/// How long the task of a simulation takes to begin a round, in milliseconds.
+const SIMULATED_PAUSE_MAX: u64 = 3;
 
 const AWAKE: u8 = 0;
 const SLEEPING: u8 = 1;
@@ -60,7 +92,7 @@ pub(super) struct Shared {
     pub(super) durable_stamp: Mutex<Stamp>,
     requested: AtomicU64,
     sleep: AtomicU8,
-    thread: OnceLock<Thread>,
+    runner: OnceLock<Runner>,
     stop: AtomicBool,
     closed: AtomicBool,
     pub(super) failed: AtomicBool,
@@ -265,7 +297,7 @@ impl Shared {
             synced: AtomicU64::new(end),
             requested: AtomicU64::new(0),
             sleep: AtomicU8::new(AWAKE),
-            thread: OnceLock::new(),
+            runner: OnceLock::new(),
             stop: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -419,16 +451,16 @@ impl Shared {
 
     pub(super) fn wake_thread(&self) {
         if self.sleep.load(Ordering::SeqCst) != AWAKE
-            && let Some(thread) = self.thread.get()
+            && let Some(runner) = self.runner.get()
         {
-            thread.unpark();
+            runner.wake();
         }
     }
 
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
+        if let Some(runner) = self.runner.get() {
+            runner.wake();
         }
     }
 
@@ -469,8 +501,53 @@ impl Shared {
 
     /// The log's thread.
     pub(super) fn run(&self) {
-        let _ = self.thread.set(std::thread::current());
-        let result = self.rounds();
+        let _ = self.runner.set(Runner::Thread(std::thread::current()));
+        self.end(self.rounds());
+    }
+
+    /// What the thread does, as a task.
+    pub(super) async fn run_as_task(self: Arc<Self>) {
+        let woken = Arc::new(Notify::new());
+        let _ = self.runner.set(Runner::Task(woken.clone()));
+        let mut unsynced_since = None;
+        while !self.closed.load(Ordering::SeqCst) {
+            match self.step(&mut unsynced_since) {
+                Err(error) => self.end(Err(error)),
+                Ok(Next::End) => self.end(Ok(())),
+                Ok(Next::Step | Next::Gather(..)) => {}
+                Ok(Next::Doze(how, longest)) => {
+                    self.sleep.store(how, Ordering::SeqCst);
+                    if self.may_doze(how) {
+                        let longest = longest.unwrap_or(Duration::MAX);
+                        let _ = tokio::time::timeout(longest, woken.notified()).await;
+                    }
+                    self.sleep.store(AWAKE, Ordering::SeqCst);
+                    let pause = runtime::random_range(0..=SIMULATED_PAUSE_MAX);
+                    tokio::time::sleep(Duration::from_millis(pause)).await;
+                }
+            }
+        }
+    }
+
+    /// Writes and syncs everything on this thread, where there is no other that would.
+    pub(super) fn sync_here(&self) -> Result<(), LogError> {
+        self.open()?;
+        self.round(true).map(drop).inspect_err(|error| self.fail(error.clone()))
+    }
+
+    /// Makes the last rounds on this thread, where there is no other that would.
+    pub(super) fn finish_here(&self) {
+        let mut unsynced_since = None;
+        while !self.closed.load(Ordering::SeqCst) {
+            match self.step(&mut unsynced_since) {
+                Err(error) => self.end(Err(error)),
+                Ok(Next::End) => self.end(Ok(())),
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn end(&self, result: Result<(), LogError>) {
         if let Err(error) = result {
             self.fail(error);
         }
@@ -479,38 +556,46 @@ impl Shared {
     }
 
     fn rounds(&self) -> Result<(), LogError> {
+        let mut unsynced_since = None;
+        loop {
+            match self.step(&mut unsynced_since)? {
+                Next::Step => {}
+                Next::Gather(woken, sync_took) => self.gather(woken, sync_took),
+                Next::Doze(how, longest) => self.doze(how, longest),
+                Next::End => return Ok(()),
+            }
+        }
+    }
+
+    fn step(&self, unsynced_since: &mut Option<Instant>) -> Result<Next, LogError> {
         let interval = match self.options.sync {
             SyncPolicy::Group { interval } => interval,
             SyncPolicy::Never => LAZY_WRITE,
         };
-        let mut unsynced_since: Option<Instant> = None;
-        loop {
-            let waited = unsynced_since.map(|since| since.elapsed());
-            let work = self.work(waited.is_some_and(|waited| waited >= interval));
-            match work {
-                Work::Stop => {
-                    self.round(true)?;
-                    if self.appended.load(Ordering::SeqCst) == self.written.load(Ordering::SeqCst) {
-                        return self.writer.lock().finish(self);
-                    }
+        let waited = unsynced_since.map(|since| since.elapsed());
+        match self.work(waited.is_some_and(|waited| waited >= interval)) {
+            Work::Stop => {
+                self.round(true)?;
+                if self.appended.load(Ordering::SeqCst) == self.written.load(Ordering::SeqCst) {
+                    self.writer.lock().finish(self)?;
+                    return Ok(Next::End);
                 }
-                Work::Write => {
-                    self.round(false)?;
-                }
-                Work::Sync => {
-                    let begun = Instant::now();
-                    let woken = self.round(true)?;
-                    unsynced_since = None;
-                    self.gather(woken, begun.elapsed());
-                }
-                Work::Later => {
-                    unsynced_since.get_or_insert_with(Instant::now);
-                    self.doze(SLEEPING, Some(interval.saturating_sub(waited.unwrap_or_default())));
-                }
-                Work::Nothing => {
-                    unsynced_since = None;
-                    self.doze(IDLE, None);
-                }
+                Ok(Next::Step)
+            }
+            Work::Write => self.round(false).map(|_| Next::Step),
+            Work::Sync => {
+                let begun = Instant::now();
+                let woken = self.round(true)?;
+                *unsynced_since = None;
+                Ok(Next::Gather(woken, begun.elapsed()))
+            }
+            Work::Later => {
+                unsynced_since.get_or_insert_with(Instant::now);
+                Ok(Next::Doze(SLEEPING, Some(interval.saturating_sub(waited.unwrap_or_default()))))
+            }
+            Work::Nothing => {
+                *unsynced_since = None;
+                Ok(Next::Doze(IDLE, None))
             }
         }
     }
@@ -532,11 +617,15 @@ impl Shared {
         }
     }
 
+    /// Whether there is still nothing to do, having said how it sleeps.
+    fn may_doze(&self, how: u8) -> bool {
+        matches!((self.work(false), how), (Work::Nothing, IDLE) | (Work::Later, SLEEPING))
+    }
+
     fn doze(&self, how: u8, longest: Option<Duration>) {
         self.sleep.store(how, Ordering::SeqCst);
-        let still = matches!((self.work(false), how), (Work::Nothing, IDLE) | (Work::Later, SLEEPING));
         match longest {
-            _ if !still => {}
+            _ if !self.may_doze(how) => {}
             None => std::thread::park(),
             Some(longest) => std::thread::park_timeout(longest),
         }

@@ -1,0 +1,212 @@
+//! A cluster whose nodes can be killed: a config server, two shards, a router, each on a disk of its own.
+
+use document::{DocBuf, Document, doc};
+use runtime::simulation::network;
+use runtime::{Owner, random, random_range};
+use server::log::{Logger, Target};
+use server::options::{Options, Program, put};
+use server::service::{Config, Running, Service};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::files::{CrashMode, Fault, Files, SimulatedDisk};
+use wire::client::{CallOptions, ConnectOptions, Connection};
+
+pub const ROUTER: usize = 3;
+/// The nodes, in the order in which they start.
+pub const NAMES: [&str; 4] = ["config", "shard0", "shard1", "router"];
+const FIRST_PORT: u16 = 27100;
+
+/// What a run may be asked for beside its seed.
+#[derive(Clone, Default)]
+pub struct Wishes {
+    /// Disks say that they have synced and do nothing: what a forgotten sync amounts to.
+    pub no_sync: bool,
+    /// Where nodes write their logs.
+    pub logs: Option<PathBuf>,
+    /// Print every step.
+    pub verbose: bool,
+}
+
+pub struct Node {
+    name: &'static str,
+    at: usize,
+    disk: SimulatedDisk,
+    wishes: Wishes,
+    life: Option<(Owner, Running)>,
+}
+
+/// How a node ends.
+#[derive(Debug, Clone, Copy)]
+pub enum Ending {
+    /// Between two steps, and the machine goes on: nothing that was written is lost.
+    Process,
+    /// Between two steps, and what was not synced is lost, whole or in part.
+    Power,
+    /// The disk stops in the middle of something, within its next operations.
+    Disk,
+}
+
+pub fn address(at: usize) -> String {
+    format!("127.0.0.1:{}", FIRST_PORT + at as u16)
+}
+
+impl Node {
+    pub fn new(at: usize, wishes: &Wishes) -> Node {
+        let disk = SimulatedDisk::new();
+        disk.ignore_syncs(wishes.no_sync);
+        Node { name: NAMES[at], at, disk, wishes: wishes.clone(), life: None }
+    }
+
+    fn options(&self) -> Options {
+        let program = if self.at == ROUTER { Program::Mongos } else { Program::Mongod };
+        let mut parsed = doc! {
+            "net": { "port": i32::from(FIRST_PORT) + self.at as i32, "unixDomainSocket": { "enabled": false } },
+            "storage": { "dbPath": "/data", "syncPeriodSecs": 5.0 },
+        };
+        let role = if self.at == 0 { "configsvr" } else { "shardsvr" };
+        let texts: &[(&str, String)] = if self.at == ROUTER {
+            &[("sharding.configDB", format!("config/{}", address(0)))]
+        } else {
+            &[
+                ("replication.replSet", self.name.to_string()),
+                ("sharding.clusterRole", role.to_string()),
+                ("setParameter.orphanCleanupDelaySecs", "1".to_string()),
+            ]
+        };
+        for (path, text) in texts {
+            put(&mut parsed, path, text.as_str().into());
+        }
+        Options::from_parsed(program, vec![program.name().to_string()], parsed)
+    }
+
+    /// Starts the node. One that does not come up is taken down again.
+    pub async fn start(&mut self) -> Result<(), String> {
+        let target = match &self.wishes.logs {
+            Some(dir) => Target::File { path: dir.join(format!("{}.log", self.name)), append: true },
+            None => Target::Nowhere,
+        };
+        let log = Arc::new(Logger::new(target).map_err(|e| e.to_string())?);
+        let files: Arc<dyn Files> = Arc::new(self.disk.clone());
+        files.create_dir_all(std::path::Path::new("/data")).map_err(|e| e.to_string())?;
+        let owner = Owner::named(self.name);
+        let config = Config { options: self.options(), log, ephemeral: false, key: None };
+        let started = owner.run(Service::start_on(files, config)).await;
+        match started {
+            Ok(running) => {
+                self.life = Some((owner, running));
+                Ok(())
+            }
+            Err(error) => {
+                owner.end().await;
+                self.disk.crash(CrashMode::KeepAll);
+                Err(error.error.to_string())
+            }
+        }
+    }
+
+    /// Ends the node, wherever it stands.
+    pub async fn kill(&mut self, how: Ending) {
+        let Some((owner, running)) = self.life.take() else { return };
+        if matches!(how, Ending::Disk) && self.at != ROUTER {
+            self.disk.fail_at(self.disk.operations() + random_range(0..24), Fault::PowerOff);
+            let ended = running.service.end_requested();
+            let _ = tokio::time::timeout(Duration::from_secs(3), ended).await;
+        }
+        self.disk.fail_at(self.disk.operations(), Fault::PowerOff);
+        network::unplug(self.name);
+        owner.end().await;
+        drop(running);
+        self.disk.crash(match how {
+            Ending::Process => CrashMode::KeepAll,
+            Ending::Power | Ending::Disk => CrashMode::Torn { seed: random() },
+        });
+    }
+
+    /// Takes every byte that was not synced.
+    pub async fn lose_power(&mut self) {
+        self.kill(Ending::Power).await;
+        self.disk.crash(CrashMode::DropUnsynced);
+    }
+}
+
+/// A connection that is made anew when it was lost.
+#[derive(Default)]
+pub struct Client {
+    connection: Option<Connection>,
+    at: usize,
+}
+
+impl Client {
+    pub fn of(at: usize) -> Client {
+        Client { connection: None, at }
+    }
+
+    /// Runs a command once and returns the reply, or why there is none.
+    pub async fn run(&mut self, db: &str, command: &Document) -> Result<Document, String> {
+        let limit = CallOptions::timeout(Duration::from_secs(15));
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let options =
+                    ConnectOptions { connect_timeout: Duration::from_secs(5), ..Default::default() };
+                Connection::connect_with(&address(self.at), &options).await.map_err(|e| e.to_string())?
+            }
+        };
+        let command: DocBuf = command.to_doc_buf();
+        match connection.run_full(db, &limit, &[], command.doc()).await {
+            Ok(reply) => {
+                self.connection = Some(connection);
+                Ok(reply.doc().to_document())
+            }
+            Err(failed) => {
+                if !failed.is_network() {
+                    self.connection = Some(connection);
+                }
+                Err(failed.error.to_string())
+            }
+        }
+    }
+
+    /// Runs a command until it succeeds.
+    ///
+    /// # Errors
+    /// The last failure, after minutes of them.
+    pub async fn insist(&mut self, db: &str, command: &Document) -> Result<Document, String> {
+        let mut last = String::new();
+        for _ in 0..600 {
+            match self.run(db, command).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => last = error,
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        Err(format!("{command:?} never succeeded: {last}"))
+    }
+}
+
+/// Starts all nodes and makes a cluster of them, with a sharded collection `test.c` of four chunks.
+pub async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
+    let mut nodes: Vec<Node> = (0..NAMES.len()).map(|at| Node::new(at, wishes)).collect();
+    for at in 0..ROUTER {
+        nodes[at].start().await?;
+        let mut set = doc! { "_id": NAMES[at], "members": [doc! { "_id": 0, "host": address(at) }] };
+        if at == 0 {
+            set.push("configsvr", true);
+        }
+        Client::of(at).insist("admin", &doc! { "replSetInitiate": set }).await?;
+    }
+    nodes[ROUTER].start().await?;
+    let mut router = Client::of(ROUTER);
+    for (at, name) in (1..ROUTER).map(|at| (at, NAMES[at])) {
+        let shard = doc! { "addShard": format!("{name}/{}", address(at)), "name": name };
+        router.insist("admin", &shard).await?;
+    }
+    router.insist("admin", &doc! { "enableSharding": "test", "primaryShard": "shard0" }).await?;
+    router.insist("admin", &doc! { "shardCollection": "test.c", "key": { "k": 1 } }).await?;
+    router.insist("admin", &doc! { "balancerStop": 1 }).await?;
+    for bound in [250, 500, 750] {
+        router.insist("admin", &doc! { "split": "test.c", "middle": { "k": bound } }).await?;
+    }
+    Ok(nodes)
+}

@@ -1,0 +1,238 @@
+//! What runs while nodes are killed, chunks are moved and connections break, and what must hold all the time.
+//!
+//! Each writer has documents of its own, which it inserts, increments and deletes one after the other with retryable
+//! writes, each sent until it is acknowledged. It knows therefore at any moment exactly what it must see: every document
+//! that it has inserted and not deleted, once, with the number of its increments. A write that was lost, done twice, or a
+//! document seen twice or not at all, all show as a difference.
+
+use crate::cluster::{Client, Ending, NAMES, Node, ROUTER};
+use document::{Document, Value, doc};
+use runtime::random_range;
+use runtime::simulation::network;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+const WRITERS: i32 = 3;
+const STEPS: i32 = 40;
+
+/// One session that writes and looks at what it wrote.
+struct Writer {
+    number: i32,
+    client: Client,
+    session: Value,
+    txn: i64,
+    next: i32,
+    /// Documents by `_id`: shard key and increments.
+    expected: BTreeMap<i32, (i32, i32)>,
+}
+
+impl Writer {
+    fn new(number: i32) -> Writer {
+        Writer {
+            number,
+            client: Client::of(ROUTER),
+            session: Value::from(doc! { "id": Value::uuid(runtime::uuid()) }),
+            txn: 0,
+            next: 0,
+            expected: BTreeMap::new(),
+        }
+    }
+
+    async fn write(&mut self, mut command: Document) -> Result<(), String> {
+        self.txn += 1;
+        command.push("lsid", self.session.clone());
+        command.push("txnNumber", Value::Int64(self.txn));
+        command.push("writeConcern", doc! { "w": "majority" });
+        let mut last = String::new();
+        for _ in 0..600 {
+            match self.client.run("test", &command).await {
+                Ok(reply)
+                    if reply.get("writeErrors").is_none() && reply.get("writeConcernError").is_none() =>
+                {
+                    return match reply.get("n").and_then(Value::as_i64) {
+                        Some(1) => Ok(()),
+                        n => Err(format!(
+                            "writer {}: {command:?} changed {n:?} documents: {reply:?}",
+                            self.number
+                        )),
+                    };
+                }
+                // The real server says this of a statement that was done but whose write concern is not known to hold.
+                Ok(reply) if reply.get("writeErrors").is_some_and(|e| format!("{e:?}").contains("11000")) => {
+                    return Err(format!("writer {}: {command:?} was done twice: {reply:?}", self.number));
+                }
+                Ok(reply) => last = format!("{reply:?}"),
+                Err(error) => last = error,
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+        Err(format!("writer {}: {command:?} never succeeded: {last}", self.number))
+    }
+
+    async fn insert(&mut self) -> Result<(), String> {
+        let (id, k) = (self.number * 1000 + self.next, random_range(0..1000));
+        self.next += 1;
+        let document = doc! { "_id": id, "k": k, "w": self.number, "n": 0 };
+        self.write(doc! { "insert": "c", "documents": [document] }).await?;
+        self.expected.insert(id, (k, 0));
+        Ok(())
+    }
+
+    async fn increment(&mut self, id: i32) -> Result<(), String> {
+        let (k, _) = self.expected[&id];
+        let update = doc! { "q": { "_id": id, "k": k }, "u": { "$inc": { "n": 1 } } };
+        self.write(doc! { "update": "c", "updates": [update] }).await?;
+        self.expected.entry(id).and_modify(|(_, n)| *n += 1);
+        Ok(())
+    }
+
+    async fn delete(&mut self, id: i32) -> Result<(), String> {
+        let (k, _) = self.expected[&id];
+        let delete = doc! { "q": { "_id": id, "k": k }, "limit": 1 };
+        self.write(doc! { "delete": "c", "deletes": [delete] }).await?;
+        self.expected.remove(&id);
+        Ok(())
+    }
+
+    /// Compares what a query over all shards finds with what must be there.
+    async fn look(&mut self) -> Result<(), String> {
+        let find = doc! { "find": "c", "filter": { "w": self.number }, "batchSize": 1000 };
+        let reply = self.client.insist("test", &find).await?;
+        let batch = reply.get_path("cursor.firstBatch").and_then(Value::as_array);
+        let int = |d: &Document, name: &str| d.get(name).and_then(Value::as_i64).unwrap_or(-1) as i32;
+        let mut found: Vec<(i32, (i32, i32))> = batch
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_document)
+            .map(|d| (int(d, "_id"), (int(d, "k"), int(d, "n"))))
+            .collect();
+        found.sort_unstable();
+        let expected: Vec<_> = self.expected.iter().map(|(id, what)| (*id, *what)).collect();
+        if found == expected {
+            return Ok(());
+        }
+        let missing: Vec<_> = expected.iter().filter(|d| !found.contains(d)).collect();
+        let surplus: Vec<_> = found.iter().filter(|d| !expected.contains(d)).collect();
+        Err(format!(
+            "writer {}: found {} documents instead of {}: missing {missing:?}, surplus {surplus:?} (_id, (k, n))",
+            self.number,
+            found.len(),
+            expected.len()
+        ))
+    }
+
+    async fn work(&mut self) -> Result<(), String> {
+        for _ in 0..STEPS {
+            let ids: Vec<i32> = self.expected.keys().copied().collect();
+            match random_range(0..10) {
+                0..4 => self.insert().await?,
+                4..7 if !ids.is_empty() => self.increment(ids[random_range(0..ids.len())]).await?,
+                7 if !ids.is_empty() => self.delete(ids[random_range(0..ids.len())]).await?,
+                _ => self.look().await?,
+            }
+            tokio::time::sleep(Duration::from_millis(random_range(0..200))).await;
+        }
+        Ok(())
+    }
+}
+
+/// Moves chunks until the writers have ended. That a move fails is in order.
+async fn move_chunks(done: Rc<Cell<bool>>) {
+    let mut router = Client::of(ROUTER);
+    while !done.get() {
+        let (k, to) = (random_range(0..4) * 250, NAMES[random_range(1..ROUTER)]);
+        let _ = router.run("admin", &doc! { "moveChunk": "test.c", "find": { "k": k }, "to": to }).await;
+        tokio::time::sleep(Duration::from_millis(random_range(0..800))).await;
+    }
+}
+
+/// Kills, restarts, cuts and resets until the writers have ended; then everything runs again.
+async fn trouble(nodes: &mut [Node], done: Rc<Cell<bool>>) -> Result<(), String> {
+    while !done.get() {
+        tokio::time::sleep(Duration::from_millis(random_range(200..2500))).await;
+        let (a, b) = (random_range(0..NAMES.len()), random_range(0..NAMES.len()));
+        match random_range(0..10) {
+            0..6 => {
+                let how = [Ending::Process, Ending::Power, Ending::Disk][random_range(0..3)];
+                nodes[a].kill(how).await;
+                tokio::time::sleep(Duration::from_millis(random_range(0..1500))).await;
+                restart(&mut nodes[a]).await?;
+            }
+            6..8 => network::reset(NAMES[a], NAMES[b]),
+            _ => {
+                network::cut(NAMES[a], NAMES[b]);
+                tokio::time::sleep(Duration::from_millis(random_range(0..4000))).await;
+                network::heal();
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn restart(node: &mut Node) -> Result<(), String> {
+    let mut last = String::new();
+    for _ in 0..20 {
+        match node.start().await {
+            Ok(()) => return Ok(()),
+            Err(error) => last = error,
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err(format!("a node does not start again: {last}"))
+}
+
+/// A whole run.
+///
+/// # Errors
+/// What should have held and did not.
+pub async fn run(nodes: &mut [Node]) -> Result<(), String> {
+    let done = Rc::new(Cell::new(false));
+    let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
+    let working = async {
+        let mut results = Vec::new();
+        {
+            let mut working: Vec<_> = writers.iter_mut().map(|writer| Box::pin(writer.work())).collect();
+            while !working.is_empty() {
+                let (result, at) = first(&mut working).await;
+                drop(working.swap_remove(at));
+                results.push(result);
+            }
+        }
+        done.set(true);
+        results.into_iter().collect::<Result<Vec<()>, String>>()
+    };
+    let (worked, troubled, ()) =
+        tokio::join!(working, trouble(nodes, done.clone()), move_chunks(done.clone()));
+    worked?;
+    troubled?;
+    network::heal();
+    for writer in &mut writers {
+        writer.look().await?;
+    }
+    // Everything loses power at once, and what was acknowledged is still there.
+    for node in nodes.iter_mut() {
+        node.lose_power().await;
+    }
+    for node in nodes.iter_mut() {
+        restart(node).await?;
+    }
+    for writer in &mut writers {
+        writer.look().await?;
+    }
+    Ok(())
+}
+
+/// The first of some futures that is ready, and which it is.
+async fn first<T>(futures: &mut [std::pin::Pin<Box<impl Future<Output = T>>>]) -> (T, usize) {
+    std::future::poll_fn(|cx| {
+        for (at, future) in futures.iter_mut().enumerate() {
+            if let std::task::Poll::Ready(result) = future.as_mut().poll(cx) {
+                return std::task::Poll::Ready((result, at));
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}

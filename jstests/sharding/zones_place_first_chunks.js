@@ -47,6 +47,26 @@ assert.commandWorked(db.adminCommand({moveRange: ns, min: {x: 0}, max: {x: 100},
 status = assert.commandWorked(db.adminCommand({balancerCollectionStatus: ns}));
 assert.eq("zoneViolation", status.firstComplianceViolation);
 
+// The hashes of a zone are divided among its shards, where that is asked for.
+const hashed = testDB.hashed;
+assert.commandWorked(db.adminCommand({addShardToZone: first, zone: "hot"}));
+for (const [min, max, zone] of [[0, 10, "hot"], [10, 20, "cold"]]) {
+    assert.commandWorked(db.adminCommand({
+        updateZoneKeyRange: hashed.getFullName(), min: {x: min, h: MinKey}, max: {x: max, h: MinKey}, zone: zone}));
+}
+const presplit = (key) => db.adminCommand({shardCollection: hashed.getFullName(), key: key, presplitHashedZones: true});
+assert.commandFailedWithCode(presplit({x: 1, h: 1}), 72);
+assert.commandFailedWithCode(presplit({x: "hashed", h: 1}), 72);
+assert.commandWorked(presplit({x: 1, h: "hashed"}));
+const divided = chunksOf(hashed).filter((c) => c.min.x === 0);
+assert.eq(2, divided.length, tojson(divided));
+assert.eq([{x: 0, h: MinKey}, {x: 0, h: NumberLong(0)}], divided.map((c) => c.min));
+assert.sameMembers([first, second], divided.map((c) => c.shard));
+assert.eq([first], chunksOf(hashed).filter((c) => c.min.x === 10).map((c) => c.shard));
+assert.commandWorked(hashed.insert([{x: 0, h: 1}, {x: 5, h: 2}, {x: 15, h: 3}]));
+assert.eq(3, hashed.find().itcount());
+assert.eq([first], shardsInPlan(hashed.find({x: 15, h: 3}).explain()));
+
 // A key that does not go with the zones is refused.
 const other = testDB.other;
 assert.commandWorked(db.adminCommand(
@@ -58,4 +78,5 @@ assert.commandWorked(testDB.dropDatabase());
 db.getSiblingDB("config").tags.remove({ns: {$regex: `^${testDB.getName()}\\.`}});
 assert.commandWorked(db.adminCommand({removeShardFromZone: first, zone: "cold"}));
 assert.commandWorked(db.adminCommand({removeShardFromZone: second, zone: "hot"}));
+assert.commandWorked(db.adminCommand({removeShardFromZone: first, zone: "hot"}));
 resume();

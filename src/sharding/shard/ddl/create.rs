@@ -230,6 +230,7 @@ impl Ddl {
                 primary: &primary,
                 shards: &usable,
                 zones: &zones,
+                presplit: flag(request(state), "presplitHashedZones", false),
             })?,
         };
         state.push("createdHere", existing.is_none());
@@ -512,10 +513,11 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
             "The collation for shardCollection must be {{locale: 'simple'}}, but found: {collation:?}"
         );
     }
-    if flag(body, "presplitHashedZones", false) {
-        bail!(NOT_IMPLEMENTED, "presplitHashedZones is not implemented");
+    let presplit = flag(body, "presplitHashedZones", false);
+    if presplit && !pattern.is_hashed() {
+        bail!(INVALID_OPTIONS, "presplitHashedZones needs a shard key with a hashed field");
     }
-    if body.get_i64("numInitialChunks").unwrap_or(0) > 0 && !pattern.is_hashed_prefix() {
+    if body.get_i64("numInitialChunks").unwrap_or(0) > 0 && !presplit && !pattern.is_hashed_prefix() {
         bail!(
             INVALID_OPTIONS,
             "numInitialChunks is only supported for collections with a hashed prefix of the shard key"

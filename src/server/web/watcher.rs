@@ -18,8 +18,9 @@ use wire::client::ConnectOptions;
 /// Between two looks while somebody watches, and while nobody does.
 const PAUSE: Duration = Duration::from_secs(1);
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// A pause is at least so many times what the look took.
+/// A pause is at least so many times what the look took, but no longer than this.
 const REST: u32 = 5;
+const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// Looks that are remembered; when there are more, every second one goes.
 const SAMPLES: usize = 600;
 
@@ -186,7 +187,7 @@ impl Watcher {
     }
 
     async fn pause(&self, took: Duration) {
-        let pause = |normal: Duration| normal.max(took.saturating_mul(REST));
+        let pause = |normal: Duration| normal.max(took.saturating_mul(REST).min(PAUSE_MAX));
         let looked = Instant::now();
         if self.visitors.load(Ordering::Relaxed) == 0 {
             tokio::select! {

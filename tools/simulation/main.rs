@@ -41,9 +41,9 @@ fn speed(shards: usize, collections: usize, chunks: usize) {
     let mut world = World::new(shards);
     let each = (chunks / collections).max(1);
     for n in 0..collections {
-        // Most collections are even; every tenth has all of its data on a few shards.
-        let few = if n % 10 == 0 { 5 } else { shards };
-        world.add(each, |_| CHUNK_BYTES, |i| (i + n) % few);
+        // Most collections are even; every tenth has all of its data on five shards, each time others.
+        let owner = |i: usize| if n % 10 == 0 { n / 2 + i % 5 } else { i + n };
+        world.add(each, |_| CHUNK_BYTES, |i| owner(i) % shards);
     }
     let built = resident_kb();
     let started = Instant::now();

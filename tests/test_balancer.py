@@ -11,7 +11,9 @@ import pymongo
 import pytest
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
-from conftest import BIN, until
+from conftest import BIN, Process, until
+from test_kills import Separate
+from test_processes import initiate, listening_port
 from test_show_moves import inconsistencies, quicken, routers
 from workload import Run
 
@@ -48,38 +50,111 @@ def config_server(cluster):
     return cluster.direct(cluster.info["config"]).admin
 
 
-@pytest.mark.timeout(400)
-def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up):
-    cluster = up("--shards", 4, "--routers", 2)
+# A slow machine moves a few megabytes a second.
+EVEN_SECONDS = 200 + MEGABYTES
+
+
+@pytest.mark.timeout(2 * EVEN_SECONDS)
+def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, workdir, processes):
+    # A shard that stands outside does not know the key of the cluster.
+    cluster = up("--shards", 4, "--routers", 2, "--set-parameter", "enableTestCommands=1")
     quicken(cluster)
     client = cluster.client()
     client.admin.command("balancerStop")
     client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
     run = Run(routers(cluster))
     run.prepare(client)
-    pad = b"p" * 16_000
-    for base in range(BALLAST, BALLAST + MEGABYTES * 64, 64):
-        client.load.c.insert_many([{"_id": base + i, "pad": pad} for i in range(64)])
-        run.books.inserted |= set(range(base, base + 64))
+    skew(client, run, MEGABYTES)
     before = owned_bytes(cluster, client, run.ns)
     assert max(before.values()) - min(before.values()) >= 3 * MIB, before
     run.start([])
+    config_server(cluster).command("setParameter", 1, balancerMigrationsThrottlingMs=0)
     client.admin.command("balancerStart")
     started = time.monotonic()
-    until(lambda: compliant(client, run.ns), 200, lambda: owned_bytes(cluster, client, run.ns))
+    until(lambda: compliant(client, run.ns), EVEN_SECONDS, lambda: owned_bytes(cluster, client, run.ns))
     after = owned_bytes(cluster, client, run.ns)
     print(f"{MEGABYTES} MB even after {time.monotonic() - started:.0f} s: {after}")
     # The writers go on while the shards are asked.
     assert max(after.values()) - min(after.values()) < 4 * MIB, after
+    # A shard is added, and gets its part.
+    started = time.monotonic()
+    (workdir / "late").mkdir()
+    late = Process([BIN / "mongod", "--shardsvr", "--replSet", "late", "--port", 0, "--bind_ip", "127.0.0.1", "--dbpath", workdir / "late",
+                    "--setParameter", "enableTestCommands=1", "--setParameter", "orphanCleanupDelaySecs=0"], workdir / "late.log")
+    processes.append(late)
+    port = listening_port(late)
+    initiate(port)
+    client.admin.command("addShard", f"late/localhost:{port}")
+    until(lambda: compliant(client, run.ns) and client.config.chunks.count_documents({"shard": "late"}), EVEN_SECONDS)
+    print(f"even with one shard more after {time.monotonic() - started:.0f} s")
     primary = client.config.databases.find_one({"_id": "load"})["primary"]
     leaving = next(s["id"] for s in cluster.info["shards"] if s["id"] != primary)
     client.admin.command("removeShard", leaving)
-    until(lambda: client.admin.command("removeShard", leaving)["state"] == "completed", 200,
+    started = time.monotonic()
+    until(lambda: client.admin.command("removeShard", leaving)["state"] == "completed", EVEN_SECONDS,
           lambda: client.admin.command("removeShard", leaving))
+    print(f"{leaving} drained after {time.monotonic() - started:.0f} s")
     run.stop()
     run.audit(client)
     assert client.config.chunks.count_documents({"shard": leaving}) == 0
     client.admin.command("balancerStop")
+    assert inconsistencies(client) == []
+
+
+def skew(client, run, megabytes):
+    """So much data on one shard, beside the keys of the writers."""
+    pad = b"p" * 16_000
+    for base in range(BALLAST, BALLAST + megabytes * 64, 64):
+        client.load.c.insert_many([{"_id": base + i, "pad": pad} for i in range(64)])
+        run.books.inserted |= set(range(base, base + 64))
+
+
+@pytest.fixture
+def separate(workdir):
+    """A cluster of processes that can be killed one by one; its ranges are cleaned up at once."""
+    cluster = Separate(workdir, orphanCleanupDelaySecs=0, balancerMigrationsThrottlingMs=0)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.timeout(2 * EVEN_SECONDS)
+def test_data_evens_out_though_donor_recipient_and_config_server_are_killed(separate):
+    client = separate.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    run = Run([f"mongodb://127.0.0.1:{separate.running[f'router{i}'][1]}/" for i in range(2)])
+    run.prepare(client)
+    skew(client, run, MEGABYTES)
+    donor = client.config.chunks.find_one()["shard"]
+    recipient = next(s for s in separate.shards if s != donor)
+    run.start([], goes_on=True)
+    client.admin.command("balancerStart")
+
+    def tolerated(f):
+        try:
+            return f()
+        except pymongo.errors.PyMongoError:
+            return None
+
+    def commits():
+        return tolerated(lambda: client.config.changelog.count_documents({"what": "moveChunk.commit"})) or 0
+
+    for victim in (donor, recipient, "cfg"):
+        before = commits()
+        until(lambda: commits() > before or tolerated(lambda: compliant(client, run.ns)), 60)
+        separate.kill_and_restart(victim)
+    started = time.monotonic()
+    until(lambda: tolerated(lambda: compliant(client, run.ns)), EVEN_SECONDS,
+          lambda: (list(client.config.chunks.aggregate([{"$sortByCount": "$shard"}])), run.books.errors))
+    inserted = len(run.books.inserted)
+    run.stop()
+    print(f"{MEGABYTES} MB even {time.monotonic() - started:.0f} s after the last kill; {commits()} migrations, {run.scans} scans, "
+          f"{inserted} documents")
+    run.audit(client)
+    client.admin.command("balancerStop")
+    sizes = {s["shardName"]: s["ownedSizeBytes"] for d in client.admin.aggregate([{"$shardedDataDistribution": {}}])
+             if d["ns"] == run.ns for s in d["shards"]}
+    assert max(sizes.values()) - min(sizes.values()) < 4 * MIB, sizes
     assert inconsistencies(client) == []
 
 

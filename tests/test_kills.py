@@ -27,8 +27,9 @@ ACCOUNTS, EACH, ITEMS = 12, 100, 8
 class Separate:
     """A config server, three shards and two routers, each a process that can be killed and started again."""
 
-    def __init__(self, workdir):
+    def __init__(self, workdir, **parameters):
         self.workdir, self.running = workdir, {}
+        self.parameters = [o for name, value in parameters.items() for o in ("--setParameter", f"{name}={value}")]
         config = self.start("cfg", 0, "mongod", "--configsvr", "--replSet", "cfg")
         initiate(config)
         self.config = f"cfg/localhost:{config}"
@@ -50,7 +51,7 @@ class Separate:
         argv = [BIN / program, *options, "--port", port, "--bind_ip", "127.0.0.1"]
         if program == "mongod":
             (self.workdir / name).mkdir(exist_ok=True)
-            argv += ["--dbpath", self.workdir / name]
+            argv += ["--dbpath", self.workdir / name, *self.parameters]
         process = Process(argv, self.workdir / f"{name}-{time.monotonic_ns()}.log")
         port = listening_port(process)
         self.running[name] = (process, port, program, options)

@@ -42,6 +42,7 @@ class Run:
         self.threads = []
         self.random = random.Random(seed)
         self.moves = self.refused_moves = self.scans = 0
+        self.tolerant = self.goes_on = False
         self.counters = list(range(1_000_000, 1_000_040))
         self.sequences = list(range(3_000_000, 3_000_020))
 
@@ -114,7 +115,12 @@ class Run:
         while not self.stopping.is_set():
             try:
                 step(c, state)
-            except ConnectionFailure:
+            except PyMongoError as e:
+                if self.goes_on:
+                    time.sleep(0.1)
+                    continue
+                if not isinstance(e, ConnectionFailure):
+                    raise
                 if self.stopping.is_set() or self.tolerant:
                     return
                 raise
@@ -149,7 +155,12 @@ class Run:
             owed = self.books.present()
             try:
                 seen = [d["_id"] for d in c.find({}, {"_id": 1}).batch_size(200)]
-            except ConnectionFailure:
+            except PyMongoError as e:
+                if self.goes_on:
+                    time.sleep(0.1)
+                    continue
+                if not isinstance(e, ConnectionFailure):
+                    raise
                 if self.stopping.is_set() or self.tolerant:
                     return
                 raise
@@ -178,9 +189,13 @@ class Run:
         thread.start()
         self.threads.append(thread)
 
-    def start(self, shards, tolerant=False, scan=True):
-        self.tolerant = tolerant
+    def start(self, shards, tolerant=False, scan=True, goes_on=False):
+        """`tolerant`: a worker that fails ends. `goes_on`: it goes on, and what it did not hear of stays unknown."""
+        self.tolerant, self.goes_on = tolerant or goes_on, goes_on
         steps = [self.insert_step, self.increment_step, self.delete_step, self.find_and_modify_step]
+        if goes_on:
+            # The last one must know the outcome of the step before.
+            steps.pop()
         for i, step in enumerate(steps):
             self.guard(self.writer, step, i)
         if shards:

@@ -12,6 +12,34 @@ def tessera(*argv):
     return done.returncode, done.stdout + done.stderr
 
 
+def test_snapshots_put_a_cluster_back_over_a_kill(up, tmp_path):
+    """All shards and the catalog, from the command line; what a restart finds is what was put back."""
+    def start():
+        return up("--shards", "2", "--dbpath", str(tmp_path / "data"))
+
+    cluster = start()
+    uri = cluster.uri
+    client = pymongo.MongoClient(uri)
+    client.admin.command("shardCollection", "d.c", key={"_id": "hashed"})
+    client.d.c.insert_many([{"_id": i} for i in range(100)])
+    code, text = tessera("fork", "d", "e", "--uri", uri)
+    assert code == 0 and "e is a copy of d: 1 collections" in text, text
+    assert tessera("snapshot", "base", "--uri", uri)[0] == 0
+    client.d.c.delete_many({"_id": {"$lt": 50}})
+    client.drop_database("e")
+    client.since.c.insert_one({})
+    code, text = tessera("restore", "base", "--uri", uri)
+    assert code == 0 and "restored snapshot base: 2 collections" in text, text
+    cluster.kill()
+    cluster = start()
+    client = pymongo.MongoClient(cluster.uri)
+    assert [client[name].c.count_documents({}) for name in ("d", "e", "since")] == [100, 100, 0]
+    assert sorted(d["_id"] for d in client.d.c.find()) == list(range(100))
+    client.d.c.insert_one({"_id": "after"})
+    assert tessera("restore", "base", "--uri", cluster.uri)[0] == 0
+    assert client.d.c.find_one({"_id": "after"}) is None
+
+
 def test_snapshots_put_a_set_back_and_databases_are_copied(up):
     cluster = up("--replset", "rs0", "--auth")
     uri = cluster.uri

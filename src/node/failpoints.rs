@@ -122,8 +122,14 @@ pub const NAMES: &[&str] = &[
     "waitInHello",
     "waitWithPinnedCursorDuringGetMoreBatch",
 ];
-/// And those of every phase of a coordinator of DDL.
-pub const PREFIXES: &[&str] = &["hangDdlCoordinatorBeforePersisting_", "hangDdlCoordinatorBeforeRunning_"];
+/// And those of every phase of a coordinator of DDL, of every phase and step of a standstill.
+pub const PREFIXES: &[&str] = &[
+    "hangDdlCoordinatorBeforePersisting_",
+    "hangDdlCoordinatorBeforeRunning_",
+    "hangStandstillAfter_",
+    "hangStandstillAt_",
+    "hangStandstillBefore_",
+];
 
 /// Points of the real server which fixtures set on every member, whatever they test. No place here asks about them, because what they
 /// speed up or repeat does not happen: a secondary does not wait for a batch to fill, and chooses whom to copy from at once.

@@ -42,6 +42,7 @@ pub mod request;
 pub mod session;
 pub mod shape;
 pub mod snapshots;
+pub mod standstill;
 pub mod stripe;
 pub mod temporary;
 pub mod timeseries;

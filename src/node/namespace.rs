@@ -13,6 +13,7 @@
 
 use crate::operation::{Operation, Received};
 use crate::ranges::{Kept, Ranges};
+use crate::standstill::Standstill;
 use crate::write::extras::{Capped, Validator};
 use arc_swap::ArcSwap;
 use document::{Collation, Doc, DocBuf, Error, Result, Timestamp, err, meter};
@@ -141,6 +142,7 @@ pub struct Slot {
     /// Shared by updates and deletes of many documents while they run; exclusive, for a moment, when a range is about
     /// to leave. Nothing is waited for by who holds it exclusively.
     pub ranges: Ranges,
+    standstill: Arc<Standstill>,
 }
 
 /// What a write that does not wait has met.
@@ -204,6 +206,23 @@ impl Slot {
         self.latch.write()
     }
 
+    fn check(
+        &self,
+        state: &SlotState,
+        database: Option<&dyn DatabasePlacement>,
+        received: &Received,
+        access: Access,
+    ) -> std::result::Result<(), Refusal> {
+        self.standstill.check(received, access)?;
+        if let (Some(version), Some(placement)) = (&received.database, database) {
+            placement.check(version, access)?;
+        }
+        match &state.placement {
+            Some(placement) => placement.check(received, access),
+            None => Ok(()),
+        }
+    }
+
     fn holds_something(&self) -> bool {
         let Some(state) = self.latch.try_read() else { return true };
         let known = |p: &Arc<dyn Placement>| Arc::strong_count(p) > 1 || !p.is_forgettable();
@@ -234,7 +253,7 @@ impl Slot {
                 let database = self.database.latch.read();
                 match patience.attempt(|| self.latch.try_read(), |d| self.latch.try_read_for(d)) {
                     None => None,
-                    Some(state) => match check(&state, database.as_deref(), received, access) {
+                    Some(state) => match self.check(&state, database.as_deref(), received, access) {
                         Ok(()) => return meter::latched(|| f(&state)),
                         Err(Refusal::Stale(e)) => return Err(e),
                         Err(Refusal::CriticalSection(signal)) => Some(signal),
@@ -261,7 +280,8 @@ impl Slot {
                 let database = self.database.latch.read();
                 match patience.attempt(|| self.latch.try_write(), |d| self.latch.try_write_for(d)) {
                     None => None,
-                    Some(mut state) => match check(&state, database.as_deref(), received, Access::Write) {
+                    Some(mut state) => match self.check(&state, database.as_deref(), received, Access::Write)
+                    {
                         Ok(()) => return meter::latched(|| f(&mut state)),
                         Err(Refusal::Stale(e)) => return Err(e),
                         Err(Refusal::CriticalSection(signal)) => Some(signal),
@@ -283,7 +303,7 @@ impl Slot {
         let _gate = gate.read();
         let database = self.database.latch.read();
         let mut state = self.latch.write();
-        match check(&state, database.as_deref(), received, Access::Write) {
+        match self.check(&state, database.as_deref(), received, Access::Write) {
             Ok(()) => f(&mut state).map(Met::Data),
             Err(Refusal::Stale(e)) => Err(e),
             Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
@@ -303,7 +323,7 @@ impl Slot {
         let database = self.database.latch.read();
         let states: Vec<_> = ordered.into_values().map(|slot| (slot, slot.latch.write())).collect();
         let own = states.iter().find(|(slot, _)| slot.ns == self.ns).map(|(_, state)| &**state);
-        match own.map_or(Ok(()), |own| check(own, database.as_deref(), received, Access::Write)) {
+        match own.map_or(Ok(()), |own| self.check(own, database.as_deref(), received, Access::Write)) {
             Ok(()) => f(states).map(Met::Data),
             Err(Refusal::Stale(e)) => Err(e),
             Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
@@ -385,21 +405,6 @@ async fn wait_or_yield(op: &Operation, section: Option<watch::Receiver<bool>>) -
     }
 }
 
-fn check(
-    state: &SlotState,
-    database: Option<&dyn DatabasePlacement>,
-    received: &Received,
-    access: Access,
-) -> std::result::Result<(), Refusal> {
-    if let (Some(version), Some(placement)) = (&received.database, database) {
-        placement.check(version, access)?;
-    }
-    match &state.placement {
-        Some(placement) => placement.check(received, access),
-        None => Ok(()),
-    }
-}
-
 pub(crate) async fn wait_for_end(op: &Operation, mut signal: watch::Receiver<bool>) -> Result<()> {
     // `true` or a dropped sender: the section has ended.
     let ended = async move {
@@ -418,6 +423,7 @@ pub struct Namespaces {
     default_placement: RwLock<Option<PlacementFactory>>,
     default_database_placement: RwLock<Option<DatabasePlacementFactory>>,
     learner: RwLock<Option<Arc<dyn Learner>>>,
+    pub standstill: Arc<Standstill>,
 }
 
 /// Makes the placement that a new database starts with.
@@ -450,6 +456,7 @@ impl Namespaces {
                     latch: RwLock::new(state),
                     intent: Arc::default(),
                     ranges: Ranges::default(),
+                    standstill: self.standstill.clone(),
                 })
             })
             .clone()

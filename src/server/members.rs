@@ -213,6 +213,7 @@ async fn start_config(service: &Arc<Service>) -> Result<()> {
             drop(own.ensure().await);
             own.start_balancer();
             let _resumes = AbortOnDrop(runtime::spawn(own.clone().resume_user_write_block()));
+            let _whole = AbortOnDrop(runtime::spawn(own.clone().resume_whole()));
             own.follow_members().await;
         }
     });
@@ -260,6 +261,7 @@ struct StopBalancer(Arc<ConfigServer>);
 impl Drop for StopBalancer {
     fn drop(&mut self) {
         self.0.balancer.stop();
+        self.0.stop_whole();
     }
 }
 

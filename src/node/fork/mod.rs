@@ -37,16 +37,26 @@
 //! - The clock, the log, the sessions' histories and the databases `admin`, `config` and `local` stay: a write that was done before a
 //!   restore is not done again when its session sends it again.
 //!
+//! # On a cluster
+//!
+//! Each shard, and the config server for its catalog, does the same for its [`Part`], while the cluster stands still: `sharding/config/whole` has the
+//! order of things.
+//!
 //! # Where it can get stuck
 //!
 //! Only before the commit: behind a prepared transaction whose coordinator does not decide, and a copy behind any transaction that uses
 //! what it replaces. It then ends with its deadline, a copy after a minute, and has changed nothing but for the transactions that it aborted.
 
+mod part;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub use snapshot::{drop_snapshot, list_snapshots, restore, take_snapshot};
+pub use part::{CATALOG, ForkOrder, Part, catalog_copy, fork_part, has_collections, replace_collections};
+pub use snapshot::{
+    check_name, drop_snapshot, holds_snapshot, list_snapshots, restore, restore_part, take_part,
+    take_snapshot,
+};
 
 use crate::batch::ENTRY_BYTES_MAX;
 use crate::ddl::lock::LOCK_WAIT;
@@ -87,6 +97,8 @@ struct Plan {
     copies: Vec<Copy>,
     /// Views of the first database to define in the second.
     views: Option<(String, String)>,
+    /// The databases whose changes the streams of this node report; `None`: all. A cluster reports those of a database on its primary shard.
+    reported: Option<BTreeSet<String>>,
 }
 
 impl Plan {
@@ -101,6 +113,11 @@ impl Plan {
         let made = self.copies.iter().map(|copy| &copy.to);
         let views = self.views.iter().map(|(_, to)| definitions(to));
         self.drops.iter().chain(made).cloned().chain(views).collect()
+    }
+
+    fn is_quiet(&self, ns: &str) -> bool {
+        let db = split_namespace(ns).0;
+        is_hidden(ns) || self.reported.as_ref().is_some_and(|reported| !reported.contains(db))
     }
 
     /// The log cannot be read past an entry that is too large.
@@ -136,11 +153,12 @@ impl Plan {
         self.check_length(unit)?;
         let mut gone = Vec::new();
         for ns in &self.drops {
-            gone.extend(give_way(unit, ns));
+            gone.extend(give_way(unit, ns, self.is_quiet(ns)));
         }
         for copy in &self.copies {
-            gone.extend(give_way(unit, &copy.to));
-            copy.make(unit);
+            let quiet = self.is_quiet(&copy.to);
+            gone.extend(give_way(unit, &copy.to, quiet));
+            copy.make(unit, quiet);
         }
         if let Some((from, to)) = &self.views {
             define_views(unit, from, to)?;
@@ -152,7 +170,7 @@ impl Plan {
 }
 
 impl Copy {
-    fn make(&self, unit: &mut WideUnit<'_>) {
+    fn make(&self, unit: &mut WideUnit<'_>, quiet: bool) {
         let Some((source, target)) = unit.pair(&self.from, &self.to) else { return };
         let Some(original) = &source.collection else { return };
         let mut copy = original.fork(&self.to, self.uuid);
@@ -163,17 +181,17 @@ impl Copy {
             o.push("origin", Value::uuid(origin));
         }
         if let Some(mut target) = unit.on(&self.to) {
-            target.command(Some(self.uuid), o, None, is_hidden(&self.to));
+            target.command(Some(self.uuid), o, None, quiet);
         }
     }
 }
 
 /// Drops what has the name.
-fn give_way(unit: &mut WideUnit<'_>, ns: &str) -> Option<Collection> {
+fn give_way(unit: &mut WideUnit<'_>, ns: &str, quiet: bool) -> Option<Collection> {
     let mut target = unit.on(ns)?;
     let gone = target.state.uninstall()?;
     let o = doc! { "drop": split_namespace(ns).1 };
-    target.command(Some(gone.uuid()), o, Some(doc! { "numRecords": gone.len() as i64 }), is_hidden(ns));
+    target.command(Some(gone.uuid()), o, Some(doc! { "numRecords": gone.len() as i64 }), quiet);
     Some(gone)
 }
 
@@ -203,6 +221,23 @@ fn define_views(unit: &mut WideUnit<'_>, from: &str, to: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether one database may be a copy of the other.
+///
+/// # Errors
+/// InvalidNamespace (73).
+pub fn check_databases(from: &str, to: &str) -> Result<()> {
+    for db in [from, to] {
+        crate::request::check_database_name(db)?;
+        if matches!(db, "admin" | "config" | "local") {
+            bail!(INVALID_NAMESPACE, "The database {db} cannot be copied, nor be a copy");
+        }
+    }
+    if from == to {
+        bail!(INVALID_NAMESPACE, "A database cannot be a copy of itself");
+    }
+    Ok(())
+}
+
 /// Makes `to` a copy of the database `from`; returns how many collections it has. What `to` holds goes where `replace` says so.
 ///
 /// # Errors
@@ -215,15 +250,7 @@ pub async fn fork_database(
     to: &str,
     replace: bool,
 ) -> Result<usize> {
-    for db in [from, to] {
-        crate::request::check_database_name(db)?;
-        if matches!(db, "admin" | "config" | "local") {
-            bail!(INVALID_NAMESPACE, "The database {db} cannot be copied, nor be a copy");
-        }
-    }
-    if from == to {
-        bail!(INVALID_NAMESPACE, "A database cannot be a copy of itself");
-    }
+    check_databases(from, to)?;
     node.check_write_concern(op)?;
     loop {
         // Transactions that use what changes come first, as before any change of the catalog.
@@ -244,7 +271,7 @@ pub async fn fork_database(
             plan.map(|plan| Ok((plan.copies.len(), plan.run(unit)?))).transpose()
         };
         if let (Some((copied, gone)), _) = node.write_alone(op, plan, run).await? {
-            concluded(node, gone, |db| db == to);
+            concluded(node, gone, |ns| split_namespace(ns).0 == to);
             return Ok(copied);
         }
     }
@@ -281,6 +308,7 @@ fn plan_fork(node: &Node, from: &str, to: &str, replace: bool) -> Result<Plan> {
         copies: sources.iter().filter(own).map(copy).collect(),
         drops: there,
         views: views.then(|| (from.to_string(), to.to_string())),
+        reported: None,
     })
 }
 
@@ -293,18 +321,17 @@ fn collections_of(node: &Node, db: &str) -> Vec<String> {
 
 /// What follows a commit of this room: views as the definitions now say, no cursor over what was replaced, and the trees freed.
 fn concluded(node: &Node, gone: Vec<Collection>, concerns: impl Fn(&str) -> bool) {
-    let concerned = |ns: &str| concerns(split_namespace(ns).0);
     let databases: BTreeSet<String> = node
         .namespaces
         .all()
         .iter()
-        .filter(|slot| concerned(&slot.ns))
+        .filter(|slot| concerns(&slot.ns))
         .map(|slot| slot.database.name.clone())
         .collect();
     for db in databases {
         node.reload_views(&db);
     }
-    node.cursors.kill_where(|ns, _| concerned(ns));
+    node.cursors.kill_where(|ns, _| concerns(ns));
     for collection in gone {
         let uuid = collection.uuid();
         let now =

@@ -3,7 +3,8 @@
 //! The database `$snapshot:NAME:d` holds the copies of database `d`, and `$snapshot:NAME:` one empty collection, which says that there is
 //! such a snapshot even where it has nothing else.
 
-use super::{COLLECTIONS_MAX, Copy, Plan, collections_of, concluded, is_hidden, origin_of, plain};
+use super::part::Part;
+use super::{COLLECTIONS_MAX, Copy, Plan, collections_of, concluded, origin_of, plain};
 use crate::{Node, Operation};
 use document::{Document, Result, bail, doc, err};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +16,11 @@ const PREFIX: &str = "$snapshot:";
 const MARKER: &str = "taken";
 const NAME_LENGTH_MAX: usize = 64;
 
+/// Whether a snapshot may have this name.
+///
 /// # Errors
 /// BadValue (2).
-fn check_name(name: &str) -> Result<()> {
+pub fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(fits) {
         bail!(
@@ -36,18 +39,11 @@ fn marker(name: &str) -> String {
     format!("{}.{MARKER}", database(name, ""))
 }
 
-/// What a snapshot holds and a restore puts back.
-fn is_data(db: &str) -> bool {
-    !is_hidden(db) && !matches!(db, "admin" | "config" | "local")
-}
-
 /// The collections that a snapshot taken now would hold.
-fn data(node: &Node) -> Result<Vec<(String, [u8; 16])>> {
+fn data(node: &Node, part: Part) -> Result<Vec<(String, [u8; 16])>> {
     let mut found = Vec::new();
-    for slot in node.namespaces.all().iter().filter(|slot| is_data(&slot.database.name)) {
-        if let Some(c) = &slot.read_unchecked().collection
-            && !slot.ns.ends_with(".system.profile")
-        {
+    for slot in node.namespaces.all().iter().filter(|slot| part.covers(&slot.ns)) {
+        if let Some(c) = &slot.read_unchecked().collection {
             found.push((slot.ns.clone(), c.uuid()));
         }
     }
@@ -99,6 +95,20 @@ fn namespaces(node: &Node, name: &str) -> Vec<String> {
 /// # Errors
 /// BadValue (2) for the name, OperationFailed (96) for too many collections.
 pub async fn take_snapshot(node: &Node, op: &Operation, name: &str) -> Result<usize> {
+    take_part(node, op, name, Part::Whole, node.new_uuid()).await.map(|taken| taken.len())
+}
+
+/// Keeps what belongs to `part` under a name; `id` tells the snapshot from others of the name. Returns the namespaces that it holds.
+///
+/// # Errors
+/// As [`take_snapshot`].
+pub async fn take_part(
+    node: &Node,
+    op: &Operation,
+    name: &str,
+    part: Part,
+    id: [u8; 16],
+) -> Result<Vec<String>> {
     check_name(name)?;
     node.check_write_concern(op)?;
     // What is prepared is in no tree yet, and belongs to a moment before this one.
@@ -111,8 +121,8 @@ pub async fn take_snapshot(node: &Node, op: &Operation, name: &str) -> Result<us
             let to = format!("{}.{collection}", database(name, db));
             Copy { to, uuid: node.new_uuid(), origin: Some(uuid), from: ns }
         };
-        let copies: Vec<Copy> = data(node)?.into_iter().map(copy).collect();
-        let plan = Plan { drops: namespaces(node, name), copies, views: None };
+        let copies: Vec<Copy> = data(node, part)?.into_iter().map(copy).collect();
+        let plan = Plan { drops: namespaces(node, name), copies, ..Plan::default() };
         let mut names = plan.namespaces();
         names.insert(marker(name));
         Ok((names, plan))
@@ -120,15 +130,21 @@ pub async fn take_snapshot(node: &Node, op: &Operation, name: &str) -> Result<us
     let taken = node.write_alone(op, plan, |unit, plan| {
         let gone = plan.run_with(unit, |unit| {
             if let Some(mut target) = unit.on(&marker(name)) {
-                target.create_collection(plain(&marker(name), node.new_uuid()), true);
+                target.create_collection(plain(&marker(name), id), true);
             }
             Ok(())
         })?;
-        Ok((plan.copies.len(), gone))
+        Ok((plan.copies.into_iter().map(|copy| copy.from).collect(), gone))
     });
     let ((copied, gone), _) = taken.await?;
     drop(gone);
     Ok(copied)
+}
+
+/// Whether there is a snapshot of this name and `id`.
+pub fn holds_snapshot(node: &Node, name: &str, id: [u8; 16]) -> bool {
+    let marker = node.namespaces.existing(&marker(name));
+    marker.is_some_and(|slot| slot.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == id))
 }
 
 /// Drops a snapshot.
@@ -167,17 +183,36 @@ pub fn list_snapshots(node: &Node) -> Vec<Document> {
 /// # Errors
 /// NamespaceNotFound (26); interrupts while a prepared transaction is waited for.
 pub async fn restore(node: &Node, op: &Operation, name: &str) -> Result<usize> {
-    check_name(name)?;
+    restore_part(node, op, Some(name), Part::Whole, None).await
+}
+
+/// Puts back what belongs to `part`: to what a snapshot holds or, without one, to nothing. Change streams of this node report the databases
+/// `reported`; without them all.
+///
+/// # Errors
+/// As [`restore`].
+pub async fn restore_part(
+    node: &Node,
+    op: &Operation,
+    name: Option<&str>,
+    part: Part,
+    reported: Option<BTreeSet<String>>,
+) -> Result<usize> {
+    let kept = || match name {
+        Some(name) => held(node, name),
+        None => Ok(Vec::new()),
+    };
+    name.map_or(Ok(()), check_name)?;
     node.check_write_concern(op)?;
-    held(node, name)?;
+    kept()?;
     end_transactions(node, op).await?;
     let plan = || {
-        let held = held(node, name)?;
+        let held = kept()?;
         let back: BTreeSet<&str> = held.iter().map(|h| h.original.as_str()).collect();
-        let since = data(node)?.into_iter().map(|(ns, _)| ns);
+        let since = data(node, part)?.into_iter().map(|(ns, _)| ns);
         let drops = since.filter(|ns| !back.contains(ns.as_str())).collect();
         let copy = |h: Held| Copy { from: h.ns, to: h.original, uuid: h.uuid, origin: None };
-        let plan = Plan { drops, copies: held.into_iter().map(copy).collect(), views: None };
+        let plan = Plan { drops, copies: held.into_iter().map(copy).collect(), views: None, reported };
         Ok((plan.namespaces(), plan))
     };
     let restored = node.write_alone(op, plan, |unit, plan| {
@@ -187,7 +222,7 @@ pub async fn restore(node: &Node, op: &Operation, name: &str) -> Result<usize> {
         Ok((plan.copies.len(), gone))
     });
     let ((copied, gone), _) = restored.await?;
-    concluded(node, gone, is_data);
+    concluded(node, gone, |ns| part.covers(ns));
     // Those that began meanwhile are told at once what they would be told at their commit.
     node.abort_transactions_of(|_| true);
     Ok(copied)

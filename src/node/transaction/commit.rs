@@ -16,7 +16,7 @@ use super::report::Termination;
 use super::session::{Admitted, Entered, Limits};
 use super::{Prepared, State, Transaction};
 use crate::Node;
-use crate::namespace::Slot;
+use crate::namespace::{Slot, wait_for_end};
 use crate::operation::Operation;
 use crate::write::commit::WideUnit;
 use document::{DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
@@ -112,13 +112,28 @@ impl Node {
         if slots.is_empty() {
             session.set_phase(t.number, Phase::Committed);
         } else {
-            self.write_wide(op, &slots, |unit| self.log_commit(t, unit)).await?;
+            self.write_unless_held(op, t, &slots).await?;
         }
         session.set_transaction(None);
         self.tell_end(t, Termination::Committed);
         self.end_transaction(t);
         self.transactions.totals.committed.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Waits while the cluster stands still.
+    async fn write_unless_held(&self, op: &Operation, t: &Transaction, slots: &[Arc<Slot>]) -> Result<()> {
+        loop {
+            let standstill = &self.namespaces.standstill;
+            let commit = |unit: &mut WideUnit<'_>| match standstill.signal() {
+                Some(ended) => Ok(Some(ended)),
+                None => self.log_commit(t, unit).map(|()| None),
+            };
+            match self.write_wide(op, slots, commit).await?.0 {
+                Some(ended) => wait_for_end(op, ended).await?,
+                None => return Ok(()),
+            }
+        }
     }
 
     /// Under the gate: applies and stages the changes of a transaction that is not prepared.
@@ -133,6 +148,10 @@ impl Node {
     /// Under the gate: stages the changes as prepared. Returns the position where the first entry will begin.
     pub(super) fn log_prepare(&self, t: &Transaction, unit: &mut WideUnit<'_>) -> Result<u64> {
         self.check_not_restored(t)?;
+        // Other parts may wait for the end of the standstill, which waits for those that are prepared.
+        if self.namespaces.standstill.signal().is_some() {
+            return Err(t.no_such_transaction());
+        }
         let mut state = t.open_state()?;
         // Seen by who asks after the clock has passed a time, so that no prepare before that time is missed.
         state.preparing = true;

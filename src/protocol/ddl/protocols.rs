@@ -129,4 +129,33 @@ protocols! {
         UpdateShards "updateShards" UndoIfDefinite,
         AllowMigrations "allowMigrations" Retry,
     }
+    /// A snapshot of the whole cluster. Nothing of it counts before its document is written.
+    TAKE_SNAPSHOT TakePhase "takeSnapshot" {
+        Quiesce "quiesce" Undo,
+        Begin "begin" Undo,
+        Take "take" Undo,
+        Commit "commit" Retry,
+        End "end" Retry,
+    }
+    /// It is forgotten first, and then its parts go.
+    DROP_SNAPSHOT DropSnapshotPhase "dropSnapshot" {
+        Commit "commit" Retry,
+        End "end" Retry,
+    }
+    /// All data and the catalog put back. From the first shard that is put back on there is no way but forward.
+    RESTORE RestorePhase "restore" {
+        Quiesce "quiesce" Undo,
+        Begin "begin" Undo,
+        PutBack "putBack" Retry,
+        Catalog "catalog" Retry,
+        End "end" Retry,
+    }
+    /// The copy of a database under another name.
+    FORK ForkPhase "fork" {
+        Quiesce "quiesce" Undo,
+        Begin "begin" Undo,
+        Copy "copy" Retry,
+        Catalog "catalog" Retry,
+        End "end" Retry,
+    }
 }

@@ -54,6 +54,10 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrShardDrainingStatus"),
     row!("_configsvrStartShardDraining"),
     row!("_configsvrStopShardDraining"),
+    row!("_configsvrTesseraFork"),
+    row!("_configsvrTesseraRestore"),
+    row!("_configsvrTesseraSnapshot"),
+    row!("_configsvrTesseraSnapshots"),
     row!("_configsvrUpdateZoneKeyRange"),
     Command::future("listShards", Roles::CONFIG, list_shards)
         .needs(Needs::Cluster(&[A::ListShards]))

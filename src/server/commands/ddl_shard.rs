@@ -61,6 +61,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrReshardSample"),
     row!("_shardsvrReshardSwitch"),
     begins!("_shardsvrSetAllowMigrations"),
+    row!("_shardsvrStandstill"),
     begins!("_shardsvrUntrackUnsplittableCollection"),
     row!("_shardsvrSetAutoSplit"),
     row!("_shardsvrValidateShardKeyCandidate"),

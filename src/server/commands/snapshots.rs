@@ -1,4 +1,5 @@
-//! `tesseraFork`, `tesseraSnapshot`, `tesseraSnapshots`, `tesseraRestore`: commands of this server's own, over `node::fork`.
+//! `tesseraFork`, `tesseraSnapshot`, `tesseraSnapshots`, `tesseraRestore`: commands of this server's own, over `node::fork` on a node or a
+//! set, over `sharding::config::whole` through a router.
 //!
 //! ```text
 //! { tesseraFork: "db", to: "newdb", replace?: bool }     -> { collections }
@@ -6,7 +7,6 @@
 //! { tesseraSnapshots: 1 }                                -> { snapshots: [{ name, collections }] }
 //! { tesseraRestore: "name" }                             -> { collections }
 //! ```
-//! Of a cluster they would have to be taken on all shards and the config server at one moment; there they answer NotImplemented.
 
 use super::crud::conclude;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const NEEDS: Needs = Needs::Cluster(&[A::ApplyOps, A::ForceUUID]);
 macro_rules! row {
     ($name:literal, $run:expr) => {
-        Command::future($name, Roles::MONGOD, |c, r, reply| Box::pin($run(c, r, reply)))
+        Command::future($name, Roles::ALL, |c, r, reply| Box::pin($run(c, r, reply)))
             .admin_only()
             .primary_only()
             .needs(NEEDS)
@@ -30,22 +30,36 @@ pub const ROWS: &[Command] = &[
     row!("tesseraFork", fork_database).write().help("Makes a database a copy of another, at no cost."),
     row!("tesseraSnapshot", take).write().help("Keeps all databases as they are now under a name."),
     row!("tesseraRestore", restore).write().help("Puts all databases back to a snapshot."),
-    Command::sync("tesseraSnapshots", Roles::MONGOD, list)
+    Command::future("tesseraSnapshots", Roles::ALL, |c, r, reply| Box::pin(list(c, r, reply)))
         .admin_only()
         .needs(NEEDS)
         .help("The snapshots that were taken."),
-    Command::missing("tesseraFork", Roles::ROUTER).admin_only().needs(NEEDS),
-    Command::missing("tesseraSnapshot", Roles::ROUTER).admin_only().needs(NEEDS),
-    Command::missing("tesseraRestore", Roles::ROUTER).admin_only().needs(NEEDS),
-    Command::missing("tesseraSnapshots", Roles::ROUTER).admin_only().needs(NEEDS),
 ];
 
 /// The node, if its data is not a part of something greater.
 fn node(context: &Context) -> Result<&Arc<Node>> {
     if context.service.role.meets(Roles::SHARD.or(Roles::CONFIG)) {
-        bail!(NOT_IMPLEMENTED, "snapshots of a cluster and its databases are not implemented");
+        bail!(
+            ILLEGAL_OPERATION,
+            "snapshots of a cluster and copies of its databases are made through a router"
+        );
     }
     super::crud::node(context)
+}
+
+/// Has the config server do it, where this is a router.
+async fn routed(context: &Context, request: &Request<'_>, command: &str, reply: &mut Reply) -> Result<bool> {
+    if context.service.role != Roles::ROUTER {
+        return Ok(false);
+    }
+    let task = context.service.members.router()?.task(&context.operation, request.node);
+    let done = sharding::router::ddl::to_config(&task, command).await?.to_document();
+    for member in ["collections", "snapshots"] {
+        if let Some(value) = done.get(member) {
+            reply.fields(&doc! { member: value.clone() });
+        }
+    }
+    Ok(true)
 }
 
 /// The name that the first argument gives.
@@ -63,14 +77,21 @@ async fn fork_database(context: &Context, request: &Request<'_>, reply: &mut Rep
     let from = named(request)?;
     let Some(to) = request.string("to")? else { return Err(request.missing("to")) };
     let replace = request.bool("replace")? == Some(true);
+    if routed(context, request, "_configsvrTesseraFork", reply).await? {
+        return Ok(());
+    }
     let done = fork::fork_database(node(context)?, &context.operation, from, to, replace).await;
     conclude(context, reply, done.map(counted)).await
 }
 
 async fn take(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&["drop"])?;
-    let (node, op, name) = (node(context)?, &context.operation, named(request)?);
-    let done = match request.bool("drop")? {
+    let (name, drop) = (named(request)?, request.bool("drop")?);
+    if routed(context, request, "_configsvrTesseraSnapshot", reply).await? {
+        return Ok(());
+    }
+    let (node, op) = (node(context)?, &context.operation);
+    let done = match drop {
         Some(true) => fork::drop_snapshot(node, op, name).await.map(|()| Document::new()),
         _ => fork::take_snapshot(node, op, name).await.map(counted),
     };
@@ -79,12 +100,18 @@ async fn take(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Re
 
 async fn restore(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    let done = fork::restore(node(context)?, &context.operation, named(request)?).await;
+    let name = named(request)?;
+    if routed(context, request, "_configsvrTesseraRestore", reply).await? {
+        return Ok(());
+    }
+    let done = fork::restore(node(context)?, &context.operation, name).await;
     conclude(context, reply, done.map(counted)).await
 }
 
-fn list(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+async fn list(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
-    reply.fields(&doc! { "snapshots": fork::list_snapshots(node(context)?) });
+    if !routed(context, request, "_configsvrTesseraSnapshots", reply).await? {
+        reply.fields(&doc! { "snapshots": fork::list_snapshots(node(context)?) });
+    }
     Ok(())
 }

@@ -47,6 +47,8 @@ impl ConfigServer {
                 self.balancer.failures.lock().succeeded(what);
                 Ok(Made::Moved)
             }
+            // It gave way to a standstill of the cluster, which is no fault of anybody's.
+            Err(_) if self.whole.is_on() => Ok(Made::Stopped),
             Err(e) if e.code == codes::CHUNK_TOO_BIG && chosen.origin.is_some() => Ok(Made::TooBig),
             Err(e) if e.code == codes::CHUNK_TOO_BIG => {
                 let split = self.split_or_mark(collection, &what.min).await;

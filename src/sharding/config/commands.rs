@@ -44,6 +44,10 @@ pub const COMMANDS: &[&str] = &[
     "_configsvrShardDrainingStatus",
     "_configsvrStartShardDraining",
     "_configsvrStopShardDraining",
+    "_configsvrTesseraFork",
+    "_configsvrTesseraRestore",
+    "_configsvrTesseraSnapshot",
+    "_configsvrTesseraSnapshots",
     "_configsvrUpdateZoneKeyRange",
 ];
 
@@ -90,6 +94,10 @@ pub async fn run(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_
         "_configsvrShardDrainingStatus" => config.shard_draining_status(request).await,
         "_configsvrStartShardDraining" => config.start_shard_draining(op, request).await,
         "_configsvrStopShardDraining" => config.stop_shard_draining(op, request).await,
+        "_configsvrTesseraFork" => config.fork_database(op, request).await,
+        "_configsvrTesseraRestore" => config.restore_snapshot(op, request).await,
+        "_configsvrTesseraSnapshot" => config.take_or_drop_snapshot(op, request).await,
+        "_configsvrTesseraSnapshots" => config.list_snapshots().await,
         "_configsvrUpdateZoneKeyRange" => config.update_zone_key_range(op, request).await,
         name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
     }

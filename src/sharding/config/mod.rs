@@ -26,6 +26,7 @@ pub mod shards;
 #[cfg(test)]
 mod tests;
 mod user_writes;
+mod whole;
 pub mod zones;
 
 use crate::balancer::Balancer;
@@ -69,6 +70,8 @@ pub struct ConfigServer {
     /// Held while the block of user writes is changed on the shards. Taken before `topology`.
     user_writes: Arc<tokio::sync::Mutex<()>>,
     chunk_locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    /// What happens to all data of the cluster at once.
+    pub(crate) whole: whole::Whole,
 }
 
 impl ConfigServer {
@@ -85,6 +88,7 @@ impl ConfigServer {
             membership: tokio::sync::RwLock::default(),
             user_writes: Arc::default(),
             chunk_locks: Mutex::default(),
+            whole: whole::Whole::default(),
         })
     }
 

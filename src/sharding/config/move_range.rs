@@ -102,6 +102,8 @@ impl ConfigServer {
     /// # Errors
     /// The donor's.
     pub async fn migrate(&self, m: &Migration) -> Result<()> {
+        // The donor refuses while the cluster stands still.
+        self.whole.pass().await;
         let mut command = doc! { "_shardsvrMoveRange": m.ns.as_str(), "toShard": m.to.as_str(), "fromShard": m.from.as_str() };
         if let Some(min) = &m.min {
             command.push("min", min.clone());

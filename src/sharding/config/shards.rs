@@ -63,6 +63,7 @@ impl ConfigServer {
         self.remote.admin(Target::Host(&candidate.connection), command).await.map_err(|e| failed(&e))?;
         let _writes = self.block_new_shard(&candidate.connection).await.map_err(|e| failed(&e))?;
         let _lock = self.topology.lock().await;
+        self.refuse_during_standstill()?;
         if let Some(existing) = self.already_a_shard(&candidate.connection, Some(&name))? {
             return Ok(doc! { "shardAdded": existing });
         }
@@ -336,6 +337,7 @@ impl ConfigServer {
     /// Removes the shard's document; another shard's gets a new topology time, which tells every node to look again.
     async fn forget_shard(&self, shard: &Shard) -> Result<()> {
         let _members = self.membership.write().await;
+        self.refuse_during_standstill()?;
         if !self.holdings(&shard.name)?.is_empty() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "Shard {} has received data since", shard.name);
         }

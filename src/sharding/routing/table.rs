@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// The most chunks of one page.
 const PAGE: usize = 256;
 
+/// When the collection was put back to a snapshot: the histories of its chunks do not say who had its data before. DO NOT CHANGE: on disk.
+pub const RESTORED: &str = "restoredAt";
+
 /// Placement of a sharded collection as of its collection version.
 #[derive(Clone, Debug)]
 pub struct RoutingTable {
@@ -32,6 +35,8 @@ pub struct RoutingTable {
     pub allow_migrations: bool,
     /// Tracked but not sharded: one chunk, wherever it is.
     pub unsplittable: bool,
+    /// When it was put back to a snapshot; 0: never.
+    pub restored: Timestamp,
     pages: Vec<Arc<Vec<Arc<Chunk>>>>,
     shards: BTreeMap<ShardId, Owned>,
     version: Timestamp,
@@ -61,6 +66,8 @@ pub struct CollectionInfo {
     pub allow_migrations: bool,
     /// Tracked but not sharded.
     pub unsplittable: bool,
+    /// When it was put back to a snapshot; 0: never.
+    pub restored: Timestamp,
 }
 
 impl CollectionInfo {
@@ -81,6 +88,7 @@ impl CollectionInfo {
                 .iter()
                 .all(|flag| d.get_bool(flag).unwrap_or(true)),
             unsplittable: d.get_bool("unsplittable").unwrap_or(false),
+            restored: d.get(RESTORED).and_then(|v| v.as_timestamp()).unwrap_or_default(),
         })
     }
 }
@@ -105,6 +113,7 @@ impl RoutingTable {
             default_collation: info.default_collation.clone(),
             allow_migrations: info.allow_migrations,
             unsplittable: info.unsplittable,
+            restored: info.restored,
             pages: chunks.chunks(PAGE).map(|page| Arc::new(page.to_vec())).collect(),
             shards: BTreeMap::new(),
             version: Timestamp::default(),
@@ -175,7 +184,8 @@ impl RoutingTable {
             let owned = self.shards.entry(chunk.shard.clone()).or_default();
             owned.version = owned.version.max(chunk.version);
             owned.chunks += 1;
-            owned.newest = owned.newest.max(chunk.history.first().map_or(Timestamp::default(), |(t, _)| *t));
+            let came = chunk.history.first().map_or(Timestamp::default(), |(t, _)| *t);
+            owned.newest = owned.newest.max(came).max(self.restored);
             self.version = self.version.max(chunk.version);
         }
         let first = pages.first().and_then(|p| p.first());
@@ -262,6 +272,15 @@ impl RoutingTable {
         if self.shards.values().all(|owned| owned.newest <= time) {
             return Ok(None);
         }
+        if time < self.restored {
+            bail!(
+                STALE_CHUNK_HISTORY,
+                "{} was put back to a snapshot after cluster time Timestamp({}, {})",
+                self.ns,
+                time.secs,
+                time.inc
+            );
+        }
         let mut table = self.clone();
         for page in &mut table.pages {
             let chunks = page.iter().map(|chunk| self.chunk_at(chunk, time));
@@ -307,6 +326,7 @@ mod tests {
             default_collation: Collation::SIMPLE,
             allow_migrations: true,
             unsplittable: false,
+            restored: Timestamp::default(),
         }
     }
     fn bound(v: Option<i32>, end: Value) -> Document {
@@ -336,6 +356,18 @@ mod tests {
         assert_eq!(t.shard_version("a").placement, Timestamp::new(1, 0));
         assert_eq!(t.collection_version().placement, Timestamp::new(1, 1));
         assert_eq!(t.shard_version("c").placement, Timestamp::default());
+    }
+
+    #[test]
+    fn a_table_put_back_to_a_snapshot_knows_nothing_of_the_time_before() {
+        let whole = || vec![chunk(None, None, "a", 1, 0)];
+        let before = RoutingTable::build(&info(), whole()).unwrap();
+        assert!(before.at(Timestamp::new(9, 0)).unwrap().is_none());
+        let info = CollectionInfo { restored: Timestamp::new(10, 0), ..info() };
+        let after = RoutingTable::build(&info, whole()).unwrap();
+        assert_eq!(after.at(Timestamp::new(9, 9)).unwrap_err().code, document::codes::STALE_CHUNK_HISTORY);
+        assert!(after.at(Timestamp::new(10, 0)).unwrap().is_none());
+        assert_eq!(after.newest_on("a"), Timestamp::new(10, 0));
     }
 
     #[test]

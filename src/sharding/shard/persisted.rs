@@ -20,15 +20,17 @@
 use super::ShardRole;
 use super::critical_section::Section;
 use super::ddl::block::SECTIONS;
+use super::ddl::standstill::EVERYTHING;
 use super::named::Named;
 use super::refresh::known_of;
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
-use crate::routing::table::CollectionInfo;
+use crate::routing::table::{CollectionInfo, RESTORED};
 use crate::routing::{DatabaseEntry, Routing, RoutingTable};
-use document::{Doc, Document, Result, Value, bail, doc, err};
+use document::{Doc, Document, Result, Timestamp, Value, bail, doc, err};
 use node::observer::WriteObserver;
+use node::standstill::Extent;
 use node::{BatchWrite, Operation};
 use parking_lot::Mutex;
 use protocol::refresh::Known;
@@ -106,7 +108,9 @@ impl Listener {
         if role.leads() {
             return;
         }
-        if ns == SECTIONS || role.signals.counts(name, d.get_i64(COUNTER).unwrap_or(0)) {
+        if ns == SECTIONS && name == EVERYTHING {
+            role.signals.raise_all();
+        } else if ns == SECTIONS || role.signals.counts(name, d.get_i64(COUNTER).unwrap_or(0)) {
             role.signals.raise(name);
         }
     }
@@ -336,6 +340,7 @@ impl ShardRole {
     /// NotWritablePrimary (10107), interrupts, those of asking the config server.
     pub async fn flush_collection(&self, op: &Operation, ns: &str, sync: bool) -> Result<()> {
         self.require_primary()?;
+        self.await_standstill(op).await?;
         await_sections(op, || self.placement(ns)?.section).await?;
         for _ in 0..READ_ATTEMPTS {
             if !sync {
@@ -356,6 +361,7 @@ impl ShardRole {
     /// As [`ShardRole::flush_collection`].
     pub async fn flush_database(&self, op: &Operation, db: &str, sync: bool) -> Result<()> {
         self.require_primary()?;
+        self.await_standstill(op).await?;
         await_sections(op, || self.database_section(db)).await?;
         for _ in 0..READ_ATTEMPTS {
             if !sync {
@@ -368,6 +374,15 @@ impl ShardRole {
             op.check_interrupt()?;
         }
         bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the primary of {db} kept changing while it was written")
+    }
+
+    /// Waits while all data of the cluster is being exchanged.
+    async fn await_standstill(&self, op: &Operation) -> Result<()> {
+        let standstill = &self.node.namespaces.standstill;
+        while let Some(mut ended) = standstill.signal().filter(|_| standstill.holds(Extent::ReadsAndWrites)) {
+            op.interruptible(ended.wait_for(|ended| *ended)).await?.ok();
+        }
+        Ok(())
     }
 
     fn require_primary(&self) -> Result<()> {
@@ -497,6 +512,9 @@ fn entry_of(ns: &str, table: &RoutingTable, counter: i64, refreshing: bool) -> D
         "key": table.key.document().clone(), "unique": table.unique, "refreshing": refreshing,
         VERSION: table.collection_version().placement, "allowMigrations": table.allow_migrations,
     };
+    if table.restored != Timestamp::default() {
+        d.push(RESTORED, table.restored);
+    }
     if let Some(collation) = table.default_collation.document() {
         d.push("defaultCollation", collation.clone());
     }

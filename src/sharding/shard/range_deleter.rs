@@ -18,6 +18,7 @@ use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
 use document::{Doc, Document, Result, Value, bail, doc, err};
 use node::observer::WriteObserver;
+use node::standstill::Extent;
 use node::{Operation, Origin, WriteUnit};
 use parking_lot::Mutex;
 use protocol::range_deletion::{Facts, Next, Ownership, next};
@@ -139,6 +140,11 @@ pub fn start(role: &Arc<ShardRole>) {
     }
     let worker = role.clone();
     role.spawn(async move { work(&worker).await });
+}
+
+/// Has the deleter look at the tasks anew, where their collection was exchanged.
+pub fn look_again(role: &ShardRole) {
+    role.deleter.changes.send_modify(|n| *n += 1);
 }
 
 /// All tasks; those of one namespace where given.
@@ -272,8 +278,13 @@ async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> R
         if role.node.failpoints.is_set("suspendRangeDeletion") {
             return Ok(false);
         }
-        let (slice, _) =
-            role.node.write(&op, &slot, |unit| delete_slice(unit, task, range, &mut records)).await?;
+        // While all data is exchanged, what is known of ownership is not of the data that is here.
+        let exchanged = || role.node.namespaces.standstill.holds(Extent::ReadsAndWrites);
+        let slice = |unit: &mut WriteUnit<'_>| match exchanged() {
+            true => Ok(Slice::NotOurs),
+            false => delete_slice(unit, task, range, &mut records),
+        };
+        let (slice, _) = role.node.write(&op, &slot, slice).await?;
         let (removed, bytes, end) = match slice {
             Slice::Gone => return Ok(true),
             Slice::NotOurs => return Ok(false),

@@ -61,7 +61,7 @@ impl ShardRole {
         state.placement = Some(Arc::new(placement));
         Some(out)
     }
-    fn flight(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+    pub(super) fn flight(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
         self.flights.lock().of(name)
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn table_of(chunks: &[(Option<i32>, Option<i32>, &str)]) -> Arc<Routi
         default_collation: document::Collation::SIMPLE,
         allow_migrations: true,
         unsplittable: false,
+        restored: Default::default(),
     };
     let key = ShardKeyPattern::parse(&info.key).unwrap();
     let chunks = chunks.iter().enumerate().map(|(i, (lo, hi, shard))| {

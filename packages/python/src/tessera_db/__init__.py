@@ -39,7 +39,7 @@ class Cluster:
         self.uri = info["uri"]
 
     def snapshot(self, name):
-        """Keeps all databases as they are now; not on a sharded cluster."""
+        """Keeps all databases as they are now."""
         self._ask("snapshot", name)
 
     def restore(self, name):

@@ -58,6 +58,7 @@ fn info(key: Document) -> CollectionInfo {
         default_collation: document::Collation::SIMPLE,
         allow_migrations: true,
         unsplittable: false,
+        restored: Default::default(),
     }
 }
 

@@ -146,7 +146,9 @@ impl Ddl {
     /// Enters the sections that were in force before the node stopped.
     pub(super) fn reenter_sections(&self) -> Result<()> {
         for section in self.role.local.find(SECTIONS, &Document::new())? {
-            let Some(ns) = section.get_str("_id") else { continue };
+            let Some(ns) = section.get_str("_id").filter(|id| *id != super::standstill::EVERYTHING) else {
+                continue;
+            };
             let reason = section.get("reason").map(document::extended_json::to_relaxed).unwrap_or_default();
             let reads = section.get_bool("blockReads").unwrap_or(true);
             let phase = if reads { Phase::Commit } else { Phase::CatchUp };

@@ -48,6 +48,7 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrReshardSample",
     "_shardsvrReshardSwitch",
     "_shardsvrSetAllowMigrations",
+    "_shardsvrStandstill",
     "_shardsvrUntrackUnsplittableCollection",
     "_shardsvrSetAutoSplit",
     "_shardsvrValidateShardKeyCandidate",
@@ -133,6 +134,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
         | "_shardsvrReshardPrepare"
         | "_shardsvrReshardSample"
         | "_shardsvrReshardSwitch" => ddl.reshard_participant(request).await,
+        "_shardsvrStandstill" => ddl.standstill_step(request).await,
         "_shardsvrValidateShardKeyCandidate" => ddl.validate_key_candidate(request).await,
         name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
     }

@@ -56,7 +56,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// UnsupportedFormat (12): the name is none of this coordinator's. Nothing is done then.
-pub(super) fn phase_of<P>(named: Option<P>, phase: &str) -> Result<P> {
+pub(crate) fn phase_of<P>(named: Option<P>, phase: &str) -> Result<P> {
     named.ok_or_else(|| err!(UNSUPPORTED_FORMAT, "the coordinator has no phase '{phase}'"))
 }
 
@@ -71,7 +71,7 @@ pub(super) fn uuid_of(state: &Document) -> Option<[u8; 16]> {
 }
 
 /// Whether an error says that nothing was done and that another try would end the same.
-pub(super) fn is_definite(e: &Error) -> bool {
+pub(crate) fn is_definite(e: &Error) -> bool {
     const UNKNOWN: &[i32] = &[codes::LOCK_TIMEOUT, codes::LOCK_BUSY, codes::WRITE_CONCERN_FAILED];
     !e.is(NETWORK | RETRIABLE | NOT_PRIMARY | INTERRUPTION) && !UNKNOWN.contains(&e.code)
 }

@@ -21,11 +21,11 @@ use tokio::sync::OwnedMutexGuard;
 /// How long a participant remembers a coordinator it no longer hears of.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 /// The member of messages that holds a [`Run`].
-pub(super) const MEMBER: &str = "coordinatorRun";
+pub(crate) const MEMBER: &str = "coordinatorRun";
 
 /// One run of a coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(crate) struct Run {
     pub coordinator: [u8; 16],
     pub number: i64,
 }
@@ -36,10 +36,10 @@ tokio::task_local! {
 }
 
 impl Run {
-    pub(super) fn to_document(self) -> Document {
+    pub(crate) fn to_document(self) -> Document {
         doc! { "coordinator": Value::uuid(self.coordinator), "number": self.number }
     }
-    pub(super) fn from_document(d: &Document) -> Option<Run> {
+    pub(crate) fn from_document(d: &Document) -> Option<Run> {
         Some(Run { coordinator: d.get("coordinator")?.as_uuid()?, number: d.get_i64("number")? })
     }
     /// Runs `work`; its messages carry this run.

@@ -7,6 +7,7 @@
 //! a change of the whole database     exclusive      exclusive
 //! a look at the whole database       exclusive                                   checkMetadataConsistency
 //! ```
+//! All of these share one more lock, which comes first and which a standstill of the cluster takes exclusively ([`Purpose::Standstill`]).
 //! So a look waits for no resharding, and has to leave out what is being resharded.
 //!
 //! The first two of the order that `node::ddl::lock` writes down: databases by name, then namespaces by name. They live in
@@ -21,6 +22,11 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 /// How long a coordinator waits for another to end.
 const WAIT: Duration = Duration::from_secs(120);
+/// How long a standstill waits for coordinators to end; others that come meanwhile wait behind it.
+const STANDSTILL_WAIT: Duration = Duration::from_secs(20);
+
+/// The lock that everybody shares.
+const EVERYTHING: &str = "";
 
 /// Follows a database's name in the name of the lock of its data. No database has it in its name.
 const DATA: &str = " (data)";
@@ -33,6 +39,8 @@ pub(super) enum Purpose {
     Copy,
     /// A look at a whole database.
     Look,
+    /// Nothing changes meanwhile.
+    Standstill,
 }
 
 /// One lock, and who holds it, for those who wait in vain.
@@ -99,7 +107,8 @@ impl Locks {
     }
     /// The same for a purpose.
     pub(super) async fn take_for(&self, purpose: Purpose, namespaces: &[&str], holder: &str) -> Result<Held> {
-        self.take_within(WAIT, purpose, namespaces, holder).await
+        let wait = if purpose == Purpose::Standstill { STANDSTILL_WAIT } else { WAIT };
+        self.take_within(wait, purpose, namespaces, holder).await
     }
 
     async fn take_within(
@@ -139,7 +148,9 @@ fn wanted(purpose: Purpose, names: &[&str]) -> Vec<(String, bool)> {
             databases.insert(format!("{db}{DATA}"), true);
         }
     }
-    databases.into_iter().chain(namespaces.into_iter().map(|ns| (ns, true))).collect()
+    let everything = (EVERYTHING.to_string(), purpose == Purpose::Standstill);
+    let named = databases.into_iter().chain(namespaces.into_iter().map(|ns| (ns, true)));
+    std::iter::once(everything).chain(named).collect()
 }
 
 impl Lock {
@@ -191,6 +202,22 @@ mod tests {
             let refused = locks.take_within(SOON, purpose, &[name], "another").await.err().unwrap();
             assert!(refused.message.contains("of d."), "{}", refused.message);
         }
+    }
+
+    #[tokio::test]
+    async fn a_standstill_waits_for_everybody_and_everybody_for_it() {
+        let locks = Locks::default();
+        let change = locks.take(&["d.c"], "drop of d.c").await.unwrap();
+        let standstill = || locks.take_within(SOON, Purpose::Standstill, &[], "a standstill");
+        let refused = standstill().await.err().unwrap();
+        assert!(refused.message.contains("drop of d.c"), "{}", refused.message);
+        drop(change);
+        let held = standstill().await.unwrap();
+        for purpose in [Purpose::Change, Purpose::Copy, Purpose::Look] {
+            assert!(locks.take_within(SOON, purpose, &["e.x"], "another").await.is_err());
+        }
+        drop(held);
+        locks.take_within(SOON, Purpose::Change, &["e"], "dropDatabase of e").await.unwrap();
     }
 
     #[tokio::test]

@@ -17,13 +17,13 @@ pub mod block;
 mod coll_mod;
 pub mod commands;
 mod consistency;
-mod coordinator;
+pub(crate) mod coordinator;
 mod create;
 mod create_indexes;
 mod distribution;
 mod drop;
 mod drop_database;
-mod fence;
+pub(crate) mod fence;
 mod freeze;
 mod joining;
 mod locks;
@@ -34,6 +34,7 @@ mod reshard;
 mod reshard_plan;
 mod sizes;
 pub mod split;
+pub mod standstill;
 #[cfg(test)]
 mod tests;
 mod untrack;
@@ -58,6 +59,7 @@ pub struct Ddl {
     running: Arc<joining::Running>,
     wishes: reshard::Wishes,
     auto_split: Arc<auto_split::AutoSplit>,
+    standstill: standstill::Standstill,
     me: std::sync::Weak<Ddl>,
 }
 
@@ -70,6 +72,7 @@ impl Ddl {
             running: Arc::default(),
             wishes: reshard::Wishes::default(),
             auto_split: Arc::default(),
+            standstill: standstill::Standstill::default(),
             me: me.clone(),
         })
     }
@@ -87,6 +90,7 @@ impl Ddl {
             return Ok(());
         }
         self.reenter_sections()?;
+        self.stand_still_again().await?;
         for document in self.role.local.find(COORDINATORS, &Document::new())? {
             self.take_up(document).await?;
         }
@@ -97,6 +101,7 @@ impl Ddl {
     pub fn stop(&self) {
         self.role.stop();
         self.stop_auto_split();
+        self.forget_standstill();
     }
 
     /// This shard's name.

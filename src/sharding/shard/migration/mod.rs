@@ -32,6 +32,8 @@ struct Active {
     last_reception: Option<Arc<Reception>>,
     /// Namespaces of migrations that are being recovered.
     recovering: Vec<String>,
+    /// The cluster stands still: none begins.
+    held: bool,
 }
 
 /// What runs now.
@@ -64,6 +66,7 @@ impl Migrations {
                 running.request.to
             );
         }
+        active.refuse_while_held()?;
         active.refuse_while_receiving()?;
         let donation = Arc::new(Donation::new(request));
         active.donation = Some(donation.clone());
@@ -73,6 +76,7 @@ impl Migrations {
     /// ConflictingOperationInProgress (117).
     pub(crate) fn receive(&self, reception: Arc<Reception>) -> Result<()> {
         let mut active = self.active.lock();
+        active.refuse_while_held()?;
         active.refuse_while_receiving()?;
         if let Some(running) = &active.donation {
             bail!(
@@ -140,6 +144,21 @@ impl Migrations {
         self.abort_reception(ns);
         self.join_those(|other| other == ns).await;
     }
+    /// From here on no migration begins. Those under way end as by [`Migrations::stop`]; none is when this returns.
+    pub(crate) async fn hold(&self) {
+        self.active.lock().held = true;
+        if let Some(donation) = self.donation() {
+            donation.cancel();
+        }
+        if let Some(reception) = self.reception() {
+            reception.give_way();
+        }
+        self.join().await;
+    }
+    /// Takes [`Migrations::hold`] back.
+    pub(crate) fn let_go(&self) {
+        self.active.lock().held = false;
+    }
     /// Waits until nothing runs on namespaces that satisfy `concerns`.
     async fn join_those(&self, concerns: impl Fn(&str) -> bool) {
         let mut changes = self.changed.subscribe();
@@ -206,6 +225,15 @@ impl Active {
         let donated = self.donation.iter().map(|d| d.request.ns.as_str());
         let received = self.reception.iter().map(|r| r.start.ns.as_str());
         donated.chain(received).chain(self.recovering.iter().map(String::as_str))
+    }
+    fn refuse_while_held(&self) -> Result<()> {
+        match self.held {
+            true => bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "Unable to start new balancer operation because a snapshot of the cluster is being taken or put back"
+            ),
+            false => Ok(()),
+        }
     }
     fn refuse_while_receiving(&self) -> Result<()> {
         if let Some(running) = &self.reception {

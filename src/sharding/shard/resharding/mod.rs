@@ -108,6 +108,7 @@ pub fn table_of(ns: &str, key: &Document, chunks: &[Document]) -> Result<Routing
         default_collation: Collation::SIMPLE,
         allow_migrations: false,
         unsplittable: false,
+        restored: Default::default(),
     };
     let chunks = chunks.iter().map(|c| {
         let mut c = c.clone();

@@ -1,0 +1,133 @@
+//! The catalog put back to a snapshot, as new incarnations.
+//!
+//! ```text
+//! snapshot's copies  ──▶  a stage, where databases and collections get new versions  ──▶  config.*, all in one commit
+//! ```
+//! Chunks stay as they were: they are found by the UUID of their collection, and their versions are compared within its incarnation. Who had their ranges
+//! before, nobody can say any more, which the collection does (`restoredAt`).
+//!
+//! Sessions are not put back, and so neither is the placement of their collection.
+
+use super::snapshot::{catalog_part, shard_part};
+use super::*;
+use crate::config::chunks::migration::placement_entry;
+use crate::config::{CHUNKS, COLLECTIONS, DATABASES, PLACEMENT_HISTORY, SHARDS, delete, insert, put};
+use crate::routing::table::RESTORED;
+use document::Timestamp;
+use node::BatchWrite;
+use node::fork::{self, CATALOG, catalog_copy};
+use std::collections::BTreeMap;
+
+const STAGE: &str = "stage";
+const SESSIONS: &str = "config.system.sessions";
+/// Documents of one batch.
+const BATCH_MAX: usize = 1000;
+
+impl ConfigServer {
+    /// Can be repeated: the versions of the last time are the newest.
+    pub(super) async fn put_back_catalog(&self, state: &Document) -> Result<()> {
+        let part = catalog_part(&shard_part(state.get("id").unwrap_or(&Value::Null)));
+        self.copy_all(|ns| (catalog_copy(&part, ns), catalog_copy(STAGE, ns))).await?;
+        let at = self.tick();
+        let mut writes = self.new_versions(at)?;
+        self.keep_sessions(&mut writes)?;
+        for some in writes.chunks(BATCH_MAX) {
+            self.commit(some).await?;
+        }
+        let before: Vec<String> = self.catalog().collections().into_iter().map(|c| c.info.ns).collect();
+        self.copy_all(|ns| (catalog_copy(STAGE, ns), ns.to_string())).await?;
+        self.note_new_owners(&before, at).await?;
+        self.put_back_zones(state).await?;
+        self.log_change("restore", "", doc! { "snapshot": state.get_str("name").unwrap_or_default() }).await;
+        self.balancer.signal();
+        Ok(())
+    }
+
+    async fn copy_all(&self, pair: impl Fn(&str) -> (String, String)) -> Result<()> {
+        let pairs: Vec<(String, String)> = CATALOG.iter().map(|ns| pair(ns)).collect();
+        let op = Operation::internal();
+        fork::replace_collections(&self.node, &op, &pairs).await?;
+        self.durable(&op).await
+    }
+
+    /// Every database and collection of the stage as a new incarnation.
+    fn new_versions(&self, at: Timestamp) -> Result<Vec<BatchWrite>> {
+        let mut writes = Vec::new();
+        let databases = catalog_copy(STAGE, DATABASES);
+        for mut d in self.local.find(&databases, &Document::new())? {
+            let version = doc! { "uuid": Value::uuid(self.node.new_uuid()), "timestamp": at, "lastMod": 1 };
+            d.insert("version", version);
+            writes.push(put(&databases, d));
+        }
+        let collections = catalog_copy(STAGE, COLLECTIONS);
+        for mut d in self.local.find(&collections, &Document::new())? {
+            if d.get_str("_id") == Some(SESSIONS) {
+                continue;
+            }
+            d.insert("lastmodEpoch", self.node.new_object_id());
+            d.insert("timestamp", at);
+            d.insert(RESTORED, at);
+            writes.push(put(&collections, d));
+        }
+        Ok(writes)
+    }
+
+    fn keep_sessions(&self, writes: &mut Vec<BatchWrite>) -> Result<()> {
+        let (collections, chunks) = (catalog_copy(STAGE, COLLECTIONS), catalog_copy(STAGE, CHUNKS));
+        if let Some(then) = self.local.find_one(&collections, &doc! { "_id": SESSIONS })? {
+            let uuid = then.get("uuid").cloned().unwrap_or(Value::Null);
+            for chunk in self.local.find(&chunks, &doc! { "uuid": uuid })? {
+                writes.push(delete(&chunks, chunk.get("_id").cloned().unwrap_or(Value::Null)));
+            }
+            writes.push(delete(&collections, Value::from(SESSIONS)));
+        }
+        let Some(now) = self.catalog().collection_document(SESSIONS) else { return Ok(()) };
+        if let Some(uuid) = now.get("uuid").and_then(Value::as_uuid) {
+            writes.extend(self.catalog().chunk_documents(uuid).into_iter().map(|chunk| put(&chunks, chunk)));
+        }
+        writes.push(put(&collections, now));
+        Ok(())
+    }
+
+    /// `config.placementHistory`: who has data from now on, and who has none any more.
+    async fn note_new_owners(&self, before: &[String], at: Timestamp) -> Result<()> {
+        let mut owners: BTreeMap<String, (Option<[u8; 16]>, Vec<String>)> =
+            before.iter().map(|ns| (ns.clone(), (None, Vec::new()))).collect();
+        for c in self.catalog().collections() {
+            let shards = self.catalog().chunk_counts(c.info.uuid).into_keys().collect();
+            owners.insert(c.info.ns, (Some(c.info.uuid), shards));
+        }
+        for d in self.catalog().databases() {
+            owners.insert(d.name, (None, vec![d.primary]));
+        }
+        // At a time of its own, so that a repetition meets none of the last time.
+        let at = at.max(self.tick());
+        let entries = owners.into_iter().filter(|(ns, _)| ns != SESSIONS).map(|(ns, (uuid, shards))| {
+            insert(PLACEMENT_HISTORY, placement_entry(self.node.new_object_id(), &ns, uuid, at, shards))
+        });
+        for some in entries.collect::<Vec<_>>().chunks(BATCH_MAX) {
+            self.commit(some).await?;
+        }
+        Ok(())
+    }
+
+    /// The zones that shards had.
+    async fn put_back_zones(&self, state: &Document) -> Result<()> {
+        let Ok((_, snapshot)) = self.snapshot_named(state.get_str("name").unwrap_or_default()) else {
+            return Ok(());
+        };
+        let mut writes = Vec::new();
+        for then in snapshot.get_array("shards").into_iter().flatten().filter_map(Value::as_document) {
+            let Some(mut now) = self.catalog().shard_document(then.get_str("name").unwrap_or_default())
+            else {
+                continue;
+            };
+            let zones = then.get("zones").cloned().unwrap_or(Value::Array(Vec::new()));
+            if now.get("tags").cloned().unwrap_or(Value::Array(Vec::new())) != zones {
+                now.insert("tags", zones);
+                writes.push(put(SHARDS, now));
+            }
+        }
+        self.commit(&writes).await
+    }
+}

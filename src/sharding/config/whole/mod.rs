@@ -1,0 +1,355 @@
+//! What happens to all data of the cluster at once: a snapshot is taken or put back, a database is copied.
+//!
+//! ```text
+//!             every shard (shard/ddl/standstill)                     here
+//! quiesce     no change of the catalog, no migration is under way
+//! begin       clients wait: for writes, or for reads too             topology, membership and chunks of all collections are locked
+//!
+//! snapshot    keeps what it has under a new name                     keeps the catalog likewise
+//!             confirms that clients have waited ever since           config.tesseraSnapshots: it counts from here
+//!
+//! restore     what it has is exchanged for what was kept             the catalog likewise, every collection and database as a
+//!                                                                    new incarnation
+//! fork        copies the database                                    entries for the copies
+//!
+//! end         forgets what it knew of placement, clients go on       unlocked before
+//! ```
+//! The work is a [`protocol::ddl`] machine with a document in `config.sharding_configsvr_coordinators`; one is under way at a time. A restart goes on
+//! with it. Messages carry the number of the coordinator's run, so that a late one does nothing (`shard/ddl/fence`).
+//!
+//! # Why it is one moment
+//!
+//! A snapshot's parts are taken at different times, but from before the first to after the last no client changes anything on any shard, no
+//! transaction commits but those that all parts of have prepared, which every shard waits for, no range moves, and the catalog is locked. If a
+//! shard's standstill was interrupted (a restart, the lease), it does not confirm, and the snapshot is given up: the one of the same name
+//! that was there before still counts, since parts are kept under names that are made of the snapshot's id.
+//!
+//! # Why a restore leaves nothing in between
+//!
+//! Before the first shard is put back, every shard has written down that all clients wait, and has shown that it has its part. From then
+//! on nothing is undone: what fails, a shard that is down included, is tried until it succeeds, and no client sees anything meanwhile. Shards
+//! that restart wait again before they serve. When all data and the catalog are exchanged, each shard forgets what it knew of placement and
+//! lets clients go on, whose versions are older than the new incarnations: so routers refresh, whatever has moved, was dropped, made or
+//! resharded in between.
+//!
+//! # Where it can get stuck
+//!
+//! Behind a change of the catalog or a prepared transaction that does not end: it gives up after a time, with nothing changed. After the
+//! point without return, behind a shard that does not come back, as any change of the catalog.
+
+mod catalog;
+mod fork;
+mod restore;
+mod snapshot;
+
+use super::{ConfigServer, argument, require_majority};
+use crate::remote::{Target, majority};
+use crate::shard::ddl::coordinator::{is_definite, phase_of};
+use crate::shard::ddl::fence::{MEMBER, Run};
+use document::{Document, Error, Result, Value, bail, doc, err};
+use futures::future::{BoxFuture, join_all};
+use node::{Operation, Request};
+use parking_lot::Mutex;
+use protocol::ddl::{Action, Event, Machine, OnFailure, Protocol};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::{MutexGuard, OwnedMutexGuard, RwLockWriteGuard};
+
+const COORDINATORS: &str = "config.sharding_configsvr_coordinators";
+/// The `_id` of the document of what is under way. DO NOT CHANGE.
+const KIND: &str = "standstill";
+const BACKOFF: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// How long commits of the catalog may hold a standstill up.
+const LOCK_WAIT: Duration = Duration::from_secs(20);
+
+/// One kind of work.
+trait Work: Send + Sync {
+    fn protocol(&self) -> &'static Protocol;
+    /// Runs a phase from its beginning; it may have run before. What it adds to `state` is written down with the next phase.
+    fn run<'a>(
+        &'a self,
+        config: &'a Arc<ConfigServer>,
+        phase: &'a str,
+        state: &'a mut Document,
+    ) -> BoxFuture<'a, Result<()>>;
+}
+
+/// Every kind there is, found by the name of its protocol.
+const KINDS: &[&'static dyn Work] =
+    &[&snapshot::Take, &snapshot::DropSnapshot, &restore::Restore, &fork::Fork];
+
+/// What is under way on one config server.
+#[derive(Default)]
+pub(crate) struct Whole {
+    /// Held by what is under way.
+    one: Arc<tokio::sync::Mutex<()>>,
+    on: Arc<AtomicBool>,
+    task: Mutex<Option<tokio::task::AbortHandle>>,
+}
+
+impl Whole {
+    /// Waits for what is under way.
+    pub(crate) async fn pass(&self) {
+        drop(self.one.lock().await);
+    }
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::SeqCst)
+    }
+}
+
+/// The reign's work is over when this is dropped.
+struct On(Arc<AtomicBool>);
+impl Drop for On {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Whatever changes the catalog waits for this.
+struct Locks<'a> {
+    _topology: MutexGuard<'a, ()>,
+    _members: RwLockWriteGuard<'a, ()>,
+    _chunks: Vec<OwnedMutexGuard<()>>,
+}
+
+impl ConfigServer {
+    /// Runs work of a kind to its end, whatever becomes of the client; returns its document.
+    ///
+    /// # Errors
+    /// That of the phase that failed; what was done is undone then. Interrupts leave it running.
+    async fn run_whole(
+        self: &Arc<Self>,
+        op: &Operation,
+        kind: &'static dyn Work,
+        fields: Document,
+    ) -> Result<Document> {
+        let held = self.next_whole(op).await?;
+        let mut state = doc! { "_id": { "coordinatorType": KIND }, "operation": kind.protocol().operation };
+        state.0.extend(fields.0);
+        let shards: Vec<String> = self.catalog().shards().into_iter().map(|s| s.name).collect();
+        state.push("shards", shards);
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        let config = self.clone();
+        let task = runtime::spawn(async move {
+            let ended = config.drive_whole(kind, state, Event::Started).await;
+            drop(held);
+            drop(done.send(ended));
+        });
+        *self.whole.task.lock() = Some(task.abort_handle());
+        op.interruptible(outcome).await?.map_err(|_| stepped_down())?
+    }
+
+    /// Waits for its turn, also behind what another reign has begun.
+    async fn next_whole(&self, op: &Operation) -> Result<OwnedMutexGuard<()>> {
+        loop {
+            let held = op.interruptible(self.whole.one.clone().lock_owned()).await?;
+            if self.begun_whole()?.is_none() {
+                return Ok(held);
+            }
+            drop(held);
+            op.interruptible(tokio::time::sleep(BACKOFF)).await?;
+        }
+    }
+
+    fn begun_whole(&self) -> Result<Option<Document>> {
+        self.local.find_one(COORDINATORS, &doc! { "_id": { "coordinatorType": KIND } })
+    }
+
+    /// Refuses what changes the set of shards while data of all shards is exchanged: a restart has lost the locks.
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117).
+    pub(super) fn refuse_during_standstill(&self) -> Result<()> {
+        match self.begun_whole()? {
+            Some(_) => bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "a snapshot of the cluster is being taken or put back"
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes up what another reign has begun.
+    pub async fn resume_whole(self: Arc<Self>) {
+        let _held = self.whole.one.clone().lock_owned().await;
+        let Ok(Some(mut state)) = self.begun_whole() else { return };
+        let operation = state.get_str("operation").unwrap_or_default();
+        let Some(kind) = KINDS.iter().find(|k| k.protocol().operation == operation) else { return };
+        state.insert("recoveredFromDisk", true);
+        let phase = state.get_str("phase").unwrap_or_default().to_string();
+        // Whoever asked for it is gone; what failed was undone.
+        drop(self.drive_whole(*kind, state, Event::Recovered { phase: &phase }).await);
+    }
+
+    /// Ends what a primary does; the next one takes it up.
+    pub fn stop_whole(&self) {
+        if let Some(task) = self.whole.task.lock().take() {
+            task.abort();
+        }
+    }
+
+    async fn drive_whole(
+        self: &Arc<Self>,
+        kind: &'static dyn Work,
+        mut state: Document,
+        first: Event<'_>,
+    ) -> Result<Document> {
+        self.whole.on.store(true, Ordering::SeqCst);
+        let _on = On(self.whole.on.clone());
+        let mut machine = Machine::new(kind.protocol());
+        let mut action = machine.step(first);
+        let mut failure: Option<Error> = None;
+        let mut backoff = BACKOFF;
+        let mut locks = None;
+        loop {
+            if !self.node.is_writable() {
+                return Err(stepped_down());
+            }
+            let outcome = match action {
+                Action::Persist { phase } => {
+                    state.insert("phase", phase);
+                    raise_run(&mut state, self.node.new_uuid());
+                    self.local.put(COORDINATORS, &state).await
+                }
+                Action::Run { phase } => self.run_phase(kind, phase, &mut state, &mut locks).await,
+                Action::Undo => {
+                    locks = None;
+                    self.end_everywhere(&state, state.get_array("undone").cloned().unwrap_or_default()).await
+                }
+                Action::Wait => {
+                    tokio::time::sleep(backoff).await;
+                    backoff = (backoff * 2).min(BACKOFF_MAX);
+                    raise_run(&mut state, self.node.new_uuid());
+                    self.local.put(COORDINATORS, &state).await
+                }
+                Action::Forget => {
+                    let id = doc! { "_id": { "coordinatorType": KIND } };
+                    self.local.delete(COORDINATORS, &id).await.map(drop)
+                }
+                Action::Finish { succeeded: true } => return Ok(state),
+                Action::Finish { succeeded: false } => {
+                    return Err(failure.unwrap_or_else(|| err!(INTERNAL_ERROR, "the coordinator failed")));
+                }
+            };
+            let event = match outcome {
+                Ok(()) => Event::Done,
+                Err(e) => {
+                    let definite = is_definite(&e);
+                    if matches!(action, Action::Run { .. } | Action::Persist { .. }) {
+                        failure = Some(e);
+                    }
+                    Event::Failed { definite }
+                }
+            };
+            action = machine.step(event);
+        }
+    }
+
+    async fn run_phase<'a>(
+        self: &'a Arc<Self>,
+        kind: &'static dyn Work,
+        phase: &'static str,
+        state: &mut Document,
+        locks: &mut Option<Locks<'a>>,
+    ) -> Result<()> {
+        let point = format!("hangStandstillBefore_{phase}");
+        self.node.failpoints.pause_while_set(&point).await;
+        let known = kind.protocol().phases.iter().find(|p| p.name == phase);
+        if state.get_bool("recoveredFromDisk") == Some(true)
+            && known.is_some_and(|p| p.on_failure == OnFailure::Undo)
+        {
+            // The locks were not held all the time.
+            return Err(stepped_down());
+        }
+        match phase {
+            "quiesce" => {}
+            "end" => *locks = None,
+            _ if locks.is_none() => *locks = Some(self.lock_catalog(state).await?),
+            _ => {}
+        }
+        kind.run(self, phase, state).await
+    }
+
+    /// Locks whatever a commit of the catalog locks, in the order of `node::ddl::lock`.
+    async fn lock_catalog(&self, state: &Document) -> Result<Locks<'_>> {
+        let late = |_| err!(LOCK_BUSY, "the catalog was being changed for longer than {LOCK_WAIT:?}");
+        let lock = async {
+            let (_topology, _members) = (self.topology.lock().await, self.membership.write().await);
+            let mut names: Vec<String> =
+                self.catalog().collections().into_iter().map(|c| c.info.ns).collect();
+            names.sort();
+            let mut _chunks = Vec::with_capacity(names.len());
+            for ns in names {
+                _chunks.push(self.lock_chunks(&ns).await);
+            }
+            Locks { _topology, _members, _chunks }
+        };
+        let locks = tokio::time::timeout(LOCK_WAIT, lock).await.map_err(late)?;
+        let now: Vec<Value> = self.catalog().shards().into_iter().map(|s| Value::from(s.name)).collect();
+        if state.get_array("shards") != Some(&now) {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a shard was added or removed meanwhile");
+        }
+        Ok(locks)
+    }
+
+    /// Sends a step to every shard, as `of` says for each; the first error is the answer, after all have replied.
+    async fn on_shards(
+        &self,
+        state: &Document,
+        step: &str,
+        of: impl Fn(&str) -> Document,
+    ) -> Result<Vec<Document>> {
+        let asks = names(state, "shards").map(|shard| {
+            let mut command = doc! { "_shardsvrStandstill": step };
+            command.0.extend(of(shard).0);
+            command.push(MEMBER, state.get("run").cloned().unwrap_or(Value::Null));
+            command.push("writeConcern", majority());
+            async move {
+                let host = self.catalog().shard(shard)?.host;
+                self.remote.admin(Target::Host(&host), command).await
+            }
+        });
+        join_all(asks).await.into_iter().collect()
+    }
+
+    async fn quiesce(&self, state: &Document) -> Result<()> {
+        self.on_shards(state, "quiesce", |_| Document::new()).await.map(drop)
+    }
+
+    /// Ends the standstill on every shard; `drop` are names of parts that are of no use any more.
+    async fn end_everywhere(&self, state: &Document, drop: Vec<Value>) -> Result<()> {
+        let forget = state.get_bool("forgets").unwrap_or(false);
+        let end = |_: &str| doc! { "forget": forget, "drop": Value::Array(drop.clone()) };
+        self.on_shards(state, "end", end).await?;
+        for name in drop.iter().filter_map(Value::as_str) {
+            self.drop_catalog_part(name).await?;
+        }
+        Ok(())
+    }
+}
+
+fn stepped_down() -> Error {
+    err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "the config server's primary has changed")
+}
+
+/// The number of the run grows with each phase and each repetition, in the document before any message carries it.
+fn raise_run(state: &mut Document, new: [u8; 16]) {
+    let run = match state.get_document("run").and_then(Run::from_document) {
+        Some(before) => Run { number: before.number + 1, ..before },
+        None => Run { coordinator: new, number: 1 },
+    };
+    state.insert("run", run.to_document());
+}
+
+/// The strings of a list.
+fn names<'d>(d: &'d Document, list: &str) -> impl Iterator<Item = &'d str> {
+    d.get_array(list).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The names that any of the replies lists.
+fn distinct(replies: &[Document]) -> i32 {
+    let all: std::collections::BTreeSet<&str> = replies.iter().flat_map(|r| names(r, "namespaces")).collect();
+    all.len() as i32
+}

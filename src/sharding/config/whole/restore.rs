@@ -1,0 +1,84 @@
+//! All data and the catalog put back to a snapshot.
+
+use super::snapshot::shard_part;
+use super::*;
+use protocol::ddl::protocols::{self, RestorePhase};
+
+pub(super) struct Restore;
+
+impl Work for Restore {
+    fn protocol(&self) -> &'static Protocol {
+        &protocols::RESTORE
+    }
+    fn run<'a>(
+        &'a self,
+        config: &'a Arc<ConfigServer>,
+        phase: &'a str,
+        state: &'a mut Document,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match phase_of(RestorePhase::named(phase), phase)? {
+                RestorePhase::Quiesce => config.quiesce(state).await,
+                RestorePhase::Begin => config.begin_restore(state).await,
+                RestorePhase::PutBack => config.put_back_shards(state).await,
+                RestorePhase::Catalog => config.put_back_catalog(state).await,
+                RestorePhase::End => config.end_everywhere(state, Vec::new()).await,
+            }
+        })
+    }
+}
+
+impl ConfigServer {
+    /// `{_configsvrTesseraRestore: name}` answers `{collections}`.
+    ///
+    /// # Errors
+    /// NamespaceNotFound (26), ShardNotFound (70) where a shard was removed since, LockBusy (46), ExceededTimeLimit (262).
+    pub async fn restore_snapshot(
+        self: &Arc<Self>,
+        op: &Operation,
+        request: Request<'_>,
+    ) -> Result<Document> {
+        require_majority(op, request.name())?;
+        self.ensure().await?;
+        let name = argument(&request)?;
+        self.snapshot_named(name)?;
+        let done = self.run_whole(op, &Restore, doc! { "name": name, "forgets": true }).await?;
+        Ok(doc! { "collections": done.get_i64("collections").unwrap_or(0) as i32 })
+    }
+
+    async fn begin_restore(&self, state: &mut Document) -> Result<()> {
+        let (id, snapshot) = self.snapshot_named(state.get_str("name").unwrap_or_default())?;
+        let parts = snapshot.get_array("shards").into_iter().flatten().filter_map(Value::as_document);
+        let parts: Vec<String> = parts.filter_map(|s| s.get_str("name")).map(String::from).collect();
+        if let Some(gone) = parts.iter().find(|part| names(state, "shards").all(|s| s != part.as_str())) {
+            bail!(SHARD_NOT_FOUND, "a part of the snapshot was on shard {gone}, which was removed");
+        }
+        let part = shard_part(&id);
+        let begin = |shard: &str| {
+            let mut step = doc! { "reads": true };
+            if parts.iter().any(|p| p == shard) {
+                step.push("requires", doc! { "name": part.as_str(), "id": id.clone() });
+            }
+            step
+        };
+        self.on_shards(state, "begin", begin).await?;
+        state.insert("collections", snapshot.get("collections").cloned().unwrap_or(Value::Int32(0)));
+        state.insert("id", id);
+        state.insert("parts", parts);
+        Ok(())
+    }
+
+    async fn put_back_shards(&self, state: &Document) -> Result<()> {
+        let part = shard_part(state.get("id").unwrap_or(&Value::Null));
+        let databases = self.catalog().databases();
+        let put_back = |shard: &str| {
+            let own = databases.iter().filter(|d| d.primary == shard);
+            let mut step = doc! { "reported": own.map(|d| d.name.clone()).collect::<Vec<String>>() };
+            if names(state, "parts").any(|p| p == shard) {
+                step.push("name", part.as_str());
+            }
+            step
+        };
+        self.on_shards(state, "putBack", put_back).await.map(drop)
+    }
+}

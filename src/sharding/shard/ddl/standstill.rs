@@ -1,0 +1,317 @@
+//! `_shardsvrStandstill`: a shard's part in what happens to all data of the cluster at once. The config server drives it (`config/whole`).
+//!
+//! ```text
+//! quiesce    the lock that every change of the catalog shares is taken; no migration begins, those under way end
+//! begin      clients wait (node::standstill): for writes, or for reads too. Where reads wait, it is written down first
+//! take       what the shard has is kept under a name                   holds: only if the standstill was never interrupted
+//! putBack    what the shard has is exchanged for what is kept
+//! copy       a database is copied
+//! confirm    nothing; succeeds if the standstill was never interrupted
+//! end        what was known of placement is forgotten; clients go on
+//! ```
+//! Every step can be repeated. A standstill that holds writes alone is kept in memory and ends by itself after [`LEASE`], so that a config server that is
+//! gone stops no writes for longer; one that holds reads too, in which data is exchanged, is a document of
+//! `config.collection_critical_sections`, survives restarts and ends by its coordinator alone. That document also tells secondaries that what they know
+//! of placement is void.
+//!
+//! Invariant: from `begin` to `end` nothing is deleted here by what is known of ownership (`range_deleter`): it is not of the data.
+
+use super::Ddl;
+use super::block::SECTIONS;
+use super::fence;
+use super::locks::{Held, Purpose};
+use crate::config::{required, required_str};
+use crate::shard::ShardRole;
+use crate::shard::range_deleter::{TASKS, look_again};
+use document::{Document, Result, Value, bail, doc, err};
+use node::fork::{self, ForkOrder, Part};
+use node::standstill::Extent;
+use node::{Operation, Request};
+use parking_lot::Mutex;
+use runtime::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The section that concerns every namespace. DO NOT CHANGE: on disk.
+pub const EVERYTHING: &str = "*";
+const LEASE: Duration = Duration::from_secs(60);
+const MIGRATIONS_WAIT: Duration = Duration::from_secs(60);
+/// How long writes of many documents that have begun may take to end. One over several shards may wait itself.
+const MULTI_WRITES_WAIT: Duration = Duration::from_millis(200);
+const PREPARED_WAIT: Duration = Duration::from_secs(20);
+
+/// A standstill of this shard.
+struct Standing {
+    coordinator: [u8; 16],
+    /// Clients wait.
+    begun: bool,
+    _held: Held,
+}
+
+#[derive(Default)]
+pub(super) struct Standstill(Mutex<Option<Standing>>);
+
+impl Ddl {
+    /// Runs `_shardsvrStandstill`.
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117) for a standstill of another coordinator, IllegalOperation (20) for a step of one that is not in force;
+    /// LockBusy (46), ExceededTimeLimit (262) for what does not end in time; those of the step.
+    pub(super) async fn standstill_step(&self, request: Request<'_>) -> Result<Document> {
+        let body = request.body.to_document();
+        let run = body.get_document(fence::MEMBER).and_then(fence::Run::from_document);
+        let Some(coordinator) = run.map(|run| run.coordinator) else {
+            bail!(FAILED_TO_PARSE, "a step of a standstill must say whose it is")
+        };
+        let step = required_str(&body, "_shardsvrStandstill")?;
+        match step {
+            "quiesce" => self.quiesce(coordinator).await?,
+            "end" => self.end_standstill(coordinator, &body).await?,
+            _ => self.require_standing(coordinator, step != "begin")?,
+        }
+        self.role.node.failpoints.pause_while_set(&format!("hangStandstillAt_{step}")).await;
+        let mut op = Operation::internal();
+        op.write_concern = node::operation::WriteConcern::majority();
+        let reply = match step {
+            "begin" => self.begin_standstill(coordinator, &body).await?,
+            "take" => self.take_own(&op, &body).await?,
+            "putBack" => self.put_back_own(&op, &body).await?,
+            "copy" => self.copy_own(&op, &body).await?,
+            "quiesce" | "confirm" | "end" => Document::new(),
+            other => bail!(BAD_VALUE, "a standstill has no step '{other}'"),
+        };
+        self.durable(&op).await?;
+        self.role.node.failpoints.pause_while_set(&format!("hangStandstillAfter_{step}")).await;
+        if step == "take" {
+            self.require_standing(coordinator, true)?;
+        }
+        Ok(reply)
+    }
+
+    fn require_standing(&self, coordinator: [u8; 16], begun: bool) -> Result<()> {
+        let standing = self.standstill.0.lock();
+        match standing.as_ref().filter(|s| s.coordinator == coordinator && (s.begun || !begun)) {
+            Some(_) => Ok(()),
+            None => bail!(ILLEGAL_OPERATION, "the standstill of this shard is over, or has not begun"),
+        }
+    }
+
+    async fn quiesce(&self, coordinator: [u8; 16]) -> Result<()> {
+        let other = self.standstill.0.lock().as_ref().map(|s| s.coordinator);
+        match other {
+            Some(other) if other == coordinator => return Ok(()),
+            Some(_) => {
+                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "this shard stands still for another operation")
+            }
+            None => {}
+        }
+        let held = self.locks.take_for(Purpose::Standstill, &[], "a standstill of the cluster").await?;
+        *self.standstill.0.lock() = Some(Standing { coordinator, begun: false, _held: held });
+        let ended = tokio::time::timeout(MIGRATIONS_WAIT, self.role.migrations.hold()).await;
+        // One whose coordinator never comes back must not keep the catalog as it is.
+        self.end_by_itself(coordinator);
+        ended.map_err(|_| {
+            err!(EXCEEDED_TIME_LIMIT, "a migration of this shard did not end within {MIGRATIONS_WAIT:?}")
+        })
+    }
+
+    /// `{requires?: {name, id}, from?, to?, reads}` answers `{fromExists?, toExists?}`.
+    async fn begin_standstill(&self, coordinator: [u8; 16], body: &Document) -> Result<Document> {
+        let node = &self.role.node;
+        if let Some(required) = body.get_document("requires") {
+            let (name, id) = (required_str(required, "name")?, required_uuid(required)?);
+            if !fork::holds_snapshot(node, name, id) {
+                bail!(NAMESPACE_NOT_FOUND, "shard {} does not have its part of the snapshot", self.shard()?);
+            }
+        }
+        let extent = match body.get_bool("reads") {
+            Some(true) => Extent::ReadsAndWrites,
+            _ => Extent::Writes,
+        };
+        if extent == Extent::ReadsAndWrites {
+            let section = doc! {
+                "_id": EVERYTHING, "reason": { "coordinator": Value::uuid(coordinator) }, "blockReads": true,
+            };
+            self.role.local.put(SECTIONS, &section).await?;
+        }
+        if let Some(standing) = self.standstill.0.lock().as_mut().filter(|s| s.coordinator == coordinator) {
+            standing.begun = true;
+            node.stand_still(extent);
+        }
+        self.require_standing(coordinator, true)?;
+        self.multi_writes_pass().await;
+        let exists = |name: &str| body.get_str(name).is_some_and(|db| fork::has_collections(node, db));
+        Ok(doc! { "fromExists": exists("from"), "toExists": exists("to") })
+    }
+
+    /// Waits for the updates and deletes of many documents that began before: their versions were compared when they began.
+    async fn multi_writes_pass(&self) {
+        let until = Instant::now() + MULTI_WRITES_WAIT;
+        for slot in self.role.node.namespaces.visible() {
+            let left = until.saturating_duration_since(Instant::now());
+            if slot.read_unchecked().collection.is_some() {
+                drop(slot.let_ranges_go(left).await);
+            }
+        }
+    }
+
+    /// Ends a standstill of writes when its coordinator is not heard of any more.
+    fn end_by_itself(&self, coordinator: [u8; 16]) {
+        let Ok(ddl) = self.strong() else { return };
+        self.role.spawn(async move {
+            tokio::time::sleep(LEASE).await;
+            if !ddl.role.node.namespaces.standstill.holds(Extent::ReadsAndWrites) {
+                ddl.let_go(coordinator);
+            }
+        });
+    }
+
+    /// `{name, id}` answers `{namespaces}`.
+    async fn take_own(&self, op: &Operation, body: &Document) -> Result<Document> {
+        let (name, id) = (required_str(body, "name")?, required_uuid(body)?);
+        let taken = fork::take_part(&self.role.node, op, name, Part::Shard, id);
+        // A prepared transaction whose coordinator cannot be reached would keep the cluster.
+        let taken = tokio::time::timeout(PREPARED_WAIT, taken).await;
+        let taken = taken.map_err(|_| {
+            err!(EXCEEDED_TIME_LIMIT, "a prepared transaction did not end within {PREPARED_WAIT:?}")
+        })??;
+        let namespaces: Vec<String> = taken.into_iter().filter(|ns| ns != TASKS).collect();
+        Ok(doc! { "namespaces": namespaces })
+    }
+
+    /// `{name?, reported: [db]}`: without a name the shard was not there yet, and has nothing afterwards.
+    async fn put_back_own(&self, op: &Operation, body: &Document) -> Result<Document> {
+        let reported: BTreeSet<String> = body
+            .get_array("reported")
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(String::from)
+            .collect();
+        let (node, name) = (&self.role.node, body.get_str("name"));
+        fork::restore_part(node, op, name, Part::Shard, Some(reported)).await?;
+        self.role.local.ensure_collection(TASKS, &[]).await?;
+        Ok(Document::new())
+    }
+
+    /// `{from, to, uuids: {collection: UUID}, primary}` answers `{namespaces}`.
+    async fn copy_own(&self, op: &Operation, body: &Document) -> Result<Document> {
+        let uuids: BTreeMap<String, [u8; 16]> = body
+            .get_document("uuids")
+            .into_iter()
+            .flat_map(Document::iter)
+            .filter_map(|(name, uuid)| Some((name.to_string(), uuid.as_uuid()?)))
+            .collect();
+        let order = ForkOrder {
+            from: required_str(body, "from")?.to_string(),
+            to: required_str(body, "to")?.to_string(),
+            only_these: body.get_bool("primary") != Some(true),
+            uuids,
+        };
+        let copies = fork::fork_part(&self.role.node, op, &order).await?;
+        self.copy_range_deletions(&order).await?;
+        Ok(doc! { "namespaces": copies })
+    }
+
+    /// What the shard has of a collection and does not own, it has of the copy too.
+    async fn copy_range_deletions(&self, order: &ForkOrder) -> Result<()> {
+        let local = &self.role.local;
+        for (collection, uuid) in &order.uuids {
+            // Those of an earlier run of this step.
+            local.delete(TASKS, &doc! { "collectionUuid": Value::uuid(*uuid) }).await?;
+            let original = format!("{}.{collection}", order.from);
+            for mut task in local.find(TASKS, &doc! { "nss": original })? {
+                task.insert("_id", Value::uuid(self.role.node.new_uuid()));
+                task.insert("nss", format!("{}.{collection}", order.to));
+                task.insert("collectionUuid", Value::uuid(*uuid));
+                local.put(TASKS, &task).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `{forget, drop: [name]}`: what was kept under these names is of no use any more.
+    async fn end_standstill(&self, coordinator: [u8; 16], body: &Document) -> Result<()> {
+        if body.get_bool("forget") == Some(true) && self.require_standing(coordinator, true).is_ok() {
+            self.role.forget_all_placement().await;
+        }
+        let local = &self.role.local;
+        let section = local.find_one(SECTIONS, &doc! { "_id": EVERYTHING })?;
+        if section.is_some_and(|s| coordinator_of(&s) == Some(coordinator)) {
+            local.delete(SECTIONS, &doc! { "_id": EVERYTHING }).await?;
+        }
+        self.let_go(coordinator);
+        look_again(&self.role);
+        let op = Operation::internal();
+        for name in body.get_array("drop").into_iter().flatten().filter_map(Value::as_str) {
+            match fork::drop_snapshot(&self.role.node, &op, name).await {
+                Err(e) if e.code != document::codes::NAMESPACE_NOT_FOUND => return Err(e),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Clients, migrations and changes of the catalog go on.
+    fn let_go(&self, coordinator: [u8; 16]) {
+        let mut standing = self.standstill.0.lock();
+        if standing.as_ref().is_some_and(|s| s.coordinator == coordinator) {
+            self.role.node.namespaces.standstill.end();
+            self.role.migrations.let_go();
+            *standing = None;
+        }
+    }
+
+    /// The next primary takes it up.
+    pub(super) fn forget_standstill(&self) {
+        self.role.node.namespaces.standstill.end();
+        *self.standstill.0.lock() = None;
+    }
+
+    /// Takes up a standstill that was written down. Clients wait already ([`ShardRole::stand_still_if_written`]).
+    pub(super) async fn stand_still_again(&self) -> Result<()> {
+        let Some(section) = self.role.local.find_one(SECTIONS, &doc! { "_id": EVERYTHING })? else {
+            return Ok(());
+        };
+        let Some(coordinator) = coordinator_of(&section) else { return Ok(()) };
+        let held = self.locks.take_for(Purpose::Standstill, &[], "a standstill of the cluster").await?;
+        *self.standstill.0.lock() = Some(Standing { coordinator, begun: true, _held: held });
+        self.role.node.stand_still(Extent::ReadsAndWrites);
+        self.role.migrations.hold().await;
+        Ok(())
+    }
+}
+
+fn required_uuid(body: &Document) -> Result<[u8; 16]> {
+    required(body, "id", Value::as_uuid)
+}
+
+fn coordinator_of(section: &Document) -> Option<[u8; 16]> {
+    section.get_document("reason")?.get("coordinator")?.as_uuid()
+}
+
+impl ShardRole {
+    /// Lets clients wait where an exchange of all data was under way, before anything begins that looks at ownership.
+    pub(crate) fn stand_still_if_written(&self) -> Result<()> {
+        if self.local.find_one(SECTIONS, &doc! { "_id": EVERYTHING })?.is_some() {
+            self.node.stand_still(Extent::ReadsAndWrites);
+        }
+        Ok(())
+    }
+
+    /// Knows nothing of placement any more. A reading that is under way is installed first, and forgotten too.
+    async fn forget_all_placement(&self) {
+        for slot in self.node.namespaces.all() {
+            let flight = self.flight(&slot.ns);
+            let _one = flight.lock().await;
+            self.clear_placement(&slot.ns);
+        }
+        let databases: BTreeSet<String> =
+            self.node.namespaces.all().iter().map(|slot| slot.database.name.clone()).collect();
+        for db in databases {
+            let flight = self.flight(&db);
+            let _one = flight.lock().await;
+            self.clear_database(&db);
+        }
+    }
+}

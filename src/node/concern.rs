@@ -184,6 +184,9 @@ impl Node {
             ReadLevel::Linearizable | ReadLevel::Snapshot if !self.is_replica_set() => {
                 bail!(NOT_A_REPLICA_SET, "node needs to be a replica set member to use read concern")
             }
+            ReadLevel::Linearizable if !self.is_writable() => {
+                bail!(NOT_WRITABLE_PRIMARY, "cannot satisfy linearizable read concern on non-primary node")
+            }
             // What was appended by now is what the read may see; it is committed once durable.
             _ if self.is_replica_set() => op.interruptible(self.wait_all_committed()).await?,
             _ => Ok(()),

@@ -1,0 +1,52 @@
+/** Sets of several members for tests of this directory. */
+
+/** A started set with its secondaries up, of members with these options; elections happen within two seconds. */
+export function startedSet(nodes, {members = {}, settings = {}, more = {}, prepare = () => {}} = {}) {
+    const rst = new ReplSetTest(Object.assign({nodes: nodes, settings: Object.assign({electionTimeoutMillis: 2000}, settings)}, more));
+    rst.startSet();
+    const config = rst.getReplSetConfig();
+    Object.entries(members).forEach(([id, options]) => Object.assign(config.members[id], options));
+    prepare(config);
+    rst.initiate(config);
+    rst.getPrimary();
+    rst.awaitSecondaryNodes();
+    return rst;
+}
+
+/** Keeps a member from applying what it fetches, until it is let go. */
+export function hold(node) {
+    assert.commandWorked(node.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "alwaysOn"}));
+}
+export function letGo(node) {
+    assert.commandWorked(node.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "off"}));
+}
+
+/** Inserts documents on the primary with a write concern; returns the reply. */
+export function insert(node, documents, writeConcern = {w: 1}) {
+    return node.getDB("test").runCommand({insert: "c", documents: documents, writeConcern: writeConcern});
+}
+
+/** What a member itself has of a collection, in order of `_id`. */
+export function held(node, name = "c") {
+    node.setSecondaryOk();
+    return node.getDB("test")[name].find().sort({_id: 1}).toArray();
+}
+
+/** Changes the configuration through the primary, as soon as no other change is under way. */
+export function reconfig(rst, change, options = {}) {
+    let reply;
+    assert.soon(() => {
+        const primary = rst.getPrimary();
+        const config = assert.commandWorked(primary.adminCommand({replSetGetConfig: 1})).config;
+        change(config);
+        config.version++;
+        reply = primary.adminCommand(Object.assign({replSetReconfig: config, maxTimeMS: 30000}, options));
+        return reply.code !== ErrorCodes.ConfigurationInProgress;
+    });
+    return reply;
+}
+
+/** The row of a member in what another says of the set. */
+export function row(asked, node) {
+    return assert.commandWorked(asked.adminCommand({replSetGetStatus: 1})).members.find((m) => m.name === node.host);
+}

@@ -34,7 +34,7 @@ impl Node {
     }
 
     /// The concern of a write that names none: a majority, unless an arbiter makes that fragile.
-    pub(crate) fn implicit_concern_is_majority(&self) -> bool {
+    pub fn implicit_concern_is_majority(&self) -> bool {
         !self.replication.commit.implicit_is_one()
     }
 

@@ -559,19 +559,20 @@ const GET_DEFAULTS: Shape =
 fn get_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     GET_DEFAULTS.check_command(request.body, request.sequences)?;
     check_defaults_role(context, request)?;
-    reply.fields(&shown_defaults(&stored_defaults(node(context)?)?));
+    reply.fields(&shown_defaults(node(context)?, &stored_defaults(node(context)?)?));
     if request.get("inMemory") == Some(ValueRef::Boolean(true)) {
         reply.fields(&doc! { "inMemory": true });
     }
     Ok(())
 }
 
-fn shown_defaults(stored: &Document) -> Document {
+fn shown_defaults(node: &node::Node, stored: &Document) -> Document {
     let mut d = Document::new();
     let (read, write) = (stored.get("defaultReadConcern"), stored.get("defaultWriteConcern"));
     d.push("defaultReadConcern", read.cloned().unwrap_or(Value::Document(doc! { "level": "local" })));
-    let majority = Value::Document(doc! { "w": "majority", "wtimeout": 0 });
-    d.push("defaultWriteConcern", write.cloned().unwrap_or(majority));
+    let w = if node.implicit_concern_is_majority() { Value::from("majority") } else { Value::Int32(1) };
+    let implicit = Value::Document(doc! { "w": w, "wtimeout": 0 });
+    d.push("defaultWriteConcern", write.cloned().unwrap_or(implicit));
     for name in ["updateOpTime", "updateWallClockTime"] {
         if let Some(v) = stored.get(name) {
             d.push(name, v.clone());
@@ -668,7 +669,7 @@ async fn set_defaults(context: &Context, request: &Request<'_>, reply: &mut Repl
     if let Some(concern) = new {
         node.replication.set_default_write_concern(Some(concern));
     }
-    reply.fields(&shown_defaults(&stored));
+    reply.fields(&shown_defaults(node, &stored));
     // They are durable; neither the old default nor the new one is asked of this write.
     match context.operation.write_concern.given {
         true => acknowledge(context, reply).await,

@@ -12,6 +12,7 @@ import time
 import pymongo
 from conftest import BIN, Process, free_ports
 from pymongo import errors
+from test_kills import Separate
 
 SECONDS = float(os.environ.get("TESSERA_STREAM_SECONDS", "6"))
 WRITERS = 3
@@ -167,6 +168,147 @@ def test_every_write_is_an_event_once_while_chunks_move_and_a_shard_joins(workdi
         assert moved > 0
     finally:
         node.stop()
+
+
+class Survivor(threading.Thread):
+    """Reads to the last event whatever breaks, and resumes; a restless one also closes its stream now and then."""
+
+    def __init__(self, watch, seed):
+        super().__init__(daemon=True)
+        self.watch, self.chance = watch, random.Random(seed)
+        self.events, self.tokens, self.failed, self.token, self.resumed = [], [], None, None, 0
+
+    def run(self):
+        ended = False
+        while not ended and self.failed is None:
+            try:
+                ended = self.read()
+            except (errors.ConnectionFailure, errors.OperationFailure) as e:
+                # What a driver does not resume by itself after one attempt in vain.
+                if getattr(e, "code", None) not in (None, 6, 7, 43, 63, 89, 91, 133, 150, 189, 234, 262, 9001, 10107, 11600, 11602, 13388, 13435, 13436):
+                    self.failed = e
+                time.sleep(0.05)
+            except BaseException as e:  # noqa: BLE001 - the test asks for it
+                self.failed = e
+
+    def read(self):
+        options = {"resume_after": self.token} if self.token else {}
+        self.resumed += bool(options)
+        few = self.chance.choice([None, self.chance.randint(1, 60)])
+        with self.watch(max_await_time_ms=300, **options) as stream:
+            while few != 0:
+                event = stream.try_next()
+                self.token = stream.resume_token or self.token
+                if event is None:
+                    continue
+                if event.get("documentKey", {}).get("_id") == LAST:
+                    return True
+                few = few and few - 1
+                self.events.append(described(event))
+                self.tokens.append(event["_id"]["_data"])
+        return False
+
+
+def described(event):
+    ns = event["ns"]["coll"]
+    key = event.get("documentKey", {}).get("_id")
+    n = event.get("fullDocument", {}).get("n")
+    if event["operationType"] == "update":
+        n = event["updateDescription"]["updatedFields"]["n"]
+    return event["operationType"], ns, key, n
+
+
+class Steady(threading.Thread):
+    """Writes on whatever dies: what was acknowledged is an event, what nobody heard of may be."""
+
+    def __init__(self, client, number, end):
+        super().__init__(daemon=True)
+        self.db, self.number, self.end = client.streamed, number, end
+        self.done, self.unknown, self.failed = [], [], None
+
+    def run(self):
+        chance, n = random.Random(self.number), 0
+        try:
+            while time.monotonic() < self.end:
+                n += 1
+                key = f"{self.number}-{n}"
+                k = chance.randint(-1000, 1000)
+                self.note(("insert", "c", key, n), lambda: self.db.c.insert_one({"_id": key, "k": k, "n": n}))
+                if n % 3 == 0:
+                    self.note(("update", "c", key, -n), lambda: self.db.c.update_one({"_id": key, "k": k}, {"$set": {"n": -n}}))
+                if n % 5 == 0:
+                    self.note(("delete", "c", key, None), lambda: self.db.c.delete_one({"_id": key, "k": k}))
+                if self.number == 0 and n % 20 == 0:
+                    name = f"gone{n}"
+                    self.note(("insert", name, key, n), lambda: self.db[name].insert_one({"_id": key, "n": n}))
+                    self.note(("drop", name, None, None), lambda: self.db[name].drop())
+        except BaseException as e:  # noqa: BLE001 - the test asks for it
+            self.failed = e
+
+    def note(self, event, act):
+        try:
+            act()
+            self.done.append(event)
+        except errors.PyMongoError:
+            self.unknown.append(event)
+
+
+def test_ten_streams_show_each_write_once_while_processes_die_and_collections_go(workdir):
+    cluster = Separate(workdir)
+    try:
+        client = cluster.client()
+        client.admin.command("enableSharding", "streamed")
+        client.admin.command("shardCollection", "streamed.c", key={"k": 1})
+        for at, to in ((0, "s1"), (500, "s2")):
+            client.admin.command("split", "streamed.c", middle={"k": at})
+            client.admin.command("moveChunk", "streamed.c", find={"k": at}, to=to)
+        options = {"serverSelectionTimeoutMS": 5000, "socketTimeoutMS": 10000}
+        clients = [cluster.client(i % 2, **options) for i in range(10)]
+        kinds = [lambda c: c.streamed.c.watch, lambda c: c.streamed.watch, lambda c: c.watch]
+        readers = [Survivor(kinds[i % 3](c), i) for i, c in enumerate(clients)]
+        for reader in readers:
+            # Each begins where it stands before the first write.
+            with reader.watch() as stream:
+                stream.try_next()
+                reader.token = stream.resume_token
+        [reader.start() for reader in readers]
+        end, chance, done = time.monotonic() + SECONDS, random.Random(SECONDS), []
+        writers = [Steady(cluster.client(i % 2, **options), i, end) for i in range(3)]
+        [writer.start() for writer in writers]
+        mover = cluster.client(0, serverSelectionTimeoutMS=3000, socketTimeoutMS=8000)
+        while time.monotonic() < end:
+            name = chance.choice(["s0", "s1", "s2", "router0", "router1", "cfg"])
+            if chance.random() < 0.4:
+                cluster.kill_and_restart(name)
+                done.append(f"kill {name}")
+            else:
+                try:
+                    mover.admin.command("moveChunk", "streamed.c", find={"k": chance.choice([-5, 5, 505])}, to=chance.choice(["s0", "s1", "s2"]))
+                    done.append("move")
+                except errors.PyMongoError:
+                    pass
+            time.sleep(chance.uniform(0.1, 0.6))
+        for writer in writers:
+            writer.join(60)
+            assert writer.failed is None and not writer.is_alive(), writer.failed
+        cluster.client(0).streamed.c.insert_one({"_id": LAST, "k": 7, "n": 0})
+        for reader in readers:
+            reader.join(60)
+            assert reader.failed is None and not reader.is_alive(), (reader.failed, len(reader.events))
+        written = {e for writer in writers for e in writer.done}
+        perhaps = {e for writer in writers for e in writer.unknown}
+        print(len(written), "writes,", len(perhaps), "unknown,", sum(r.resumed for r in readers), "times resumed,", done)
+        for i, reader in enumerate(readers):
+            concerned = {e for e in written if i % 3 or e[1] == "c"}
+            seen = [e for e in reader.events if e[0] in ("insert", "update", "delete", "drop")]
+            assert len(seen) == len(set(seen)), "an event came twice"
+            assert not concerned - set(seen), (i, sorted(concerned - set(seen), key=str)[:5])
+            assert not set(seen) - written - perhaps, (i, sorted(set(seen) - written - perhaps, key=str)[:5])
+            assert reader.tokens == sorted(reader.tokens)
+            assert reader.tokens == readers[i % 3].tokens, "two streams differ"
+        assert written and done
+    finally:
+        cluster.stop()
 
 
 def test_a_database_that_does_not_exist_has_a_stream(up):

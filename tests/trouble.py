@@ -74,7 +74,7 @@ class Link:
 
 
 class Lossy:
-    """An address of a process where replies are late, and a `share` of them lost: the connection ends in place of them."""
+    """An address of a process where messages are late, and a `share` of replies lost: the connection ends in place of them."""
 
     def __init__(self, target_port):
         self.target_port, self.share, self.open = target_port, 0.0, True
@@ -102,12 +102,11 @@ class Lossy:
                     data = ready.recv(1 << 16)
                     if not data:
                         return
-                    if ready is server and self.share:
-                        luck = random.random()
-                        if luck < self.share:
-                            return
-                        if luck < 3 * self.share:
-                            time.sleep(random.random() * 0.05)
+                    luck = random.random()
+                    if ready is server and luck < self.share:
+                        return
+                    if luck < 8 * self.share:
+                        time.sleep(random.random() * 0.08)
                     pair[ready].sendall(data)
         except OSError:
             pass

@@ -1,0 +1,26 @@
+/**
+ * A member in maintenance is RECOVERING: it serves no reads, goes on copying, and comes back when as often told so.
+ * It fails if it serves reads meanwhile, stays away afterwards, or if a primary takes the command.
+ *
+ * @tags: [requires_own_servers]
+ */
+import {held, insert, row, startedSet} from "jstests/replsets/libs/members.js";
+
+const rst = startedSet(2, {members: {1: {priority: 0}}});
+const [primary, member] = [rst.getPrimary(), rst.getSecondary()];
+const set = (on) => member.adminCommand({replSetMaintenance: on});
+assert.commandFailedWithCode(primary.adminCommand({replSetMaintenance: 1}), 95);
+assert.commandFailedWithCode(set(0), 96);
+assert.commandWorked(set(1));
+assert.commandWorked(set(1));
+assert.eq("RECOVERING", row(member, member).stateStr);
+const read = {find: "c", $readPreference: {mode: "secondaryPreferred"}};
+assert.commandFailedWithCode(member.getDB("test").runCommand(read), 13436);
+assert.commandWorked(insert(primary, [{_id: 1}], {w: 2, wtimeout: 20000}));
+assert.soon(() => row(primary, member).stateStr === "RECOVERING");
+assert.commandWorked(set(0));
+assert.eq("RECOVERING", row(member, member).stateStr);
+assert.commandWorked(set(0));
+rst.awaitSecondaryNodes();
+assert.eq([{_id: 1}], held(member));
+rst.stopSet();

@@ -103,3 +103,16 @@ def test_completions_and_help_are_for_people():
     assert code == 0 and "\x1b" not in text
     for command in ("up", "fork", "snapshot", "snapshots", "restore", "completions"):
         assert command in text
+
+
+def test_the_config_server_is_a_shard_too(up, workdir):
+    for _ in range(2):
+        cluster = up("--config-shard", "--shards", "1", "--dbpath", workdir / "data")
+        assert [shard["id"] for shard in cluster.info["shards"]] == ["config", "shard0"]
+        with pymongo.MongoClient(cluster.uri) as client:
+            assert sorted(d["_id"] for d in client.config.shards.find()) == ["config", "shard0"]
+            client.admin.command("enableSharding", "d", primaryShard="config")
+            client.d.c.replace_one({"_id": 1}, {}, upsert=True)
+            with pymongo.MongoClient(cluster.info["shards"][0]["uri"], directConnection=True) as direct:
+                assert direct.d.c.find_one() == {"_id": 1}
+        cluster.stop()

@@ -203,7 +203,7 @@ fn start_router(service: &Arc<Service>) {
 async fn start_config(service: &Arc<Service>) -> Result<()> {
     let Some(node) = service.node.clone() else { return Ok(()) };
     let (_, remote) = remote(service, None);
-    let config = ConfigServer::new(node.clone(), remote, service.parameters.clone());
+    let config = ConfigServer::new(node.clone(), remote.clone(), service.parameters.clone());
     let _ = service.members.config.set(config.clone());
     let balancer = PrimaryService::task("balancer", move || {
         let own = config.clone();
@@ -217,7 +217,9 @@ async fn start_config(service: &Arc<Service>) -> Result<()> {
             own.follow_members().await;
         }
     });
-    node.replication.services.register(balancer).await
+    node.replication.services.register(balancer).await?;
+    // It may become a shard, too.
+    start_shard_role(service, node, remote).await
 }
 
 /// A shard takes up what a crash or a step-down interrupted before it serves: namespaces that are undecided are blocked by
@@ -225,6 +227,10 @@ async fn start_config(service: &Arc<Service>) -> Result<()> {
 async fn start_shard(service: &Arc<Service>) -> Result<()> {
     let Some(node) = service.node.clone() else { return Ok(()) };
     let (_, remote) = remote(service, None);
+    start_shard_role(service, node, remote).await
+}
+
+async fn start_shard_role(service: &Arc<Service>, node: Arc<node::Node>, remote: Arc<Remote>) -> Result<()> {
     let cache = CatalogCache::new(remote.clone());
     let kept = remote.clone();
     service.spawn(async move { kept.keep_registry().await });

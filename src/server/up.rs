@@ -107,6 +107,9 @@ pub struct Up {
     /// Members of the config server's set.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=7))]
     pub config_replicas: u16,
+    /// Let the config server hold data, too: a shard named `config` beside the others.
+    #[arg(long, conflicts_with_all = ["standalone", "replset"])]
+    pub config_shard: bool,
     /// How many routers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub routers: u16,
@@ -321,6 +324,8 @@ pub struct Cluster {
     pub routers: Vec<Member>,
     pub shards: Vec<Set>,
     pub config: Option<Set>,
+    /// The config server is a shard, too.
+    config_shard: bool,
     /// Neither router nor shard: the node or nodes of `--standalone` or `--replset`.
     pub single: Option<Set>,
     pub millis: u128,
@@ -464,7 +469,8 @@ impl Cluster {
             [one] => uri(one),
             _ => format!("mongodb://{}/{}", s.hosts(), self.query(Some(&s.name))),
         };
-        let shards = self.shards.iter().map(|s| doc! { "id": s.name.as_str(), "uri": of_set(s) });
+        let shards = self.config.iter().filter(|_| self.config_shard).chain(&self.shards);
+        let shards = shards.map(|s| doc! { "id": s.name.as_str(), "uri": of_set(s) });
         let mut d = doc! {
             "ready": true,
             "uri": self.uri(),
@@ -586,6 +592,7 @@ impl Plan {
             routers: Vec::new(),
             shards: Vec::new(),
             config: None,
+            config_shard: self.up.config_shard,
             single: None,
             millis: 0,
             set_name: self.up.replset.clone(),
@@ -668,6 +675,10 @@ impl Plan {
         }
         let Some(router) = cluster.routers.first() else { return Ok(()) };
         let mut connection = self.connect(router).await?;
+        if self.up.config_shard {
+            let command = doc! { "transitionFromDedicatedConfigServer": 1 };
+            connection.run("admin", command.to_doc_buf()).await?;
+        }
         for shard in &cluster.shards {
             let host = format!("{}/{}", shard.name, shard.hosts());
             // A cluster that is started again knows its shards; adding one with the same name is no error.

@@ -58,6 +58,8 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrTesseraRestore"),
     row!("_configsvrTesseraSnapshot"),
     row!("_configsvrTesseraSnapshots"),
+    row!("_configsvrTransitionFromDedicatedConfigServer"),
+    row!("_configsvrTransitionToDedicatedConfigServer"),
     row!("_configsvrUpdateZoneKeyRange"),
     Command::future("listShards", Roles::CONFIG, list_shards)
         .needs(Needs::Cluster(&[A::ListShards]))

@@ -315,6 +315,30 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::RemoveShard]))
         .admin_only()
         .help("Removes an empty shard."),
+    routed!("transitionFromDedicatedConfigServer", ddl::transition_from_dedicated)
+        .needs(Needs::Cluster(&[A::TransitionFromDedicatedConfigServer]))
+        .admin_only()
+        .help("Makes the config server a shard."),
+    routed!("transitionToDedicatedConfigServer", ddl::transition_to_dedicated)
+        .needs(Needs::Cluster(&[A::TransitionToDedicatedConfigServer]))
+        .admin_only()
+        .help("Empties the config server and makes it no shard."),
+    routed!("startTransitionToDedicatedConfigServer", ddl::start_transition)
+        .needs(Needs::Cluster(&[A::RemoveShard]))
+        .admin_only()
+        .help("Begins to empty the config server."),
+    routed!("stopTransitionToDedicatedConfigServer", ddl::stop_transition)
+        .needs(Needs::Cluster(&[A::RemoveShard]))
+        .admin_only()
+        .help("Stops emptying the config server."),
+    routed!("getTransitionToDedicatedConfigServerStatus", ddl::transition_status)
+        .needs(Needs::Cluster(&[A::RemoveShard]))
+        .admin_only()
+        .help("How far the config server is emptied."),
+    routed!("commitTransitionToDedicatedConfigServer", ddl::commit_transition)
+        .needs(Needs::Cluster(&[A::RemoveShard]))
+        .admin_only()
+        .help("Makes the empty config server no shard."),
     routed!("listShards", admin::list_shards)
         .needs(Needs::Cluster(&[A::ListShards]))
         .aliases(&["listshards"])

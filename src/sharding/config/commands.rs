@@ -48,6 +48,8 @@ pub const COMMANDS: &[&str] = &[
     "_configsvrTesseraRestore",
     "_configsvrTesseraSnapshot",
     "_configsvrTesseraSnapshots",
+    "_configsvrTransitionFromDedicatedConfigServer",
+    "_configsvrTransitionToDedicatedConfigServer",
     "_configsvrUpdateZoneKeyRange",
 ];
 
@@ -98,6 +100,8 @@ pub async fn run(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_
         "_configsvrTesseraRestore" => config.restore_snapshot(op, request).await,
         "_configsvrTesseraSnapshot" => config.take_or_drop_snapshot(op, request).await,
         "_configsvrTesseraSnapshots" => config.list_snapshots().await,
+        "_configsvrTransitionFromDedicatedConfigServer" => config.transition_from_dedicated(op).await,
+        "_configsvrTransitionToDedicatedConfigServer" => config.transition_to_dedicated(op).await,
         "_configsvrUpdateZoneKeyRange" => config.update_zone_key_range(op, request).await,
         name => bail!(COMMAND_NOT_FOUND, "no such command: '{name}'"),
     }

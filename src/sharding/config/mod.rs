@@ -18,6 +18,7 @@ pub mod collections;
 pub mod commands;
 pub mod consistency;
 pub mod databases;
+pub mod dedicated;
 pub mod move_range;
 pub(crate) mod refine;
 mod repair;

@@ -9,6 +9,7 @@
 
 use super::catalog::Database;
 use super::chunks::migration::placement_entry;
+use super::dedicated::CONFIG_SHARD;
 use super::{
     ConfigServer, DATABASES, PLACEMENT_HISTORY, SHARDS, argument, delete, insert, put, require_majority,
 };
@@ -19,13 +20,13 @@ use node::{Operation, Request};
 use protocol::version::DatabaseVersion;
 
 /// What is known of a node that is to become a shard.
-struct Candidate {
-    set: String,
+pub(super) struct Candidate {
+    pub(super) set: String,
     /// `set/host:port,...` with every member.
-    connection: String,
+    pub(super) connection: String,
     /// Version of the set's configuration that `connection` was read from.
-    config_version: i64,
-    databases: Vec<String>,
+    pub(super) config_version: i64,
+    pub(super) databases: Vec<String>,
 }
 
 impl ConfigServer {
@@ -177,7 +178,7 @@ impl ConfigServer {
         Ok(())
     }
 
-    async fn register(&self, candidate: &Candidate, name: &str, max_size_mib: i64) -> Result<()> {
+    pub(super) async fn register(&self, candidate: &Candidate, name: &str, max_size_mib: i64) -> Result<()> {
         let topology_time = self.tick();
         let mut shard = doc! {
             "_id": name, "host": candidate.connection.as_str(), "state": 1, "topologyTime": topology_time,
@@ -214,6 +215,17 @@ impl ConfigServer {
         self.ensure().await?;
         let _lock = self.topology.lock().await;
         let shard = self.shard_of_argument(&request)?;
+        if shard.name == CONFIG_SHARD {
+            bail!(
+                ILLEGAL_OPERATION,
+                "the config server ceases to be a shard by transitionToDedicatedConfigServer, not by removeShard"
+            );
+        }
+        self.remove(shard).await
+    }
+
+    /// Drains the shard and, when it is empty, removes it: one step of that. Under the lock of the topology.
+    pub(super) async fn remove(&self, shard: Shard) -> Result<Document> {
         if !shard.draining {
             self.start_draining(&shard).await?;
             let left = self.holdings(&shard.name)?;
@@ -229,6 +241,12 @@ impl ConfigServer {
                 doc! { "msg": "draining ongoing", "state": "ongoing", "remaining": left.remaining() };
             left.describe_databases(&mut reply);
             return Ok(reply);
+        }
+        if left.cleanup > 0 {
+            return Ok(doc! {
+                "msg": "waiting for data to be cleaned up", "state": "pendingDataCleanup",
+                "shard": shard.name, "pendingRangeDeletions": left.cleanup,
+            });
         }
         self.forget_shard(&shard).await?;
         Ok(doc! { "msg": "removeshard completed successfully", "state": "completed", "shard": shard.name })
@@ -276,6 +294,9 @@ impl ConfigServer {
             bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
         }
         let left = self.holdings(&shard.name)?;
+        if left.is_empty() && left.cleanup > 0 {
+            return Ok(doc! { "state": "pendingDataCleanup", "shard": shard.name });
+        }
         if left.is_empty() {
             return Ok(doc! { "state": "drainingComplete", "shard": shard.name });
         }
@@ -297,7 +318,7 @@ impl ConfigServer {
             bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
         }
         let left = self.holdings(&shard.name)?;
-        if !left.is_empty() {
+        if !left.is_empty() || left.cleanup > 0 {
             let e = err!(REMOVE_SHARD_DRAINING_IN_PROGRESS, "Shard {} is not yet drained", shard.name);
             return Err(e.with_info(doc! { "remaining": left.remaining() }));
         }
@@ -349,12 +370,18 @@ impl ConfigServer {
         document.insert("topologyTime", self.tick());
         self.commit(&[delete(SHARDS, Value::from(shard.name.as_str())), put(SHARDS, document)]).await?;
         self.log_change("removeShard", "", doc! { "shard": shard.name.as_str() }).await;
-        Ok(())
+        match shard.name.as_str() {
+            CONFIG_SHARD => self.cease_to_be_a_shard().await,
+            _ => Ok(()),
+        }
     }
 
     fn holdings(&self, shard: &str) -> Result<Holdings> {
         let databases = self.catalog().databases().into_iter().filter(|d| d.primary == shard).map(|d| d.name);
         let mut left = Holdings { databases: databases.collect(), ..Holdings::default() };
+        if shard == CONFIG_SHARD {
+            left.cleanup = self.pending_deletions()? as i64;
+        }
         for collection in self.catalog().collections() {
             for chunk in self.catalog().chunk_documents(collection.info.uuid) {
                 if chunk.get_str("shard") != Some(shard) {
@@ -387,7 +414,8 @@ impl ConfigServer {
         self.ensure().await?;
         let mut named: Vec<(String, String)> =
             self.catalog().shards().into_iter().map(|s| (s.name, s.host)).collect();
-        named.push(("config".to_string(), self.connection_string()?));
+        named.retain(|(name, _)| name != CONFIG_SHARD);
+        named.push((CONFIG_SHARD.to_string(), self.connection_string()?));
         Ok(shard_map(&named))
     }
 }
@@ -413,6 +441,8 @@ struct Holdings {
     databases: Vec<String>,
     /// Tracked collections that are not sharded: the balancer leaves them where they are.
     collections: Vec<String>,
+    /// Deletions of orphans that are to come: the config server outlives its being a shard.
+    cleanup: i64,
 }
 
 impl Holdings {

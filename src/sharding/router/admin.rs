@@ -60,12 +60,14 @@ pub async fn list_databases(task: &Task<'_>) -> Result<DocBuf> {
     }
     let mut replies = on_all_shards(task).await?;
     replies.push((CONFIG.into(), config));
-    for (shard, reply) in &replies {
+    let last = replies.len() - 1;
+    for (i, (shard, reply)) in replies.iter().enumerate() {
         let databases = reply.doc().get("databases").and_then(|v| v.as_array());
         for d in databases.into_iter().flat_map(|a| a.iter()).filter_map(|e| e.value().as_document()) {
             let name = d.get_str("name").unwrap_or("");
             let on_config = matches!(name, "admin" | "config");
-            if name == "local" || on_config != (&**shard == CONFIG) {
+            // The config server answers once more where it is a shard.
+            if name == "local" || on_config != (i == last) {
                 continue;
             }
             let size = d.get_i64("sizeOnDisk").unwrap_or(0);
@@ -237,6 +239,7 @@ pub async fn get_shard_map(task: &Task<'_>) -> Result<DocBuf> {
     let (mut map, mut hosts, mut strings) = (Document::new(), Document::new(), Document::new());
     let config = task.router.cluster.config_string();
     let mut shards: Vec<(ShardId, String)> = task.router.cluster.shards().await?;
+    shards.retain(|(name, _)| &**name != CONFIG);
     shards.push((CONFIG.into(), config));
     for (name, connection) in shards {
         map.push(&*name, connection.as_str());

@@ -312,7 +312,7 @@ impl StreamCursor {
         }
         let time = event.get("clusterTime").and_then(|v| v.as_timestamp()).unwrap_or_default();
         task.router.cluster.reload_shards().await?;
-        let known = |shard: &ShardId| self.sources.iter().any(|s| s.shard == *shard);
+        let known = |shard: &ShardId| self.sources.iter().any(|s| !s.tells_of_shards && s.shard == *shard);
         let new: Vec<ShardId> = task.all_shards().await?.into_iter().filter(|s| !known(s)).collect();
         let mut spec = self.spec.clone();
         spec.remove("startAfter");

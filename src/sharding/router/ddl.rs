@@ -10,6 +10,7 @@ use super::target;
 use super::task::{ATTEMPTS_MAX, Retry, Task};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
+use crate::config::dedicated::CONFIG_SHARD;
 use crate::routing::RoutingTable;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
@@ -668,6 +669,27 @@ pub async fn add_shard(task: &Task<'_>) -> Result<DocBuf> {
 }
 pub async fn remove_shard(task: &Task<'_>) -> Result<DocBuf> {
     changing_shards(task, "_configsvrRemoveShard").await
+}
+/// The config server becomes a shard, and ceases to be one.
+pub async fn transition_from_dedicated(task: &Task<'_>) -> Result<DocBuf> {
+    changing_shards(task, "_configsvrTransitionFromDedicatedConfigServer").await
+}
+pub async fn transition_to_dedicated(task: &Task<'_>) -> Result<DocBuf> {
+    changing_shards(task, "_configsvrTransitionToDedicatedConfigServer").await
+}
+pub async fn start_transition(task: &Task<'_>) -> Result<DocBuf> {
+    task.config(internal(task, "_configsvrStartShardDraining", CONFIG_SHARD)).await
+}
+pub async fn stop_transition(task: &Task<'_>) -> Result<DocBuf> {
+    task.config(internal(task, "_configsvrStopShardDraining", CONFIG_SHARD)).await
+}
+pub async fn transition_status(task: &Task<'_>) -> Result<DocBuf> {
+    task.config(internal(task, "_configsvrShardDrainingStatus", CONFIG_SHARD)).await
+}
+pub async fn commit_transition(task: &Task<'_>) -> Result<DocBuf> {
+    let reply = task.config(internal(task, "_configsvrCommitShardRemoval", CONFIG_SHARD)).await?;
+    task.router.cluster.reload_shards().await?;
+    Ok(reply)
 }
 async fn changing_shards(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
     let reply = to_config(task, internal_name).await?;

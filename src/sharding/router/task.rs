@@ -366,6 +366,10 @@ impl Retry {
             task.router.cluster.reload_shards().await?;
         }
         if self.attempts > 2 {
+            let named = error.info.as_ref().and_then(|info| info.get_str("ns"));
+            let again =
+                err!(STALE_CONFIG, "a node says again that it knows nothing: it may be no shard any more");
+            task.router.cluster.note_stale(named.unwrap_or(ns), &again);
             task.op.interruptible(pause(1 << self.attempts.min(8))).await?;
         }
         task.op.check_interrupt()

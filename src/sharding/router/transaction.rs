@@ -309,7 +309,10 @@ impl Transaction {
 
     /// The command as a statement of this transaction on `shard`, which takes part from now on. `None` when it is none.
     pub(super) fn dress(&self, shard: &str, body: Doc<'_>) -> Option<DocBuf> {
-        if shard == super::cluster::CONFIG || !joins(body.iter().next()?.name_bytes()) {
+        // What is the config server's as such, not as a shard, is outside transactions.
+        let of_config =
+            shard == super::cluster::CONFIG && body.get_str("$db").is_none_or(super::cluster::is_config);
+        if of_config || !joins(body.iter().next()?.name_bytes()) {
             return None;
         }
         let mut state = self.state.lock();

@@ -5,6 +5,7 @@ use super::placement::{CollectionPlacement, DatabaseState};
 use super::refresh::Refreshing;
 use super::{ddl, migration, persisted, range_deleter};
 use crate::chunk::ShardId;
+use crate::config::dedicated::CONFIG_SHARD;
 use document::{Doc, Document, ObjectId, Result, bail, doc, err};
 use node::namespace::{DatabasePlacement, Placement};
 use node::observer::WriteObserver;
@@ -67,6 +68,12 @@ impl WriteObserver for Noticed {
     }
     fn updated(&self, _ns: &str, new: Doc<'_>) {
         self.look(new);
+    }
+    fn deleted(&self, _ns: &str, old: Doc<'_>) {
+        let (Some(role), Some(ID)) = (self.0.upgrade(), old.get_str("_id")) else { return };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { role.leave().await });
+        }
     }
 }
 
@@ -148,6 +155,17 @@ impl ShardRole {
         match primary && !self.resumed.load(Ordering::SeqCst) {
             true => self.resume().await,
             false => Ok(()),
+        }
+    }
+
+    /// The config server ceases to be a shard.
+    async fn leave(&self) {
+        let _one = self.assuming.lock().await;
+        if self.identity().is_some_and(|own| &*own.name == CONFIG_SHARD) {
+            self.stop();
+            *self.identity.write() = None;
+            // Under its name: routers that still ask here must know whose placement has changed.
+            self.forget_placements(&ShardId::from(CONFIG_SHARD));
         }
     }
 

@@ -125,6 +125,7 @@ impl ShardRole {
         let known = self.remote.registry.load(&self.remote).await?;
         let mut named: Vec<(String, String)> = known.into_iter().map(|s| (s.name, s.host)).collect();
         if let Some(config) = self.remote.registry.config() {
+            named.retain(|(name, _)| name != "config");
             named.push(("config".to_string(), config));
         }
         Ok(crate::config::shards::shard_map(&named))

@@ -76,8 +76,7 @@
         _start() {
             this._planSets();
             try {
-                this.configRS.startSetAsync();
-                this._rs.forEach(({ test }) => test.startSetAsync());
+                this._sets().forEach((test) => test.startSetAsync());
                 this._launched = this._planRouters().map((options) => MongoRunner._launch("mongos", options));
                 this._initiate();
                 this._connectRouters(this._launched);
@@ -90,18 +89,24 @@
 
         _planSets() {
             const options = this._options;
-            const config = merged({ setParameter: CONFIG_PARAMETERS }, options.configOptions, wishes(options.config, 1)[0], options.c0);
+            const both = this.isConfigShardMode ? { setParameter: SHARD_PARAMETERS } : {};
+            const config = merged({ setParameter: CONFIG_PARAMETERS }, both, options.configOptions, wishes(options.config, 1)[0], options.c0);
             this.configRS = this._set(`${this._testName}-configRS`, { ...config, configsvr: "" }, wishes(options.config, 1));
             const rsDefaults = typeof options.rs === "object" ? options.rs : {};
             this._rs = wishes(options.shards, options.numShards ?? 2).map((own, i) => {
                 const all = merged({ setParameter: SHARD_PARAMETERS }, options.shardOptions, options.rsOptions, rsDefaults,
                     options["rs" + i], options["d" + i], own);
-                const test = this._set(`${this._testName}-rs${i}`, { ...all, shardsvr: "" });
+                const test = i === 0 && this.isConfigShardMode
+                    ? this.configRS : this._set(`${this._testName}-rs${i}`, { ...all, shardsvr: "" });
                 return { setName: test.name, test, nodes: test.nodes, url: test.getURL() };
             });
             this._configNames = this.configRS.nodeList();
             this._configDB = this.configRS.getURL();
             this._numShards = this._rs.length;
+        }
+        // Every set once: the config servers may be the first shard, too.
+        _sets() {
+            return [...new Set([this.configRS, ...(this._rs || []).map(({ test }) => test)])].filter((set) => set);
         }
         // `members`: the config servers as they were asked for one by one.
         _set(name, options, members) {
@@ -121,10 +126,8 @@
         }
 
         _initiate() {
-            this.configRS.startSetAwait();
-            this.configRS.initiate(undefined);
-            this._rs.forEach(({ test }) => test.startSetAwait());
-            this._rs.forEach(({ test }) => test.initiate(undefined));
+            this._sets().forEach((test) => test.startSetAwait());
+            this._sets().forEach((test) => test.initiate(undefined));
             this._configServers = this.configRS.nodes;
             this._nameConfig();
         }
@@ -179,6 +182,10 @@
         }
         _addShards() {
             this._connections.forEach((conn, i) => {
+                if (conn.rs === this.configRS) {
+                    conn.shardName = "config";
+                    return;
+                }
                 const name = this._options.shardNames?.[i];
                 const reply = this.s.adminCommand({ addShard: this._rs[i].test.getURL(), ...(name ? { name } : {}) });
                 conn.shardName = assert.commandWorked(reply, `addShard ${this._rs[i].url}`).shardAdded;
@@ -191,8 +198,7 @@
             }
         }
         _ownPids() {
-            const sets = [this.configRS, ...(this._rs || []).map(({ test }) => test)];
-            const nodes = sets.flatMap((set) => (set ? [...(set._starting || []), ...set.nodes] : []));
+            const nodes = this._sets().flatMap((set) => [...(set._starting || []), ...set.nodes]);
             return [...nodes, ...(this._launched || [])].map((server) => server && server.pid);
         }
 
@@ -440,11 +446,16 @@
             this._configServers = this.configRS.nodes;
             this._nameConfig();
             this.configRS.getPrimary();
+            if (this.isConfigShardMode) this._connectShard(0, this._connections[0].shardName);
         }
         restartShardRS(n, given, signal, wait = true) {
             const test = this._rs[n].test;
             test.nodes.forEach((_, i) => test.restart(i, given || {}, signal, wait));
             test.getPrimary();
+            if (test === this.configRS) {
+                this._configServers = test.nodes;
+                this._nameConfig();
+            }
             this._connectShard(n, this._connections[n].shardName);
         }
         stopConfigServer(n, given) {
@@ -489,18 +500,18 @@
             attempt(() => this.stopAllMongos(given));
             attempt(() => MongoRunner._stopTogether(this._livingNodes(), undefined, given));
             this._connections.concat(this._mongos).forEach((conn) => closed(conn));
-            if (!given.noCleanData) [this.configRS, ...this._shardReplicaSetTests].forEach((test) => test.cleanData());
+            if (!given.noCleanData) this._sets().forEach((test) => test.cleanData());
             if (failures.length > 0) throw failures[0];
         }
         _livingNodes() {
-            const nodes = [...this._rs.flatMap(({ test }) => test.nodes), ...this.configRS.nodes];
+            const nodes = this._sets().flatMap((test) => test.nodes);
             return nodes.filter((node) => node && node.pid !== undefined && checkProgram(node.pid).alive);
         }
         _check(given) {
             if (given.skipChecks || this.s === undefined) return;
             const wanted = ClusterChecks.names.filter((name) => !ClusterChecks.isSkipped(name, given));
             if (wanted.length === 0) return;
-            const expected = this._rs.reduce((n, { test }) => n + test.nodes.length, this.configRS.nodes.length);
+            const expected = this._sets().reduce((n, test) => n + test.nodes.length, 0);
             const router = this._livingRouters()[0];
             if (router === undefined || this._livingNodes().length < expected) {
                 print(`ShardingTest: no consistency checks (${wanted.join(", ")}): a node has been stopped and not started again`);

@@ -24,7 +24,7 @@ pub mod tail;
 mod tests;
 
 pub use host::{SEARCH_NOT_ENABLED, search_not_enabled};
-pub use output::is_output;
+pub use output::{is_output, output_name};
 
 use crate::Node;
 use crate::namespace::Slot;

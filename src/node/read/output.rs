@@ -33,7 +33,12 @@ const OUTPUT: &str = "tmp.agg_out.";
 /// A new name for what an `$out` collects for `target`. It is a plain one: what a kill leaves can be dropped like any other.
 pub(crate) fn output_beside(node: &Node, target: &str) -> String {
     let (db, _) = storage::split_namespace(target);
-    format!("{db}.{OUTPUT}{}", uuid::Uuid::from_bytes(node.new_uuid()))
+    format!("{db}.{}", output_name(node.new_uuid()))
+}
+
+/// The name within its database.
+pub fn output_name(random: [u8; 16]) -> String {
+    format!("{OUTPUT}{}", uuid::Uuid::from_bytes(random))
 }
 
 /// Whether a collection is what an `$out` is writing, or has left.

@@ -35,6 +35,7 @@ pub mod merge;
 pub mod one_document;
 mod output;
 mod paused_migrations;
+mod placed_output;
 pub mod resharding;
 pub mod scatter;
 mod shapes;

@@ -4,7 +4,7 @@
 //! $merge   each document goes to the shard that owns it (by the `on` fields, which hold the shard key), in batches; the shard merges it
 //!          by its own code. A batch that is refused as stale was not touched, and is sent anew by the placement of then
 //! $out     all documents go to the shard of the target, into a collection beside it, which takes its name with the last batch. A
-//!          pipeline that is refused as stale begins anew
+//!          pipeline that is refused as stale begins anew. Where moveCollection has placed the target: `placed_output`
 //! ```
 //! Invariant: once a `$merge` has changed something its pipeline is not run again. What is stale after that ends the command, and so
 //! does a target that was sharded, dropped or made anew meanwhile.
@@ -12,6 +12,7 @@
 use super::aggregate::{PipelineCursor, RouterHost, constants};
 use super::body::{Placement, take};
 use super::cluster::Call;
+use super::placed_output::Beside;
 use super::target;
 use super::task::{Retry, Task, is_stale};
 use crate::chunk::ShardId;
@@ -31,6 +32,8 @@ const BATCH_BYTES: usize = 16 * 1024 * 1024;
 /// What clients look for when they replace a sharded collection.
 const OUT_TO_SHARDED: i32 = 28769;
 const NO_UNIQUE_INDEX: i32 = 51183;
+/// The code for a target that is no time series.
+const NO_SERIES: i32 = 7268700;
 
 /// Runs the pipeline to its end, writing what comes of it.
 pub async fn run(task: &Task<'_>, ns: &str, mut cursor: PipelineCursor, stage: &HostStage) -> Result<DocBuf> {
@@ -74,6 +77,8 @@ struct State {
     merged: bool,
     /// Where `$out` writes: the shard, and the collection beside the target.
     beside: Option<(ShardId, String)>,
+    /// The same where the catalog has placed the target.
+    placed: Option<Beside>,
     concern_error: Option<Document>,
 }
 
@@ -227,12 +232,12 @@ impl<'t, 'a> Output<'t, 'a> {
     async fn out(&self, mut batch: Vec<DocBuf>, end: bool) -> Result<()> {
         loop {
             let placement = self.placement().await?;
-            if placement.alone.is_some() {
-                bail!(NOT_IMPLEMENTED, "$out to {} is not implemented: it was moved by itself", self.ns);
-            }
             let n = batch_of(&batch);
             let last = n == batch.len();
-            self.out_batch(&placement, &batch[..n], end && last).await?;
+            match placement.alone.is_some() {
+                true => self.out_placed(&placement, &batch[..n], end && last).await?,
+                false => self.out_batch(&placement, &batch[..n], end && last).await?,
+            }
             batch.drain(..n);
             if last {
                 return Ok(());
@@ -249,6 +254,13 @@ impl<'t, 'a> Output<'t, 'a> {
         command.push("end", end);
         let beside = self.state.lock().beside.clone();
         match beside {
+            _ if self.state.lock().placed.is_some() => {
+                bail!(
+                    QUERY_PLAN_KILLED,
+                    "{} was brought back to its database's primary while $out wrote to it",
+                    self.ns
+                )
+            }
             Some((begun, _)) if begun != shard => {
                 bail!(QUERY_PLAN_KILLED, "the primary of {} moved while $out wrote to it", self.target.db)
             }
@@ -257,6 +269,36 @@ impl<'t, 'a> Output<'t, 'a> {
         }
         let reply = self.send(placement, &shard, &command, batch).await?;
         self.state.lock().beside = reply.doc().get_str("temporary").map(|name| (shard, name.to_string()));
+        Ok(())
+    }
+
+    /// The same where the catalog says where the target is.
+    async fn out_placed(&self, placement: &Placement, batch: &[DocBuf], end: bool) -> Result<()> {
+        if self.stage.spec.as_document().is_some_and(|d| d.contains_key("timeseries")) {
+            let text = format!(
+                "$out with the option 'timeseries' needs a time-series collection, and {} is none",
+                self.ns
+            );
+            return Err(Error::new(NO_SERIES, text));
+        }
+        if self.state.lock().beside.is_some() {
+            bail!(QUERY_PLAN_KILLED, "{} was moved by itself while $out wrote to it", self.ns);
+        }
+        let begun = self.state.lock().placed.clone();
+        let beside = match begun {
+            Some(beside) => beside,
+            None => {
+                let beside = Beside::open(self.task, &self.target, placement).await?;
+                self.state.lock().placed = Some(beside.clone());
+                beside
+            }
+        };
+        let more = take(self.task.body(), &["maxTimeMS", "bypassDocumentValidation", "writeConcern"]);
+        beside.insert(self.task, batch, &more).await?;
+        if end {
+            beside.put_in_place(self.task, &self.target).await?;
+            self.state.lock().placed = None;
+        }
         Ok(())
     }
 
@@ -317,6 +359,10 @@ impl<'t, 'a> Output<'t, 'a> {
     }
     /// Drops the collection beside the target. Where that fails the collection stays, under a name that tells what it is.
     async fn give_up(&self) {
+        let placed = self.state.lock().placed.take();
+        if let Some(placed) = placed {
+            placed.give_up(self.task).await;
+        }
         let Some((shard, name)) = self.state.lock().beside.take() else { return };
         let command = doc! {
             "_shardsvrWriteOutput": (self.target.collection.as_str()), "temporary": name, "drop": true,

@@ -1,0 +1,51 @@
+/**
+ * $out replaces an unsharded collection where moveCollection has placed it: on that shard, with its indexes and options, known to the catalog.
+ * It fails if the result lands on the database's primary, the catalog names another collection, or a failed $out changes or leaves something.
+ *
+ * @tags: [requires_own_servers]
+ */
+import {heldBy, ownCluster} from "jstests/sharding/libs/cluster.js";
+
+const {st, first, second, admin, config, testDB} = ownCluster("d");
+assert.commandWorked(testDB.createCollection("target", {validator: {x: {$exists: true}}, validationAction: "error"}));
+assert.commandWorked(testDB.target.insert({_id: "old", x: 0}));
+assert.commandWorked(testDB.target.createIndex({u: 1}, {unique: true, sparse: true}));
+assert.commandWorked(admin.runCommand({moveCollection: "d.target", toShard: second}));
+const many = Array.from({length: 2500}, (_, i) => ({_id: i, x: i}));
+assert.commandWorked(testDB.plain.insert(many));
+assert.commandWorked(admin.runCommand({shardCollection: "d.sharded", key: {_id: "hashed"}}));
+assert.commandWorked(testDB.sharded.insert(many));
+
+const entry = () => config.collections.findOne({_id: "d.target"});
+const outputs = () => [st.rs0, st.rs1].flatMap(
+    (rs) => rs.getPrimary().getDB("d").getCollectionNames().filter((name) => name.startsWith("tmp.agg_out")));
+for (const [source, n] of [["plain", 2500], ["sharded", 1200], ["plain", 0]]) {
+    const before = entry();
+    const pipeline = [{$match: {x: {$lt: n}}}, {$out: "target"}];
+    assert.commandWorked(testDB.runCommand({aggregate: source, pipeline, cursor: {}}));
+    assert.eq([0, n], [heldBy(testDB.target, first), heldBy(testDB.target, second)]);
+    assert.eq(many.slice(0, n).map((d) => d._id), testDB.target.find().sort({_id: 1}).toArray().map((d) => d._id));
+    const after = entry();
+    assert(after.unsplittable, tojson(after));
+    assert.neq(before.uuid, after.uuid);
+    assert.eq(["_id_", "u_1"], testDB.target.getIndexes().map((index) => index.name).sort());
+    assert.eq({x: {$exists: true}}, testDB.getCollectionInfos({name: "target"})[0].options.validator);
+    assert.eq([], outputs());
+}
+
+// What fails changes nothing.
+assert.commandWorked(testDB.target.insert({_id: "kept", x: 1}));
+const before = entry();
+for (const [stage, code] of [
+         [{$set: {u: 1}}, ErrorCodes.DuplicateKey], [{$unset: "x"}, ErrorCodes.DocumentValidationFailure],
+         [{$set: {y: {$divide: ["$x", 0]}}}, 2],
+]) {
+    assert.commandFailedWithCode(testDB.runCommand({aggregate: "plain", pipeline: [stage, {$out: "target"}], cursor: {}}), code);
+    assert.eq([], outputs());
+}
+assert.commandWorked(testDB.runCommand(
+    {aggregate: "plain", pipeline: [{$limit: 1}, {$unset: "x"}, {$out: "other"}], cursor: {}, bypassDocumentValidation: true}));
+assert.eq(before, entry());
+assert.eq([{_id: "kept", x: 1}], testDB.target.find().toArray());
+assert.eq([], admin.getSiblingDB("d").runCommand({checkMetadataConsistency: 1}).cursor.firstBatch);
+st.stop();

@@ -22,6 +22,7 @@ use storage::log::{LogOptions, RealClock, SyncPolicy};
 use tokio::sync::watch;
 
 mod beside;
+mod pairs;
 mod resharding;
 
 /// What happens before a host gets a command of a name.

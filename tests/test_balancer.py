@@ -201,7 +201,7 @@ def tiny_chunks(client, ns, shards):
     assert len(chunks_of(client, ns)) == TINY_CHUNKS
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(400 + TINY_CHUNKS / 25)
 def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir):
     options = ("--shards", 3, "--dbpath", workdir / "data", "--set-parameter", "balancerMigrationsThrottlingMs=0",
                "--set-parameter", "orphanCleanupDelaySecs=0")
@@ -231,7 +231,8 @@ def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir):
         client = cluster.client()
         assert phase() == wanted
         assert len(chunks_of(client, "d.c")) <= counts[-1], "what was merged stays merged"
-    until(lambda: "defragmentCollection" not in client.config.collections.find_one({"_id": "d.c"}), 200, progress)
+    until(lambda: "defragmentCollection" not in client.config.collections.find_one({"_id": "d.c"}), 200 + TINY_CHUNKS / 25,
+          progress)
     chunks = chunks_of(client, "d.c")
     print(f"{TINY_CHUNKS} chunks, {counts[1:]} at the kills, {len(chunks)} at the end")
     assert all("estimatedDataSizeBytes" not in c for c in chunks)

@@ -42,6 +42,7 @@ mod fork;
 mod restore;
 mod snapshot;
 
+use super::dedicated::CONFIG_SHARD;
 use super::{ConfigServer, argument, require_majority};
 use crate::remote::{Target, majority};
 use crate::shard::ddl::coordinator::{is_definite, phase_of};
@@ -118,7 +119,8 @@ impl ConfigServer {
     /// Runs work of a kind to its end, whatever becomes of the client; returns its document.
     ///
     /// # Errors
-    /// That of the phase that failed; what was done is undone then. Interrupts leave it running.
+    /// NotImplemented (238) while the config server is a shard; that of the phase that failed: what was done is undone then. Interrupts leave
+    /// it running.
     async fn run_whole(
         self: &Arc<Self>,
         op: &Operation,
@@ -126,6 +128,12 @@ impl ConfigServer {
         fields: Document,
     ) -> Result<Document> {
         let held = self.next_whole(op).await?;
+        if self.catalog().shard(CONFIG_SHARD).is_ok() {
+            bail!(
+                NOT_IMPLEMENTED,
+                "this is not implemented while the config server is a shard: its catalog and its data are one node's"
+            );
+        }
         let mut state = doc! { "_id": { "coordinatorType": KIND }, "operation": kind.protocol().operation };
         state.0.extend(fields.0);
         let shards: Vec<String> = self.catalog().shards().into_iter().map(|s| s.name).collect();

@@ -264,6 +264,8 @@ impl Ddl {
 
     /// The next primary takes it up.
     pub(super) fn forget_standstill(&self) {
+        // In the middle of an exchange, what this member knows is not of the data that it has.
+        self.role.signals.raise_all();
         self.role.node.namespaces.standstill.end();
         *self.standstill.0.lock() = None;
     }

@@ -17,6 +17,7 @@ pub mod balancer;
 pub mod chunk;
 pub mod config;
 pub mod key_pattern;
+pub mod messages;
 pub mod remote;
 pub mod router;
 pub mod routing;

@@ -51,6 +51,7 @@ pub const ROWS: &[Command] = &[
     row!("_configsvrReshardingEnd"),
     row!("_configsvrReshardingSetState"),
     row!("_configsvrSetAllowMigrations"),
+    row!("_configsvrSetUserWriteBlockMode"),
     row!("_configsvrShardDrainingStatus"),
     row!("_configsvrStartShardDraining"),
     row!("_configsvrStopShardDraining"),

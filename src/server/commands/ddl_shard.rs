@@ -64,6 +64,7 @@ pub const ROWS: &[Command] = &[
     row!("_shardsvrStandstill"),
     begins!("_shardsvrUntrackUnsplittableCollection"),
     row!("_shardsvrSetAutoSplit"),
+    row!("_shardsvrSetUserWriteBlockMode").admin_only(),
     row!("_shardsvrValidateShardKeyCandidate"),
     row!("autoSplitVector"),
     row!("splitChunk"),

@@ -10,25 +10,12 @@ use node::user_writes::{Block, REASONS};
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::OwnedRwLockReadGuard;
 
-pub const ROWS: &[Command] = &[
-    Command::future("setUserWriteBlockMode", Roles::ALL, |c, r, reply| Box::pin(set(c, r, reply)))
+pub const ROWS: &[Command] =
+    &[Command::future("setUserWriteBlockMode", Roles::ALL, |c, r, reply| Box::pin(set(c, r, reply)))
         .needs(Needs::Cluster(&[A::SetUserWriteBlockMode]))
         .admin_only()
         .primary_only()
-        .help("Blocks the writes of users, or allows them again."),
-    Command::future("_configsvrSetUserWriteBlockMode", Roles::MONGOD, |c, r, reply| {
-        Box::pin(set_on_cluster(c, r, reply))
-    })
-    .admin_only()
-    .primary_only()
-    .help("Internal command of the config server."),
-    Command::future("_shardsvrSetUserWriteBlockMode", Roles::MONGOD, |c, r, reply| {
-        Box::pin(set_on_shard(c, r, reply))
-    })
-    .admin_only()
-    .primary_only()
-    .help("Internal command of a shard."),
-];
+        .help("Blocks the writes of users, or allows them again.")];
 
 const SHAPE: Shape = Shape {
     name: "setUserWriteBlockMode",
@@ -140,21 +127,4 @@ async fn set_on_set(context: &Context, request: &Request<'_>) -> Result<()> {
 fn asked(request: &Request<'_>) -> Block {
     let writes = request.body.get("global").and_then(|v| v.as_bool()).unwrap_or(false);
     Block { new_ddl: false, writes, reason: Block::reason_of(request.body.get_str("reason")) }
-}
-
-async fn set_on_cluster(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    let config = context.service.members.config("_configsvrSetUserWriteBlockMode")?;
-    reply.fields(&config.set_user_write_block_mode(&context.operation, request.node).await?);
-    Ok(())
-}
-
-/// `{_shardsvrSetUserWriteBlockMode: 1, global, phase: "prepare" | "complete", reason?}`.
-async fn set_on_shard(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
-    let ddl = context.service.members.ddl()?;
-    let complete = match request.body.get_str("phase") {
-        Some("prepare") => false,
-        Some("complete") => true,
-        _ => bail!(BAD_VALUE, "phase must be 'prepare' or 'complete'"),
-    };
-    sharding::shard::user_writes::set(ddl, &context.operation, asked(request), complete).await
 }

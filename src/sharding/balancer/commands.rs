@@ -2,6 +2,8 @@
 
 use super::settings::mode;
 use crate::config::{ConfigServer, SETTINGS, argument, put, require_majority};
+use crate::messages::Message;
+use crate::messages::migration::JoinMigrations;
 use crate::remote::Target;
 use document::{Document, Result, doc};
 use node::{Operation, Request};
@@ -46,7 +48,9 @@ impl ConfigServer {
         let join = |name: String| async move {
             let joined = match self.catalog().shard(&name) {
                 Ok(shard) => {
-                    self.remote.admin(Target::Host(&shard.host), doc! { "_shardsvrJoinMigrations": 1 }).await
+                    self.remote
+                        .admin(Target::Host(&shard.host), JoinMigrations { stop: None }.to_document())
+                        .await
                 }
                 // It is gone.
                 Err(_) => Ok(Document::new()),

@@ -11,6 +11,8 @@ use super::statistics::{Statistics, chunk_view, indexes_of, zone_views};
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
 use crate::config::{COLLECTIONS, ConfigServer, put};
+use crate::messages::Message;
+use crate::messages::chunks::{MeasureRange, ShardMergeChunks};
 use crate::remote::Target;
 use document::{Document, ObjectId, Result, doc, err};
 use protocol::balancer::defragmentation::{self as policy, ChunkId, Defragmentation, Phase};
@@ -253,18 +255,22 @@ impl ConfigServer {
         let (epoch, timestamp) = (collection.info.epoch, collection.info.timestamp);
         match &step.action {
             policy::Action::Merge { min, max, .. } => {
-                let command = doc! {
-                    "_shardsvrMergeChunks": step.ns.as_str(), "bounds": [min.clone(), max.clone()], "epoch": epoch,
-                    "timestamp": timestamp,
+                let merge = ShardMergeChunks {
+                    ns: step.ns.clone(),
+                    bounds: vec![min.clone(), max.clone()],
+                    epoch: Some(epoch),
+                    timestamp: Some(timestamp),
                 };
-                self.remote.admin(Target::Host(&shard.host), command).await.map(|_| 0)
+                self.remote.admin(Target::Host(&shard.host), merge.to_document()).await.map(|_| 0)
             }
             policy::Action::Measure { min, max, .. } => {
-                let command = doc! {
-                    "_shardsvrMeasureRange": step.ns.as_str(), "keyPattern": collection.key.document().clone(),
-                    "min": min.clone(), "max": max.clone(),
+                let ask = MeasureRange {
+                    ns: step.ns.clone(),
+                    key: collection.key.document().clone(),
+                    min: min.clone(),
+                    max: max.clone(),
                 };
-                let reply = self.remote.admin(Target::Host(&shard.host), command).await?;
+                let reply = self.remote.admin(Target::Host(&shard.host), ask.to_document()).await?;
                 let bytes =
                     reply.get_i64("size").ok_or_else(|| err!(FAILED_TO_PARSE, "no size in the answer"))?;
                 self.keep_size(&step.ns, epoch, min, max, bytes).await?;

@@ -2,6 +2,8 @@
 
 use super::actions::{Action, Next, outcome_of};
 use crate::config::ConfigServer;
+use crate::messages::Message;
+use crate::messages::chunks::ShardMergeAllChunks;
 use crate::remote::Target;
 use document::{Result, doc};
 use protocol::balancer::auto_merger::Merge;
@@ -70,11 +72,8 @@ impl ConfigServer {
             return Ok(0);
         }
         let shard = self.catalog().shard(&merge.shard)?;
-        let command = doc! {
-            "_shardsvrMergeAllChunksOnShard": merge.ns.as_str(), "shard": merge.shard.as_str(),
-            "maxNumberOfChunksToMerge": CHUNKS_MAX,
-        };
-        let reply = self.remote.admin(Target::Host(&shard.host), command).await?;
+        let ask = ShardMergeAllChunks { ns: merge.ns.clone(), chunks_max: Some(CHUNKS_MAX) };
+        let reply = self.remote.admin(Target::Host(&shard.host), ask.to_document()).await?;
         Ok(reply.get_i64("numMergedChunks").unwrap_or(0))
     }
 }

@@ -3,8 +3,9 @@
 use super::statistics;
 use crate::config::ConfigServer;
 use crate::config::catalog::Sharded;
-use crate::config::move_range::Migration;
+use crate::messages::chunks::CommitChunkSplit;
 use crate::remote::Target;
+use crate::shard::migration::{MoveRange, throttle_of};
 use document::error::{INTERRUPTION, NETWORK};
 use document::{Document, Error, Result, Value, codes, doc};
 use protocol::balancer::{CollectionView, Move, Policy, Reason, splits, violation};
@@ -66,20 +67,20 @@ impl ConfigServer {
         e
     }
 
-    fn migration_of(&self, collection: &Sharded, m: &Move) -> Migration {
+    fn migration_of(&self, collection: &Sharded, m: &Move) -> MoveRange {
         let settings = self.balancer_settings();
-        Migration {
+        MoveRange {
             ns: m.ns.clone(),
             from: m.from.clone(),
             to: m.to.clone(),
             min: Some(m.min.clone()),
             max: m.max.clone(),
-            epoch: collection.info.epoch,
-            max_chunk_bytes: self.max_chunk_bytes(collection),
+            epoch: Some(collection.info.epoch),
+            max_bytes: self.max_chunk_bytes(collection),
             max_objects: self.objects_max(),
             force_jumbo: if m.force_jumbo { 2 } else { 0 },
             wait_for_delete: settings.get("_waitForDelete").is_some_and(Value::truthy),
-            secondary_throttle: settings.get_present("_secondaryThrottle").cloned(),
+            throttle: throttle_of(settings.get_present("_secondaryThrottle")),
         }
     }
 
@@ -138,27 +139,16 @@ impl ConfigServer {
         max: &Document,
         points: Vec<Document>,
     ) -> Result<()> {
-        let request = doc! {
-            "_configsvrCommitChunkSplit": collection.info.ns.as_str(), "collEpoch": collection.info.epoch,
-            "timestamp": collection.info.timestamp, "min": min.clone(), "max": max.clone(), "splitPoints": points,
-            "shard": shard,
+        let split = CommitChunkSplit {
+            ns: collection.info.ns.clone(),
+            epoch: collection.info.epoch,
+            timestamp: Some(collection.info.timestamp),
+            min: min.clone(),
+            max: max.clone(),
+            points,
+            shard: shard.to_string(),
         };
-        self.run_own(request, |c, op, r| Box::pin(c.commit_chunk_split(op, r))).await.map(drop)
-    }
-
-    /// Runs a command of this config server for itself.
-    pub(crate) async fn run_own<F>(&self, command: Document, f: F) -> Result<Document>
-    where
-        F: for<'a> FnOnce(
-            &'a ConfigServer,
-            &'a node::Operation,
-            node::Request<'a>,
-        ) -> futures::future::BoxFuture<'a, Result<Document>>,
-    {
-        let bytes = command.to_doc_buf();
-        let request = node::Request { db: "admin", body: bytes.doc(), sequences: &[] };
-        let op = node::Operation::internal();
-        f(self, &op, request).await
+        self.commit_split(split).await.map(drop)
     }
 
     /// What keeps a collection from being balanced, from the shards' own numbers.

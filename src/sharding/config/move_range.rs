@@ -3,28 +3,10 @@
 
 use super::{ConfigServer, argument, required_str, shown};
 use crate::chunk::Chunk;
-use crate::remote::{Target, majority};
-use document::{Document, ObjectId, Result, Value, bail, doc};
+use crate::remote::Target;
+use crate::shard::migration::{MoveRange, throttle_of};
+use document::{Document, Result, Value, bail};
 use node::{Operation, Request};
-
-/// One migration to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Migration {
-    pub ns: String,
-    pub from: String,
-    pub to: String,
-    /// At least one is given; the donor finds the other within its chunk.
-    pub min: Option<Document>,
-    pub max: Option<Document>,
-    pub epoch: ObjectId,
-    pub max_chunk_bytes: i64,
-    /// How many documents the range may have at most, where documents are counted.
-    pub max_objects: Option<i64>,
-    /// 0 no, 1 a user said so, 2 the balancer does.
-    pub force_jumbo: i32,
-    pub wait_for_delete: bool,
-    pub secondary_throttle: Option<Value>,
-}
 
 impl ConfigServer {
     /// `{_configsvrMoveRange: ns, toShard, min?, max?, waitForDelete?, forceJumbo?, secondaryThrottle?}`. Moving a range to
@@ -46,7 +28,7 @@ impl ConfigServer {
         };
         let collection = self.catalog().sharded(ns)?;
         let to = self.shard_named(to)?;
-        let (Some(anchor), false) = (min.as_ref().or(max.as_ref()), false) else {
+        let Some(anchor) = min.as_ref().or(max.as_ref()) else {
             bail!(INVALID_OPTIONS, "Mandatory to specify at least one bound of the range")
         };
         for given in [&min, &max].into_iter().flatten() {
@@ -70,18 +52,18 @@ impl ConfigServer {
         if *chunk.shard == *to.name {
             return Ok(Document::new());
         }
-        let migration = Migration {
+        let migration = MoveRange {
             ns: ns.to_string(),
             from: chunk.shard.to_string(),
             to: to.name,
             min,
             max,
-            epoch: collection.info.epoch,
-            max_chunk_bytes: self.max_chunk_bytes(&collection),
+            epoch: Some(collection.info.epoch),
+            max_bytes: self.max_chunk_bytes(&collection),
             max_objects: None,
             force_jumbo,
             wait_for_delete: body.get_bool("waitForDelete").unwrap_or(false),
-            secondary_throttle: body.get_present("secondaryThrottle").cloned(),
+            throttle: throttle_of(body.get_present("secondaryThrottle")),
         };
         op.interruptible(self.migrate(&migration)).await??;
         Ok(Document::new())
@@ -101,29 +83,11 @@ impl ConfigServer {
     ///
     /// # Errors
     /// The donor's.
-    pub async fn migrate(&self, m: &Migration) -> Result<()> {
+    pub async fn migrate(&self, m: &MoveRange) -> Result<()> {
         // The donor refuses while the cluster stands still.
         self.whole.pass().await;
-        let mut command = doc! { "_shardsvrMoveRange": m.ns.as_str(), "toShard": m.to.as_str(), "fromShard": m.from.as_str() };
-        if let Some(min) = &m.min {
-            command.push("min", min.clone());
-        }
-        if let Some(max) = &m.max {
-            command.push("max", max.clone());
-        }
-        command.push("maxChunkSizeBytes", m.max_chunk_bytes);
-        if let Some(most) = m.max_objects {
-            command.push("maxChunkObjects", most);
-        }
-        command.push("epoch", m.epoch);
-        command.push("forceJumbo", m.force_jumbo);
-        command.push("waitForDelete", m.wait_for_delete);
-        if let Some(throttle) = &m.secondary_throttle {
-            command.push("secondaryThrottle", throttle.clone());
-        }
-        command.push("writeConcern", majority());
         let donor = self.catalog().shard(&m.from)?;
-        self.remote.admin(Target::Host(&donor.host), command).await.map(drop)
+        self.remote.admin(Target::Host(&donor.host), m.to_document()).await.map(drop)
     }
 }
 

@@ -8,7 +8,9 @@
 //! up, and it is tried again for as long as a shard cannot be reached. A shard that is added takes over the block of the own document.
 
 use super::{ConfigServer, require_majority};
-use crate::remote::{Target, majority};
+use crate::messages::Message;
+use crate::messages::user_writes::{BlockPhase, ClusterUserWriteBlock, ShardUserWriteBlock};
+use crate::remote::Target;
 use document::{Document, Result, bail, doc, err};
 use futures::future::try_join_all;
 use node::user_writes::Block;
@@ -22,39 +24,26 @@ const KIND: &str = "setUserWriteBlockMode";
 /// How long until shards that could not be reached are asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What is asked of the cluster.
-#[derive(Clone, Debug, PartialEq)]
-struct Asked {
-    block: bool,
-    reason: Option<String>,
+/// What is asked of the cluster, as it is kept until every shard has it.
+fn to_document(block: Block) -> Document {
+    doc! {
+        "_id": { "coordinatorType": KIND }, "blockUserWrites": (block.writes), "reason": block.reason_name(),
+    }
 }
 
-impl Asked {
-    fn to_document(&self) -> Document {
-        let mut d = doc! { "_id": { "coordinatorType": KIND }, "blockUserWrites": self.block };
-        if let Some(reason) = &self.reason {
-            d.push("reason", reason.as_str());
-        }
-        d
-    }
-    fn parse(d: &Document) -> Asked {
-        Asked {
-            block: d.get_bool("blockUserWrites") == Some(true),
-            reason: d.get_str("reason").map(str::to_string),
-        }
-    }
-    fn phase(&self, phase: &str) -> Document {
-        let mut command = doc! { "_shardsvrSetUserWriteBlockMode": 1, "global": self.block, "phase": phase };
-        if let Some(reason) = &self.reason {
-            command.push("reason", reason.as_str());
-        }
-        command.push("writeConcern", majority());
-        command
-    }
+fn from_document(d: &Document) -> Block {
+    let writes = d.get_bool("blockUserWrites") == Some(true);
+    Block { new_ddl: false, writes, reason: Block::reason_of(d.get_str("reason")) }
+}
+
+/// The step of `block` that a shard is asked to take.
+fn step(block: Block, phase: BlockPhase) -> Document {
+    let reason = Some(block.reason_name().to_string());
+    ShardUserWriteBlock { block: block.writes, phase, reason }.with_majority()
 }
 
 impl ConfigServer {
-    /// `{_configsvrSetUserWriteBlockMode: 1, global, reason?}`. Returns when every shard does so.
+    /// [`ClusterUserWriteBlock`]. Returns when every shard does so.
     ///
     /// # Errors
     /// ConflictingOperationInProgress (117) while something else is being put into force.
@@ -63,16 +52,10 @@ impl ConfigServer {
         op: &Operation,
         request: Request<'_>,
     ) -> Result<Document> {
-        require_majority(op, "_configsvrSetUserWriteBlockMode")?;
+        require_majority(op, ClusterUserWriteBlock::COMMAND)?;
         self.ensure().await?;
-        let Some(block) = request.body.get("global").and_then(|v| v.as_bool()) else {
-            bail!(
-                IDL_FAILED_TO_PARSE,
-                "BSON field '{}.global' is missing but a required field",
-                request.name()
-            )
-        };
-        let asked = Asked { block, reason: request.body.get_str("reason").map(str::to_string) };
+        let ClusterUserWriteBlock { block, reason } = ClusterUserWriteBlock::parse(request.body)?;
+        let asked = Block { new_ddl: false, writes: block, reason: Block::reason_of(reason.as_deref()) };
         let held = match self.user_writes.clone().try_lock_owned() {
             Ok(held) => held,
             Err(_) if self.begun_block()?.is_some_and(|other| other != asked) => bail!(
@@ -81,16 +64,16 @@ impl ConfigServer {
             ),
             Err(_) => op.interruptible(self.user_writes.clone().lock_owned()).await?,
         };
-        self.local.put(COORDINATORS, &asked.to_document()).await?;
+        self.local.put(COORDINATORS, &to_document(asked)).await?;
         // A client that leaves does not leave the shards in disagreement.
         let driving = runtime::spawn(self.clone().drive_block(asked, held));
         op.interruptible(driving).await?.map_err(|e| err!(INTERNAL_ERROR, "{e}"))??;
         Ok(Document::new())
     }
 
-    fn begun_block(&self) -> Result<Option<Asked>> {
+    fn begun_block(&self) -> Result<Option<Block>> {
         let found = self.local.find_one(COORDINATORS, &doc! { "_id": { "coordinatorType": KIND } })?;
-        Ok(found.as_ref().map(Asked::parse))
+        Ok(found.as_ref().map(from_document))
     }
 
     /// Takes up what another primary has begun.
@@ -102,9 +85,9 @@ impl ConfigServer {
         }
     }
 
-    async fn drive_block(self: Arc<Self>, asked: Asked, _held: OwnedMutexGuard<()>) -> Result<()> {
+    async fn drive_block(self: Arc<Self>, asked: Block, _held: OwnedMutexGuard<()>) -> Result<()> {
         loop {
-            match self.block_everywhere(&asked).await {
+            match self.block_everywhere(asked).await {
                 // Another primary decides now.
                 Err(e) if !self.node.is_writable() => return Err(e),
                 Err(_) => tokio::time::sleep(PAUSE).await,
@@ -115,20 +98,19 @@ impl ConfigServer {
             }
         }
     }
-    async fn block_everywhere(&self, asked: &Asked) -> Result<()> {
-        let reason = Block::reason_of(asked.reason.as_deref());
-        if asked.block {
-            self.node.set_user_write_block(Block { new_ddl: true, writes: true, reason }).await?;
+    async fn block_everywhere(&self, asked: Block) -> Result<()> {
+        if asked.writes {
+            self.node.set_user_write_block(Block { new_ddl: true, ..asked }).await?;
         }
-        for phase in ["prepare", "complete"] {
+        for phase in [BlockPhase::Prepare, BlockPhase::Complete] {
             if !self.node.is_writable() {
                 bail!(NOT_WRITABLE_PRIMARY, "this member does not lead any more");
             }
             let shards = self.catalog().shards();
-            let sent = shards.iter().map(|s| self.remote.admin(Target::Host(&s.host), asked.phase(phase)));
+            let sent = shards.iter().map(|s| self.remote.admin(Target::Host(&s.host), step(asked, phase)));
             try_join_all(sent).await?;
         }
-        if !asked.block {
+        if !asked.writes {
             self.node.set_user_write_block(Block::default()).await?;
         }
         Ok(())
@@ -137,11 +119,9 @@ impl ConfigServer {
     /// Has a shard that is being added do as the others. Until the guard is dropped nothing changes of that.
     pub(super) async fn block_new_shard(&self, connection: &str) -> Result<OwnedMutexGuard<()>> {
         let held = self.user_writes.clone().lock_owned().await;
-        let block = self.node.user_writes.block();
-        let asked =
-            Asked { block: block.writes, reason: block.writes.then(|| block.reason_name().to_string()) };
-        for phase in ["prepare", "complete"] {
-            self.remote.admin(Target::Host(connection), asked.phase(phase)).await?;
+        let asked = self.node.user_writes.block();
+        for phase in [BlockPhase::Prepare, BlockPhase::Complete] {
+            self.remote.admin(Target::Host(connection), step(asked, phase)).await?;
         }
         Ok(held)
     }

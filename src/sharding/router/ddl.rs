@@ -11,6 +11,8 @@ use super::task::{ATTEMPTS_MAX, Retry, Task};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
 use crate::config::dedicated::CONFIG_SHARD;
+use crate::messages::Message;
+use crate::messages::chunks::{ClearJumboFlag, ShardMergeChunks};
 use crate::routing::RoutingTable;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
@@ -566,11 +568,13 @@ pub async fn merge_chunks(task: &Task<'_>) -> Result<DocBuf> {
         bail!(OPERATION_FAILED, "min bound must be less than max bound");
     }
     let shard = table.find(&min_key).shard.clone();
-    let command = doc! {
-        "_shardsvrMergeChunks": ns.as_str(), "bounds": [min.clone(), max.clone()], "epoch": table.epoch,
-        "timestamp": table.timestamp,
+    let merge = ShardMergeChunks {
+        ns: ns.clone(),
+        bounds: vec![min.clone(), max.clone()],
+        epoch: Some(table.epoch),
+        timestamp: Some(table.timestamp),
     };
-    let body = task.own(&command, "admin", &super::body::Versions::NONE);
+    let body = task.own(&merge.to_document(), "admin", &super::body::Versions::NONE);
     let done = task.write(&shard, &body).await;
     task.router
         .cluster
@@ -596,11 +600,9 @@ pub async fn clear_jumbo_flag(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
     let table = fresh_table(task, &ns).await?;
     let chunk = chunk_of(task, &table)?;
-    let command = doc! {
-        "_configsvrClearJumboFlag": ns.as_str(), "epoch": table.epoch, "minKey": chunk.min.clone(),
-        "maxKey": chunk.max.clone(),
-    };
-    task.config(command).await?;
+    let clear =
+        ClearJumboFlag { ns: ns.clone(), epoch: table.epoch, min: chunk.min.clone(), max: chunk.max.clone() };
+    task.config(clear.to_document()).await?;
     task.router.cluster.forget(Some(&ns));
     Ok(ok_reply(Document::new()))
 }

@@ -387,5 +387,6 @@ async fn insert_at_owner(
 
 /// Whether an insert met another document of its `_id`.
 pub fn takes_id(e: &Error) -> bool {
-    e.code == codes::DUPLICATE_KEY && e.message.contains("index: _id_")
+    let pattern = e.info.as_ref().and_then(|info| info.get_document("keyPattern"));
+    e.code == codes::DUPLICATE_KEY && pattern.is_some_and(|p| p.keys().eq(["_id"]))
 }

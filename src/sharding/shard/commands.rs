@@ -4,6 +4,11 @@ use super::identity::{Identity, is_placed};
 use super::migration::{MoveRange, donor, recipient, sessions};
 use super::placement::State;
 use super::{ShardRole, range_deleter, refresh, resharding};
+use crate::messages::Message;
+use crate::messages::migration::{
+    JoinMigrations, MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease, RecvChunkStatus,
+};
+use crate::messages::placement::{FlushDatabase, FlushRoutingTable};
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
 use node::{Operation, Request};
 use std::sync::Arc;
@@ -57,18 +62,21 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
             Document::new().into()
         }
         "_recvChunkStart" => recipient::start(role, body).await?.into(),
-        "_recvChunkStatus" => recipient::status(role, op, body).await?.into(),
-        "_recvChunkCommit" => recipient::commit(role, op, body).await?.into(),
-        "_recvChunkAbort" => recipient::abort(role, op, body).await?.into(),
-        "_recvChunkReleaseCritSec" => recipient::release(role, op, body).await?.into(),
+        "_recvChunkStatus" => recipient::status(role, op, RecvChunkStatus::parse(body)?).await?.into(),
+        "_recvChunkCommit" => recipient::commit(role, op, RecvChunkCommit::parse(body)?).await?.into(),
+        "_recvChunkAbort" => recipient::abort(role, op, RecvChunkAbort::parse(body)?).await?.into(),
+        "_recvChunkReleaseCritSec" => {
+            recipient::release(role, op, RecvChunkRelease::parse(body)?).await?.into()
+        }
         "_migrateClone" | "_transferMods" | "_getNextSessionMods" => {
-            Reply::Raw(donor::hand_out(role, name, body).await?)
+            // The three have one shape.
+            Reply::Raw(donor::hand_out(role, name, MigrateClone::parse(body)?).await?)
         }
         "_shardsvrGetSessionHistory" => Reply::Raw(sessions::whole_history(&role.node, body).await?),
         "_shardsvrReshardFetch" => Reply::Raw(resharding::donor::fetch(role, body).await?),
         "_shardsvrJoinMigrations" => {
-            match body.get_str("stop") {
-                Some(ns) => op.interruptible(role.migrations.stop(ns)).await?,
+            match JoinMigrations::parse(body)?.stop {
+                Some(ns) => op.interruptible(role.migrations.stop(&ns)).await?,
                 None => op.interruptible(role.migrations.join()).await?,
             }
             Document::new().into()
@@ -77,16 +85,16 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
         "_shardsvrAddShard" | "_addShard" => add_shard(role, body).await?.into(),
         "_flushRoutingTableCacheUpdates" | "_flushRoutingTableCacheUpdatesWithWriteConcern" => {
             role.require_identity()?;
-            let ns = argument(request)?;
-            if is_placed(ns) {
-                role.flush_collection(op, ns, body.get_bool("syncFromConfig") != Some(false)).await?;
+            let FlushRoutingTable { ns, sync_from_config } = FlushRoutingTable::parse(body)?;
+            if is_placed(&ns) {
+                role.flush_collection(op, &ns, sync_from_config != Some(false)).await?;
             }
             Document::new().into()
         }
         "_flushDatabaseCacheUpdates" | "_flushDatabaseCacheUpdatesWithWriteConcern" => {
             role.require_identity()?;
-            let db = argument(request)?;
-            role.flush_database(op, db, body.get_bool("syncFromConfig") != Some(false)).await?;
+            let FlushDatabase { db, sync_from_config } = FlushDatabase::parse(body)?;
+            role.flush_database(op, &db, sync_from_config != Some(false)).await?;
             Document::new().into()
         }
         "getShardVersion" => shard_version(role, argument(request)?, body).into(),

@@ -25,6 +25,8 @@ use super::named::Named;
 use super::refresh::known_of;
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::placement::{FlushDatabase, FlushRoutingTable};
 use crate::remote::Target;
 use crate::routing::table::{CollectionInfo, RESTORED};
 use crate::routing::{DatabaseEntry, Routing, RoutingTable};
@@ -402,7 +404,7 @@ impl ShardRole {
     /// # Errors
     /// NotWritablePrimary (10107) while there is no primary; what the primary returns.
     pub(super) async fn learn_collection(&self, ns: &str) -> Result<Routing> {
-        self.ask_primary(doc! { "_flushRoutingTableCacheUpdates": ns, "syncFromConfig": true }).await?;
+        self.ask_primary(FlushRoutingTable::anew(ns).to_document()).await?;
         for attempt in 0..READ_ATTEMPTS {
             if let Some(routing) = self.persisted_collection(ns)? {
                 return Ok(routing);
@@ -417,7 +419,7 @@ impl ShardRole {
     /// # Errors
     /// As [`ShardRole::learn_collection`].
     pub(super) async fn learn_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
-        self.ask_primary(doc! { "_flushDatabaseCacheUpdates": db, "syncFromConfig": true }).await?;
+        self.ask_primary(FlushDatabase::anew(db).to_document()).await?;
         let held = self.local.find_one(DATABASES, &doc! { "_id": db })?;
         Ok(held.as_ref().and_then(DatabaseEntry::from_document).map(Arc::new))
     }

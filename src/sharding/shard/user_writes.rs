@@ -9,6 +9,7 @@
 //! What moves data without changing what users have goes on, and so may begin before and end after.
 
 use super::ddl::Ddl;
+use crate::messages::user_writes::{BlockPhase, ShardUserWriteBlock};
 use document::Result;
 use node::Operation;
 use node::user_writes::Block;
@@ -19,8 +20,10 @@ const MOVES_DATA: &[&str] = &["movePrimary", "reshardCollection"];
 ///
 /// # Errors
 /// Interrupts; those of a write.
-pub async fn set(ddl: &Ddl, op: &Operation, asked: Block, complete: bool) -> Result<()> {
-    ddl.role.require_identity()?;
+pub async fn set(ddl: &Ddl, op: &Operation, asked: ShardUserWriteBlock) -> Result<()> {
+    let complete = asked.phase == BlockPhase::Complete;
+    let asked =
+        Block { new_ddl: false, writes: asked.block, reason: Block::reason_of(asked.reason.as_deref()) };
     let node = &ddl.role.node;
     let _changing = op.interruptible(node.user_writes.changing.lock()).await?;
     let now = node.user_writes.block();

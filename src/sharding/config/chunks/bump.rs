@@ -3,26 +3,23 @@
 use super::next_major;
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
-use crate::config::{COLLECTIONS, ConfigServer, argument, put, require_majority, required, required_doc};
-use document::{Document, Result, Timestamp, Value, bail, doc, err};
+use crate::config::{COLLECTIONS, ConfigServer, put, require_majority};
+use crate::messages::Message;
+use crate::messages::chunks::{ClearJumboFlag, EnsureChunkVersion, SetAllowMigrations};
+use document::{Document, Result, Timestamp, bail, doc};
 use node::{BatchWrite, Operation, Request};
-use protocol::version::ShardVersion;
 
 impl ConfigServer {
-    /// `{_configsvrEnsureChunkVersionIsGreaterThan: 1, minKey, maxKey, version, nss?, collectionUUID?}`: afterwards no
-    /// chunk with these bounds has that version or an older one, so a commit still under way for it fails.
+    /// [`EnsureChunkVersion`]: a commit still under way for an older version fails afterwards.
     ///
     /// # Errors
     /// A request without version or bounds. A chunk or collection that is gone needs nothing.
     pub async fn ensure_chunk_version(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrEnsureChunkVersionIsGreaterThan")?;
+        require_majority(op, EnsureChunkVersion::COMMAND)?;
         self.ensure().await?;
-        let body = request.body.to_document();
-        let version = ShardVersion::from_document(required_doc(&body, "version")?)
-            .ok_or_else(|| err!(FAILED_TO_PARSE, "'version' is no chunk version"))?;
-        let (min, max) = (required_doc(&body, "minKey")?, required_doc(&body, "maxKey")?);
-        let uuid = body.get("collectionUUID").and_then(Value::as_uuid);
-        let ns = body.get_str("nss").map(str::to_string).or_else(|| {
+        let EnsureChunkVersion { min, max, version, ns, uuid } = EnsureChunkVersion::parse(request.body)?;
+        let (min, max) = (&min, &max);
+        let ns = ns.or_else(|| {
             let mut all = self.catalog().collections().into_iter();
             all.find(|c| c.info.epoch == version.epoch || Some(c.info.uuid) == uuid).map(|c| c.info.ns)
         });
@@ -48,19 +45,16 @@ impl ConfigServer {
         Ok(Document::new())
     }
 
-    /// `{_configsvrClearJumboFlag: ns, epoch, minKey, maxKey}`.
+    /// [`ClearJumboFlag`].
     ///
     /// # Errors
     /// StaleEpoch (150), IncompatibleShardingMetadata (105) when there is no such chunk.
     pub async fn clear_jumbo_flag(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrClearJumboFlag")?;
+        require_majority(op, ClearJumboFlag::COMMAND)?;
         self.ensure().await?;
-        let body = request.body.to_document();
-        let ns = argument(&request)?;
-        let epoch = required(&body, "epoch", Value::as_object_id)?;
-        let (min, max) = (required_doc(&body, "minKey")?, required_doc(&body, "maxKey")?);
+        let ClearJumboFlag { ns, epoch, min, max } = &ClearJumboFlag::parse(request.body)?;
         let _lock = self.lock_chunks(ns).await;
-        let collection = self.of_generation(ns, Some(epoch), None)?;
+        let collection = self.of_generation(ns, Some(*epoch), None)?;
         let (min_key, max_key) = (collection.key.encode_bound(min)?, collection.key.encode_bound(max)?);
         let found = self.catalog().chunk_at(&collection, min)?;
         let Some(chunk) = found.filter(|c| c.min_key == min_key && c.max_key == max_key) else {
@@ -97,25 +91,23 @@ impl ConfigServer {
         }
     }
 
-    /// `{_configsvrSetAllowMigrations: ns, allowMigrations, collectionUUID?, permit?}`: the flag, and a raised version for one
-    /// chunk of each shard so that shards refresh. `allowMigrations` is what DDL operations set; `permit` means the user's
-    /// own flag, `permitMigrations`, which they leave alone. A migration needs both.
+    /// [`SetAllowMigrations`]: the flag, and a raised version for one chunk of each shard so that shards refresh.
+    /// `allowMigrations` is what DDL operations set; `permit` means the user's own flag, `permitMigrations`, which they leave
+    /// alone. A migration needs both.
     ///
     /// # Errors
     /// NamespaceNotSharded (118), ConflictingOperationInProgress (117) for another incarnation.
     pub async fn set_allow_migrations(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrSetAllowMigrations")?;
+        require_majority(op, SetAllowMigrations::COMMAND)?;
         self.ensure().await?;
-        let body = request.body.to_document();
-        let ns = argument(&request)?;
-        let allow = required(&body, "allowMigrations", Value::as_bool)?;
+        let SetAllowMigrations { ns, allow, uuid, permit } = &SetAllowMigrations::parse(request.body)?;
+        let allow = *allow;
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
-        if body.get("collectionUUID").and_then(Value::as_uuid).is_some_and(|u| u != collection.info.uuid) {
+        if uuid.is_some_and(|u| u != collection.info.uuid) {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "Collection {ns} was dropped and created anew");
         }
-        let permit = body.get_bool("permit").unwrap_or(false);
-        let flag = if permit { "permitMigrations" } else { "allowMigrations" };
+        let flag = if permit.0 { "permitMigrations" } else { "allowMigrations" };
         if collection.document.get_bool(flag).unwrap_or(true) == allow {
             return Ok(Document::new());
         }

@@ -3,37 +3,30 @@
 use super::next_minor;
 use crate::chunk::{Chunk, ShardId};
 use crate::config::catalog::{Sharded, ZoneRange};
-use crate::config::{
-    CHUNKS, ConfigServer, argument, delete, require_majority, required_doc, required_str, shown,
-};
+use crate::config::{CHUNKS, ConfigServer, delete, require_majority, shown};
+use crate::messages::Message;
+use crate::messages::chunks::{CommitChunksMerge, CommitMergeAllChunks};
 use document::{Document, Result, Timestamp, Value, bail, doc};
 use node::{Operation, Request};
 use std::collections::BTreeSet;
 
 impl ConfigServer {
-    /// `{_configsvrCommitChunksMerge: ns, shard, collUUID: {uuid}, chunkRange: {min, max}, epoch?, timestamp?}` answers
-    /// `{shardVersion}`.
+    /// [`CommitChunksMerge`]; returns `{shardVersion}`.
     ///
     /// # Errors
     /// StaleEpoch (150), InvalidUUID (207), IllegalOperation (20) when the range is not made of several whole chunks of
     /// this shard.
     pub async fn commit_chunks_merge(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitChunksMerge")?;
+        require_majority(op, CommitChunksMerge::COMMAND)?;
         self.ensure().await?;
-        let body = request.body.to_document();
-        let ns = argument(&request)?;
-        let shard = required_str(&body, "shard")?;
-        let range = required_doc(&body, "chunkRange")?;
-        let (min, max) = (required_doc(range, "min")?, required_doc(range, "max")?);
+        let merge = CommitChunksMerge::parse(request.body)?;
+        let CommitChunksMerge { ns, shard, range, .. } = &merge;
         let _lock = self.lock_chunks(ns).await;
-        let epoch = body.get("epoch").and_then(Value::as_object_id);
-        let collection =
-            self.of_generation(ns, epoch, body.get("timestamp").and_then(Value::as_timestamp))?;
-        let uuid = body.get_document("collUUID").and_then(|d| d.get("uuid")).and_then(Value::as_uuid);
-        if uuid.is_some_and(|u| u != collection.info.uuid) {
+        let collection = self.of_generation(ns, merge.epoch, merge.timestamp)?;
+        if merge.collection.as_ref().is_some_and(|c| c.uuid != collection.info.uuid) {
             bail!(INVALID_UUID, "UUID of collection {ns} does not match the one of the merge request");
         }
-        let found = self.chunks_between(&collection, shard, min, max)?;
+        let found = self.chunks_between(&collection, shard, &range.min, &range.max)?;
         if let [_, _, ..] = found.as_slice() {
             self.merge(ns, &collection, &found).await?;
         }
@@ -111,19 +104,16 @@ impl ConfigServer {
         Ok(())
     }
 
-    /// `{_configsvrCommitMergeAllChunksOnShard: ns, shard, maxNumberOfChunksToMerge?}` answers `{shardVersion,
-    /// numMergedChunks}`. Chunks marked jumbo, and those that came lately ([`Settled`]), stay as they are.
+    /// [`CommitMergeAllChunks`]; returns `{shardVersion, numMergedChunks}`. Chunks marked jumbo, and those that came lately ([`Settled`]), stay as they are.
     ///
     /// # Errors
     /// NamespaceNotSharded (118), ShardNotFound (70).
     pub async fn commit_merge_all_chunks(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitMergeAllChunksOnShard")?;
+        require_majority(op, CommitMergeAllChunks::COMMAND)?;
         self.ensure().await?;
-        let body = request.body.to_document();
-        let ns = argument(&request)?;
-        let shard = required_str(&body, "shard")?;
+        let CommitMergeAllChunks { ns, shard, chunks_max } = &CommitMergeAllChunks::parse(request.body)?;
         self.catalog().shard(shard)?;
-        let limit = body.get_i64("maxNumberOfChunksToMerge").unwrap_or(i64::from(i32::MAX));
+        let limit = chunks_max.unwrap_or(i64::from(i32::MAX));
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
         let zones = self.catalog().zone_ranges(ns);

@@ -3,80 +3,60 @@
 use super::{history_with, next_major, next_minor};
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
-use crate::config::{
-    ConfigServer, PLACEMENT_HISTORY, argument, insert, require_majority, required_doc, required_str, shown,
-};
+use crate::config::{ConfigServer, PLACEMENT_HISTORY, insert, require_majority, shown};
+use crate::messages::Message;
+use crate::messages::chunks::CommitChunkMigration;
 use document::{Document, Result, Timestamp, Value, bail, doc, err};
 use node::{BatchWrite, Operation, Request};
-use protocol::version::ShardVersion;
-
-/// What the donor asks to commit.
-struct Commit<'a> {
-    ns: &'a str,
-    from: &'a str,
-    to: &'a str,
-    min: &'a Document,
-    max: &'a Document,
-    /// The version of the chunk as the donor knew it.
-    known: Option<ShardVersion>,
-}
 
 impl ConfigServer {
-    /// `{_configsvrCommitChunkMigration: ns, fromShard, toShard, migratedChunk: {min, max, lastmod}, fromShardCollectionVersion}`
-    /// answers `{shardVersion}`, the donor's version afterwards.
+    /// [`CommitChunkMigration`]; returns `{shardVersion}`, the donor's version afterwards.
     ///
     /// # Errors
     /// StaleEpoch (150), ConflictingOperationInProgress (117), ShardNotFound (70), 40165 when no chunk of the donor holds
     /// the range, IncompatibleShardingMetadata (105).
     pub async fn commit_chunk_migration(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitChunkMigration")?;
+        require_majority(op, CommitChunkMigration::COMMAND)?;
         self.ensure().await?;
-        let body = request.body.to_document();
-        let chunk = required_doc(&body, "migratedChunk")?;
-        let version = ShardVersion::from_document(required_doc(&body, "fromShardCollectionVersion")?)
-            .ok_or_else(|| err!(FAILED_TO_PARSE, "fromShardCollectionVersion is no version"))?;
-        let commit = Commit {
-            ns: argument(&request)?,
-            from: required_str(&body, "fromShard")?,
-            to: required_str(&body, "toShard")?,
-            min: required_doc(chunk, "min")?,
-            max: required_doc(chunk, "max")?,
-            known: chunk.get_document("lastmod").and_then(ShardVersion::from_document),
-        };
+        let commit = CommitChunkMigration::parse(request.body)?;
+        let version = commit.version;
         if self.node.failpoints.should("migrationCommitVersionError") {
             bail!(STALE_EPOCH, "Failpoint 'migrationCommitVersionError' generated error");
         }
         // The range changes hands after the donor's last write to it, whichever clock is ahead: reads of the past go by that.
-        if let Some(after) = body.get("validAfter").and_then(Value::as_timestamp) {
+        if let Some(after) = commit.valid_after {
             self.node.log.advance_clock(after.as_u64());
         }
         // No shard begins to drain, or goes, between the look at the recipient and the commit.
         let _members = self.membership.read().await;
-        let _lock = self.lock_chunks(commit.ns).await;
-        let collection = self.of_generation(commit.ns, Some(version.epoch), Some(version.timestamp))?;
+        let _lock = self.lock_chunks(&commit.ns).await;
+        let collection = self.of_generation(&commit.ns, Some(version.epoch), Some(version.timestamp))?;
         let current = self.chunk_to_move(&commit, &collection)?;
         if *current.shard != *commit.to {
             let writes = self.migration_writes(&commit, &collection, &current)?;
             self.commit(&writes).await?;
         }
-        let placement = self.catalog().shard_placement(collection.info.uuid, commit.from);
+        let placement = self.catalog().shard_placement(collection.info.uuid, &commit.from);
         Ok(doc! { "shardVersion": collection.version(placement).to_document() })
     }
 
     /// The chunk that holds the range: the donor's, or the recipient's when the commit has happened already.
-    fn chunk_to_move(&self, commit: &Commit<'_>, collection: &Sharded) -> Result<Chunk> {
+    fn chunk_to_move(&self, commit: &CommitChunkMigration, collection: &Sharded) -> Result<Chunk> {
         let not_found = || {
             err!(
                 40165,
                 "Tried to find the chunk for '{} -> {}' of {} on shard {}, but found no chunk",
-                shown(commit.min),
-                shown(commit.max),
+                shown(&commit.chunk.min),
+                shown(&commit.chunk.max),
                 commit.ns,
                 commit.from
             )
         };
-        let (min, max) = (collection.key.encode_bound(commit.min)?, collection.key.encode_bound(commit.max)?);
-        let found = self.catalog().chunk_at(collection, commit.min)?.ok_or_else(not_found)?;
+        let (min, max) = (
+            collection.key.encode_bound(&commit.chunk.min)?,
+            collection.key.encode_bound(&commit.chunk.max)?,
+        );
+        let found = self.catalog().chunk_at(collection, &commit.chunk.min)?.ok_or_else(not_found)?;
         if min >= max || found.max_key < max {
             return Err(not_found());
         }
@@ -93,7 +73,7 @@ impl ConfigServer {
                 commit.ns
             );
         }
-        if let Some(known) = &commit.known
+        if let Some(known) = &commit.chunk.known
             && found.version > known.placement
         {
             bail!(
@@ -107,7 +87,7 @@ impl ConfigServer {
                 known.minor()
             );
         }
-        if self.catalog().shard(commit.to)?.draining {
+        if self.catalog().shard(&commit.to)?.draining {
             bail!(SHARD_NOT_FOUND, "Shard {} is currently draining and may not receive chunks", commit.to);
         }
         Ok(found)
@@ -115,7 +95,7 @@ impl ConfigServer {
 
     fn migration_writes(
         &self,
-        commit: &Commit<'_>,
+        commit: &CommitChunkMigration,
         collection: &Sharded,
         current: &Chunk,
     ) -> Result<Vec<BatchWrite>> {
@@ -123,15 +103,15 @@ impl ConfigServer {
         let at = self.tick();
         let version = next_major(self.catalog().collection_placement(uuid))?;
         let mut moved = Chunk {
-            min: commit.min.clone(),
-            max: commit.max.clone(),
-            min_key: collection.key.encode_bound(commit.min)?,
-            max_key: collection.key.encode_bound(commit.max)?,
-            shard: commit.to.into(),
+            min: commit.chunk.min.clone(),
+            max: commit.chunk.max.clone(),
+            min_key: collection.key.encode_bound(&commit.chunk.min)?,
+            max_key: collection.key.encode_bound(&commit.chunk.max)?,
+            shard: commit.to.as_str().into(),
             version,
             jumbo: false,
             bytes: None,
-            history: history_with(&current.history, at, commit.to, self.history_window_secs())?,
+            history: history_with(&current.history, at, &commit.to, self.history_window_secs())?,
             ..current.clone()
         };
         if moved.min_key == current.min_key && moved.max_key == current.max_key {
@@ -187,14 +167,14 @@ impl ConfigServer {
     fn note_placement(
         &self,
         writes: &mut Vec<BatchWrite>,
-        commit: &Commit<'_>,
+        commit: &CommitChunkMigration,
         collection: &Sharded,
         stayed: &[Chunk],
         at: Timestamp,
     ) {
         let uuid = collection.info.uuid;
         let catalog = self.catalog();
-        let newcomer = catalog.shard_placement(uuid, commit.to) == Timestamp::default();
+        let newcomer = catalog.shard_placement(uuid, &commit.to) == Timestamp::default();
         if !newcomer && !stayed.is_empty() {
             return;
         }
@@ -206,7 +186,7 @@ impl ConfigServer {
         });
         writes.push(insert(
             PLACEMENT_HISTORY,
-            placement_entry(self.node.new_object_id(), commit.ns, Some(uuid), at, owners),
+            placement_entry(self.node.new_object_id(), &commit.ns, Some(uuid), at, owners),
         ));
     }
 }

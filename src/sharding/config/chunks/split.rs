@@ -3,45 +3,43 @@
 use super::next_minor;
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
-use crate::config::{ConfigServer, argument, require_majority, required, required_doc, required_str, shown};
-use document::{Document, Result, Value, bail, doc, err};
+use crate::config::{ConfigServer, require_majority, shown};
+use crate::messages::Message;
+use crate::messages::chunks::CommitChunkSplit;
+use document::{Document, Result, bail, doc, err};
 use node::{Operation, Request};
 
 impl ConfigServer {
-    /// `{_configsvrCommitChunkSplit: ns, collEpoch, timestamp?, min, max, splitPoints, shard}` answers
-    /// `{collectionVersion, shardVersion}`.
+    /// [`CommitChunkSplit`]; returns `{collectionVersion, shardVersion}`.
     ///
     /// # Errors
     /// StaleEpoch (150), InvalidOptions (72) for points that do not lie within the chunk in ascending order,
     /// ConflictingOperationInProgress (117) when the shard does not own that chunk.
     pub async fn commit_chunk_split(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitChunkSplit")?;
+        require_majority(op, CommitChunkSplit::COMMAND)?;
+        self.commit_split(CommitChunkSplit::parse(request.body)?).await
+    }
+
+    /// # Errors
+    /// As [`ConfigServer::commit_chunk_split`].
+    pub(crate) async fn commit_split(&self, split: CommitChunkSplit) -> Result<Document> {
         self.ensure().await?;
-        let body = request.body.to_document();
-        let ns = argument(&request)?;
-        let epoch = required(&body, "collEpoch", Value::as_object_id)?;
-        let timestamp = body.get("timestamp").and_then(Value::as_timestamp);
-        let shard = required_str(&body, "shard")?;
-        let (min, max) = (required_doc(&body, "min")?, required_doc(&body, "max")?);
-        let points: Vec<Document> = required(&body, "splitPoints", Value::as_array)?
-            .iter()
-            .filter_map(|v| v.as_document().cloned())
-            .collect();
+        let CommitChunkSplit { ns, epoch, timestamp, min, max, points, shard } = &split;
         let _lock = self.lock_chunks(ns).await;
-        let collection = self.of_generation(ns, Some(epoch), timestamp)?;
+        let collection = self.of_generation(ns, Some(*epoch), *timestamp)?;
         let (min_key, max_key) = (collection.key.encode_bound(min)?, collection.key.encode_bound(max)?);
-        let keys = check_points(&collection, (min, &min_key), (max, &max_key), &points)?;
+        let keys = check_points(&collection, (min, &min_key), (max, &max_key), points)?;
         let found = self.catalog().chunk_at(&collection, min)?;
         let Some(chunk) = found.filter(|c| c.min_key == min_key && *c.shard == *shard) else {
             return Err(not_owned(ns, shard, min, max));
         };
         if chunk.max_key != max_key {
-            if self.split_was_done(&collection, &chunk, min, max, &points)? {
+            if self.split_was_done(&collection, &chunk, min, max, points)? {
                 return Ok(self.versions(&collection, shard));
             }
             return Err(not_owned(ns, shard, min, max));
         }
-        let pieces = self.pieces(&collection, &chunk, &points, &keys)?;
+        let pieces = self.pieces(&collection, &chunk, points, &keys)?;
         let writes: Vec<_> = pieces.iter().map(|c| self.put_chunk(&collection, c)).collect();
         self.commit(&writes).await?;
         self.log_split(ns, &chunk, &pieces).await;

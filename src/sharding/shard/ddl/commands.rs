@@ -3,7 +3,10 @@
 use super::Ddl;
 use super::block::BlockType;
 use crate::config::{required, required_doc, required_str};
-use document::{Document, Result, Value, bail, doc, err};
+use crate::messages::chunks::SetAllowMigrations;
+use crate::messages::user_writes::ShardUserWriteBlock;
+use crate::messages::{Flag, Message};
+use document::{Document, Result, Value, bail, err};
 use node::operation::{WriteAck, WriteConcern};
 use node::{Operation, Request};
 
@@ -51,6 +54,7 @@ pub const COMMANDS: &[&str] = &[
     "_shardsvrStandstill",
     "_shardsvrUntrackUnsplittableCollection",
     "_shardsvrSetAutoSplit",
+    "_shardsvrSetUserWriteBlockMode",
     "_shardsvrValidateShardKeyCandidate",
     "autoSplitVector",
     "splitChunk",
@@ -124,6 +128,10 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
         "_shardsvrMeasureRange" => ddl.measure_range(op, request).await,
         "_shardsvrSetAutoSplit" => ddl.strong()?.set_auto_split(request),
         "_shardsvrParticipantBlock" => participant_block(ddl, request).await,
+        "_shardsvrSetUserWriteBlockMode" => {
+            let asked = ShardUserWriteBlock::parse(request.body)?;
+            crate::shard::user_writes::set(ddl, op, asked).await.map(|()| Document::new())
+        }
         "_shardsvrRenameCollectionParticipant" => ddl.rename_participant(request).await,
         "_shardsvrReshardAbort"
         | "_shardsvrReshardCatchUp"
@@ -194,10 +202,8 @@ impl Ddl {
         let body = request.body.to_document();
         let allow = required(&body, "allowMigrations", Value::as_bool)?;
         let _held = self.locks.take(&[&ns], &format!("setAllowMigrations of {ns}")).await?;
-        let command = doc! {
-            "_configsvrSetAllowMigrations": ns.as_str(), "allowMigrations": allow, "permit": true,
-        };
-        self.config(command).await?;
+        let set = SetAllowMigrations { ns: ns.clone(), allow, uuid: None, permit: Flag(true) };
+        self.config(set.to_document()).await?;
         if !allow {
             self.stop_migrations(&ns).await?;
         }

@@ -11,7 +11,7 @@ use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;
 use node::Operation;
-use protocol::ddl::{Action, Event, Machine, Protocol, UNDO, protocols};
+use protocol::ddl::{Action, Event, Machine, Protocol, UNDO};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,10 @@ pub(super) trait Coordinator: Send + Sync {
     /// Whether a request that asks for something else than one of its kind that runs is refused, or else waits for its lock.
     fn refuses_others(&self) -> bool {
         true
+    }
+    /// What it takes its locks for.
+    fn purpose(&self) -> Purpose {
+        Purpose::Change
     }
     /// More namespaces to lock than its own.
     fn also_locks(&self, _state: &Document) -> Vec<String> {
@@ -141,9 +145,7 @@ impl Ddl {
         let mut names = vec![namespace(state)];
         names.extend(more.iter().map(String::as_str));
         let holder = format!("{} of {}", kind.protocol().operation, namespace(state));
-        let copies = kind.protocol().operation == protocols::RESHARD.operation;
-        let purpose = if copies { Purpose::Copy } else { Purpose::Change };
-        self.locks.take_for(purpose, &names, &holder).await
+        self.locks.take_for(kind.purpose(), &names, &holder).await
     }
 
     /// Takes up a coordinator whose document was found at start.

@@ -15,6 +15,8 @@ use super::distribution::{First, Wanted, first_chunks};
 use super::{Ddl, split};
 use crate::config::{argument, required};
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::placement::FlushRoutingTable;
 use crate::remote::Target;
 use crate::shard::migration::range::{Position, walk_records};
 use document::{Document, Error, Result, Value, bail, doc, err};
@@ -421,7 +423,7 @@ impl Ddl {
 
     /// Best effort: a shard that does not hear of it asks when it meets the new version.
     async fn tell_owners(&self, state: &Document) -> Result<()> {
-        let command = doc! { "_flushRoutingTableCacheUpdates": namespace(state), "syncFromConfig": true };
+        let command = FlushRoutingTable::anew(namespace(state)).to_document();
         let owners = self.owners(state)?;
         let asks = owners.iter().map(|s| self.role.remote.admin(Target::Shard(s), command.clone()));
         drop(futures::future::join_all(asks).await);

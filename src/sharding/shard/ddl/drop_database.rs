@@ -11,6 +11,8 @@ use super::Ddl;
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, phase_of};
 use crate::config::catalog::Database;
+use crate::messages::Message;
+use crate::messages::placement::FlushDatabase;
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
@@ -120,7 +122,7 @@ impl Ddl {
         self.config(doc! { "_configsvrCommitDropDatabase": db, "databaseVersion": version }).await?;
         for shard in &others {
             // Best effort: a shard that does not hear of it meets a newer version later.
-            let command = doc! { "_flushDatabaseCacheUpdates": db, "syncFromConfig": true };
+            let command = FlushDatabase::anew(db).to_document();
             drop(self.role.remote.admin(crate::remote::Target::Shard(shard), command).await);
         }
         Ok(())

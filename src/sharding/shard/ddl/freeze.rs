@@ -11,8 +11,12 @@
 //! not; see `shard/migration/recipient.rs`. The flag goes with the catalog entry, or is taken back.
 
 use super::Ddl;
+use crate::messages::chunks::SetAllowMigrations;
+use crate::messages::migration::JoinMigrations;
+use crate::messages::placement::FlushRoutingTable;
+use crate::messages::{Flag, Message};
 use crate::remote::Target;
-use document::{Document, Result, Value, codes, doc, err};
+use document::{Document, Result, Value, codes, err};
 use std::time::Duration;
 
 /// How long a migration that has begun to commit may take to end.
@@ -39,10 +43,8 @@ impl Ddl {
     /// Sets the flag; false when this incarnation is not in the catalog.
     async fn set_migrations(&self, ns: &str, uuid: Option<[u8; 16]>, allow: bool) -> Result<bool> {
         let Some(uuid) = uuid else { return Ok(false) };
-        let command = doc! {
-            "_configsvrSetAllowMigrations": ns, "allowMigrations": allow, "collectionUUID": Value::uuid(uuid),
-        };
-        match self.config(command).await {
+        let set = SetAllowMigrations { ns: ns.to_string(), allow, uuid: Some(uuid), permit: Flag(false) };
+        match self.config(set.to_document()).await {
             Ok(_) => Ok(true),
             Err(e)
                 if matches!(
@@ -72,8 +74,8 @@ impl Ddl {
             self.role.migrations.stop(ns).await;
             return Ok(());
         }
-        let stop = doc! { "_shardsvrJoinMigrations": 1, "stop": ns };
-        self.role.remote.admin(Target::Shard(shard), stop).await.map(drop)
+        let stop = JoinMigrations { stop: Some(ns.to_string()) };
+        self.role.remote.admin(Target::Shard(shard), stop.to_document()).await.map(drop)
     }
 
     /// The UUID under which the catalog has the collection now.
@@ -84,7 +86,7 @@ impl Ddl {
     /// Has every shard look at the placement of a collection. Best effort: a shard that does not hear of it asks when it
     /// meets the new version.
     pub(super) async fn refresh_everywhere(&self, ns: &str) -> Result<()> {
-        let refresh = doc! { "_flushRoutingTableCacheUpdates": ns, "syncFromConfig": true };
+        let refresh = FlushRoutingTable::anew(ns).to_document();
         let own = self.shard()?;
         let shards = self.all_shards().await?;
         let asks = shards.iter().map(|shard| async {

@@ -14,6 +14,8 @@ use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use crate::config::{argument, required, required_str};
+use crate::messages::Message;
+use crate::messages::placement::FlushDatabase;
 use crate::remote::Target;
 use crate::shard::migration::sessions;
 use document::{Document, Result, Value, bail, doc, err};
@@ -157,7 +159,7 @@ impl Ddl {
         self.config(command).await?;
         self.log_change("movePrimary.commit", db, doc! { "from": self.shard()?, "to": to(state) }).await;
         // Best effort: the new primary looks at its version when a request brings it.
-        let refresh = doc! { "_flushDatabaseCacheUpdates": db, "syncFromConfig": true };
+        let refresh = FlushDatabase::anew(db).to_document();
         drop(self.role.remote.admin(Target::Shard(to(state)), refresh).await);
         Ok(())
     }

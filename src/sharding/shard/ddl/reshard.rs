@@ -19,6 +19,7 @@
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, phase_of};
 use super::joining::{Outcome, ended};
+use super::locks::Purpose;
 use super::reshard_plan::Planned;
 use super::{COORDINATORS, Ddl};
 use crate::config::{required, required_str};
@@ -45,6 +46,9 @@ pub(super) struct Reshard;
 impl Coordinator for Reshard {
     fn protocol(&self) -> &'static Protocol {
         &protocols::RESHARD
+    }
+    fn purpose(&self) -> Purpose {
+        Purpose::Copy
     }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {

@@ -5,8 +5,10 @@
 //! What waits does not change until the deleter comes to it, so it is walked once.
 
 use super::Ddl;
-use crate::config::{argument, required};
+use crate::config::required;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::chunks::MeasureRange;
 use crate::shard::migration::range::{KeyRange, measure, require_shard_key_index, shard_key_index};
 use crate::shard::range_deleter::{Task, tasks};
 use document::{Document, Result, Value, doc, err};
@@ -72,11 +74,8 @@ impl Ddl {
     /// # Errors
     /// NamespaceNotFound (26), IndexNotFound (27), BadValue (2).
     pub(super) async fn measure_range(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let key = ShardKeyPattern::parse(required(&body, "keyPattern", Value::as_document)?)?;
-        let bound = |name: &str| required(&body, name, Value::as_document);
-        let range = KeyRange::new(Arc::new(key), bound("min")?, bound("max")?)?;
+        let MeasureRange { ns, key, min, max } = &MeasureRange::parse(request.body)?;
+        let range = KeyRange::new(Arc::new(ShardKeyPattern::parse(key)?), min, max)?;
         let snapshot = self.snapshot(ns).ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns not found: {ns}"))?;
         let slot = require_shard_key_index(&snapshot, &range.key)?;
         let (size, documents) = op.interruptible(measure(&snapshot, slot, &range, i64::MAX)).await?;

@@ -6,6 +6,11 @@
 use super::Ddl;
 use crate::config::{argument, required, shown};
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::chunks::{
+    CollectionUuid, CommitChunkSplit, CommitChunksMerge, CommitMergeAllChunks, Range, ShardMergeAllChunks,
+    ShardMergeChunks,
+};
 use crate::shard::migration::range::{
     KeyRange, Most, Position, pieces, require_shard_key_index, shard_key_index, total_bytes, walk_slice,
 };
@@ -256,14 +261,16 @@ impl Ddl {
                 }
             }
         }
-        let mut commit = doc! {
-            "_configsvrCommitChunkSplit": ns, "collEpoch": body.get("epoch").cloned(), "min": body.get("min").cloned(),
-            "max": body.get("max").cloned(), "splitPoints": points.clone(), "shard": self.shard()?,
+        let commit = CommitChunkSplit {
+            ns: ns.to_string(),
+            epoch: required(&body, "epoch", Value::as_object_id)?,
+            timestamp: body.get("timestamp").and_then(Value::as_timestamp),
+            min: required(&body, "min", Value::as_document)?.clone(),
+            max: required(&body, "max", Value::as_document)?.clone(),
+            points: points.iter().filter_map(|p| p.as_document().cloned()).collect(),
+            shard: self.shard()?,
         };
-        if let Some(timestamp) = body.get_present("timestamp") {
-            commit.push("timestamp", timestamp.clone());
-        }
-        op.interruptible(self.commit_chunks(ns, commit)).await?
+        op.interruptible(self.commit_chunks(ns, commit.to_document())).await?
     }
 
     /// Has the config server change chunks of this shard, then looks at the placement again.
@@ -276,10 +283,9 @@ impl Ddl {
 
     /// Runs `_shardsvrMergeChunks`: `{bounds: [min, max], epoch?, timestamp?}`.
     pub(super) async fn merge_chunks(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let bounds = required(&body, "bounds", Value::as_array)?;
-        let [Value::Document(min), Value::Document(max)] = bounds.as_slice() else {
+        let merge = ShardMergeChunks::parse(request.body)?;
+        let ns = merge.ns.as_str();
+        let [min, max] = merge.bounds.as_slice() else {
             bail!(BAD_VALUE, "bounds must be an array of exactly two documents")
         };
         let tracked = self.tracked(ns).await?;
@@ -305,29 +311,25 @@ impl Ddl {
                 shown(max)
             );
         }
-        let mut commit = doc! {
-            "_configsvrCommitChunksMerge": ns, "shard": self.shard()?, "collUUID": { "uuid": tracked.get("uuid").cloned() },
-            "chunkRange": { "min": min.clone(), "max": max.clone() },
+        let uuid = tracked.get("uuid").and_then(Value::as_uuid);
+        let commit = CommitChunksMerge {
+            ns: merge.ns.clone(),
+            shard: self.shard()?,
+            collection: uuid.map(|uuid| CollectionUuid { uuid }),
+            range: Range { min: min.clone(), max: max.clone() },
+            epoch: merge.epoch,
+            timestamp: merge.timestamp,
         };
-        for name in ["epoch", "timestamp"] {
-            if let Some(value) = body.get_present(name) {
-                commit.push(name, value.clone());
-            }
-        }
-        op.interruptible(self.commit_chunks(ns, commit)).await?
+        op.interruptible(self.commit_chunks(ns, commit.to_document())).await?
     }
 
     /// Runs `_shardsvrMergeAllChunksOnShard`.
     pub(super) async fn merge_all_chunks(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let mut commit = doc! { "_configsvrCommitMergeAllChunksOnShard": ns, "shard": self.shard()? };
-        if let Some(most) = body.get_present("maxNumberOfChunksToMerge") {
-            commit.push("maxNumberOfChunksToMerge", most.clone());
-        }
+        let ShardMergeAllChunks { ns, chunks_max } = ShardMergeAllChunks::parse(request.body)?;
+        let commit = CommitMergeAllChunks { ns: ns.clone(), shard: self.shard()?, chunks_max };
         // How many were merged tells the balancer whether to ask again.
-        let answer = op.interruptible(self.config(commit)).await?;
-        drop(self.role.refresh_collection(ns).await);
+        let answer = op.interruptible(self.config(commit.to_document())).await?;
+        drop(self.role.refresh_collection(&ns).await);
         let merged = answer?.get_i64("numMergedChunks").unwrap_or(0);
         Ok(doc! { "numMergedChunks": merged as i32 })
     }

@@ -86,7 +86,6 @@ async fn serve_shard(ddl: &Arc<Ddl>, host: &str, db: &str, command: &DocBuf) -> 
         "insert" => node::write::insert::insert(&ddl.role.node, &op, request).await,
         "update" => node::write::update::update(&ddl.role.node, &op, request).await,
         "delete" => node::write::delete::delete(&ddl.role.node, &op, request).await,
-        "_shardsvrSetUserWriteBlockMode" => set_user_write_block(ddl, &op, &command.to_document()).await,
         _ if commands::COMMANDS.contains(&name) => commands::run(ddl, &op, request).await,
         _ => match crate::shard::commands::run(&ddl.role, &op, request).await? {
             Reply::Raw(raw) => return Ok(raw),
@@ -98,13 +97,6 @@ async fn serve_shard(ddl: &Arc<Ddl>, host: &str, db: &str, command: &DocBuf) -> 
     }
     ddl.role.node.acknowledge(&op).await?;
     answer.map(|d| d.to_doc_buf())
-}
-
-async fn set_user_write_block(ddl: &Ddl, op: &Operation, command: &Document) -> Result<Document> {
-    let writes = command.get_bool("global").unwrap_or(false);
-    let asked = node::user_writes::Block { writes, ..Default::default() };
-    let complete = command.get_str("phase") == Some("complete");
-    crate::shard::user_writes::set(ddl, op, asked, complete).await.map(|()| Document::new())
 }
 
 fn find(local: &LocalClient, db: &str, command: &Document) -> Result<Document> {

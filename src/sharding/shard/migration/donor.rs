@@ -7,13 +7,18 @@ use super::sessions::SessionSource;
 use super::source::{Selection, Source};
 use super::{COORDINATORS, uuid_of};
 use crate::chunk::Chunk;
+use crate::messages::chunks::{CommitChunkMigration, EnsureChunkVersion, MigratedChunk};
+use crate::messages::migration::{
+    MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease, RecvChunkStatus,
+};
+use crate::messages::{Flag, Message};
 use crate::remote::{Target, majority};
 use crate::routing::{Routing, RoutingTable};
 use crate::shard::ShardRole;
 use crate::shard::range_deleter::{self, TASKS};
 use crate::shard::refresh::SKIP_REFRESH;
 use crate::shard::statistics::add;
-use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, doc, err};
+use document::{DocBuf, Document, Error, Result, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation};
 use parking_lot::Mutex;
 use protocol::migration::Decision;
@@ -395,12 +400,12 @@ impl Driver {
             Action::PersistDecision(decision) => self.persist(decision).await?,
             Action::Refresh(_) => self.refresh().await,
             Action::LeaveCriticalSection(decision) => self.leave(decision).await,
-            Action::AbortRecipient => self.tell_recipient("_recvChunkAbort").await?,
+            Action::AbortRecipient => self.abort_recipient().await?,
             Action::SettleRecipientTask(decision) => {
                 self.pause_at("hangBeforeSending", decision).await;
                 self.settle_recipient_task(decision).await?;
             }
-            Action::ReleaseRecipient => self.tell_recipient("_recvChunkReleaseCritSec").await?,
+            Action::ReleaseRecipient => self.release_recipient().await?,
             Action::SettleOwnTask(decision) => self.settle_own_task(decision).await?,
             Action::ForgetCoordinator(decision) => {
                 self.pause_at("hangBeforeForgettingMigrationAfter", decision).await;
@@ -473,9 +478,15 @@ impl Driver {
         let c = &self.coordinator;
         let started = Instant::now();
         loop {
-            let ask = doc! { "_recvChunkStatus": c.ns.as_str(), "sessionId": c.session_id.as_str(), "waitForSteadyOrDone": true };
+            let ask = RecvChunkStatus {
+                ns: c.ns.clone(),
+                session: Some(c.session_id.clone()),
+                wait_until_steady: Flag(true),
+            };
             let Some((donation, _)) = &self.running else { bail!(INTERNAL_ERROR, "nothing runs") };
-            let status = donation.unless_cancelled(self.role.remote.admin(self.recipient(), ask)).await?;
+            let status = donation
+                .unless_cancelled(self.role.remote.admin(self.recipient(), ask.to_document()))
+                .await?;
             if status.get_str("sessionId").is_some_and(|s| s != c.session_id) {
                 bail!(OPERATION_INCOMPLETE, "The recipient shard is in another migration: {status:?}");
             }
@@ -555,10 +566,14 @@ impl Driver {
 
     async fn commit_on_recipient(&self) -> Result<()> {
         let c = &self.coordinator;
-        let command = doc! { "_recvChunkCommit": c.ns.as_str(), "sessionId": c.session_id.as_str(), "acquireCSOnRecipient": true };
+        let commit = RecvChunkCommit {
+            ns: c.ns.clone(),
+            session: c.session_id.clone(),
+            block_on_recipient: Flag(true),
+        };
         self.role
             .remote
-            .admin(self.recipient(), command)
+            .admin(self.recipient(), commit.to_document())
             .await
             .map_err(|e| e.context("_recvChunkCommit failed"))?;
         self.step(5).await;
@@ -572,17 +587,15 @@ impl Driver {
             bail!(INTERNAL_ERROR, "Failing migration commit as requested by a fail point");
         }
         let begun = Instant::now();
-        let command = doc! {
-            "_configsvrCommitChunkMigration": c.ns.as_str(), "fromShard": c.donor.as_str(),
-            "toShard": c.recipient.as_str(),
-            "migratedChunk": {
-                "min": c.min.clone(), "max": c.max.clone(), "lastmod": plan.chunk_version.to_document(),
-            },
-            "fromShardCollectionVersion": plan.table.collection_version().to_document(),
-            "fromShardCollectionTimestamp": plan.table.timestamp,
-            "validAfter": self.role.node.cluster_time(), "writeConcern": majority(),
+        let commit = CommitChunkMigration {
+            ns: c.ns.clone(),
+            from: c.donor.clone(),
+            to: c.recipient.clone(),
+            chunk: MigratedChunk { min: c.min.clone(), max: c.max.clone(), known: Some(plan.chunk_version) },
+            version: plan.table.collection_version(),
+            valid_after: Some(self.role.node.cluster_time()),
         };
-        let answer = self.role.remote.admin(Target::Config, command).await;
+        let answer = self.role.remote.admin(Target::Config, commit.with_majority()).await;
         add(&self.role.statistics.critical_section_commit_millis, begun.elapsed().as_millis() as i64);
         if self.role.node.failpoints.should("migrationCommitNetworkError") {
             bail!(HOST_UNREACHABLE, "migrationCommitNetworkError");
@@ -593,12 +606,14 @@ impl Driver {
     /// Makes a commit that is still under way impossible, then reads the owner.
     async fn resolve(&self) -> Result<Decision> {
         let c = &self.coordinator;
-        let bump = doc! {
-            "_configsvrEnsureChunkVersionIsGreaterThan": 1, "minKey": c.min.clone(), "maxKey": c.max.clone(),
-            "version": c.version.to_document(), "nss": c.ns.as_str(), "collectionUUID": Value::uuid(c.uuid),
-            "writeConcern": majority(),
+        let bump = EnsureChunkVersion {
+            min: c.min.clone(),
+            max: c.max.clone(),
+            version: c.version,
+            ns: Some(c.ns.clone()),
+            uuid: Some(c.uuid),
         };
-        self.role.remote.admin(Target::Config, bump).await?;
+        self.role.remote.admin(Target::Config, bump.with_majority()).await?;
         let found = self.role.remote.find_config("collections", doc! { "_id": c.ns.as_str() }, None).await?;
         if found.first().and_then(|d| uuid_of(d, "uuid")) != Some(c.uuid) {
             // Dropped: nobody owns the range, and both sides' tasks will find no collection.
@@ -646,14 +661,20 @@ impl Driver {
     }
 
     /// Abort or release; a recipient that knows nothing of the session has nothing to end.
-    async fn tell_recipient(&self, command: &str) -> Result<()> {
+    async fn abort_recipient(&self) -> Result<()> {
         let c = &self.coordinator;
-        let mut message =
-            doc! { command: c.ns.as_str(), "sessionId": c.session_id.as_str(), "writeConcern": majority() };
-        if self.role.node.failpoints.should(DO_NOT_REFRESH_RECIPIENT) {
-            message.push("skipRefresh", true);
-        }
-        match self.role.remote.admin(self.recipient(), message).await {
+        self.tell_recipient(&RecvChunkAbort { ns: c.ns.clone(), session: Some(c.session_id.clone()) }).await
+    }
+
+    async fn release_recipient(&self) -> Result<()> {
+        let c = &self.coordinator;
+        let skip_refresh = Flag(self.role.node.failpoints.should(DO_NOT_REFRESH_RECIPIENT));
+        let release = RecvChunkRelease { ns: c.ns.clone(), session: c.session_id.clone(), skip_refresh };
+        self.tell_recipient(&release).await
+    }
+
+    async fn tell_recipient(&self, message: &impl Message) -> Result<()> {
+        match self.role.remote.admin(self.recipient(), message.with_majority()).await {
             Ok(_) => Ok(()),
             Err(e) if matches!(e.code, codes::COMMAND_FAILED | codes::SHARD_NOT_FOUND) => Ok(()),
             Err(e) => Err(e),
@@ -719,18 +740,14 @@ impl Driver {
 ///
 /// # Errors
 /// NotYetInitialized (94) without a migration, IllegalOperation (20) for another session.
-pub async fn hand_out(role: &Arc<ShardRole>, command: &str, body: Doc<'_>) -> Result<DocBuf> {
+pub async fn hand_out(role: &Arc<ShardRole>, command: &str, asked: MigrateClone) -> Result<DocBuf> {
     let Some(donation) = role.migrations.donation() else {
-        bail!(
-            NOT_YET_INITIALIZED,
-            "No active migrations were found for collection {}",
-            body.get_str(command).unwrap_or("")
-        )
+        bail!(NOT_YET_INITIALIZED, "No active migrations were found for collection {}", asked.ns)
     };
     let handout = donation.handout.lock().clone();
     let Some(handout) = handout else { bail!(NOT_YET_INITIALIZED, "the migration has not begun") };
-    let session = body.get_str("sessionId").unwrap_or("");
-    if session != handout.session_id {
+    let session = &asked.session;
+    if *session != handout.session_id {
         bail!(
             ILLEGAL_OPERATION,
             "Requested migration session id {session} does not match active session id {}",

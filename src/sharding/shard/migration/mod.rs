@@ -14,7 +14,7 @@ pub mod source;
 
 pub use donor::Donation;
 pub use recipient::Reception;
-pub use request::{Coordinator, MoveRange};
+pub use request::{Coordinator, MoveRange, throttle_of};
 
 use document::{Document, Result, Value, bail, doc};
 use parking_lot::Mutex;

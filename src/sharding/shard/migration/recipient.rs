@@ -12,6 +12,11 @@ use super::range::{KeyRange, SLICE_TIME_MAX};
 use super::request::RecvStart;
 use super::{RECIPIENTS, sessions};
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::migration::{
+    GetNextSessionMods, MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease, RecvChunkStatus,
+    TransferMods,
+};
 use crate::remote::Target;
 use crate::routing::table::CollectionInfo;
 use crate::shard::ShardRole;
@@ -170,13 +175,13 @@ pub async fn start(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<Document> {
 }
 
 /// `_recvChunkStatus`.
-pub async fn status(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Result<Document> {
-    let reception = match body.get_str("sessionId") {
+pub async fn status(role: &Arc<ShardRole>, op: &Operation, asked: RecvChunkStatus) -> Result<Document> {
+    let reception = match &asked.session {
         Some(session) => role.migrations.reception_of(session),
         None => role.migrations.reception(),
     };
     let Some(reception) = reception else { return Ok(doc! { "active": false }) };
-    if body.get_bool("waitForSteadyOrDone") == Some(true) {
+    if asked.wait_until_steady.0 {
         let settled = reception.wait_state(|s| !matches!(s, State::Ready | State::Clone | State::CatchUp));
         let _ = op.interruptible(tokio::time::timeout(Duration::from_secs(1), settled)).await?;
         let mut report = doc! { "waited": true };
@@ -188,16 +193,15 @@ pub async fn status(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Res
     Ok(reception.report())
 }
 
-fn session_of(role: &ShardRole, body: Doc<'_>) -> Result<Arc<Reception>> {
-    let session = body.get_str("sessionId").unwrap_or("");
+fn session_of(role: &ShardRole, session: &str) -> Result<Arc<Reception>> {
     role.migrations
         .reception_of(session)
         .ok_or_else(|| err!(COMMAND_FAILED, "no migration with session id {session} is being received here"))
 }
 
 /// `_recvChunkCommit`: takes the last difference; answers when all of it is durable.
-pub async fn commit(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Result<Document> {
-    let reception = session_of(role, body)?;
+pub async fn commit(role: &Arc<ShardRole>, op: &Operation, asked: RecvChunkCommit) -> Result<Document> {
+    let reception = session_of(role, &asked.session)?;
     if matches!(reception.state(), State::Ready | State::Clone | State::CatchUp) {
         bail!(COMMAND_FAILED, "the migration is not in the steady state but in {}", reception.state().name());
     }
@@ -213,9 +217,9 @@ pub async fn commit(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Res
 }
 
 /// `_recvChunkAbort`: answers when nothing is written any more.
-pub async fn abort(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Result<Document> {
-    let reception = match body.get_str("sessionId") {
-        Some(_) => session_of(role, body)?,
+pub async fn abort(role: &Arc<ShardRole>, op: &Operation, asked: RecvChunkAbort) -> Result<Document> {
+    let reception = match &asked.session {
+        Some(session) => session_of(role, session)?,
         None => match role.migrations.reception() {
             Some(r) => r,
             None => return Ok(doc! { "active": false }),
@@ -227,9 +231,9 @@ pub async fn abort(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Resu
 }
 
 /// `_recvChunkReleaseCritSec`.
-pub async fn release(role: &Arc<ShardRole>, op: &Operation, body: Doc<'_>) -> Result<Document> {
-    let reception = session_of(role, body)?;
-    let skip_refresh = body.get_bool("skipRefresh") == Some(true);
+pub async fn release(role: &Arc<ShardRole>, op: &Operation, asked: RecvChunkRelease) -> Result<Document> {
+    let reception = session_of(role, &asked.session)?;
+    let skip_refresh = asked.skip_refresh.0;
     reception.signal(|s| *s = Signals { release: true, skip_refresh, ..*s });
     op.interruptible(reception.wait_state(is_over)).await?;
     Ok(Document::new())
@@ -463,20 +467,34 @@ impl Worker {
         Ok(())
     }
 
-    async fn ask(&self, command: &str) -> Result<DocBuf> {
-        let s = &self.reception.start;
-        let message = doc! { command: s.ns.as_str(), "sessionId": s.session_id.as_str() };
-        self.role.remote.run(Target::Shard(&s.from), "admin", message.to_doc_buf()).await
+    async fn ask(&self, message: &impl Message) -> Result<DocBuf> {
+        let donor = Target::Shard(&self.reception.start.from);
+        self.role.remote.run(donor, "admin", message.to_document().to_doc_buf()).await
+    }
+
+    async fn next_documents(&self) -> Result<DocBuf> {
+        let RecvStart { ns, session_id, .. } = &self.reception.start;
+        self.ask(&MigrateClone { ns: ns.clone(), session: session_id.clone() }).await
+    }
+
+    async fn next_changes(&self) -> Result<DocBuf> {
+        let RecvStart { ns, session_id, .. } = &self.reception.start;
+        self.ask(&TransferMods { ns: ns.clone(), session: session_id.clone() }).await
+    }
+
+    async fn next_sessions(&self) -> Result<DocBuf> {
+        let RecvStart { ns, session_id, .. } = &self.reception.start;
+        self.ask(&GetNextSessionMods { ns: ns.clone(), session: session_id.clone() }).await
     }
 
     async fn clone_range(&self) -> Result<()> {
-        let mut batch = self.ask("_migrateClone").await?;
+        let mut batch = self.next_documents().await?;
         loop {
             if is_empty(&batch, "objects") {
                 break;
             }
             // The next batch travels while this one is written.
-            let (inserted, next) = tokio::join!(self.insert_all(&batch), self.ask("_migrateClone"));
+            let (inserted, next) = tokio::join!(self.insert_all(&batch), self.next_documents());
             inserted?;
             batch = next?;
         }
@@ -583,7 +601,7 @@ impl Worker {
         let mut aside: Vec<DocBuf> = Vec::new();
         let mut total = 0;
         loop {
-            let part = self.ask("_transferMods").await?;
+            let part = self.next_changes().await?;
             let size = part.doc().get_i64("size").unwrap_or(0);
             if size > 0 {
                 total += size;
@@ -672,7 +690,7 @@ impl Worker {
 
     async fn take_sessions(&self) -> Result<()> {
         loop {
-            let part = self.ask("_getNextSessionMods").await?;
+            let part = self.next_sessions().await?;
             if sessions::apply(&self.role, &self.reception.start.ns, &part).await? == 0 {
                 return Ok(());
             }

@@ -28,6 +28,30 @@ pub struct MoveRange {
 }
 
 impl MoveRange {
+    pub fn to_document(&self) -> Document {
+        let mut d = doc! {
+            "_shardsvrMoveRange": self.ns.as_str(), "toShard": self.to.as_str(), "fromShard": self.from.as_str(),
+        };
+        for (name, bound) in [("min", &self.min), ("max", &self.max)] {
+            if let Some(bound) = bound {
+                d.push(name, bound.clone());
+            }
+        }
+        d.push("maxChunkSizeBytes", self.max_bytes);
+        if let Some(most) = self.max_objects {
+            d.push("maxChunkObjects", most);
+        }
+        if let Some(epoch) = self.epoch {
+            d.push("epoch", epoch);
+        }
+        d.push("forceJumbo", self.force_jumbo);
+        d.push("waitForDelete", self.wait_for_delete);
+        if let Some(concern) = &self.throttle {
+            d.push("secondaryThrottle", concern.clone());
+        }
+        d.push("writeConcern", crate::remote::majority());
+        d
+    }
     /// # Errors
     /// IDLFailedToParse (40414), InvalidOptions (72), BadValue (2).
     pub fn parse(body: Doc<'_>) -> Result<MoveRange> {
@@ -72,7 +96,7 @@ impl MoveRange {
 }
 
 /// What `secondaryThrottle` asks for: a write concern, or that of two members.
-fn throttle_of(value: Option<&Value>) -> Option<Document> {
+pub fn throttle_of(value: Option<&Value>) -> Option<Document> {
     match value? {
         Value::Document(concern) => Some(concern.clone()),
         other => other.truthy().then(|| doc! { "w": 2 }),

@@ -5,6 +5,20 @@
 //!
 //! Invariant: documents are deleted only while the task is ready, its time has come, this shard does not own the range
 //! and nobody reads through a filter that does. Each document is checked once more under the latch.
+//!
+//! # Who may be waiting for whom
+//!
+//! ```text
+//! who waits                     for whom                          how it ends
+//! a pending task                the decision of its migration     the donor's coordinator writes it, after a crash too
+//! a ready task                  orphanCleanupDelaySecs            by the clock
+//!                               cursors with an older filter      they end, or time out when nobody reads them
+//!                               placement that is not known       a refresh; repeated while the config server is away
+//!                               a range that seems to be owned    looked at again: orphans stay rather than documents go
+//! a migration to this shard     tasks of the same range           they run, or the migration fails
+//! moveChunk with waitForDelete  the task of its range             it runs; the client may go
+//! ```
+//! The deleter holds no lock between two batches, so nothing waits for it for longer than a batch.
 
 /// What is known of a task and its collection at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,16 @@
 //! Whether placement that was read from the config server replaces what a shard has installed.
+//!
+//! # Who may be waiting for whom
+//!
+//! ```text
+//! who waits                                for whom                     how it ends
+//! a request with a version that is news    the refresh of its shard     installed, or its error; the router then tries again
+//! a refresh                                the one before it            one at a time for each namespace, so no older reading lands on a newer
+//!                                          the config server            its answer; an error goes to all who wait and the next request asks anew
+//! a request in a critical section          the section, not a refresh   it is released when the outcome is installed
+//! a secondary                              its primary's refresh        the primary writes what it learned; the secondary knows it when it has applied that
+//! ```
+//! A refresh waits for no latch and no section, so those who wait for sections can refresh.
 
 use crate::version::ShardVersion;
 

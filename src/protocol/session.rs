@@ -3,6 +3,16 @@
 //! The table is *derived*: one function, [`Session::apply`], takes what a log entry says of its session, whether the
 //! entry is being written, replayed at start-up or applied elsewhere. So a restart forgets nothing that the log
 //! remembers, and a retried statement is answered from what it did the first time.
+//!
+//! # Who may be waiting for whom
+//!
+//! ```text
+//! who waits                             for whom                                    how it ends
+//! a statement of a session              the statement that has it checked out       with that statement
+//! a write that a router has repeated    what another router began for it            found executed; or aborted after a moment; a prepared one is waited for
+//! a recipient of a range                the histories of the donor's sessions       read after the last difference; a history that the log lost says so
+//! ```
+//! A session is checked out before any latch is taken and given back after the commit, so latches never wait for sessions.
 
 use crate::transaction::Phase;
 use document::{Result, bail};

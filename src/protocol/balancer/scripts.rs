@@ -1,8 +1,6 @@
 //! The policies as scripts: what they see, a command, what they do.
 //!
-//! A file of `scripts/` shows one behaviour. Lines before `---` say something or ask; the lines from there to the next
-//! empty line are what the questions returned. `UPDATE_SCRIPTS=1 cargo test -p protocol balancer` writes the answers in
-//! place. `#` begins a comment. Times are seconds.
+//! A file of `scripts/` shows one behaviour (see `golden` for their form). Times are seconds.
 //!
 //! ```text
 //! shard NAME [draining] [full] [zones=a,b]       all shards, in name order, before anything else
@@ -30,24 +28,13 @@ use std::path::Path;
 
 #[test]
 fn every_script_answers_as_written() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("balancer/scripts");
-    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
-    names.sort();
-    assert!(names.len() > 30, "scripts are missing");
-    let update = std::env::var_os("UPDATE_SCRIPTS").is_some();
-    let mut wrong = Vec::new();
-    for path in names {
-        let written = std::fs::read_to_string(&path).unwrap();
-        let answered = World::default().run(&written);
-        if written == answered {
-            continue;
+    golden::check(Path::new(env!("CARGO_MANIFEST_DIR")).join("balancer/scripts"), 30, || {
+        let mut world = World::default();
+        move |line: &str, answer: &mut String| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            world.command(words[0], &words[1..], answer);
         }
-        match update {
-            true => std::fs::write(&path, answered).unwrap(),
-            false => wrong.push(format!("{}\n{answered}", path.display())),
-        }
-    }
-    assert!(wrong.is_empty(), "other answers than written:\n{}", wrong.join("\n"));
+    });
 }
 
 #[derive(Default)]
@@ -97,31 +84,6 @@ fn outcome(word: &str) -> Outcome {
 }
 
 impl World {
-    /// The script with the answers that its commands give.
-    fn run(&mut self, script: &str) -> String {
-        let mut out = String::new();
-        let mut answer = String::new();
-        let mut skipping = false;
-        for line in script.lines() {
-            if line == "---" {
-                let _ = write!(out, "---\n{}", if answer.is_empty() { "nothing\n" } else { &answer });
-                answer.clear();
-                skipping = true;
-            } else if line.trim().is_empty() {
-                skipping = false;
-                let _ = writeln!(out);
-            } else if !skipping {
-                let _ = writeln!(out, "{line}");
-                let words: Vec<&str> = line.split_whitespace().collect();
-                if !line.starts_with('#') {
-                    self.command(words[0], &words[1..], &mut answer);
-                }
-            }
-        }
-        assert!(answer.is_empty(), "a question without ---: {answer}");
-        out
-    }
-
     fn command(&mut self, name: &str, words: &[&str], answer: &mut String) {
         match name {
             "shard" | "collection" | "zone" | "chunks" | "sizes" => self.tell(name, words),

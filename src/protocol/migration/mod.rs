@@ -21,6 +21,22 @@
 //! that it cannot be executed any more, and then looks. A *task* is the permission to delete the range: both sides
 //! hold one from before they have anything to lose until the outcome is known, and only the side that does not own the
 //! range in the end has it made ready.
+//!
+//! # Who may be waiting for whom
+//!
+//! ```text
+//! who waits                          for whom                            how it ends
+//! a router's or balancer's request   the donor                           with the migration; the migration outlives the request
+//! the donor, before the section      the recipient, to be level          level, failed, or the donation is stopped by a catalog change
+//! the recipient, at its start        deletions of the same range         done, or receiveChunkWaitForRangeDeleterTimeoutMS
+//! the donor, entering the section    transactions, writes of many        they end, or the migration gives up (LockTimeout)
+//! writes, then reads, of the donor   the section                         commit known, or abort: both release it
+//! the donor, in the section          the recipient's last difference     durable there, or failed: abort
+//! the donor, after a lost commit     the config server                   repeated until it answers: the section stays, nobody owns the range for sure
+//! the recipient, level               commit, release or abort            a donor that is gone is taken up again by its next primary, which tells it
+//! a catalog change                   migrations of its collection        those that have not begun to commit are stopped, the others finish
+//! ```
+//! No side waits for the other while it holds a latch, and the donor calls the recipient, never the recipient the donor's section.
 
 pub mod donor;
 pub mod recipient;

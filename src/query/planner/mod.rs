@@ -15,6 +15,8 @@ mod places;
 mod ranges;
 mod rank;
 #[cfg(test)]
+mod scripts;
+#[cfg(test)]
 mod tests;
 mod text;
 pub mod wildcard;

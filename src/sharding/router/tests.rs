@@ -2,5 +2,6 @@
 
 mod fake;
 mod reads;
+mod scripts;
 mod targeting;
 mod writes;

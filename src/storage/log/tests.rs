@@ -4,6 +4,7 @@ mod crash;
 mod cuts;
 mod format;
 mod readers;
+mod scripts;
 mod waiting;
 
 use std::path::Path;

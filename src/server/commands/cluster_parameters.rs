@@ -80,7 +80,7 @@ pub(crate) const TABLE: &[Row] = &[
     inert("configServerReadPreferenceForCatalogQueries", || doc! { "mustAlwaysUseNearest": false }),
     default_only("defaultMaxTimeMS", || doc! { "readOperations": 0i64 }),
     inert("internalQueryCutoffForSampleFromRandomCursor", || doc! { "sampleCutoff": 0.05 }),
-    default_only("pauseMigrationsDuringMultiUpdates", || doc! { "enabled": false }),
+    row("pauseMigrationsDuringMultiUpdates", || doc! { "enabled": false }),
     row("querySettings", || doc! { "settingsArray": [] }),
     inert("shardedClusterCardinalityForDirectConns", || doc! { "hasTwoOrMoreShards": false }),
     Row { test_only: true, ..row("testBoolClusterParameter", || doc! { "boolData": false }) },

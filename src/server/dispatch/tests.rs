@@ -439,7 +439,6 @@ async fn cluster_parameters_have_defaults_types_and_a_time() {
         (doc! {"testIntClusterParameter": {"intData": "x"}}, 14),
         (doc! {"testIntClusterParameter": {}, "testStrClusterParameter": {}}, 72),
         (doc! {"defaultMaxTimeMS": {"readOperations": 5}}, 238),
-        (doc! {"pauseMigrationsDuringMultiUpdates": {"enabled": true}}, 238),
     ] {
         assert_eq!(run(&mut c, doc! {"setClusterParameter": given}).await.unwrap_err().code, code);
     }

@@ -103,6 +103,8 @@ pub struct Node {
     pub disk_use_by_default: std::sync::atomic::AtomicBool,
     /// Where stages spill.
     pub temporary: Arc<temporary::TemporaryFiles>,
+    /// What stages wrote there since the start.
+    pub spills: Arc<query::pipeline::Spills>,
     /// Some database is profiled: operations note their plans.
     pub profiling: std::sync::atomic::AtomicBool,
     next_operation: AtomicI64,
@@ -149,10 +151,11 @@ impl Node {
         self.cursors.release_dropped(uuid);
         self.plan_caches.forget(uuid);
     }
-    /// What a blocking sort may use that the client allows the disk, or does not.
-    pub fn sort_means(&self, disk: bool) -> exec::sorter::Means {
+    /// What a blocking sort may use that the client allows the disk, or does not. What it writes is noted with the operation.
+    pub fn sort_means(&self, op: Option<&Operation>, disk: bool) -> exec::sorter::Means {
         let space = disk.then(|| self.temporary.clone() as _);
-        exec::sorter::Means { bytes_max: Some(self.limits.read().sort), space, account: None }
+        let told = op.map(|op| vec![op.spills(), self.spills.clone()]).unwrap_or_default();
+        exec::sorter::Means { bytes_max: Some(self.limits.read().sort), space, account: None, told }
     }
     /// As [`Node::parse_context`], for a command on `slot`: with the collation it names, and else with the default of the
     /// collection or view. An empty document names none.

@@ -193,6 +193,7 @@ impl Node {
             limits: RwLock::default(),
             disk_use_by_default: true.into(),
             temporary,
+            spills: Arc::default(),
             replication: crate::replication::Replication::new(state, last),
             log_holds: crate::maintenance::LogHolds::default(),
             cursors: crate::cursor::Cursors::default(),

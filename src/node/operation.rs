@@ -6,9 +6,10 @@
 use document::{Doc, Document, Error, Result, Timestamp, Value, ValueRef, bail, codes, err};
 use parking_lot::Mutex;
 use protocol::version::{DatabaseVersion, ShardVersion};
+use query::pipeline::Spills;
 use runtime::Instant;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -406,6 +407,7 @@ pub struct Operation {
     /// The fail point at which the operation waits.
     paused_at: Mutex<Option<String>>,
     /// What its queries have examined, and by which plan, for the profiler.
+    spilled: OnceLock<Arc<Spills>>,
     examined_keys: AtomicU64,
     examined_docs: AtomicU64,
     plan: Mutex<Option<String>>,
@@ -563,6 +565,7 @@ impl Operation {
             connection_lost: AtomicBool::new(false),
             transaction: std::sync::OnceLock::new(),
             paused_at: Mutex::new(None),
+            spilled: OnceLock::new(),
             examined_keys: AtomicU64::new(0),
             examined_docs: AtomicU64::new(0),
             plan: Mutex::new(None),
@@ -687,6 +690,14 @@ impl Operation {
     /// What is left of its time, if that is limited.
     pub fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+    /// What its stages are to note that write to files.
+    pub(crate) fn spills(&self) -> Arc<Spills> {
+        self.spilled.get_or_init(Arc::default).clone()
+    }
+    /// What its stages have written to files, if they could have.
+    pub fn spilled(&self) -> Document {
+        self.spilled.get().map(|spills| spills.report()).unwrap_or_default()
     }
     /// Adds to what the operation's queries have examined.
     pub fn note_examined(&self, keys: u64, docs: u64) {

@@ -157,6 +157,9 @@ fn entry(context: &Context, ended: &Ended<'_>, command: Document, counted: bool)
         d.push("planCacheShapeHash", shape);
         d.push("planCacheKey", key);
     }
+    if counted {
+        d.0.extend(context.operation.spilled().0);
+    }
     if let Some(hash) = query::shape::query_hash(body.get_str("$db").unwrap_or(""), body) {
         d.push("queryShapeHash", hash);
     }

@@ -355,6 +355,7 @@ impl Service {
         }
         attr.push("command", shown);
         attr.push("numYields", 0);
+        attr.0.extend(context.operation.spilled().0);
         if failed {
             attr.push("ok", 0);
         }

@@ -213,6 +213,7 @@ impl Query {
         let new = Counters {
             keys: self.counters.keys - self.noted.keys,
             docs: self.counters.docs - self.noted.docs,
+            ..self.counters
         };
         node.index_use.totals.note(new);
         op.note_examined(new.keys, new.docs);

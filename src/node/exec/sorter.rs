@@ -4,8 +4,9 @@
 //! were held, as the real server holds them, and a sort that is too heavy is refused.
 
 use document::{Doc, Result, bail};
+use query::pipeline::account::{Kind, Use};
 use query::pipeline::spill::{Entry, Merge, Sorter, Space};
-use query::pipeline::{Account, Charge};
+use query::pipeline::{Account, Charge, Spills};
 use query::sort::SortSpec;
 use std::sync::Arc;
 use storage::RecordId;
@@ -20,8 +21,10 @@ pub struct Means {
     pub bytes_max: Option<usize>,
     /// Where it goes on above that; `None` where it must not.
     pub space: Option<Arc<dyn Space>>,
-    /// Where it notes what it holds and wrote, if somebody wants to know.
+    /// Where it notes what it holds, if somebody wants to know.
     pub account: Option<Arc<Account>>,
+    /// Who is told of what it writes, where there is no account yet that tells.
+    pub told: Vec<Arc<Spills>>,
 }
 
 /// Collects records and gives them back in order; with a limit it keeps only what can still be in the result.
@@ -35,7 +38,10 @@ impl RecordSorter {
     /// `limit`: how many of the first records are wanted.
     pub fn new(spec: SortSpec, limit: Option<usize>, means: &Means) -> RecordSorter {
         let account = means.account.clone().unwrap_or_default();
-        let charge = Charge::new(&account, means.bytes_max.unwrap_or(usize::MAX));
+        if means.account.is_none() {
+            account.tell(means.told.clone());
+        }
+        let charge = Charge::new(&account, means.bytes_max.unwrap_or(usize::MAX)).counted_as(Kind::Sort);
         let sorter = Sorter::with(charge, means.space.clone(), limit);
         let may_spill = means.space.is_some();
         RecordSorter {
@@ -66,7 +72,8 @@ impl RecordSorter {
     /// # Errors
     /// Those of the disk.
     pub fn finish(mut self) -> Result<Sorted> {
-        Ok(Sorted { merge: self.sorter.finish()?, next: None })
+        let merge = self.sorter.finish()?;
+        Ok(Sorted { merge, next: None, used: self.sorter.used() })
     }
 }
 
@@ -81,6 +88,8 @@ fn with_document((key, entry): &Entry) -> usize {
 pub struct Sorted {
     merge: Merge,
     next: Option<RecordId>,
+    /// What sorting took, for explain.
+    pub used: Use,
 }
 
 impl Sorted {

@@ -4,6 +4,7 @@ use super::sorter::{Means, RecordSorter, Sorted};
 use crate::namespace::OwnershipFilter;
 use document::{Doc, DocBuf, Result, Value};
 use query::matcher::Matcher;
+use query::pipeline::account::Use;
 use query::planner::{Direction, KeyRange, Plan};
 use query::sort::SortSpec;
 use runtime::Instant;
@@ -92,6 +93,8 @@ pub struct Found<'a> {
 pub struct Counters {
     pub keys: u64,
     pub docs: u64,
+    /// What a blocking sort took.
+    pub sort: Use,
 }
 
 /// What goes with a walk through all its slices.
@@ -523,6 +526,7 @@ impl Sort {
                 return Ok(progress);
             }
             self.sorted = self.sorter.take().map(RecordSorter::finish).transpose()?.unwrap_or_default();
+            context.counters.sort = self.sorted.used;
         }
         while let Some(record) = self.sorted.peek()? {
             let Some(doc) = view.get(record) else {

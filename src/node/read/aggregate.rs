@@ -18,6 +18,7 @@ use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
 use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
 use query::matcher::Matcher;
+use query::pipeline::execution::Did;
 use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
 use query::pipeline::stages::geo_near;
 use query::pipeline::{
@@ -203,6 +204,10 @@ impl PipelineRows {
     pub fn uuid(&self) -> Option<[u8; 16]> {
         self.uuid
     }
+    /// What its stages did until now.
+    pub fn did(&self) -> Vec<Did> {
+        self.execution.did()
+    }
     /// See [`Query::opened_ts`].
     pub fn opened_ts(&self) -> Option<u64> {
         match &self.source.rows {
@@ -217,6 +222,7 @@ impl PipelineRows {
         self.source.rows.resume(collection);
     }
     pub async fn fill(&mut self, node: &Arc<Node>, op: &Arc<Operation>, out: &mut dyn Output) -> Result<()> {
+        self.execution.run().account.tell(vec![op.spills(), node.spills.clone()]);
         // Whatever part of the pipeline was refused, the documents merged until then are there.
         let done = self.run(node, op, out).await.map_err(|e| self.host(node, op).past_retrying(e));
         if done.is_err() {
@@ -417,6 +423,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     let mut run = Run::new(&context);
     run.limits = *node.limits.read();
     run.spill = Some(node.temporary.clone());
+    run.account.tell(vec![op.spills(), node.spills.clone()]);
     if pipeline.is_source_only() {
         return Ok(Prepared {
             ns,
@@ -465,6 +472,7 @@ impl Prepared {
                 bytes_max: Some(self.run.limits.sort),
                 space: self.run.space(),
                 account: Some(self.run.account.clone()),
+                told: Vec::new(),
             },
             ..Wanted::default()
         }

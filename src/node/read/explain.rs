@@ -3,6 +3,7 @@
 use super::aggregate::{self, Asked};
 use super::fields::Fields;
 use super::find::FindCommand;
+use super::rows::Rows;
 use crate::exec::choice::{Choice, Memory};
 use crate::exec::query::ownership;
 use crate::exec::walk::Counters;
@@ -14,6 +15,7 @@ use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use query::explain::{Extras, count_scan, parsed_query, winning_plan};
 use query::matcher::Matcher;
+use query::pipeline::account::Use;
 use query::planner::Plan;
 use query::shape::query_hash;
 use runtime::Instant;
@@ -190,7 +192,7 @@ impl Subject {
             min: self.min.as_ref(),
             max: self.max.as_ref(),
             collation: self.collation.clone(),
-            sort_means: node.sort_means(true),
+            sort_means: node.sort_means(Some(op), true),
             shape: Shape {
                 skip: self.skip,
                 limit: self.limit,
@@ -419,6 +421,10 @@ fn with_counters(stage: Document, returned: u64, counters: Counters) -> Document
     if scans_keys {
         out.push("keysExamined", number(counters.keys));
     }
+    if name == "SORT" {
+        out.push("totalDataSizeSorted", number(counters.sort.peak_bytes as u64));
+        push_spills(&mut out, counters.sort);
+    }
     if matches!(name.as_str(), "FETCH" | "COLLSCAN" | "EXPRESS_IXSCAN") {
         out.push("docsExamined", number(counters.docs));
     }
@@ -433,6 +439,50 @@ fn with_counters(stage: Document, returned: u64, counters: Counters) -> Document
         _ => {}
     }
     out
+}
+
+fn push_spills(out: &mut Document, used: Use) {
+    out.push("usedDisk", used.spills > 0);
+    out.0.extend(used.fields().0);
+}
+
+/// Runs the whole pipeline, and adds to its stages what each of them did. `skipped`: stages at its front that are not shown.
+async fn add_statistics(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    asked: Asked,
+    stages: &mut [Value],
+    skipped: usize,
+) -> Result<()> {
+    let started = Instant::now();
+    let mut rows = aggregate::open(node, op, asked).await?;
+    while !rows.ended() {
+        rows.fill(node, op, &mut Discard).await?;
+    }
+    let Rows::Pipeline(rows) = rows else { return Ok(()) };
+    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
+    for (stage, did) in stages.iter_mut().zip(rows.did().into_iter().skip(skipped)) {
+        let Value::Document(out) = stage else { continue };
+        match (did.name, did.used) {
+            ("$sort", Some(used)) => {
+                out.push("totalDataSizeSortedBytesEstimate", number(used.peak_bytes as u64));
+                push_spills(out, used);
+            }
+            ("$group", Some(used)) => {
+                out.push("totalOutputDataSizeBytes", number(did.returned_bytes));
+                push_spills(out, used);
+            }
+            (_, Some(used)) => push_spills(out, used),
+            (_, None) => {}
+        }
+        out.push("nReturned", did.returned as i64);
+        out.push("executionTimeMillisEstimate", started.elapsed().as_millis() as i64);
+    }
+    Ok(())
+}
+
+fn writes(stage: &Value) -> bool {
+    stage.as_document().is_some_and(|d| d.contains_key("$out") || d.contains_key("$merge"))
 }
 
 /// What a pipeline that writes would do cannot be tried.
@@ -462,6 +512,7 @@ pub async fn pipeline(
     verbosity: Verbosity,
     request: Request<'_>,
 ) -> Result<Document> {
+    let again = asked.clone();
     let prepared = aggregate::prepare(node, op, asked).await?;
     let mut stages = prepared.rest.to_array();
     let limited = prepared.limit.filter(|n| {
@@ -471,6 +522,11 @@ pub async fn pipeline(
     if limited.is_some() {
         // The query below it does that already.
         stages.remove(0);
+    }
+    let runs = verbosity > Verbosity::Planner && !stages.is_empty() && !stages.iter().any(writes);
+    if runs && !prepared.source_only {
+        let skipped = usize::from(limited.is_some());
+        add_statistics(node, op, again, &mut stages, skipped).await?;
     }
     if prepared.source_only {
         let mut reply = doc! { "explainVersion": "1", "stages": Value::Array(stages) };

@@ -206,7 +206,7 @@ impl Parsed {
             filter,
             projection,
             hint,
-            sort_means: node.sort_means(!command.no_disk),
+            sort_means: node.sort_means(None, !command.no_disk),
         })
     }
     /// What to ask of the collection; takes filter and projection out.
@@ -267,6 +267,9 @@ async fn by_plan(
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
     let mut parsed = Parsed::of(node, slot, command, body)?;
+    if parsed.sort.is_some() {
+        parsed.sort_means = node.sort_means(Some(op), !command.no_disk);
+    }
     let mut batch = Batch::new(command.first_batch());
     if command.tailable {
         let mut rows = tail(node, op, slot, command, &mut parsed).await?;

@@ -1,33 +1,99 @@
-//! Accounts of memory: what a pipeline keeps from one document to the next.
+//! Accounts of memory: what a pipeline keeps from one document to the next, and what of it went to files.
 //!
 //! Each running pipeline, and so each cursor, has one account; every stage that keeps documents charges it and has a limit
 //! of its own beside (100 MiB, by parameter). What is charged is an estimate of the stage's; the process's total is
 //! counted exactly elsewhere.
+//!
+//! ```text
+//! a stage spills ─> its own use (explain) ─> the counters that the account reports to (the command's, the node's)
+//! ```
 
+use document::{Document, number};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes that all stages of a pipeline hold, and what they spilled.
+/// Stages that write to files, as counters tell them apart. What samples sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    BucketAuto,
+    Group,
+    Sort,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::BucketAuto, Kind::Group, Kind::Sort];
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::BucketAuto => "bucketAuto",
+            Kind::Group => "group",
+            Kind::Sort => "sort",
+        }
+    }
+}
+
+/// What stages of each kind wrote to files: of one command, or of all since the start.
+#[derive(Debug, Default)]
+pub struct Spills([Counters; Kind::ALL.len()]);
+
+#[derive(Debug, Default)]
+struct Counters {
+    spills: AtomicU64,
+    records: AtomicU64,
+    bytes: AtomicU64,
+    stored: AtomicU64,
+}
+
+impl Spills {
+    fn note(&self, kind: Kind, spill: Use) {
+        let counters = &self.0[kind as usize];
+        counters.spills.fetch_add(spill.spills, Ordering::Relaxed);
+        counters.records.fetch_add(spill.spilled_records, Ordering::Relaxed);
+        counters.bytes.fetch_add(spill.spilled_bytes, Ordering::Relaxed);
+        counters.stored.fetch_add(spill.stored_bytes, Ordering::Relaxed);
+    }
+    pub fn of(&self, kind: Kind) -> Use {
+        let (counters, read) = (&self.0[kind as usize], |n: &AtomicU64| n.load(Ordering::Relaxed));
+        Use {
+            peak_bytes: 0,
+            spills: read(&counters.spills),
+            spilled_records: read(&counters.records),
+            spilled_bytes: read(&counters.bytes),
+            stored_bytes: read(&counters.stored),
+        }
+    }
+    /// `usedDisk`, and what each kind that spilled wrote: of a command, for the profiler and the log.
+    pub fn report(&self) -> Document {
+        let mut out = Document::new();
+        for kind in Kind::ALL {
+            let used = self.of(kind);
+            if used.spills == 0 {
+                continue;
+            }
+            out.insert("usedDisk", true);
+            for (name, value) in used.fields() {
+                let (first, rest) = name.split_at(1);
+                out.push(format!("{}{}{rest}", kind.name(), first.to_uppercase()), value);
+            }
+        }
+        out
+    }
+}
+
+/// Bytes that all stages of a pipeline hold, and who is told of what they spill.
 #[derive(Debug, Default)]
 pub struct Account {
     bytes: AtomicUsize,
-    pub spilled: Spilled,
-}
-
-/// What went to files.
-#[derive(Debug, Default)]
-pub struct Spilled {
-    pub spills: AtomicU64,
-    pub records: AtomicU64,
-    pub bytes: AtomicU64,
+    told: Mutex<Vec<Arc<Spills>>>,
 }
 
 impl Account {
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
-    pub fn used_disk(&self) -> bool {
-        self.spilled.spills.load(Ordering::Relaxed) > 0
+    /// Tells these of every spill from now on, and no others.
+    pub fn tell(&self, listeners: Vec<Arc<Spills>>) {
+        *self.told.lock() = listeners;
     }
 }
 
@@ -37,7 +103,25 @@ pub struct Use {
     pub peak_bytes: usize,
     pub spills: u64,
     pub spilled_records: u64,
+    /// As they were charged in memory.
     pub spilled_bytes: u64,
+    /// In files.
+    pub stored_bytes: u64,
+}
+
+impl Use {
+    /// The numbers of what was spilled, by the names that explain gives them.
+    pub fn fields(&self) -> Document {
+        let mut out = Document::new();
+        let mut put = |name: &str, n: u64| {
+            out.push(name, number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX)));
+        };
+        put("spills", self.spills);
+        put("spilledDataStorageSize", self.stored_bytes);
+        put("spilledBytes", self.spilled_bytes);
+        put("spilledRecords", self.spilled_records);
+        out
+    }
 }
 
 /// A stage's part of an account; given back when it is dropped.
@@ -46,12 +130,18 @@ pub struct Charge {
     account: Arc<Account>,
     bytes: usize,
     limit: usize,
+    kind: Option<Kind>,
     pub used: Use,
 }
 
 impl Charge {
     pub fn new(account: &Arc<Account>, limit: usize) -> Charge {
-        Charge { account: account.clone(), bytes: 0, limit, used: Use::default() }
+        Charge { account: account.clone(), bytes: 0, limit, kind: None, used: Use::default() }
+    }
+    /// Has what is spilled counted as that of such stages.
+    pub fn counted_as(mut self, kind: Kind) -> Charge {
+        self.kind = Some(kind);
+        self
     }
     /// The stage holds so many bytes now.
     pub fn set(&mut self, bytes: usize) {
@@ -80,14 +170,17 @@ impl Charge {
     pub fn is_over(&self) -> bool {
         self.bytes > self.limit
     }
-    /// Notes that so much went to a file.
-    pub fn note_spill(&mut self, records: u64, bytes: u64) {
+    /// Notes that what is held went to a file, as so many records of so many bytes.
+    pub fn note_spill(&mut self, records: u64, stored_bytes: u64) {
+        let spilled_bytes = self.bytes as u64;
+        let spill = Use { peak_bytes: 0, spills: 1, spilled_records: records, spilled_bytes, stored_bytes };
         self.used.spills += 1;
         self.used.spilled_records += records;
-        self.used.spilled_bytes += bytes;
-        self.account.spilled.spills.fetch_add(1, Ordering::Relaxed);
-        self.account.spilled.records.fetch_add(records, Ordering::Relaxed);
-        self.account.spilled.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.used.spilled_bytes += spilled_bytes;
+        self.used.stored_bytes += stored_bytes;
+        if let Some(kind) = self.kind {
+            self.account.told.lock().iter().for_each(|spills| spills.note(kind, spill));
+        }
     }
 }
 

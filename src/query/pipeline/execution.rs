@@ -42,6 +42,18 @@ struct Step {
     /// It has more to give than fitted.
     more: bool,
     ended: bool,
+    /// Documents given to the next.
+    given: u64,
+    given_bytes: u64,
+}
+
+/// What a stage did, for explain.
+#[derive(Clone, Copy, Debug)]
+pub struct Did {
+    pub name: &'static str,
+    pub returned: u64,
+    pub returned_bytes: u64,
+    pub used: Option<Use>,
 }
 
 /// What a step of the execution came to.
@@ -84,6 +96,8 @@ impl Execution {
                     input: Batch::new(),
                     more: false,
                     ended: false,
+                    given: 0,
+                    given_bytes: 0,
                 }),
             }
         }
@@ -146,13 +160,15 @@ impl Execution {
     pub fn wants_no_more(&self) -> bool {
         self.closed
     }
-    /// The stages' use of memory and disk.
-    pub fn uses(&self) -> Vec<(&'static str, Use)> {
+    /// What the stages did until now, without that of a source stage at the front.
+    pub fn did(&self) -> Vec<Did> {
         let used = |s: &Step| match &s.kind {
-            Kind::Local(stage) => stage.use_of_memory().map(|u| (s.name, u)),
+            Kind::Local(stage) => stage.use_of_memory(),
             _ => None,
         };
-        self.steps.iter().filter_map(used).collect()
+        let did =
+            |s: &Step| Did { name: s.name, returned: s.given, returned_bytes: s.given_bytes, used: used(s) };
+        self.steps.iter().map(did).collect()
     }
     pub fn run(&self) -> &Run {
         &self.run
@@ -198,10 +214,13 @@ impl Execution {
             Some(next) => &mut next.input,
             None => out,
         };
+        let (before, bytes_before) = (to.len(), to.bytes());
         let flow = match ending {
             true => step.end(to, host, &self.run).await?,
             false => step.run(to, host, &self.run).await?,
         };
+        step.given += to.len().saturating_sub(before) as u64;
+        step.given_bytes += to.bytes().saturating_sub(bytes_before) as u64;
         step.more = flow == Flow::More && !ending;
         step.ended |= ending && flow != Flow::More;
         if flow == Flow::Done {

@@ -5,7 +5,7 @@
 //! collation), so `1` and `1.0` are one group whose
 //! `_id` is the first seen. Groups come out in the order in which they were first seen; those that were spilled, by key.
 
-use super::account::{Charge, Use};
+use super::account::{Charge, Kind, Use};
 use super::spill::{Entry, Merge, Runs, Space};
 use super::stage::checked_size;
 use super::{Batch, Context, Flow, Limits, Needs, Parsed, Plan, Run, Stage, parse::one};
@@ -68,7 +68,7 @@ impl Plan for Group {
             scratch: Vec::new(),
             bytes: 0,
             collation: run.collation.clone(),
-            charge: run.charge(run.limits.group),
+            charge: run.charge(run.limits.group).counted_as(Kind::Group),
             limits: run.limits,
             space: run.space(),
             runs: None,
@@ -146,12 +146,13 @@ impl Running {
         let mut members: Vec<Option<Member>> =
             std::mem::take(&mut self.members).into_iter().map(Some).collect();
         let mut chunks = Vec::new();
-        for piece in keys.chunks(CHUNK_GROUPS) {
-            let mut chunk = Vec::with_capacity(piece.len());
-            for (key, at) in piece {
+        let mut keys = keys.into_iter().peekable();
+        while keys.peek().is_some() {
+            let mut chunk = Vec::with_capacity(CHUNK_GROUPS);
+            for (key, at) in keys.by_ref().take(CHUNK_GROUPS) {
                 meter::spend(8)?;
-                if let Some(member) = members[*at].take() {
-                    chunk.push((key.clone(), self.plan.document(member, true)?.into_bytes()));
+                if let Some(member) = members[at].take() {
+                    chunk.push((key, self.plan.document(member, true)?.into_bytes()));
                 }
             }
             chunk.sort_unstable_by(|a: &Entry, b: &Entry| a.0.cmp(&b.0));

@@ -28,7 +28,7 @@ pub mod stages;
 pub mod table;
 pub mod text;
 
-pub use account::{Account, Charge};
+pub use account::{Account, Charge, Spills};
 pub use execution::Execution;
 pub use host::{BoxFuture, Documents, HostStage, Namespace, PipelineHost, Source};
 pub use optimize::optimize;

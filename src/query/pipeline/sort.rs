@@ -3,7 +3,7 @@
 //! A shard appends its documents' keys as the field `$sortKey`, a binary whose memcmp order is the sort order. The router
 //! merges the shards' streams by it and strips it ([`take_sort_key`]).
 
-use super::account::Use;
+use super::account::{Kind, Use};
 use super::spill::{Merge, Sorter};
 use super::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::check_internal, parse::one};
 use crate::sort::SortSpec;
@@ -29,7 +29,7 @@ impl Plan for Sort {
         let limit = self.limit.and_then(|n| usize::try_from(n).ok());
         Ok(Box::new(Running {
             spec: self.spec.clone(),
-            sorter: Sorter::new(run, run.limits.sort, limit),
+            sorter: Sorter::new(run, Kind::Sort, run.limits.sort, limit),
             sorted: None,
         }))
     }

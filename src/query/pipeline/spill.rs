@@ -13,8 +13,8 @@
 //! With many runs a merge would read many files in small pieces; so once [`RUNS_MAX`] have been written they are merged
 //! into one.
 
-use super::account::Charge;
-use super::{Run as Settings, account::Use};
+use super::Run as Settings;
+use super::account::{Charge, Kind, Use};
 use document::{Result, meter};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -69,12 +69,13 @@ impl Runs {
     /// # Errors
     /// The space's.
     pub fn write(&mut self, entries: impl Iterator<Item = Result<Entry>>, charge: &mut Charge) -> Result<()> {
-        let run = write_run(&*self.space, entries, charge)?;
+        let (run, records) = write_run(&*self.space, entries)?;
+        charge.note_spill(records, run.bytes);
         self.runs.push(run);
         if self.runs.len() >= RUNS_MAX {
             let all = std::mem::take(&mut self.runs);
             let merged = Merge::new(all, Vec::new())?;
-            let run = write_run(&*self.space, merged, charge)?;
+            let (run, _) = write_run(&*self.space, merged)?;
             self.runs.push(run);
         }
         Ok(())
@@ -88,11 +89,8 @@ impl Runs {
     }
 }
 
-fn write_run(
-    space: &dyn Space,
-    entries: impl Iterator<Item = Result<Entry>>,
-    charge: &mut Charge,
-) -> Result<Run> {
+/// Writes a run; returns with it how many records it has.
+fn write_run(space: &dyn Space, entries: impl Iterator<Item = Result<Entry>>) -> Result<(Run, u64)> {
     let mut run = Run { file: space.file()?, bytes: 0 };
     let (mut buffer, mut records) = (Vec::with_capacity(CHUNK), 0);
     for entry in entries {
@@ -111,8 +109,7 @@ fn write_run(
     }
     run.file.append(&buffer)?;
     run.bytes += buffer.len() as u64;
-    charge.note_spill(records, run.bytes);
-    Ok(run)
+    Ok((run, records))
 }
 
 /// Where the entries of a merge come from, each in order.
@@ -259,8 +256,8 @@ fn bytes_of((key, bytes): &Entry) -> usize {
 
 impl Sorter {
     /// Holds up to `bytes_max`; `limit`: how many of the first entries are wanted.
-    pub fn new(settings: &Settings, bytes_max: usize, limit: Option<usize>) -> Sorter {
-        Sorter::with(settings.charge(bytes_max), settings.space(), limit)
+    pub fn new(settings: &Settings, kind: Kind, bytes_max: usize, limit: Option<usize>) -> Sorter {
+        Sorter::with(settings.charge(bytes_max).counted_as(kind), settings.space(), limit)
     }
     /// The same without a pipeline.
     pub fn with(charge: Charge, space: Option<Arc<dyn Space>>, limit: Option<usize>) -> Sorter {
@@ -410,7 +407,8 @@ pub(crate) mod tests {
         sorted.sort();
         assert_eq!(order, sorted);
         assert_eq!(space.alive.load(Ordering::Relaxed), 0);
-        assert!(charge.used.spills > 100 && charge.used.spilled_records > 400);
+        let used = charge.used;
+        assert_eq!((used.spills, used.spilled_records), (100, 400), "runs that are merged are no spill");
     }
 
     #[test]

@@ -81,6 +81,9 @@ impl Batch {
     pub fn len(&self) -> usize {
         self.docs.len()
     }
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
     /// Whether nothing more should be appended now. A stage that appends one document for each that it takes need not ask.
     pub fn is_full(&self) -> bool {
         self.docs.len() >= ROWS_MAX || self.bytes >= BYTES_MAX

@@ -276,10 +276,29 @@ fn metrics(context: &Context) -> Value {
                 "total": cursors.open as i64,
             },
         },
+        "query": spills(node),
         "ttl": { "deletedDocuments": read(|n| &n.ttl.deleted), "passes": read(|n| &n.ttl.passes) },
         "operation": { "scanAndOrder": read(|n| &n.index_use.totals.sorts), "writeConflicts": 0i64 },
     }
     .into()
+}
+
+/// What stages wrote to files, by kind.
+fn spills(node: Option<&node::Node>) -> Document {
+    use query::pipeline::account::Kind;
+    let Some(node) = node else { return Document::new() };
+    let mut out = Document::new();
+    for kind in [Kind::Group, Kind::BucketAuto] {
+        out.push(kind.name(), node.spills.of(kind).fields());
+    }
+    let sorts = node.spills.of(Kind::Sort);
+    out.push(
+        "sort",
+        doc! {
+            "spillToDisk": sorts.spills as i64, "spillToDiskBytes": sorts.spilled_bytes as i64,
+        },
+    );
+    out
 }
 
 /// How many collections and views there are of each kind: users' own, and those of the server and its databases.

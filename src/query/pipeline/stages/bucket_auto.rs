@@ -2,7 +2,7 @@
 
 use crate::accumulator::{self, Accumulator};
 use crate::expression::{Expression, Vars, parse::show};
-use crate::pipeline::account::Use;
+use crate::pipeline::account::{Kind, Use};
 use crate::pipeline::spill::{Merge, Sorter};
 use crate::pipeline::stage::checked_size;
 use crate::pipeline::{Batch, Context, Flow, Parsed, Plan, Run, Stage, group::check_output_name, parse::one};
@@ -45,7 +45,7 @@ struct Bucket {
 
 impl Plan for BucketAuto {
     fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
-        let sorter = Sorter::new(run, run.limits.bucket_auto, None);
+        let sorter = Sorter::new(run, Kind::BucketAuto, run.limits.bucket_auto, None);
         let vars = run.vars.clone();
         Ok(Box::new(Running {
             plan: self.clone(),

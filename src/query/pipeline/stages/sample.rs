@@ -1,7 +1,7 @@
 //! `$sample`: a uniform choice of documents without repetition, in random order.
 
 use crate::expression::Vars;
-use crate::pipeline::account::Use;
+use crate::pipeline::account::{Kind, Use};
 use crate::pipeline::sort::attach_sort_key;
 use crate::pipeline::spill::{Merge, Sorter};
 use crate::pipeline::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::one};
@@ -25,7 +25,7 @@ struct Running {
 
 impl Plan for Sample {
     fn start(&self, run: &Run) -> Result<Box<dyn Stage>> {
-        let sorter = Sorter::new(run, run.limits.sort, Some(self.size));
+        let sorter = Sorter::new(run, Kind::Sort, run.limits.sort, Some(self.size));
         Ok(Box::new(Running { plan: self.clone(), sorter, chosen: None, vars: run.vars.clone() }))
     }
     fn needs(&self) -> Needs {

@@ -200,7 +200,7 @@ pub const TABLE: &[Parameter] = &[
     row("orphanCleanupDelaySecs", Int(900)).min(0.0),
     row("periodicNoopIntervalSecs", Int(10)).startup_only(),
     inert("persistedChunkCacheUpdateMaxBatchSize", Int(1000)),
-    inert("planCacheSize", Text("5%")),
+    row("planCacheSize", Text("5%")),
     row("processMemoryLimitMB", Int(0)).min(0.0),
     row("processUmask", Text("")).startup_only(),
     inert("profileOperationResourceConsumptionMetrics", Bool(false)).startup_only(),
@@ -455,6 +455,9 @@ fn check(parameter: &Parameter, value: &Value) -> Result<()> {
     let Some(text) = value.as_str() else { return Ok(()) };
     if !parameter.one_of.is_empty() && !parameter.one_of.contains(&text) {
         bail!(BAD_VALUE, "Invalid value for parameter {name}: '{text}' is none of {:?}", parameter.one_of);
+    }
+    if name == "planCacheSize" {
+        crate::plan_cache::parse_size(text, 0)?;
     }
     if text.len() > parameter.bytes_max {
         bail!(OVERFLOW, "Value for {name} must be no more than {} bytes", parameter.bytes_max);

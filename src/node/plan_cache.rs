@@ -7,6 +7,8 @@
 //! An active entry saves the trial. An entry counts only as long as the collection has the indexes it was made with, which
 //! is asked at each use: nothing has to tell the cache of changes to the catalog. A query with one plan, such as one by `_id`, comes
 //! nowhere near. Collections are known by UUID, and what is dropped takes its filters along.
+//!
+//! What all collections' entries hold is bounded for the node (`planCacheSize`): above it the oldest go, wherever they are.
 
 use crate::exec::choice::{Trial, WORKS_MAX};
 use crate::exec::query::Wanted;
@@ -31,9 +33,43 @@ const SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// A plan that does so many times the work of its trial is tried again.
 const WORKS_FACTOR: u64 = 10;
 
+/// Of what `planCacheSize` allows, the part that is left when it was used up, in percent: so that eviction is rare.
+const KEPT_PERCENT: usize = 80;
+
+/// What `planCacheSize` says: a part of the memory that there is, or a number of bytes.
+///
+/// # Errors
+/// BadValue (2).
+pub fn parse_size(text: &str, memory: usize) -> Result<usize> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
+    let value = number.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    let unit = match (text[number.len()..].to_ascii_uppercase().as_str(), value) {
+        ("%", Some(n)) if n < 100.0 => memory as f64 / 100.0,
+        ("" | "B", Some(_)) => 1.0,
+        ("KB", Some(_)) => 1024.0,
+        ("MB", Some(_)) => 1024.0 * 1024.0,
+        ("GB", Some(_)) => 1024.0 * 1024.0 * 1024.0,
+        _ => bail!(BAD_VALUE, "Unable to parse value string '{text}' as a size of the plan cache"),
+    };
+    Ok((value.unwrap_or(0.0) * unit) as usize)
+}
+
+/// Any number until one is set.
+struct Bound(AtomicUsize);
+
+impl Default for Bound {
+    fn default() -> Bound {
+        Bound(AtomicUsize::new(usize::MAX))
+    }
+}
+
 /// The caches of a node.
 #[derive(Default)]
 pub struct PlanCaches {
+    /// What all entries weigh.
+    held: Arc<AtomicUsize>,
+    /// What they may weigh.
+    bound: Bound,
     /// The number of filters anywhere: without any no query is asked for its shape.
     filters: AtomicUsize,
     collections: RwLock<HashMap<[u8; 16], Arc<PlanCache>>>,
@@ -42,6 +78,7 @@ pub struct PlanCaches {
 /// The cache of one collection.
 #[derive(Default)]
 pub struct PlanCache {
+    held: Arc<AtomicUsize>,
     filters: RwLock<Vec<IndexFilter>>,
     entries: Mutex<HashMap<Vec<u8>, Arc<Entry>>>,
 }
@@ -71,6 +108,26 @@ pub struct Entry {
     shown: Document,
     /// The length of `shown`.
     bytes: usize,
+    weight: Option<Weight>,
+}
+
+/// A part of what the node's entries weigh; taken off again when it is dropped.
+struct Weight {
+    held: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Weight {
+    fn new(held: &Arc<AtomicUsize>, bytes: usize) -> Weight {
+        held.fetch_add(bytes, Relaxed);
+        Weight { held: held.clone(), bytes }
+    }
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.held.fetch_sub(self.bytes, Relaxed);
+    }
 }
 
 impl PlanCaches {
@@ -88,7 +145,35 @@ impl PlanCaches {
             // Those with filters are few and were asked for.
             collections.retain(|_, cache| !cache.filters.read().is_empty());
         }
-        collections.entry(uuid).or_default().clone()
+        let new = || Arc::new(PlanCache { held: self.held.clone(), ..PlanCache::default() });
+        collections.entry(uuid).or_insert_with(new).clone()
+    }
+    /// Sets what all entries together may weigh.
+    pub fn set_bound(&self, bytes: usize) {
+        self.bound.0.store(bytes, Relaxed);
+        self.trim();
+    }
+    /// Forgets the oldest entries where all weigh too much.
+    pub fn trim(&self) {
+        let bound = self.bound.0.load(Relaxed);
+        let held = self.held.load(Relaxed);
+        if held <= bound {
+            return;
+        }
+        let collections: Vec<Arc<PlanCache>> = self.collections.read().values().cloned().collect();
+        let mut oldest: Vec<(i64, usize, Vec<u8>)> = Vec::new();
+        for (at, cache) in collections.iter().enumerate() {
+            oldest.extend(cache.entries.lock().iter().map(|(shape, e)| (e.created_ms, at, shape.clone())));
+        }
+        oldest.sort();
+        let mut over = held - bound / 100 * KEPT_PERCENT;
+        for (_, at, shape) in oldest {
+            let gone = collections[at].entries.lock().remove(&shape);
+            over = over.saturating_sub(gone.and_then(|e| e.weight.as_ref().map(|w| w.bytes)).unwrap_or(0));
+            if over == 0 {
+                break;
+            }
+        }
     }
     /// Forgets a collection that was dropped.
     pub fn forget(&self, uuid: [u8; 16]) {
@@ -155,10 +240,11 @@ impl PlanCache {
         entries.values().filter(|e| e.signature == signature).map(|e| e.shown(host)).collect()
     }
     /// Enters what a trial has shown, unless the shape is too long to be kept.
-    pub fn store(&self, shape: Vec<u8>, entry: Entry) {
+    pub fn store(&self, shape: Vec<u8>, mut entry: Entry) {
         if shape.len() > SHAPE_BYTES_MAX {
             return;
         }
+        entry.weight = Some(Weight::new(&self.held, shape.len() + entry.bytes));
         let mut entries = self.entries.lock();
         if let Some(old) = entries.remove(&shape).filter(|old| old.signature == entry.signature) {
             let (was, is) = (old.works.load(Relaxed), entry.works.load(Relaxed));
@@ -226,6 +312,7 @@ impl Entry {
             filtered,
             created_ms: now_ms,
             bytes: shown.to_vec().len(),
+            weight: None,
             shown,
         }
     }
@@ -313,4 +400,54 @@ pub fn index_names(v: Option<ValueRef<'_>>) -> Result<Vec<Value>> {
             _ => bail!(BAD_VALUE, "each item in indexes must be an object or string"),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(created_ms: i64, bytes: usize) -> Entry {
+        Entry {
+            signature: 1,
+            identity: String::new(),
+            works: AtomicU64::new(1),
+            active: AtomicBool::new(true),
+            filtered: false,
+            created_ms,
+            shown: Document::new(),
+            bytes,
+            weight: None,
+        }
+    }
+
+    #[test]
+    fn the_oldest_entries_of_all_collections_go_when_all_weigh_too_much() {
+        let caches = PlanCaches::default();
+        for age in 0..20i64 {
+            let cache = caches.make([(age % 10) as u8; 16]);
+            cache.store(vec![age as u8], entry(age, 999));
+            caches.trim();
+        }
+        let there = |age: i64| caches.of([(age % 10) as u8; 16]).unwrap().entry(&[age as u8], 1).is_some();
+        assert!((0..20).all(there), "without a bound nothing goes");
+        caches.set_bound(10_000);
+        assert_eq!((0..20).filter(|age| there(*age)).collect::<Vec<i64>>(), (12..20).collect::<Vec<i64>>());
+        // An entry in another's place weighs once.
+        caches.make([9; 16]).store(vec![19], entry(19, 999));
+        assert_eq!(caches.held.load(Relaxed), 8000);
+        caches.forget([9; 16]);
+        caches.make([8; 16]).clear(None);
+        assert_eq!(caches.held.load(Relaxed), 6000);
+    }
+
+    #[test]
+    fn the_size_is_a_part_of_the_memory_or_a_number_of_bytes() {
+        let sizes = [("5%", 50), ("0%", 0), ("7", 7), ("2KB", 2048), ("1 mb", 1 << 20), ("1.5GB", 3 << 29)];
+        for (text, bytes) in sizes {
+            assert_eq!(parse_size(text, 1000).unwrap(), bytes, "{text}");
+        }
+        for text in ["", "100%", "-1", "-5%", "5TB", "x", "MB", "nan", "inf"] {
+            assert_eq!(parse_size(text, 1000).unwrap_err().code, 2, "{text}");
+        }
+    }
 }

@@ -434,6 +434,10 @@ impl Service {
         if let Some(node) = &self.node {
             *node.limits.write() = node::memory::limits(&self.parameters);
             node::memory::set_ceiling(self.parameters.int("processMemoryLimitMB"));
+            let memory = usize::try_from(crate::memory::limit_bytes()).unwrap_or(usize::MAX);
+            if let Ok(bytes) = node::plan_cache::parse_size(&self.parameters.text("planCacheSize"), memory) {
+                node.plan_caches.set_bound(bytes);
+            }
             let disk = self.parameters.bool("allowDiskUseByDefault");
             node.disk_use_by_default.store(disk, Ordering::Relaxed);
         }

@@ -141,6 +141,7 @@ impl Wanted<'_> {
         }
         let entry = Entry::new(self, signature, choice.filtered, node.now_ms(), &choice.plan, &choice.trials);
         cache.store(shape, entry);
+        node.plan_caches.trim();
     }
 
     /// Tries the plans. Where the filter is too dear to be evaluated here, or fails, the first by rule is taken.

@@ -5,7 +5,7 @@
 
 use crate::exec::Output;
 use crate::{Node, Operation, log_failed};
-use document::{DocBuf, Result, ValueRef};
+use document::{DocBuf, Result, ValueRef, meter};
 use query::matcher::{Comparison, Matcher, Test};
 use query::planner::Direction;
 use query::projection::Projection;
@@ -179,6 +179,7 @@ pub fn all(node: &Node) -> Result<Vec<DocBuf>> {
     let end = node.log.appended();
     let mut out = Vec::new();
     while let Some(frame) = reader.next_before(end).map_err(log_failed)? {
+        meter::spend(16)?;
         if frame.class == Class::Oplog {
             out.push(compose(&frame));
         }

@@ -6,7 +6,7 @@
 
 use super::event::{Logged, Watch};
 use crate::{Node, log_failed};
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value, ValueRef, err};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, Value, ValueRef, err, meter};
 use query::change_stream::{Images, Lookup};
 use storage::entry::Entry;
 use storage::log::{Class, ReadFrom};
@@ -71,6 +71,7 @@ pub fn all(node: &Node) -> Result<Vec<DocBuf>> {
     let end = node.log.appended();
     let mut out = Vec::new();
     while let Some(frame) = reader.next_before(end).map_err(log_failed)? {
+        meter::spend(16)?;
         if frame.class != Class::Oplog || frame.wall < since {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Sizes: of a collection, of a database, of a range of documents.
 
 use crate::{Node, Operation, Request};
-use document::{Document, Result, Value, bail, doc};
+use document::{Document, Result, Value, bail, doc, meter};
 use std::collections::BTreeSet;
 use storage::{Collection, CollectionView};
 
@@ -196,6 +196,7 @@ pub async fn data_size(node: &Node, op: &Operation, request: Request<'_>) -> Res
                 let mut records = c.records();
                 let mut next = records.first();
                 while let Some((_, d)) = next {
+                    meter::spend(4)?;
                     if in_range(d, lo, hi) {
                         size += d.bytes().len() as i64;
                         objects += 1;

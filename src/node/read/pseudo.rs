@@ -4,7 +4,7 @@ use super::find::{FindCommand, Parsed};
 use super::rows::Rows;
 use crate::oplog_view::OplogRows;
 use crate::{Node, Operation};
-use document::{DocBuf, Result};
+use document::{DocBuf, Result, meter};
 use query::sort::Sorter;
 use std::sync::atomic::Ordering;
 
@@ -45,6 +45,7 @@ pub fn rows(
     }
     let mut documents = Vec::new();
     for d in all(node, ns)? {
+        meter::spend(2)?;
         if filter.matches(d.doc())? {
             documents.push(d);
         }
@@ -96,6 +97,7 @@ pub fn source(node: &Node, ns: &str, filter: query::matcher::Matcher) -> Result<
     }
     let mut out = Vec::new();
     for d in all(node, ns)? {
+        meter::spend(2)?;
         if filter.matches(d.doc())? {
             out.push(d);
         }

@@ -5,7 +5,7 @@
 
 use super::retry::operations_of;
 use crate::{Node, log_failed};
-use document::{Doc, DocBuf, DocWriter, Result, Timestamp};
+use document::{Doc, DocBuf, DocWriter, Result, Timestamp, meter};
 use std::collections::BTreeMap;
 use storage::entry::RETRY_IMAGES;
 use storage::log::{Class, ReadFrom};
@@ -17,6 +17,7 @@ pub fn all(node: &Node) -> Result<Vec<DocBuf>> {
     let end = node.log.appended();
     let mut last: BTreeMap<Vec<u8>, DocBuf> = BTreeMap::new();
     while let Some(frame) = reader.next_before(end).map_err(log_failed)? {
+        meter::spend(16)?;
         if frame.class != Class::Oplog {
             continue;
         }

@@ -6,7 +6,7 @@ use super::{Kind, Operation, Operators, pipeline};
 use crate::QueryContext;
 use crate::matcher::{Matcher, Node};
 use document::delta::{Extent, Touched};
-use document::{Document, Result, Timestamp, Value, bail};
+use document::{Document, Result, Timestamp, Value, bail, meter};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 pub(super) fn update(u: &Value, array_filters: &[Document], ctx: &QueryContext) -> Result<Kind> {
@@ -78,6 +78,7 @@ fn operators(d: &Document, array_filters: &[Document], ctx: &QueryContext) -> Re
             );
         };
         for (path, value) in fields.iter() {
+            meter::spend(8)?;
             let path = UpdatePath::parse(path)?;
             if !matches!(name, "$setOnInsert" | "$unset" | "$rename") {
                 out.inserts_only = out.inserts_only.or(path.check_storable().err());
@@ -114,6 +115,7 @@ fn check_conflicts(o: &Operators) -> Result<()> {
     // compares each with each.
     let (mut named, mut passed) = (HashSet::new(), HashSet::new());
     for path in &paths {
+        meter::spend(4)?;
         let text = path.text.as_str();
         let begun = beginnings(text).find(|b| named.contains(b));
         if let Some(at) = begun.or_else(|| passed.contains(text).then_some(text)) {

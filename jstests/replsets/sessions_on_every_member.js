@@ -9,8 +9,7 @@ import {insert, startedSet} from "jstests/replsets/libs/members.js";
 const rst = startedSet(3);
 const table = (node) => {
     node.setSecondaryOk();
-    // The date is that of the member's clock.
-    return node.getDB("config").transactions.find({}, {lastWriteDate: 0}).sort({_id: 1}).toArray();
+    return node.getDB("config").transactions.find().sort({_id: 1}).toArray();
 };
 const write = (n) => {
     for (let i = 0; i < n; i++) {

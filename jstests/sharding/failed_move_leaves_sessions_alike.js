@@ -24,7 +24,7 @@ const move = () => st.s.adminCommand({moveChunk: "test.c", find: {x: 1}, to: st.
 assert.commandFailed(move());
 const table = (node) => {
     node.setSecondaryOk();
-    return node.getDB("config").transactions.find({}, {lastWriteDate: 0}).sort({_id: 1}).toArray();
+    return node.getDB("config").transactions.find().sort({_id: 1}).toArray();
 };
 const alike = (rst) => {
     rst.awaitReplication();

@@ -370,22 +370,20 @@ impl Commit {
             }
         });
         if let Some(fields) = fields {
-            let wall = node.clock.now_millis();
             let number = fields.txn_number.unwrap_or(-1);
             for (s, ts) in self.staged.iter().zip(&times) {
                 if let Some(statement) = s.statement {
                     let at = EntryTime { ts: *ts, term: appended.last.term };
-                    node.sessions.apply(fields.lsid, number, &[statement], at, wall);
+                    node.sessions.apply(fields.lsid, number, &[statement], at, appended.wall);
                     if !s.also.is_empty() {
-                        node.sessions.apply(fields.lsid, number, &s.also, at, wall);
+                        node.sessions.apply(fields.lsid, number, &s.also, at, appended.wall);
                     }
                 }
             }
         }
         if let Some((id, number, phase, statements)) = &self.transaction {
             let at = EntryTime { ts: appended.last.ts, term: appended.last.term };
-            let wall = node.clock.now_millis();
-            node.sessions.apply_transaction(*id, *number, *phase, statements, at, wall);
+            node.sessions.apply_transaction(*id, *number, *phase, statements, at, appended.wall);
         }
         op.note_commit(Some(&appended));
         Some(appended)

@@ -136,6 +136,8 @@ pub struct Appended {
     pub start: Position,
     /// End position: durable once `durable() >= position`.
     pub position: Position,
+    /// The wall clock's milliseconds that the entries carry.
+    pub wall: i64,
 }
 
 /// When the log is synced.

@@ -137,7 +137,7 @@ impl Tail {
             self.push(class, wall, last, |payload| write(i, last.ts, payload));
         }
         std::mem::forget(guard);
-        Appended { first, last, start, position: self.position }
+        Appended { first, last, start, position: self.position, wall }
     }
 
     /// Appends one frame with a time and term that another member gave it.
@@ -155,7 +155,7 @@ impl Tail {
         self.make_room(size);
         self.push(class, wall, optime, write);
         std::mem::forget(guard);
-        Appended { first: optime, last: optime, start, position: self.position }
+        Appended { first: optime, last: optime, start, position: self.position, wall }
     }
 
     fn push(&mut self, class: Class, wall: i64, optime: OpTime, write: impl FnOnce(&mut Payload<'_>)) {

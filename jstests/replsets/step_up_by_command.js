@@ -19,4 +19,8 @@ assert.commandFailedWithCode(insert(before[0], [{_id: 2}]), 10107);
 assert.commandWorked(insert(next, [{_id: 2}], {w: 3, wtimeout: 20000}));
 const metrics = assert.commandWorked(next.adminCommand({replSetGetStatus: 1})).electionCandidateMetrics;
 assert.eq(["stepUpRequest", 2], [metrics.lastElectionReason.replace("SkipDryRun", ""), metrics.numVotesNeeded], tojson(metrics));
+const votes = rst.nodes.map((node) => assert.commandWorked(node.adminCommand({replSetGetStatus: 1})).electionParticipantMetrics)
+    .filter((vote) => vote && Number(vote.electionTerm) === Number(term()));
+assert.gte(votes.length, 1);
+assert(votes.some((vote) => vote.votedForCandidate && Number(vote.electionCandidateMemberId) === rst.getNodeId(next)), tojson(votes));
 rst.stopSet();

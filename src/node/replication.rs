@@ -83,6 +83,20 @@ pub struct Election {
     pub reason: Reason,
 }
 
+/// The last election in which this member has voted for another.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Participation {
+    pub term: i64,
+    /// The candidate's place in the configuration.
+    pub candidate: i64,
+    pub granted: bool,
+    pub reason: String,
+    pub wall_ms: i64,
+    /// The newest entry here at that time, and the candidate's.
+    pub applied: OpTime,
+    pub candidates: protocol::replication::OpTime,
+}
+
 /// Everything known of the set at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
@@ -174,6 +188,7 @@ pub struct Replication {
     source: Mutex<Source>,
     notes: tokio::sync::Mutex<fetch::Notes>,
     election: Mutex<Option<Election>>,
+    participation: Mutex<Option<Participation>>,
     copies: copy::Copies,
     abort_catch_up: Notify,
     started: Instant,
@@ -217,6 +232,7 @@ impl Replication {
             source: Mutex::default(),
             notes: tokio::sync::Mutex::default(),
             election: Mutex::new(None),
+            participation: Mutex::new(None),
             copies: copy::Copies::default(),
             abort_catch_up: Notify::new(),
             started: Instant::now(),

@@ -7,7 +7,7 @@
 //! ```
 //! A reign that ends while it begins (a higher term arrives during recovery) is abandoned: recovery is raced against the end.
 
-use super::{ELECTION_NAMESPACE, Election, Reason, Replication, known, stored};
+use super::{ELECTION_NAMESPACE, Election, Participation, Reason, Replication, known, stored};
 use crate::local::LocalClient;
 use crate::open::new_primary_message;
 use crate::{Node, log_failed};
@@ -187,6 +187,17 @@ impl Node {
         }
         self.perform(more).await?;
         self.perform(actions).await?;
+        if !request.dry {
+            *self.replication.participation.lock() = Some(Participation {
+                term: request.term,
+                candidate: request.candidate,
+                granted: answer.granted,
+                reason: answer.reason.to_string(),
+                wall_ms: self.now_ms(),
+                applied: self.log.last_optime(),
+                candidates: request.applied,
+            });
+        }
         if let Some(vote) = answer.store {
             let shown = doc! { "_id": "lastVote", "term": vote.term, "candidateIndex": vote.candidate };
             self.show_in_local(ELECTION_NAMESPACE, shown).await;

@@ -1,7 +1,7 @@
 //! The document of `replSetGetStatus`.
 
 use super::driver::optime_document;
-use super::{MemberState, SetConfig, Standing, known};
+use super::{MemberState, Participation, SetConfig, Standing, known};
 use crate::Node;
 use document::{Document, Timestamp, Value, doc};
 use protocol::replication::OpTime;
@@ -64,6 +64,9 @@ pub(super) fn status(node: &Node, standing: &Standing, config: &SetConfig, uptim
             },
         );
     }
+    if let Some(p) = node.replication.participation.lock().clone() {
+        d.push("electionParticipantMetrics", participation(&p, standing, config));
+    }
     let now = node.replication.now();
     let members = config.members().iter().enumerate().map(|(index, m)| {
         let line = match Some(index) == standing.me {
@@ -77,6 +80,18 @@ pub(super) fn status(node: &Node, standing: &Standing, config: &SetConfig, uptim
     });
     d.push("members", Value::Array(members.collect()));
     d
+}
+
+fn participation(p: &Participation, standing: &Standing, config: &SetConfig) -> Document {
+    let candidate = usize::try_from(p.candidate).ok().and_then(|i| config.members().get(i));
+    let applied = known(p.applied);
+    doc! {
+        "votedForCandidate": p.granted, "electionTerm": p.term, "lastVoteDate": Value::DateTime(p.wall_ms),
+        "electionCandidateMemberId": candidate.map_or(-1, |m| m.id as i32), "voteReason": p.reason.as_str(),
+        "lastAppliedOpTimeAtElection": optime_document(applied),
+        "maxAppliedOpTimeInSet": optime_document(applied.max(p.candidates)),
+        "priorityAtElection": standing.own().map_or(1.0, |m| m.priority),
+    }
 }
 
 fn optimes(own: &Positions) -> Document {

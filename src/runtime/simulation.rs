@@ -27,6 +27,7 @@ pub struct World {
     network: RefCell<network::Network>,
     trace: RefCell<DefaultHasher>,
     verbose: Cell<bool>,
+    omitted: Cell<Option<Check>>,
 }
 
 /// The wall clock of every simulation begins here: 2026-01-01.
@@ -55,6 +56,25 @@ pub(crate) fn with<T>(f: impl FnOnce(&World) -> T) -> Option<T> {
     }
     let world = WORLD.with_borrow(Option::clone)?;
     Some(f(&world))
+}
+
+/// A check that a simulation can do without, to show that it would be missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// That a request was sent for the version of the collection that the shard has.
+    ShardVersion,
+    /// That a statement of a retryable write was not executed before.
+    Executed,
+}
+
+/// From now on nodes do without a check.
+pub fn omit(check: Check) {
+    with(|world| world.omitted.set(Some(check)));
+}
+
+/// Whether nodes do without a check; never outside simulations.
+pub fn omits(check: Check) -> bool {
+    with(|world| world.omitted.get() == Some(check)).unwrap_or(false)
 }
 
 /// Adds what happens now to the trace.
@@ -97,6 +117,7 @@ pub fn run<T>(seed: u64, main: impl Future<Output = T>) -> T {
         network: RefCell::default(),
         trace: RefCell::default(),
         verbose: Cell::new(false),
+        omitted: Cell::new(None),
     };
     let before = WORLD.replace(Some(Rc::new(world)));
     assert!(before.is_none(), "a simulation within a simulation");

@@ -1,7 +1,7 @@
-//! A cluster whose nodes can be killed: a config server, two shards, a router, each on a disk of its own.
+//! A cluster whose nodes can be killed: a config server, two shards, two routers, each on a disk of its own.
 
 use document::{DocBuf, Document, doc};
-use runtime::simulation::network;
+use runtime::simulation::{self, Check, network};
 use runtime::{Owner, random, random_range};
 use server::log::{Logger, Target};
 use server::options::{Options, Program, put};
@@ -12,20 +12,43 @@ use std::time::Duration;
 use storage::files::{CrashMode, Fault, Files, SimulatedDisk};
 use wire::client::{CallOptions, ConnectOptions, Connection};
 
+/// The nodes, in the order in which they start: the config server, the shards, and from [`ROUTER`] on the routers.
+pub const NAMES: [&str; 5] = ["config", "shard0", "shard1", "router0", "router1"];
 pub const ROUTER: usize = 3;
-/// The nodes, in the order in which they start.
-pub const NAMES: [&str; 4] = ["config", "shard0", "shard1", "router"];
 const FIRST_PORT: u16 = 27100;
 
 /// What a run may be asked for beside its seed.
 #[derive(Clone, Default)]
 pub struct Wishes {
-    /// Disks say that they have synced and do nothing: what a forgotten sync amounts to.
-    pub no_sync: bool,
+    /// Connections break all the time.
+    pub hard: bool,
+    /// What the cluster does without.
+    pub without: Option<Without>,
     /// Where nodes write their logs.
     pub logs: Option<PathBuf>,
     /// Print every step.
     pub verbose: bool,
+}
+
+/// What a cluster can do without; each must make some seed fail.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Without {
+    /// Disks say that they have synced and do nothing: what a forgotten sync amounts to.
+    Sync,
+    Check(Check),
+}
+
+impl Without {
+    pub const ALL: [&str; 3] = ["sync", "version", "executed"];
+
+    pub fn named(name: &str) -> Option<Without> {
+        match name {
+            "sync" => Some(Without::Sync),
+            "version" => Some(Without::Check(Check::ShardVersion)),
+            "executed" => Some(Without::Check(Check::Executed)),
+            _ => None,
+        }
+    }
 }
 
 pub struct Node {
@@ -54,18 +77,18 @@ pub fn address(at: usize) -> String {
 impl Node {
     pub fn new(at: usize, wishes: &Wishes) -> Node {
         let disk = SimulatedDisk::new();
-        disk.ignore_syncs(wishes.no_sync);
+        disk.ignore_syncs(wishes.without == Some(Without::Sync));
         Node { name: NAMES[at], at, disk, wishes: wishes.clone(), life: None }
     }
 
     fn options(&self) -> Options {
-        let program = if self.at == ROUTER { Program::Mongos } else { Program::Mongod };
+        let program = if self.at >= ROUTER { Program::Mongos } else { Program::Mongod };
         let mut parsed = doc! {
             "net": { "port": i32::from(FIRST_PORT) + self.at as i32, "unixDomainSocket": { "enabled": false } },
             "storage": { "dbPath": "/data", "syncPeriodSecs": 5.0 },
         };
         let role = if self.at == 0 { "configsvr" } else { "shardsvr" };
-        let texts: &[(&str, String)] = if self.at == ROUTER {
+        let texts: &[(&str, String)] = if self.at >= ROUTER {
             &[("sharding.configDB", format!("config/{}", address(0)))]
         } else {
             &[
@@ -108,7 +131,7 @@ impl Node {
     /// Ends the node, wherever it stands.
     pub async fn kill(&mut self, how: Ending) {
         let Some((owner, running)) = self.life.take() else { return };
-        if matches!(how, Ending::Disk) && self.at != ROUTER {
+        if matches!(how, Ending::Disk) && self.at < ROUTER {
             self.disk.fail_at(self.disk.operations() + random_range(0..24), Fault::PowerOff);
             let ended = running.service.end_requested();
             let _ = tokio::time::timeout(Duration::from_secs(3), ended).await;
@@ -134,12 +157,19 @@ impl Node {
 #[derive(Default)]
 pub struct Client {
     connection: Option<Connection>,
-    at: usize,
+    /// The node; any router where there is none.
+    at: Option<usize>,
 }
 
 impl Client {
     pub fn of(at: usize) -> Client {
-        Client { connection: None, at }
+        Client { connection: None, at: Some(at) }
+    }
+
+    async fn connect(&self) -> Result<Connection, String> {
+        let at = self.at.unwrap_or_else(|| random_range(ROUTER..NAMES.len()));
+        let options = ConnectOptions { connect_timeout: Duration::from_secs(5), ..Default::default() };
+        Connection::connect_with(&address(at), &options).await.map_err(|e| e.to_string())
     }
 
     /// Runs a command once and returns the reply, or why there is none.
@@ -147,11 +177,7 @@ impl Client {
         let limit = CallOptions::timeout(Duration::from_secs(15));
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => {
-                let options =
-                    ConnectOptions { connect_timeout: Duration::from_secs(5), ..Default::default() };
-                Connection::connect_with(&address(self.at), &options).await.map_err(|e| e.to_string())?
-            }
+            None => self.connect().await?,
         };
         let command: DocBuf = command.to_doc_buf();
         match connection.run_full(db, &limit, &[], command.doc()).await {
@@ -187,6 +213,9 @@ impl Client {
 
 /// Starts all nodes and makes a cluster of them, with a sharded collection `test.c` of four chunks.
 pub async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
+    if let Some(Without::Check(check)) = wishes.without {
+        simulation::omit(check);
+    }
     let mut nodes: Vec<Node> = (0..NAMES.len()).map(|at| Node::new(at, wishes)).collect();
     for at in 0..ROUTER {
         nodes[at].start().await?;
@@ -196,7 +225,9 @@ pub async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
         }
         Client::of(at).insist("admin", &doc! { "replSetInitiate": set }).await?;
     }
-    nodes[ROUTER].start().await?;
+    for router in &mut nodes[ROUTER..] {
+        router.start().await?;
+    }
     let mut router = Client::of(ROUTER);
     for (at, name) in (1..ROUTER).map(|at| (at, NAMES[at])) {
         let shard = doc! { "addShard": format!("{name}/{}", address(at)), "name": name };

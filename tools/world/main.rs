@@ -1,10 +1,12 @@
 //! A whole cluster in one thread, on time, network and disks that follow from a seed.
 //!
 //! ```text
-//! cargo test -p world                              TESSERA_SEEDS seeds (200), the first of them twice
+//! cargo test -p world                              TESSERA_SEEDS seeds (200), the first of them twice; then without each check,
+//!                                                  until a seed fails: one that never does would mean that this test is blind
 //! cargo test -p world -- --seeds 1000..1200        these
 //! cargo test -p world -- --seed 17 --verbose --logs DIR     one, with every message and the nodes' logs
-//! cargo test -p world -- --no-sync --seeds 1..50   on disks that lie about syncs: some seed must fail, or this program is blind
+//! cargo test -p world -- --hard --seeds 1..41      connections break all the time (see README.md: some of these fail)
+//! cargo test -p world -- --without version --seeds 1..50    nodes do without a check (or "executed", or "sync")
 //! ```
 //! The nodes are the servers' own: frames, dispatch, node, log and recovery. Replaced are the sockets (`runtime::simulation::network`),
 //! the files (`storage::files::SimulatedDisk`), clock, randomness and threads (`runtime`). `workload` says what must hold.
@@ -16,7 +18,7 @@ mod cluster;
 mod entropy;
 mod workload;
 
-use cluster::Wishes;
+use cluster::{Wishes, Without};
 use std::ops::Range;
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
@@ -26,8 +28,7 @@ struct Arguments {
     seed: Option<u64>,
     seeds: Option<Range<u64>>,
     wishes: Wishes,
-    /// Those of the wishes, for the processes of the seeds.
-    passed: Vec<String>,
+    without: Option<String>,
 }
 
 fn arguments() -> Arguments {
@@ -42,10 +43,12 @@ fn arguments() -> Arguments {
                 let ends = text.split_once("..").and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
                 all.seeds = ends.map(|(a, b)| a..b);
             }
-            "--no-sync" => {
-                all.wishes.no_sync = true;
-                all.passed.push(argument);
+            "--without" => {
+                let name = value();
+                all.wishes.without = Without::named(&name);
+                all.without = Some(name);
             }
+            "--hard" => all.wishes.hard = true,
             "--verbose" => all.wishes.verbose = true,
             "--logs" => all.wishes.logs = Some(value().into()),
             // What `cargo test` passes to usual harnesses.
@@ -60,8 +63,27 @@ fn main() -> ExitCode {
     if let Some(seed) = arguments.seed {
         return one(seed, arguments.wishes);
     }
+    if let Some(seeds) = arguments.seeds {
+        return conclude(&many(seeds, arguments.wishes.hard, arguments.without.as_deref(), usize::MAX));
+    }
     let count = std::env::var("TESSERA_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
-    many(arguments.seeds.unwrap_or(1..1 + count), &arguments.passed)
+    let mut run = many(1..1 + count, false, None, usize::MAX);
+    for what in Without::ALL {
+        if many(1..1 + NOTICED_WITHIN, what == "executed", Some(what), 1).failed.is_empty() {
+            println!("no seed fails without {what}: this test would not notice");
+            run.failed.push(0);
+        }
+    }
+    conclude(&run)
+}
+
+/// So many seeds at most until one fails because something was left out.
+const NOTICED_WITHIN: u64 = 200;
+
+fn conclude(run: &Run) -> ExitCode {
+    let (failed, seconds) = (&run.failed, run.began.elapsed().as_secs_f64());
+    println!("{} passed, {} failed {failed:?} in {seconds:.1} s", run.passed, failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// As deep as the servers' own threads.
@@ -73,7 +95,7 @@ fn one(seed: u64, wishes: Wishes) -> ExitCode {
         runtime::simulation::run(seed, async move {
             runtime::simulation::trace_to_stderr(wishes.verbose);
             let result = match cluster::establish(&wishes).await {
-                Ok(mut nodes) => workload::run(&mut nodes).await,
+                Ok(mut nodes) => workload::run(&mut nodes, wishes.hard).await,
                 Err(error) => Err(format!("the cluster did not come up: {error}")),
             };
             (result, runtime::simulation::trace())
@@ -82,8 +104,8 @@ fn one(seed: u64, wishes: Wishes) -> ExitCode {
     // A fresh thread has no state that was made before the numbers were fixed.
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(run);
     match thread.expect("a thread starts").join() {
-        Ok((Ok(()), trace)) => {
-            println!("{trace}");
+        Ok((Ok(done), trace)) => {
+            println!("{trace}: {done}");
             ExitCode::SUCCESS
         }
         Ok((Err(error), trace)) => {
@@ -95,10 +117,17 @@ fn one(seed: u64, wishes: Wishes) -> ExitCode {
 }
 
 /// Runs a seed in a process of its own; what it printed, and whether all held.
-fn apart(seed: u64, passed: &[String]) -> (String, bool) {
+fn apart(seed: u64, hard: bool, without: Option<&str>) -> (String, bool) {
     let program = std::env::current_exe().expect("this program has a path");
-    let output = Command::new(program).arg("--seed").arg(seed.to_string()).args(passed).output();
-    let output = output.expect("this program can be started");
+    let mut command = Command::new(program);
+    command.arg("--seed").arg(seed.to_string());
+    if hard {
+        command.arg("--hard");
+    }
+    if let Some(what) = without {
+        command.args(["--without", what]);
+    }
+    let output = command.output().expect("this program can be started");
     let mut text = String::from_utf8_lossy(&output.stdout).trim().to_string();
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -107,30 +136,35 @@ fn apart(seed: u64, passed: &[String]) -> (String, bool) {
     (text, output.status.success())
 }
 
-fn many(seeds: Range<u64>, passed: &[String]) -> ExitCode {
-    let began = std::time::Instant::now();
+/// What became of some seeds.
+struct Run {
+    began: std::time::Instant,
+    passed: usize,
+    failed: Vec<u64>,
+}
+
+/// Runs seeds on all cores until so many have failed, the first of them twice.
+fn many(seeds: Range<u64>, hard: bool, without: Option<&str>, failures_max: usize) -> Run {
+    let run = Mutex::new(Run { began: std::time::Instant::now(), passed: 0, failed: Vec::new() });
     let next = Mutex::new(seeds.clone());
-    let failed = Mutex::new(Vec::new());
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let Some(seed) = next.lock().expect("no worker panics").next() else { return };
-                    let (text, held) = apart(seed, passed);
-                    if !held {
-                        println!("seed {seed} failed: {text}");
-                        failed.lock().expect("no worker panics").push(seed);
-                    } else if seed == seeds.start && apart(seed, passed).0 != text {
-                        println!("seed {seed} failed: two runs differ");
-                        failed.lock().expect("no worker panics").push(seed);
-                    }
-                }
-            });
+    let work = || {
+        while run.lock().expect("no worker panics").failed.len() < failures_max {
+            let Some(seed) = next.lock().expect("no worker panics").next() else { return };
+            let (mut text, mut held) = apart(seed, hard, without);
+            if held && seed == seeds.start && apart(seed, hard, without).0 != text {
+                (text, held) = ("two runs differ".to_string(), false);
+            }
+            let mut run = run.lock().expect("no worker panics");
+            if held {
+                run.passed += 1;
+            } else {
+                let what = without.map(|what| format!(" without {what}")).unwrap_or_default();
+                println!("seed {seed} failed{what}: {text}");
+                run.failed.push(seed);
+            }
         }
-    });
-    let failed = failed.into_inner().expect("no worker panics");
-    let (all, bad) = ((seeds.end - seeds.start) as usize, failed.len());
-    println!("{} passed, {bad} failed {failed:?} in {:.1} s", all - bad, began.elapsed().as_secs_f64());
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    };
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    run.into_inner().expect("no worker panics")
 }

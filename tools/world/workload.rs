@@ -11,7 +11,6 @@ use runtime::random_range;
 use runtime::simulation::network;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::time::Duration;
 
 const WRITERS: i32 = 3;
@@ -32,7 +31,7 @@ impl Writer {
     fn new(number: i32) -> Writer {
         Writer {
             number,
-            client: Client::of(ROUTER),
+            client: Client::default(),
             session: Value::from(doc! { "id": Value::uuid(runtime::uuid()) }),
             txn: 0,
             next: 0,
@@ -59,7 +58,6 @@ impl Writer {
                         )),
                     };
                 }
-                // The real server says this of a statement that was done but whose write concern is not known to hold.
                 Ok(reply) if reply.get("writeErrors").is_some_and(|e| format!("{e:?}").contains("11000")) => {
                     return Err(format!("writer {}: {command:?} was done twice: {reply:?}", self.number));
                 }
@@ -138,29 +136,37 @@ impl Writer {
     }
 }
 
-/// Moves chunks until the writers have ended. That a move fails is in order.
-async fn move_chunks(done: Rc<Cell<bool>>) {
-    let mut router = Client::of(ROUTER);
+/// Moves chunks until the writers have ended, and returns how many have moved. That a move fails is in order.
+async fn move_chunks(done: &Cell<bool>) -> usize {
+    let mut router = Client::default();
+    let mut moved = 0;
     while !done.get() {
         let (k, to) = (random_range(0..4) * 250, NAMES[random_range(1..ROUTER)]);
-        let _ = router.run("admin", &doc! { "moveChunk": "test.c", "find": { "k": k }, "to": to }).await;
-        tokio::time::sleep(Duration::from_millis(random_range(0..800))).await;
+        let command = doc! { "moveChunk": "test.c", "find": { "k": k }, "to": to };
+        moved += usize::from(router.run("admin", &command).await.is_ok());
+        tokio::time::sleep(Duration::from_millis(random_range(0..400))).await;
     }
+    moved
 }
 
-/// Kills, restarts, cuts and resets until the writers have ended; then everything runs again.
-async fn trouble(nodes: &mut [Node], done: Rc<Cell<bool>>) -> Result<(), String> {
+/// Kills, restarts, cuts and resets until the writers have ended; returns how many nodes were killed.
+async fn trouble(nodes: &mut [Node], hard: bool, done: &Cell<bool>) -> Result<usize, String> {
+    let mut ended = 0;
     while !done.get() {
-        tokio::time::sleep(Duration::from_millis(random_range(200..2500))).await;
+        if hard {
+            break_connections().await;
+        } else {
+            tokio::time::sleep(Duration::from_millis(random_range(200..2500))).await;
+        }
         let (a, b) = (random_range(0..NAMES.len()), random_range(0..NAMES.len()));
         match random_range(0..10) {
-            0..6 => {
+            0..7 => {
                 let how = [Ending::Process, Ending::Power, Ending::Disk][random_range(0..3)];
                 nodes[a].kill(how).await;
+                ended += 1;
                 tokio::time::sleep(Duration::from_millis(random_range(0..1500))).await;
                 restart(&mut nodes[a]).await?;
             }
-            6..8 => network::reset(NAMES[a], NAMES[b]),
             _ => {
                 network::cut(NAMES[a], NAMES[b]);
                 tokio::time::sleep(Duration::from_millis(random_range(0..4000))).await;
@@ -168,7 +174,16 @@ async fn trouble(nodes: &mut [Node], done: Rc<Cell<bool>>) -> Result<(), String>
             }
         }
     }
-    Ok(())
+    Ok(ended)
+}
+
+/// Breaks connections for a while, those of clients too: a request may then be done and its reply lost.
+async fn break_connections() {
+    let party = || NAMES.get(random_range(0..=NAMES.len())).copied().unwrap_or("nobody");
+    for _ in 0..random_range(2..12) {
+        tokio::time::sleep(Duration::from_millis(random_range(0..250))).await;
+        network::reset(party(), party());
+    }
 }
 
 async fn restart(node: &mut Node) -> Result<(), String> {
@@ -183,34 +198,24 @@ async fn restart(node: &mut Node) -> Result<(), String> {
     Err(format!("a node does not start again: {last}"))
 }
 
-/// A whole run.
+/// A whole run; says what happened in it. In a hard one connections break all the time.
 ///
 /// # Errors
 /// What should have held and did not.
-pub async fn run(nodes: &mut [Node]) -> Result<(), String> {
-    let done = Rc::new(Cell::new(false));
+pub async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
+    let done = Cell::new(false);
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
     let working = async {
-        let mut results = Vec::new();
-        {
-            let mut working: Vec<_> = writers.iter_mut().map(|writer| Box::pin(writer.work())).collect();
-            while !working.is_empty() {
-                let (result, at) = first(&mut working).await;
-                drop(working.swap_remove(at));
-                results.push(result);
-            }
-        }
+        let worked = futures::future::try_join_all(writers.iter_mut().map(Writer::work)).await;
         done.set(true);
-        results.into_iter().collect::<Result<Vec<()>, String>>()
+        worked
     };
-    let (worked, troubled, ()) =
-        tokio::join!(working, trouble(nodes, done.clone()), move_chunks(done.clone()));
+    let (worked, ended, moved) =
+        tokio::join!(biased; working, trouble(nodes, hard, &done), move_chunks(&done));
     worked?;
-    troubled?;
+    let ended = ended?;
     network::heal();
-    for writer in &mut writers {
-        writer.look().await?;
-    }
+    look_all(&mut writers).await?;
     // Everything loses power at once, and what was acknowledged is still there.
     for node in nodes.iter_mut() {
         node.lose_power().await;
@@ -218,21 +223,13 @@ pub async fn run(nodes: &mut [Node]) -> Result<(), String> {
     for node in nodes.iter_mut() {
         restart(node).await?;
     }
-    for writer in &mut writers {
+    look_all(&mut writers).await?;
+    Ok(format!("{moved} chunks moved, {ended} nodes killed"))
+}
+
+async fn look_all(writers: &mut [Writer]) -> Result<(), String> {
+    for writer in writers {
         writer.look().await?;
     }
     Ok(())
-}
-
-/// The first of some futures that is ready, and which it is.
-async fn first<T>(futures: &mut [std::pin::Pin<Box<impl Future<Output = T>>>]) -> (T, usize) {
-    std::future::poll_fn(|cx| {
-        for (at, future) in futures.iter_mut().enumerate() {
-            if let std::task::Poll::Ready(result) = future.as_mut().poll(cx) {
-                return std::task::Poll::Ready((result, at));
-            }
-        }
-        std::task::Poll::Pending
-    })
-    .await
 }

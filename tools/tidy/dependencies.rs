@@ -13,7 +13,8 @@ fn declared(manifest: &str, section: impl Fn(&str) -> bool) -> Vec<&str> {
         match line.strip_prefix('[') {
             Some(head) => inside = section(head.trim_end_matches(']')),
             None if inside && !line.starts_with('#') => {
-                names.extend(line.split_once('=').map(|(name, _)| name.trim().trim_end_matches(".workspace")));
+                names
+                    .extend(line.split_once('=').map(|(name, _)| name.trim().trim_end_matches(".workspace")));
             }
             None => {}
         }
@@ -27,10 +28,7 @@ fn crate_name(package: &str) -> String {
 }
 
 fn names(source: &File, wanted: &str) -> bool {
-    source
-        .text
-        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .any(|found| found == wanted)
+    source.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|found| found == wanted)
 }
 
 #[test]
@@ -50,7 +48,9 @@ fn every_declared_dependency_is_used() {
     }
     let all: Vec<&str> = manifests
         .iter()
-        .flat_map(|m| declared(&m.text, |s| matches!(s, "dependencies" | "dev-dependencies" | "build-dependencies")))
+        .flat_map(|m| {
+            declared(&m.text, |s| matches!(s, "dependencies" | "dev-dependencies" | "build-dependencies"))
+        })
         .collect();
     let root = files(&["Cargo.toml"], "Cargo.toml");
     for package in declared(&root[0].text, |s| s == "workspace.dependencies") {

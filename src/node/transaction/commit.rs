@@ -12,7 +12,6 @@
 //! An end that waits while its node steps down may go on when the node leads again. The step-down has aborted the
 //! transaction then, or has left it to the log ([`Node::yield_transactions`]): whether it is over is asked under the gate.
 
-use super::report::Termination;
 use super::session::{Admitted, Entered, Limits};
 use super::{Prepared, State, Transaction};
 use crate::Node;
@@ -114,10 +113,7 @@ impl Node {
         } else {
             self.write_unless_held(op, t, &slots).await?;
         }
-        session.set_transaction(None);
-        self.tell_end(t, Termination::Committed);
-        self.end_transaction(t);
-        self.transactions.totals.committed.fetch_add(1, Ordering::Relaxed);
+        self.conclude(session, t, true);
         Ok(())
     }
 
@@ -280,26 +276,12 @@ impl Node {
             Decision::Abort => Vec::new(),
         };
         self.write_wide(op, &slots, |unit| self.log_decided(t, unit, prepared, decision)).await?;
-        session.set_transaction(None);
-        self.tell_end(
-            t,
-            match decision {
-                Decision::Commit(_) => Termination::Committed,
-                Decision::Abort => Termination::Aborted,
-            },
-        );
-        self.end_transaction(t);
+        let committed = matches!(decision, Decision::Commit(_));
+        self.conclude(session, t, committed);
         let totals = &self.transactions.totals;
-        match decision {
-            Decision::Commit(_) => {
-                totals.committed.fetch_add(1, Ordering::Relaxed);
-                totals.prepared_then_committed.fetch_add(1, Ordering::Relaxed);
-            }
-            Decision::Abort => {
-                totals.aborted.fetch_add(1, Ordering::Relaxed);
-                totals.prepared_then_aborted.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        let prepared =
+            if committed { &totals.prepared_then_committed } else { &totals.prepared_then_aborted };
+        prepared.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }

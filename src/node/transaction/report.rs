@@ -44,20 +44,13 @@ impl Seen {
     }
 }
 
-/// How a transaction has ended.
-#[derive(Clone, Copy)]
-pub(super) enum Termination {
-    Committed,
-    Aborted,
-}
-
 impl Node {
     /// Tells of a transaction that has ended, while its changes are still known.
-    pub(super) fn tell_end(&self, t: &Transaction, cause: Termination) {
+    pub(super) fn tell_end(&self, t: &Transaction, committed: bool) {
         let Some(hooks) = self.hooks.read().clone() else { return };
         let connection = t.seen.client.lock().as_ref().map_or(0, |client| client.connection_id);
         let open = t.started.elapsed();
-        hooks.transaction_ended(open, connection, &|| t.account(cause, open));
+        hooks.transaction_ended(open, connection, &|| t.account(committed, open));
     }
 
     /// `serverStatus.transactions`.
@@ -114,7 +107,7 @@ impl Transaction {
     }
 
     /// The attributes of the log line about it, `open` after its first statement.
-    fn account(&self, cause: Termination, open: Duration) -> Document {
+    fn account(&self, committed: bool, open: Duration) -> Document {
         let (at, open_micros) = (self.read_timestamp(), open.as_micros() as i64);
         let active = self.active_micros(open_micros);
         let mut account = doc! {
@@ -133,11 +126,7 @@ impl Transaction {
                 account.push(name, changes as i64);
             }
         }
-        let cause = match cause {
-            Termination::Committed => "committed",
-            Termination::Aborted => "aborted",
-        };
-        account.push("terminationCause", cause);
+        account.push("terminationCause", if committed { "committed" } else { "aborted" });
         account.push("timeActiveMicros", active);
         account.push("timeInactiveMicros", open_micros - active);
         account.push("wasPrepared", state.prepared.is_some());

@@ -1,6 +1,5 @@
 //! A statement's way into its transaction and out again: the session checked out, the transaction begun or found.
 
-use super::report::Termination;
 use super::{State, Transaction, Transactions};
 use crate::operation::{Operation, ReadLevel, SessionFields, SessionId};
 use crate::session::{Checkout, SessionSlot};
@@ -254,10 +253,17 @@ impl Node {
     /// Ends a transaction that is not prepared, without a trace. The caller holds the session.
     pub(crate) fn abort_unprepared(&self, session: &SessionSlot, t: &Arc<Transaction>) {
         session.set_phase(t.number, Phase::Aborted);
+        self.conclude(session, t, false);
+    }
+
+    /// The end of a transaction, either way: its session has none, it is told of, lets go of everything, and is counted.
+    pub(super) fn conclude(&self, session: &SessionSlot, t: &Arc<Transaction>, committed: bool) {
         session.set_transaction(None);
-        self.tell_end(t, Termination::Aborted);
+        self.tell_end(t, committed);
         self.end_transaction(t);
-        self.transactions.totals.aborted.fetch_add(1, Ordering::Relaxed);
+        let totals = &self.transactions.totals;
+        let ended = if committed { &totals.committed } else { &totals.aborted };
+        ended.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Lets go of everything that a transaction holds.

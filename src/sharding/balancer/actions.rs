@@ -62,11 +62,11 @@ impl ConfigServer {
             let mut scanned: Option<Instant> = None;
             loop {
                 let Some(config) = config.upgrade() else { return };
-                let rescan = scanned.is_none_or(|at| at.elapsed() >= SLEEP_MAX);
-                if rescan {
+                if scanned.is_none_or(|at| at.elapsed() >= SLEEP_MAX) {
                     scanned = Some(Instant::now());
+                    config.balancer.rescan.store(true, Ordering::SeqCst);
                 }
-                let wait = config.issue_actions(rescan).await;
+                let wait = config.issue_actions().await;
                 let wake = config.balancer.wake_actions.clone();
                 drop(config);
                 tokio::select! {
@@ -79,13 +79,13 @@ impl ConfigServer {
     }
 
     /// Issues what may be issued now; returns how long to sleep. What is to be defragmented is read from the catalog only
-    /// when `rescan` says so or something has happened to it: an action that has ended is no reason.
-    async fn issue_actions(self: &Arc<Self>, rescan: bool) -> Duration {
+    /// when `rescan` says so or a phase has ended: an action that has ended is no reason.
+    async fn issue_actions(self: &Arc<Self>) -> Duration {
         let inside = self.balancer.enter();
         if self.ensure().await.is_err() || !self.balancing_now() {
             return SLEEP_MAX;
         }
-        if rescan || self.balancer.rescan.swap(false, Ordering::SeqCst) || self.a_phase_has_ended() {
+        if self.balancer.rescan.swap(false, Ordering::SeqCst) || self.a_phase_has_ended() {
             self.refresh_defragmentations().await;
         }
         self.look_for_merges().await;

@@ -97,7 +97,7 @@ pub(crate) fn append_value_with(out: &mut Vec<u8>, v: &Value, descending: bool, 
     }
 }
 
-fn invert(bytes: &mut [u8]) {
+pub(crate) fn invert(bytes: &mut [u8]) {
     for b in bytes {
         *b = !*b;
     }
@@ -288,6 +288,80 @@ pub fn component_length(key: &[u8], descending: bool) -> Option<usize> {
     let mut reader = Reader { key, at: 0, mask: if descending { 0xFF } else { 0 } };
     reader.component()?;
     Some(reader.at)
+}
+
+/// Whether an ascending component that begins so is null's.
+pub(crate) fn is_null(kind: u8) -> bool {
+    kind == kind::NULL
+}
+
+/// What an ascending component says of its value.
+pub(crate) enum Plain {
+    /// A whole number of any type.
+    Whole(i64),
+    Double(f64),
+    Value(Value),
+}
+
+/// Reads one whole ascending component; `None` where it does not tell the value: null, decimals, and what nests or is rare.
+/// Strings are taken to be without a collation.
+pub(crate) fn plain(component: &[u8]) -> Option<Plain> {
+    let (kind, content) = component.split_first()?;
+    let integer = || Some(u64::from_be_bytes(content.try_into().ok()?));
+    Some(Plain::Value(match *kind {
+        kind::MIN_KEY => Value::MinKey,
+        kind::MAX_KEY => Value::MaxKey,
+        kind::FALSE => Value::Boolean(false),
+        kind::TRUE => Value::Boolean(true),
+        kind::STRING => Value::String(text(content)?),
+        kind::OBJECT_ID => Value::ObjectId(crate::ObjectId(content.try_into().ok()?)),
+        kind::DATE => Value::DateTime((integer()? ^ 1 << 63) as i64),
+        kind::TIMESTAMP => Value::Timestamp(crate::Timestamp::from_u64(integer()?)),
+        kind::BINARY => {
+            Value::Binary(crate::Binary { subtype: *content.get(4)?, bytes: content.get(5..)?.to_vec() })
+        }
+        kind::NEGATIVE_INFINITY => return Some(Plain::Double(f64::NEG_INFINITY)),
+        kind::INFINITY => return Some(Plain::Double(f64::INFINITY)),
+        kind::NEGATIVE_LARGE => return double(content, true),
+        kind::POSITIVE_LARGE => return double(content, false),
+        kind if kind.abs_diff(kind::ZERO) <= 8 => return small(kind, content),
+        _ => return None,
+    }))
+}
+
+/// A string as [`append_text`] wrote it.
+fn text(content: &[u8]) -> Option<String> {
+    let content = content.strip_suffix(&[0])?;
+    let mut out = Vec::with_capacity(content.len());
+    let mut bytes = content.iter();
+    while let Some(b) = bytes.next() {
+        out.push(if *b == 1 { bytes.next()?.checked_sub(1)? } else { *b });
+    }
+    String::from_utf8(out).ok()
+}
+
+/// A number as [`append_small`] wrote it, with what follows.
+fn small(kind: u8, content: &[u8]) -> Option<Plain> {
+    let n = kind.abs_diff(kind::ZERO) as usize;
+    let negative = kind < kind::ZERO;
+    let (digits, rest) = content.split_at_checked(n)?;
+    let shifted = digits.iter().fold(0u64, |all, b| all << 8 | u64::from(if negative { !b } else { *b }));
+    if shifted & 1 == 1 {
+        return double(rest, negative);
+    }
+    let magnitude = (shifted >> 1) as i64;
+    Some(Plain::Whole(if negative { -magnitude } else { magnitude }))
+}
+
+/// A double as [`append_parts`] wrote it; `None` for a decimal that none equals.
+fn double(rest: &[u8], negative: bool) -> Option<Plain> {
+    let mask = if negative { 0xFF } else { 0 };
+    let (bits, last) = rest.split_first_chunk::<8>()?;
+    if last != [mask] {
+        return None;
+    }
+    let magnitude = f64::from_bits(u64::from_be_bytes(bits.map(|b| b ^ mask)));
+    Some(Plain::Double(if negative { -magnitude } else { magnitude }))
 }
 
 /// Walks an encoded key without decoding values. Nesting is kept in a list, not on the stack.

@@ -21,6 +21,7 @@ pub mod extended_json;
 pub mod fts;
 pub mod hash;
 pub mod key_string;
+pub mod key_values;
 mod macros;
 pub mod meter;
 pub mod number;

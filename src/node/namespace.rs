@@ -71,6 +71,8 @@ pub trait Placement: Send + Sync + 'static {
 /// Is this document in a chunk this shard owns? An immutable value: a cursor keeps the one it began with.
 pub trait OwnershipFilter: Send + Sync + 'static {
     fn owns(&self, doc: Doc<'_>) -> bool;
+    /// The paths by which it tells what is owned.
+    fn paths(&self) -> Vec<String>;
     /// Whether two versions of a document have one shard key.
     fn same_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
         self.document_key(old).bytes() == self.document_key(new).bytes()

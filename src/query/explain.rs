@@ -9,6 +9,8 @@ use document::{Document, Value, doc};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
     pub projection: Option<&'a Projection>,
+    /// The top-level fields that are read where no projection says so: shown where an index holds them all.
+    pub needed: Option<&'a [String]>,
     pub skip: Option<i64>,
     pub limit: Option<i64>,
     /// The collection is clustered.
@@ -22,8 +24,19 @@ pub fn winning_plan(plan: &Plan, extras: &Extras<'_>) -> Document {
         out = doc! {"stage": "SKIP", "skipAmount": n, "inputStage": out};
     }
     if let Some(p) = extras.projection {
-        let stage = if p.is_simple() { "PROJECTION_SIMPLE" } else { "PROJECTION_DEFAULT" };
+        let stage = match (p.is_simple(), is_covered(plan)) {
+            (true, true) => "PROJECTION_COVERED",
+            (true, false) => "PROJECTION_SIMPLE",
+            (false, _) => "PROJECTION_DEFAULT",
+        };
         out = doc! {"stage": stage, "transformBy": p.spec().to_document(), "inputStage": out};
+    }
+    if let Some(fields) = extras.needed.filter(|_| extras.projection.is_none() && is_covered(plan)) {
+        let mut shown: Document = fields.iter().map(|f| (f.clone(), Value::Int32(1))).collect();
+        if !fields.iter().any(|f| f == "_id") {
+            shown.push("_id", 0);
+        }
+        out = doc! {"stage": "PROJECTION_COVERED", "transformBy": shown, "inputStage": out};
     }
     // A limit below a blocking sort is the sort's own.
     if let Some(n) = extras.limit.filter(|n| *n != 0 && !plan.needs_sort()) {
@@ -32,13 +45,24 @@ pub fn winning_plan(plan: &Plan, extras: &Extras<'_>) -> Document {
     out
 }
 
-/// The stage of a count that reads keys alone.
-pub fn count_scan(plan: &Plan) -> Document {
-    let Plan::Index { scan, .. } = plan.access() else { return winning_plan(plan, &Extras::default()) };
+/// Whether the plan reads no documents.
+fn is_covered(plan: &Plan) -> bool {
+    matches!(plan, Plan::Index { scan, .. } if !scan.covered.is_empty())
+}
+
+/// The stage of a count that reads keys alone; `None` where it needs documents.
+pub fn count_scan(plan: &Plan) -> Option<Document> {
+    let Plan::Index { scan, filter } = plan else { return None };
+    if scan.clustered || !filter.is_always_true() {
+        return None;
+    }
     let mut out = index_scan(scan);
-    out.insert("stage", "COUNT_SCAN");
-    out.remove("direction");
-    out
+    if plan.counts_keys() && !scan.count_bounds.is_empty() {
+        out.insert("stage", "COUNT_SCAN");
+        out.remove("direction");
+        out.insert("indexBounds", &scan.count_bounds);
+    }
+    Some(out)
 }
 
 /// A filter in explain's normal form.
@@ -70,10 +94,15 @@ fn stage_of(plan: &Plan, extras: &Extras<'_>) -> Document {
             fetch(scan, filter)
         }
         Plan::Index { scan, filter } if scan.clustered => clustered_scan(scan, filter),
+        Plan::Index { scan, filter } if !scan.covered.is_empty() => covered_scan(scan, filter),
         Plan::Index { scan, filter } => fetch(index_scan(scan), filter),
         Plan::Or(branches) => {
-            let inputs: Vec<Document> = branches.iter().map(|b| stage_of(b, extras)).collect();
-            doc! {"stage": "SUBPLAN", "inputStage": {"stage": "OR", "inputStages": inputs}}
+            let or = above_branches(branches, extras, |inputs| doc! {"stage": "OR", "inputStages": inputs});
+            doc! {"stage": "SUBPLAN", "inputStage": or}
+        }
+        Plan::Merge { branches, order } => {
+            let merge = |inputs| doc! {"stage": "SORT_MERGE", "sortPattern": order.to_document(), "inputStages": inputs};
+            above_branches(branches, extras, merge)
         }
         Plan::Near { input, .. } => near_stage(input, extras),
         Plan::Sort { input, pattern } => {
@@ -110,6 +139,36 @@ fn clustered_scan(scan: &IndexScan, filter: &Matcher) -> Document {
     out
 }
 
+/// The union of scans, and the documents fetched above it where no branch has to look at them.
+fn above_branches(
+    branches: &[Plan],
+    extras: &Extras<'_>,
+    union: impl Fn(Vec<Document>) -> Document,
+) -> Document {
+    let keys: Option<Vec<Document>> = branches
+        .iter()
+        .map(|b| match b {
+            Plan::Index { scan, filter } if filter.is_always_true() && !scan.clustered => {
+                Some(index_scan(scan))
+            }
+            _ => None,
+        })
+        .collect();
+    match keys {
+        Some(keys) => fetch(union(keys), &Matcher::always()),
+        None => union(branches.iter().map(|b| stage_of(b, extras)).collect()),
+    }
+}
+
+/// A scan whose keys hold all that is asked for.
+fn covered_scan(scan: &IndexScan, filter: &Matcher) -> Document {
+    let stage = index_scan(scan);
+    let mut out = doc! {"stage": stage.get_str("stage").unwrap_or_default()};
+    push_filter(&mut out, filter);
+    out.0.extend(stage.0.into_iter().skip(1));
+    out
+}
+
 fn near_stage(input: &Plan, extras: &Extras<'_>) -> Document {
     let mut out = doc! {"stage": "GEO_NEAR_2DSPHERE"};
     if let Plan::Index { scan, .. } = input.access() {
@@ -138,7 +197,8 @@ fn fetch(scan: Document, filter: &Matcher) -> Document {
 
 fn index_scan(scan: &IndexScan) -> Document {
     let mut out = doc! {
-        "stage": "IXSCAN", "keyPattern": &scan.key, "indexName": scan.index.as_str(), "isMultiKey": scan.multikey
+        "stage": if scan.skips_after.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" },
+        "keyPattern": &scan.key, "indexName": scan.index.as_str(), "isMultiKey": scan.multikey
     };
     let arrays = |path: &str| match &scan.wildcard {
         Some(wildcard) => wildcard.arrays_on(path).into_iter().map(Value::from).collect(),

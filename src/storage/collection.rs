@@ -13,7 +13,7 @@ use crate::catalog::CollectionMeta;
 use crate::index::fill::{Unfilled, fill};
 use crate::index::keys::{Key, KeyBuffer, same_at_paths};
 use crate::index::{
-    Index, IndexCursor, IndexInfo, IndexSpec, SpecConflict, conflict, duplicate_key, read_record_id,
+    Index, IndexCursor, IndexInfo, IndexSpec, Met, SpecConflict, conflict, duplicate_key, read_record_id,
 };
 use crate::record_store::{ChangeTable, RecordCursor, RecordId, RecordStore};
 use crate::snapshot::{CollectionSnapshot, CollectionView};
@@ -39,7 +39,7 @@ pub struct Collection {
 #[derive(Clone, Debug, Default)]
 pub struct InsertPlan {
     added: KeyBuffer,
-    multikey: Vec<usize>,
+    met: Vec<(usize, Met)>,
 }
 
 /// What an update will take out of the indexes and put into them.
@@ -47,7 +47,7 @@ pub struct InsertPlan {
 pub struct UpdatePlan {
     removed: KeyBuffer,
     added: KeyBuffer,
-    multikey: Vec<usize>,
+    met: Vec<(usize, Met)>,
 }
 
 impl InsertPlan {
@@ -227,11 +227,13 @@ impl Collection {
     }
 
     /// The keys of `doc` in all indexes that cover it. Errors: those of [`crate::index::keys::for_each_key`].
-    fn keys_of(&self, doc: Doc<'_>, keys: &mut KeyBuffer, multikey: &mut Vec<usize>) -> Result<()> {
+    fn keys_of(&self, doc: Doc<'_>, keys: &mut KeyBuffer, news: &mut Vec<(usize, Met)>) -> Result<()> {
         for (slot, index) in self.indexes.iter().take(self.maintained()).enumerate() {
-            if index.spec().covers(doc) && keys.append_keys(slot, index.spec(), doc)? && !index.is_multikey()
-            {
-                multikey.push(slot);
+            if index.spec().covers(doc) {
+                let met = keys.append_keys(slot, index.spec(), doc)?;
+                if !index.info().met.holds(met) {
+                    news.push((slot, met));
+                }
             }
         }
         Ok(())
@@ -258,8 +260,8 @@ impl Collection {
     /// As [`Collection::prepare_insert`], reusing the memory of an old plan.
     pub fn prepare_insert_into(&self, doc: Doc<'_>, plan: &mut InsertPlan) -> Result<()> {
         plan.added.clear();
-        plan.multikey.clear();
-        self.keys_of(doc, &mut plan.added, &mut plan.multikey)?;
+        plan.met.clear();
+        self.keys_of(doc, &mut plan.added, &mut plan.met)?;
         if self.is_clustered() {
             check_record_id(doc)?;
         }
@@ -294,7 +296,7 @@ impl Collection {
     pub fn insert_with(&mut self, plan: &mut InsertPlan, doc: Doc<'_>) -> RecordId {
         let record = self.records.append(doc);
         add_keys(&mut self.indexes, &mut plan.added, record);
-        self.note_multikey(&plan.multikey);
+        self.note_met(&plan.met);
         record
     }
 
@@ -323,8 +325,11 @@ impl Collection {
             if was {
                 before.append_keys(slot, spec, old)?;
             }
-            if will && after.append_keys(slot, spec, new)? && !index.is_multikey() {
-                plan.multikey.push(slot);
+            if will {
+                let met = after.append_keys(slot, spec, new)?;
+                if !index.info().met.holds(met) {
+                    plan.met.push((slot, met));
+                }
             }
             subtract(&before, &after, &mut plan.removed);
             subtract(&after, &before, &mut plan.added);
@@ -337,7 +342,7 @@ impl Collection {
     pub fn update(&mut self, record: RecordId, mut plan: UpdatePlan, new: Doc<'_>) {
         remove_keys(&mut self.indexes, &mut plan.removed, record);
         add_keys(&mut self.indexes, &mut plan.added, record);
-        self.note_multikey(&plan.multikey);
+        self.note_met(&plan.met);
         self.records.replace(record, new);
     }
 
@@ -356,9 +361,9 @@ impl Collection {
         self.records.remove(record)
     }
 
-    fn note_multikey(&mut self, slots: &[usize]) {
-        for slot in slots {
-            self.indexes[*slot].set_multikey();
+    fn note_met(&mut self, news: &[(usize, Met)]) {
+        for (slot, met) in news {
+            self.indexes[*slot].note(*met);
         }
     }
 
@@ -406,9 +411,7 @@ impl Collection {
         })?;
         for (index, filled) in self.indexes[first..].iter_mut().zip(filled) {
             index.tree = filled.tree;
-            if filled.multikey {
-                index.set_multikey();
-            }
+            index.note(filled.met);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::Node;
 use crate::plan_cache::{Entry, PlanCache, signature};
 use document::{Document, Result, Value, doc, meter};
 use query::explain::{Extras, winning_plan};
-use query::planner::{IndexInfo, Plan, Request, by_id, plans, same_key};
+use query::planner::{IndexInfo, Plan, Request, by_id, cover, distinct, plans, same_key};
 use std::sync::Arc;
 use std::time::Duration;
 use storage::Collection;
@@ -98,7 +98,7 @@ impl Wanted<'_> {
         let mut indexes = super::index_infos(collection);
         let filtered = node.plan_caches.restrict(collection.uuid(), self, &mut indexes);
         let held = filtered || self.allowed.is_some_and(|allowed| keep_allowed(allowed, &mut indexes));
-        let mut plans = plans(&Request {
+        let request = Request {
             filter: &self.filter,
             sort: self.sort,
             hint: self.hint.filter(|_| !held),
@@ -107,7 +107,15 @@ impl Wanted<'_> {
             id_collation: collection.collation(),
             min: self.min,
             max: self.max,
-        })?;
+        };
+        let skipping = self.distinct.filter(|_| free).and_then(|path| distinct(&request, path));
+        let mut plans = match skipping {
+            Some(plan) => vec![plan],
+            None => plans(&request)?,
+        };
+        if let Some(read) = self.read_paths() {
+            plans.iter_mut().for_each(|plan| cover(plan, &read, &indexes));
+        }
         if plans.len() == 1 {
             return Ok(Choice { filtered, ..Choice::only(plans.swap_remove(0)) });
         }

@@ -11,6 +11,8 @@
 
 pub mod batch;
 pub mod choice;
+mod covered;
+mod merge;
 pub mod query;
 pub mod sorter;
 pub mod walk;
@@ -31,7 +33,8 @@ pub fn index_infos(view: &impl CollectionView) -> Vec<IndexInfo> {
             key: i.spec.key().clone(),
             unique: i.spec.unique(),
             sparse: i.spec.sparse(),
-            multikey: i.multikey,
+            multikey: i.multikey(),
+            exact: (0..i.spec.fields().len()).map(|field| i.met.kinds.tells(field)).collect(),
             hidden: i.spec.hidden(),
             partial_filter: i.spec.partial_filter().map(|d| d.to_doc_buf()),
             collation: i.spec.collation().clone(),

@@ -40,6 +40,12 @@ pub struct Wanted<'a> {
     pub chosen: Option<Plan>,
     /// The indexes that the settings of the query allow.
     pub allowed: Option<&'a [Value]>,
+    /// The paths that the caller reads, where it does not read whole documents and no projection says so.
+    pub needed: Option<Vec<String>>,
+    /// What is owned is told by these paths.
+    pub owner_paths: Vec<String>,
+    /// Only the different values of this path are asked for.
+    pub distinct: Option<&'a str>,
 }
 
 /// What happens to the records found.
@@ -96,6 +102,18 @@ pub fn ownership(state: &SlotState, op: &Operation) -> Option<Arc<dyn OwnershipF
 }
 
 impl Wanted<'_> {
+    /// The paths that must be known of what is found; `None` where it is all of the document.
+    pub(super) fn read_paths(&self) -> Option<Vec<String>> {
+        if self.shape.return_key || self.shape.show_record_id {
+            return None;
+        }
+        let mut paths = match (&self.shape.projection, &self.needed) {
+            (Some(projection), _) => projection.needed_fields()?,
+            (None, needed) => needed.clone()?,
+        };
+        paths.extend_from_slice(&self.owner_paths);
+        Some(paths)
+    }
     /// How many records a blocking sort has to keep.
     fn kept(&self) -> Option<usize> {
         usize::try_from(self.shape.limit?.checked_add(self.shape.skip)?).ok()
@@ -118,11 +136,15 @@ impl Query {
                 return Ok(Opened::View(view.clone()));
             }
             let Some(collection) = &state.collection else { return Ok(Opened::Absent) };
+            let owner = ownership(state, op);
+            let owner_paths = owner.as_ref().map(|o| o.paths()).unwrap_or_default();
+            let wanted =
+                Wanted { owner_paths, distinct: wanted.distinct.filter(|_| owner.is_none()), ..wanted };
             let choice = wanted.choose(node, collection, Memory::Used)?;
             note_use(node, op, &slot.ns, &choice.plan);
             note_hashes(node, op, &wanted, &choice.plan, collection);
             check_time(node, op)?;
-            let mut query = Query::begin(collection, choice.plan, wanted, ownership(state, op));
+            let mut query = Query::begin(collection, choice.plan, wanted, owner);
             query.watched = Watched::new(choice.cached);
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             if node.failpoints.is_set(YIELD) {
@@ -180,6 +202,12 @@ impl Query {
         }
     }
 
+    /// What each access to the collection has examined, in the order in which the plan names them.
+    pub fn examined(&self) -> Vec<Counters> {
+        let mut out = Vec::new();
+        self.walk.examined(self.counters, &mut out);
+        out
+    }
     pub fn ended(&self) -> bool {
         self.ended
     }
@@ -343,9 +371,12 @@ fn summary(plan: &Plan) -> String {
         Plan::Index { scan, .. } => {
             let fields: Vec<String> =
                 scan.key.iter().map(|(name, v)| format!("{name}: {}", kind(v))).collect();
-            format!("IXSCAN {{ {} }}", fields.join(", "))
+            let stage = if scan.skips_after.is_some() { "DISTINCT_SCAN" } else { "IXSCAN" };
+            format!("{stage} {{ {} }}", fields.join(", "))
         }
-        Plan::Or(branches) => branches.iter().map(summary).collect::<Vec<String>>().join(", "),
+        Plan::Or(branches) | Plan::Merge { branches, .. } => {
+            branches.iter().map(summary).collect::<Vec<String>>().join(", ")
+        }
         Plan::Sort { input, .. } => summary(input),
         Plan::Near { input, .. } => summary(input).replacen("IXSCAN", "GEO_NEAR", 1),
     }
@@ -363,7 +394,9 @@ fn count_use(node: &Node, ns: &str, plan: &Plan) {
     match plan {
         Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
         Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
-        Plan::Or(branches) => branches.iter().for_each(|b| count_use(node, ns, b)),
+        Plan::Or(branches) | Plan::Merge { branches, .. } => {
+            branches.iter().for_each(|b| count_use(node, ns, b));
+        }
         Plan::Sort { input, .. } | Plan::Near { input, .. } => {
             node.index_use.totals.sorts.increment();
             count_use(node, ns, input);

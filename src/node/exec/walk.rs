@@ -1,5 +1,7 @@
 //! Walking a collection by a plan, resumable between any two records.
 
+use super::covered::{Covered, Skip};
+use super::merge::Merge;
 use super::sorter::{Means, RecordSorter, Sorted};
 use crate::namespace::OwnershipFilter;
 use document::{Doc, DocBuf, Result, Value};
@@ -97,6 +99,14 @@ pub struct Counters {
     pub sort: Use,
 }
 
+impl Counters {
+    /// Adds what lies between two states.
+    pub(super) fn add(&mut self, now: Counters, before: Counters) {
+        self.keys += now.keys - before.keys;
+        self.docs += now.docs - before.docs;
+    }
+}
+
 /// What goes with a walk through all its slices.
 pub struct Context<'a> {
     pub owner: Option<&'a dyn OwnershipFilter>,
@@ -117,6 +127,7 @@ pub enum Walk {
     Id { id: DocBuf, filter: Matcher, done: bool },
     Index(Box<IndexWalk>),
     Or(Box<Or>),
+    Merge(Box<Merge>),
     Sort(Box<Sort>),
 }
 
@@ -141,10 +152,15 @@ pub struct IndexWalk {
     clustered: bool,
     /// Records met, where one may be met twice.
     seen: Option<HashSet<RecordId>>,
+    /// What is read of a key in place of its document.
+    covered: Option<Covered>,
+    /// Where a key leads only to others that differ from it.
+    skip: Option<Skip>,
 }
 
 pub struct Or {
-    branches: Vec<Walk>,
+    /// With what each has examined.
+    branches: Vec<(Walk, Counters)>,
     at: usize,
     seen: HashSet<RecordId>,
 }
@@ -155,7 +171,7 @@ pub struct Sort {
     sorted: Sorted,
 }
 
-type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
+pub(super) type Sink<'s> = dyn FnMut(Found<'_>) -> Result<Taken> + 's;
 
 impl Walk {
     /// Starts a plan. `sort` is the request's; `limit` (skip included) bounds what a blocking sort keeps.
@@ -171,6 +187,8 @@ impl Walk {
             }
             Plan::IdHack { id, filter } => Walk::by_id(&id, filter),
             Plan::Index { scan, filter } => Walk::Index(Box::new(IndexWalk {
+                covered: Covered::of(&scan),
+                skip: Skip::of(&scan),
                 ranges: scan.ranges.iter().filter_map(ends).collect(),
                 index: scan.index,
                 range: 0,
@@ -181,10 +199,17 @@ impl Walk {
                 seen: scan.repeats.then(HashSet::new),
             })),
             Plan::Or(branches) => Walk::Or(Box::new(Or {
-                branches: branches.into_iter().map(|p| Walk::new(p, None, None)).collect(),
+                branches: branches
+                    .into_iter()
+                    .map(|p| (Walk::new(p, None, None), Counters::default()))
+                    .collect(),
                 at: 0,
                 seen: HashSet::new(),
             })),
+            Plan::Merge { branches, order } => {
+                let walks = branches.into_iter().map(|p| Walk::new(p, None, None)).collect();
+                Walk::Merge(Box::new(Merge::new(walks, order)))
+            }
             Plan::Near { input, order } => Walk::Sort(Box::new(Sort {
                 input: Walk::new(*input, None, None),
                 sorter: Some(RecordSorter::new(order, limit, means)),
@@ -206,8 +231,9 @@ impl Walk {
     pub fn is_resumable(&self) -> bool {
         match self {
             Walk::Eof | Walk::Scan(_) | Walk::Id { .. } | Walk::Index(_) => true,
-            Walk::Or(or) => or.branches.iter().all(Walk::is_resumable),
-            Walk::Sort(_) => false,
+            Walk::Or(or) => or.branches.iter().all(|(walk, _)| walk.is_resumable()),
+            // They hold records found at a moment of their own.
+            Walk::Merge(_) | Walk::Sort(_) => false,
         }
     }
     /// The collection goes on changing between slices: from now on a record may be met again under another key.
@@ -218,7 +244,7 @@ impl Walk {
             Walk::Index(walk) => {
                 walk.seen.get_or_insert_with(HashSet::new);
             }
-            Walk::Or(or) => or.branches.iter_mut().for_each(Walk::resumed),
+            Walk::Or(or) => or.branches.iter_mut().for_each(|(walk, _)| walk.resumed()),
             _ => {}
         }
     }
@@ -254,7 +280,18 @@ impl Walk {
             }
             Walk::Index(walk) => walk.run(view, context, budget, sink),
             Walk::Or(or) => or.run(view, context, budget, sink),
+            Walk::Merge(merge) => merge.run(view, context, budget, sink),
             Walk::Sort(sort) => sort.run(view, context, budget, sink),
+        }
+    }
+
+    /// What each access to the collection has examined, in the order in which the plan names them; `whole` is what all have.
+    pub fn examined(&self, whole: Counters, out: &mut Vec<Counters>) {
+        match self {
+            Walk::Or(or) => or.branches.iter().for_each(|(walk, own)| walk.examined(*own, out)),
+            Walk::Merge(merge) => merge.branches().for_each(|(walk, own)| walk.examined(own, out)),
+            Walk::Sort(sort) => sort.input.examined(whole, out),
+            Walk::Eof | Walk::Scan(_) | Walk::Id { .. } | Walk::Index(_) => out.push(whole),
         }
     }
 
@@ -355,7 +392,10 @@ impl IndexWalk {
             Direction::Backward => entry.key >= low.as_slice(),
         }
     }
-    fn step<'v>(&self, cursor: &mut IndexCursor<'v>) -> Option<IndexEntry<'v>> {
+    fn step<'v>(&self, cursor: &mut IndexCursor<'v>, from: &IndexEntry<'_>) -> Option<IndexEntry<'v>> {
+        if let Some(behind) = self.skip.as_ref().and_then(|skip| skip.behind(from.key)) {
+            return cursor.seek(&behind).filter(|e| self.inside(e));
+        }
         let entry = match self.direction {
             Direction::Forward => cursor.next(),
             Direction::Backward => cursor.prev(),
@@ -416,7 +456,7 @@ impl IndexWalk {
                     }
                     return Ok(if spent { Progress::Stopped } else { Progress::Slice });
                 }
-                next = self.step(&mut cursor);
+                next = self.step(&mut cursor, &entry);
             }
             self.range += 1;
             self.last = None;
@@ -446,20 +486,34 @@ impl IndexWalk {
         sink: &mut Sink<'_>,
     ) -> Result<Progress> {
         let owner = context.owner;
+        let kinds = self.covered.as_ref().and_then(|_| view.index_info(view.index_slot(&self.index)?));
+        let kinds = kinds.map(|info| info.met.kinds);
         self.each(view, context.counters, budget, |walk, counters, entry| {
             if walk.seen.as_mut().is_some_and(|seen| !seen.insert(entry.record)) {
                 return Ok(Taken::More);
             }
+            let read =
+                walk.covered.as_ref().zip(kinds).and_then(|(covered, kinds)| covered.read(entry.key, kinds));
+            if let Some(read) = read {
+                let taken = walk.offer(Found { record: entry.record, doc: read.doc() }, owner, sink);
+                walk.unsee(entry.record, &taken);
+                return taken;
+            }
             let Some(doc) = view.get(entry.record) else { return Ok(Taken::More) };
             counters.docs += 1;
             let taken = walk.offer(Found { record: entry.record, doc }, owner, sink);
-            if matches!(taken, Ok(Taken::Refused) | Err(_))
-                && let Some(seen) = &mut walk.seen
-            {
-                seen.remove(&entry.record);
-            }
+            walk.unsee(entry.record, &taken);
             taken
         })
+    }
+
+    /// A record that was not taken will be offered again.
+    fn unsee(&mut self, record: RecordId, taken: &Result<Taken>) {
+        if matches!(taken, Ok(Taken::Refused) | Err(_))
+            && let Some(seen) = &mut self.seen
+        {
+            seen.remove(&record);
+        }
     }
 
     fn count<V: CollectionView>(
@@ -489,7 +543,8 @@ impl Or {
         sink: &mut Sink<'_>,
     ) -> Result<Progress> {
         let Or { branches, at, seen } = self;
-        while let Some(branch) = branches.get_mut(*at) {
+        while let Some((branch, examined)) = branches.get_mut(*at) {
+            let before = *context.counters;
             let progress = branch.run(view, context, budget, &mut |found| {
                 if !seen.insert(found.record) {
                     return Ok(Taken::More);
@@ -499,7 +554,9 @@ impl Or {
                     seen.remove(&found.record);
                 }
                 taken
-            })?;
+            });
+            examined.add(*context.counters, before);
+            let progress = progress?;
             if progress != Progress::End {
                 return Ok(progress);
             }

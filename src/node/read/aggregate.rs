@@ -461,6 +461,10 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
 }
 
 impl Prepared {
+    /// The fields that the pipeline behind the query reads; `None` where that is all.
+    pub fn needed(&self) -> Option<Vec<String>> {
+        self.rest.needed_fields().filter(|_| !self.rest.is_empty())
+    }
     pub fn wanted(&mut self) -> Wanted<'_> {
         Wanted {
             filter: std::mem::take(&mut self.filter),
@@ -468,6 +472,7 @@ impl Prepared {
             hint: self.hint.as_ref(),
             collation: self.run.collation.clone(),
             shape: Shape { limit: self.limit, ..Shape::default() },
+            needed: self.needed(),
             sort_means: Means {
                 bytes_max: Some(self.run.limits.sort),
                 space: self.run.space(),

@@ -6,7 +6,7 @@ use super::{command_variables, find::FindCommand};
 use crate::exec::choice::{Memory, Watched};
 use crate::exec::query::{LATCHED_QUANTA, Wanted, ownership};
 use crate::exec::walk::{Context, Counters};
-use crate::exec::{Budget, Progress, Shape, Walk};
+use crate::exec::{Budget, Progress, Walk};
 use crate::namespace::OwnershipFilter;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, meter};
@@ -125,8 +125,13 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             if filter.is_always_true() && owner.is_none() && command.hint.is_none() {
                 return Ok(Begun::Done(command.result(collection.len() as u64)));
             }
-            let wanted =
-                Wanted { filter, hint: command.hint.as_ref(), shape: Shape::default(), ..Wanted::default() };
+            let wanted = Wanted {
+                filter,
+                hint: command.hint.as_ref(),
+                needed: Some(Vec::new()),
+                owner_paths: owner.as_ref().map(|o| o.paths()).unwrap_or_default(),
+                ..Wanted::default()
+            };
             let choice = wanted.choose(node, collection, Memory::Used)?;
             let mut counting = Counting {
                 walk: Walk::new(choice.plan, None, None),

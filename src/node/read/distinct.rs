@@ -1,28 +1,21 @@
 //! distinct: the different values of a field, elements of arrays taken singly.
 //!
-//! Without a filter, an index that begins with the field and has met no array gives one value for each seek.
+//! An index that delivers the field in order, and has met no array, gives one value for each seek.
 
 use super::aggregate::{self, Asked};
 use super::command_variables;
 use super::fields::Fields;
-use crate::exec::query::ownership;
 use crate::exec::{Opened, Output, Query, Wanted};
-use crate::namespace::SlotState;
 use crate::{Node, Operation, Request};
-use document::{
-    Collation, Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, key_string, path,
-};
+use document::{Collation, Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc, err, path};
 use query::matcher::Matcher;
 use query::planner::Hint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use storage::CollectionView;
 
 const FIELDS: Fields = Fields { command: "distinct" };
 /// Bytes of values that a reply may hold.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Keys that are skipped through under the latch.
-const SEEKS_MAX: usize = 1024;
 
 /// A distinct's fields.
 pub struct DistinctCommand<'a> {
@@ -145,14 +138,14 @@ pub async fn distinct(
     node.note_text_index(&mut context, &slot, command.query);
     let filter = Matcher::parse(command.query, &context)?;
     let mut values = Values::new(command.key, &context.collation);
-    if filter.is_always_true() && command.hint.is_none() && !super::pseudo::is_pseudo(&ns) {
-        let by_index = slot.read(op, |state| Ok(skip_through(node, &ns, state, op, &mut values))).await?;
-        if by_index {
-            return write(values, w);
-        }
-        values = Values::new(command.key, &context.collation);
-    }
-    let wanted = Wanted { filter, hint: command.hint.as_ref(), ..Wanted::default() };
+    let wanted = Wanted {
+        filter,
+        hint: command.hint.as_ref(),
+        collation: context.collation.clone(),
+        needed: Some(vec![command.key.to_string()]),
+        distinct: Some(command.key),
+        ..Wanted::default()
+    };
     let opened = match super::pseudo::is_pseudo(&ns) {
         true => None,
         false => Some(Query::open(node, op, &slot, wanted, &mut values).await?),
@@ -183,43 +176,4 @@ fn write(values: Values<'_>, w: &mut DocWriter<'_>) -> Result<()> {
     let array = values.finish()?;
     w.array("values", Doc::from_validated(&array));
     Ok(())
-}
-
-/// Finds all values by seeking from one to the next in an index; false when that cannot be done cheaply.
-fn skip_through(node: &Node, ns: &str, state: &SlotState, op: &Operation, values: &mut Values<'_>) -> bool {
-    let Some(collection) = &state.collection else { return false };
-    if ownership(state, op).is_some() {
-        return false;
-    }
-    let usable = collection.indexes().iter().find(|i| {
-        let spec = i.spec();
-        let first = spec.fields().first().is_some_and(|f| f.path == values.key);
-        first
-            && *spec.collation() == values.collation
-            && !i.is_multikey()
-            && !spec.hashed()
-            && !spec.hidden()
-            && !spec.sparse()
-            && spec.partial_filter().is_none()
-    });
-    let Some(index) = usable else { return false };
-    let descending =
-        index.spec().fields().first().is_some_and(|f| f.kind == storage::index::FieldKind::Descending);
-    node.index_use.note(ns, index.spec().name());
-    let mut cursor = index.cursor();
-    let mut next = cursor.first();
-    for _ in 0..SEEKS_MAX {
-        let Some(entry) = next else { return true };
-        let Some(length) = key_string::component_length(entry.key, descending) else { return false };
-        let Some(d) = CollectionView::get(collection, entry.record) else { return false };
-        if path::get(d, values.key).is_none() {
-            // A missing value stands under the key of null, where an explicit null may follow.
-            next = cursor.next();
-            continue;
-        }
-        values.add_of(d);
-        let Some(bound) = entry.key.get(..length).and_then(storage::index::prefix_end) else { return true };
-        next = cursor.seek(&bound);
-    }
-    false
 }

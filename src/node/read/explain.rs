@@ -199,6 +199,8 @@ impl Subject {
                 projection: self.projection.clone(),
                 ..Shape::default()
             },
+            needed: self.needed.clone(),
+            ..Wanted::default()
         }
     }
 
@@ -234,7 +236,13 @@ impl Subject {
             let (choice, signature) = match &state.collection {
                 Some(c) => {
                     let signature = plan_cache::signature(&crate::exec::index_infos(c));
-                    (self.wanted(node, op, None).choose(node, c, Memory::Looked)?, signature)
+                    let owner = ownership(state, op);
+                    let asked = Wanted {
+                        distinct: self.distinct.as_deref().filter(|_| owner.is_none()),
+                        owner_paths: owner.map(|o| o.paths()).unwrap_or_default(),
+                        ..self.wanted(node, op, None)
+                    };
+                    (asked.choose(node, c, Memory::Looked)?, signature)
                 }
                 None => (Choice::only(Plan::Eof), 0),
             };
@@ -244,9 +252,9 @@ impl Subject {
         .await
     }
 
-    /// A count reads keys alone where the plan allows it.
-    fn counts_keys(&self, planned: &Planned, plan: &Plan) -> bool {
-        self.around == Some("COUNT") && !planned.filtered && plan.counts_keys()
+    /// The stage of a count that reads keys alone, where the plan allows it.
+    fn count_scan(&self, planned: &Planned, plan: &Plan) -> Option<Document> {
+        count_scan(plan).filter(|_| self.around == Some("COUNT") && !planned.filtered)
     }
 
     fn shown(&self, planned: &Planned, plan: &Plan) -> Document {
@@ -254,14 +262,12 @@ impl Subject {
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let extras = Extras {
             projection: self.projection.as_ref(),
+            needed: self.needed.as_deref().filter(|fields| !fields.is_empty()),
             skip: Some(self.skip).filter(|n| *n > 0 && limited).map(whole),
             limit: self.limit.filter(|_| limited && (self.find || self.around.is_none())).map(whole),
             clustered: planned.clustered,
         };
-        let mut out = match self.counts_keys(planned, plan) {
-            true => count_scan(plan),
-            false => winning_plan(plan, &extras),
-        };
+        let mut out = self.count_scan(planned, plan).unwrap_or_else(|| winning_plan(plan, &extras));
         if planned.filtered {
             out = with_sharding_filter(out);
         }
@@ -282,18 +288,19 @@ impl Subject {
     ) -> Result<Document> {
         let choice = &planned.choice;
         let started = Instant::now();
-        let (mut returned, mut counters) = (0, Counters::default());
+        let (mut returned, mut counters, mut examined) = (0, Counters::default(), Vec::new());
         let again = self.wanted(node, op, Some(choice.plan.clone()));
         if let Opened::Query(mut query) = Query::open(node, op, slot, again, &mut Discard).await? {
             query.fill(node, op, &mut Discard).await?;
-            (returned, counters) = (query.returned(), query.counters);
+            (returned, counters, examined) = (query.returned(), query.counters, query.examined());
         }
-        if self.counts_keys(planned, &choice.plan) {
+        if self.count_scan(planned, &choice.plan).is_some() {
             // A count by keys alone reads no documents, unlike the query that stands for it here.
             counters.docs = 0;
         }
         let shown = if self.around.is_some() { 0 } else { returned };
-        let mut section = execution_section(winning, shown, returned, counters, started, verbosity);
+        let mut section =
+            execution_section(winning, shown, (returned, counters, &examined), started, verbosity);
         if verbosity == Verbosity::All && choice.trials.len() > 1 {
             let subject = self.wanted(node, op, None);
             let trials: Vec<Document> = choice.trials.iter().map(|t| t.statistics(&subject)).collect();
@@ -357,8 +364,7 @@ fn stages_of_shape(pipeline: Doc<'_>) -> Vec<u8> {
 fn execution_section(
     winning: Document,
     shown: u64,
-    returned: u64,
-    counters: Counters,
+    (returned, counters, examined): (u64, Counters, &[Counters]),
     started: Instant,
     verbosity: Verbosity,
 ) -> Document {
@@ -367,7 +373,7 @@ fn execution_section(
         "executionSuccess": true, "nReturned": number(shown),
         "executionTimeMillis": number(started.elapsed().as_millis() as u64),
         "totalKeysExamined": number(counters.keys), "totalDocsExamined": number(counters.docs),
-        "executionStages": with_counters(winning, returned, counters),
+        "executionStages": with_counters(winning, returned, &mut examined.iter().map(|own| Counters { sort: counters.sort, ..*own })),
     };
     if verbosity == Verbosity::All {
         out.push("allPlansExecution", Vec::<Value>::new());
@@ -377,7 +383,7 @@ fn execution_section(
 
 /// Puts the filter of what the shard owns above the access to the collection.
 fn with_sharding_filter(stage: Document) -> Document {
-    let above = ["LIMIT", "SKIP", "SORT", "PROJECTION_SIMPLE", "PROJECTION_DEFAULT"];
+    let above = ["LIMIT", "SKIP", "SORT", "PROJECTION_SIMPLE", "PROJECTION_DEFAULT", "PROJECTION_COVERED"];
     if !stage.get_str("stage").is_some_and(|s| above.contains(&s)) {
         return doc! { "stage": "SHARDING_FILTER", "inputStage": stage };
     }
@@ -388,47 +394,73 @@ fn with_sharding_filter(stage: Document) -> Document {
     out
 }
 
-/// The stages with what they did: exact for the whole and for the accesses, derived for what lies between.
-fn with_counters(stage: Document, returned: u64, counters: Counters) -> Document {
-    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
+/// The stages with what they did: exact for the whole and for each access to the collection, derived for what lies
+/// between. `examined` has what the accesses have examined, in the order of the stages.
+fn with_counters(stage: Document, returned: u64, examined: &mut dyn Iterator<Item = Counters>) -> Document {
+    counted(stage, returned, examined).0
+}
+
+/// The same, with what all accesses below the stage have examined.
+fn counted(
+    stage: Document,
+    returned: u64,
+    examined: &mut dyn Iterator<Item = Counters>,
+) -> (Document, Counters) {
     let name = stage.get_str("stage").unwrap_or_default().to_string();
-    let scans_keys = matches!(name.as_str(), "IXSCAN" | "EXPRESS_IXSCAN");
-    let own = if name == "IXSCAN" { counters.keys } else { returned };
+    let (mut below, mut fields) = (Counters::default(), Vec::new());
+    let mut is_leaf = true;
+    for (field, value) in stage.0 {
+        let mut input = |d: Document| {
+            is_leaf = false;
+            let (d, own) = counted(d, returned, examined);
+            below.keys += own.keys;
+            below.docs += own.docs;
+            below.sort = own.sort;
+            Value::Document(d)
+        };
+        let value = match (field.as_str(), value) {
+            ("inputStage", Value::Document(d)) => input(d),
+            ("inputStages", Value::Array(list)) => {
+                Value::Array(list.iter().filter_map(Value::as_document).cloned().map(input).collect())
+            }
+            (_, value) => value,
+        };
+        fields.push((field, value));
+    }
+    if is_leaf {
+        below = examined.next().unwrap_or_default();
+    }
+    (with_own_counters(&name, fields, returned, below), below)
+}
+
+fn with_own_counters(
+    name: &str,
+    fields: Vec<(String, Value)>,
+    returned: u64,
+    examined: Counters,
+) -> Document {
+    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
+    let own = match name {
+        "IXSCAN" | "DISTINCT_SCAN" => examined.keys,
+        _ => returned,
+    };
     let mut out = doc! {
-        "stage": name.as_str(), "nReturned": number(own), "executionTimeMillisEstimate": 0,
+        "stage": name, "nReturned": number(own), "executionTimeMillisEstimate": 0,
         "works": number(own + 1), "advanced": number(own), "needTime": 0, "needYield": 0, "saveState": 0,
         "restoreState": 0, "isEOF": 1,
     };
-    for (field, value) in stage.0 {
-        match (field.as_str(), value) {
-            ("stage", _) => {}
-            ("inputStage", Value::Document(d)) => {
-                out.push("inputStage", with_counters(d, returned, counters));
-            }
-            ("inputStages", Value::Array(list)) => {
-                let inner: Vec<Value> = list
-                    .into_iter()
-                    .map(|v| match v {
-                        Value::Document(d) => Value::Document(with_counters(d, returned, counters)),
-                        v => v,
-                    })
-                    .collect();
-                out.push("inputStages", Value::Array(inner));
-            }
-            (_, value) => out.push(field, value),
-        }
+    out.0.extend(fields.into_iter().filter(|(field, _)| field != "stage"));
+    if matches!(name, "IXSCAN" | "DISTINCT_SCAN" | "COUNT_SCAN" | "EXPRESS_IXSCAN") {
+        out.push("keysExamined", number(examined.keys));
     }
-    if scans_keys {
-        out.push("keysExamined", number(counters.keys));
+    if matches!(name, "FETCH" | "COLLSCAN" | "EXPRESS_IXSCAN") {
+        out.push("docsExamined", number(examined.docs));
     }
     if name == "SORT" {
-        out.push("totalDataSizeSorted", number(counters.sort.peak_bytes as u64));
-        push_spills(&mut out, counters.sort);
+        out.push("totalDataSizeSorted", number(examined.sort.peak_bytes as u64));
+        push_spills(&mut out, examined.sort);
     }
-    if matches!(name.as_str(), "FETCH" | "COLLSCAN" | "EXPRESS_IXSCAN") {
-        out.push("docsExamined", number(counters.docs));
-    }
-    match name.as_str() {
+    match name {
         "COUNT" => out.push("nCounted", number(returned)),
         "UPDATE" => {
             out.push("nMatched", number(returned));
@@ -546,6 +578,8 @@ pub async fn pipeline(
         around: None,
         find: false,
         upsert: false,
+        needed: prepared.rest.needed_fields().filter(|_| !prepared.rest.is_empty()),
+        distinct: None,
         stages: stages_of_shape(
             request.body.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty()),
         ),

@@ -212,8 +212,6 @@ impl Parsed {
     /// What to ask of the collection; takes filter and projection out.
     pub fn wanted(&mut self, command: &FindCommand<'_>) -> Wanted<'_> {
         Wanted {
-            chosen: None,
-            allowed: None,
             filter: std::mem::take(&mut self.filter),
             sort: self.sort.as_ref(),
             hint: self.hint.as_ref(),
@@ -228,6 +226,7 @@ impl Parsed {
                 return_key: command.return_key,
                 show_record_id: command.show_record_id,
             },
+            ..Wanted::default()
         }
     }
 }

@@ -621,6 +621,9 @@ impl crate::namespace::OwnershipFilter for Even {
     fn owns(&self, doc: Doc<'_>) -> bool {
         doc.get_i64("_id").is_some_and(|id| id % 2 == 0)
     }
+    fn paths(&self) -> Vec<String> {
+        vec!["_id".to_string()]
+    }
     fn document_key(&self, doc: Doc<'_>) -> document::DocBuf {
         document::DocWriter::build(|w| doc.element("_id").iter().for_each(|id| w.element(id)))
     }

@@ -43,6 +43,9 @@ impl OwnershipFilter for All {
     fn owns(&self, _doc: Doc<'_>) -> bool {
         true
     }
+    fn paths(&self) -> Vec<String> {
+        vec!["_id".to_string()]
+    }
     fn document_key(&self, doc: Doc<'_>) -> document::DocBuf {
         document::DocWriter::build(|w| doc.element("_id").iter().for_each(|id| w.element(id)))
     }

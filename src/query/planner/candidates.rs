@@ -9,12 +9,17 @@ use crate::text;
 use document::{Collation, Document, Result, Value, bail, collation};
 use std::borrow::Cow;
 
+/// More scans than this are not merged to provide a sort.
+const SCANS_MAX: usize = 200;
+
 /// A scan of one index and what it is worth.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub scan: IndexScan,
     pub filter: Matcher,
     pub provides_sort: bool,
+    /// Set where only the merge of these scans, one for each combination of points, provides the sort.
+    pub exploded: Vec<IndexScan>,
     pub unique: bool,
     /// Leading fields held to one value.
     pub equalities: usize,
@@ -24,6 +29,19 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// The plan for a request with this sort.
+    pub fn into_plan(self, sort: Option<&SortSpec>) -> Result<Plan> {
+        let Candidate { scan, filter, provides_sort, exploded, .. } = self;
+        if let Some(order) = sort.filter(|_| !exploded.is_empty()) {
+            let branch = |scan| Plan::Index { scan, filter: filter.clone() };
+            return Ok(Plan::Merge {
+                branches: exploded.into_iter().map(branch).collect(),
+                order: order.clone(),
+            });
+        }
+        let plan = Plan::Index { scan, filter };
+        if provides_sort { Ok(plan) } else { super::with_sort(plan, sort) }
+    }
     pub fn is_bounded(&self) -> bool {
         self.equalities + self.other_bounds > 0
     }
@@ -180,8 +198,13 @@ pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> R
             "error processing query: planner returned error :: caused by :: No query solutions"
         );
     };
-    let plan = Plan::Index { scan: c.scan, filter: c.filter };
-    if c.provides_sort { Ok(plan) } else { super::with_sort(plan, sort) }
+    c.into_plan(sort)
+}
+
+/// The scan of an index that bounds what it can of a filter, provided that every document the filter can match is in the index.
+pub(super) fn whole_or_bounded(filter: &Matcher, index: &IndexInfo) -> Option<Candidate> {
+    let bounds = collect(filter);
+    candidate(filter, &bounds, None, index, false).filter(|_| holds_all(filter, &bounds, index))
 }
 
 pub(super) fn candidate_of(filter: &Matcher, index: &IndexInfo) -> Option<Candidate> {
@@ -261,9 +284,17 @@ fn candidate(
     // The path that a wildcard index was expanded for narrows nothing by itself.
     let held_path = index.key.keys().take(equalities).any(|p| p == wildcard::PATH);
     let direction = sort.and_then(|s| sort_direction(s, index, &kinds, &fields));
+    let exploded = match (sort, direction) {
+        (Some(sort), None) => explode(sort, index, &kinds, &fields),
+        _ => Vec::new(),
+    };
     if direction == Some(Direction::Backward) {
         key_ranges.reverse();
     }
+    let count_bounds = match key_ranges.len() {
+        1 => one_range(index, &kinds, &fields),
+        _ => Document::new(),
+    };
     let conjuncts = filter.root().conjuncts();
     // A scan of the collection reads the documents anyway, and shows the whole filter.
     let clustered = index.clustered.is_some();
@@ -277,6 +308,7 @@ fn candidate(
             wildcard: index.wildcard.as_ref().map(|w| w.scope.clone()),
             direction: direction.unwrap_or(Direction::Forward),
             ranges: key_ranges,
+            count_bounds,
             bounds: match clustered {
                 true => records(&fields),
                 false => print(index, &kinds, &fields, direction == Some(Direction::Backward)),
@@ -284,12 +316,66 @@ fn candidate(
             ..IndexScan::of(index)
         },
         filter: remaining,
-        provides_sort: direction.is_some(),
+        provides_sort: direction.is_some() || !exploded.is_empty(),
+        exploded,
         unique: index.unique,
         equalities: equalities - usize::from(held_path),
         other_bounds: other_bounds + usize::from(held_path && equalities + other_bounds == 1),
         fields: fields.len(),
     })
+}
+
+/// The ends of a scan of one range, as a count shows them.
+fn one_range(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Document {
+    let (mut start, mut end) = (Document::new(), Document::new());
+    let (mut start_inclusive, mut end_inclusive) = (true, true);
+    for ((path, kind), field) in index.key.keys().zip(kinds).zip(fields) {
+        let Some(i) = field.list.first() else { return Document::new() };
+        let ends = [(i.lo.clone(), i.lo_inclusive), (i.hi.clone(), i.hi_inclusive)];
+        let [first, last] = match kind {
+            FieldKind::Descending => [ends[1].clone(), ends[0].clone()],
+            _ => ends,
+        };
+        start_inclusive &= first.1;
+        end_inclusive &= last.1;
+        start.push(path, first.0);
+        end.push(path, last.0);
+    }
+    document::doc! {
+        "startKey": start, "startKeyInclusive": start_inclusive, "endKey": end, "endKeyInclusive": end_inclusive
+    }
+}
+
+/// Scans that each hold the fields before the sorted ones to one value, so that each provides the sort. None where that does
+/// not help, or takes too many of them.
+fn explode(sort: &SortSpec, index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Vec<IndexScan> {
+    let points = fields.iter().take_while(|f| f.is_points()).count();
+    let scans = fields[..points].iter().try_fold(1usize, |n, f| n.checked_mul(f.list.len()));
+    let plain = index.wildcard.is_none() && index.clustered.is_none() && !kinds.contains(&FieldKind::Place);
+    if !plain || !scans.is_some_and(|n| (2..=SCANS_MAX).contains(&n)) {
+        return Vec::new();
+    }
+    let mut combinations: Vec<Vec<Intervals>> = vec![Vec::new()];
+    for field in &fields[..points] {
+        let single = |i: &super::Interval| Intervals { list: vec![i.clone()], ..field.clone() };
+        let extended = |c: &Vec<Intervals>| {
+            let c = c.clone();
+            field.list.iter().map(move |i| [c.as_slice(), &[single(i)]].concat()).collect::<Vec<_>>()
+        };
+        combinations = combinations.iter().flat_map(extended).collect();
+    }
+    let scan = |mut held: Vec<Intervals>| {
+        held.extend_from_slice(&fields[points..]);
+        let direction = sort_direction(sort, index, kinds, &held)?;
+        let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&held).collect();
+        let (mut ranges, _) = ranges::build(&pairs);
+        if direction == Direction::Backward {
+            ranges.reverse();
+        }
+        let bounds = print(index, kinds, &held, direction == Direction::Backward);
+        Some(IndexScan { direction, ranges, bounds, ..IndexScan::of(index) })
+    };
+    combinations.into_iter().map(scan).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// The first and the last `_id` that a bounded scan of a clustered collection can meet.

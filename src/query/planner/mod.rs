@@ -10,6 +10,8 @@
 
 pub mod bounds;
 mod candidates;
+mod cover;
+mod distinct;
 mod partial;
 mod places;
 mod ranges;
@@ -22,6 +24,8 @@ mod text;
 pub mod wildcard;
 
 pub use bounds::{Interval, Intervals};
+pub use cover::cover;
+pub use distinct::distinct;
 pub use ranges::KeyRange;
 
 use crate::matcher::{Matcher, Node};
@@ -41,6 +45,8 @@ pub struct IndexInfo {
     pub sparse: bool,
     /// Some document has an array along one of the key paths.
     pub multikey: bool,
+    /// Of each field, whether the types of the values met let keys tell them exactly.
+    pub exact: Vec<bool>,
     pub hidden: bool,
     pub partial_filter: Option<DocBuf>,
     /// How its strings are ordered.
@@ -98,6 +104,12 @@ pub struct IndexScan {
     pub bounds: Document,
     /// The collection itself is walked, in the order of its clustered index; `bounds` are `minRecord` and `maxRecord`.
     pub clustered: bool,
+    /// Of each field, whether it is read from the key; empty where the scan leads to documents.
+    pub covered: Vec<bool>,
+    /// `indexBounds` of a count that reads one range of keys.
+    pub count_bounds: Document,
+    /// How many leading fields the next key must differ in.
+    pub skips_after: Option<usize>,
 }
 
 impl IndexScan {
@@ -117,6 +129,9 @@ impl IndexScan {
             ranges: Vec::new(),
             bounds: Document::new(),
             clustered: index.clustered.is_some(),
+            covered: Vec::new(),
+            count_bounds: Document::new(),
+            skips_after: None,
         }
     }
 }
@@ -142,6 +157,11 @@ pub enum Plan {
     },
     /// The union of the branches, a record once.
     Or(Vec<Plan>),
+    /// The union of branches that each have this order, in that order; a record once.
+    Merge {
+        branches: Vec<Plan>,
+        order: SortSpec,
+    },
     /// The input in the order of its distance from the point of the filter's near predicate.
     Near {
         input: Box<Plan>,
@@ -177,6 +197,10 @@ impl Plan {
             Plan::Index { scan, .. } => {
                 let path = scan.key.keys().collect::<Vec<_>>().join(" ");
                 Some(format!("{} {path} {:?} {}", scan.index, scan.direction, self.needs_sort()))
+            }
+            Plan::Merge { branches, .. } => {
+                let parts: Option<Vec<String>> = branches.iter().map(Plan::identity).collect();
+                Some(format!("merge of {}", parts?.join(", ")))
             }
             _ => None,
         }
@@ -263,13 +287,12 @@ pub fn plans(request: &Request<'_>) -> Result<Vec<Plan>> {
     let sort = request.sort.filter(|s| !s.is_empty());
     let found = rank::ordered(candidates::all(request.filter, sort, request.indexes));
     if !found.is_empty() {
-        return found
-            .into_iter()
-            .map(|c| {
-                let plan = Plan::Index { scan: c.scan, filter: c.filter };
-                if c.provides_sort { Ok(plan) } else { with_sort(plan, sort) }
-            })
-            .collect();
+        return found.into_iter().map(|c| c.into_plan(sort)).collect();
+    }
+    if let Some(sort) = sort
+        && let Some(merged) = merge(request, sort)
+    {
+        return Ok(vec![merged]);
     }
     let plan = match union(request) {
         Some(plan) => plan,
@@ -321,8 +344,7 @@ fn settled(request: &Request<'_>) -> Result<Option<Plan>> {
 fn by_wildcard(request: &Request<'_>, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
     let indexes = std::slice::from_ref(index);
     if let Some(best) = rank::best(candidates::all(request.filter, sort, indexes)) {
-        let plan = Plan::Index { scan: best.scan, filter: best.filter };
-        return if best.provides_sort { Ok(plan) } else { with_sort(plan, sort) };
+        return best.into_plan(sort);
     }
     match union(&Request { indexes, ..*request }) {
         Some(plan) => with_sort(plan, sort),
@@ -404,21 +426,46 @@ fn residual(conjuncts: &[Node], keep: impl Fn(usize) -> bool) -> Matcher {
     Matcher::from_node(Node::and(kept), DocBuf::new())
 }
 
-/// A disjunction whose every branch an index answers.
-fn union(request: &Request<'_>) -> Option<Plan> {
-    let conjuncts = request.filter.root().conjuncts();
+/// The filters of the branches of the first disjunction, each with everything else that is asked; none that nothing matches.
+fn disjuncts(filter: &Matcher) -> Option<Vec<Matcher>> {
+    let conjuncts = filter.root().conjuncts();
     let (at, branches) = conjuncts.iter().enumerate().find_map(|(i, n)| match n {
         Node::Or(branches) => Some((i, branches)),
         _ => None,
     })?;
-    let mut plans = Vec::with_capacity(branches.len());
-    for branch in branches {
+    let whole = |branch: &Node| {
         let mut nodes: Vec<Node> = vec![branch.clone()];
         nodes.extend(conjuncts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone()));
-        let filter = Matcher::from_node(Node::and(nodes), DocBuf::new());
-        if filter.is_always_false() {
-            continue;
+        Matcher::from_node(Node::and(nodes), DocBuf::new())
+    };
+    Some(branches.iter().map(whole).filter(|filter| !filter.is_always_false()).collect())
+}
+
+/// A disjunction whose every branch an index delivers in the order asked for.
+fn merge(request: &Request<'_>, sort: &SortSpec) -> Option<Plan> {
+    if sort.by_score() {
+        return None;
+    }
+    let mut branches = Vec::new();
+    for filter in disjuncts(request.filter)? {
+        let found = candidates::all(&filter, Some(sort), request.indexes);
+        let best = rank::best(found.into_iter().filter(|c| c.provides_sort && c.is_bounded()).collect())?;
+        match best.into_plan(Some(sort)).ok()? {
+            Plan::Merge { branches: inner, .. } => branches.extend(inner),
+            plan => branches.push(plan),
         }
+    }
+    match branches.len() {
+        0 | 1 => branches.pop(),
+        _ => Some(Plan::Merge { branches, order: sort.clone() }),
+    }
+}
+
+/// A disjunction whose every branch an index answers.
+fn union(request: &Request<'_>) -> Option<Plan> {
+    let filters = disjuncts(request.filter)?;
+    let mut plans = Vec::with_capacity(filters.len());
+    for filter in filters {
         if let Some(query) = filter.text() {
             plans.push(text::plan(&Request { filter: &filter, ..*request }, query).ok()?);
             continue;

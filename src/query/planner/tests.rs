@@ -96,7 +96,7 @@ fn sorts_are_provided_forward_backward_and_after_equalities() {
     assert_eq!(scan.direction, Direction::Backward);
     assert!(!planned(doc! {"a": 1}, Some(doc! {"b": 1}), &indexes).needs_sort());
     assert!(!planned(doc! {"a": 1}, Some(doc! {"a": -1, "b": 1}), &indexes).needs_sort());
-    assert!(planned(doc! {"a": {"$in": [1, 2]}}, Some(doc! {"b": 1}), &indexes).needs_sort());
+    assert!(!planned(doc! {"a": {"$in": [1, 2]}}, Some(doc! {"b": 1}), &indexes).needs_sort());
     assert!(planned(doc! {}, Some(doc! {"a": 1, "b": -1}), &indexes).needs_sort());
     assert!(planned(doc! {}, Some(doc! {"b": 1}), &indexes).needs_sort());
 }
@@ -263,6 +263,87 @@ fn a_plan_finds_exactly_what_a_scan_finds() {
             assert_eq!(found, expected, "round {round}: {text:?} on {d:?} by {index:?}\n{plan:?}");
         }
     }
+}
+
+/// The plan of a filter, a sort and some indexes, all of them exact.
+fn planned_by(filter: Document, sort: Document, keys: &[Document]) -> (Plan, Vec<IndexInfo>) {
+    let indexes: Vec<IndexInfo> = keys
+        .iter()
+        .map(|k| IndexInfo { exact: vec![true; k.len()], ..index(&format!("{k:?}"), k.clone()) })
+        .collect();
+    let filter = Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::at(0)).unwrap();
+    let sort = SortSpec::parse(sort.to_doc_buf().doc()).unwrap();
+    let plan = plan(&Request { sort: Some(&sort), ..Request::new(&filter, &indexes) }).unwrap();
+    (plan, indexes)
+}
+
+#[test]
+fn values_before_the_sorted_field_become_scans_that_are_merged() {
+    let keys = [doc! {"a": 1, "b": 1, "c": 1}];
+    let branches = |filter: Document, sort: Document| match planned_by(filter, sort, &keys).0 {
+        Plan::Merge { branches, .. } => branches.len(),
+        _ => 0,
+    };
+    assert_eq!(branches(doc! {"a": {"$in": [1, 2, 3]}}, doc! {"b": 1}), 3);
+    assert_eq!(branches(doc! {"a": {"$in": [1, 2]}, "b": {"$in": [3, 4]}}, doc! {"c": -1}), 4);
+    assert_eq!(branches(doc! {"a": {"$in": [1, 2]}}, doc! {"b": 1, "c": -1}), 0, "no scan has that order");
+    assert_eq!(branches(doc! {"a": {"$gt": 1}}, doc! {"b": 1}), 0, "a range is no value");
+    assert_eq!(branches(doc! {"a": {"$in": [1, 2]}}, doc! {"a": 1, "b": 1}), 0, "one scan has it");
+    let many: Vec<Value> = (0..201).map(Value::Int32).collect();
+    assert_eq!(branches(doc! {"a": {"$in": (many)}}, doc! {"b": 1}), 0, "too many scans");
+}
+
+#[test]
+fn branches_of_an_or_that_have_the_order_are_merged() {
+    let keys = [doc! {"a": 1, "s": 1}, doc! {"b": 1, "s": 1}];
+    let either = doc! {"$or": [{"a": 1}, {"b": 2, "x": 3}]};
+    assert!(
+        matches!(planned_by(either.clone(), doc! {"s": 1}, &keys).0, Plan::Merge { branches, .. } if branches.len() == 2)
+    );
+    assert!(planned_by(either, doc! {"x": 1}, &keys).0.needs_sort());
+    let unordered = doc! {"$or": [{"a": 1}, {"b": {"$gt": 2}}]};
+    assert!(planned_by(unordered, doc! {"s": 1}, &keys).0.needs_sort());
+}
+
+#[test]
+fn a_scan_covers_what_its_keys_tell() {
+    let covered = |filter: Document, needed: &[&str], change: &dyn Fn(&mut IndexInfo)| {
+        let (mut plan, mut indexes) =
+            planned_by(filter, Document::new(), &[doc! {"a": 1, "b": -1, "c.d": 1}]);
+        indexes.iter_mut().for_each(change);
+        let needed: Vec<String> = needed.iter().map(|s| s.to_string()).collect();
+        cover(&mut plan, &needed, &indexes);
+        matches!(plan, Plan::Index { scan, .. } if !scan.covered.is_empty())
+    };
+    let as_is = |_: &mut IndexInfo| {};
+    assert!(covered(doc! {"a": 1}, &["b"], &as_is));
+    assert!(covered(doc! {"a": 1}, &[], &as_is));
+    assert!(covered(doc! {"a": {"$gt": 1}, "b": {"$ne": 5}}, &["a"], &as_is));
+    assert!(!covered(doc! {"a": 1}, &["_id", "a"], &as_is));
+    assert!(!covered(doc! {"a": 1, "x": 1}, &["a"], &as_is), "the filter asks for more");
+    assert!(!covered(doc! {"a": 1}, &["c.d"], &as_is), "a path with a dot");
+    assert!(!covered(doc! {"a": 1}, &["b"], &|i| i.exact = vec![true, false, true]));
+    assert!(covered(doc! {"a": 1}, &["a"], &|i| i.exact = vec![true, false, true]));
+}
+
+#[test]
+fn a_distinct_skips_behind_the_field_that_leads() {
+    let skips = |filter: Document, path: &str| {
+        let indexes = [index("i", doc! {"a": 1, "b": 1})];
+        let filter = Matcher::parse(filter.to_doc_buf().doc(), &QueryContext::at(0)).unwrap();
+        match distinct(&Request::new(&filter, &indexes), path) {
+            Some(Plan::Index { scan, .. }) => scan.skips_after,
+            _ => None,
+        }
+    };
+    assert_eq!(skips(Document::new(), "a"), Some(1));
+    assert_eq!(skips(doc! {"a": {"$gte": 3}}, "a"), Some(1));
+    assert_eq!(skips(doc! {"a": 3}, "b"), Some(2));
+    assert_eq!(skips(Document::new(), "b"), None);
+    assert_eq!(skips(doc! {"b": 3}, "a"), None);
+    let everything = filter(Document::new());
+    let hashed = [index("i", doc! {"a": "hashed"})];
+    assert!(distinct(&Request::new(&everything, &hashed), "a").is_none(), "one hash is of several values");
 }
 
 fn finds(plan: &Plan, d: document::Doc<'_>, keys: &[Vec<u8>]) -> bool {

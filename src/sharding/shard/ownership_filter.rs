@@ -24,6 +24,9 @@ impl OwnershipFilter for ShardFilter {
         // A document without a valid key (an array in it) cannot have come through a router.
         self.table.key.key_of(doc).is_ok_and(|key| self.table.owns(&self.shard, &key))
     }
+    fn paths(&self) -> Vec<String> {
+        self.table.key.document().keys().map(str::to_string).collect()
+    }
     fn same_key(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
         matches!((self.table.key.key_of(old), self.table.key.key_of(new)), (Ok(a), Ok(b)) if a == b)
     }

@@ -128,9 +128,8 @@ impl IndexBuild {
             return Ok(());
         }
         self.keys.clear();
-        if self.keys.append_keys(0, &self.index.info.spec, doc)? {
-            self.index.set_multikey();
-        }
+        let met = self.keys.append_keys(0, &self.index.info.spec, doc)?;
+        self.index.note(met);
         for at in 0..self.keys.len() {
             let key = self.keys.keys[at];
             if !self.index.spec().unique() {

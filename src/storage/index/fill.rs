@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use document::{Doc, Result};
 
 use super::IndexSpec;
-use super::keys::{KeyBuffer, RECORD_ID_ROOM};
+use super::keys::{KeyBuffer, Met, RECORD_ID_ROOM};
 use crate::parallel::in_order;
 use crate::record_store::{RecordCursor, RecordId};
 use crate::tree::{Snapshot, Tree};
@@ -23,7 +23,7 @@ const RUN: u64 = 32 * 1024;
 /// A filled index.
 pub(crate) struct Filled {
     pub(crate) tree: Tree,
-    pub(crate) multikey: bool,
+    pub(crate) met: Met,
 }
 
 /// Why an index could not be filled.
@@ -40,7 +40,7 @@ struct Run {
     /// Each key and its record id, one after the other.
     bytes: Vec<u8>,
     keys: Vec<RunKey>,
-    multikey: bool,
+    met: Met,
 }
 
 /// A key in a run. The prefix decides most comparisons without a look at the bytes.
@@ -71,7 +71,7 @@ impl Run {
             return Ok(());
         }
         buffer.clear();
-        self.multikey |= buffer.append_keys(0, spec, doc)?;
+        self.met.merge(buffer.append_keys(0, spec, doc)?);
         for (_, key) in buffer.iter() {
             let start = self.bytes.len();
             self.bytes.extend_from_slice(key);
@@ -196,5 +196,7 @@ fn merge(runs: &[Run], unique: bool) -> std::result::Result<Filled, (Vec<u8>, Re
             None => drop(std::collections::binary_heap::PeekMut::pop(first)),
         }
     }
-    Ok(Filled { tree, multikey: runs.iter().any(|run| run.multikey) })
+    let mut met = Met::default();
+    runs.iter().for_each(|run| met.merge(run.met));
+    Ok(Filled { tree, met })
 }

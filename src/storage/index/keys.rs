@@ -6,6 +6,7 @@
 //! and null below it. Only the outermost array of nested ones is taken apart. A number as a name picks the array
 //! element at that position, if there is one.
 
+use document::key_values::Kinds;
 use document::{Doc, Result, ValueRef, bail, hash, key_string};
 
 use super::places;
@@ -25,6 +26,25 @@ pub(crate) struct Key {
     pub(crate) slot: usize,
     pub(crate) start: usize,
     pub(crate) end: usize,
+}
+
+/// What the documents of an index have shown of it; only ever grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Some document had more than one key, or an array, on an indexed path.
+    pub multikey: bool,
+    /// The types of the values.
+    pub kinds: Kinds,
+}
+
+impl Met {
+    pub(crate) fn merge(&mut self, other: Met) {
+        self.multikey |= other.multikey;
+        self.kinds.merge(other.kinds);
+    }
+    pub(crate) fn holds(&self, other: Met) -> bool {
+        (self.multikey || !other.multikey) && self.kinds.holds(other.kinds)
+    }
 }
 
 /// Room for the record id after each key.
@@ -57,11 +77,13 @@ impl KeyBuffer {
         &self.bytes[key.start..key.end + RECORD_ID_ROOM]
     }
 
-    /// Appends the keys of `doc` in the index at `slot`, sorted and without repetition; true when an array was met.
+    /// Appends the keys of `doc` in the index at `slot`, sorted and without repetition; what was met on the way.
     /// A partial index's filter is not asked.
-    pub(crate) fn append_keys(&mut self, slot: usize, spec: &IndexSpec, doc: Doc<'_>) -> Result<bool> {
+    pub(crate) fn append_keys(&mut self, slot: usize, spec: &IndexSpec, doc: Doc<'_>) -> Result<Met> {
         let first = self.keys.len();
+        let mut kinds = Kinds::default();
         let mut push = |components: &[ValueRef<'_>]| {
+            components.iter().enumerate().for_each(|(i, v)| kinds.note(i, *v));
             let start = self.bytes.len();
             encode(spec, components, &mut self.bytes);
             let end = self.bytes.len();
@@ -92,7 +114,7 @@ impl KeyBuffer {
             }
             self.keys.truncate(kept);
         }
-        Ok(multikey)
+        Ok(Met { multikey, kinds })
     }
 }
 

@@ -32,6 +32,7 @@ pub(crate) use cursor::read_record_id;
 pub use cursor::{IndexCursor, IndexEntry, prefix_end};
 pub(crate) use duplicate::duplicate_key;
 pub use duplicate::in_message;
+pub use keys::Met;
 pub use spec::{
     FieldKind, IndexSpec, KeyField, PredicateFactory, SpecConflict, conflict, default_name,
     no_partial_indexes, validate_key_pattern,
@@ -51,9 +52,15 @@ pub type Predicate = Arc<dyn Fn(Doc<'_>) -> bool + Send + Sync>;
 pub struct IndexInfo {
     /// Its definition.
     pub spec: IndexSpec,
-    /// Whether some document had more than one key, or an array, on an indexed path; never goes back to false while the
-    /// node runs.
-    pub multikey: bool,
+    /// What its documents have shown; never shrinks while the node runs.
+    pub met: Met,
+}
+
+impl IndexInfo {
+    /// Whether some document had more than one key, or an array, on an indexed path.
+    pub fn multikey(&self) -> bool {
+        self.met.multikey
+    }
 }
 
 /// An index of a live collection.
@@ -73,7 +80,8 @@ impl Index {
     pub(crate) fn new(spec: IndexSpec) -> Index {
         // A document has a key for each of its paths in a wildcard index.
         let multikey = spec.wildcard().is_some();
-        Index { info: Arc::new(IndexInfo { spec, multikey }), tree: Tree::new() }
+        let met = Met { multikey, ..Met::default() };
+        Index { info: Arc::new(IndexInfo { spec, met }), tree: Tree::new() }
     }
     /// The definition.
     pub fn spec(&self) -> &IndexSpec {
@@ -81,7 +89,7 @@ impl Index {
     }
     /// See [`IndexInfo::multikey`].
     pub fn is_multikey(&self) -> bool {
-        self.info.multikey
+        self.info.multikey()
     }
     /// Definition and flags.
     pub fn info(&self) -> &IndexInfo {
@@ -106,9 +114,10 @@ impl Index {
     pub(crate) fn snapshot(&self) -> IndexSnapshot {
         IndexSnapshot { info: Arc::clone(&self.info), tree: self.tree.snapshot() }
     }
-    pub(crate) fn set_multikey(&mut self) {
-        if !self.info.multikey {
-            Arc::make_mut(&mut self.info).multikey = true;
+    /// Takes note of what a document has shown.
+    pub(crate) fn note(&mut self, met: Met) {
+        if !self.info.met.holds(met) {
+            Arc::make_mut(&mut self.info).met.merge(met);
         }
     }
 }

@@ -27,6 +27,10 @@ pub(super) struct Subject {
     pub(super) find: bool,
     /// Where nothing matches, a document would be inserted.
     pub(super) upsert: bool,
+    /// The fields that are read, where no projection says so.
+    pub(super) needed: Option<Vec<String>>,
+    /// The path whose different values are asked for.
+    pub(super) distinct: Option<String>,
     /// Stages of a pipeline that tell its plan shape from that of its filter alone.
     pub(super) stages: Vec<u8>,
 }
@@ -55,11 +59,17 @@ impl Subject {
                 let c = CountCommand::parse(body)?;
                 let limit = Some(c.limit).filter(|n| *n > 0);
                 let plain = Subject::plain(c.query, &context)?;
-                Ok(Subject { hint: c.hint, skip: c.skip, limit, around: Some("COUNT"), ..plain })
+                let (around, needed) = (Some("COUNT"), Some(Vec::new()));
+                Ok(Subject { hint: c.hint, skip: c.skip, limit, around, needed, ..plain })
             }
             "distinct" => {
                 let c = DistinctCommand::parse(body)?;
-                Ok(Subject { hint: c.hint, ..Subject::plain(c.query, &context)? })
+                Ok(Subject {
+                    hint: c.hint,
+                    needed: Some(vec![c.key.to_string()]),
+                    distinct: Some(c.key.to_string()),
+                    ..Subject::plain(c.query, &context)?
+                })
             }
             "findAndModify" | "findandmodify" => {
                 let remove = body.get("remove").is_some_and(|v| v.truthy());
@@ -95,6 +105,8 @@ impl Subject {
             around: None,
             find: false,
             upsert: false,
+            needed: None,
+            distinct: None,
             stages: Vec::new(),
         })
     }
@@ -115,6 +127,8 @@ impl Subject {
             around: None,
             find: true,
             upsert: false,
+            needed: None,
+            distinct: None,
             stages: Vec::new(),
         })
     }

@@ -59,7 +59,7 @@ pub fn shard_key_index(view: &impl CollectionView, key: &ShardKeyPattern) -> Opt
 
 /// Whether a document may have several entries in the index at `slot`.
 pub fn is_multikey(view: &impl CollectionView, slot: usize) -> bool {
-    view.index_info(slot).is_some_and(|info| info.multikey)
+    view.index_info(slot).is_some_and(|info| info.multikey())
 }
 
 /// # Errors

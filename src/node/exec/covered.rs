@@ -1,0 +1,66 @@
+//! Documents made of index keys, for plans that need no others.
+
+use document::key_values::{self, Kinds};
+use document::{DocBuf, Document, key_string};
+use query::planner::IndexScan;
+
+/// What is read of a key.
+pub(super) struct Covered {
+    /// Of each field its path, whether it descends, and whether it is wanted.
+    fields: Vec<(String, bool, bool)>,
+}
+
+impl Covered {
+    /// `None` for a scan that leads to documents.
+    pub fn of(scan: &IndexScan) -> Option<Covered> {
+        let descending = descending(scan);
+        let fields = scan.key.keys().zip(descending).zip(&scan.covered);
+        let fields: Vec<_> = fields.map(|((path, down), wanted)| (path.to_string(), down, *wanted)).collect();
+        (!fields.is_empty()).then_some(Covered { fields })
+    }
+    /// The wanted fields in the order of the index; `None` where the key does not tell one of them.
+    pub fn read(&self, mut key: &[u8], kinds: Kinds) -> Option<DocBuf> {
+        let mut values = Document::new();
+        for (at, (path, descending, wanted)) in self.fields.iter().enumerate() {
+            let length = match wanted {
+                false => key_string::component_length(key, *descending)?,
+                true if !kinds.tells(at) => return None,
+                true => {
+                    let (value, length) = key_values::read(key, *descending, kinds, at)?;
+                    values.push(path.as_str(), value?);
+                    length
+                }
+            };
+            key = key.get(length..)?;
+        }
+        Some(values.to_doc_buf())
+    }
+}
+
+/// Of each field of the index whether it descends.
+fn descending(scan: &IndexScan) -> impl Iterator<Item = bool> {
+    scan.key.iter().map(|(_, v)| document::number::as_f64(v).is_some_and(|n| n < 0.0))
+}
+
+/// Where to go on from a key so that some leading fields differ.
+pub(super) struct Skip {
+    descending: Vec<bool>,
+}
+
+impl Skip {
+    pub fn of(scan: &IndexScan) -> Option<Skip> {
+        scan.skips_after.map(|fields| Skip { descending: descending(scan).take(fields).collect() })
+    }
+    /// The least key behind all that share the leading fields; `None` to go to the next key, where the last of them is null.
+    pub fn behind(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut at = 0;
+        for (i, descending) in self.descending.iter().enumerate() {
+            let rest = key.get(at..)?;
+            if i + 1 == self.descending.len() && key_values::may_be_missing(rest, *descending) {
+                return None;
+            }
+            at += key_string::component_length(rest, *descending)?;
+        }
+        storage::index::prefix_end(key.get(..at)?)
+    }
+}

@@ -71,3 +71,10 @@ assert.commandWorked(db.createView("merge_stage_view", target.getName(), []));
 refused(ErrorCodes.CommandNotSupportedOnView, {$merge: "merge_stage_view"});
 refused([ErrorCodes.CommandNotSupportedOnView, ErrorCodes.IllegalOperation], {$out: "merge_stage_view"});
 assert(db.merge_stage_view.drop());
+
+// A null is no option.
+assert.eq(merged({}), merged({on: null, let: null, whenMatched: null, whenNotMatched: null}));
+assert.eq(merged({whenMatched: "replace"}), merged({let: null, whenMatched: "replace"}));
+assert.commandFailedWithCode(
+    db.runCommand({aggregate: source.getName(), cursor: {}, pipeline: [{$merge: {into: target.getName(), let: {"a$b": 1}, whenMatched: []}}]}),
+    ErrorCodes.FailedToParse);

@@ -34,3 +34,12 @@ assert.eq(50, coll.find({$expr: {$lte: [new Date(0), "$$NOW"]}}).itcount());
 assert.commandWorked(coll.update({}, [{$set: {at: "$$NOW"}}], {multi: true}));
 assert.eq(1, coll.distinct("at").length);
 assert.lte(moments.one[0].first, coll.findOne().at);
+
+// Some commands, and the variables of any, are evaluated without one.
+for (const command of [
+    {count: coll.getName(), query: {$expr: {$lte: [new Date(0), "$$NOW"]}}},
+    {distinct: coll.getName(), key: "at", query: {$expr: {$lte: [new Date(0), "$$NOW"]}}},
+    {aggregate: coll.getName(), pipeline: [], cursor: {}, let: {now: "$$NOW"}},
+]) {
+    assert.commandFailedWithCode(db.runCommand(command), 51144, tojson(command));
+}

@@ -45,3 +45,8 @@ assert.commandWorked(coll.insert({_id: 8, a: "z"}));
 assert.commandWorked(db.runCommand({collMod: coll.getName(), validationLevel: "strict", validator: {$jsonSchema: {required: ["name"]}}}));
 assert.commandFailedWithCode(coll.insert({_id: 9}), ErrorCodes.DocumentValidationFailure);
 assert.commandWorked(coll.insert({_id: 9, name: "n"}));
+
+// One that asks for the time is asked at each write, not once when it was made.
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validator: {$expr: {$and: [{$lte: ["$at", "$$NOW"]}, {$gt: ["$$NOW", "$at"]}]}}}));
+assert.commandWorked(coll.insert({_id: 10, at: new Date(Date.now() - 1000)}));
+assert.commandFailedWithCode(coll.insert({_id: 11, at: new Date(Date.now() + 3600 * 1000)}), ErrorCodes.DocumentValidationFailure);

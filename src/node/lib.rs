@@ -213,6 +213,7 @@ impl Node {
             variables,
             now_ms: self.now_ms(),
             cluster_time: self.cluster_time(),
+            timeless: false,
             seed: runtime::random(),
             scripts: Scripts::new(self.scripting.get().cloned()),
         }

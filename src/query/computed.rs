@@ -15,6 +15,7 @@ pub struct Computed {
 impl Computed {
     pub fn parse(v: &Value, ctx: &QueryContext) -> Result<Computed> {
         let names = Variables::with_names(ctx.variables.keys())
+            .timeless(ctx.timeless)
             .with_collation(&ctx.collation)
             .with_text(&ctx.text)
             .with_scripts(&ctx.scripts);

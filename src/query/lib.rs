@@ -42,6 +42,8 @@ pub struct ParseContext {
     pub now_ms: i64,
     /// `$$CLUSTER_TIME` and the timestamps of `$currentDate`.
     pub cluster_time: Timestamp,
+    /// The command knows neither `$$NOW` nor `$$CLUSTER_TIME`.
+    pub timeless: bool,
     /// A number that differs from operation to operation; `$sampleRate` and `$rand` derive theirs from it.
     pub seed: u64,
     /// Where the client's functions run.

@@ -40,7 +40,8 @@ pub fn collection_statistics(c: &Collection, scale: i64, orphans: i64) -> Docume
     d.push("capped", capped);
     if capped {
         d.push("max", options.get("max").cloned().unwrap_or(Value::Int64(0)));
-        d.push("maxSize", options.get("size").cloned().unwrap_or(Value::Int64(0)));
+        let bytes = options.get("size").and_then(document::number::to_i64_saturating).unwrap_or(0);
+        d.push("maxSize", number(bytes / scale));
     }
     d.push("nindexes", c.indexes_beside() as i32);
     d.push("indexDetails", Document::new());

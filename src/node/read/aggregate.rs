@@ -20,7 +20,7 @@ use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, Value
 use query::matcher::Matcher;
 use query::pipeline::execution::Did;
 use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
-use query::pipeline::stages::geo_near;
+use query::pipeline::stages::{geo_near, host_stages};
 use query::pipeline::{
     BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, fusion, optimize, parse,
 };
@@ -321,6 +321,16 @@ async fn resolve(
         if matches!(own, Some("$collStats" | "$indexStats")) && series {
             ns = format!("{db}.{}", view.on);
             continue;
+        }
+        if own == Some("$collStats")
+            && let Some(Value::Document(spec)) =
+                pipeline.first().and_then(Value::as_document).and_then(|d| d.get("$collStats"))
+        {
+            host_stages::check_coll_stats(spec)?;
+            // How long operations took is known of any name; all else is known of collections.
+            if spec.iter().all(|(option, v)| option == "latencyStats" || v.is_null()) {
+                return Ok((ns, pipeline, collation.unwrap_or_default()));
+            }
         }
         if matches!(own, Some("$collStats" | "$indexStats")) {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "{} is not supported on a view", own.unwrap_or_default());

@@ -110,6 +110,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
     let slot = node.namespaces.slot(&ns);
     let variables = command_variables(node, request.body)?;
     let mut context = node.parse_context_on(&slot, command.collation, variables)?;
+    context.timeless = true;
     node.note_text_index(&mut context, &slot, command.query);
     let filter = Matcher::parse(command.query, &context)?;
     if super::pseudo::is_pseudo(&ns) {

@@ -116,7 +116,7 @@ pub fn command_variables(node: &Node, body: Doc<'_>) -> Result<Document> {
                     );
                 }
                 query::expression::parse::check_variable_name(e.name(), true)?;
-                let expression = Expression::parse(&e.value().to_value(), &Variables::new())?;
+                let expression = Expression::parse(&e.value().to_value(), &Variables::new().timeless(true))?;
                 if expression.reads_fields() {
                     bail!(
                         4890500,

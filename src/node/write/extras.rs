@@ -14,6 +14,8 @@ pub struct Validator {
     pub matcher: Matcher,
     /// `validationLevel: "off"` or `validationAction: "warn"`: nothing is refused.
     pub refuses: bool,
+    /// It asks for the time, and is parsed anew for each write.
+    timed: bool,
     /// `validationLevel: "moderate"`: a document that was not valid before may stay so.
     pub moderate: bool,
 }
@@ -51,8 +53,30 @@ impl Validator {
         let context = QueryContext::collated(&collation);
         let matcher = Matcher::parse(filter.to_doc_buf().doc(), &context)?;
         let moderate = options.get_str("validationLevel") == Some("moderate");
-        Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn, moderate })))
+        let timed = names_time(filter);
+        Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn, timed, moderate })))
     }
+    /// Whether the document is valid at this time.
+    fn accepts(&self, doc: Doc<'_>, node: &crate::Node, collation: &Collation) -> Result<bool> {
+        if !self.timed {
+            return self.matcher.matches(doc);
+        }
+        let context = node.parse_context(Document::new()).with_collation(collation);
+        Matcher::parse(self.matcher.filter(), &context)?.matches(doc)
+    }
+}
+
+/// Whether a filter names a variable that stands for the time, or may.
+fn names_time(filter: &Document) -> bool {
+    fn named(v: &Value) -> bool {
+        match v {
+            Value::String(s) => s.starts_with("$$NOW") || s.starts_with("$$CLUSTER_TIME"),
+            Value::Document(d) => names_time(d),
+            Value::Array(items) => items.iter().any(named),
+            _ => false,
+        }
+    }
+    filter.iter().any(|(_, v)| named(v))
 }
 
 /// Limits of a capped collection.
@@ -94,7 +118,7 @@ impl WriteUnit<'_> {
     /// DocumentValidationFailure (121).
     pub fn check_validator(&self, doc: Doc<'_>) -> Result<()> {
         let Some(v) = self.state.validator.as_ref().filter(|v| v.refuses) else { return Ok(()) };
-        if v.matcher.matches(doc)? {
+        if self.is_valid(v, doc)? {
             return Ok(());
         }
         let id = doc.get("_id").map(|v| v.to_value());
@@ -103,10 +127,16 @@ impl WriteUnit<'_> {
         }))
     }
 
+    fn is_valid(&self, validator: &Validator, doc: Doc<'_>) -> Result<bool> {
+        let simple = Collation::SIMPLE;
+        let collation = self.state.collection.as_ref().map_or(&simple, |c| c.collation());
+        validator.accepts(doc, self.node, collation)
+    }
+
     /// As [`WriteUnit::check_validator`], for what an update made of `old`.
     pub fn check_validator_of_update(&self, old: Doc<'_>, new: Doc<'_>) -> Result<()> {
         match &self.state.validator {
-            Some(v) if v.moderate && !v.matcher.matches(old)? => Ok(()),
+            Some(v) if v.moderate && !self.is_valid(v, old)? => Ok(()),
             _ => self.check_validator(new),
         }
     }

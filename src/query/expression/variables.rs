@@ -32,6 +32,8 @@ pub struct Variables {
     pub(super) in_redact: bool,
     /// The node keeps no cluster time: `$$CLUSTER_TIME` is refused when parsing.
     no_cluster_time: bool,
+    /// `$$NOW` and `$$CLUSTER_TIME` are refused when parsing.
+    timeless: bool,
     /// How the operators in this scope compare strings.
     collation: Collation,
     /// Whose score `{$meta: "textScore"}` is.
@@ -60,6 +62,11 @@ impl Variables {
     }
     pub fn with_collation(mut self, collation: &Collation) -> Variables {
         self.collation = collation.clone();
+        self
+    }
+    /// Without `$$NOW` and `$$CLUSTER_TIME`, where they are not given.
+    pub fn timeless(mut self, timeless: bool) -> Variables {
+        self.timeless = timeless;
         self
     }
     pub fn with_text(mut self, text: &Option<Arc<TextQuery>>) -> Variables {
@@ -93,6 +100,9 @@ impl Variables {
             return Ok(Slot::User(at));
         }
         Ok(match name {
+            "NOW" | "CLUSTER_TIME" if self.timeless => {
+                bail!(51144, "Builtin variable '$${name}' is not available")
+            }
             "NOW" => Slot::Now,
             "CLUSTER_TIME" if self.no_cluster_time => {
                 bail!(10071200, "Builtin variable '$$CLUSTER_TIME' is not available")
@@ -187,6 +197,7 @@ impl From<&crate::QueryContext> for Variables {
     fn from(ctx: &crate::QueryContext) -> Variables {
         let no_cluster_time = ctx.cluster_time == Timestamp::default();
         Variables { no_cluster_time, ..Variables::with_names(ctx.variables.keys()) }
+            .timeless(ctx.timeless)
             .with_collation(&ctx.collation)
             .with_text(&ctx.text)
             .with_scripts(&ctx.scripts)

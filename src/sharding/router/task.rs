@@ -318,7 +318,14 @@ impl<'a> Task<'a> {
         let cluster_time = self.router.cluster_time();
         let mut scripts = Scripts::new(self.router.scripting.get().cloned());
         scripts.map_reduce = self.get("isMapReduceCommand").is_some_and(|v| v.truthy());
-        Ok(ParseContext { variables, now_ms, cluster_time, seed: runtime::random(), scripts })
+        Ok(ParseContext {
+            variables,
+            now_ms,
+            cluster_time,
+            timeless: false,
+            seed: runtime::random(),
+            scripts,
+        })
     }
     /// A field that is present and not null.
     pub fn get(&self, name: &str) -> Option<document::ValueRef<'a>> {

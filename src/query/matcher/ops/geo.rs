@@ -56,7 +56,8 @@ impl Near {
     pub fn distance(&self, g: &Geometry) -> f64 {
         match self.metric {
             Metric::Flat => g.flat.map_or(f64::INFINITY, |p| flat::distance(self.center, p)),
-            Metric::Radians => g.distance(sphere_point(self.center)),
+            // By way of metres, whose rounding clients of the real server see.
+            Metric::Radians => g.distance(sphere_point(self.center)) * EARTH_RADIUS_M / EARTH_RADIUS_M,
             Metric::Metres => g.distance(sphere_point(self.center)) * EARTH_RADIUS_M,
         }
     }

@@ -2,6 +2,7 @@
 //! a catalog.
 
 use crate::expression::field_path::FieldPath;
+use crate::expression::parse::check_variable_name;
 use crate::expression::{Expression, Vars};
 use crate::pipeline::host::Role;
 use crate::pipeline::{Context, HostStage, Namespace, Run};
@@ -75,7 +76,10 @@ fn check_catalog(v: &Value, ctx: &Context) -> Result<()> {
 
 /// `{latencyStats: {histograms}, storageStats: {scale}, count: {}, queryExecStats: {}, operationStats: {}}`; the first
 /// field that is wrong decides the error, before anything is known of the collection.
-fn check_coll_stats(d: &document::Document) -> Result<()> {
+///
+/// # Errors
+/// 14, 40415, 31170.
+pub fn check_coll_stats(d: &document::Document) -> Result<()> {
     for (field, v) in d.iter().filter(|(_, v)| !v.is_null()) {
         let wrong = |path: &str, v: &Value, expected: &str| {
             err!(
@@ -91,7 +95,7 @@ fn check_coll_stats(d: &document::Document) -> Result<()> {
         let Value::Document(options) = v else { return Err(wrong(field, v, "object")) };
         for (option, v) in options.iter() {
             match (field, option, v) {
-                ("latencyStats", "histograms", Value::Boolean(_) | Value::Null) => {}
+                ("latencyStats", "histograms", Value::Boolean(_)) => {}
                 ("latencyStats", "histograms", v) => return Err(wrong("latencyStats.histograms", v, "bool")),
                 ("latencyStats", other, _) => {
                     bail!(
@@ -344,6 +348,14 @@ const WHEN_NOT_MATCHED: [&str; 3] = ["insert", "discard", "fail"];
 
 /// `$merge: "collection"` or `{into, on, let, whenMatched, whenNotMatched}`.
 pub fn merge(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
+    // Of these a null says no more than that they are absent.
+    let v = &match v {
+        Value::Document(d) => {
+            let said = |(name, v): &(&str, &Value)| name == &"into" || !v.is_null();
+            Value::Document(d.iter().filter(said).map(|(name, v)| (name.to_string(), v.clone())).collect())
+        }
+        other => other.clone(),
+    };
     let target = match v {
         Value::String(s) => Value::String(s.clone()),
         Value::Document(d) => {
@@ -488,7 +500,8 @@ fn check_merge_let(d: &document::Document, runs_pipeline: bool) -> Result<()> {
                 d.get_str("whenMatched").unwrap_or("")
             )
         }
-        None | Some(Value::Document(_)) => Ok(()),
+        Some(Value::Document(bound)) => bound.keys().try_for_each(|name| check_variable_name(name, true)),
+        None => Ok(()),
         Some(v) => Err(wrong_type("$merge.let", v.type_name(), "object")),
     }
 }

@@ -22,6 +22,7 @@ use super::critical_section::Section;
 use super::ddl::block::SECTIONS;
 use super::ddl::standstill::EVERYTHING;
 use super::named::Named;
+use super::placement::CollectionPlacement;
 use super::refresh::known_of;
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
@@ -158,17 +159,27 @@ impl ShardRole {
     // it is its turn, whether its reading is still the one installed. What was installed meanwhile has a task of its own.
 
     /// Writes down a collection's placement that was read and installed, unless another is installed by now: `false` then.
-    /// Returns when it is in the log.
+    /// Waits for critical sections: what was read before one ends may be void afterwards. Returns when it is in the log.
     ///
     /// # Errors
-    /// NotWritablePrimary (10107), a failed log.
-    pub(super) async fn persist_installed(&self, ns: &str, routing: &Routing) -> Result<bool> {
-        let _one = self.written.writing.lock().await;
-        if self.placement(ns).is_some_and(|p| p.known() != known_of(routing)) {
-            return Ok(false);
+    /// NotWritablePrimary (10107), a failed log, interrupts.
+    pub(super) async fn persist_installed(
+        &self,
+        op: &Operation,
+        ns: &str,
+        routing: &Routing,
+    ) -> Result<bool> {
+        loop {
+            await_sections(op, || self.placement(ns)?.section).await?;
+            let _one = self.written.writing.lock().await;
+            match self.placement(ns) {
+                Some(placement) if placement.section.is_some() => continue,
+                Some(placement) if placement.known() != known_of(routing) => return Ok(false),
+                _ => {}
+            }
+            self.write_down(ns, routing).await?;
+            return Ok(true);
         }
-        self.write_down(ns, routing).await?;
-        Ok(true)
     }
 
     /// Writes down what was read of a collection whose placement was forgotten, unless one is installed by now.
@@ -177,9 +188,10 @@ impl ShardRole {
     /// As [`ShardRole::persist_installed`].
     pub async fn persist_forgotten(&self, ns: &str, routing: &Routing) -> Result<()> {
         let _one = self.written.writing.lock().await;
-        match self.placement(ns).map_or(Known::Unknown, |p| p.known()) {
-            Known::Unknown => self.write_down(ns, routing).await,
-            _ => Ok(()),
+        let forgotten = |p: &CollectionPlacement| p.section.is_none() && p.known() == Known::Unknown;
+        match self.placement(ns).as_ref().is_none_or(forgotten) {
+            true => self.write_down(ns, routing).await,
+            false => Ok(()),
         }
     }
 
@@ -208,12 +220,17 @@ impl ShardRole {
         let before = self.written.tables.lock().get(ns).cloned();
         let same = before
             .filter(|b| b.uuid == table.uuid && b.epoch == table.epoch && b.timestamp == table.timestamp);
-        if same
-            .as_ref()
-            .is_some_and(|b| b.collection_version().placement >= table.collection_version().placement)
-        {
-            return Ok(());
-        }
+        let version = |t: &RoutingTable| t.collection_version().placement;
+        let held = self.local.find_one(COLLECTIONS, &doc! { "_id": ns })?;
+        let void = held.as_ref().and_then(|d| d.get_bool("refreshing")) == Some(true);
+        // Its chunks are there already where nothing has changed, and only the entry may be void.
+        let table = match &same {
+            Some(before) if version(before) >= version(table) => match void {
+                true => before,
+                false => return Ok(()),
+            },
+            _ => table,
+        };
         let chunks = chunks_of(ns);
         self.ensure_cached(COLLECTIONS, &[]).await?;
         self.ensure_cached(&chunks, &[doc! { "lastmod": 1 }]).await?;
@@ -221,7 +238,6 @@ impl ShardRole {
             Some(before) => differences(&chunks, before, table),
             None => self.everything(&chunks, table)?,
         };
-        let held = self.local.find_one(COLLECTIONS, &doc! { "_id": ns })?;
         let counter = held.as_ref().and_then(|d| d.get_i64(COUNTER)).unwrap_or(0);
         let entry = |refreshing| BatchWrite::Put {
             ns: COLLECTIONS.to_string(),
@@ -306,8 +322,9 @@ impl ShardRole {
         self.write_batches(vec![BatchWrite::Put { ns: DATABASES.to_string(), doc: new }]).await
     }
 
-    /// Tells the secondaries by the log that the placement of `ns` is about to change. Called in its critical section, before
-    /// the change can be seen anywhere.
+    /// Tells the secondaries by the log that the placement of `ns` is about to change, and makes void what is written down of it:
+    /// it may be older than the change when nobody can be asked afterwards. Called in the critical section, before the change can be
+    /// seen anywhere.
     ///
     /// # Errors
     /// NotWritablePrimary (10107), a failed log.
@@ -325,6 +342,7 @@ impl ShardRole {
                 Some((record, mut entry)) => {
                     let counter = entry.get_i64(COUNTER).unwrap_or(0);
                     entry.insert(COUNTER, counter + 1);
+                    entry.insert("refreshing", true);
                     unit.replace(record, entry.to_doc_buf().doc(), node::Origin::default())
                 }
                 None => {
@@ -349,7 +367,7 @@ impl ShardRole {
                 return Ok(());
             }
             let routing = self.refresh_collection(ns).await?;
-            if self.persist_installed(ns, &routing).await? {
+            if self.persist_installed(op, ns, &routing).await? {
                 return Ok(());
             }
             op.check_interrupt()?;

@@ -12,6 +12,7 @@ use crate::routing::{DatabaseEntry, Routing};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
 use document::{Document, Error, Result, Value, bail, codes};
 use futures::future::BoxFuture;
+use node::Operation;
 use node::namespace::{Learner, SlotState};
 use protocol::refresh::{Known, is_news, replaces};
 use protocol::version::{DatabaseVersion, ShardVersion};
@@ -144,13 +145,14 @@ impl ShardRole {
         if let Some(role) = self.strong().filter(|_| leads) {
             let (ns, routing) = (ns.to_string(), routing.clone());
             // A step-down ends this, and the next primary writes what it reads.
-            self.spawn(async move { drop(role.persist_installed(&ns, &routing).await) });
+            self.spawn(async move {
+                drop(role.persist_installed(&Operation::internal(), &ns, &routing).await);
+            });
         }
         Ok(routing)
     }
-    /// What the config server says. While it cannot be reached, and nothing is known since a restart, what was written down
-    /// for the collection that is here: whatever takes a range away from this shard has been written down as well, by this
-    /// shard's part in it.
+    /// What the config server says. While it cannot be reached, what was written down for the collection that is here: whatever
+    /// takes a range away from this shard has made that void before (`ShardRole::signal_secondaries`).
     async fn read_or_remember(&self, ns: &str) -> Result<Routing> {
         let unreached = match self.cache.refresh_collection(ns).await {
             Err(e)

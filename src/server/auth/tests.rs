@@ -104,6 +104,11 @@ const ALLOWED: &[(&str, &str)] = &[
     ("abortMoveCollection untrackUnshardedCollection", "egc*"),
     ("unshardCollection abortUnshardCollection", "e"),
     ("createUnsplittableCollection", "waoWAs*"),
+    (
+        "transitionFromDedicatedConfigServer transitionToDedicatedConfigServer startTransitionToDedicatedConfigServer \
+         stopTransitionToDedicatedConfigServer getTransitionToDedicatedConfigServerStatus commitTransitionToDedicatedConfigServer",
+        "gc*",
+    ),
     ("moveChunk moveRange movePrimary setAllowMigrations split mergeChunks mergeAllChunksOnShard", "gc*"),
     ("clearJumboFlag splitVector repairShardedCollectionChunksHistory resetPlacementHistory", "gc*"),
     ("setQuerySettings removeQuerySettings", "gc*"),

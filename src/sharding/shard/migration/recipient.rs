@@ -250,16 +250,13 @@ impl Worker {
         let success = loop {
             let action = self.reception.action();
             let signals = *self.reception.signals.borrow();
-            if signals.abort && !matches!(action, Action::Forget { .. } | Action::Finish { .. }) {
-                self.reception.on(Event::AbortRequested);
-                continue;
-            }
             let event = match action {
                 Action::Finish { success } => break success,
-                Action::Steady if signals.commit => Event::CommitRequested,
-                Action::AwaitRelease if signals.release => Event::Released,
                 // A failure to remove the record leaves it to the next start.
                 Action::Forget { .. } => self.attempt(action).await,
+                _ if signals.abort => Event::AbortRequested,
+                Action::Steady if signals.commit => Event::CommitRequested,
+                Action::AwaitRelease if signals.release => Event::Released,
                 _ => self.attempt_until_abort(action).await,
             };
             // Unregistered before the end can be seen: whoever waits for it may start the next migration at once.

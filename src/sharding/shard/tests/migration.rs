@@ -1,7 +1,7 @@
 //! Ranges move while clients write; power fails at every step; the config server's answers get lost.
 
 use super::cluster::{Cluster, CommitFault, NS};
-use crate::shard::migration::sessions;
+use crate::shard::migration::{recipient, sessions};
 use document::{Document, Value, doc};
 use node::failpoints::Mode;
 use std::collections::BTreeMap;
@@ -431,4 +431,22 @@ async fn the_history_of_one_long_write_is_handed_out_in_parts() {
     }
     assert_eq!(statements, (0..10).collect::<Vec<i64>>());
     assert!(parts > 1);
+}
+
+/// A drop stops migrations on all shards at once, so the recipient may hear of it before it has done anything.
+#[tokio::test]
+async fn a_reception_that_is_stopped_before_its_first_action_is_over() {
+    let c = Cluster::new().await;
+    let b = c.shard("b");
+    let start = doc! {
+        "_recvChunkStart": NS, "uuid": Value::uuid([3; 16]), "sessionId": "a_b_1", "fromShardName": "a", "toShardName": "b",
+        "min": { "x": 0 }, "max": { "x": 1000 }, "shardKeyPattern": { "x": 1 },
+        "collection": { "uuid": Value::uuid([7; 16]), "indexes": Vec::<Document>::new() },
+    };
+    // Its task has not run yet: there is one thread, and it is this one's.
+    recipient::start(&b, start.to_doc_buf().doc()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(5), b.migrations.stop(NS))
+        .await
+        .expect("the reception does not end");
+    c.move_range("a", "b", 0, 1000).await.unwrap();
 }

@@ -2,16 +2,19 @@
 //! they meet.
 //!
 //! ```text
+//! a migration stands at a step     an operation begins    nobody, a or b loses power    both end
 //! an operation stands at a step    a migration begins     nobody, a or b loses power    both end
 //! ```
-//! The steps are the phases of each coordinator, as its machine lists them. Afterwards every document is visible once, or all are gone;
-//! catalog and shards agree; nothing is left of either; the next operation works.
+//! The steps are those that the machines list: the fail points of donor and recipient, and the phases of each coordinator. Afterwards
+//! every document is visible once, or all are gone; catalog and shards agree; nothing is left of either; the next operation works.
 //!
 //! One cell in [`STRIDE`] is run, or all where `TESSERA_PAIRS` is `all`.
 
 use super::*;
+use node::failpoints::is_known;
 
-const STRIDE: usize = 9;
+/// Prime to the number of [`CRASHES`], so that the cells that are run hold each of them.
+const STRIDE: usize = 8;
 const LIMIT: Duration = Duration::from_secs(20);
 /// How long the second may take to end or to wait for the first.
 const MEET: Duration = Duration::from_millis(40);
@@ -83,6 +86,17 @@ const OPERATIONS: &[Operation] = &[
 
 /// Who loses power where the two meet.
 const CRASHES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
+
+/// The fail points at which a migration can stand, with the shard that stands there.
+fn steps_of_migration() -> Vec<(&'static str, String)> {
+    let numbered =
+        |stem: &'static str| (1..).map(move |n| format!("{stem}{n}")).take_while(|name| is_known(name));
+    let donor = numbered("moveChunkHangAtStep").map(|name| ("a", name));
+    let recipient = numbered("migrateThreadHangAtStep").map(|name| ("b", name));
+    let later = ["hangBeforeWritingDecision", "hangBeforePostMigrationCommitRefresh"];
+    let later = later.into_iter().map(|name| ("a", name.to_string()));
+    donor.chain(recipient).chain(later).collect()
+}
 
 /// The fail points of an operation's phases, on the primary.
 fn steps_of(operation: &Operation) -> Vec<String> {
@@ -171,32 +185,19 @@ impl Cluster {
                 () = &mut met => break,
             }
         }
-        let release = |ddl: &Ddl| ddl.role.node.failpoints.configure(point, Mode::Off, doc! {});
-        match crash {
-            Some(crashed) if crashed == shard => {
-                drop(ddl);
+        let loss = async move {
+            // A node that loses power is let go of before it starts again.
+            let held = (crash != Some(shard)).then_some(ddl);
+            if let Some(crashed) = crash {
                 self.crash(crashed).await;
             }
-            Some(crashed) => {
-                self.crash(crashed).await;
-                release(&ddl);
-            }
-            None => drop(release(&ddl)),
-        }
-        let late = |name: &'static str| move |_| panic!("{name} does not end");
-        let first = async {
-            match ended {
-                Some(done) => done,
-                None => tokio::time::timeout(LIMIT, first).await.unwrap_or_else(late("the first")),
+            if let Some(ddl) = held {
+                ddl.role.node.failpoints.configure(point, Mode::Off, doc! {});
             }
         };
-        let second = async {
-            match early {
-                Some(done) => done,
-                None => tokio::time::timeout(LIMIT, second).await.unwrap_or_else(late("the second")),
-            }
-        };
-        let (first, second) = tokio::join!(first, second);
+        // Who waits for the shard that loses power hears of it, as a client does.
+        let ends = (end_of("the first", ended, first), end_of("the second", early, second));
+        let ((), first, second) = tokio::join!(loss, ends.0, ends.1);
         Some([first, second])
     }
 
@@ -230,12 +231,47 @@ impl Cluster {
     }
 }
 
+/// What has come of one of the two, or comes of it.
+async fn end_of(
+    name: &str,
+    ended: Option<Result<Document>>,
+    pending: impl Future<Output = Result<Document>>,
+) -> Result<Document> {
+    match ended {
+        Some(done) => done,
+        None => tokio::time::timeout(LIMIT, pending).await.unwrap_or_else(|_| panic!("{name} does not end")),
+    }
+}
+
 fn selected() -> impl FnMut() -> bool {
     let (all, mut n) = (std::env::var("TESSERA_PAIRS").is_ok_and(|v| v == "all"), 0);
     move || {
         n += 1;
         all || n % STRIDE == 1
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operation_begun_at_any_step_of_a_migration_ends_with_every_document_once_or_none() {
+    let (mut selected, mut met) = (selected(), 0);
+    for operation in OPERATIONS {
+        for (shard, point) in steps_of_migration() {
+            for crash in CRASHES.into_iter().filter(|_| selected()) {
+                let c = Cluster::new().await;
+                c.prepare_pair().await;
+                let (db, command) = (operation.command)();
+                let cell = format!("{} at {point}, {crash:?} crashes", command.iter().next().unwrap().0);
+                let Some([_, outcome]) =
+                    c.meet((shard, &point), crash, c.migrate(), c.send("a", db, command)).await
+                else {
+                    continue;
+                };
+                met += 1;
+                c.check_pair(operation, &outcome, &cell).await;
+            }
+        }
+    }
+    assert!(met > 30, "{met} cells");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

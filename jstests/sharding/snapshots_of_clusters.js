@@ -108,6 +108,17 @@ assert.soon(() => onShard(st.rs0, "d.c") === 0);
 assert.eq(40, onShard(st.rs1, "d.c"));
 assert.commandWorked(st.s.adminCommand({moveRange: "d.c", min: {x: MinKey}, max: {x: 0}, toShard: first}));
 assert.eq(dataThen, contents(other));
+// Also where the deletion of now, which is of the same range, is about to end when those of then are put back.
+const ending = configureFailPoint(st.rs0.getPrimary(), "hangAfterDoingDeletion");
+assert.commandWorked(admin.runCommand({tesseraRestore: "orphans"}));
+ending.wait();
+assert.eq(0, onShard(st.rs0, "d.c"));
+assert.commandWorked(admin.runCommand({tesseraRestore: "orphans"}));
+ending.off();
+assert.soon(() => onShard(st.rs0, "d.c") === 0);
+assert.soon(() => st.rs0.getPrimary().getCollection("config.rangeDeletions").find().itcount() === 0);
+assert.commandWorked(st.s.adminCommand({moveRange: "d.c", min: {x: MinKey}, max: {x: 0}, toShard: first}));
+assert.eq(dataThen, contents(other));
 
 // A copy is everywhere and goes its own way.
 assert.commandFailedWithCode(admin.runCommand({tesseraFork: "d", to: "e"}), ErrorCodes.NamespaceExists);

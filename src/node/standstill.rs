@@ -77,6 +77,18 @@ impl Node {
         self.namespaces.standstill.begin(extent);
         drop(self.gate.write());
     }
+
+    /// Waits until the transactions have ended that are prepared, or about to be.
+    pub async fn wait_prepared_ended(&self) {
+        for t in self.transactions.open().into_iter().filter(|t| t.is_preparing() || t.is_prepared()) {
+            t.wait_ended().await;
+        }
+    }
+
+    /// When all data was last exchanged, in this life of the node; whoever has read it before must not change what it finds by what it read.
+    pub fn restored_at(&self) -> u64 {
+        self.restored_ts.load(SeqCst)
+    }
 }
 
 #[cfg(test)]

@@ -160,9 +160,11 @@ async fn work(role: &Arc<ShardRole>) {
     loop {
         changes.mark_unchanged();
         let mut wake: Option<Duration> = None;
+        // Before the tasks are read.
+        let restored_at = role.node.restored_at();
         let ask_donors = asked.elapsed() >= ASK_DONOR;
         for task in tasks(role, None) {
-            let again = match attend(role, &task, ask_donors).await {
+            let again = match attend(role, &task, restored_at, ask_donors).await {
                 Ok(again) => again,
                 // The config server or the log; looked at again.
                 Err(_) => Some(Duration::from_secs(1)),
@@ -186,7 +188,16 @@ async fn work(role: &Arc<ShardRole>) {
 }
 
 /// Does what is to be done about a task now; answers when to look again (`None`: when the tasks change).
-async fn attend(role: &Arc<ShardRole>, task: &Task, ask_donor: bool) -> Result<Option<Duration>> {
+async fn attend(
+    role: &Arc<ShardRole>,
+    task: &Task,
+    restored_at: u64,
+    ask_donor: bool,
+) -> Result<Option<Duration>> {
+    // What is known of ownership is not of the data then.
+    if all_data_is_exchanged(role) {
+        return Ok(Some(LOOK_AGAIN));
+    }
     let task = &Task { ns: namespace_of(role, task), ..task.clone() };
     let table = role.placement(&task.ns).and_then(|p| p.table().cloned());
     let range = match table.filter(|t| t.uuid == task.uuid) {
@@ -208,15 +219,16 @@ async fn attend(role: &Arc<ShardRole>, task: &Task, ask_donor: bool) -> Result<O
             role.refresh_collection(&task.ns).await?;
             Ok(Some(LOOK_AGAIN))
         }
-        Next::Drop => forget(role, task).await.map(|_| None),
-        Next::Delete => {
-            if delete_range(role, task, &range).await? {
-                forget(role, task).await?;
-                return Ok(None);
-            }
-            Ok(Some(LOOK_AGAIN))
-        }
+        Next::Drop => forget(role, task, restored_at).await,
+        Next::Delete => match delete_range(role, task, &range).await? {
+            true => forget(role, task, restored_at).await,
+            false => Ok(Some(LOOK_AGAIN)),
+        },
     }
+}
+
+fn all_data_is_exchanged(role: &ShardRole) -> bool {
+    role.node.namespaces.standstill.holds(Extent::ReadsAndWrites)
 }
 
 /// Where the task's collection is now: a rename keeps its UUID.
@@ -231,8 +243,27 @@ fn namespace_of(role: &ShardRole, task: &Task) -> String {
     renamed.map_or_else(|| task.ns.clone(), |slot| slot.ns.clone())
 }
 
-async fn forget(role: &ShardRole, task: &Task) -> Result<()> {
-    role.local.delete(TASKS, &doc! { "_id": Value::uuid(task.id) }).await.map(|_| ())
+/// Removes a task that is done; answers as [`attend`]. It stays where all data was exchanged since the task was read, or is now: what was put
+/// back with it is yet to be deleted.
+async fn forget(role: &ShardRole, task: &Task, restored_at: u64) -> Result<Option<Duration>> {
+    let node = &role.node;
+    let op = Operation::internal();
+    let id = Value::uuid(task.id).to_holder();
+    let remove = |unit: &mut WriteUnit<'_>| {
+        if all_data_is_exchanged(role) || node.restored_at() != restored_at {
+            return Ok(Some(LOOK_AGAIN));
+        }
+        let found = id.get("").and_then(|id| unit.collection()?.find_id(id)).map(|(record, _)| record);
+        if let Some(record) = found {
+            unit.delete(record, Origin::default())?;
+        }
+        Ok(None)
+    };
+    let (again, _) = node.write(&op, &node.namespaces.slot(TASKS), remove).await?;
+    if let Some(position) = op.committed_position() {
+        node.wait_committed(position).await?;
+    }
+    Ok(again)
 }
 
 fn facts(role: &ShardRole, task: &Task, range: &KeyRange, now_ms: i64) -> Facts {
@@ -279,8 +310,7 @@ async fn delete_range(role: &Arc<ShardRole>, task: &Task, range: &KeyRange) -> R
             return Ok(false);
         }
         // While all data is exchanged, what is known of ownership is not of the data that is here.
-        let exchanged = || role.node.namespaces.standstill.holds(Extent::ReadsAndWrites);
-        let slice = |unit: &mut WriteUnit<'_>| match exchanged() {
+        let slice = |unit: &mut WriteUnit<'_>| match all_data_is_exchanged(role) {
             true => Ok(Slice::NotOurs),
             false => delete_slice(unit, task, range, &mut records),
         };

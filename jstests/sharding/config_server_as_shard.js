@@ -9,6 +9,18 @@ const [s, admin] = [st.s, st.s.getDB("admin")];
 const first = st.shard0.shardName;
 const names = () => assert.commandWorked(admin.runCommand({listShards: 1})).shards.map((d) => d._id).sort();
 assert.commandFailedWithCode(admin.runCommand({transitionToDedicatedConfigServer: 1}), ErrorCodes.ShardNotFound);
+// No shard comes while all shards are kept at once.
+const begun = configureFailPoint(st.configRS.getPrimary(), "hangStandstillBefore_begin");
+const taking = new Thread((host) => new Mongo(host).adminCommand({tesseraSnapshot: "s"}), s.host);
+taking.start();
+begun.wait();
+assert.commandFailedWithCode(
+    admin.runCommand({transitionFromDedicatedConfigServer: 1}), ErrorCodes.ConflictingOperationInProgress);
+begun.off();
+taking.join();
+assert.commandWorked(taking.returnData());
+assert.commandWorked(admin.runCommand({tesseraSnapshot: "s", drop: true}));
+assert.eq([first], names());
 assert.commandWorked(admin.runCommand({transitionFromDedicatedConfigServer: 1}));
 assert.commandWorked(admin.runCommand({transitionFromDedicatedConfigServer: 1}));
 assert.eq(["config", first].sort(), names());

@@ -23,7 +23,7 @@ impl ConfigServer {
     /// `{_configsvrTransitionFromDedicatedConfigServer: 1}`. Again where it is a shard already, that changes nothing.
     ///
     /// # Errors
-    /// OperationFailed (96) where it holds a database of users.
+    /// OperationFailed (96) where it holds a database of users; ConflictingOperationInProgress (117) while the cluster stands still.
     pub async fn transition_from_dedicated(&self, op: &Operation) -> Result<Document> {
         require_majority(op, "_configsvrTransitionFromDedicatedConfigServer")?;
         let cluster = self.ensure().await?;
@@ -45,6 +45,7 @@ impl ConfigServer {
         self.remote.admin(Target::Host(&connection), command).await?;
         let _writes = self.block_new_shard(&connection).await?;
         let _lock = self.topology.lock().await;
+        self.refuse_during_standstill()?;
         if self.catalog().shard(CONFIG_SHARD).is_ok() {
             return Ok(Document::new());
         }

@@ -108,10 +108,15 @@ impl Drop for On {
     }
 }
 
-/// Whatever changes the catalog waits for this.
-struct Locks<'a> {
+/// Whatever adds or removes a shard waits for this.
+struct SetOfShards<'a> {
     _topology: MutexGuard<'a, ()>,
     _members: RwLockWriteGuard<'a, ()>,
+}
+
+/// Whatever changes the catalog waits for this.
+struct Locks<'a> {
+    _shards: SetOfShards<'a>,
     _chunks: Vec<OwnedMutexGuard<()>>,
 }
 
@@ -128,25 +133,35 @@ impl ConfigServer {
         fields: Document,
     ) -> Result<Document> {
         let held = self.next_whole(op).await?;
+        let mut state = doc! { "_id": { "coordinatorType": KIND }, "operation": kind.protocol().operation };
+        state.0.extend(fields.0);
+        let (done, outcome) = tokio::sync::oneshot::channel();
+        let config = self.clone();
+        let task = runtime::spawn(async move {
+            let ended = config.start_whole(kind, state).await;
+            drop(held);
+            drop(done.send(ended));
+        });
+        *self.whole.task.lock() = Some(task.abort_handle());
+        op.interruptible(outcome).await?.map_err(|_| stepped_down())?
+    }
+
+    /// The shards stay those that are written down: whatever adds or removes one waits until they are, and is refused then.
+    async fn start_whole(self: &Arc<Self>, kind: &'static dyn Work, mut state: Document) -> Result<Document> {
+        let set_of_shards = tokio::time::timeout(LOCK_WAIT, self.lock_shards()).await.map_err(late)?;
         if self.catalog().shard(CONFIG_SHARD).is_ok() {
             bail!(
                 NOT_IMPLEMENTED,
                 "this is not implemented while the config server is a shard: its catalog and its data are one node's"
             );
         }
-        let mut state = doc! { "_id": { "coordinatorType": KIND }, "operation": kind.protocol().operation };
-        state.0.extend(fields.0);
-        let shards: Vec<String> = self.catalog().shards().into_iter().map(|s| s.name).collect();
-        state.push("shards", shards);
-        let (done, outcome) = tokio::sync::oneshot::channel();
-        let config = self.clone();
-        let task = runtime::spawn(async move {
-            let ended = config.drive_whole(kind, state, Event::Started).await;
-            drop(held);
-            drop(done.send(ended));
-        });
-        *self.whole.task.lock() = Some(task.abort_handle());
-        op.interruptible(outcome).await?.map_err(|_| stepped_down())?
+        state.push("shards", self.shard_names());
+        self.node.failpoints.pause_while_set("hangStandstillBefore_start").await;
+        self.drive_whole(kind, state, Event::Started, Some(set_of_shards)).await
+    }
+
+    fn shard_names(&self) -> Vec<String> {
+        self.catalog().shards().into_iter().map(|s| s.name).collect()
     }
 
     /// Waits for its turn, also behind what another reign has begun.
@@ -188,7 +203,7 @@ impl ConfigServer {
         state.insert("recoveredFromDisk", true);
         let phase = state.get_str("phase").unwrap_or_default().to_string();
         // Whoever asked for it is gone; what failed was undone.
-        drop(self.drive_whole(*kind, state, Event::Recovered { phase: &phase }).await);
+        drop(self.drive_whole(*kind, state, Event::Recovered { phase: &phase }, None).await);
     }
 
     /// Ends what a primary does; the next one takes it up.
@@ -198,11 +213,13 @@ impl ConfigServer {
         }
     }
 
+    /// `set_of_shards` is let go when the document is written.
     async fn drive_whole(
         self: &Arc<Self>,
         kind: &'static dyn Work,
         mut state: Document,
         first: Event<'_>,
+        mut set_of_shards: Option<SetOfShards<'_>>,
     ) -> Result<Document> {
         self.whole.on.store(true, Ordering::SeqCst);
         let _on = On(self.whole.on.clone());
@@ -218,8 +235,7 @@ impl ConfigServer {
             let outcome = match action {
                 Action::Persist { phase } => {
                     state.insert("phase", phase);
-                    raise_run(&mut state, self.node.new_uuid());
-                    self.local.put(COORDINATORS, &state).await
+                    self.write_down(&mut state, &mut set_of_shards).await
                 }
                 Action::Run { phase } => self.run_phase(kind, phase, &mut state, &mut locks).await,
                 Action::Undo => {
@@ -229,8 +245,7 @@ impl ConfigServer {
                 Action::Wait => {
                     tokio::time::sleep(backoff).await;
                     backoff = (backoff * 2).min(BACKOFF_MAX);
-                    raise_run(&mut state, self.node.new_uuid());
-                    self.local.put(COORDINATORS, &state).await
+                    self.write_down(&mut state, &mut set_of_shards).await
                 }
                 Action::Forget => {
                     let id = doc! { "_id": { "coordinatorType": KIND } };
@@ -253,6 +268,17 @@ impl ConfigServer {
             };
             action = machine.step(event);
         }
+    }
+
+    async fn write_down(
+        &self,
+        state: &mut Document,
+        set_of_shards: &mut Option<SetOfShards<'_>>,
+    ) -> Result<()> {
+        raise_run(state, self.node.new_uuid());
+        self.local.put(COORDINATORS, state).await?;
+        *set_of_shards = None;
+        Ok(())
     }
 
     async fn run_phase<'a>(
@@ -282,9 +308,8 @@ impl ConfigServer {
 
     /// Locks whatever a commit of the catalog locks, in the order of `node::ddl::lock`.
     async fn lock_catalog(&self, state: &Document) -> Result<Locks<'_>> {
-        let late = |_| err!(LOCK_BUSY, "the catalog was being changed for longer than {LOCK_WAIT:?}");
         let lock = async {
-            let (_topology, _members) = (self.topology.lock().await, self.membership.write().await);
+            let _shards = self.lock_shards().await;
             let mut names: Vec<String> =
                 self.catalog().collections().into_iter().map(|c| c.info.ns).collect();
             names.sort();
@@ -292,14 +317,19 @@ impl ConfigServer {
             for ns in names {
                 _chunks.push(self.lock_chunks(&ns).await);
             }
-            Locks { _topology, _members, _chunks }
+            Locks { _shards, _chunks }
         };
         let locks = tokio::time::timeout(LOCK_WAIT, lock).await.map_err(late)?;
-        let now: Vec<Value> = self.catalog().shards().into_iter().map(|s| Value::from(s.name)).collect();
+        let now: Vec<Value> = self.shard_names().into_iter().map(Value::from).collect();
         if state.get_array("shards") != Some(&now) {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a shard was added or removed meanwhile");
         }
         Ok(locks)
+    }
+
+    async fn lock_shards(&self) -> SetOfShards<'_> {
+        let (_topology, _members) = (self.topology.lock().await, self.membership.write().await);
+        SetOfShards { _topology, _members }
     }
 
     /// Sends a step to every shard, as `of` says for each; the first error is the answer, after all have replied.
@@ -336,6 +366,10 @@ impl ConfigServer {
         }
         Ok(())
     }
+}
+
+fn late(_: tokio::time::error::Elapsed) -> Error {
+    err!(LOCK_BUSY, "the catalog was being changed for longer than {LOCK_WAIT:?}")
 }
 
 fn stepped_down() -> Error {

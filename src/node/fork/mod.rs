@@ -54,8 +54,8 @@ mod tests;
 
 pub use part::{CATALOG, ForkOrder, Part, catalog_copy, fork_part, has_collections, replace_collections};
 pub use snapshot::{
-    check_name, drop_snapshot, holds_snapshot, list_snapshots, restore, restore_part, take_part,
-    take_snapshot,
+    check_name, check_restore, drop_snapshot, holds_snapshot, list_snapshots, restore, restore_part,
+    take_part, take_snapshot,
 };
 
 use crate::batch::ENTRY_BYTES_MAX;
@@ -120,14 +120,28 @@ impl Plan {
         is_hidden(ns) || self.reported.as_ref().is_some_and(|reported| !reported.contains(db))
     }
 
+    /// The plan, if it can be carried out as things are: halfway there is no way back. Asked under the gate or, ahead of time, while nothing
+    /// changes.
+    fn checked(self, node: &Node) -> Result<Plan> {
+        let there = |ns: &str| {
+            let slot = node.namespaces.existing(ns);
+            slot.is_some_and(|slot| slot.read_unchecked().collection.is_some())
+        };
+        if let Some(missing) = self.copies.iter().find(|copy| !there(&copy.from)) {
+            bail!(NAMESPACE_NOT_FOUND, "{}, which is to be copied, not found", missing.from);
+        }
+        self.check_length(node)?;
+        Ok(self)
+    }
+
     /// The log cannot be read past an entry that is too large.
-    fn check_length(&self, unit: &mut WideUnit<'_>) -> Result<()> {
+    fn check_length(&self, node: &Node) -> Result<()> {
         let dropped = self.drops.iter().map(|ns| ns.len() + OPERATION_BYTES);
         // One for the drop of what has the name.
         let copied = self.copies.iter().map(|copy| copy.from.len() + 2 * (copy.to.len() + OPERATION_BYTES));
         let mut bytes: usize = dropped.chain(copied).sum();
         if let Some((from, to)) = &self.views
-            && let Some(defined) = unit.on(&definitions(from)).as_ref().and_then(|u| u.collection())
+            && let Some(defined) = &node.namespaces.slot(&definitions(from)).read_unchecked().collection
         {
             bytes += defined.data_bytes() as usize + defined.len() * (to.len() + OPERATION_BYTES);
         }
@@ -150,7 +164,6 @@ impl Plan {
         unit: &mut WideUnit<'_>,
         more: impl FnOnce(&mut WideUnit<'_>) -> Result<()>,
     ) -> Result<Vec<Collection>> {
-        self.check_length(unit)?;
         let mut gone = Vec::new();
         for ns in &self.drops {
             gone.extend(give_way(unit, ns, self.is_quiet(ns)));
@@ -304,12 +317,13 @@ fn plan_fork(node: &Node, from: &str, to: &str, replace: bool) -> Result<Plan> {
     // Of the profiler's lines nobody wants a copy; views are defined anew.
     let views = sources.contains(&definitions(from));
     let own = |ns: &&String| !matches!(split_namespace(ns).1, "system.profile" | "system.views");
-    Ok(Plan {
+    let plan = Plan {
         copies: sources.iter().filter(own).map(copy).collect(),
         drops: there,
         views: views.then(|| (from.to_string(), to.to_string())),
         reported: None,
-    })
+    };
+    plan.checked(node)
 }
 
 /// The namespaces of a database that hold a collection.

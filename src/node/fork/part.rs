@@ -58,7 +58,7 @@ pub async fn replace_collections(node: &Node, op: &Operation, pairs: &[(String, 
             let uuid = uuid_of(to).unwrap_or_else(|| node.new_uuid());
             Copy { from: from.clone(), to: to.clone(), uuid, origin: None }
         });
-        let plan = Plan { copies: copies.collect(), ..Plan::default() };
+        let plan = Plan { copies: copies.collect(), ..Plan::default() }.checked(node)?;
         Ok((plan.namespaces(), plan))
     };
     let (gone, _) = node.write_alone(op, plan, |unit, plan| plan.run(unit)).await?;
@@ -100,6 +100,14 @@ pub async fn fork_part(node: &Node, op: &Operation, order: &ForkOrder) -> Result
 }
 
 impl ForkOrder {
+    /// Whether [`fork_part`] can do this, if nothing changes meanwhile.
+    ///
+    /// # Errors
+    /// OperationFailed (96) for too much.
+    pub fn check(&self, node: &Node) -> Result<()> {
+        self.plan(node).map(drop)
+    }
+
     fn plan(&self, node: &Node) -> Result<Plan> {
         let sources = collections_of(node, &self.from);
         if sources.len() > COLLECTIONS_MAX {
@@ -118,11 +126,12 @@ impl ForkOrder {
             Some(Copy { from: ns.clone(), to: format!("{}.{name}", self.to), uuid, origin: None })
         };
         let own = |ns: &&String| !matches!(split_namespace(ns).1, "system.profile" | "system.views");
-        Ok(Plan {
+        let plan = Plan {
             copies: sources.iter().filter(own).filter_map(copy).collect(),
             drops: collections_of(node, &self.to),
             views: views.then(|| (self.from.clone(), self.to.clone())),
             reported: self.only_these.then(BTreeSet::new),
-        })
+        };
+        plan.checked(node)
     }
 }

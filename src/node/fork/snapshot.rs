@@ -39,22 +39,15 @@ fn marker(name: &str) -> String {
     format!("{}.{MARKER}", database(name, ""))
 }
 
-/// The collections that a snapshot taken now would hold.
-fn data(node: &Node, part: Part) -> Result<Vec<(String, [u8; 16])>> {
+/// The collections that there are, each with its UUID.
+fn data(node: &Node, part: Part) -> Vec<(String, [u8; 16])> {
     let mut found = Vec::new();
     for slot in node.namespaces.all().iter().filter(|slot| part.covers(&slot.ns)) {
         if let Some(c) = &slot.read_unchecked().collection {
             found.push((slot.ns.clone(), c.uuid()));
         }
     }
-    if found.len() > COLLECTIONS_MAX {
-        bail!(
-            OPERATION_FAILED,
-            "A snapshot holds up to {COLLECTIONS_MAX} collections, found {}",
-            found.len()
-        );
-    }
-    Ok(found)
+    found
 }
 
 /// The collections of a snapshot: each with its own namespace, that of what it is a copy of, and that one's UUID.
@@ -112,17 +105,22 @@ pub async fn take_part(
     check_name(name)?;
     node.check_write_concern(op)?;
     // What is prepared is in no tree yet, and belongs to a moment before this one.
-    for t in node.transactions.open().into_iter().filter(|t| t.is_preparing() || t.is_prepared()) {
-        op.interruptible(t.wait_ended()).await?;
-    }
+    op.interruptible(node.wait_prepared_ended()).await?;
     let plan = || {
         let copy = |(ns, uuid): (String, [u8; 16])| {
             let (db, collection) = split_namespace(&ns);
             let to = format!("{}.{collection}", database(name, db));
             Copy { to, uuid: node.new_uuid(), origin: Some(uuid), from: ns }
         };
-        let copies: Vec<Copy> = data(node, part)?.into_iter().map(copy).collect();
-        let plan = Plan { drops: namespaces(node, name), copies, ..Plan::default() };
+        let copies: Vec<Copy> = data(node, part).into_iter().map(copy).collect();
+        if copies.len() > COLLECTIONS_MAX {
+            bail!(
+                OPERATION_FAILED,
+                "A snapshot holds up to {COLLECTIONS_MAX} collections, found {}",
+                copies.len()
+            );
+        }
+        let plan = Plan { drops: namespaces(node, name), copies, ..Plan::default() }.checked(node)?;
         let mut names = plan.namespaces();
         names.insert(marker(name));
         Ok((names, plan))
@@ -147,7 +145,7 @@ pub fn holds_snapshot(node: &Node, name: &str, id: [u8; 16]) -> bool {
     marker.is_some_and(|slot| slot.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == id))
 }
 
-/// Drops a snapshot.
+/// Drops a snapshot, or what was kept under a name without being one yet.
 ///
 /// # Errors
 /// NamespaceNotFound (26).
@@ -155,8 +153,11 @@ pub async fn drop_snapshot(node: &Node, op: &Operation, name: &str) -> Result<()
     check_name(name)?;
     node.check_write_concern(op)?;
     let plan = || {
-        held(node, name)?;
-        let plan = Plan { drops: namespaces(node, name), ..Plan::default() };
+        let drops = namespaces(node, name);
+        if drops.is_empty() {
+            bail!(NAMESPACE_NOT_FOUND, "snapshot {name} not found");
+        }
+        let plan = Plan { drops, ..Plan::default() }.checked(node)?;
         Ok((plan.namespaces(), plan))
     };
     let (gone, _) = node.write_alone(op, plan, |unit, plan| plan.run(unit)).await?;
@@ -198,21 +199,12 @@ pub async fn restore_part(
     part: Part,
     reported: Option<BTreeSet<String>>,
 ) -> Result<usize> {
-    let kept = || match name {
-        Some(name) => held(node, name),
-        None => Ok(Vec::new()),
-    };
     name.map_or(Ok(()), check_name)?;
     node.check_write_concern(op)?;
-    kept()?;
+    check_restore(node, name, part)?;
     end_transactions(node, op).await?;
     let plan = || {
-        let held = kept()?;
-        let back: BTreeSet<&str> = held.iter().map(|h| h.original.as_str()).collect();
-        let since = data(node, part)?.into_iter().map(|(ns, _)| ns);
-        let drops = since.filter(|ns| !back.contains(ns.as_str())).collect();
-        let copy = |h: Held| Copy { from: h.ns, to: h.original, uuid: h.uuid, origin: None };
-        let plan = Plan { drops, copies: held.into_iter().map(copy).collect(), views: None, reported };
+        let plan = Plan { reported, ..plan_restore(node, name, part)? };
         Ok((plan.namespaces(), plan))
     };
     let restored = node.write_alone(op, plan, |unit, plan| {
@@ -226,6 +218,24 @@ pub async fn restore_part(
     // Those that began meanwhile are told at once what they would be told at their commit.
     node.abort_transactions_of(|_| true);
     Ok(copied)
+}
+
+/// Whether [`restore_part`] can do this, if nothing changes meanwhile.
+///
+/// # Errors
+/// NamespaceNotFound (26), OperationFailed (96) for too much.
+pub fn check_restore(node: &Node, name: Option<&str>, part: Part) -> Result<()> {
+    plan_restore(node, name, part).map(drop)
+}
+
+fn plan_restore(node: &Node, name: Option<&str>, part: Part) -> Result<Plan> {
+    let held = name.map_or(Ok(Vec::new()), |name| held(node, name))?;
+    let back: BTreeSet<&str> = held.iter().map(|h| h.original.as_str()).collect();
+    let since = data(node, part).into_iter().map(|(ns, _)| ns);
+    let drops = since.filter(|ns| !back.contains(ns.as_str())).collect();
+    let copy = |h: Held| Copy { from: h.ns, to: h.original, uuid: h.uuid, origin: None };
+    let plan = Plan { drops, copies: held.into_iter().map(copy).collect(), ..Plan::default() };
+    plan.checked(node)
 }
 
 /// Aborts all transactions and waits until they have ended, and those that are prepared.

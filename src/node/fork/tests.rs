@@ -173,3 +173,28 @@ async fn a_copy_of_more_than_an_entry_of_the_log_holds_changes_nothing() {
     let collection = node.namespaces.slot("e.a").read_unchecked().collection.as_ref().map(|c| c.len());
     assert_eq!(collection, Some(1));
 }
+
+#[tokio::test]
+async fn what_came_since_does_not_count_against_the_collections_of_a_snapshot() {
+    let node = testing::node(None);
+    insert(&node, "d.a", 0..3).await;
+    take_snapshot(&node, &op(), "s").await.unwrap();
+    let names: BTreeSet<String> = (0..COLLECTIONS_MAX).map(|i| format!("d.c{i}")).collect();
+    let making = op();
+    let made = node.write_alone(
+        &making,
+        || Ok((names.clone(), ())),
+        |unit, ()| {
+            for ns in &names {
+                let meta = plain(ns, node.new_uuid());
+                unit.on(ns).into_iter().for_each(|mut target| target.create_collection(meta.clone(), true));
+            }
+            unit.group();
+            Ok(())
+        },
+    );
+    made.await.unwrap();
+    assert_eq!(take_snapshot(&node, &op(), "t").await.unwrap_err().code, document::codes::OPERATION_FAILED);
+    assert_eq!(restore(&node, &op(), "s").await.unwrap(), 1);
+    assert_eq!(shown(&node).len(), 1);
+}

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! snapshot's copies  ──▶  a stage, where databases and collections get new versions  ──▶  config.*, all in one commit
+//!                             it is dropped at the end
 //! ```
 //! Chunks stay as they were: they are found by the UUID of their collection, and their versions are compared within its incarnation. Who had their ranges
 //! before, nobody can say any more, which the collection does (`restoredAt`).
@@ -34,10 +35,10 @@ impl ConfigServer {
         for some in writes.chunks(BATCH_MAX) {
             self.commit(some).await?;
         }
-        let before: Vec<String> = self.catalog().collections().into_iter().map(|c| c.info.ns).collect();
         self.copy_all(|ns| (catalog_copy(STAGE, ns), ns.to_string())).await?;
-        self.note_new_owners(&before, at).await?;
+        self.note_new_owners(names(state, "since"), at).await?;
         self.put_back_zones(state).await?;
+        self.drop_kept(STAGE).await?;
         self.log_change("restore", "", doc! { "snapshot": state.get_str("name").unwrap_or_default() }).await;
         self.balancer.signal();
         Ok(())
@@ -90,9 +91,9 @@ impl ConfigServer {
     }
 
     /// `config.placementHistory`: who has data from now on, and who has none any more.
-    async fn note_new_owners(&self, before: &[String], at: Timestamp) -> Result<()> {
+    async fn note_new_owners(&self, gone: impl Iterator<Item = &str>, at: Timestamp) -> Result<()> {
         let mut owners: BTreeMap<String, (Option<[u8; 16]>, Vec<String>)> =
-            before.iter().map(|ns| (ns.clone(), (None, Vec::new()))).collect();
+            gone.map(|ns| (ns.to_string(), (None, Vec::new()))).collect();
         for c in self.catalog().collections() {
             let shards = self.catalog().chunk_counts(c.info.uuid).into_keys().collect();
             owners.insert(c.info.ns, (Some(c.info.uuid), shards));

@@ -44,12 +44,18 @@ fn databases(state: &Document) -> (&str, &str) {
     (state.get_str("from").unwrap_or_default(), state.get_str("to").unwrap_or_default())
 }
 
+/// What a shard is told to copy.
+fn order(state: &Document, source: &Database, shard: &str, uuids: &Document) -> Document {
+    let (from, to) = databases(state);
+    doc! { "from": from, "to": to, "uuids": uuids.clone(), "primary": shard == source.primary }
+}
+
 impl ConfigServer {
     /// `{_configsvrTesseraFork: from, to, replace?}` answers `{collections}`.
     ///
     /// # Errors
-    /// InvalidNamespace (73), NamespaceNotFound (26), NamespaceExists (48), DatabaseDifferCase (13297), LockBusy (46),
-    /// ExceededTimeLimit (262).
+    /// InvalidNamespace (73), NamespaceNotFound (26), NamespaceExists (48), DatabaseDifferCase (13297), OperationFailed (96) for
+    /// too much, LockBusy (46), ExceededTimeLimit (262).
     pub async fn fork_database(self: &Arc<Self>, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, request.name())?;
         self.ensure().await?;
@@ -66,10 +72,20 @@ impl ConfigServer {
 
     async fn begin_fork(&self, state: &mut Document) -> Result<()> {
         let (from, to) = databases(state);
-        let begin = |_: &str| doc! { "reads": true, "from": from, "to": to };
+        let source = self.source(from)?;
+        let mut uuids = Document::new();
+        for c in self.tracked_of(from) {
+            let name = storage::split_namespace(&c.info.ns).1;
+            uuids.push(name, Value::uuid(self.node.new_uuid()));
+        }
+        let begin = |shard: &str| {
+            let mut step = order(state, &source, shard, &uuids);
+            step.push("reads", true);
+            step
+        };
         let found = self.on_shards(state, "begin", begin).await?;
         let any = |name: &str| found.iter().any(|reply| reply.get_bool(name) == Some(true));
-        if self.catalog().database(from).is_none() || !any("fromExists") {
+        if !any("fromExists") {
             bail!(NAMESPACE_NOT_FOUND, "database {from} not found");
         }
         if any("toExists") && state.get_bool("replace") != Some(true) {
@@ -83,11 +99,6 @@ impl ConfigServer {
                 other.name
             );
         }
-        let mut uuids = Document::new();
-        for c in self.tracked_of(from) {
-            let name = storage::split_namespace(&c.info.ns).1;
-            uuids.push(name, Value::uuid(self.node.new_uuid()));
-        }
         state.insert("uuids", uuids);
         Ok(())
     }
@@ -99,12 +110,9 @@ impl ConfigServer {
     }
 
     async fn copy_on_shards(&self, state: &mut Document) -> Result<()> {
-        let (from, to) = databases(state);
-        let source = self.source(from)?;
-        let uuids = state.get("uuids").cloned().unwrap_or(Value::Null);
-        let copy = |shard: &str| {
-            doc! { "from": from, "to": to, "uuids": uuids.clone(), "primary": shard == source.primary }
-        };
+        let source = self.source(databases(state).0)?;
+        let uuids = state.get_document("uuids").cloned().unwrap_or_default();
+        let copy = |shard: &str| order(state, &source, shard, &uuids);
         let copied = self.on_shards(state, "copy", copy).await?;
         state.insert("collections", distinct(&copied));
         Ok(())

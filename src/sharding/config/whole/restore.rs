@@ -1,8 +1,11 @@
 //! All data and the catalog put back to a snapshot.
 
-use super::snapshot::shard_part;
+use super::snapshot::{catalog_part, shard_part};
 use super::*;
+use crate::config::COLLECTIONS;
+use node::fork;
 use protocol::ddl::protocols::{self, RestorePhase};
+use std::collections::BTreeSet;
 
 pub(super) struct Restore;
 
@@ -32,7 +35,8 @@ impl ConfigServer {
     /// `{_configsvrTesseraRestore: name}` answers `{collections}`.
     ///
     /// # Errors
-    /// NamespaceNotFound (26), ShardNotFound (70) where a shard was removed since, LockBusy (46), ExceededTimeLimit (262).
+    /// NamespaceNotFound (26), ShardNotFound (70) where a shard was removed since, OperationFailed (96) for too much, LockBusy (46),
+    /// ExceededTimeLimit (262).
     pub async fn restore_snapshot(
         self: &Arc<Self>,
         op: &Operation,
@@ -54,8 +58,13 @@ impl ConfigServer {
             bail!(SHARD_NOT_FOUND, "a part of the snapshot was on shard {gone}, which was removed");
         }
         let part = shard_part(&id);
+        let own = catalog_part(&part);
+        if !fork::holds_snapshot(&self.node, &own, id.as_uuid().unwrap_or_default()) {
+            bail!(NAMESPACE_NOT_FOUND, "the config server does not have its part of the snapshot");
+        }
+        let since = self.collections_since(&own)?;
         let begin = |shard: &str| {
-            let mut step = doc! { "reads": true };
+            let mut step = doc! { "reads": true, "restore": true };
             if parts.iter().any(|p| p == shard) {
                 step.push("requires", doc! { "name": part.as_str(), "id": id.clone() });
             }
@@ -65,7 +74,16 @@ impl ConfigServer {
         state.insert("collections", snapshot.get("collections").cloned().unwrap_or(Value::Int32(0)));
         state.insert("id", id);
         state.insert("parts", parts);
+        state.insert("since", since);
         Ok(())
+    }
+
+    /// The sharded collections that a snapshot does not have. Asked once, before the catalog is exchanged.
+    fn collections_since(&self, catalog_part: &str) -> Result<Vec<String>> {
+        let kept = self.local.find(&fork::catalog_copy(catalog_part, COLLECTIONS), &Document::new())?;
+        let kept: BTreeSet<&str> = kept.iter().filter_map(|d| d.get_str("_id")).collect();
+        let now = self.catalog().collections().into_iter().map(|c| c.info.ns);
+        Ok(now.filter(|ns| !kept.contains(ns.as_str())).collect())
     }
 
     async fn put_back_shards(&self, state: &Document) -> Result<()> {

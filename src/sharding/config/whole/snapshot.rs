@@ -169,7 +169,12 @@ impl ConfigServer {
     }
 
     pub(super) async fn drop_catalog_part(&self, shard_part: &str) -> Result<()> {
-        match fork::drop_snapshot(&self.node, &Operation::internal(), &catalog_part(shard_part)).await {
+        self.drop_kept(&catalog_part(shard_part)).await
+    }
+
+    /// Drops what this node keeps under a name, if anything.
+    pub(super) async fn drop_kept(&self, name: &str) -> Result<()> {
+        match fork::drop_snapshot(&self.node, &Operation::internal(), name).await {
             Err(e) if e.code != document::codes::NAMESPACE_NOT_FOUND => Err(e),
             _ => Ok(()),
         }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! quiesce    the lock that every change of the catalog shares is taken; no migration begins, those under way end
-//! begin      clients wait (node::standstill): for writes, or for reads too. Where reads wait, it is written down first
+//! begin      clients wait (node::standstill): for writes, or for reads too. Where reads wait, it is written down first.
+//!            Prepared transactions end; whether what follows can be done is seen
 //! take       what the shard has is kept under a name                   holds: only if the standstill was never interrupted
 //! putBack    what the shard has is exchanged for what is kept
 //! copy       a database is copied
@@ -29,7 +30,7 @@ use node::standstill::Extent;
 use node::{Operation, Request};
 use parking_lot::Mutex;
 use runtime::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The section that concerns every namespace. DO NOT CHANGE: on disk.
@@ -67,7 +68,10 @@ impl Ddl {
         match step {
             "quiesce" => self.quiesce(coordinator).await?,
             "end" => self.end_standstill(coordinator, &body).await?,
-            _ => self.require_standing(coordinator, step != "begin")?,
+            _ => {
+                self.stand_still_as_written(coordinator).await?;
+                self.require_standing(coordinator, step != "begin")?;
+            }
         }
         self.role.node.failpoints.pause_while_set(&format!("hangStandstillAt_{step}")).await;
         let mut op = Operation::internal();
@@ -115,7 +119,8 @@ impl Ddl {
         })
     }
 
-    /// `{requires?: {name, id}, from?, to?, reads}` answers `{fromExists?, toExists?}`.
+    /// `{requires?: {name, id}, restore?: true, from?, to?, uuids?, primary?, reads}` answers `{fromExists?, toExists?}`. Whether what follows
+    /// can be done here is seen now, while all can still be undone.
     async fn begin_standstill(&self, coordinator: [u8; 16], body: &Document) -> Result<Document> {
         let node = &self.role.node;
         if let Some(required) = body.get_document("requires") {
@@ -139,7 +144,20 @@ impl Ddl {
             node.stand_still(extent);
         }
         self.require_standing(coordinator, true)?;
+        // What is prepared is in no tree yet, and belongs to a moment before this one. One whose coordinator cannot be reached must not keep
+        // the cluster.
+        let ended = tokio::time::timeout(PREPARED_WAIT, node.wait_prepared_ended()).await;
+        ended.map_err(|_| {
+            err!(EXCEEDED_TIME_LIMIT, "a prepared transaction did not end within {PREPARED_WAIT:?}")
+        })?;
         self.multi_writes_pass().await;
+        if body.get_bool("restore") == Some(true) {
+            let name = body.get_document("requires").and_then(|required| required.get_str("name"));
+            fork::check_restore(node, name, Part::Shard)?;
+        }
+        if body.contains_key("from") {
+            fork_order(body)?.check(node)?;
+        }
         let exists = |name: &str| body.get_str(name).is_some_and(|db| fork::has_collections(node, db));
         Ok(doc! { "fromExists": exists("from"), "toExists": exists("to") })
     }
@@ -160,21 +178,14 @@ impl Ddl {
         let Ok(ddl) = self.strong() else { return };
         self.role.spawn(async move {
             tokio::time::sleep(LEASE).await;
-            if !ddl.role.node.namespaces.standstill.holds(Extent::ReadsAndWrites) {
-                ddl.let_go(coordinator);
-            }
+            ddl.let_go(coordinator, Extent::Writes);
         });
     }
 
     /// `{name, id}` answers `{namespaces}`.
     async fn take_own(&self, op: &Operation, body: &Document) -> Result<Document> {
         let (name, id) = (required_str(body, "name")?, required_uuid(body)?);
-        let taken = fork::take_part(&self.role.node, op, name, Part::Shard, id);
-        // A prepared transaction whose coordinator cannot be reached would keep the cluster.
-        let taken = tokio::time::timeout(PREPARED_WAIT, taken).await;
-        let taken = taken.map_err(|_| {
-            err!(EXCEEDED_TIME_LIMIT, "a prepared transaction did not end within {PREPARED_WAIT:?}")
-        })??;
+        let taken = fork::take_part(&self.role.node, op, name, Part::Shard, id).await?;
         let namespaces: Vec<String> = taken.into_iter().filter(|ns| ns != TASKS).collect();
         Ok(doc! { "namespaces": namespaces })
     }
@@ -196,18 +207,7 @@ impl Ddl {
 
     /// `{from, to, uuids: {collection: UUID}, primary}` answers `{namespaces}`.
     async fn copy_own(&self, op: &Operation, body: &Document) -> Result<Document> {
-        let uuids: BTreeMap<String, [u8; 16]> = body
-            .get_document("uuids")
-            .into_iter()
-            .flat_map(Document::iter)
-            .filter_map(|(name, uuid)| Some((name.to_string(), uuid.as_uuid()?)))
-            .collect();
-        let order = ForkOrder {
-            from: required_str(body, "from")?.to_string(),
-            to: required_str(body, "to")?.to_string(),
-            only_these: body.get_bool("primary") != Some(true),
-            uuids,
-        };
+        let order = fork_order(body)?;
         let copies = fork::fork_part(&self.role.node, op, &order).await?;
         self.copy_range_deletions(&order).await?;
         Ok(doc! { "namespaces": copies })
@@ -219,8 +219,11 @@ impl Ddl {
         for (collection, uuid) in &order.uuids {
             // Those of an earlier run of this step.
             local.delete(TASKS, &doc! { "collectionUuid": Value::uuid(*uuid) }).await?;
-            let original = format!("{}.{collection}", order.from);
-            for mut task in local.find(TASKS, &doc! { "nss": original })? {
+            // By what it is: a task has the name that its collection had before a rename.
+            let original = self.role.node.namespaces.slot(&format!("{}.{collection}", order.from));
+            let original = original.read_unchecked().collection.as_ref().map(|c| Value::uuid(c.uuid()));
+            let Some(original) = original else { continue };
+            for mut task in local.find(TASKS, &doc! { "collectionUuid": original })? {
                 task.insert("_id", Value::uuid(self.role.node.new_uuid()));
                 task.insert("nss", format!("{}.{collection}", order.to));
                 task.insert("collectionUuid", Value::uuid(*uuid));
@@ -235,12 +238,10 @@ impl Ddl {
         if body.get_bool("forget") == Some(true) && self.require_standing(coordinator, true).is_ok() {
             self.role.forget_all_placement().await;
         }
-        let local = &self.role.local;
-        let section = local.find_one(SECTIONS, &doc! { "_id": EVERYTHING })?;
-        if section.is_some_and(|s| coordinator_of(&s) == Some(coordinator)) {
-            local.delete(SECTIONS, &doc! { "_id": EVERYTHING }).await?;
+        if self.written()? == Some(coordinator) {
+            self.role.local.delete(SECTIONS, &doc! { "_id": EVERYTHING }).await?;
         }
-        self.let_go(coordinator);
+        self.let_go(coordinator, Extent::ReadsAndWrites);
         look_again(&self.role);
         let op = Operation::internal();
         for name in body.get_array("drop").into_iter().flatten().filter_map(Value::as_str) {
@@ -252,9 +253,13 @@ impl Ddl {
         Ok(())
     }
 
-    /// Clients, migrations and changes of the catalog go on.
-    fn let_go(&self, coordinator: [u8; 16]) {
+    /// Clients, migrations and changes of the catalog go on, if no more than `at_most` is held.
+    fn let_go(&self, coordinator: [u8; 16], at_most: Extent) {
         let mut standing = self.standstill.0.lock();
+        // Under this lock, under which it grows: a lease must not end what was written down.
+        if self.role.node.namespaces.standstill.holds(Extent::ReadsAndWrites) && at_most == Extent::Writes {
+            return;
+        }
         if standing.as_ref().is_some_and(|s| s.coordinator == coordinator) {
             self.role.node.namespaces.standstill.end();
             self.role.migrations.let_go();
@@ -270,18 +275,44 @@ impl Ddl {
         *self.standstill.0.lock() = None;
     }
 
+    /// Takes up a standstill of this coordinator that was written down and could not be taken up when the reign began.
+    async fn stand_still_as_written(&self, coordinator: [u8; 16]) -> Result<()> {
+        let stands = self.standstill.0.lock().is_some();
+        match !stands && self.written()? == Some(coordinator) {
+            true => self.stand_still_again().await,
+            false => Ok(()),
+        }
+    }
+
+    /// The coordinator of the standstill that is written down.
+    fn written(&self) -> Result<Option<[u8; 16]>> {
+        let section = self.role.local.find_one(SECTIONS, &doc! { "_id": EVERYTHING })?;
+        Ok(section.as_ref().and_then(coordinator_of))
+    }
+
     /// Takes up a standstill that was written down. Clients wait already ([`ShardRole::stand_still_if_written`]).
     pub(super) async fn stand_still_again(&self) -> Result<()> {
-        let Some(section) = self.role.local.find_one(SECTIONS, &doc! { "_id": EVERYTHING })? else {
-            return Ok(());
-        };
-        let Some(coordinator) = coordinator_of(&section) else { return Ok(()) };
+        let Some(coordinator) = self.written()? else { return Ok(()) };
         let held = self.locks.take_for(Purpose::Standstill, &[], "a standstill of the cluster").await?;
+        // It may have ended while the lock was waited for.
+        if self.written()? != Some(coordinator) {
+            return Ok(());
+        }
         *self.standstill.0.lock() = Some(Standing { coordinator, begun: true, _held: held });
         self.role.node.stand_still(Extent::ReadsAndWrites);
         self.role.migrations.hold().await;
         Ok(())
     }
+}
+
+fn fork_order(body: &Document) -> Result<ForkOrder> {
+    let uuids = body.get_document("uuids").into_iter().flat_map(Document::iter);
+    Ok(ForkOrder {
+        from: required_str(body, "from")?.to_string(),
+        to: required_str(body, "to")?.to_string(),
+        only_these: body.get_bool("primary") != Some(true),
+        uuids: uuids.filter_map(|(name, uuid)| Some((name.to_string(), uuid.as_uuid()?))).collect(),
+    })
 }
 
 fn required_uuid(body: &Document) -> Result<[u8; 16]> {

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 mod beside;
 mod pairs;
 mod resharding;
+mod standstill;
 
 /// What happens before a host gets a command of a name.
 type Hook = Arc<dyn Fn(&str, &str) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -113,7 +114,8 @@ fn open(disk: &SimulatedDisk, host: &str, sync: bool) -> Arc<Node> {
         dir: "/data".into(),
         log: LogOptions { sync: policy, ..LogOptions::default() },
         clock: Arc::new(RealClock),
-        replica_set: Some(host.split(':').next().unwrap_or("").to_string()),
+        // Of a set that was never initiated nobody leads; the config server looks at whether it does.
+        replica_set: host.split(':').next().filter(|name| *name != "config").map(String::from),
         host: host.to_string(),
     };
     Node::open(options).unwrap().node

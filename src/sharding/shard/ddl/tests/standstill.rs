@@ -1,0 +1,206 @@
+//! What stops the whole cluster for good, or loses what a restore puts back, if it is seen too late.
+
+use super::super::standstill::EVERYTHING;
+use super::*;
+use crate::shard::range_deleter::TASKS;
+use node::fork;
+use node::transaction::{Admitted, Limits};
+
+const COORDINATORS_HERE: &str = "config.sharding_configsvr_coordinators";
+const LIMITS: Limits = Limits {
+    lifetime: Duration::from_secs(60),
+    lock_timeout: Some(Duration::from_millis(5)),
+    section_timeout: Duration::from_millis(500),
+    may_restart: false,
+};
+
+/// Ends instead of going on for good.
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it goes on for good")
+}
+
+impl Cluster {
+    async fn snapshot(&self, name: &str) {
+        within(self.config(doc! { "_configsvrTesseraSnapshot": name })).await.unwrap();
+    }
+    async fn restore(&self, name: &str) -> Result<Document> {
+        within(self.config(doc! { "_configsvrTesseraRestore": name })).await
+    }
+    fn config_node(&self) -> Arc<Node> {
+        self.catalog().node.clone()
+    }
+    /// Nothing is under way, and clients do not wait.
+    fn check_over(&self) {
+        assert!(self.catalog().local.find(COORDINATORS_HERE, &doc! {}).unwrap().is_empty());
+        for shard in ["a", "b"] {
+            let ddl = self.ddl(shard);
+            assert!(ddl.role.node.namespaces.standstill.signal().is_none(), "{shard} stands still");
+            assert!(ddl.role.local.find(block::SECTIONS, &doc! {}).unwrap().is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_is_too_large_is_refused_and_the_cluster_goes_on() {
+    let c = Cluster::new().await;
+    let local = c.ddl("a").role.local.clone();
+    local.insert("d.plain", &doc! { "_id": 1 }).await.unwrap();
+    let pad = "x".repeat(15 << 20);
+    for i in 0..5 {
+        let view = doc! { "_id": format!("d.v{i}"), "viewOn": "plain", "pipeline": Vec::<Document>::new(), "pad": pad.as_str() };
+        local.insert("d.system.views", &view).await.unwrap();
+    }
+    let refused = within(c.config(doc! { "_configsvrTesseraFork": "d", "to": "e" })).await.unwrap_err();
+    assert_eq!(refused.code, codes::OPERATION_FAILED, "{}", refused.message);
+    c.check_over();
+    assert_eq!(c.count("a", "e.plain"), None);
+}
+
+#[tokio::test]
+async fn a_snapshot_without_the_catalogs_part_is_not_put_back() {
+    let c = Cluster::new().await;
+    c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    c.snapshot("s").await;
+    let parts: Vec<String> = fork::list_snapshots(&c.config_node())
+        .iter()
+        .map(|d| d.get_str("name").unwrap().to_string())
+        .collect();
+    assert!(parts.len() == 1 && parts[0].starts_with("catalog-"), "{parts:?}");
+    fork::drop_snapshot(&c.config_node(), &Operation::internal(), &parts[0]).await.unwrap();
+    assert_eq!(c.restore("s").await.unwrap_err().code, codes::NAMESPACE_NOT_FOUND);
+    c.check_over();
+    assert!(c.catalog().catalog().sharded("d.h").is_ok() && c.findings().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_shard_that_comes_when_a_snapshot_is_dropped_waits_until_the_shards_are_written_down() {
+    let c = Cluster::new().await;
+    c.snapshot("s").await;
+    let (mut c, point) = (c, "hangStandstillBefore_start");
+    c.disks.insert("c".to_string(), SimulatedDisk::new());
+    c.start("c").await;
+    let node = c.config_node();
+    node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    let dropping = c.config(doc! { "_configsvrTesseraSnapshot": "s", "drop": true });
+    let adding = async {
+        node.failpoints.wait_entered(point, 1).await;
+        let adding = c.config(doc! { "_configsvrAddShard": "c/c:1" });
+        tokio::pin!(adding);
+        let early = tokio::time::timeout(Duration::from_millis(300), &mut adding).await;
+        node.failpoints.configure(point, Mode::Off, doc! {});
+        assert!(early.is_err(), "{early:?}");
+        drop(adding.await);
+    };
+    let (dropped, ()) = within(async { tokio::join!(dropping, adding) }).await;
+    dropped.unwrap();
+    c.check_over();
+}
+
+#[tokio::test]
+async fn a_copy_waits_for_what_is_prepared_before_anything_is_copied() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 1).await;
+    let node = c.ddl("a").role.node.clone();
+    let in_transaction = |mut command: Document| {
+        command.push("lsid", doc! { "id": Value::uuid([7; 16]) });
+        command.push("txnNumber", 1i64);
+        command.push("autocommit", false);
+        let body = command.to_doc_buf();
+        (Arc::new(Operation::parse(1, Arc::default(), body.doc()).unwrap()), body)
+    };
+    let (op, body) = in_transaction(doc! { "insert": "plain", "documents": [doc! { "_id": "prepared" }] });
+    let wanted = protocol::transaction::Request::Start { may_restart: false };
+    let Admitted::Run(entered) = node.enter_transaction(&op, wanted, LIMITS).await.unwrap() else { panic!() };
+    let request = Request { db: "d", body: body.doc(), sequences: &[] };
+    node::write::insert::insert(&node, &op, request).await.unwrap();
+    entered.leave(true);
+    let prepared = in_transaction(doc! { "prepareTransaction": 1 }).0;
+    let at = node.prepare_transaction(&prepared, LIMITS).await.unwrap();
+    let copying = c.config(doc! { "_configsvrTesseraFork": "d", "to": "e" });
+    tokio::pin!(copying);
+    let early = tokio::time::timeout(Duration::from_millis(500), &mut copying).await;
+    assert!(early.is_err(), "{early:?}");
+    let state = c.catalog().local.find(COORDINATORS_HERE, &doc! {}).unwrap();
+    assert_eq!(state[0].get_str("phase"), Some("begin"), "it could not be undone any more");
+    let commit = in_transaction(doc! { "commitTransaction": 1 }).0;
+    node.commit_transaction(&commit, Some(at), LIMITS).await.unwrap();
+    within(copying).await.unwrap();
+    assert_eq!(c.count("a", "e.plain"), Some(2));
+    c.check_over();
+}
+
+#[tokio::test]
+async fn a_copy_has_the_range_deletions_of_what_was_renamed_and_not_of_a_namesake() {
+    let c = Cluster::new().await;
+    c.shard_collection("h", doc! { "x": "hashed" }).await.unwrap();
+    let uuid = c.catalog().catalog().sharded("d.h").unwrap().info.uuid;
+    let task = |id: u8, ns: &str, uuid: [u8; 16]| {
+        doc! {
+            "_id": Value::uuid([id; 16]), "nss": ns, "collectionUuid": Value::uuid(uuid), "donorShardId": "a",
+            "range": { "min": { "x": Value::MinKey }, "max": { "x": 0i64 } }, "pending": true, "whenToClean": "now",
+            "numOrphanDocs": 0i64, "keyPattern": { "x": "hashed" },
+        }
+    };
+    let local = c.ddl("a").role.local.clone();
+    local.insert(TASKS, &task(1, "d.earlier", uuid)).await.unwrap();
+    local.insert(TASKS, &task(2, "d.h", [9; 16])).await.unwrap();
+    within(c.config(doc! { "_configsvrTesseraFork": "d", "to": "e" })).await.unwrap();
+    let copied = local.find(TASKS, &doc! { "nss": "e.h" }).unwrap();
+    let copy = c.catalog().catalog().sharded("e.h").unwrap().info.uuid;
+    let of: Vec<_> = copied.iter().map(|d| d.get("collectionUuid").and_then(Value::as_uuid)).collect();
+    assert_eq!(of, [Some(copy)]);
+}
+
+#[tokio::test]
+async fn a_step_takes_up_a_standstill_that_the_reign_could_not() {
+    let c = Cluster::new().await;
+    let ddl = c.ddl("a");
+    let step = async |step: &str| {
+        let run = fence::Run { coordinator: [3; 16], number: 1 };
+        let mut body = doc! { "_shardsvrStandstill": step, "reads": true };
+        body.push(fence::MEMBER, run.to_document());
+        let body = body.to_doc_buf();
+        ddl.standstill_step(Request { db: "admin", body: body.doc(), sequences: &[] }).await
+    };
+    step("quiesce").await.unwrap();
+    step("begin").await.unwrap();
+    ddl.forget_standstill();
+    ddl.role.migrations.let_go();
+    step("confirm").await.unwrap();
+    assert!(ddl.role.node.namespaces.standstill.signal().is_some());
+    step("end").await.unwrap();
+    assert!(ddl.role.local.find_one(block::SECTIONS, &doc! { "_id": EVERYTHING }).unwrap().is_none());
+    assert_eq!(step("confirm").await.unwrap_err().code, codes::ILLEGAL_OPERATION);
+    c.check_over();
+}
+
+#[tokio::test]
+async fn an_exchange_of_the_catalog_that_is_repeated_notes_what_is_gone_and_leaves_no_stage() {
+    let c = Cluster::new().await;
+    c.snapshot("s").await;
+    c.shard_collection("since", doc! { "x": "hashed" }).await.unwrap();
+    let (config, point) = (c.catalog(), "hangStandstillBefore_end");
+    config.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    let restoring = c.restore("s");
+    let interrupted = async {
+        config.node.failpoints.wait_entered(point, 1).await;
+        config.stop_whole();
+    };
+    let (stopped, ()) = tokio::join!(restoring, interrupted);
+    assert!(stopped.is_err());
+    config.node.failpoints.configure(point, Mode::Off, doc! {});
+    // As if it had been interrupted between the exchange and what is noted.
+    let noted = doc! { "nss": "d.since", "shards": Vec::<Value>::new() };
+    assert!(config.local.delete("config.placementHistory", &noted).await.unwrap() > 0);
+    let mut state = config.local.find(COORDINATORS_HERE, &doc! {}).unwrap().remove(0);
+    state.insert("phase", "catalog");
+    config.local.put(COORDINATORS_HERE, &state).await.unwrap();
+    within(config.clone().resume_whole()).await;
+    assert_eq!(config.local.find("config.placementHistory", &noted).unwrap().len(), 1);
+    let kept = fork::list_snapshots(&config.node);
+    assert!(kept.iter().all(|d| d.get_str("name").unwrap().starts_with("catalog-")), "{kept:?}");
+    assert!(config.node.namespaces.all().iter().all(|slot| {
+        !slot.ns.starts_with("$snapshot:stage:") || slot.read_unchecked().collection.is_none()
+    }));
+    c.check_over();
+}

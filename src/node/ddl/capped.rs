@@ -152,6 +152,7 @@ async fn copy(
                 let mut last = None;
                 for _ in 0..SLICE {
                     let Some((record, document)) = next else { break };
+                    unit.check_room()?;
                     unit.insert(document, Origin::default())?;
                     unit.trim_capped()?;
                     last = Some(record);

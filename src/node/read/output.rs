@@ -366,6 +366,7 @@ impl Merge {
             Some(record) => self.matched(unit, record, doc, aside),
             None => match self.not_matched {
                 NotMatched::Insert => {
+                    unit.check_room()?;
                     if unit.collection().is_none() {
                         unit.create_implicitly()?;
                     }
@@ -485,6 +486,7 @@ impl Merge {
         if !self.bypass_validation {
             unit.check_validator(new.doc())?;
         }
+        unit.check_room_of(old.doc(), new.doc())?;
         let prepared = unit.prepare_update(record, old.doc(), new.doc(), None)?.shorter_of(new.doc());
         unit.put(record, prepared, new.doc(), Origin::default())
     }

@@ -139,6 +139,7 @@ async fn write(
 
 fn write_group(unit: &mut WriteUnit<'_>, series: &Series, group: &mut Group) -> Result<()> {
     while group.written < group.rows.len() {
+        unit.check_room()?;
         let (uuid, open) = open_bucket(unit, series, group)?;
         let rest = &group.rows[group.written..];
         let room = open.as_ref().map_or(Room { rows: ROWS_MAX, bytes: bucket::BYTES_MAX }, |(_, _, room)| {

@@ -330,6 +330,7 @@ impl Change {
             if !bypass {
                 unit.check_validator(new.doc())?;
             }
+            unit.check_room()?;
             unit.insert(new.doc(), Origin::default())?;
             return unit.trim_capped().map(|()| true);
         };
@@ -345,6 +346,7 @@ impl Change {
             unit.check_validator_of_update(old.doc(), new.doc())?;
         }
         unit.check_capped_growth(old.doc(), new.doc())?;
+        unit.check_room_of(old.doc(), new.doc())?;
         let prepared = unit.prepare_update(record, old.doc(), new.doc(), None)?;
         let prepared = match self {
             Change::Difference(_) => prepared,

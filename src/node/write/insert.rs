@@ -135,6 +135,7 @@ fn insert_one(node: &Node, unit: &mut WriteUnit<'_>, doc: Doc<'_>, stmt: i32, fl
     if unit.state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", unit.slot.ns);
     }
+    unit.check_room()?;
     if unit.collection().is_none() {
         unit.create_implicitly()?;
     }

@@ -375,10 +375,23 @@ impl<'a> WriteUnit<'a> {
         }
     }
 
+    /// Refuses a client's document where the data fills the memory. Asked where it enters, before anything is staged for it: a
+    /// commit that has begun is finished.
+    ///
+    /// # Errors
+    /// ExceededMemoryLimit (146).
+    pub fn check_room(&self) -> Result<()> {
+        memory::check_growth(self.op, &self.slot.ns)
+    }
+
+    /// As [`WriteUnit::check_room`], where a client's update makes a document larger.
+    pub fn check_room_of(&self, old: Doc<'_>, new: Doc<'_>) -> Result<()> {
+        if new.bytes().len() > old.bytes().len() { self.check_room() } else { Ok(()) }
+    }
+
     /// Inserts a document that has its `_id` first.
     pub fn insert(&mut self, doc: Doc<'_>, origin: Origin<'_>) -> Result<RecordId> {
         self.pass_fail_point(origin)?;
-        memory::check_growth(self.op, &self.slot.ns)?;
         self.claim_insert(doc)?;
         let ns = &self.slot.ns;
         let collection = self
@@ -413,9 +426,6 @@ impl<'a> WriteUnit<'a> {
         touched: Option<&Touched>,
     ) -> Result<Replacement> {
         self.check_unlocked(record, Some(new))?;
-        if new.bytes().len() > old.bytes().len() {
-            memory::check_growth(self.op, &self.slot.ns)?;
-        }
         let plan = self.existing()?.prepare_update_of(record, old, new)?;
         let difference = match touched {
             Some(touched) => delta::compute_along(old, new, touched),

@@ -473,6 +473,7 @@ pub fn change_record(
         )?;
         return Ok(Some(Change { old: kept, new: Some(new), moved: true }));
     }
+    unit.check_room_of(old, new.doc())?;
     let mut prepared = unit.prepare_update(record, old, new.doc(), s.update.touched())?;
     if s.update.is_replacement() {
         prepared = prepared.whole();
@@ -593,6 +594,7 @@ pub fn upsert(
         return Err(err!(WOULD_CHANGE_OWNING_SHARD, "The upserted document belongs to another shard")
             .with_info(doc! { "postImage": doc, "shouldUpsert": true, "ns": unit.slot.ns.as_str() }));
     }
+    unit.check_room()?;
     if unit.collection().is_none() {
         unit.create_implicitly()?;
     }

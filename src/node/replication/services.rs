@@ -69,11 +69,19 @@ impl PrimaryServices {
     /// # Errors
     /// Those of its recovery.
     pub async fn register(&self, service: PrimaryService) -> Result<()> {
-        if self.registry.lock().running {
-            (service.recover)().await?;
-        }
+        let _one = self.changing.lock().await;
+        let mut stops = self.stops.subscribe();
+        let running = self.registry.lock().running;
+        let recovered = tokio::select! {
+            biased;
+            // The next reign recovers it.
+            _ = stops.changed(), if running => Ok(false),
+            recovered = async { (service.recover)().await }, if running => recovered.map(|()| true),
+            else => Ok(false),
+        };
+        let recovered = recovered?;
         let mut registry = self.registry.lock();
-        if registry.running {
+        if recovered {
             let task = runtime::spawn((service.run)());
             registry.tasks.push((service.name, task));
         }
@@ -83,6 +91,7 @@ impl PrimaryServices {
 
     /// Begins the services of a reign: lets every one take up what an earlier reign left, asks `lead` whether the reign goes
     /// on, and starts them. Returns whether they run. When recovery fails, or `ended` comes first, what was begun is ended.
+    /// Where `ended` has come before anything was begun, what runs is of a later reign, and goes on.
     ///
     /// # Errors
     /// The first failure of a recovery, or that of `lead`; the node must not become writable then.
@@ -93,6 +102,10 @@ impl PrimaryServices {
     ) -> Result<bool> {
         let _one = self.changing.lock().await;
         let mut stops = self.stops.subscribe();
+        let mut ended = std::pin::pin!(ended);
+        if futures::poll!(ended.as_mut()).is_ready() {
+            return Ok(false);
+        }
         let recovered = tokio::select! {
             biased;
             () = ended => Ok(false),
@@ -266,5 +279,46 @@ mod tests {
         assert_eq!((services.running().len(), halted.load(Ordering::SeqCst)), (0, 1));
         assert!(services.begin(std::future::pending(), || Ok(true)).await.unwrap());
         assert_eq!(services.running(), ["short"]);
+    }
+
+    #[tokio::test]
+    async fn a_reign_that_begins_after_its_end_leaves_the_next_one_alone() {
+        let halted = Arc::new(AtomicUsize::new(0));
+        let count = halted.clone();
+        let services = PrimaryServices::default();
+        let mut service = PrimaryService::task("later", std::future::pending::<()>);
+        service.halt = Arc::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        services.register(service).await.unwrap();
+        assert!(services.begin(std::future::pending(), || Ok(true)).await.unwrap());
+        let late = services.begin(std::future::ready(()), || panic!("it has ended"));
+        assert!(!late.await.unwrap());
+        assert_eq!((services.running(), halted.load(Ordering::SeqCst)), (vec!["later"], 0));
+    }
+
+    #[tokio::test]
+    async fn a_service_that_comes_while_a_reign_begins_is_recovered_before_it_runs() {
+        let recovered = Arc::new(AtomicUsize::new(0));
+        let count = recovered.clone();
+        let services = PrimaryServices::default();
+        let mut first = PrimaryService::task("first", std::future::pending::<()>);
+        first.recover = Arc::new(|| {
+            Box::pin(async {
+                tokio::task::yield_now().await;
+                Ok(())
+            })
+        });
+        services.register(first).await.unwrap();
+        let mut second = PrimaryService::task("second", std::future::pending::<()>);
+        second.recover = Arc::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { Ok(()) })
+        });
+        let (led, registered) =
+            tokio::join!(services.begin(std::future::pending(), || Ok(true)), services.register(second));
+        registered.unwrap();
+        assert!(led.unwrap());
+        assert_eq!((services.running(), recovered.load(Ordering::SeqCst)), (vec!["first", "second"], 1));
     }
 }

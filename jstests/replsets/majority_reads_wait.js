@@ -1,6 +1,7 @@
 /**
  * Reads of level majority and linearizable show nothing that may yet be rolled back.
- * It fails if they show what the primary alone has, or do not show it afterwards.
+ * It fails if they show what the primary alone has, or do not show it afterwards; or if a primary that nobody follows reads
+ * linearizably, where another may have been elected.
  *
  * @tags: [requires_own_servers]
  */
@@ -10,11 +11,12 @@ const rst = startedSet(3);
 const [primary, secondaries] = [rst.getPrimary(), rst.getSecondaries()];
 const db = primary.getDB("test");
 assert.commandWorked(insert(primary, [{_id: 1}], {w: 3, wtimeout: 20000}));
-secondaries.forEach(hold);
-assert.commandWorked(insert(primary, [{_id: "on its way"}]));
-sleep(200);
-assert.commandWorked(insert(primary, [{_id: 2}]));
+const points = secondaries.map(hold);
 const read = (level, more = {}) => db.runCommand(Object.assign({find: "c", filter: {_id: 2}, readConcern: {level: level}}, more));
+// Nothing is pending; its own entry stays on its way, and what follows stays here.
+assert.commandFailedWithCode(read("linearizable", {filter: {_id: 1}, maxTimeMS: 400}), 50);
+points.forEach((point) => point.wait());
+assert.commandWorked(insert(primary, [{_id: 2}]));
 assert.eq(1, assert.commandWorked(read("local")).cursor.firstBatch.length);
 const early = read("majority", {maxTimeMS: 400});
 assert(early.ok ? early.cursor.firstBatch.length === 0 : early.code === 50, tojson(early));

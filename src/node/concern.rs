@@ -123,17 +123,21 @@ impl Node {
     }
 
     /// Waits until what a read has read is committed, where its read concern promises so. What was durable when the read
-    /// began is not enough: it may have read what was appended since.
+    /// began is not enough: it may have read what was appended since. And a linearizable read shows what others were told
+    /// is written only if this member still led when it read, which is known when an entry written afterwards is committed.
     ///
     /// # Errors
-    /// Interrupts, a failed log.
+    /// Interrupts, a failed log; NotWritablePrimary (10107), PrimarySteppedDown (189) where another has begun to lead.
     pub async fn await_read_committed(&self, op: &Operation) -> Result<()> {
         if op.transaction().is_some() {
             return Ok(());
         }
-        let promised = !matches!(self.read_level(op), ReadLevel::Local | ReadLevel::Available);
-        if !promised || !self.is_replica_set() {
+        let level = self.read_level(op);
+        if matches!(level, ReadLevel::Local | ReadLevel::Available) || !self.is_replica_set() {
             return Ok(());
+        }
+        if level == ReadLevel::Linearizable {
+            self.append_noop(doc! { "msg": "linearizable read" })?;
         }
         op.interruptible(self.wait_all_committed()).await?
     }

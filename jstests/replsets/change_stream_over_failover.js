@@ -4,7 +4,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {hold, insert, letGo, startedSet} from "jstests/replsets/libs/members.js";
+import {holdBehind, insert, letGo, startedSet} from "jstests/replsets/libs/members.js";
 
 const rst = startedSet(3);
 const old = rst.getPrimary();
@@ -22,9 +22,7 @@ const next = (s) => {
 const first = [next(stream), next(stream)];
 assert.eq([1, 2], first.map((e) => e.documentKey._id));
 // On its way to the others when they stop is this; what follows stays here.
-others.forEach(hold);
-assert.commandWorked(old.getDB("test").runCommand({insert: "d", documents: [{}], writeConcern: {w: 1}}));
-sleep(300);
+holdBehind(old, others, "d");
 assert.commandWorked(insert(old, [{_id: "lost"}]));
 rst.stop(rst.getNodeId(old), 9, {allowedExitCode: MongoRunner.EXIT_SIGKILL});
 others.forEach(letGo);

@@ -4,16 +4,14 @@
  *
  * @tags: [requires_own_servers]
  */
-import {held, hold, insert, letGo, startedSet} from "jstests/replsets/libs/members.js";
+import {held, holdBehind, insert, letGo, startedSet} from "jstests/replsets/libs/members.js";
 
 const rst = startedSet(3);
 const old = rst.getPrimary();
 const secondaries = rst.getSecondaries();
 const committed = () => assert.commandWorked(old.adminCommand({replSetGetStatus: 1})).optimes.lastCommittedOpTime;
 assert.commandWorked(insert(old, [{_id: 0}], {w: 3, wtimeout: 20000}));
-secondaries.forEach(hold);
-assert.commandWorked(insert(old, [{_id: "on its way"}]));
-sleep(400);
+holdBehind(old, secondaries);
 const before = committed();
 assert.eq(64, insert(old, [{_id: "lost"}], {w: "majority", wtimeout: 500}).writeConcernError.code);
 assert.eq(before, committed());

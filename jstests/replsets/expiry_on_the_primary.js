@@ -10,9 +10,13 @@ const rst = startedSet(2, {more: {nodeOptions: {setParameter: {ttlMonitorSleepSe
 const [primary, secondary] = [rst.getPrimary(), rst.getSecondary()];
 const c = primary.getDB("test").c;
 assert.commandWorked(c.createIndex({at: 1}, {expireAfterSeconds: 0}));
-const soon = new Date(Date.now() + 2500);
-assert.commandWorked(c.insert([{_id: 1, at: soon}, {_id: 2, at: new Date(Date.now() + 3600000)}], {writeConcern: {w: 2, wtimeout: 20000}}));
+// Nothing expires on the primary before the secondary has what is due, and is held back.
+const expires = (enabled) => assert.commandWorked(primary.adminCommand({setParameter: 1, ttlMonitorEnabled: enabled}));
+expires(false);
+const documents = [{_id: 1, at: new Date(Date.now() - 1000)}, {_id: 2, at: new Date(Date.now() + 3600000)}];
+assert.commandWorked(c.insert(documents, {writeConcern: {w: 2, wtimeout: 20000}}));
 hold(secondary);
+expires(true);
 assert.soon(() => c.find().itcount() === 1);
 sleep(1200);
 assert.eq([1, 2], held(secondary).map((d) => d._id));

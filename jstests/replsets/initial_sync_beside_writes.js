@@ -14,14 +14,15 @@ for (let n = 0; n < 20; n++) {
 }
 const join = startParallelShell(() => {
     const test = db.getSiblingDB("test");
-    for (let i = 0; i < 150; i++) {
+    // Until it is told that the copy is made.
+    for (let i = 0; i < 150 || test.told.findOne() === null; i++) {
         assert.commandWorked(test.c.update({_id: i}, {$inc: {k: 1000}}));
         assert.commandWorked(test.c.remove({_id: 1000 + i}));
         assert.commandWorked(test.c.insert({_id: "late" + i, k: i}));
         if (i % 30 === 0) {
             assert.commandWorked(test["r" + i].insert({i: i}));
             assert.commandWorked(test["r" + i].renameCollection("renamed" + i));
-            assert.commandWorked(test.c.createIndex({["f" + i]: 1}));
+            assert.commandWorked(test.c.createIndex({["f" + i % 600]: 1}));
             if (i > 30) {
                 assert(test["renamed" + (i - 30)].drop());
             }
@@ -30,8 +31,9 @@ const join = startParallelShell(() => {
 }, primary.port);
 const added = rst.add({});
 assert.commandWorked(reconfig(rst, (config) => config.members.push({_id: 1, host: added.host})));
-join();
 rst.awaitSecondaryNodes();
+assert.commandWorked(db.told.insert({_id: 1}));
+join();
 rst.awaitReplication();
 rst.checkReplicatedDataHashes();
 const names = (node) => node.getDB("test").c.getIndexes().map((i) => i.name).sort();

@@ -4,7 +4,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {held, hold, letGo, startedSet} from "jstests/replsets/libs/members.js";
+import {held, holdBehind, letGo, startedSet} from "jstests/replsets/libs/members.js";
 
 const rst = startedSet(3);
 const old = rst.getPrimary();
@@ -18,9 +18,7 @@ const run = (node, stmtId, w) => assert.commandWorked(node.getDB("test").runComm
 assert.commandWorked(old.getDB("test").c.insert({_id: 1}, {writeConcern: {w: 3}}));
 run(old, 0, {w: 3, wtimeout: 20000});
 run(old, 1, {w: 3, wtimeout: 20000});
-others.forEach(hold);
-assert.commandWorked(old.getDB("test").runCommand({insert: "d", documents: [{}], writeConcern: {w: 1}}));
-sleep(300);
+holdBehind(old, others, "d");
 run(old, 2, {w: 1});
 rst.stop(oldId, 9, {allowedExitCode: MongoRunner.EXIT_SIGKILL});
 others.forEach(letGo);

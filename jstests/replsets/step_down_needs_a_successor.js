@@ -4,13 +4,11 @@
  *
  * @tags: [requires_own_servers]
  */
-import {hold, insert, letGo, startedSet} from "jstests/replsets/libs/members.js";
+import {holdBehind, insert, letGo, startedSet} from "jstests/replsets/libs/members.js";
 
 const rst = startedSet(2);
 const [primary, secondary] = [rst.getPrimary(), rst.getSecondary()];
-hold(secondary);
-assert.commandWorked(insert(primary, [{_id: 1}]));
-sleep(100);
+holdBehind(primary, [secondary]);
 assert.commandWorked(insert(primary, [{_id: 2}]));
 const step_down = (more) => primary.adminCommand(Object.assign({replSetStepDown: 20, secondaryCatchUpPeriodSecs: 1}, more));
 assert.commandFailedWithCode(step_down({}), 262);

@@ -23,7 +23,10 @@ function beside(name, min, max, act, check) {
         {skip: 1});
     try {
         const moving = {moveRange: coll.getFullName(), min: min, max: max, toShard: first};
-        const join = startParallelShell(`sleep(400); assert.commandWorked(db.adminCommand(${tojson(moving)}));`, db.getMongo().port);
+        const stands = {waitForFailPoint: "failCommand", timesEntered: point.timesEntered + 1, maxTimeMS: 60000};
+        const join = startParallelShell(`
+            assert.commandWorked(new Mongo("${shardConnection(db, second).host}").getDB("admin").runCommand(${tojson(stands)}));
+            assert.commandWorked(db.adminCommand(${tojson(moving)}));`, db.getMongo().port);
         act();
         join();
     } finally {

@@ -13,9 +13,16 @@ export function startedSet(nodes, {members = {}, settings = {}, more = {}, prepa
     return rst;
 }
 
-/** Keeps a member from applying what it fetches, until it is let go. */
+/** Keeps a member from applying what it fetches, until it is let go. Returns the fail point, by which to wait until it has fetched. */
 export function hold(node) {
-    assert.commandWorked(node.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "alwaysOn"}));
+    return configureFailPoint(node, "rsSyncApplyStop");
+}
+/** Holds members when each has fetched something more: the document, or what was on its way before. They fetch nothing that follows. */
+export function holdBehind(primary, members, name = "c") {
+    const points = members.map(hold);
+    const command = {insert: name, documents: [{_id: "on its way"}], writeConcern: {w: 1}};
+    assert.commandWorked(primary.getDB("test").runCommand(command));
+    points.forEach((point) => point.wait());
 }
 export function letGo(node) {
     assert.commandWorked(node.adminCommand({configureFailPoint: "rsSyncApplyStop", mode: "off"}));

@@ -41,9 +41,11 @@ pub fn output_name(random: [u8; 16]) -> String {
     format!("{OUTPUT}{}", uuid::Uuid::from_bytes(random))
 }
 
-/// Whether a collection is what an `$out` is writing, or has left.
+/// Whether a collection is what an `$out` is writing, or has left, by its name: a client's may begin alike, but is not called by
+/// a UUID.
 pub fn is_output(ns: &str) -> bool {
-    storage::split_namespace(ns).1.starts_with(OUTPUT)
+    let random = storage::split_namespace(ns).1.strip_prefix(OUTPUT);
+    random.is_some_and(|random| uuid::Uuid::try_parse(random).is_ok_and(|u| u.to_string() == random))
 }
 
 /// Documents changed in one commit.

@@ -870,3 +870,13 @@ async fn an_out_into_a_time_series_makes_buckets_and_view_at_once() {
             .all(|s| !super::is_output(&s.ns) || s.read_unchecked().collection.is_none())
     );
 }
+
+#[test]
+fn an_output_is_called_by_a_uuid() {
+    let of = |name: &str| super::is_output(&format!("d.{name}"));
+    assert!(of(&super::output_name([7; 16])));
+    for name in ["tmp.agg_out.mine", "tmp.agg_out.", "tmp.agg_out", "07070707-0707-0707-0707-070707070707"] {
+        assert!(!of(name), "{name}");
+    }
+    assert!(!of(&format!("{}.more", super::output_name([7; 16]))));
+}

@@ -66,9 +66,13 @@ fn reason(state: &Document) -> Document {
 fn to(state: &Document) -> &str {
     state.get_str("to").unwrap_or("")
 }
-/// `[{ns, uuid, ..}]` as the phase that blocks writes found them.
+/// What moves, as the phase that blocks writes found it.
 fn moving(state: &Document) -> impl Iterator<Item = (&str, [u8; 16])> {
-    let list = state.get_array("collections").into_iter().flatten();
+    listed(state, "collections")
+}
+/// A member of the form `[{ns, uuid, ..}]`.
+fn listed<'a>(state: &'a Document, member: &str) -> impl Iterator<Item = (&'a str, [u8; 16])> {
+    let list = state.get_array(member).into_iter().flatten();
     list.filter_map(|c| {
         let c = c.as_document()?;
         Some((c.get_str("ns")?, c.get("uuid")?.as_uuid()?))
@@ -113,32 +117,31 @@ impl Ddl {
         Ok(())
     }
 
-    /// What moves: every collection and view of the database here that is not sharded, but for what an `$out` is writing: it
-    /// begins anew on the new primary.
+    /// What moves: every collection and view of the database here that is not tracked, but for what an `$out` is writing: it
+    /// begins anew on the new primary. What it writes for a target that moveCollection has placed is tracked, and stays.
     async fn list_what_moves(&self, db: &str, state: &mut Document) -> Result<()> {
         let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
         let sharded = self.role.remote.find_config("collections", of_database, None).await?;
         let is_sharded = |ns: &str| sharded.iter().any(|d| d.get_str("_id") == Some(ns));
-        let (mut collections, mut tracked) = (Vec::new(), Vec::new());
+        let (mut collections, mut tracked, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         for slot in self.role.node.namespaces.of_database(db) {
             let latched = slot.read_unchecked();
             let Some(c) = &latched.collection else { continue };
-            if node::read::is_output(&slot.ns) {
-                continue;
-            }
             let indexes: Vec<Document> =
                 c.indexes().iter().map(|i| node::ddl::indexes::complete(i.spec())).collect();
             let definition = doc! {
                 "ns": slot.ns.as_str(), "uuid": Value::uuid(c.uuid()), "options": c.meta().options.clone(),
                 "indexes": indexes,
             };
-            match is_sharded(&slot.ns) {
-                true => tracked.push(definition),
-                false => collections.push(definition),
+            match (is_sharded(&slot.ns), node::read::is_output(&slot.ns)) {
+                (true, _) => tracked.push(definition),
+                (false, false) => collections.push(definition),
+                (false, true) => outputs.push(definition),
             }
         }
         state.insert("collections", collections);
         state.insert("tracked", tracked);
+        state.insert("outputs", outputs);
         Ok(())
     }
 
@@ -165,7 +168,8 @@ impl Ddl {
     }
 
     async fn drop_moved(&self, state: &Document) -> Result<()> {
-        for (ns, uuid) in moving(state) {
+        // What an `$out` has begun for the primary that this shard no longer is can take no place any more.
+        for (ns, uuid) in moving(state).chain(listed(state, "outputs")) {
             if self.uuid_here(ns) == Some(uuid) {
                 let op = Operation::internal();
                 node::ddl::collections::drop_collection(&self.role.node, &op, ns, true).await?;
@@ -173,20 +177,7 @@ impl Ddl {
             }
             self.role.clear_placement(ns);
         }
-        self.drop_outputs(namespace(state)).await?;
         self.drop_views(namespace(state)).await
-    }
-
-    /// What an `$out` has begun for the primary that this shard no longer is can take no place any more.
-    async fn drop_outputs(&self, db: &str) -> Result<()> {
-        for slot in self.role.node.namespaces.of_database(db) {
-            if node::read::is_output(&slot.ns) {
-                let op = Operation::internal();
-                node::ddl::collections::drop_collection(&self.role.node, &op, &slot.ns, true).await?;
-                self.durable(&op).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Views are documents of `system.views`, which moved with the rest; their names here are free again.

@@ -7,6 +7,7 @@ use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, phase_of};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
+use crate::remote::Target;
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::ddl::rename::{DropTarget, check_name};
@@ -29,7 +30,10 @@ impl Coordinator for Rename {
                     ddl.freeze(namespace(state), uuid_of(state, "sourceUUID")).await?;
                     ddl.freeze(target(state), uuid_of(state, "targetUUID")).await
                 }
-                RenamePhase::BlockCrudAndRename => ddl.block_both(state, BlockType::ReadsAndWrites).await,
+                RenamePhase::BlockCrudAndRename => {
+                    ddl.block_both(state, BlockType::ReadsAndWrites).await?;
+                    ddl.check_participants(state).await
+                }
                 RenamePhase::RenameMetadata => ddl.rename_everywhere(state).await,
                 RenamePhase::UnblockCrud => ddl.block_both(state, BlockType::Unblock).await,
             }
@@ -168,6 +172,17 @@ impl Ddl {
         self.block_everywhere(from.max(to), block, &reason(state)).await
     }
 
+    /// Every shard that owns some of the source has it: where one has not, the target would be lost for nothing.
+    async fn check_participants(&self, state: &Document) -> Result<()> {
+        let (db, name) = split(namespace(state));
+        let command = doc! {
+            "_shardsvrRenameCollectionParticipant": name, "to": target(state), "check": true,
+            "sourceUUID": state.get("sourceUUID").cloned(),
+        };
+        let shards = self.all_shards().await?;
+        self.on_shards(&shards, db, command).await.map(drop)
+    }
+
     async fn rename_everywhere(&self, state: &Document) -> Result<()> {
         let (from, to) = (namespace(state), target(state));
         let (db, name) = split(from);
@@ -185,13 +200,20 @@ impl Ddl {
     }
 
     /// Runs `_shardsvrRenameCollectionParticipant`: renames what this shard has of the source, and drops what it has of
-    /// the target.
+    /// the target. With `check` it changes nothing.
+    ///
+    /// # Errors
+    /// OperationFailed (96) when this shard owns some of the source and does not have it.
     pub(super) async fn rename_participant(&self, request: Request<'_>) -> Result<Document> {
         let from = request.namespace()?;
         let body = request.body.to_document();
         let to = required_str(&body, "to")?;
         let source = required(&body, "sourceUUID", Value::as_uuid)?;
         let from_migrate = body.get("fromMigrate").is_some_and(Value::truthy);
+        self.check_has_source(&from, to, source).await?;
+        if body.get("check").is_some_and(Value::truthy) {
+            return Ok(Document::new());
+        }
         let (node, op) = (&self.role.node, Operation::internal_marked(from_migrate));
         if self.uuid_here(&from) == Some(source) {
             node::ddl::rename::rename(node, &op, &from, to, DropTarget::Drop).await?;
@@ -202,5 +224,21 @@ impl Ddl {
         self.role.clear_placement(&from);
         self.role.clear_placement(to);
         Ok(Document::new())
+    }
+
+    async fn check_has_source(&self, from: &str, to: &str, source: [u8; 16]) -> Result<()> {
+        // Under its new name where this is a repetition.
+        if [from, to].iter().any(|ns| self.uuid_here(ns) == Some(source)) {
+            return Ok(());
+        }
+        let own = self.shard()?;
+        let of_own = doc! { "uuid": Value::uuid(source), "shard": own.as_str() };
+        let one = doc! { "limit": 1, "readConcern": { "level": "majority" } };
+        match self.role.remote.find(Target::Config, "config", "chunks", of_own, one).await?.is_empty() {
+            true => Ok(()),
+            false => {
+                bail!(OPERATION_FAILED, "shard {own} owns chunks of {from} and does not have the collection")
+            }
+        }
     }
 }

@@ -704,6 +704,25 @@ async fn a_shard_that_stands_still_does_not_keep_writes_blocked_elsewhere() {
     assert_eq!(c.findings().await, [""; 0]);
 }
 
+/// A shard that does not have its part of the source says so before any shard has given up the target.
+#[tokio::test]
+async fn a_rename_whose_source_is_missing_where_it_is_owned_changes_nothing() {
+    let c = Cluster::new().await;
+    c.prepare().await;
+    c.insert("b", "d.h2", 3).await;
+    let node = c.ddl("b").role.node.clone();
+    node::ddl::collections::drop_collection(&node, &Operation::internal(), "d.h", true).await.unwrap();
+    let rename = || doc! { "_shardsvrRenameCollection": "h", "to": "d.h2", "dropTarget": true };
+    assert_eq!(c.send("a", "d", rename()).await.unwrap_err().code, codes::OPERATION_FAILED);
+    c.settle().await;
+    assert!(!c.happened(&protocols::RENAME_COLLECTION));
+    assert_eq!(
+        (c.count("a", "d.h"), c.count("a", "d.h2"), c.count("b", "d.h2")),
+        (Some(0), Some(0), Some(3))
+    );
+    assert!(c.catalog().catalog().sharded("d.h").unwrap().may_migrate());
+}
+
 /// A message of the copy that a recipient reads when the resharding was begun anew and has ended.
 #[tokio::test]
 async fn a_copy_begun_by_an_earlier_run_does_nothing() {

@@ -9,7 +9,7 @@
 //! the two would wait for each other.
 
 use crate::Operation;
-use document::{Result, bail};
+use document::{Error, Result, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
@@ -74,17 +74,23 @@ impl Ranges {
                 lease.until = Instant::now() + time;
                 Ok(())
             }
-            None => bail!(QUERY_PLAN_KILLED, "migrations are not held back any longer by this operation"),
+            None => Err(lapsed()),
         }
     }
 
-    pub fn release(&self, id: [u8; 16]) {
-        self.leases.lock().remove(&id);
+    /// # Errors
+    /// Those of [`Ranges::renew`].
+    pub fn release(&self, id: [u8; 16]) -> Result<()> {
+        self.leases.lock().remove(&id).map(drop).ok_or_else(lapsed)
     }
 
     pub(crate) async fn let_go(&self) -> OwnedRwLockWriteGuard<()> {
         self.lock.clone().write_owned().await
     }
+}
+
+fn lapsed() -> Error {
+    err!(QUERY_PLAN_KILLED, "migrations are not held back any longer by this operation")
 }
 
 #[cfg(test)]
@@ -107,7 +113,7 @@ mod tests {
             ranges.renew(id, long).unwrap();
         }
         assert!(!leaves(&ranges).await);
-        ranges.release(id);
+        ranges.release(id).unwrap();
         assert!(leaves(&ranges).await);
         assert_eq!(ranges.renew(id, long).unwrap_err().code, document::codes::QUERY_PLAN_KILLED);
     }
@@ -121,5 +127,6 @@ mod tests {
         assert!(!leaves(&ranges).await, "the write under it goes on");
         drop(running);
         assert!(leaves(&ranges).await);
+        assert_eq!(ranges.release([7; 16]).unwrap_err().code, document::codes::QUERY_PLAN_KILLED);
     }
 }

@@ -4,16 +4,19 @@
 //! A range that goes from a shard that has executed the statement to one that has not meets it twice, and never on the
 //! opposite path. So every shard that the statement goes to leases its ranges to it first (`_shardsvrKeepRanges`), and its
 //! versions are compared only then: a range that matters is on one of these shards, and stays there. The leases are renewed
-//! until all have executed the statement. When a shard has lost one (it died or stepped down), the statement fails.
+//! until all have executed the statement, and given back then. When a shard does not have its lease any more (it died, stepped down
+//! or heard nothing for too long), by the last at the end, the statement fails.
 
 use super::body::{Versions, own};
 use super::cluster::Call;
 use super::{Router, task::Task};
 use crate::chunk::ShardId;
 use document::{Document, Error, Result, Value, doc};
-use futures::future::try_join_all;
+use futures::StreamExt;
+use futures::future::{join_all, try_join_all};
+use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -38,7 +41,8 @@ pub struct Hold<'r> {
     router: &'r Router,
     ns: &'r str,
     id: [u8; 16],
-    shards: Mutex<BTreeSet<ShardId>>,
+    /// The shards that were asked, and whether they have granted the lease.
+    shards: Mutex<BTreeMap<ShardId, bool>>,
 }
 
 impl<'r> Hold<'r> {
@@ -53,32 +57,53 @@ impl<'r> Hold<'r> {
     /// # Errors
     /// Those of asking a shard.
     pub async fn on(&self, shards: &[ShardId]) -> Result<()> {
-        let held = self.shards.lock().clone();
-        let new = shards.iter().filter(|shard| !held.contains(*shard));
+        let known = self.shards.lock().clone();
+        let new = shards.iter().filter(|shard| known.get(*shard) != Some(&true));
         try_join_all(new.map(|shard| async move {
+            // Whatever becomes of this, the lease is to be given back.
+            self.shards.lock().insert(shard.clone(), false);
             self.ask(shard, "begin").await?;
-            self.shards.lock().insert(shard.clone());
+            self.shards.lock().insert(shard.clone(), true);
             Ok(())
         }))
         .await
         .map(drop)
     }
 
-    /// Renews the leases; returns when one is lost.
+    /// Renews the leases, each by itself; returns when one is lost.
     pub async fn lost(&self) -> Error {
+        let mut renewed = BTreeSet::new();
+        let mut renewals = FuturesUnordered::new();
         loop {
-            tokio::time::sleep(RENEW_EVERY).await;
-            let held = self.shards.lock().clone();
-            if let Err(e) = try_join_all(held.iter().map(|shard| self.ask(shard, "renew"))).await {
+            let granted: Vec<ShardId> =
+                self.shards.lock().iter().filter(|(_, granted)| **granted).map(|(s, _)| s.clone()).collect();
+            for shard in granted {
+                if renewed.insert(shard.clone()) {
+                    renewals.push(self.renew(shard));
+                }
+            }
+            tokio::select! {
+                Some(e) = renewals.next() => return e,
+                () = tokio::time::sleep(RENEW_EVERY) => {}
+            }
+        }
+    }
+    async fn renew(&self, shard: ShardId) -> Error {
+        loop {
+            if let Err(e) = self.ask(&shard, "renew").await {
                 return e;
             }
+            tokio::time::sleep(RENEW_EVERY).await;
         }
     }
 
     /// Lets migrations go on. A shard that does not hear of it does so by itself when the lease ends.
-    pub async fn release(self) {
-        let held = self.shards.lock().clone();
-        drop(futures::future::join_all(held.iter().map(|shard| self.ask(shard, "release"))).await);
+    ///
+    /// # Errors
+    /// That of a shard which may not have had its lease until now.
+    pub async fn release(self) -> Result<()> {
+        let asked: Vec<ShardId> = self.shards.lock().keys().cloned().collect();
+        join_all(asked.iter().map(|shard| self.ask(shard, "release"))).await.into_iter().collect()
     }
 
     async fn ask(&self, shard: &ShardId, what: &str) -> Result<()> {

@@ -474,8 +474,14 @@ impl<'t, 'a> Write<'t, 'a> {
                 None
             }
         };
-        hold.release().await;
-        done.unwrap_or(Ok(()))
+        let kept = hold.release().await;
+        done.unwrap_or(Ok(()))?;
+        if let Err(e) = kept
+            && !self.outcome.errors.iter().any(|(failed, _)| *failed == i)
+        {
+            self.fail(&[i], &e);
+        }
+        Ok(())
     }
     async fn on_shards(
         &mut self,

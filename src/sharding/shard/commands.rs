@@ -121,7 +121,7 @@ async fn keep_ranges(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>
     match request.body.get_str("action") {
         Some("begin") => slot.ranges.lease(op, id, lease).await?,
         Some("renew") => slot.ranges.renew(id, lease)?,
-        Some("release") => slot.ranges.release(id),
+        Some("release") => slot.ranges.release(id)?,
         other => bail!(BAD_VALUE, "_shardsvrKeepRanges does not know the action {other:?}"),
     }
     Ok(Document::new())

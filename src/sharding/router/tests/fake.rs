@@ -39,6 +39,11 @@ pub struct State {
     pub log: Vec<String>,
     /// The next replies that get lost after their command was executed.
     pub lost_replies: usize,
+    /// Leases of ranges by shard, and the shard that grants none.
+    pub leases: BTreeSet<String>,
+    pub grants_none: Option<&'static str>,
+    /// The shard whose lease is lost when it executes a statement.
+    pub loses_lease: Option<&'static str>,
 }
 
 /// The fake cluster; `known` is what the router remembers.
@@ -95,6 +100,9 @@ impl Fake {
             moves: Vec::new(),
             log: Vec::new(),
             lost_replies: 0,
+            leases: BTreeSet::new(),
+            grants_none: None,
+            loses_lease: None,
         };
         Arc::new(Fake { state: Mutex::new(state), known: Mutex::default() })
     }
@@ -177,10 +185,26 @@ impl State {
                 Ok(doc! { "n": n as i32 })
             }
             "findAndModify" => self.find_and_modify(shard, body),
+            "_shardsvrKeepRanges" => self.keep_ranges(shard, body.get_str("action").unwrap()),
             "killCursors" | "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction" => {
                 Ok(doc! {})
             }
             other => panic!("unexpected command {other}"),
+        }
+    }
+
+    fn keep_ranges(&mut self, shard: &str, action: &str) -> Result<Document> {
+        let kept = match action {
+            "begin" if self.grants_none == Some(shard) => {
+                return Err(err!(LOCK_TIMEOUT, "a range is leaving"));
+            }
+            "begin" => self.leases.insert(shard.to_string()),
+            "renew" => self.leases.contains(shard),
+            _ => self.leases.remove(shard),
+        };
+        match kept {
+            true => Ok(doc! {}),
+            false => Err(err!(QUERY_PLAN_KILLED, "no lease")),
         }
     }
 
@@ -191,6 +215,9 @@ impl State {
     }
 
     fn write(&mut self, name: &str, shard: &str, body: Doc<'_>, sequence: &[Doc<'_>]) -> Result<Document> {
+        if self.loses_lease == Some(shard) {
+            self.leases.remove(shard);
+        }
         let ordered = body.get_bool("ordered").unwrap_or(true);
         let mut inline = Vec::new();
         if sequence.is_empty() {

@@ -209,3 +209,35 @@ proptest! {
         });
     }
 }
+
+/// An update of many documents over all shards, with migrations held back.
+async fn update_all(fake: &Arc<Fake>) -> Document {
+    for d in documents([1, 11, 21, -1]) {
+        fake.put(d);
+    }
+    let router = fake.router();
+    router.pauses_migrations.learn(&doc! { "enabled": true });
+    let u = doc! { "q": {}, "u": { "$set": { "y": 1 } }, "multi": true };
+    run(&router, doc! { "update": "c", "updates": [u] }).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_lease_that_lapsed_before_its_end_fails_the_statement() {
+    let fake = cluster();
+    let reply = update_all(&fake).await;
+    assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(4), vec![]));
+    let fake = cluster();
+    fake.state.lock().loses_lease = Some("b");
+    let reply = update_all(&fake).await;
+    assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(4), vec![(0, 175)]));
+    assert!(fake.state.lock().leases.is_empty());
+}
+
+#[tokio::test]
+async fn a_shard_that_keeps_no_ranges_leaves_no_lease_on_others() {
+    let fake = cluster();
+    fake.state.lock().grants_none = Some("c");
+    let reply = update_all(&fake).await;
+    assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(0), vec![(0, 24)]));
+    assert!(fake.state.lock().leases.is_empty());
+}

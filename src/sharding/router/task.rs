@@ -393,6 +393,8 @@ pub fn is_stale(error: &Error) -> bool {
         || matches!(
             error.code,
             codes::SHARD_NOT_FOUND
+                // The config server has ceased to be a shard.
+                | codes::SHARDING_STATE_NOT_INITIALIZED
                 | codes::SHARD_CANNOT_REFRESH_DUE_TO_LOCKS_HELD
                 | codes::CANNOT_IMPLICITLY_CREATE_COLLECTION
         )

@@ -4,7 +4,7 @@
  *
  * @tags: [requires_own_servers]
  */
-const st = new ShardingTest({shards: 1, other: {chunkSize: 1}});
+const st = new ShardingTest({shards: 1, mongos: 2, other: {chunkSize: 1}});
 const [s, admin] = [st.s, st.s.getDB("admin")];
 const first = st.shard0.shardName;
 const names = () => assert.commandWorked(admin.runCommand({listShards: 1})).shards.map((d) => d._id).sort();
@@ -40,6 +40,8 @@ assert.commandWorked(db.c.insert([{_id: 1, x: -1}, {_id: 2, x: 1}]));
 assert.commandWorked(admin.runCommand({moveChunk: "dedicated.c", find: {x: 1}, to: "config", _waitForDelete: true}));
 assert.commandWorked(admin.runCommand({enableSharding: "embedded", primaryShard: "config"}));
 assert.commandWorked(s.getDB("embedded").plain.insert({_id: 1}));
+const stale = st.s1.getDB("embedded");
+assert.eq(1, stale.plain.find().itcount());
 assert.eq([1, 1], [st.shard0.getDB("dedicated").c.find().itcount(), st.config0.getDB("dedicated").c.find().itcount()]);
 assert.eq(2, db.c.find().itcount());
 const listed = assert.commandWorked(admin.runCommand({listDatabases: 1})).databases;
@@ -89,12 +91,21 @@ assert.soon(() => (last = to()).state === "completed", () => tojson(last), 60000
 assert.eq([first], names());
 assert.eq([], st.config0.getDBNames().filter((name) => !["admin", "config", "local"].includes(name)));
 assert.eq(0, st.config0.getDB("admin").system.version.find({_id: "shardIdentity"}).itcount());
-assert.eq([6, 1], [db.c.find().itcount(), s.getDB("embedded").plain.find().itcount()]);
+// A router that has heard nothing of it finds the database for a change of the catalog, too.
+assert.commandWorked(stale.runCommand({createIndexes: "plain", indexes: [{key: {y: 1}, name: "y_1"}]}));
+assert.eq([6, 1, 1], [db.c, s.getDB("embedded").plain, stale.plain].map((c) => c.find().itcount()));
 
 // And again.
 assert.commandWorked(admin.runCommand({transitionFromDedicatedConfigServer: 1}));
 assert.commandWorked(admin.runCommand({moveChunk: "dedicated.c", find: {x: 1}, to: "config", _waitForDelete: true}));
 assert.eq(6, db.c.find().itcount());
 assert.commandWorked(admin.runCommand({moveChunk: "dedicated.c", find: {x: 1}, to: first, _waitForDelete: true}));
-assert.soon(() => to().state === "completed", "it stays a shard", 60000);
+
+// What nobody else has is not dropped.
+assert.commandWorked(st.config0.getDB("stray").c.insert({_id: 1}));
+assert.soon(() => (last = to()).state === "pendingDataCleanup" && last.collectionsUnknown, () => tojson(last), 60000);
+assert.eq(["stray.c"], last.collectionsUnknown);
+assert.eq(1, st.config0.getDB("stray").c.find().itcount());
+assert(st.config0.getDB("stray").c.drop());
+assert.soon(() => (last = to()).state === "completed", () => tojson(last), 60000);
 st.stop();

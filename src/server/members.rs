@@ -211,6 +211,8 @@ async fn start_config(service: &Arc<Service>) -> Result<()> {
             let _stops = StopBalancer(own.clone());
             // A failed log is reported by every command; the catalog is made by the first that succeeds.
             drop(own.ensure().await);
+            // What stands against it the next transition meets, too.
+            drop(own.finish_transition().await);
             own.start_balancer();
             let _resumes = AbortOnDrop(runtime::spawn(own.clone().resume_user_write_block()));
             let _whole = AbortOnDrop(runtime::spawn(own.clone().resume_whole()));

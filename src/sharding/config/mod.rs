@@ -68,6 +68,8 @@ pub struct ConfigServer {
     /// Shared by what gives a shard something to own; exclusive, for a moment, when a shard begins to drain or goes. Taken
     /// after `topology` and before the locks of chunks.
     membership: tokio::sync::RwLock<()>,
+    /// Held while the config server becomes a shard or ceases to be one. Taken before all others.
+    transition: tokio::sync::Mutex<()>,
     /// Held while the block of user writes is changed on the shards. Taken before `topology`.
     user_writes: Arc<tokio::sync::Mutex<()>>,
     chunk_locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
@@ -87,6 +89,7 @@ impl ConfigServer {
             topology_time: AtomicU64::new(0),
             topology: tokio::sync::Mutex::default(),
             membership: tokio::sync::RwLock::default(),
+            transition: tokio::sync::Mutex::default(),
             user_writes: Arc::default(),
             chunk_locks: Mutex::default(),
             whole: whole::Whole::default(),

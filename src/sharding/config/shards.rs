@@ -9,7 +9,7 @@
 
 use super::catalog::Database;
 use super::chunks::migration::placement_entry;
-use super::dedicated::CONFIG_SHARD;
+use super::dedicated::{CONFIG_SHARD, Cleanup, pending_cleanup};
 use super::{
     ConfigServer, DATABASES, PLACEMENT_HISTORY, SHARDS, argument, delete, insert, put, require_majority,
 };
@@ -242,11 +242,8 @@ impl ConfigServer {
             left.describe_databases(&mut reply);
             return Ok(reply);
         }
-        if left.cleanup > 0 {
-            return Ok(doc! {
-                "msg": "waiting for data to be cleaned up", "state": "pendingDataCleanup",
-                "shard": shard.name, "pendingRangeDeletions": left.cleanup,
-            });
+        if !left.cleanup.is_done() {
+            return Ok(pending_cleanup(&shard.name, &left.cleanup));
         }
         self.forget_shard(&shard).await?;
         Ok(doc! { "msg": "removeshard completed successfully", "state": "completed", "shard": shard.name })
@@ -294,7 +291,7 @@ impl ConfigServer {
             bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
         }
         let left = self.holdings(&shard.name)?;
-        if left.is_empty() && left.cleanup > 0 {
+        if left.is_empty() && !left.cleanup.is_done() {
             return Ok(doc! { "state": "pendingDataCleanup", "shard": shard.name });
         }
         if left.is_empty() {
@@ -318,7 +315,7 @@ impl ConfigServer {
             bail!(ILLEGAL_OPERATION, "Shard {} is not in draining mode", shard.name);
         }
         let left = self.holdings(&shard.name)?;
-        if !left.is_empty() || left.cleanup > 0 {
+        if !left.is_empty() || !left.cleanup.is_done() {
             let e = err!(REMOVE_SHARD_DRAINING_IN_PROGRESS, "Shard {} is not yet drained", shard.name);
             return Err(e.with_info(doc! { "remaining": left.remaining() }));
         }
@@ -359,7 +356,8 @@ impl ConfigServer {
     async fn forget_shard(&self, shard: &Shard) -> Result<()> {
         let _members = self.membership.write().await;
         self.refuse_during_standstill()?;
-        if !self.holdings(&shard.name)?.is_empty() {
+        let left = self.holdings(&shard.name)?;
+        if !left.is_empty() || !left.cleanup.is_done() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "Shard {} has received data since", shard.name);
         }
         let others = self.catalog().shards();
@@ -380,7 +378,7 @@ impl ConfigServer {
         let databases = self.catalog().databases().into_iter().filter(|d| d.primary == shard).map(|d| d.name);
         let mut left = Holdings { databases: databases.collect(), ..Holdings::default() };
         if shard == CONFIG_SHARD {
-            left.cleanup = self.pending_deletions()? as i64;
+            left.cleanup = self.cleanup()?;
         }
         for collection in self.catalog().collections() {
             for chunk in self.catalog().chunk_documents(collection.info.uuid) {
@@ -441,8 +439,8 @@ struct Holdings {
     databases: Vec<String>,
     /// Tracked collections that are not sharded: the balancer leaves them where they are.
     collections: Vec<String>,
-    /// Deletions of orphans that are to come: the config server outlives its being a shard.
-    cleanup: i64,
+    /// What is to end first: the config server outlives its being a shard.
+    cleanup: Cleanup,
 }
 
 impl Holdings {

@@ -565,3 +565,57 @@ async fn what_was_committed_is_there_after_a_restart() {
     assert_eq!(c.config.ensure().await.unwrap(), id);
     assert_eq!(c.chunks(), before);
 }
+
+/// A kill has come after the catalog's change, before the node has cleared up.
+#[tokio::test]
+async fn a_config_server_that_is_no_shard_any_more_keeps_its_identity_until_all_else_is_gone() {
+    let c = Cluster::sharded().await;
+    let identity = doc! { "_id": "shardIdentity", "shardName": "config" };
+    let local = &c.config.local;
+    local.put("admin.system.version", &identity).await.unwrap();
+    for ns in ["d.left", "config.system.sessions"] {
+        local.ensure_collection(ns, &[]).await.unwrap();
+    }
+    local.put("d.only_here", &doc! { "_id": 1 }).await.unwrap();
+    let has = |ns: &str| c.config.node.namespaces.slot(ns).read_unchecked().collection.is_some();
+    let is_shard =
+        || local.find_one("admin.system.version", &doc! { "_id": "shardIdentity" }).unwrap().is_some();
+    let to = || c.run(doc! { "_configsvrTransitionToDedicatedConfigServer": 1 });
+    assert_eq!(
+        c.config.finish_transition().await.unwrap_err().code,
+        codes::CONFLICTING_OPERATION_IN_PROGRESS
+    );
+    let waits = to().await.unwrap();
+    assert_eq!(waits.get_str("state"), Some("pendingDataCleanup"));
+    assert_eq!(waits.get_array("collectionsUnknown"), Some(&vec![Value::from("d.only_here")]));
+    assert!(is_shard() && has("d.left") && has("d.only_here"));
+    local.delete("d.only_here", &doc! {}).await.unwrap();
+    c.config.finish_transition().await.unwrap();
+    assert!(!is_shard());
+    assert_eq!([has("d.left"), has("d.only_here"), has("config.system.sessions")], [false; 3]);
+    assert_eq!(to().await.unwrap_err().code, codes::SHARD_NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_config_server_that_has_begun_something_stays_a_shard_until_it_ends() {
+    let c = Cluster::sharded().await;
+    let local = &c.config.local;
+    let shard = doc! { "_id": "config", "host": "cfg/h:1", "state": 1, "draining": true };
+    local.put(SHARDS, &shard).await.unwrap();
+    local.put("admin.system.version", &doc! { "_id": "shardIdentity", "shardName": "config" }).await.unwrap();
+    let to = || c.run(doc! { "_configsvrTransitionToDedicatedConfigServer": 1 });
+    for ns in [
+        "config.transaction_coordinators",
+        "config.system.sharding_ddl_coordinators",
+        "config.collection_critical_sections",
+        "config.migrationCoordinators",
+        "config.migrationRecipients",
+    ] {
+        local.put(ns, &doc! { "_id": 1 }).await.unwrap();
+        let waits = to().await.unwrap();
+        assert_eq!(waits.get_str("state"), Some("pendingDataCleanup"), "{ns}");
+        assert_eq!(waits.get_i64("pendingOperations"), Some(1), "{ns}");
+        local.delete(ns, &doc! {}).await.unwrap();
+    }
+    assert_eq!(to().await.unwrap().get_str("state"), Some("completed"));
+}

@@ -161,8 +161,15 @@ impl ShardRole {
     /// The config server ceases to be a shard.
     async fn leave(&self) {
         let _one = self.assuming.lock().await;
+        // It may have become one again.
+        if matches!(self.local.find_one(VERSION_COLLECTION, &doc! { "_id": ID }), Ok(Some(_))) {
+            return;
+        }
         if self.identity().is_some_and(|own| &*own.name == CONFIG_SHARD) {
-            self.stop();
+            match self.halt.get() {
+                Some(halt) => halt(),
+                None => self.stop(),
+            }
             *self.identity.write() = None;
             // Under its name: routers that still ask here must know whose placement has changed.
             self.forget_placements(&ShardId::from(CONFIG_SHARD));

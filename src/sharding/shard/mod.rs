@@ -36,7 +36,7 @@ use node::parameters::Parameters;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The shard half of a node. Made for every member of a set; does nothing until it has an identity.
 pub struct ShardRole {
@@ -63,6 +63,8 @@ pub struct ShardRole {
     /// Every filter given out that may still be alive.
     filters: Mutex<BTreeMap<String, Vec<Weak<ShardFilter>>>>,
     tasks: Mutex<Vec<tokio::task::AbortHandle>>,
+    /// Ends what else runs on this shard, and calls [`ShardRole::stop`].
+    halt: OnceLock<Box<dyn Fn() + Send + Sync>>,
     me: Weak<ShardRole>,
 }
 
@@ -93,6 +95,7 @@ impl ShardRole {
             flights: Mutex::default(),
             filters: Mutex::default(),
             tasks: Mutex::default(),
+            halt: OnceLock::new(),
             me: me.clone(),
         })
     }

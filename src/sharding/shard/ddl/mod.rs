@@ -65,7 +65,7 @@ pub struct Ddl {
 
 impl Ddl {
     pub fn new(role: Arc<ShardRole>) -> Arc<Ddl> {
-        Arc::new_cyclic(|me| Ddl {
+        let ddl = Arc::new_cyclic(|me| Ddl {
             role,
             locks: Locks::default(),
             fences: fence::Fences::default(),
@@ -74,7 +74,15 @@ impl Ddl {
             auto_split: Arc::default(),
             standstill: standstill::Standstill::default(),
             me: me.clone(),
-        })
+        });
+        let own = ddl.me.clone();
+        let halt = move || {
+            if let Some(ddl) = own.upgrade() {
+                ddl.stop();
+            }
+        };
+        let _ = ddl.role.halt.set(Box::new(halt));
+        ddl
     }
     fn strong(&self) -> Result<Arc<Ddl>> {
         self.me.upgrade().ok_or_else(|| err!(SHUTDOWN_IN_PROGRESS, "the shard is stopping"))

@@ -4,7 +4,7 @@
  */
 const chunks = db.getCollection("md5_files.chunks");
 chunks.drop();
-assert.commandWorked(chunks.createIndex({files_id: 1, n: 1}, {unique: true}));
+assert.commandWorked(chunks.createIndex({files_id: 1, n: 1}));
 
 function sum(file, options) {
     return db.runCommand(Object.assign({filemd5: file, root: "md5_files"}, options));

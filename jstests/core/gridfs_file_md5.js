@@ -33,3 +33,5 @@ assert.commandWorked(chunks.update({files_id: "b", n: 3}, {$set: {data: "text"}}
 assert.commandFailedWithCode(sum("b"), 50847);
 assert.commandFailedWithCode(sum("b", {root: 1}), ErrorCodes.TypeMismatch);
 assert.commandFailedWithCode(sum("b", {surplus: 1}), 40415);
+// An int, which is the only whole number that is a plain one here.
+assert.eq("number", typeof sum("b", {root: "nowhere"}).numChunks);

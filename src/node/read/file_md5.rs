@@ -4,16 +4,25 @@
 //! So no more of a file than that is in memory.
 
 use super::aggregate::{Asked, collect};
-use super::fields::Fields;
+use crate::shape::{Kind, Shape, field};
 use crate::{Node, Operation, Request};
 use document::hash::Checksum;
-use document::{DocBuf, DocWriter, Element, Result, Value, ValueRef, bail, doc};
+use document::{Doc, DocBuf, DocWriter, Result, Value, ValueRef, bail, doc};
 use std::sync::Arc;
 
 /// How many chunks are read at once: a megabyte with chunks of the usual size.
 const AT_ONCE: i32 = 4;
 
-const FIELDS: Fields = Fields { command: "filemd5" };
+const SHAPE: Shape = Shape {
+    name: "filemd5",
+    generic: true,
+    fields: &[field("root", Kind::String), field("partialOk", Kind::SafeBool), field("md5state", Kind::Any)],
+};
+
+/// The collection of chunks that a command's body names, without its database.
+pub fn collection(body: Doc<'_>) -> String {
+    format!("{}.chunks", body.get_str("root").unwrap_or("fs"))
+}
 
 /// A `filemd5` command and how far it has come.
 pub struct FileMd5 {
@@ -23,35 +32,27 @@ pub struct FileMd5 {
     /// A gap in the numbers ends the file without an error.
     partial_ok: bool,
     sum: Checksum,
-    chunks: i64,
+    chunks: i32,
     complete: bool,
 }
 
 impl FileMd5 {
     /// # Errors
-    /// 40415 and 14 as the real server; 238 for a sum that another command began.
+    /// Those of [`Shape`] as the real server; 238 for a sum that another command began.
     pub fn parse(request: &Request<'_>) -> Result<FileMd5> {
-        let file = request.argument().map_or(Value::Null, |v| v.to_value());
-        let collection = "fs.chunks".to_string();
-        let mut command = FileMd5 {
-            collection,
-            file,
-            partial_ok: false,
+        let body = request.body;
+        SHAPE.check_command(body, &[])?;
+        if body.get("md5state").is_some() {
+            bail!(NOT_IMPLEMENTED, "filemd5 does not continue a sum (md5state)");
+        }
+        Ok(FileMd5 {
+            collection: collection(body),
+            file: request.argument().map_or(Value::Null, |v| v.to_value()),
+            partial_ok: body.get("partialOk").is_some_and(|v| v.truthy()),
             sum: Checksum::default(),
             chunks: 0,
             complete: false,
-        };
-        request.body.iter().skip(1).try_for_each(|e| command.read(&e))?;
-        Ok(command)
-    }
-    fn read(&mut self, e: &Element<'_>) -> Result<()> {
-        match e.name() {
-            "root" => self.collection = format!("{}.chunks", FIELDS.string(e)?),
-            "partialOk" => self.partial_ok = FIELDS.bool(e)?,
-            "md5state" => bail!(NOT_IMPLEMENTED, "filemd5 does not continue a sum (md5state)"),
-            name => FIELDS.unknown(name)?,
-        }
-        Ok(())
+        })
     }
     /// The pipeline that gives the next chunks; none when the file has ended.
     pub fn next_pipeline(&self) -> Option<Vec<Value>> {
@@ -67,7 +68,7 @@ impl FileMd5 {
         self.complete = chunks.len() < AT_ONCE as usize;
         for chunk in chunks {
             let chunk = chunk.doc();
-            if chunk.get("n").and_then(|n| n.as_i64()) != Some(self.chunks) {
+            if chunk.get("n").and_then(|n| n.as_i64()) != Some(self.chunks.into()) {
                 if !self.partial_ok {
                     bail!(10040, "chunks out of order");
                 }
@@ -84,13 +85,13 @@ impl FileMd5 {
                     );
                 }
             }
-            self.chunks += 1;
+            self.chunks = self.chunks.saturating_add(1);
         }
         Ok(())
     }
     /// Writes the reply's members without `ok`.
     pub fn write_result(self, w: &mut DocWriter<'_>) {
-        w.i64("numChunks", self.chunks);
+        w.i32("numChunks", self.chunks);
         w.string("md5", &self.sum.hex());
     }
 }
@@ -114,4 +115,28 @@ pub async fn file_md5(
     }
     command.write_result(w);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::codes;
+
+    fn parse(more: &[(&str, Value)]) -> Result<FileMd5> {
+        let mut body = doc! { "filemd5": 1 };
+        for (name, value) in more {
+            body.push(*name, value.clone());
+        }
+        let body = body.to_doc_buf();
+        FileMd5::parse(&Request { db: "d", body: body.doc(), sequences: &[] })
+    }
+
+    #[test]
+    fn the_collection_whose_right_is_checked_is_the_one_that_is_read() {
+        let twice = [("root", Value::from("open")), ("root", Value::from("secret"))];
+        assert_eq!(parse(&twice).err().map(|e| e.code), Some(codes::IDL_DUPLICATE_FIELD));
+        let after_null = [("root", Value::Null), ("root", Value::from("secret"))];
+        assert_eq!(parse(&after_null).ok().map(|c| c.collection), Some("fs.chunks".to_string()));
+        assert_eq!(parse(&twice[1..]).ok().map(|c| c.collection), Some("secret.chunks".to_string()));
+    }
 }

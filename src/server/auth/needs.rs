@@ -87,8 +87,7 @@ pub fn reads(asker: &Asker<'_>) -> bool {
 
 /// The chunks of a GridFS file.
 pub fn sums_files(asker: &Asker<'_>) -> bool {
-    let root = asker.request.get("root").and_then(|v| v.as_str()).unwrap_or("fs");
-    asker.may(&asker.collection(&format!("{root}.chunks")), Find)
+    asker.may(&asker.collection(&node::read::file_md5::collection(asker.request.body)), Find)
 }
 
 fn bypasses(asker: &Asker<'_>, target: &Target) -> bool {

@@ -23,4 +23,4 @@ mod tasks;
 
 pub use clock::{Instant, now_millis, pause_thread};
 pub use random::{Randomness, random, random_range, rng, uuid};
-pub use tasks::{Blocking, Owner, blocking, spawn};
+pub use tasks::{Blocking, Owner, blocking, spawn, spawn_in, spawn_on};

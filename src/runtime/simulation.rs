@@ -131,7 +131,7 @@ pub fn run<T>(seed: u64, main: impl Future<Output = T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Owner, now_millis, random, spawn};
+    use crate::{Owner, now_millis, random, spawn, spawn_in, spawn_on};
     use std::time::Duration;
 
     #[test]
@@ -162,6 +162,28 @@ mod tests {
             assert!(other.await.is_ok());
             let late = owner.run(async { Some(forever()) }).await;
             assert!(late.unwrap().await.unwrap_err().is_cancelled());
+        });
+    }
+
+    #[test]
+    fn tasks_of_a_set_and_of_a_handle_belong_to_the_owner_too() {
+        run(1, async {
+            let owner = Owner::named("a node");
+            let (mut tasks, runtime) = (tokio::task::JoinSet::new(), tokio::runtime::Handle::current());
+            let (grandchild, on_handle) = owner
+                .run(async {
+                    let (tell, told) = tokio::sync::oneshot::channel();
+                    spawn_in(&mut tasks, async move {
+                        drop(tell.send(spawn(std::future::pending::<()>())));
+                        std::future::pending::<()>().await;
+                    });
+                    (told.await.unwrap(), spawn_on(&runtime, std::future::pending::<()>()))
+                })
+                .await;
+            owner.end().await;
+            assert!(tasks.join_next().await.unwrap().unwrap_err().is_cancelled());
+            assert!(grandchild.await.unwrap_err().is_cancelled());
+            assert!(on_handle.await.unwrap_err().is_cancelled());
         });
     }
 }

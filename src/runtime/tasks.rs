@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use tokio::task::{AbortHandle, JoinError, JoinHandle};
+use tokio::runtime::Handle;
+use tokio::task::{AbortHandle, JoinError, JoinHandle, JoinSet};
 
 use crate::simulation;
 
@@ -83,7 +84,7 @@ pub fn spawn<F>(work: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
-    match simulation::is_running().then(Owner::current).flatten() {
+    match owner() {
         None => tokio::spawn(work),
         Some(owner) => {
             let task = tokio::spawn(OWNER.scope(owner.clone(), work));
@@ -91,6 +92,27 @@ where
             task
         }
     }
+}
+
+/// Starts a task on a runtime that the calling thread may be outside of.
+pub fn spawn_on<F>(runtime: &Handle, work: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    let _inside = runtime.enter();
+    spawn(work)
+}
+
+/// Starts a task that ends with a set.
+pub fn spawn_in<T: Send + 'static>(tasks: &mut JoinSet<T>, work: impl Future<Output = T> + Send + 'static) {
+    match owner() {
+        None => drop(tasks.spawn(work)),
+        Some(owner) => owner.add(tasks.spawn(OWNER.scope(owner.clone(), work))),
+    }
+}
+
+fn owner() -> Option<Owner> {
+    simulation::is_running().then(Owner::current).flatten()
 }
 
 /// Runs what blocks its thread beside the threads that serve; in a simulation at once on the one thread there is.

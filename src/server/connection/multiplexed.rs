@@ -128,7 +128,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Session<R, W> {
             return 0;
         }
         let answered = answered.clone();
-        tasks.spawn(async move { answered.add(&answer.await) });
+        runtime::spawn_in(tasks, async move { answered.add(&answer.await) });
         1
     }
 }

@@ -68,8 +68,8 @@ pub(crate) fn serve(
     let visitor = Arc::new(Visitor { port, login });
     let mut tasks = JoinSet::new();
     let watching = watcher.clone();
-    tasks.spawn(async move { watching.run(source).await });
-    tasks.spawn(accept(listener, watcher, visitor));
+    runtime::spawn_in(&mut tasks, async move { watching.run(source).await });
+    runtime::spawn_in(&mut tasks, accept(listener, watcher, visitor));
     Ok(Web { port, _tasks: tasks })
 }
 
@@ -83,7 +83,7 @@ async fn accept(listener: TcpListener, watcher: Arc<Watcher>, visitor: Arc<Visit
         match listener.accept().await {
             Ok((stream, _)) => {
                 let (watcher, visitor) = (watcher.clone(), visitor.clone());
-                connections.spawn(async move {
+                runtime::spawn_in(&mut connections, async move {
                     let _place = place;
                     connection(stream, watcher, visitor).await;
                 });

@@ -136,6 +136,6 @@ impl ConfigServer {
         };
         let mut actions = self.balancer.actions.lock();
         while actions.try_join_next().is_some() {}
-        actions.spawn(task);
+        runtime::spawn_in(&mut actions, task);
     }
 }

@@ -55,7 +55,7 @@ impl Noticed {
         let Ok(identity) = Identity::from_document(&d.to_document()) else { return };
         // Told under the latch of the collection: what follows takes others.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
+            runtime::spawn_on(&runtime, async move {
                 let primary = role.node.is_writable();
                 let _ = role.assume(identity, primary).await;
             });
@@ -72,7 +72,7 @@ impl WriteObserver for Noticed {
     fn deleted(&self, _ns: &str, old: Doc<'_>) {
         let (Some(role), Some(ID)) = (self.0.upgrade(), old.get_str("_id")) else { return };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { role.leave().await });
+            runtime::spawn_on(&runtime, async move { role.leave().await });
         }
     }
 }

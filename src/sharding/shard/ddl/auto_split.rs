@@ -104,7 +104,7 @@ impl Tracker {
         };
         if due {
             let state = self.state.clone();
-            self.runtime.spawn(async move {
+            runtime::spawn_on(&self.runtime, async move {
                 // What cannot be split now is looked at again after as many bytes.
                 drop(ddl.split_if_large(&at.0, &at.1).await);
                 state.written.lock().remove(&at);

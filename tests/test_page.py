@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import os
 import subprocess
 import urllib.parse
 
@@ -22,7 +23,9 @@ class Visitor:
         line = self.child.stdout.readline()
         if line.startswith("no chromium"):
             self.stop()
+            assert not os.environ.get("TESSERA_ALL_TOOLS"), line
             pytest.skip(f"not run: {line.strip()}")
+        assert line, f"{program} ended without a word"
         self.shown = json.loads(line)
 
     def look(self, what=""):

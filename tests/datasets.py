@@ -1,20 +1,21 @@
-"""Real data where it is at hand, else a seeded stand-in of the same shape."""
+"""Real data from the folder that TESSERA_DATASETS names, else a seeded stand-in of the same shape."""
 
 import datetime
+import os
 import pathlib
 import random
 
 import bson
 
-SHARED = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+FOLDER = os.environ.get("TESSERA_DATASETS")
 STATES = ("AK AL AR AZ CA CO CT DC DE FL GA HI IA ID IL IN KS KY LA MA MD ME MI MN MO MS MT NC ND NE NH NJ NM NV NY OH "
           "OK OR PA RI SC SD TN TX UT VA VT WA WI WV WY").split()
 
 
 def real(name):
     """The documents of a data set; None where it is not at hand."""
-    path = SHARED / f"{name}.bson"
-    if not path.exists():
+    path = FOLDER and pathlib.Path(FOLDER, f"{name}.bson")
+    if not path or not path.exists():
         return None
     with open(path, "rb") as file:
         return list(bson.decode_file_iter(file))

@@ -1,10 +1,10 @@
 //! The rules of the house that no compiler knows, as tests over the repository's own text.
 //!
 //! ```text
-//! shape     every file has a head comment, no function is longer than 80 lines
-//! tables    a parameter that is marked effective has a reader, a reader has a row; the same of fail points and their places
-//! uses      a declared dependency is used by the crate that declares it
-//! names     parameters, fail points and files that pages, comments and scripts name exist
+//! shape         every file has a head comment, no function is longer than 80 lines
+//! tables        a parameter that is marked effective has a reader, a reader has a row; the same of fail points and their places
+//! dependencies  a declared dependency is used by the crate that declares it
+//! names         parameters, fail points and files that pages, comments and scripts name exist
 //! ```
 //! They read text, not syntax: the workspace is formatted by rustfmt, so a function ends at the first closing brace of its own
 //! indentation. A rule that reads too little is shown to fail by a test of its own on a made-up file.

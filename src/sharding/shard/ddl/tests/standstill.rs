@@ -138,7 +138,7 @@ async fn a_copy_has_the_range_deletions_of_what_was_renamed_and_not_of_a_namesak
         doc! {
             "_id": Value::uuid([id; 16]), "nss": ns, "collectionUuid": Value::uuid(uuid), "donorShardId": "a",
             "range": { "min": { "x": Value::MinKey }, "max": { "x": 0i64 } }, "pending": true, "whenToClean": "now",
-            "numOrphanDocs": 0i64, "keyPattern": { "x": "hashed" },
+            "numOrphanDocs": i64::from(id), "keyPattern": { "x": "hashed" },
         }
     };
     let local = c.ddl("a").role.local.clone();
@@ -147,8 +147,8 @@ async fn a_copy_has_the_range_deletions_of_what_was_renamed_and_not_of_a_namesak
     within(c.config(doc! { "_configsvrTesseraFork": "d", "to": "e" })).await.unwrap();
     let copied = local.find(TASKS, &doc! { "nss": "e.h" }).unwrap();
     let copy = c.catalog().catalog().sharded("e.h").unwrap().info.uuid;
-    let of: Vec<_> = copied.iter().map(|d| d.get("collectionUuid").and_then(Value::as_uuid)).collect();
-    assert_eq!(of, [Some(copy)]);
+    let shown = |d: &Document| (d.get("collectionUuid").and_then(Value::as_uuid), d.get_i64("numOrphanDocs"));
+    assert_eq!(copied.iter().map(shown).collect::<Vec<_>>(), [(Some(copy), Some(1))]);
 }
 
 #[tokio::test]

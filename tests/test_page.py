@@ -141,6 +141,13 @@ def test_the_pages_model_follows_the_catalog(scene, visit):
     assert [m for m in page.look()["maps"] if m["ns"] == "d.c"] == []
 
 
+def test_a_config_server_that_is_a_shard_is_one_node(up, visit):
+    cluster = up("--config-shard", "--shards", 1, "--web", 0)
+    shown = visit("model.mjs", cluster.info["web"]).shown
+    assert sorted(n["set"] for n in shown["nodes"]) == ["config", "router", "shard0"]
+    assert len({n["name"] for n in shown["nodes"]}) == 3
+
+
 @pytest.mark.timeout(180)
 def test_a_browser_shows_what_the_catalog_says(scene, visit, workdir):
     cluster, client, first, others = scene

@@ -27,6 +27,10 @@ impl Visitor {
         if !self.is_meant(headers) {
             return Err(StatusCode::MISDIRECTED_REQUEST);
         }
+        // A browser says who asks; other programs do not.
+        if headers.get_all("sec-fetch-site").iter().any(|site| site != "same-origin" && site != "none") {
+            return Err(StatusCode::FORBIDDEN);
+        }
         if method != Method::GET {
             return Err(StatusCode::METHOD_NOT_ALLOWED);
         }
@@ -118,6 +122,20 @@ mod tests {
         let twice = [(HOST, "127.0.0.1:8080"), (HOST, "evil.example:8080")];
         assert_eq!(ask(&open(), &Method::GET, "/", &twice), Err(StatusCode::MISDIRECTED_REQUEST));
         assert_eq!(ask(&open(), &Method::GET, "/", &[]), Err(StatusCode::MISDIRECTED_REQUEST));
+    }
+
+    #[test]
+    fn what_another_site_asks_for_is_refused() {
+        let from = |site: &str| {
+            let headers = [(HOST, "localhost:8080"), (HeaderName::from_static("sec-fetch-site"), site)];
+            ask(&open(), &Method::GET, "/events", &headers)
+        };
+        for good in ["same-origin", "none"] {
+            assert_eq!(from(good), Ok(Route::Events), "{good}");
+        }
+        for bad in ["cross-site", "same-site", ""] {
+            assert_eq!(from(bad), Err(StatusCode::FORBIDDEN), "{bad}");
+        }
     }
 
     #[test]

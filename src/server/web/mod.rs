@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The page only reads, and only this machine gets it: the socket is bound to the loopback address, and a request must name that
-//! address (or localhost) as its host, so that a page of another site cannot reach it by having its own name point here. There is
-//! no header that lets other origins read. Where the cluster asks for a login, so does the page.
+//! address (or localhost) as its host, so that a page of another site cannot reach it by having its own name point here. A browser
+//! that says that another site asks is refused, and there is no header that lets other origins read. Where the cluster asks for a login, so does the page.
 
 mod events;
 mod request;
@@ -31,7 +31,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 pub(crate) use watcher::Source;
-use watcher::Watcher;
+use watcher::{Shown, Watcher};
 
 const PAGE: &str = include_str!("page.html");
 /// Connections at a time. A browser has six.
@@ -114,12 +114,7 @@ fn reply(request: &Request<Incoming>, watcher: &Arc<Watcher>, visitor: &Visitor)
     };
     match route {
         Route::Page => whole(StatusCode::OK, "text/html; charset=utf-8", PAGE.to_string()),
-        Route::Status => match watcher.newest() {
-            Some(shown) => json(shown.status.clone()),
-            None => {
-                whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, "nothing has been gathered yet\n".to_string())
-            }
-        },
+        Route::Status => status(watcher.newest().as_deref()),
         Route::Chunk { ns, at } => match watcher.chunk(&ns, at) {
             Some(chunk) => json(chunk),
             None => whole(StatusCode::NOT_FOUND, TEXT, format!("{ns} has no chunk {at}\n")),
@@ -128,6 +123,15 @@ fn reply(request: &Request<Incoming>, watcher: &Arc<Watcher>, visitor: &Visitor)
             let frames = events::stream(watcher.clone()).map(|text| Ok(Frame::data(Bytes::from(text))));
             dressed(StatusCode::OK, "text/event-stream", BodyExt::boxed(StreamBody::new(frames)))
         }
+    }
+}
+
+fn status(shown: Option<&Shown>) -> Reply {
+    let missing = |why: &str| whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{why}\n"));
+    match shown.map(|shown| (shown, shown.trouble.as_deref())) {
+        None => missing("nothing has been gathered yet"),
+        Some((_, Some(trouble))) => missing(trouble),
+        Some((shown, None)) => json(shown.status.clone()),
     }
 }
 
@@ -173,4 +177,18 @@ fn dressed(status: StatusCode, kind: &'static str, body: BoxBody<Bytes, Infallib
         reply.headers_mut().insert(name, header::HeaderValue::from_static(value));
     }
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_that_could_not_be_gathered_is_no_success() {
+        assert_eq!(status(None).status(), StatusCode::SERVICE_UNAVAILABLE);
+        let trouble = Shown { trouble: Some("gone".to_string()), ..Shown::default() };
+        assert_eq!(status(Some(&trouble)).status(), StatusCode::SERVICE_UNAVAILABLE);
+        let fine = Shown { status: "{}".to_string(), ..Shown::default() };
+        assert_eq!(status(Some(&fine)).status(), StatusCode::OK);
+    }
 }

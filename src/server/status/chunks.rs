@@ -68,7 +68,7 @@ fn sorted(bound: &Document) -> Vec<u8> {
 }
 
 /// What the server says of one collection's chunks.
-struct Counted {
+pub(super) struct Counted {
     newest: Option<Timestamp>,
     chunks: i64,
     jumbo: i64,
@@ -82,49 +82,60 @@ impl Chunks {
         self.tables.values().find(|table| table.ns == ns)
     }
 
-    /// Brings all tables up to date; `collections` are the documents of `config.collections`.
-    pub(super) async fn refresh(&mut self, asker: &mut Asker, collections: &[Document]) -> Result<()> {
-        let mut counted = count(asker).await?;
-        let known: BTreeMap<[u8; 16], &Document> =
-            collections.iter().filter_map(|c| Some((c.get("uuid")?.as_uuid()?, c))).collect();
-        self.tables.retain(|uuid, _| known.contains_key(uuid));
-        for (uuid, collection) in known {
-            let Some(counted) = counted.remove(&uuid) else { continue };
-            self.refresh_one(asker, uuid, collection, &counted).await?;
-        }
-        Ok(())
+    pub(super) fn retain(&mut self, is_known: impl Fn(&[u8; 16]) -> bool) {
+        self.tables.retain(|uuid, _| is_known(uuid));
     }
 
-    async fn refresh_one(
-        &mut self,
-        asker: &mut Asker,
-        uuid: [u8; 16],
-        collection: &Document,
-        counted: &Counted,
-    ) -> Result<()> {
-        let table = self.tables.entry(uuid).or_default();
-        let (ns, generation) = (collection.get_str("_id").unwrap_or_default(), collection.get("timestamp"));
-        let generation = generation.and_then(Value::as_timestamp);
-        if table.generation != generation || table.ns != ns {
-            *table = Table { ns: ns.to_string(), generation, ..Table::default() };
-        }
-        let is_newer = table.newest != counted.newest;
-        if !is_newer && table.agrees(counted) {
-            return Ok(());
+    /// What is to be read so that a collection of the catalog is up to date.
+    pub(super) fn due(&self, uuid: [u8; 16], collection: &Document, counted: &Counted) -> Option<Due> {
+        let ns = collection.get_str("_id").unwrap_or_default().to_string();
+        let generation = collection.get("timestamp").and_then(Value::as_timestamp);
+        let table = self.tables.get(&uuid).filter(|table| table.generation == generation && table.ns == ns);
+        let newest = match table {
+            Some(table) if table.newest != counted.newest => table.newest,
+            Some(table) if table.agrees(counted) => return None,
+            _ => None,
+        };
+        Some(Due { uuid, ns, generation, newest })
+    }
+
+    /// Puts in place what was read.
+    pub(super) fn apply(&mut self, due: Due, chunks: &[Document]) {
+        let table = self.tables.entry(due.uuid).or_default();
+        if due.newest.is_none() {
+            *table = Table { ns: due.ns, generation: due.generation, ..Table::default() };
         }
         self.changes += 1;
         table.version = self.changes;
-        if !is_newer {
-            (table.newest, table.chunks) = (None, BTreeMap::new());
+        for chunk in chunks {
+            table.put(chunk);
         }
-        for chunk in newer(asker, uuid, table.newest).await? {
-            table.put(&chunk);
-        }
-        Ok(())
     }
 }
 
-async fn count(asker: &mut Asker) -> Result<BTreeMap<[u8; 16], Counted>> {
+/// Chunks of a collection to read: those with the newest known version and higher ones, or all.
+pub(super) struct Due {
+    uuid: [u8; 16],
+    ns: String,
+    generation: Option<Timestamp>,
+    newest: Option<Timestamp>,
+}
+
+impl Due {
+    /// The oldest first.
+    pub(super) async fn ask(&self, asker: &mut Asker) -> Result<Vec<Document>> {
+        let mut filter = doc! { "uuid": Value::uuid(self.uuid) };
+        if let Some(version) = self.newest {
+            filter.push("lastmod", doc! { "$gte": Value::Timestamp(version) });
+        }
+        let fields = doc! { "min": 1, "max": 1, "shard": 1, "jumbo": 1, "lastmod": 1 };
+        let find =
+            doc! { "find": "chunks", "filter": filter, "projection": fields, "sort": { "lastmod": 1 } };
+        asker.all("config", find).await
+    }
+}
+
+pub(super) async fn count(asker: &mut Asker) -> Result<BTreeMap<[u8; 16], Counted>> {
     let group = doc! {
         "_id": "$uuid", "newest": { "$max": "$lastmod" }, "chunks": { "$sum": 1 },
         "jumbo": { "$sum": { "$cond": ["$jumbo", 1, 0] } },
@@ -139,17 +150,6 @@ async fn count(asker: &mut Asker) -> Result<BTreeMap<[u8; 16], Counted>> {
         ))
     };
     Ok(rows.iter().filter_map(row).collect())
-}
-
-/// The chunks with this version and higher ones, the oldest first.
-async fn newer(asker: &mut Asker, uuid: [u8; 16], than: Option<Timestamp>) -> Result<Vec<Document>> {
-    let mut filter = doc! { "uuid": Value::uuid(uuid) };
-    if let Some(version) = than {
-        filter.push("lastmod", doc! { "$gte": Value::Timestamp(version) });
-    }
-    let fields = doc! { "min": 1, "max": 1, "shard": 1, "jumbo": 1, "lastmod": 1 };
-    let find = doc! { "find": "chunks", "filter": filter, "projection": fields, "sort": { "lastmod": 1 } };
-    asker.all("config", find).await
 }
 
 impl Table {
@@ -261,6 +261,30 @@ mod tests {
         let expected = [(0, "a"), (5, "c"), (10, "b")].map(|(min, shard)| (min, shard.to_string()));
         assert_eq!(shown(&table), expected);
         assert_eq!(table.newest, Some(Timestamp::new(1, 6)));
+    }
+
+    #[test]
+    fn a_table_is_there_while_it_is_asked_about_and_no_version_comes_twice() {
+        let (uuid, mut chunks) = ([7; 16], Chunks::default());
+        let collection =
+            |generation| doc! { "_id": "d.c", "timestamp": Value::Timestamp(Timestamp::new(generation, 1)) };
+        let counted =
+            |version, chunks| Counted { newest: Some(Timestamp::new(1, version)), chunks, jumbo: 0 };
+        let due = chunks.due(uuid, &collection(1), &counted(2, 2)).expect("nothing is known");
+        assert!(chunks.table("d.c").is_none());
+        chunks.apply(due, &[chunk(0, 10, "a", 1), chunk(10, 20, "a", 2)]);
+        assert!(chunks.due(uuid, &collection(1), &counted(2, 2)).is_none());
+        let due = chunks.due(uuid, &collection(1), &counted(3, 2)).expect("a newer version");
+        assert_eq!(due.newest, Some(Timestamp::new(1, 2)));
+        assert_eq!(shown(chunks.table("d.c").expect("stays")), [(0, "a".to_string()), (10, "a".to_string())]);
+        chunks.apply(due, &[chunk(10, 20, "b", 3)]);
+        assert_eq!(shown(chunks.table("d.c").expect("stays")), [(0, "a".to_string()), (10, "b".to_string())]);
+        let before = chunks.table("d.c").expect("stays").version;
+        let due = chunks.due(uuid, &collection(2), &counted(3, 1)).expect("made anew");
+        assert_eq!(due.newest, None);
+        chunks.apply(due, &[chunk(0, 20, "c", 3)]);
+        let table = chunks.table("d.c").expect("stays");
+        assert!(table.version > before && shown(table) == [(0, "c".to_string())]);
     }
 
     #[test]

@@ -14,10 +14,11 @@
 //! of a collection counts as its shard's average. What a node does not tell is absent.
 
 use super::asker::{Asker, load};
-use super::chunks::{Chunks, Zone};
+use super::chunks::{self, Chunks, Zone};
 use super::nodes::Nodes;
 use document::{Document, Result, Value, array, doc};
 use parking_lot::Mutex;
+use sharding::remote::hosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::client::{ConnectOptions, Connection};
@@ -31,21 +32,22 @@ const MOVES: i32 = 200;
 pub(crate) struct Gatherer {
     asker: Asker,
     nodes: Nodes,
-    /// With the zones of each collection, in order.
-    pub(crate) map: Arc<Mutex<Map>>,
+    map: Arc<Mutex<Map>>,
 }
 
 /// Which chunk is where.
 #[derive(Default)]
 pub(crate) struct Map {
     pub(crate) chunks: Chunks,
+    /// Of each collection, in order.
     pub(crate) zones: BTreeMap<String, Vec<Zone>>,
 }
 
 impl Gatherer {
-    /// `options` are those of the connection: the nodes are asked with them too.
-    pub(crate) fn new(connection: Connection, options: ConnectOptions) -> Gatherer {
-        Gatherer { asker: Asker::new(connection), nodes: Nodes::new(options), map: Arc::default() }
+    /// `options` are those of the connection: the nodes are asked with them too. `map` is kept up to date; it is never locked
+    /// while a question is under way.
+    pub(crate) fn new(connection: Connection, options: ConnectOptions, map: Arc<Mutex<Map>>) -> Gatherer {
+        Gatherer { asker: Asker::new(connection), nodes: Nodes::new(options), map }
     }
 
     /// Asks for all of it.
@@ -55,24 +57,24 @@ impl Gatherer {
     pub(crate) async fn gather(&mut self) -> Result<Document> {
         let hello = self.asker.run("admin", doc! { "hello": 1 }).await?;
         let mut view = doc! { "at": hello.get("localTime").cloned() };
+        let status = self.asker.run("admin", doc! { "serverStatus": 1, "metrics": 0 }).await?;
+        let load = load(&status, self.asker.sent());
         if hello.get_str("msg") == Some("isdbgrid") {
             view.push("kind", "sharded");
-            self.sharded(&mut view).await?;
+            self.sharded(&mut view, &status).await?;
         } else if hello.contains_key("setName") {
             set(&mut self.asker, &mut view).await?;
         } else {
             view.push("kind", "standalone");
         }
-        let status = self.asker.run("admin", doc! { "serverStatus": 1 }).await?;
-        view.push("load", load(&status, self.asker.sent()));
+        view.push("load", load);
         Ok(view)
     }
 
-    async fn sharded(&mut self, view: &mut Document) -> Result<()> {
+    async fn sharded(&mut self, view: &mut Document, status: &Document) -> Result<()> {
         let asker = &mut self.asker;
         let collections = asker.config("collections").await?;
         let (routers, shards) = (asker.config("mongos").await?, asker.config("shards").await?);
-        let status = asker.run("admin", doc! { "serverStatus": 1 }).await?;
         let config = status.get_path("sharding.configsvrConnectionString").and_then(Value::as_str);
         let config = config.unwrap_or_default();
         self.refresh_map(&collections).await?;
@@ -114,19 +116,23 @@ impl Gatherer {
                 zones.entry(ns.to_string()).or_default().push(zone);
             }
         }
-        // Taken out while it is asked about: no lock is held meanwhile.
-        let mut chunks = std::mem::take(&mut self.map.lock().chunks);
-        let refreshed = chunks.refresh(&mut self.asker, collections).await;
-        *self.map.lock() = Map { chunks, zones };
-        refreshed
+        let counted = chunks::count(&mut self.asker).await?;
+        let known: BTreeMap<[u8; 16], &Document> =
+            collections.iter().filter_map(|c| Some((c.get("uuid")?.as_uuid()?, c))).collect();
+        self.map.lock().chunks.retain(|uuid| known.contains_key(uuid));
+        for (uuid, collection) in known {
+            let Some(counted) = counted.get(&uuid) else { continue };
+            let due = self.map.lock().chunks.due(uuid, collection, counted);
+            if let Some(due) = due {
+                let newer = due.ask(&mut self.asker).await?;
+                self.map.lock().chunks.apply(due, &newer);
+            }
+        }
+        self.map.lock().zones = zones;
+        Ok(())
     }
 }
 
-/// The hosts of `set/host,host`.
-fn hosts(connection: &str) -> impl Iterator<Item = &str> {
-    let hosts = connection.split_once('/').map_or(connection, |(_, hosts)| hosts);
-    hosts.split(',').filter(|host| !host.is_empty())
-}
 fn set_name(connection: &str) -> &str {
     connection.split_once('/').map_or("", |(set, _)| set)
 }
@@ -340,7 +346,7 @@ async fn migrations(asker: &mut Asker) -> Result<Vec<Document>> {
 
 async fn rounds(asker: &mut Asker) -> Result<Vec<Document>> {
     let command = doc! {
-        "find": "actionlog", "filter": { "what": "balancer.round" }, "sort": { "time": -1 }, "limit": ROUNDS,
+        "find": "actionlog", "filter": { "what": "balancer.round" }, "sort": { "$natural": -1 }, "limit": ROUNDS,
         "batchSize": ROUNDS, "singleBatch": true,
     };
     let rounds = asker.all("config", command).await?;

@@ -14,6 +14,7 @@ pub(crate) use gather::{Gatherer, Map};
 
 use crate::ask::{self, Address};
 use document::Result;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The pause between two pages of `--watch`.
@@ -40,7 +41,7 @@ pub fn main(status: &Status) -> i32 {
 
 async fn show(status: &Status) -> Result<()> {
     let address = Address::parse(&status.uri)?;
-    let mut gatherer = Gatherer::new(address.connect().await?, address.options());
+    let mut gatherer = Gatherer::new(address.connect().await?, address.options(), Arc::default());
     let mut before = None;
     loop {
         let view = gatherer.gather().await?;

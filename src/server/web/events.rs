@@ -10,9 +10,9 @@
 //! ```
 //! A visitor who reads slowly gets fewer looks, never a queue of them.
 
-use super::watcher::{Shown, Watcher};
+use super::watcher::{Shown, Version, Watcher};
 use futures::Stream;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -22,9 +22,9 @@ struct Visit {
     looks: watch::Receiver<Option<Arc<Shown>>>,
     is_new: bool,
     /// The drawings sent, by namespace.
-    maps: BTreeMap<String, u64>,
-    /// When the newest migration ended that was sent.
-    moves: i64,
+    maps: BTreeMap<String, Version>,
+    /// The ended migrations sent, as far as they are still shown. They need not have come in the order of their ends.
+    moves: BTreeSet<String>,
 }
 
 impl Drop for Visit {
@@ -38,7 +38,7 @@ pub(super) fn stream(watcher: Arc<Watcher>) -> impl Stream<Item = String> {
     watcher.enter();
     let mut looks = watcher.subscribe();
     looks.mark_changed();
-    let visit = Visit { watcher, looks, is_new: true, maps: BTreeMap::new(), moves: i64::MIN };
+    let visit = Visit { watcher, looks, is_new: true, maps: BTreeMap::new(), moves: BTreeSet::new() };
     futures::stream::unfold(visit, |mut visit| async move {
         loop {
             visit.looks.changed().await.ok()?;
@@ -80,19 +80,56 @@ impl Visit {
             stays
         });
         for (ns, drawn) in &look.maps {
-            if self.maps.insert(ns.clone(), drawn.number) != Some(drawn.number) {
+            if self.maps.insert(ns.clone(), drawn.of) != Some(drawn.of) {
                 event(out, "map", &drawn.json);
             }
         }
     }
 
     fn moves(&mut self, out: &mut String, look: &Shown) {
-        // Several may end in one millisecond; the page knows what it has had.
-        let new: Vec<&str> =
-            look.moves.iter().filter(|(end, _)| *end >= self.moves).map(|(_, json)| json.as_str()).collect();
-        if let Some((newest, _)) = look.moves.first().filter(|(end, _)| *end > self.moves) {
-            self.moves = *newest;
+        let shown: BTreeSet<String> = look.moves.iter().map(|(id, _)| id.clone()).collect();
+        let new = look.moves.iter().filter(|(id, _)| !self.moves.contains(id));
+        let new: Vec<&str> = new.map(|(_, json)| json.as_str()).collect();
+        if !new.is_empty() {
             event(out, "moves", &format!("[{}]", new.join(",")));
         }
+        self.moves = shown;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::watcher::Drawn;
+    use super::*;
+
+    fn visit() -> Visit {
+        let watcher = Arc::new(Watcher::new());
+        watcher.enter();
+        let looks = watcher.subscribe();
+        Visit { watcher, looks, is_new: true, maps: BTreeMap::new(), moves: BTreeSet::new() }
+    }
+    fn look(moves: &[&str], map: Version) -> Shown {
+        let moves = moves.iter().map(|id| (id.to_string(), format!("\"{id}\""))).collect();
+        let drawn = Arc::new(Drawn { of: map, json: format!("{map:?}") });
+        Shown { moves, maps: BTreeMap::from([("d.c".to_string(), drawn)]), ..Shown::default() }
+    }
+
+    #[test]
+    fn a_migration_is_sent_once_wherever_it_appears() {
+        let mut visit = visit();
+        assert!(visit.events(&look(&["a"], (1, 0))).contains("data: [\"a\"]\n"));
+        // One that ended before it is written down after it.
+        assert!(visit.events(&look(&["a", "b"], (1, 0))).contains("data: [\"b\"]\n"));
+        assert!(!visit.events(&look(&["a", "b"], (1, 0))).contains("event: moves"));
+    }
+
+    #[test]
+    fn a_map_that_changed_during_trouble_is_sent_after_it() {
+        let mut visit = visit();
+        assert!(visit.events(&look(&[], (1, 0))).contains("event: map"));
+        let trouble = Shown { trouble: Some("gone".to_string()), ..Shown::default() };
+        assert_eq!(visit.events(&trouble), "event: trouble\ndata: \"gone\"\n\n");
+        assert!(!visit.events(&look(&[], (1, 0))).contains("event: map"));
+        assert!(visit.events(&look(&[], (2, 0))).contains("event: map"));
     }
 }

@@ -1,11 +1,12 @@
 //! Gathers the status again and again, for all visitors at once, and remembers how the sizes of shards went.
 //!
 //! With visitors it does so every second, without them every five; when gathering takes long, the pauses grow with it. When the
-//! cluster cannot be asked it connects anew, and the page shows why.
+//! cluster cannot be asked, or not in time, it connects anew, and the page shows why. The map outlives the connection, so that its
+//! versions never begin again.
 
 use crate::ask;
 use crate::status::{Gatherer, Map};
-use document::{Document, Result, Value};
+use document::{Document, Result, Value, err};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,9 +19,11 @@ use wire::client::ConnectOptions;
 /// Between two looks while somebody watches, and while nobody does.
 const PAUSE: Duration = Duration::from_secs(1);
 const IDLE_PAUSE: Duration = Duration::from_secs(5);
-/// A pause is at least so many times what the look took, but no longer than this.
+/// A pause is at least so many times what the look took; while somebody watches, no longer than this for it.
 const REST: u32 = 5;
 const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How long a look may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Looks that are remembered; when there are more, every second one goes.
 const SAMPLES: usize = 600;
 
@@ -35,8 +38,8 @@ pub(crate) struct Source {
 pub(super) struct Shown {
     /// The status, without `moves`, as JSON.
     pub(super) status: String,
-    /// Migrations that have ended, the newest first: when, and as JSON.
-    pub(super) moves: Vec<(i64, String)>,
+    /// Migrations that have ended, the newest first: the identifier, and as JSON.
+    pub(super) moves: Vec<(String, String)>,
     /// The map of each collection, by namespace.
     pub(super) maps: BTreeMap<String, Arc<Drawn>>,
     /// Why there was nothing to see.
@@ -45,17 +48,17 @@ pub(super) struct Shown {
 
 /// A collection's chunks as JSON, and what they were drawn from.
 pub(super) struct Drawn {
-    table: u64,
-    zones: u64,
-    /// Counts the drawings of all collections.
-    pub(super) number: u64,
+    pub(super) of: Version,
     pub(super) json: String,
 }
+
+/// The version of a table, and the print of the collection's zones.
+pub(super) type Version = (u64, u64);
 
 pub(super) struct Watcher {
     newest: watch::Sender<Option<Arc<Shown>>>,
     samples: Mutex<VecDeque<Sample>>,
-    map: Mutex<Arc<Mutex<Map>>>,
+    map: Arc<Mutex<Map>>,
     visitors: AtomicUsize,
     arrival: Notify,
 }
@@ -68,7 +71,7 @@ impl Watcher {
         Watcher {
             newest: watch::Sender::new(None),
             samples: Mutex::default(),
-            map: Mutex::default(),
+            map: Arc::default(),
             visitors: AtomicUsize::new(0),
             arrival: Notify::new(),
         }
@@ -90,8 +93,7 @@ impl Watcher {
 
     /// The chunk at a place of the map, as JSON.
     pub(super) fn chunk(&self, ns: &str, at: usize) -> Option<String> {
-        let map = self.map.lock().clone();
-        let map = map.lock();
+        let map = self.map.lock();
         let zones = map.zones.get(ns).map(Vec::as_slice).unwrap_or_default();
         let (chunk, zone) = map.chunks.table(ns)?.with_zones(zones).nth(at)?;
         let shown = document::doc! {
@@ -118,7 +120,10 @@ impl Watcher {
         let mut gatherer = None;
         loop {
             let started = Instant::now();
-            let looked = self.look(&source, &mut gatherer).await;
+            let looked = tokio::time::timeout(PATIENCE, self.look(&source, &mut gatherer)).await;
+            let looked = looked.unwrap_or_else(|_| {
+                Err(err!(EXCEEDED_TIME_LIMIT, "no look within {} seconds", PATIENCE.as_secs()))
+            });
             self.newest.send_replace(Some(Arc::new(looked.unwrap_or_else(|error| {
                 gatherer = None;
                 Shown { trouble: Some(error.message.to_string()), ..Shown::default() }
@@ -132,9 +137,7 @@ impl Watcher {
             Some(gatherer) => gatherer,
             None => {
                 let connection = ask::connect_to_writable(source.hosts.clone(), &source.options).await?;
-                let new = Gatherer::new(connection, source.options.clone());
-                *self.map.lock() = new.map.clone();
-                gatherer.insert(new)
+                gatherer.insert(Gatherer::new(connection, source.options.clone(), self.map.clone()))
             }
         };
         let mut view = gatherer.gather().await?;
@@ -143,8 +146,8 @@ impl Watcher {
         let moves = moves.as_ref().and_then(Value::as_array).into_iter().flatten();
         Ok(Shown {
             status: document::extended_json::to_relaxed(&Value::Document(view)),
-            moves: moves.filter_map(|m| Some((millis(m.as_document()?.get("end"))?, json(m)))).collect(),
-            maps: self.draw(&gatherer.map.lock()),
+            moves: moves.filter_map(|m| Some((json(m.as_document()?.get("_id")?), json(m)))).collect(),
+            maps: self.draw(&self.map.lock()),
             trouble: None,
         })
     }
@@ -153,18 +156,15 @@ impl Watcher {
     fn draw(&self, map: &Map) -> BTreeMap<String, Arc<Drawn>> {
         let before = self.newest();
         let before = before.as_ref().map(|shown| &shown.maps);
-        let mut number = before.into_iter().flatten().map(|(_, drawn)| drawn.number).max().unwrap_or(0);
         let mut maps = BTreeMap::new();
         for table in map.chunks.tables() {
             let zones = map.zones.get(&table.ns).map(Vec::as_slice).unwrap_or_default();
             let print = zones.iter().fold(0, |print, zone| zone.print(print));
             let known = before.and_then(|maps| maps.get(&table.ns));
-            let drawn = match known.filter(|d| (d.table, d.zones) == (table.version, print)) {
+            let of = (table.version, print);
+            let drawn = match known.filter(|d| d.of == of) {
                 Some(drawn) => drawn.clone(),
-                None => {
-                    number += 1;
-                    Arc::new(Drawn { table: table.version, zones: print, number, json: table.to_json(zones) })
-                }
+                None => Arc::new(Drawn { of, json: table.to_json(zones) }),
             };
             maps.insert(table.ns.clone(), drawn);
         }
@@ -187,15 +187,14 @@ impl Watcher {
     }
 
     async fn pause(&self, took: Duration) {
-        let pause = |normal: Duration| normal.max(took.saturating_mul(REST).min(PAUSE_MAX));
-        let looked = Instant::now();
+        let (rest, looked) = (took.saturating_mul(REST), Instant::now());
         if self.visitors.load(Ordering::Relaxed) == 0 {
             tokio::select! {
-                () = tokio::time::sleep(pause(IDLE_PAUSE)) => return,
+                () = tokio::time::sleep(rest.max(IDLE_PAUSE)) => return,
                 () = self.arrival.notified() => {}
             }
         }
-        tokio::time::sleep_until(looked + pause(PAUSE)).await;
+        tokio::time::sleep_until(looked + rest.min(PAUSE_MAX).max(PAUSE)).await;
     }
 }
 

@@ -222,9 +222,10 @@ impl Query {
         if !self.walk.is_resumable() || self.routed {
             return None;
         }
-        let given = self.snapshot.take();
-        self.released |= given.is_some();
-        given
+        let given = self.snapshot.take()?;
+        self.walk.released(&given);
+        self.released = true;
+        Some(given)
     }
     /// Takes a new snapshot of the collection after [`Query::release`].
     pub fn resume(&mut self, collection: &Collection) {

@@ -12,7 +12,7 @@ use query::sort::SortSpec;
 use runtime::Instant;
 use std::collections::HashSet;
 use std::time::Duration;
-use storage::{CollectionView, IndexCursor, IndexEntry, RecordId};
+use storage::{CollectionView, IndexCursor, IndexEntry, IndexSpec, RecordId};
 
 /// Work done in one slice on a snapshot.
 const SLICE_RECORDS: u32 = 4096;
@@ -156,6 +156,8 @@ pub struct IndexWalk {
     covered: Option<Covered>,
     /// Where a key leads only to others that differ from it.
     skip: Option<Skip>,
+    /// The index when the snapshot was given back: another may have its name since.
+    released: Option<IndexSpec>,
 }
 
 pub struct Or {
@@ -197,6 +199,7 @@ impl Walk {
                 filter,
                 last: None,
                 seen: scan.repeats.then(HashSet::new),
+                released: None,
             })),
             Plan::Or(branches) => Walk::Or(Box::new(Or {
                 branches: branches
@@ -234,6 +237,17 @@ impl Walk {
             Walk::Or(or) => or.branches.iter().all(|(walk, _)| walk.is_resumable()),
             // They hold records found at a moment of their own.
             Walk::Merge(_) | Walk::Sort(_) => false,
+        }
+    }
+    /// `view` is given back, and the walk may go on over a later state.
+    pub fn released<V: CollectionView>(&mut self, view: &V) {
+        match self {
+            Walk::Index(walk) => {
+                let info = view.index_slot(&walk.index).and_then(|slot| view.index_info(slot));
+                walk.released = info.map(|info| info.spec.clone());
+            }
+            Walk::Or(or) => or.branches.iter_mut().for_each(|(walk, _)| walk.released(view)),
+            _ => {}
         }
     }
     /// The collection goes on changing between slices: from now on a record may be met again under another key.
@@ -413,6 +427,13 @@ impl IndexWalk {
         }
     }
 
+    /// The slot of the index, unless what bears its name now holds other keys.
+    fn slot<V: CollectionView>(&self, view: &V) -> Option<usize> {
+        let slot = view.index_slot(&self.index)?;
+        let Some(released) = &self.released else { return Some(slot) };
+        view.index_info(slot).filter(|info| info.spec.has_keys_of(released)).map(|_| slot)
+    }
+
     /// Hands each entry to `f`, which says whether to go on.
     fn each<V: CollectionView>(
         &mut self,
@@ -421,7 +442,7 @@ impl IndexWalk {
         budget: &mut Budget,
         mut f: impl FnMut(&mut IndexWalk, &mut Counters, &IndexEntry<'_>) -> Result<Taken>,
     ) -> Result<Progress> {
-        let cursor = view.index_slot(&self.index).and_then(|slot| view.index_cursor(slot));
+        let cursor = self.slot(view).and_then(|slot| view.index_cursor(slot));
         let Some(mut cursor) = cursor else {
             document::bail!(QUERY_PLAN_KILLED, "index '{}' dropped", self.index)
         };
@@ -487,7 +508,8 @@ impl IndexWalk {
     ) -> Result<Progress> {
         let owner = context.owner;
         let kinds = self.covered.as_ref().and_then(|_| view.index_info(view.index_slot(&self.index)?));
-        let kinds = kinds.map(|info| info.met.kinds);
+        // Where it has met an array since it was planned, a key is an element of it: the document is read.
+        let kinds = kinds.filter(|info| !info.multikey()).map(|info| info.met.kinds);
         self.each(view, context.counters, budget, |walk, counters, entry| {
             if walk.seen.as_mut().is_some_and(|seen| !seen.insert(entry.record)) {
                 return Ok(Taken::More);

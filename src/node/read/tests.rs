@@ -56,6 +56,7 @@ async fn run_as(node: &Arc<Node>, op: &Arc<Operation>, command: Document) -> Res
         "create" => return crate::ddl::collections::create(node, op, request).await,
         "drop" => return crate::ddl::collections::drop(node, op, request).await,
         "createIndexes" => return crate::ddl::indexes::create_indexes(node, op, request).await,
+        "dropIndexes" => return crate::ddl::indexes::drop_indexes(node, op, request).await,
         other => panic!("no command {other}"),
     }
     out.push(0);
@@ -415,6 +416,58 @@ async fn an_idle_cursor_gives_its_snapshot_back_and_goes_on_from_its_position() 
         run(&node, doc! { "update": "c", "updates": array![doc! { "q": { "_id": 5 }, "u": { "$set": { "a": 5 } } }] })
             .await
             .expect("updated");
+    }
+}
+
+/// A cursor on 3000 documents that has found the first 1000 by an index on `a`, with its snapshot given back.
+async fn idle_cursor(node: &Arc<Node>, projection: Document) -> i64 {
+    insert(node, "c", &(0..3000).map(|i| doc! { "_id": i, "a": i, "b": -i }).collect::<Vec<_>>()).await;
+    index_on(node, "a").await;
+    let find =
+        doc! { "find": "c", "filter": { "a": { "$gte": 0 } }, "projection": projection, "batchSize": 1000 };
+    let reply = run(node, find).await.expect("find");
+    assert_eq!(node.cursors.reap(node.now_ms() + crate::cursor::SNAPSHOT_IDLE_MS), 0);
+    reply.get_document("cursor").and_then(|c| c.get_i64("id")).expect("an id")
+}
+
+/// Makes an index on this path that is called `i`.
+async fn index_on(node: &Arc<Node>, path: &str) {
+    let mut key = Document::new();
+    key.push(path, 1);
+    run(node, doc! { "createIndexes": "c", "indexes": array![doc! { "key": key, "name": "i" }] })
+        .await
+        .expect("indexed");
+}
+
+#[tokio::test]
+async fn an_idle_cursor_that_reads_keys_finds_arrays_whole_afterwards() {
+    let node = node();
+    let id = idle_cursor(&node, doc! { "_id": 0, "a": 1 }).await;
+    let u = doc! { "$set": { "a": array![2000, 2001] } };
+    run(&node, doc! { "update": "c", "updates": array![doc! { "q": { "_id": 2000 }, "u": u }] })
+        .await
+        .expect("updated");
+    let more = run(&node, doc! { "getMore": id, "collection": "c" }).await.expect("more");
+    let rest =
+        documents(more.get_document("cursor").and_then(|c| c.get_array("nextBatch")).expect("a batch"));
+    assert_eq!(rest.len(), 2000);
+    assert_eq!(rest[999], doc! { "a": 1999 });
+    assert_eq!(rest[1000], doc! { "a": array![2000, 2001] });
+    assert_eq!(rest[1001], doc! { "a": 2001 });
+}
+
+#[tokio::test]
+async fn an_idle_cursor_ends_where_another_index_has_the_name_of_its_own() {
+    for (path, same) in [("a", true), ("b", false)] {
+        let node = node();
+        let id = idle_cursor(&node, doc! {}).await;
+        run(&node, doc! { "dropIndexes": "c", "index": "i" }).await.expect("dropped");
+        index_on(&node, path).await;
+        let more = run(&node, doc! { "getMore": id, "collection": "c" }).await;
+        match same {
+            true => drop(more.expect("the same keys")),
+            false => assert_eq!(code(more), codes::QUERY_PLAN_KILLED),
+        }
     }
 }
 

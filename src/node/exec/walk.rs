@@ -481,6 +481,10 @@ impl IndexWalk {
             }
             self.range += 1;
             self.last = None;
+            // A range that holds nothing is work, too.
+            if self.range < self.ranges.len() && !budget.spend() {
+                return Ok(Progress::Slice);
+            }
         }
         Ok(Progress::End)
     }
@@ -583,6 +587,10 @@ impl Or {
                 return Ok(progress);
             }
             *at += 1;
+            // A branch that finds nothing is work, too.
+            if *at < branches.len() && !budget.spend() {
+                return Ok(Progress::Slice);
+            }
         }
         Ok(Progress::End)
     }

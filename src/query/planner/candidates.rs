@@ -10,7 +10,7 @@ use document::{Collation, Document, Result, Value, bail, collation};
 use std::borrow::Cow;
 
 /// More scans than this are not merged to provide a sort.
-const SCANS_MAX: usize = 200;
+pub(super) const SCANS_MAX: usize = 200;
 
 /// A scan of one index and what it is worth.
 #[derive(Clone, Debug)]
@@ -45,6 +45,13 @@ impl Candidate {
     pub fn is_bounded(&self) -> bool {
         self.equalities + self.other_bounds > 0
     }
+}
+
+/// The sort asked for, and how many scans may be merged to provide it.
+#[derive(Clone, Copy)]
+struct Order<'a> {
+    sort: &'a SortSpec,
+    scans: usize,
 }
 
 /// A conjunct that bounds a path.
@@ -145,6 +152,17 @@ pub(super) fn single_value(filter: &Matcher, path: &str) -> Option<Value> {
 
 /// The candidates among `indexes`: those that bound something or provide the sort.
 pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> Vec<Candidate> {
+    all_within(filter, sort, indexes, SCANS_MAX)
+}
+
+/// The same, where no more than so many scans are merged to provide the sort.
+pub(super) fn all_within(
+    filter: &Matcher,
+    sort: Option<&SortSpec>,
+    indexes: &[IndexInfo],
+    scans: usize,
+) -> Vec<Candidate> {
+    let sort = sort.map(|sort| Order { sort, scans });
     let bounds = collect(filter);
     let mut out = Vec::new();
     let mut add = |index: &IndexInfo| {
@@ -192,7 +210,8 @@ pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> R
         .as_ref()
         .is_none_or(|wanted| partial::implies(filter, wanted.doc(), &index.collation));
     let bounds = if holds_all { collect(filter) } else { Vec::new() };
-    let Some(c) = candidate(filter, &bounds, sort, index, true) else {
+    let order = sort.map(|sort| Order { sort, scans: SCANS_MAX });
+    let Some(c) = candidate(filter, &bounds, order, index, true) else {
         bail!(
             NO_QUERY_EXECUTION_PLANS,
             "error processing query: planner returned error :: caused by :: No query solutions"
@@ -262,7 +281,7 @@ fn narrowed(
 fn candidate(
     filter: &Matcher,
     bounds: &[Bound<'_>],
-    sort: Option<&SortSpec>,
+    order: Option<Order<'_>>,
     index: &IndexInfo,
     hinted: bool,
 ) -> Option<Candidate> {
@@ -283,9 +302,9 @@ fn candidate(
         fields[equalities..decided.max(equalities)].iter().filter(|f| !f.is_everything()).count();
     // The path that a wildcard index was expanded for narrows nothing by itself.
     let held_path = index.key.keys().take(equalities).any(|p| p == wildcard::PATH);
-    let direction = sort.and_then(|s| sort_direction(s, index, &kinds, &fields));
-    let exploded = match (sort, direction) {
-        (Some(sort), None) => explode(sort, index, &kinds, &fields),
+    let direction = order.and_then(|o| sort_direction(o.sort, index, &kinds, &fields));
+    let exploded = match (order, direction) {
+        (Some(order), None) => explode(order, index, &kinds, &fields),
         _ => Vec::new(),
     };
     if direction == Some(Direction::Backward) {
@@ -348,11 +367,11 @@ fn one_range(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Do
 
 /// Scans that each hold the fields before the sorted ones to one value, so that each provides the sort. None where that does
 /// not help, or takes too many of them.
-fn explode(sort: &SortSpec, index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Vec<IndexScan> {
+fn explode(order: Order<'_>, index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Vec<IndexScan> {
     let points = fields.iter().take_while(|f| f.is_points()).count();
     let scans = fields[..points].iter().try_fold(1usize, |n, f| n.checked_mul(f.list.len()));
     let plain = index.wildcard.is_none() && index.clustered.is_none() && !kinds.contains(&FieldKind::Place);
-    if !plain || !scans.is_some_and(|n| (2..=SCANS_MAX).contains(&n)) {
+    if !plain || !scans.is_some_and(|n| (2..=order.scans).contains(&n)) {
         return Vec::new();
     }
     let mut combinations: Vec<Vec<Intervals>> = vec![Vec::new()];
@@ -366,7 +385,7 @@ fn explode(sort: &SortSpec, index: &IndexInfo, kinds: &[FieldKind], fields: &[In
     }
     let scan = |mut held: Vec<Intervals>| {
         held.extend_from_slice(&fields[points..]);
-        let direction = sort_direction(sort, index, kinds, &held)?;
+        let direction = sort_direction(order.sort, index, kinds, &held)?;
         let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&held).collect();
         let (mut ranges, _) = ranges::build(&pairs);
         if direction == Direction::Backward {

@@ -30,6 +30,7 @@ pub use ranges::KeyRange;
 
 use crate::matcher::{Matcher, Node};
 use crate::sort::SortSpec;
+use candidates::SCANS_MAX;
 use document::wildcard::Wildcard;
 use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail};
 use geo::cells::Layout;
@@ -426,13 +427,18 @@ fn residual(conjuncts: &[Node], keep: impl Fn(usize) -> bool) -> Matcher {
     Matcher::from_node(Node::and(kept), DocBuf::new())
 }
 
+/// The first disjunction and its place among the conjuncts.
+fn disjunction(filter: &Matcher) -> Option<(usize, &[Node])> {
+    filter.root().conjuncts().iter().enumerate().find_map(|(i, n)| match n {
+        Node::Or(branches) => Some((i, branches.as_slice())),
+        _ => None,
+    })
+}
+
 /// The filters of the branches of the first disjunction, each with everything else that is asked; none that nothing matches.
 fn disjuncts(filter: &Matcher) -> Option<Vec<Matcher>> {
     let conjuncts = filter.root().conjuncts();
-    let (at, branches) = conjuncts.iter().enumerate().find_map(|(i, n)| match n {
-        Node::Or(branches) => Some((i, branches)),
-        _ => None,
-    })?;
+    let (at, branches) = disjunction(filter)?;
     let whole = |branch: &Node| {
         let mut nodes: Vec<Node> = vec![branch.clone()];
         nodes.extend(conjuncts.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, n)| n.clone()));
@@ -441,14 +447,19 @@ fn disjuncts(filter: &Matcher) -> Option<Vec<Matcher>> {
     Some(branches.iter().map(whole).filter(|filter| !filter.is_always_false()).collect())
 }
 
-/// A disjunction whose every branch an index delivers in the order asked for.
+/// A disjunction whose every branch an index delivers in the order asked for, in a bounded number of scans.
 fn merge(request: &Request<'_>, sort: &SortSpec) -> Option<Plan> {
-    if sort.by_score() {
+    if sort.by_score() || disjunction(request.filter)?.1.len() > SCANS_MAX {
         return None;
     }
     let mut branches = Vec::new();
-    for filter in disjuncts(request.filter)? {
-        let found = candidates::all(&filter, Some(sort), request.indexes);
+    let filters = disjuncts(request.filter)?;
+    let mut left = filters.len();
+    for filter in filters {
+        left -= 1;
+        // Every branch to come is one scan at least.
+        let room = SCANS_MAX.checked_sub(branches.len() + left)?;
+        let found = candidates::all_within(&filter, Some(sort), request.indexes, room);
         let best = rank::best(found.into_iter().filter(|c| c.provides_sort && c.is_bounded()).collect())?;
         match best.into_plan(Some(sort)).ok()? {
             Plan::Merge { branches: inner, .. } => branches.extend(inner),

@@ -306,6 +306,28 @@ fn branches_of_an_or_that_have_the_order_are_merged() {
 }
 
 #[test]
+fn a_merge_has_a_bounded_number_of_scans() {
+    let keys = [doc! {"a": 1, "s": 1}];
+    let merged = |branches: i32, values: i32| {
+        let list =
+            |branch: i32| -> Vec<Value> { (0..values).map(|v| Value::Int32(branch * values + v)).collect() };
+        let either: Vec<Value> =
+            (0..branches).map(|b| Value::Document(doc! {"a": {"$in": (list(b))}})).collect();
+        match planned_by(doc! {"$or": (either)}, doc! {"s": 1}, &keys).0 {
+            Plan::Merge { branches, .. } => branches.len(),
+            plan => {
+                assert!(plan.needs_sort());
+                0
+            }
+        }
+    };
+    assert_eq!(merged(200, 1), 200);
+    assert_eq!(merged(201, 1), 0);
+    assert_eq!(merged(2, 100), 200);
+    assert_eq!(merged(10, 100), 0);
+}
+
+#[test]
 fn a_scan_covers_what_its_keys_tell() {
     let covered = |filter: Document, needed: &[&str], change: &dyn Fn(&mut IndexInfo)| {
         let (mut plan, mut indexes) =

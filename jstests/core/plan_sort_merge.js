@@ -38,6 +38,10 @@ filters.forEach(([filter, sort, scans], i) => {
     assert.eq(found.slice(4, 9), coll.find(filter).sort(sort).skip(4).limit(5).toArray(), message);
 });
 
+// The key of the index that all scans read is shown.
+assert.eq(sorted[0].map(doc => doc.b), coll.find(filters[0][0]).sort({b: 1}).returnKey().toArray().map(key => key.b));
+assert.eq(["a", "b"], Object.keys(coll.find(filters[0][0]).sort({b: 1}).returnKey().next()));
+
 // A cursor that waits between batches goes on as it began.
 const cursor = coll.find({a: {$in: [1, 3]}}).sort({b: 1}).batchSize(2);
 const first = cursor.next();

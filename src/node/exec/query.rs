@@ -177,11 +177,7 @@ impl Query {
         owner: Option<Arc<dyn OwnershipFilter>>,
     ) -> Query {
         let kept = wanted.kept();
-        let key = match plan.access() {
-            Plan::Index { scan, .. } if wanted.shape.return_key => Some(scan.key.clone()),
-            _ if wanted.shape.return_key => Some(Document::new()),
-            _ => None,
-        };
+        let key = wanted.shape.return_key.then(|| plan.key_pattern().cloned().unwrap_or_default());
         Query {
             walk: Walk::with_sort(plan, wanted.sort, kept, &wanted.sort_means),
             shape: wanted.shape,

@@ -187,6 +187,18 @@ impl Plan {
             other => other,
         }
     }
+    /// The key pattern of the one index that the plan reads, by however many scans.
+    pub fn key_pattern(&self) -> Option<&Document> {
+        match self.access() {
+            Plan::Index { scan, .. } => Some(&scan.key),
+            Plan::Or(branches) | Plan::Merge { branches, .. } => {
+                let (first, others) = branches.split_first()?;
+                let key = first.key_pattern()?;
+                others.iter().all(|b| b.key_pattern().is_some_and(|k| same_key(k, key))).then_some(key)
+            }
+            _ => None,
+        }
+    }
     /// Whether a count needs no documents: one range of one index that decides the whole filter.
     pub fn counts_keys(&self) -> bool {
         matches!(self, Plan::Index { scan, filter }

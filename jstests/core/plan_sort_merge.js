@@ -42,6 +42,12 @@ filters.forEach(([filter, sort, scans], i) => {
 assert.eq(sorted[0].map(doc => doc.b), coll.find(filters[0][0]).sort({b: 1}).returnKey().toArray().map(key => key.b));
 assert.eq(["a", "b"], Object.keys(coll.find(filters[0][0]).sort({b: 1}).returnKey().next()));
 
+// A query uses an index once, by however many scans.
+const uses = () => Number(coll.aggregate([{$indexStats: {}}, {$match: {name: "a_1_b_1"}}]).next().accesses.ops);
+const before = uses();
+assert.eq(sorted[0].length, coll.find(filters[0][0]).sort({b: 1}).itcount());
+assert.eq(before + 1, uses());
+
 // A cursor that waits between batches goes on as it began.
 const cursor = coll.find({a: {$in: [1, 3]}}).sort({b: 1}).batchSize(2);
 const first = cursor.next();

@@ -13,6 +13,7 @@ use query::matcher::Matcher;
 use query::planner::{Hint, Plan};
 use query::projection::Projection;
 use query::sort::SortSpec;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::{Collection, CollectionSnapshot};
@@ -356,7 +357,12 @@ pub(crate) fn note_use(node: &Node, op: &Operation, ns: &str, plan: &Plan) {
     if node.profiling.load(std::sync::atomic::Ordering::Relaxed) {
         op.note_plan(summary(plan));
     }
-    count_use(node, ns, plan);
+    if plan.needs_sort() {
+        node.index_use.totals.sorts.increment();
+    }
+    let mut used = BTreeSet::new();
+    indexes_of(plan, &mut used);
+    used.into_iter().for_each(|index| node.index_use.note(ns, index));
 }
 
 /// A plan in a few words: `IXSCAN { a: 1 }, IXSCAN { b: 1 }`.
@@ -387,17 +393,15 @@ fn kind(v: &document::Value) -> String {
     }
 }
 
-fn count_use(node: &Node, ns: &str, plan: &Plan) {
+/// The names of the indexes that a plan reads; a query uses an index once, by however many scans.
+fn indexes_of<'a>(plan: &'a Plan, out: &mut BTreeSet<&'a str>) {
     match plan {
-        Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
-        Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
+        Plan::IdHack { .. } => drop(out.insert("_id_")),
+        Plan::Index { scan, .. } => drop(out.insert(&scan.index)),
         Plan::Or(branches) | Plan::Merge { branches, .. } => {
-            branches.iter().for_each(|b| count_use(node, ns, b));
+            branches.iter().for_each(|b| indexes_of(b, out));
         }
-        Plan::Sort { input, .. } | Plan::Near { input, .. } => {
-            node.index_use.totals.sorts.increment();
-            count_use(node, ns, input);
-        }
+        Plan::Sort { input, .. } | Plan::Near { input, .. } => indexes_of(input, out),
         Plan::Eof | Plan::CollScan { .. } => {}
     }
 }

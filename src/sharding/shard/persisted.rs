@@ -188,7 +188,9 @@ impl ShardRole {
     /// As [`ShardRole::persist_installed`].
     pub async fn persist_forgotten(&self, ns: &str, routing: &Routing) -> Result<()> {
         let _one = self.written.writing.lock().await;
-        let forgotten = |p: &CollectionPlacement| p.section.is_none() && p.known() == Known::Unknown;
+        // A section does not matter to what is not sharded: nobody takes that for placement when it is remembered.
+        let may = |p: &CollectionPlacement| p.section.is_none() || matches!(routing, Routing::Unsharded);
+        let forgotten = |p: &CollectionPlacement| may(p) && p.known() == Known::Unknown;
         match self.placement(ns).as_ref().is_none_or(forgotten) {
             true => self.write_down(ns, routing).await,
             false => Ok(()),

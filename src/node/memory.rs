@@ -42,10 +42,6 @@ const PRESSED_PERCENT: usize = 60;
 const CALM_SLACK_BYTES: usize = 64 * 1024 * 1024;
 /// How often it gives back then, so that memory comes back when all is over.
 const CALM: Duration = Duration::from_secs(1);
-/// How long it rests where giving back brought nothing worth it, doubled each time up to the second: a part of what the kernel
-/// counts is what sizes are rounded up by, and that never comes back.
-const FUTILE_MIN: Duration = Duration::from_millis(100);
-const FUTILE_MAX: Duration = Duration::from_secs(10);
 /// Giving back takes at most one part in so many of a thread's time.
 const GIVE_BACK_SHARE: u32 = 10;
 
@@ -113,19 +109,11 @@ pub(crate) fn check_growth(op: &Operation, ns: &str) -> Result<()> {
 /// Looks at the resident memory, regularly; holds when the allocator may be asked again to give back.
 pub struct Watch {
     again: Instant,
-    /// Set where giving back brought nothing worth it: until when it rests, and what it left.
-    futile: Option<Futile>,
-}
-
-struct Futile {
-    rest: Duration,
-    until: Instant,
-    left: usize,
 }
 
 impl Default for Watch {
     fn default() -> Watch {
-        Watch { again: Instant::now(), futile: None }
+        Watch { again: Instant::now() }
     }
 }
 
@@ -138,32 +126,14 @@ impl Watch {
         let pressed = held > ceiling / 100 * PRESSED_PERCENT;
         let worth =
             if pressed { ceiling / (4 * SLACK_SHARE) } else { (ceiling / SLACK_SHARE).min(CALM_SLACK_BYTES) };
-        if kept <= worth || now < self.again || self.is_futile(now, kept, worth / 4) {
+        if kept <= worth || now < self.again {
             RESIDENT.store(held, Ordering::Relaxed);
             return;
         }
         give_back();
         let rest = now.elapsed() * GIVE_BACK_SHARE;
         self.again = Instant::now() + if pressed { rest } else { rest.max(CALM) };
-        let left = resident();
-        self.learn(held.saturating_sub(left) < worth / 4, left.saturating_sub(meter::allocated()));
-        RESIDENT.store(left, Ordering::Relaxed);
-    }
-
-    /// Whether it rests because nothing came back lately, and no more than `little` has been added since.
-    fn is_futile(&mut self, now: Instant, kept: usize, little: usize) -> bool {
-        if self.futile.as_ref().is_some_and(|f| kept > f.left.saturating_add(little)) {
-            self.futile = None;
-        }
-        self.futile.as_ref().is_some_and(|f| now < f.until)
-    }
-
-    fn learn(&mut self, futile: bool, left: usize) {
-        let before = self.futile.take().map(|f| f.rest);
-        if futile {
-            let rest = before.map_or(FUTILE_MIN, |rest| (rest * 2).min(FUTILE_MAX));
-            self.futile = Some(Futile { rest, until: Instant::now() + rest, left });
-        }
+        RESIDENT.store(resident(), Ordering::Relaxed);
     }
 }
 
@@ -272,31 +242,5 @@ mod tests {
         assert_eq!((look(0), asked.get()), (CALM_SLACK_BYTES * 2, 1), "not again at once");
         kept.set(0);
         look(0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_never_comes_back_is_asked_for_ever_more_seldom_until_there_is_more() {
-        use std::cell::Cell;
-        // Pressed, and nobody is refused by it.
-        let (kept, asked) = (Cell::new(ceiling() / 100 * 75 + meter::allocated()), Cell::new(0));
-        let mut watch = Watch::default();
-        let mut look = || {
-            watch.look(|| kept.get(), || asked.set(asked.get() + 1));
-            asked.get()
-        };
-        let after = |millis| tokio::time::advance(Duration::from_millis(millis));
-        assert_eq!(look(), 1);
-        after(60).await;
-        assert_eq!(look(), 1);
-        after(60).await;
-        assert_eq!(look(), 2);
-        after(150).await;
-        assert_eq!(look(), 2, "twice as long");
-        after(60).await;
-        assert_eq!(look(), 3);
-        kept.set(kept.get() + ceiling() / SLACK_SHARE / 4);
-        assert_eq!(look(), 4, "there is more to give back");
-        kept.set(0);
-        look();
     }
 }

@@ -21,12 +21,7 @@ fn resident_bytes() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let mut pages = text.split_whitespace().skip(1).map(|n| n.parse::<usize>().unwrap_or(0));
     let (resident, of_files) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    resident.saturating_sub(of_files) * page_bytes()
-}
-
-fn page_bytes() -> usize {
-    // SAFETY: reads a constant of the system.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+    resident.saturating_sub(of_files) * 4096
 }
 
 /// Of the memory, what messages may hold at most, and at least.

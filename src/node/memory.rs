@@ -42,7 +42,9 @@ const PRESSED_PERCENT: usize = 60;
 const CALM_SLACK_BYTES: usize = 64 * 1024 * 1024;
 /// How often it gives back then, so that memory comes back when all is over.
 const CALM: Duration = Duration::from_secs(1);
-/// Giving back takes at most one part in so many of a thread's time.
+/// Above this part of the ceiling it gives back at every look: what is kept there keeps operations from what they need.
+const FULL_PERCENT: usize = 85;
+/// Below it, giving back takes at most one part in so many of a thread's time.
 const GIVE_BACK_SHARE: u32 = 10;
 
 /// Resident bytes of the process, when last looked at.
@@ -123,10 +125,11 @@ impl Watch {
         let (now, held) = (Instant::now(), resident());
         let ceiling = ceiling();
         let kept = held.saturating_sub(meter::allocated());
-        let pressed = held > ceiling / 100 * PRESSED_PERCENT;
+        let above = |percent| held > ceiling / 100 * percent;
+        let (pressed, full) = (above(PRESSED_PERCENT), above(FULL_PERCENT));
         let worth =
             if pressed { ceiling / (4 * SLACK_SHARE) } else { (ceiling / SLACK_SHARE).min(CALM_SLACK_BYTES) };
-        if kept <= worth || now < self.again {
+        if kept <= worth || (now < self.again && !full) {
             RESIDENT.store(held, Ordering::Relaxed);
             return;
         }
@@ -240,6 +243,14 @@ mod tests {
         assert_eq!((look(7), asked.get()), (7, 1), "what counts is what is left");
         kept.set(CALM_SLACK_BYTES * 2);
         assert_eq!((look(0), asked.get()), (CALM_SLACK_BYTES * 2, 1), "not again at once");
+        let nearly_all = ceiling() / 100 * (FULL_PERCENT + 5);
+        kept.set(nearly_all);
+        look(nearly_all);
+        assert_eq!(
+            (look(7), asked.get()),
+            (7, 3),
+            "at every look where it would keep others from what they need"
+        );
         kept.set(0);
         look(0);
     }

@@ -277,7 +277,11 @@ def test_a_port_that_is_taken_is_told_at_once(up, workdir, processes):
 
     cluster = up("--standalone", "--web", 0)
     taken = urllib.parse.urlparse(cluster.info["web"]).port
-    other = Process([BIN / "tessera", "up", "--standalone", "--port", 0, "--web", taken], workdir / "other.log")
+    temporary = workdir / "temporary"
+    temporary.mkdir()
+    argv = [BIN / "tessera", "up", "--standalone", "--port", 0, "--web", taken]
+    other = Process(["env", f"TMPDIR={temporary}", *argv], workdir / "other.log")
     processes.append(other)
     assert other.child.wait(20) == 48
     assert f"port {taken}" in other.text()
+    assert list(temporary.iterdir()) == []

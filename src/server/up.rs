@@ -336,8 +336,24 @@ pub struct Cluster {
     authority: Option<PathBuf>,
     /// With --web.
     web: Option<Web>,
-    /// Removed when the cluster stops.
-    temporary: Option<PathBuf>,
+    /// Dropped last, when all nodes have stopped.
+    _temporary: Option<Temporary>,
+}
+
+/// A directory that is removed with this.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Temporary {
+        let name = format!("tessera-{}", uuid::Uuid::from_bytes(runtime::uuid()));
+        Temporary(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// The user that `--auth` makes.
@@ -384,9 +400,8 @@ impl Cluster {
         let (root, temporary) = match &up.dbpath {
             Some(path) => (path.clone(), None),
             None => {
-                let root =
-                    std::env::temp_dir().join(format!("tessera-{}", uuid::Uuid::from_bytes(runtime::uuid())));
-                (root.clone(), Some(root))
+                let temporary = Temporary::new();
+                (temporary.0.clone(), Some(temporary))
             }
         };
         std::fs::create_dir_all(&root)?;
@@ -401,27 +416,17 @@ impl Cluster {
         let key = ClusterKey::generate();
         let certificates = up.tls.then(|| Certificates::ensure(&root)).transpose()?;
         let plan = Plan { ephemeral: temporary.is_some(), up, root, known_ports, key, certificates };
-        let started_all = async {
-            let mut cluster = plan.start().await?;
-            if plan.up.auth {
-                cluster.login = Some(plan.make_user(&cluster).await?);
-            }
-            if let Some(listener) = web {
-                cluster.web = Some(plan.serve_web(listener, &cluster)?);
-            }
-            Ok(cluster)
-        };
-        let mut cluster = match started_all.await {
-            Ok(cluster) => cluster,
-            Err(failed) => {
-                remove(temporary.as_deref());
-                return Err(failed);
-            }
-        };
+        let mut cluster = plan.start().await?;
+        if plan.up.auth {
+            cluster.login = Some(plan.make_user(&cluster).await?);
+        }
+        if let Some(listener) = web {
+            cluster.web = Some(plan.serve_web(listener, &cluster)?);
+        }
         if temporary.is_none() {
             write_ports(&plan.root, &cluster)?;
         }
-        cluster.temporary = temporary;
+        cluster._temporary = temporary;
         cluster.millis = started.elapsed().as_millis();
         Ok(cluster)
     }
@@ -526,13 +531,6 @@ impl Cluster {
         let sets = self.shards.into_iter().chain(self.config).chain(self.single);
         let others = sets.flat_map(|set| set.members);
         futures::future::join_all(others.map(|m| m.running.stop())).await;
-        remove(self.temporary.as_deref());
-    }
-}
-
-fn remove(temporary: Option<&Path>) {
-    if let Some(path) = temporary {
-        let _ = std::fs::remove_dir_all(path);
     }
 }
 
@@ -599,7 +597,7 @@ impl Plan {
             login: None,
             authority: self.certificates.as_ref().map(|c| c.authority.clone()),
             web: None,
-            temporary: None,
+            _temporary: None,
         };
         if self.up.standalone || self.up.replset.is_some() {
             cluster.single = Some(self.start_single().await?);

@@ -7,7 +7,7 @@ const BAR: usize = 32;
 /// Collections shown, the largest first.
 const COLLECTIONS: usize = 20;
 
-/// The page; `before` is the view of a second earlier, for rates.
+/// The page; `before` is an earlier view, for rates.
 pub(super) fn page(view: &Document, before: Option<&Document>) -> String {
     let mut out = String::new();
     match view.get_str("kind") {
@@ -23,13 +23,21 @@ pub(super) fn page(view: &Document, before: Option<&Document>) -> String {
     let operations = |v: &Document| v.get_path("load.operations").and_then(Value::as_i64).unwrap_or(0);
     let connections = view.get_path("load.connections").and_then(Value::as_i64).unwrap_or(0);
     let _ = write!(out, "\n{connections} connections");
-    match before {
-        Some(before) => {
-            let _ = writeln!(out, ", {} operations/s", operations(view) - operations(before));
-        }
-        None => out.push('\n'),
+    if let Some(rate) = before.and_then(|before| rate(view, before, operations(view) - operations(before))) {
+        let _ = write!(out, ", {rate} operations/s");
     }
+    out.push('\n');
     out
+}
+
+/// So much more in a view than in the one before, as it would be in a second; the views say when they were made.
+fn rate(view: &Document, before: &Document, more: i64) -> Option<i64> {
+    let at = |view: &Document| match view.get("at") {
+        Some(Value::DateTime(millis)) => Some(*millis),
+        _ => None,
+    };
+    let millis = at(view)? - at(before)?;
+    (more >= 0 && millis > 0).then(|| (more as f64 * 1000.0 / millis as f64).round() as i64)
 }
 
 fn sharded(out: &mut String, view: &Document, before: Option<&Document>) {
@@ -143,12 +151,15 @@ fn collections(out: &mut String, view: &Document) {
 }
 
 fn migrations(out: &mut String, view: &Document, before: Option<&Document>) {
-    let earlier = before.map(|b| list(b, "migrations")).unwrap_or_default();
+    let per_second = |m: &Document, copied: i64| {
+        let before = before?;
+        let same = |e: &&Document| ["ns", "from", "to"].iter().all(|name| e.get(name) == m.get(name));
+        let earlier = list(before, "migrations").into_iter().find(same)?;
+        rate(view, before, copied - number(earlier, "copiedBytes"))
+    };
     for m in list(view, "migrations") {
-        let same = |e: &&&Document| ["ns", "from", "to"].iter().all(|name| e.get(name) == m.get(name));
         let copied = number(m, "copiedBytes");
-        let rate = earlier.iter().find(same).map(|e| copied - number(e, "copiedBytes")).filter(|n| *n >= 0);
-        let rate = rate.map(|n| format!(", {}/s", size(n))).unwrap_or_default();
+        let rate = per_second(m, copied).map(|n| format!(", {}/s", size(n))).unwrap_or_default();
         let (ns, from, to, step) = (text(m, "ns"), text(m, "from"), text(m, "to"), text(m, "step"));
         let _ = writeln!(out, "  moving {ns} {from} -> {to}: {step}, {} copied{rate}", size(copied));
     }
@@ -211,9 +222,9 @@ mod tests {
         let share =
             |shard: &str, chunks: i64, bytes: i64| doc! { "_id": shard, "chunks": chunks, "bytes": bytes };
         let moved = doc! { "ns": "d.c", "from": "a", "to": "b", "reason": "draining", "moved": true };
-        let view = |copied: i64, operations: i64| {
+        let view = |at: i64, copied: i64, operations: i64| {
             doc! {
-                "kind": "sharded", "routers": [doc! { "_id": "h:1" }],
+                "at": Value::DateTime(at), "kind": "sharded", "routers": [doc! { "_id": "h:1" }],
                 "shards": [
                     doc! { "_id": "a", "draining": true, "zones": array!["hot"], "chunks": 3i64, "jumbo": 1i64, "bytes": 4096i64, "orphans": 7i64,
                         "rangeDeletions": 2i64, "members": [doc! { "name": "h:3", "state": "primary" }] },
@@ -231,7 +242,8 @@ mod tests {
                 "load": { "connections": 5, "operations": operations },
             }
         };
-        let page = page(&view(3000, 150), Some(&view(1000, 100)));
+        // Two seconds and a half lie between the looks.
+        let page = page(&view(7_500, 6120, 150), Some(&view(5_000, 1000, 100)));
         for expected in [
             "sharded cluster: 2 shards, 1 routers",
             "a      h:3 primary",
@@ -240,10 +252,10 @@ mod tests {
             "████████························",
             "a 3/4.0 KB  b 1/1.0 KB  not balanced",
             "balancer full, 12 rounds, in a round",
-            "moving d.c a -> b: step 3 of 6, 2.9 KB copied, 2.0 KB/s",
+            "moving d.c a -> b: step 3 of 6, 6.0 KB copied, 2.0 KB/s",
             "1 of 1 moved in 20 ms",
             "d.c a -> b, draining",
-            "5 connections, 50 operations/s",
+            "5 connections, 20 operations/s",
         ] {
             assert!(page.contains(expected), "{expected}\n{page}");
         }

@@ -27,16 +27,18 @@ use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 pub(crate) use watcher::Source;
 use watcher::{Shown, Watcher};
 
 const PAGE: &str = include_str!("page.html");
 /// Connections at a time. A browser has six.
 const CONNECTIONS: usize = 64;
-/// How long a client may take to say what it wants.
+/// How long a client may take to say what it wants, and how long it may take in nothing of what it is sent.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The page runs its own script and speaks to its own server; nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
@@ -94,7 +96,11 @@ async fn accept(listener: TcpListener, watcher: Arc<Watcher>, visitor: Arc<Visit
     }
 }
 
-async fn connection(stream: TcpStream, watcher: Arc<Watcher>, visitor: Arc<Visitor>) {
+/// Serves one client until it breaks off, or keeps it waiting for too long.
+async fn connection(stream: impl AsyncRead + AsyncWrite, watcher: Arc<Watcher>, visitor: Arc<Visitor>) {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(PATIENCE));
+    let stream = std::pin::pin!(stream);
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let reply = reply(&request, &watcher, &visitor);
         async move { Ok::<_, Infallible>(reply) }
@@ -182,6 +188,7 @@ fn dressed(status: StatusCode, kind: &'static str, body: BoxBody<Bytes, Infallib
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     #[test]
     fn a_status_that_could_not_be_gathered_is_no_success() {
@@ -190,5 +197,34 @@ mod tests {
         assert_eq!(status(Some(&trouble)).status(), StatusCode::SERVICE_UNAVAILABLE);
         let fine = Shown { status: "{}".to_string(), ..Shown::default() };
         assert_eq!(status(Some(&fine)).status(), StatusCode::OK);
+    }
+
+    /// The other end of a connection that has asked for the page; little of it fits into what lies between.
+    async fn asked(tasks: &mut JoinSet<()>) -> DuplexStream {
+        let (mut client, server) = tokio::io::duplex(1024);
+        let visitor = Arc::new(Visitor { port: 80, login: None });
+        runtime::spawn_in(tasks, connection(server, Arc::new(Watcher::new()), visitor));
+        client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("room enough");
+        client
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_visitor_that_never_reads_gives_its_place_back() {
+        let mut tasks = JoinSet::new();
+        let _client = asked(&mut tasks).await;
+        let ended = tokio::time::timeout(PATIENCE * 2, tasks.join_next()).await;
+        assert!(ended.expect("it ends").expect("it was there").is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_visitor_that_reads_slowly_gets_the_whole_page() {
+        let mut tasks = JoinSet::new();
+        let mut client = asked(&mut tasks).await;
+        let mut read = vec![0; PAGE.len()];
+        for part in read.chunks_mut(512) {
+            tokio::time::sleep(PATIENCE / 2).await;
+            client.read_exact(part).await.expect("the connection stays");
+        }
+        assert!(read.starts_with(b"HTTP/1.1 200 OK"));
     }
 }

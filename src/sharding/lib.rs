@@ -16,6 +16,7 @@ pub mod analysis;
 pub mod balancer;
 pub mod chunk;
 pub mod config;
+mod driver;
 pub mod key_pattern;
 pub mod messages;
 pub mod remote;

@@ -10,34 +10,9 @@ use crate::config::{CHUNKS, COLLECTIONS, DATABASES, PLACEMENT_HISTORY, TAGS, del
 use crate::routing::table::RESTORED;
 use document::{ObjectId, Timestamp};
 use node::BatchWrite;
-use protocol::ddl::protocols::{self, ForkPhase};
 use protocol::version::DatabaseVersion;
 
 const BATCH_MAX: usize = 1000;
-
-pub(super) struct Fork;
-
-impl Work for Fork {
-    fn protocol(&self) -> &'static Protocol {
-        &protocols::FORK
-    }
-    fn run<'a>(
-        &'a self,
-        config: &'a Arc<ConfigServer>,
-        phase: &'a str,
-        state: &'a mut Document,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            match phase_of(ForkPhase::named(phase), phase)? {
-                ForkPhase::Quiesce => config.quiesce(state).await,
-                ForkPhase::Begin => config.begin_fork(state).await,
-                ForkPhase::Copy => config.copy_on_shards(state).await,
-                ForkPhase::Catalog => config.enter_copies(state).await,
-                ForkPhase::End => config.end_everywhere(state, Vec::new()).await,
-            }
-        })
-    }
-}
 
 /// The two databases of a fork.
 fn databases(state: &Document) -> (&str, &str) {
@@ -51,6 +26,16 @@ fn order(state: &Document, source: &Database, shard: &str, uuids: &Document) -> 
 }
 
 impl ConfigServer {
+    pub(super) async fn run_fork(&self, phase: ForkPhase, state: &mut Document) -> Result<()> {
+        match phase {
+            ForkPhase::Quiesce => self.quiesce(state).await,
+            ForkPhase::Begin => self.begin_fork(state).await,
+            ForkPhase::Copy => self.copy_on_shards(state).await,
+            ForkPhase::Catalog => self.enter_copies(state).await,
+            ForkPhase::End => self.end_everywhere(state, Vec::new()).await,
+        }
+    }
+
     /// `{_configsvrTesseraFork: from, to, replace?}` answers `{collections}`.
     ///
     /// # Errors
@@ -66,7 +51,7 @@ impl ConfigServer {
             bail!(NAMESPACE_NOT_FOUND, "database {from} not found");
         }
         let fields = doc! { "from": from, "to": to, "replace": replace, "forgets": true };
-        let done = self.run_whole(op, &Fork, fields).await?;
+        let done = self.run_whole(op, Kind::Fork, fields).await?;
         Ok(doc! { "collections": done.get_i64("collections").unwrap_or(0) as i32 })
     }
 

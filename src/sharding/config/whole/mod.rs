@@ -44,14 +44,15 @@ mod snapshot;
 
 use super::dedicated::CONFIG_SHARD;
 use super::{ConfigServer, argument, require_majority};
+use crate::driver::{self, Performer, phase_of};
 use crate::remote::{Target, majority};
-use crate::shard::ddl::coordinator::{is_definite, phase_of};
-use crate::shard::ddl::fence::{MEMBER, Run};
+use crate::shard::ddl::fence;
 use document::{Document, Error, Result, Value, bail, doc, err};
 use futures::future::{BoxFuture, join_all};
 use node::{Operation, Request};
 use parking_lot::Mutex;
-use protocol::ddl::{Action, Event, Machine, OnFailure, Protocol};
+use protocol::ddl::protocols::{self, DropSnapshotPhase, ForkPhase, RestorePhase, TakePhase};
+use protocol::ddl::{Event, OnFailure, Protocol};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,26 +61,44 @@ use tokio::sync::{MutexGuard, OwnedMutexGuard, RwLockWriteGuard};
 const COORDINATORS: &str = "config.sharding_configsvr_coordinators";
 /// The `_id` of the document of what is under way. DO NOT CHANGE.
 const KIND: &str = "standstill";
-const BACKOFF: Duration = Duration::from_millis(50);
-const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// How often a request looks whether what another reign has begun has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long commits of the catalog may hold a standstill up.
 const LOCK_WAIT: Duration = Duration::from_secs(20);
 
-/// One kind of work.
-trait Work: Send + Sync {
-    fn protocol(&self) -> &'static Protocol;
-    /// Runs a phase from its beginning; it may have run before. What it adds to `state` is written down with the next phase.
-    fn run<'a>(
-        &'a self,
-        config: &'a Arc<ConfigServer>,
-        phase: &'a str,
-        state: &'a mut Document,
-    ) -> BoxFuture<'a, Result<()>>;
+/// A kind of work.
+#[derive(Clone, Copy)]
+enum Kind {
+    Take,
+    Drop,
+    Restore,
+    Fork,
 }
 
-/// Every kind there is, found by the name of its protocol.
-const KINDS: &[&'static dyn Work] =
-    &[&snapshot::Take, &snapshot::DropSnapshot, &restore::Restore, &fork::Fork];
+impl Kind {
+    const ALL: [Kind; 4] = [Kind::Take, Kind::Drop, Kind::Restore, Kind::Fork];
+
+    fn protocol(self) -> &'static Protocol {
+        match self {
+            Kind::Take => &protocols::TAKE_SNAPSHOT,
+            Kind::Drop => &protocols::DROP_SNAPSHOT,
+            Kind::Restore => &protocols::RESTORE,
+            Kind::Fork => &protocols::FORK,
+        }
+    }
+    /// What a failed phase leads to; `None` for a phase of another version of this code.
+    fn on_failure(self, phase: &str) -> Option<OnFailure> {
+        self.protocol().phases.iter().find(|p| p.name == phase).map(|p| p.on_failure)
+    }
+    async fn run(self, config: &ConfigServer, phase: &str, state: &mut Document) -> Result<()> {
+        match self {
+            Kind::Take => config.run_take(phase_of(TakePhase::named(phase), phase)?, state).await,
+            Kind::Drop => config.run_drop(phase_of(DropSnapshotPhase::named(phase), phase)?, state).await,
+            Kind::Restore => config.run_restore(phase_of(RestorePhase::named(phase), phase)?, state).await,
+            Kind::Fork => config.run_fork(phase_of(ForkPhase::named(phase), phase)?, state).await,
+        }
+    }
+}
 
 /// What is under way on one config server.
 #[derive(Default)]
@@ -126,12 +145,7 @@ impl ConfigServer {
     /// # Errors
     /// NotImplemented (238) while the config server is a shard; that of the phase that failed: what was done is undone then. Interrupts leave
     /// it running.
-    async fn run_whole(
-        self: &Arc<Self>,
-        op: &Operation,
-        kind: &'static dyn Work,
-        fields: Document,
-    ) -> Result<Document> {
+    async fn run_whole(self: &Arc<Self>, op: &Operation, kind: Kind, fields: Document) -> Result<Document> {
         let held = self.next_whole(op).await?;
         let mut state = doc! { "_id": { "coordinatorType": KIND }, "operation": kind.protocol().operation };
         state.0.extend(fields.0);
@@ -147,7 +161,7 @@ impl ConfigServer {
     }
 
     /// The shards stay those that are written down: whatever adds or removes one waits until they are, and is refused then.
-    async fn start_whole(self: &Arc<Self>, kind: &'static dyn Work, mut state: Document) -> Result<Document> {
+    async fn start_whole(self: &Arc<Self>, kind: Kind, mut state: Document) -> Result<Document> {
         let set_of_shards = tokio::time::timeout(LOCK_WAIT, self.lock_shards()).await.map_err(late)?;
         if self.catalog().shard(CONFIG_SHARD).is_ok() {
             bail!(
@@ -172,7 +186,7 @@ impl ConfigServer {
                 return Ok(held);
             }
             drop(held);
-            op.interruptible(tokio::time::sleep(BACKOFF)).await?;
+            op.interruptible(tokio::time::sleep(LOOK_AGAIN)).await?;
         }
     }
 
@@ -199,11 +213,11 @@ impl ConfigServer {
         let _held = self.whole.one.clone().lock_owned().await;
         let Ok(Some(mut state)) = self.begun_whole() else { return };
         let operation = state.get_str("operation").unwrap_or_default();
-        let Some(kind) = KINDS.iter().find(|k| k.protocol().operation == operation) else { return };
+        let Some(kind) = Kind::ALL.into_iter().find(|k| k.protocol().operation == operation) else { return };
         state.insert("recoveredFromDisk", true);
         let phase = state.get_str("phase").unwrap_or_default().to_string();
         // Whoever asked for it is gone; what failed was undone.
-        drop(self.drive_whole(*kind, state, Event::Recovered { phase: &phase }, None).await);
+        drop(self.drive_whole(kind, state, Event::Recovered { phase: &phase }, None).await);
     }
 
     /// Ends what a primary does; the next one takes it up.
@@ -215,95 +229,16 @@ impl ConfigServer {
 
     /// `set_of_shards` is let go when the document is written.
     async fn drive_whole(
-        self: &Arc<Self>,
-        kind: &'static dyn Work,
-        mut state: Document,
+        &self,
+        kind: Kind,
+        state: Document,
         first: Event<'_>,
-        mut set_of_shards: Option<SetOfShards<'_>>,
+        set_of_shards: Option<SetOfShards<'_>>,
     ) -> Result<Document> {
         self.whole.on.store(true, Ordering::SeqCst);
         let _on = On(self.whole.on.clone());
-        let mut machine = Machine::new(kind.protocol());
-        let mut action = machine.step(first);
-        let mut failure: Option<Error> = None;
-        let mut backoff = BACKOFF;
-        let mut locks = None;
-        loop {
-            if !self.node.is_writable() {
-                return Err(stepped_down());
-            }
-            let outcome = match action {
-                Action::Persist { phase } => {
-                    state.insert("phase", phase);
-                    self.write_down(&mut state, &mut set_of_shards).await
-                }
-                Action::Run { phase } => self.run_phase(kind, phase, &mut state, &mut locks).await,
-                Action::Undo => {
-                    locks = None;
-                    self.end_everywhere(&state, state.get_array("undone").cloned().unwrap_or_default()).await
-                }
-                Action::Wait => {
-                    tokio::time::sleep(backoff).await;
-                    backoff = (backoff * 2).min(BACKOFF_MAX);
-                    self.write_down(&mut state, &mut set_of_shards).await
-                }
-                Action::Forget => {
-                    let id = doc! { "_id": { "coordinatorType": KIND } };
-                    self.local.delete(COORDINATORS, &id).await.map(drop)
-                }
-                Action::Finish { succeeded: true } => return Ok(state),
-                Action::Finish { succeeded: false } => {
-                    return Err(failure.unwrap_or_else(|| err!(INTERNAL_ERROR, "the coordinator failed")));
-                }
-            };
-            let event = match outcome {
-                Ok(()) => Event::Done,
-                Err(e) => {
-                    let definite = is_definite(&e);
-                    if matches!(action, Action::Run { .. } | Action::Persist { .. }) {
-                        failure = Some(e);
-                    }
-                    Event::Failed { definite }
-                }
-            };
-            action = machine.step(event);
-        }
-    }
-
-    async fn write_down(
-        &self,
-        state: &mut Document,
-        set_of_shards: &mut Option<SetOfShards<'_>>,
-    ) -> Result<()> {
-        raise_run(state, self.node.new_uuid());
-        self.local.put(COORDINATORS, state).await?;
-        *set_of_shards = None;
-        Ok(())
-    }
-
-    async fn run_phase<'a>(
-        self: &'a Arc<Self>,
-        kind: &'static dyn Work,
-        phase: &'static str,
-        state: &mut Document,
-        locks: &mut Option<Locks<'a>>,
-    ) -> Result<()> {
-        let point = format!("hangStandstillBefore_{phase}");
-        self.node.failpoints.pause_while_set(&point).await;
-        let known = kind.protocol().phases.iter().find(|p| p.name == phase);
-        if state.get_bool("recoveredFromDisk") == Some(true)
-            && known.is_some_and(|p| p.on_failure == OnFailure::Undo)
-        {
-            // The locks were not held all the time.
-            return Err(stepped_down());
-        }
-        match phase {
-            "quiesce" => {}
-            "end" => *locks = None,
-            _ if locks.is_none() => *locks = Some(self.lock_catalog(state).await?),
-            _ => {}
-        }
-        kind.run(self, phase, state).await
+        let mut work = Work { config: self, kind, set_of_shards, locks: None };
+        driver::drive(&mut work, kind.protocol(), state, first).await
     }
 
     /// Locks whatever a commit of the catalog locks, in the order of `node::ddl::lock`.
@@ -342,8 +277,8 @@ impl ConfigServer {
         let asks = names(state, "shards").map(|shard| {
             let mut command = doc! { "_shardsvrStandstill": step };
             command.0.extend(of(shard).0);
-            command.push(MEMBER, state.get("run").cloned().unwrap_or(Value::Null));
             command.push("writeConcern", majority());
+            let command = fence::mark(command);
             async move {
                 let host = self.catalog().shard(shard)?.host;
                 self.remote.admin(Target::Host(&host), command).await
@@ -368,21 +303,67 @@ impl ConfigServer {
     }
 }
 
+/// Work of a kind under way, with what it keeps from changing.
+struct Work<'c> {
+    config: &'c ConfigServer,
+    kind: Kind,
+    set_of_shards: Option<SetOfShards<'c>>,
+    locks: Option<Locks<'c>>,
+}
+
+impl Performer for Work<'_> {
+    fn may_go_on(&self) -> Result<()> {
+        if self.config.node.is_writable() { Ok(()) } else { Err(stepped_down()) }
+    }
+    /// The fail points `hangStandstillBefore_<phase>`.
+    fn pause<'a>(&'a self, step: &'static str, phase: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if step == "Running" {
+                let point = format!("hangStandstillBefore_{phase}");
+                self.config.node.failpoints.pause_while_set(&point).await;
+            }
+        })
+    }
+    fn write<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.config.local.put(COORDINATORS, state).await?;
+            self.set_of_shards = None;
+            Ok(())
+        })
+    }
+    fn forget<'a>(&'a mut self, _: &'a Document) -> BoxFuture<'a, Result<()>> {
+        let id = doc! { "_id": { "coordinatorType": KIND } };
+        Box::pin(async move { self.config.local.delete(COORDINATORS, &id).await.map(drop) })
+    }
+    fn run<'a>(&'a mut self, phase: &'static str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let recovered = state.get_bool("recoveredFromDisk") == Some(true);
+            if recovered && self.kind.on_failure(phase) == Some(OnFailure::Undo) {
+                // The locks were not held all the time.
+                return Err(stepped_down());
+            }
+            match phase {
+                "quiesce" => {}
+                "end" => self.locks = None,
+                _ if self.locks.is_none() => self.locks = Some(self.config.lock_catalog(state).await?),
+                _ => {}
+            }
+            self.kind.run(self.config, phase, state).await
+        })
+    }
+    fn undo<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        self.locks = None;
+        let parts = state.get_array("undone").cloned().unwrap_or_default();
+        Box::pin(self.config.end_everywhere(state, parts))
+    }
+}
+
 fn late(_: tokio::time::error::Elapsed) -> Error {
     err!(LOCK_BUSY, "the catalog was being changed for longer than {LOCK_WAIT:?}")
 }
 
 fn stepped_down() -> Error {
     err!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "the config server's primary has changed")
-}
-
-/// The number of the run grows with each phase and each repetition, in the document before any message carries it.
-fn raise_run(state: &mut Document, new: [u8; 16]) {
-    let run = match state.get_document("run").and_then(Run::from_document) {
-        Some(before) => Run { number: before.number + 1, ..before },
-        None => Run { coordinator: new, number: 1 },
-    };
-    state.insert("run", run.to_document());
 }
 
 /// The strings of a list.

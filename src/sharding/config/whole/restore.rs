@@ -4,34 +4,19 @@ use super::snapshot::{catalog_part, shard_part};
 use super::*;
 use crate::config::COLLECTIONS;
 use node::fork;
-use protocol::ddl::protocols::{self, RestorePhase};
 use std::collections::BTreeSet;
 
-pub(super) struct Restore;
-
-impl Work for Restore {
-    fn protocol(&self) -> &'static Protocol {
-        &protocols::RESTORE
-    }
-    fn run<'a>(
-        &'a self,
-        config: &'a Arc<ConfigServer>,
-        phase: &'a str,
-        state: &'a mut Document,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            match phase_of(RestorePhase::named(phase), phase)? {
-                RestorePhase::Quiesce => config.quiesce(state).await,
-                RestorePhase::Begin => config.begin_restore(state).await,
-                RestorePhase::PutBack => config.put_back_shards(state).await,
-                RestorePhase::Catalog => config.put_back_catalog(state).await,
-                RestorePhase::End => config.end_everywhere(state, Vec::new()).await,
-            }
-        })
-    }
-}
-
 impl ConfigServer {
+    pub(super) async fn run_restore(&self, phase: RestorePhase, state: &mut Document) -> Result<()> {
+        match phase {
+            RestorePhase::Quiesce => self.quiesce(state).await,
+            RestorePhase::Begin => self.begin_restore(state).await,
+            RestorePhase::PutBack => self.put_back_shards(state).await,
+            RestorePhase::Catalog => self.put_back_catalog(state).await,
+            RestorePhase::End => self.end_everywhere(state, Vec::new()).await,
+        }
+    }
+
     /// `{_configsvrTesseraRestore: name}` answers `{collections}`.
     ///
     /// # Errors
@@ -46,7 +31,7 @@ impl ConfigServer {
         self.ensure().await?;
         let name = argument(&request)?;
         self.snapshot_named(name)?;
-        let done = self.run_whole(op, &Restore, doc! { "name": name, "forgets": true }).await?;
+        let done = self.run_whole(op, Kind::Restore, doc! { "name": name, "forgets": true }).await?;
         Ok(doc! { "collections": done.get_i64("collections").unwrap_or(0) as i32 })
     }
 

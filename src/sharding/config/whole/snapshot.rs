@@ -7,79 +7,43 @@
 
 use super::*;
 use node::fork::{self, Part};
-use protocol::ddl::protocols::{self, DropSnapshotPhase, TakePhase};
 
 pub(super) const SNAPSHOTS: &str = "config.tesseraSnapshots";
 
-pub(super) struct Take;
-pub(super) struct DropSnapshot;
-
 /// The name of a shard's part.
 pub(super) fn shard_part(id: &Value) -> String {
-    format!("shard-{}", hex(id))
+    format!("shard-{}", document::encoding::hex(&id.as_uuid().unwrap_or_default()))
 }
 /// The name of the catalog's part; a config server may be a shard too.
 pub(super) fn catalog_part(id: &str) -> String {
     id.replacen("shard-", "catalog-", 1)
 }
 
-fn hex(id: &Value) -> String {
-    id.as_uuid().unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-impl Work for Take {
-    fn protocol(&self) -> &'static Protocol {
-        &protocols::TAKE_SNAPSHOT
-    }
-    fn run<'a>(
-        &'a self,
-        config: &'a Arc<ConfigServer>,
-        phase: &'a str,
-        state: &'a mut Document,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            match phase_of(TakePhase::named(phase), phase)? {
-                TakePhase::Quiesce => config.quiesce(state).await,
-                TakePhase::Begin => {
-                    config.on_shards(state, "begin", |_| doc! { "reads": false }).await.map(drop)
-                }
-                TakePhase::Take => config.take_parts(state).await,
-                TakePhase::Commit => config.commit_snapshot(state).await,
-                TakePhase::End => {
-                    let replaced = state.get_array("replaced").cloned().unwrap_or_default();
-                    config.end_everywhere(state, replaced).await
-                }
-            }
-        })
-    }
-}
-
-impl Work for DropSnapshot {
-    fn protocol(&self) -> &'static Protocol {
-        &protocols::DROP_SNAPSHOT
-    }
-    fn run<'a>(
-        &'a self,
-        config: &'a Arc<ConfigServer>,
-        phase: &'a str,
-        state: &'a mut Document,
-    ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            match phase_of(DropSnapshotPhase::named(phase), phase)? {
-                DropSnapshotPhase::Commit => {
-                    let name = state.get("name").cloned().unwrap_or(Value::Null);
-                    config.local.delete(SNAPSHOTS, &doc! { "_id": name }).await.map(drop)
-                }
-                DropSnapshotPhase::End => {
-                    let replaced = state.get_array("replaced").cloned().unwrap_or_default();
-                    config.end_everywhere(state, replaced).await
-                }
-            }
-        })
-    }
-}
-
 impl ConfigServer {
+    pub(super) async fn run_take(&self, phase: TakePhase, state: &mut Document) -> Result<()> {
+        match phase {
+            TakePhase::Quiesce => self.quiesce(state).await,
+            TakePhase::Begin => self.on_shards(state, "begin", |_| doc! { "reads": false }).await.map(drop),
+            TakePhase::Take => self.take_parts(state).await,
+            TakePhase::Commit => self.commit_snapshot(state).await,
+            TakePhase::End => self.end_and_drop_replaced(state).await,
+        }
+    }
+
+    pub(super) async fn run_drop(&self, phase: DropSnapshotPhase, state: &mut Document) -> Result<()> {
+        match phase {
+            DropSnapshotPhase::Commit => {
+                let name = state.get("name").cloned().unwrap_or(Value::Null);
+                self.local.delete(SNAPSHOTS, &doc! { "_id": name }).await.map(drop)
+            }
+            DropSnapshotPhase::End => self.end_and_drop_replaced(state).await,
+        }
+    }
+
+    async fn end_and_drop_replaced(&self, state: &Document) -> Result<()> {
+        self.end_everywhere(state, state.get_array("replaced").cloned().unwrap_or_default()).await
+    }
+
     /// `{_configsvrTesseraSnapshot: name, drop?}` answers `{collections}`.
     ///
     /// # Errors
@@ -97,12 +61,12 @@ impl ConfigServer {
         if request.body.get("drop").is_some_and(|v| v.truthy()) {
             let replaced = vec![Value::from(shard_part(&self.snapshot_named(name)?.0))];
             let fields = doc! { "name": name, "replaced": Value::Array(replaced) };
-            self.run_whole(op, &DropSnapshot, fields).await?;
+            self.run_whole(op, Kind::Drop, fields).await?;
             return Ok(Document::new());
         }
         let id = Value::uuid(self.node.new_uuid());
         let undone = Value::Array(vec![Value::from(shard_part(&id))]);
-        let done = self.run_whole(op, &Take, doc! { "name": name, "id": id, "undone": undone }).await?;
+        let done = self.run_whole(op, Kind::Take, doc! { "name": name, "id": id, "undone": undone }).await?;
         Ok(doc! { "collections": done.get_i64("collections").unwrap_or(0) as i32 })
     }
 

@@ -3,8 +3,9 @@
 //! A shard that was not asked yet when the coordinator stops is asked after the restart; the change is written so that
 //! asking twice changes nothing more.
 
-use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
+use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
+use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;

@@ -1,19 +1,17 @@
-//! The driver: performs the actions of a [`Machine`] and feeds their outcomes back.
+//! Coordinators: one of each kind of change, under its locks, as a task of its own. [`crate::driver`] has the loop.
 
-use super::fence::Run;
 use super::joining::{self, Entered, ended};
 use super::locks::{Held, Purpose};
 use super::{
     COORDINATORS, Ddl, coll_mod, create, create_indexes, drop, drop_database, move_primary, refine, rename,
     reshard, untrack,
 };
-use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY, RETRIABLE};
-use document::{Document, Error, Result, Value, bail, codes, doc, err};
+use crate::driver::{self, Performer};
+use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::Operation;
-use protocol::ddl::{Action, Event, Machine, Protocol, UNDO};
+use protocol::ddl::{Event, Protocol, UNDO};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// One kind of coordinator. `state` is its document: members a phase adds are persisted with the next phase.
 pub(super) trait Coordinator: Send + Sync {
@@ -53,17 +51,6 @@ const KINDS: &[&'static dyn Coordinator] = &[
     &create_indexes::CreateIndexes,
 ];
 
-const BACKOFF: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(2);
-
-/// The phase that a driver was told to run, as its coordinator's own type.
-///
-/// # Errors
-/// UnsupportedFormat (12): the name is none of this coordinator's. Nothing is done then.
-pub(crate) fn phase_of<P>(named: Option<P>, phase: &str) -> Result<P> {
-    named.ok_or_else(|| err!(UNSUPPORTED_FORMAT, "the coordinator has no phase '{phase}'"))
-}
-
 /// `_id.namespace` of a coordinator's document.
 pub(super) fn namespace(state: &Document) -> &str {
     state.get_document("_id").and_then(|id| id.get_str("namespace")).unwrap_or("")
@@ -72,12 +59,6 @@ pub(super) fn namespace(state: &Document) -> &str {
 /// `collectionUUID` of a coordinator's document.
 pub(super) fn uuid_of(state: &Document) -> Option<[u8; 16]> {
     state.get("collectionUUID").and_then(Value::as_uuid)
-}
-
-/// Whether an error says that nothing was done and that another try would end the same.
-pub(crate) fn is_definite(e: &Error) -> bool {
-    const UNKNOWN: &[i32] = &[codes::LOCK_TIMEOUT, codes::LOCK_BUSY, codes::WRITE_CONCERN_FAILED];
-    !e.is(NETWORK | RETRIABLE | NOT_PRIMARY | INTERRUPTION) && !UNKNOWN.contains(&e.code)
 }
 
 impl Ddl {
@@ -204,95 +185,17 @@ impl Ddl {
     async fn drive(
         self: Arc<Ddl>,
         kind: &'static dyn Coordinator,
-        mut state: Document,
+        state: Document,
         received: Option<protocol::version::DatabaseVersion>,
         first: Event<'_>,
         _held: Held,
     ) -> Result<Document> {
-        let mut machine = Machine::new(kind.protocol());
-        let mut action = machine.step(first);
-        let mut failure: Option<Error> = None;
-        let mut backoff = BACKOFF;
-        // Whether the number of the run was raised for the action that comes.
-        let mut raised = false;
         // The version was checked when the request came; the lock may have been waited for since.
         if let Some(version) = received {
             self.check_version(namespace(&state), version).await?;
         }
-        loop {
-            let outcome = match action {
-                Action::Persist { phase } => {
-                    self.pause("Persisting", phase).await;
-                    state.insert("phase", phase);
-                    self.raise_run(&mut state);
-                    raised = true;
-                    self.role.local.put(COORDINATORS, &state).await
-                }
-                Action::Run { phase } => {
-                    self.pause("Running", phase).await;
-                    let again = !std::mem::take(&mut raised);
-                    match self.begin_run(&mut state, again).await {
-                        Ok(run) => run.scope(kind.run(&self, phase, &mut state)).await,
-                        Err(e) => Err(e),
-                    }
-                }
-                Action::Undo => {
-                    let again = !std::mem::take(&mut raised);
-                    match self.begin_run(&mut state, again).await {
-                        Ok(run) => run.scope(kind.undo(&self, &state)).await,
-                        Err(e) => Err(e),
-                    }
-                }
-                Action::Wait => {
-                    tokio::time::sleep(backoff).await;
-                    backoff = (backoff * 2).min(BACKOFF_MAX);
-                    Ok(())
-                }
-                Action::Forget => {
-                    self.pause("Persisting", "forget").await;
-                    self.forget(&state).await
-                }
-                Action::Finish { succeeded: true } => return Ok(state),
-                Action::Finish { succeeded: false } => {
-                    return Err(failure.unwrap_or_else(|| err!(INTERNAL_ERROR, "the coordinator failed")));
-                }
-            };
-            let event = match outcome {
-                Ok(()) => Event::Done,
-                Err(e) => {
-                    let definite = is_definite(&e);
-                    if matches!(action, Action::Run { .. } | Action::Persist { .. }) {
-                        failure = Some(e);
-                    }
-                    Event::Failed { definite }
-                }
-            };
-            action = machine.step(event);
-        }
-    }
-
-    /// Raises the number of the coordinator's run in its document.
-    fn raise_run(&self, state: &mut Document) -> Run {
-        let before = state.get_document("run").and_then(Run::from_document);
-        let run = match before {
-            Some(before) => Run { number: before.number + 1, ..before },
-            None => Run { coordinator: self.role.node.new_uuid(), number: 1 },
-        };
-        state.insert("run", run.to_document());
-        run
-    }
-
-    /// The run that begins; for a repetition it is raised first, durably where the coordinator has a document.
-    async fn begin_run(&self, state: &mut Document, again: bool) -> Result<Run> {
-        let current = state.get_document("run").and_then(Run::from_document);
-        if let (Some(current), false) = (current, again) {
-            return Ok(current);
-        }
-        let run = self.raise_run(state);
-        if state.contains_key("phase") {
-            self.role.local.put(COORDINATORS, state).await?;
-        }
-        Ok(run)
+        let mut change = Change { ddl: self, kind };
+        driver::drive(&mut change, kind.protocol(), state, first).await
     }
 
     async fn check_version(&self, ns: &str, version: protocol::version::DatabaseVersion) -> Result<()> {
@@ -301,16 +204,33 @@ impl Ddl {
         let db = ns.split('.').next().unwrap_or(ns);
         self.role.node.namespaces.slot(&format!("{db}.$cmd")).read(&op, |_| Ok(())).await
     }
+}
 
-    async fn forget(&self, state: &Document) -> Result<()> {
-        let id = state.get("_id").cloned().unwrap_or(Value::Null);
-        self.role.local.delete(COORDINATORS, &doc! { "_id": { "$eq": id } }).await.map(|_| ())
-    }
+/// A change that this shard coordinates, under its locks.
+struct Change {
+    ddl: Arc<Ddl>,
+    kind: &'static dyn Coordinator,
+}
 
+impl Performer for Change {
     /// The fail points `hangDdlCoordinatorBefore<Persisting|Running>_<phase>`: for tests that interrupt a coordinator there.
-    async fn pause(&self, step: &str, phase: &str) {
-        let points = &self.role.node.failpoints;
+    fn pause<'a>(&'a self, step: &'static str, phase: &'a str) -> BoxFuture<'a, ()> {
         let name = format!("hangDdlCoordinatorBefore{step}_{phase}");
-        points.pause_while_set(&name).await;
+        Box::pin(async move { self.ddl.role.node.failpoints.pause_while_set(&name).await })
+    }
+    fn write<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.ddl.role.local.put(COORDINATORS, state))
+    }
+    fn forget<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        let id = state.get("_id").cloned().unwrap_or(Value::Null);
+        Box::pin(async move {
+            self.ddl.role.local.delete(COORDINATORS, &doc! { "_id": { "$eq": id } }).await.map(drop)
+        })
+    }
+    fn run<'a>(&'a mut self, phase: &'static str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
+        self.kind.run(&self.ddl, phase, state)
+    }
+    fn undo<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
+        self.kind.undo(&self.ddl, state)
     }
 }

@@ -10,10 +10,11 @@
 //! ```
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace};
 use super::distribution::{First, Wanted, first_chunks};
 use super::{Ddl, split};
 use crate::config::{argument, required};
+use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
 use crate::messages::placement::FlushRoutingTable;

@@ -4,9 +4,10 @@
 //! restart. No migration begins or commits meanwhile: its recipient would be left out.
 
 use super::coll_mod::renamed;
-use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
+use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
+use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
 use crate::routing::Routing;
 use document::{Document, Result, Value, bail, codes, doc};

@@ -1,8 +1,9 @@
 //! `_shardsvrDropCollection`: a collection goes from the catalog first, then from every shard.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
+use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
+use crate::driver::phase_of;
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::write::statement::uuid_mismatch;

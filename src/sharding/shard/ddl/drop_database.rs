@@ -9,8 +9,9 @@
 
 use super::Ddl;
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace};
 use crate::config::catalog::Database;
+use crate::driver::phase_of;
 use crate::messages::Message;
 use crate::messages::placement::FlushDatabase;
 use document::{Document, Result, Value, bail, doc};

@@ -43,13 +43,13 @@ impl Run {
         Some(Run { coordinator: d.get("coordinator")?.as_uuid()?, number: d.get_i64("number")? })
     }
     /// Runs `work`; its messages carry this run.
-    pub(super) async fn scope<T>(self, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn scope<T>(self, work: impl Future<Output = T>) -> T {
         CURRENT.scope(self, work).await
     }
 }
 
 /// Adds the run of this task to a message.
-pub(super) fn mark(mut message: Document) -> Document {
+pub(crate) fn mark(mut message: Document) -> Document {
     if let Ok(run) = CURRENT.try_with(|run| *run) {
         message.insert(MEMBER, run.to_document());
     }

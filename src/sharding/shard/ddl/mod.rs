@@ -17,7 +17,7 @@ pub mod block;
 mod coll_mod;
 pub mod commands;
 mod consistency;
-pub(crate) mod coordinator;
+mod coordinator;
 mod create;
 mod create_indexes;
 mod distribution;

@@ -11,9 +11,10 @@
 //! ```
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace};
 use super::{Ddl, split};
 use crate::config::{argument, required, required_str};
+use crate::driver::phase_of;
 use crate::messages::Message;
 use crate::messages::placement::FlushDatabase;
 use crate::remote::Target;

@@ -10,10 +10,11 @@
 //! A key that is refined already is left as it is.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of, uuid_of};
+use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, create};
 use crate::config::refine::not_an_extension;
 use crate::config::{required, required_doc};
+use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
 use crate::routing::Routing;
 use document::{Document, ObjectId, Result, Value, bail, doc};

@@ -4,9 +4,10 @@
 //! shard, each shard renames what it has, the catalog follows, the names are free again.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
+use crate::driver::phase_of;
 use crate::remote::Target;
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;

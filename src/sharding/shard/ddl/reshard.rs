@@ -17,12 +17,13 @@
 //! up. An abort is heeded until `blockWrites` has ended. After the commit everything is repeated until it is done.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace};
 use super::joining::{Outcome, ended};
 use super::locks::Purpose;
 use super::reshard_plan::Planned;
 use super::{COORDINATORS, Ddl};
 use crate::config::{required, required_str};
+use crate::driver::phase_of;
 use crate::shard::resharding::{self, recipient};
 use document::{Document, Error, Result, Value, bail, codes, doc, err};
 use futures::future::BoxFuture;

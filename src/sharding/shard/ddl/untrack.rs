@@ -3,8 +3,9 @@
 //! Without an entry a collection is looked for on its database's primary, so it must be there.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace, phase_of};
+use super::coordinator::{Coordinator, namespace};
 use super::{Ddl, split};
+use crate::driver::phase_of;
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};

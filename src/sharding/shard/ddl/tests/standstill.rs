@@ -204,3 +204,33 @@ async fn an_exchange_of_the_catalog_that_is_repeated_notes_what_is_gone_and_leav
     }));
     c.check_over();
 }
+
+#[tokio::test]
+async fn a_step_of_an_attempt_before_a_restart_is_refused_while_the_next_goes_on() {
+    let c = Cluster::new().await;
+    c.snapshot("s").await;
+    let (config, b) = (c.catalog(), c.ddl("b"));
+    let (sent, next) = ("hangStandstillAfter_putBack", "hangStandstillBefore_catalog");
+    b.role.node.failpoints.configure(sent, Mode::AlwaysOn, doc! {});
+    config.node.failpoints.configure(next, Mode::AlwaysOn, doc! {});
+    let interrupted = async {
+        b.role.node.failpoints.wait_entered(sent, 1).await;
+        config.stop_whole();
+    };
+    let (stopped, ()) = tokio::join!(c.restore("s"), within(interrupted));
+    assert!(stopped.is_err());
+    let state = config.local.find(COORDINATORS_HERE, &doc! {}).unwrap().remove(0);
+    assert_eq!(state.get_str("phase"), Some("putBack"));
+    b.role.node.failpoints.configure(sent, Mode::Off, doc! {});
+    let late = async {
+        config.node.failpoints.wait_entered(next, 1).await;
+        let mut step = doc! { "_shardsvrStandstill": "putBack", "reported": Vec::<Value>::new() };
+        step.push(fence::MEMBER, state.get_document("run").unwrap().clone());
+        let late = c.network.call("b:1", "admin", step.to_doc_buf()).await;
+        config.node.failpoints.configure(next, Mode::Off, doc! {});
+        late
+    };
+    let ((), late) = tokio::join!(within(config.clone().resume_whole()), within(late));
+    assert_eq!(late.unwrap_err().code, codes::TRANSACTION_TOO_OLD);
+    c.check_over();
+}

@@ -114,7 +114,7 @@ impl Node {
     }
 
     /// The level a read asks for, or the default of clients' reads.
-    fn read_level(&self, op: &Operation) -> ReadLevel {
+    pub(crate) fn read_level(&self, op: &Operation) -> ReadLevel {
         let rc = &op.read_concern;
         match rc.level_given || op.client.internal.load(Ordering::Relaxed) {
             true => rc.level,
@@ -129,10 +129,14 @@ impl Node {
     /// # Errors
     /// Interrupts, a failed log; NotWritablePrimary (10107), PrimarySteppedDown (189) where another has begun to lead.
     pub async fn await_read_committed(&self, op: &Operation) -> Result<()> {
+        self.await_level_committed(op, self.read_level(op)).await
+    }
+
+    /// The same for a read whose level is known: a later batch of a cursor names none.
+    pub(crate) async fn await_level_committed(&self, op: &Operation, level: ReadLevel) -> Result<()> {
         if op.transaction().is_some() {
             return Ok(());
         }
-        let level = self.read_level(op);
         if matches!(level, ReadLevel::Local | ReadLevel::Available) || !self.is_replica_set() {
             return Ok(());
         }

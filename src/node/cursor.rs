@@ -8,7 +8,7 @@
 //! chunk that moves away meanwhile neither adds nor hides a document.
 
 use crate::memory;
-use crate::operation::{Operation, SessionId};
+use crate::operation::{Operation, ReadLevel, SessionId};
 use crate::read::rows::Rows;
 use document::{DocBuf, Error, Result, bail, codes, err};
 use parking_lot::Mutex;
@@ -34,6 +34,8 @@ pub struct Cursor {
     pub transaction: Option<i64>,
     pub rows: Rows,
     pub no_timeout: bool,
+    /// What its reads promise, each batch like the first.
+    pub level: ReadLevel,
     /// It reads at one moment to its end, however long its client waits.
     pub keeps_snapshot: bool,
     /// What its batches have not used yet of the time that `maxTimeMS` gave them together.

@@ -627,6 +627,7 @@ pub async fn aggregate(
                 rows,
                 no_timeout: false,
                 transaction: op.transaction_number(),
+                level: node.read_level(op),
                 keeps_snapshot: op.read_concern.level == ReadLevel::Snapshot || op.transaction().is_some(),
                 time_left: op.time_left(),
                 command: request.body.to_owned(),

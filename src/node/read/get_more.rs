@@ -6,6 +6,7 @@ use super::tail::AWAIT_DEFAULT;
 use crate::change_stream;
 use crate::cursor::{Killed, Pin};
 use crate::exec::Batch;
+use crate::operation::ReadLevel;
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
 use document::{DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
@@ -111,6 +112,7 @@ async fn more(
     }
     let until = Instant::now() + await_ms.filter(|ms| *ms > 0).map_or(AWAIT_DEFAULT, Duration::from_millis);
     let cursor = pin.cursor()?;
+    let reads_anew = cursor.rows.reads_anew();
     if let Some(uuid) = cursor.rows.uuid() {
         let source = cursor.rows.ns().unwrap_or(ns).to_string();
         // A transaction's cursor keeps its snapshot, and the collection may be the transaction's own.
@@ -124,6 +126,10 @@ async fn more(
     });
     node.failpoints.pause_operation(op, "waitWithPinnedCursorDuringGetMoreBatch", ns).await?;
     fill(node, op, &mut cursor.rows, &mut batch, (until, command.known_commit)).await?;
+    // A linearizable batch says that this member still led. One of level majority owes only what it has read itself.
+    if cursor.level == ReadLevel::Linearizable || (reads_anew && batch.count() > 0) {
+        node.await_level_committed(op, cursor.level).await?;
+    }
     node.failpoints.pause_operation(op, "waitBeforeUnpinningOrDeletingCursorAfterGetMoreBatch", ns).await?;
     cursor.returned += batch.count() as u64;
     let token = cursor.rows.resume_token();

@@ -68,6 +68,14 @@ impl Rows {
             _ => None,
         }
     }
+    /// Whether the next batch may hold what was written after the first, committed or not.
+    pub fn reads_anew(&self) -> bool {
+        match self {
+            Rows::Query(q) => q.is_released(),
+            Rows::Pipeline(_) | Rows::Oplog(_) | Rows::Tail(_) => true,
+            Rows::Documents(_) | Rows::ChangeStream(_) | Rows::Dropped(_) => false,
+        }
+    }
     /// Whether nothing more will come.
     pub fn ended(&self) -> bool {
         match self {

@@ -217,6 +217,7 @@ pub async fn write_cursor(
                 rows,
                 no_timeout: false,
                 transaction: context.operation.transaction_number(),
+                level: ReadLevel::Local,
                 keeps_snapshot: false,
                 time_left: context.operation.time_left(),
                 command: request.body.to_owned(),

@@ -1,8 +1,8 @@
 //! An expression together with the variables it was parsed under: what a filter, a projection or an update holds.
 
-use crate::QueryContext;
 use crate::expression::{Expression, Variables, Vars};
-use document::{Doc, Result, Value};
+use crate::{ParseContext, QueryContext};
+use document::{Doc, Result, Timestamp, Value};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -21,8 +21,15 @@ impl Computed {
             .with_scripts(&ctx.scripts);
         let expression = Arc::new(Expression::parse(v, &names)?);
         let mut vars = Vars::with_values(ctx.now_ms, ctx.variables.iter().map(|(_, v)| v.clone()));
-        vars.cluster_time = (ctx.cluster_time != Default::default()).then_some(ctx.cluster_time);
+        vars.cluster_time = known(ctx.cluster_time);
         Ok(Computed { expression, vars: Arc::new(vars), source: Arc::new(v.clone()) })
+    }
+    /// The same at the time of `ctx`.
+    pub fn at_time_of(&self, ctx: &ParseContext) -> Computed {
+        let mut vars = (*self.vars).clone();
+        vars.now_ms = ctx.now_ms;
+        vars.cluster_time = known(ctx.cluster_time);
+        Computed { vars: Arc::new(vars), ..self.clone() }
     }
     pub fn expression(&self) -> &Expression {
         &self.expression
@@ -38,4 +45,9 @@ impl Computed {
     pub fn eval_bool(&self, root: Doc<'_>) -> Result<bool> {
         self.expression.eval_bool(root, &mut (*self.vars).clone())
     }
+}
+
+/// A node that keeps no cluster time says zero.
+fn known(cluster_time: Timestamp) -> Option<Timestamp> {
+    Some(cluster_time).filter(|t| *t != Timestamp::default())
 }

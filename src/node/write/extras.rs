@@ -14,7 +14,7 @@ pub struct Validator {
     pub matcher: Matcher,
     /// `validationLevel: "off"` or `validationAction: "warn"`: nothing is refused.
     pub refuses: bool,
-    /// It asks for the time, and is parsed anew for each write.
+    /// It asks for the time: that of the commit in which it is asked ([`WriteUnit::is_valid`]).
     timed: bool,
     /// `validationLevel: "moderate"`: a document that was not valid before may stay so.
     pub moderate: bool,
@@ -55,14 +55,6 @@ impl Validator {
         let moderate = options.get_str("validationLevel") == Some("moderate");
         let timed = names_time(filter);
         Ok(Some(Arc::new(Validator { matcher, refuses: !off && !warn, timed, moderate })))
-    }
-    /// Whether the document is valid at this time.
-    fn accepts(&self, doc: Doc<'_>, node: &crate::Node, collation: &Collation) -> Result<bool> {
-        if !self.timed {
-            return self.matcher.matches(doc);
-        }
-        let context = node.parse_context(Document::new()).with_collation(collation);
-        Matcher::parse(self.matcher.filter(), &context)?.matches(doc)
     }
 }
 
@@ -128,9 +120,11 @@ impl WriteUnit<'_> {
     }
 
     fn is_valid(&self, validator: &Validator, doc: Doc<'_>) -> Result<bool> {
-        let simple = Collation::SIMPLE;
-        let collation = self.state.collection.as_ref().map_or(&simple, |c| c.collation());
-        validator.accepts(doc, self.node, collation)
+        if !validator.timed {
+            return validator.matcher.matches(doc);
+        }
+        let now = || validator.matcher.at_time_of(&self.node.parse_context(Document::new()));
+        self.timed_validator.get_or_init(now).matches(doc)
     }
 
     /// As [`WriteUnit::check_validator`], for what an update made of `old`.

@@ -3,15 +3,15 @@
 use crate::namespace::{Access, OwnershipFilter, Placement, Refusal};
 use crate::operation::{NO_USER, ReadConcern, ReadLevel, Received, SessionFields, SessionId};
 use crate::replication::testing;
-use crate::{BatchWrite, Node, Operation, Request};
+use crate::{BatchWrite, Node, NodeOptions, Operation, Request};
 use document::{Doc, Document, ObjectId, Timestamp, codes, doc, err};
 use protocol::version::ShardVersion;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use storage::files::MemoryFiles;
-use storage::log::SyncPolicy;
+use storage::log::{Clock, LogOptions, SyncPolicy};
 
 const NS: &str = "d.c";
 
@@ -284,4 +284,50 @@ async fn a_read_that_waits_for_a_time_without_an_entry_writes_one() {
     op.read_concern = ReadConcern { given: true, after_cluster_time: Some(later), ..op.read_concern };
     node.await_read_concern(&op).await.unwrap();
     assert!(node.log.last_optime().ts >= later.as_u64());
+}
+
+/// Shows a time that a test sets, and counts how often it is asked.
+struct Counting {
+    now_ms: AtomicI64,
+    asked: AtomicUsize,
+}
+impl Clock for Counting {
+    fn now_millis(&self) -> i64 {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.now_ms.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn a_validator_reads_the_clock_once_in_a_commit() {
+    let clock = Arc::new(Counting { now_ms: AtomicI64::new(1000), asked: AtomicUsize::new(0) });
+    let options = NodeOptions {
+        files: Arc::new(MemoryFiles::default()),
+        dir: "/data".into(),
+        log: LogOptions { in_memory: true, clock: clock.clone(), ..LogOptions::default() },
+        clock: clock.clone(),
+        replica_set: None,
+        host: "h:1".to_string(),
+    };
+    let node = Node::open(options).unwrap().node;
+    let past = doc! { "$expr": { "$lte": ["$at", "$$NOW"] } };
+    let command = doc! { "create": "c", "validator": { "$or": [{ "free": true }, past] } };
+    let body = command.to_doc_buf();
+    let create = Request { db: "d", body: body.doc(), sequences: &[] };
+    let op = Operation::internal();
+    crate::ddl::collections::create(&node, &op, create).await.unwrap();
+    let slot = node.namespaces.slot(NS);
+    let accepted = async |at: i64| {
+        let at = doc! { "_id": 1, "at": document::Value::DateTime(at) }.to_doc_buf();
+        let checked = node.write(&op, &slot, |unit| {
+            let before = clock.asked.load(Ordering::SeqCst);
+            let valid = (0..50).filter(|_| unit.check_validator(at.doc()).is_ok()).count();
+            Ok((valid, clock.asked.load(Ordering::SeqCst) - before))
+        });
+        checked.await.unwrap().0
+    };
+    assert_eq!(accepted(1000).await, (50, 1));
+    assert_eq!(accepted(5000).await, (0, 1));
+    clock.now_ms.store(5000, Ordering::SeqCst);
+    assert_eq!(accepted(5000).await, (50, 1));
 }

@@ -22,6 +22,7 @@ use crate::transaction::{Part, write_conflict};
 use crate::{Node, memory, namespace::Slot};
 use document::delta::{self, Touched};
 use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
+use query::matcher::Matcher;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
 use storage::collection::UpdatePlan;
@@ -78,6 +79,8 @@ pub struct WriteUnit<'a> {
     pub state: &'a mut SlotState,
     pub(super) op: &'a Operation,
     filter: OnceCell<Option<Arc<dyn OwnershipFilter>>>,
+    /// The validator as of the time of this commit, once a document was held to one that asks for the time.
+    pub(super) timed_validator: OnceCell<Matcher>,
     commit: &'a mut Commit,
     /// Set where the changes are a transaction's: they go into its branch, and are logged when it commits.
     part: Option<Part<'a>>,
@@ -176,6 +179,7 @@ impl<'a> WriteUnit<'a> {
             state,
             op,
             filter: OnceCell::new(),
+            timed_validator: OnceCell::new(),
             commit,
             part: None,
             blocked: Cell::new(None),

@@ -1,5 +1,6 @@
 //! A filter as a tree: what the matcher evaluates and the planner reads.
 
+use crate::ParseContext;
 use crate::computed::Computed;
 use crate::matcher::ops::geo::Geo;
 use crate::matcher::ops::schema::Schema;
@@ -177,6 +178,22 @@ impl TypeSet {
 }
 
 impl Node {
+    /// The same condition at another time. Only expressions ask for it.
+    pub(super) fn at_time_of(&self, ctx: &ParseContext) -> Node {
+        let all = |list: &[Node]| list.iter().map(|n| n.at_time_of(ctx)).collect();
+        match self {
+            Node::And(list) => Node::And(all(list)),
+            Node::Or(list) => Node::Or(all(list)),
+            Node::Nor(list) => Node::Nor(all(list)),
+            Node::Not(inner) => Node::Not(Box::new(inner.at_time_of(ctx))),
+            Node::Expr(e) => Node::Expr(e.at_time_of(ctx)),
+            Node::Leaf(Leaf { path, test: Test::ElemMatchObject(inner) }) => {
+                let test = Test::ElemMatchObject(Box::new(inner.at_time_of(ctx)));
+                Node::Leaf(Leaf { path: path.clone(), test })
+            }
+            other => other.clone(),
+        }
+    }
     /// The conjunction of `nodes`, without needless nesting.
     pub fn and(nodes: Vec<Node>) -> Node {
         let mut flat = Vec::with_capacity(nodes.len());

@@ -19,7 +19,7 @@ mod tests;
 pub use ast::{Comparison, Condition, Leaf, Node, Operand, Test};
 pub use path::Path;
 
-use crate::QueryContext;
+use crate::{ParseContext, QueryContext};
 use document::fts::TextQuery;
 use document::{Collation, Doc, DocBuf, Element, Result, ValueRef, bail, meter};
 use ops::comparison::{compare_matches, compare_matches_missing};
@@ -64,6 +64,10 @@ impl Matcher {
     /// The near predicate, with its path: without a sort of its own a query returns the nearest first.
     pub fn near(&self) -> Option<(&str, &ops::geo::Near)> {
         self.root.conjuncts().iter().find_map(ops::geo::near_of_node)
+    }
+    /// The same filter at the time of `ctx`: what `$$NOW` and `$$CLUSTER_TIME` are in it.
+    pub fn at_time_of(&self, ctx: &ParseContext) -> Matcher {
+        Matcher { root: self.root.at_time_of(ctx), filter: self.filter.clone() }
     }
     /// Matches every document.
     pub fn always() -> Matcher {

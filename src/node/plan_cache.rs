@@ -153,7 +153,8 @@ impl PlanCaches {
         self.bound.0.store(bytes, Relaxed);
         self.trim();
     }
-    /// Forgets the oldest entries where all weigh too much.
+    /// Forgets the oldest entries where all weigh too much. That looks at every entry of the node, so no latch is held
+    /// meanwhile.
     pub fn trim(&self) {
         let bound = self.bound.0.load(Relaxed);
         let held = self.held.load(Relaxed);
@@ -229,6 +230,15 @@ impl PlanCache {
             Some(shape) => drop(self.entries.lock().remove(shape)),
             None => self.entries.lock().clear(),
         }
+    }
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.entries.lock().is_empty()
+    }
+    /// Keeps everybody from the entries.
+    #[cfg(test)]
+    pub fn hold(&self) -> impl Drop + '_ {
+        self.entries.lock()
     }
     /// The entry of a shape that holds for these indexes.
     pub fn entry(&self, shape: &[u8], signature: u64) -> Option<Arc<Entry>> {

@@ -82,7 +82,8 @@ impl Choice {
 }
 
 impl Wanted<'_> {
-    /// The plan to take. A query for one `_id` is settled before anything is allocated or locked.
+    /// The plan to take. A query for one `_id` is settled before anything is allocated or locked. What is remembered may
+    /// then weigh too much: the caller trims the node's plan caches once it holds no latch any more.
     pub fn choose(&self, node: &Node, collection: &Collection, memory: Memory) -> Result<Choice> {
         if let Some(plan) = &self.chosen {
             return Ok(Choice::only(plan.clone()));
@@ -149,7 +150,6 @@ impl Wanted<'_> {
         }
         let entry = Entry::new(self, signature, choice.filtered, node.now_ms(), &choice.plan, &choice.trials);
         cache.store(shape, entry);
-        node.plan_caches.trim();
     }
 
     /// Tries the plans. Where the filter is too dear to be evaluated here, or fails, the first by rule is taken.

@@ -132,7 +132,7 @@ impl Query {
         out: &mut dyn Output,
     ) -> Result<Opened> {
         let wanted = Wanted { allowed: op.allowed_indexes.get().map(Vec::as_slice), ..wanted };
-        slot.read(op, |state| {
+        let opened = slot.read(op, |state| {
             if let Some(view) = &state.view {
                 return Ok(Opened::View(view.clone()));
             }
@@ -166,8 +166,10 @@ impl Query {
                 query.snapshot = Some(collection.snapshot());
             }
             Ok(Opened::Query(Box::new(query)))
-        })
-        .await
+        });
+        let opened = opened.await;
+        node.plan_caches.trim();
+        opened
     }
 
     /// A query at its beginning, over whatever [`Query::advance`] is then given.

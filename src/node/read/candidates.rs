@@ -61,7 +61,7 @@ impl Candidates {
             hint: search.hint,
             ..Wanted::default()
         };
-        slot.read(op, |state| {
+        let opened = slot.read(op, |state| {
             let mut out = Candidates {
                 walk: Walk::Eof,
                 owner: None,
@@ -92,8 +92,10 @@ impl Candidates {
             out.found = found;
             out.note(op);
             Ok(out)
-        })
-        .await
+        });
+        let opened = opened.await;
+        node.plan_caches.trim();
+        opened
     }
 
     /// The same for a write of all that is found; the guard is to be kept until that ends.

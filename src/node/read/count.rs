@@ -153,8 +153,9 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
             }
             Ok(Begun::Walking(Box::new((counting, collection.snapshot()))))
         })
-        .await?;
-    let n = match begun {
+        .await;
+    node.plan_caches.trim();
+    let n = match begun? {
         Begun::Done(n) => n,
         Begun::View => return by_pipeline(node, op, &ns, &command, request.body).await,
         Begun::Walking(walking) => {

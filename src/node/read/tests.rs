@@ -933,3 +933,47 @@ fn an_output_is_called_by_a_uuid() {
     }
     assert!(!of(&format!("{}.more", super::output_name([7; 16]))));
 }
+
+/// A collection with indexes on `a` and on `b`, and a filter that either helps.
+async fn with_two_plans(node: &Arc<Node>) -> Document {
+    insert(node, "c", &(0..600).map(|i| doc! { "_id": i, "a": i % 7, "b": i % 11 }).collect::<Vec<_>>())
+        .await;
+    let indexes =
+        array![doc! { "key": { "a": 1 }, "name": "a_1" }, doc! { "key": { "b": 1 }, "name": "b_1" }];
+    run(node, doc! { "createIndexes": "c", "indexes": indexes }).await.expect("indexed");
+    doc! { "a": 3, "b": 4 }
+}
+
+fn uuid_of(node: &Node, ns: &str) -> [u8; 16] {
+    node.namespaces.slot(ns).read_unchecked().collection.as_ref().expect("a collection").uuid()
+}
+
+/// The latch is asked for by a thread of its own: it is never given where the plan caches are trimmed under it.
+#[tokio::test]
+async fn plan_caches_are_trimmed_under_no_latch() {
+    let node = node();
+    let filter = with_two_plans(&node).await;
+    let uuid = uuid_of(&node, "d.c");
+    node.plan_caches.set_bound(0);
+    let other = node.plan_caches.make([9; 16]);
+    // Trimming looks at every cache, and waits at this one.
+    let held = other.hold();
+    let searching = node.clone();
+    let found = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(run(&searching, doc! { "find": "c", "filter": filter }))
+    });
+    while node.plan_caches.of(uuid).is_none_or(|cache| cache.is_empty()) {
+        std::thread::yield_now();
+    }
+    let (latched, is_latched) = std::sync::mpsc::channel();
+    let writing = node.clone();
+    std::thread::spawn(move || {
+        drop(writing.namespaces.slot("d.c").write_unchecked());
+        latched.send(()).unwrap();
+    });
+    is_latched.recv_timeout(Duration::from_secs(60)).expect("the latch is free");
+    drop(held);
+    found.join().unwrap().expect("found");
+    assert!(node.plan_caches.of(uuid).unwrap().is_empty(), "nothing was trimmed");
+}

@@ -152,9 +152,9 @@ impl Node {
         self.plan_caches.forget(uuid);
     }
     /// What a blocking sort may use that the client allows the disk, or does not. What it writes is noted with the operation.
-    pub fn sort_means(&self, op: Option<&Operation>, disk: bool) -> exec::sorter::Means {
+    pub fn sort_means(&self, op: &Operation, disk: bool) -> exec::sorter::Means {
         let space = disk.then(|| self.temporary.clone() as _);
-        let told = op.map(|op| vec![op.spills(), self.spills.clone()]).unwrap_or_default();
+        let told = vec![op.spills(), self.spills.clone()];
         exec::sorter::Means { bytes_max: Some(self.limits.read().sort), space, account: None, told }
     }
     /// As [`Node::parse_context`], for a command on `slot`: with the collation it names, and else with the default of the

@@ -119,7 +119,7 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
         v => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
     };
     node.heed_query_settings(op, &ns, inner)?;
-    let subject = Subject::of(node, &node.namespaces.slot(&ns), first.name(), inner, &asked)?;
+    let subject = Subject::of(node, op, &node.namespaces.slot(&ns), first.name(), inner, &asked)?;
     let mut reply = match subject.run(node, op, &ns, verbosity).await? {
         Some(explained) => explained,
         None => {
@@ -192,7 +192,7 @@ impl Subject {
             min: self.min.as_ref(),
             max: self.max.as_ref(),
             collation: self.collation.clone(),
-            sort_means: node.sort_means(Some(op), true),
+            sort_means: node.sort_means(op, true),
             shape: Shape {
                 skip: self.skip,
                 limit: self.limit,

@@ -189,7 +189,13 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    pub fn of(node: &Node, slot: &Slot, command: &FindCommand<'_>, body: Doc<'_>) -> Result<Parsed> {
+    pub fn of(
+        node: &Node,
+        op: &Operation,
+        slot: &Slot,
+        command: &FindCommand<'_>,
+        body: Doc<'_>,
+    ) -> Result<Parsed> {
         let variables = command_variables(node, body)?;
         let mut context = node.parse_context_on(slot, command.collation, variables)?;
         node.note_text_index(&mut context, slot, command.filter.unwrap_or(Doc::empty()));
@@ -198,6 +204,9 @@ impl Parsed {
         let sort = sort.map(|s| s.with_collation(&context.collation).with_text(filter.text())).transpose()?;
         let projection = command.projection.map(|p| Projection::parse(p, &filter, &context)).transpose()?;
         let hint = command.hint.map(Hint::given).transpose()?.flatten();
+        // `$near` sorts by distance.
+        let sorts = sort.is_some() || filter.near().is_some();
+        let sort_means = if sorts { node.sort_means(op, !command.no_disk) } else { Means::default() };
         Ok(Parsed {
             sort,
             collation: context.collation.clone(),
@@ -206,7 +215,7 @@ impl Parsed {
             filter,
             projection,
             hint,
-            sort_means: node.sort_means(None, !command.no_disk),
+            sort_means,
         })
     }
     /// What to ask of the collection; takes filter and projection out.
@@ -265,10 +274,7 @@ async fn by_plan(
     body: Doc<'_>,
     w: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let mut parsed = Parsed::of(node, slot, command, body)?;
-    if parsed.sort.is_some() {
-        parsed.sort_means = node.sort_means(Some(op), !command.no_disk);
-    }
+    let mut parsed = Parsed::of(node, op, slot, command, body)?;
     let mut batch = Batch::new(command.first_batch());
     if command.tailable {
         let mut rows = tail(node, op, slot, command, &mut parsed).await?;

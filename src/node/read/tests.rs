@@ -934,6 +934,22 @@ fn an_output_is_called_by_a_uuid() {
     assert!(!of(&format!("{}.more", super::output_name([7; 16]))));
 }
 
+#[tokio::test]
+async fn what_a_search_by_distance_writes_to_files_is_counted() {
+    let node = node();
+    let place = |i: i32| doc! { "_id": i, "at": [f64::from(i % 100), f64::from(i / 100)] };
+    insert(&node, "c", &(0..1000).map(place).collect::<Vec<_>>()).await;
+    run(&node, doc! { "createIndexes": "c", "indexes": [{ "key": { "at": "2d" }, "name": "at_2d" }] })
+        .await
+        .expect("indexed");
+    node.limits.write().sort = 2000;
+    let spilled = || node.spills.of(query::pipeline::account::Kind::Sort).spilled_bytes;
+    assert_eq!(spilled(), 0);
+    let near = doc! { "find": "c", "filter": { "at": { "$near": [5, 5] } } };
+    assert_eq!(rows(&node, near, 500).await.expect("found").len(), 1000);
+    assert!(spilled() > 0);
+}
+
 /// A collection with indexes on `a` and on `b`, and a filter that either helps.
 async fn with_two_plans(node: &Arc<Node>) -> Document {
     insert(node, "c", &(0..600).map(|i| doc! { "_id": i, "a": i % 7, "b": i % 11 }).collect::<Vec<_>>())

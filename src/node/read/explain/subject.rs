@@ -5,7 +5,7 @@ use super::super::distinct::DistinctCommand;
 use super::super::find::{FindCommand, Parsed};
 use super::super::{command_variables, parse_hint};
 use crate::namespace::Slot;
-use crate::{Node, Request};
+use crate::{Node, Operation, Request};
 use document::{Collation, Doc, Document, Result, ValueRef, bail};
 use query::QueryContext;
 use query::matcher::Matcher;
@@ -39,6 +39,7 @@ impl Subject {
     /// Reads the command `name`, any but `aggregate`.
     pub(super) fn of(
         node: &Node,
+        op: &Operation,
         slot: &Slot,
         name: &str,
         body: Doc<'_>,
@@ -54,7 +55,7 @@ impl Subject {
         let filter = ["query", "q", "filter"].iter().find_map(|f| statement.unwrap_or(body).get_document(f));
         node.note_text_index(&mut context, slot, filter.unwrap_or(Doc::empty()));
         match name {
-            "find" => Subject::of_find(node, slot, body),
+            "find" => Subject::of_find(node, op, slot, body),
             "count" => {
                 let c = CountCommand::parse(body)?;
                 let limit = Some(c.limit).filter(|n| *n > 0);
@@ -111,9 +112,9 @@ impl Subject {
         })
     }
 
-    fn of_find(node: &Node, slot: &Slot, body: Doc<'_>) -> Result<Subject> {
+    fn of_find(node: &Node, op: &Operation, slot: &Slot, body: Doc<'_>) -> Result<Subject> {
         let command = FindCommand::parse(body)?;
-        let parsed = Parsed::of(node, slot, &command, body)?;
+        let parsed = Parsed::of(node, op, slot, &command, body)?;
         Ok(Subject {
             filter: parsed.filter,
             sort: parsed.sort,

@@ -13,6 +13,8 @@ pub struct Extras<'a> {
     pub needed: Option<&'a [String]>,
     pub skip: Option<i64>,
     pub limit: Option<i64>,
+    /// The keys by which documents were found are the result, whatever a projection says.
+    pub return_key: bool,
     /// The collection is clustered.
     pub clustered: bool,
 }
@@ -23,7 +25,10 @@ pub fn winning_plan(plan: &Plan, extras: &Extras<'_>) -> Document {
     if let Some(n) = extras.skip.filter(|n| *n > 0) {
         out = doc! {"stage": "SKIP", "skipAmount": n, "inputStage": out};
     }
-    if let Some(p) = extras.projection {
+    if extras.return_key {
+        out = doc! {"stage": "RETURN_KEY", "inputStage": out};
+    }
+    if let Some(p) = extras.projection.filter(|_| !extras.return_key) {
         let stage = match (p.is_simple(), is_covered(plan)) {
             (true, true) => "PROJECTION_COVERED",
             (true, false) => "PROJECTION_SIMPLE",

@@ -50,7 +50,7 @@ pub struct Wanted<'a> {
 }
 
 /// What happens to the records found.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Shape {
     pub skip: u64,
     pub limit: Option<u64>,
@@ -86,9 +86,6 @@ pub struct Query {
     /// Its snapshot was given back while it was idle.
     released: bool,
     pub uuid: [u8; 16],
-    /// Timestamp of the last entry of the log when the query was opened: it sees what was written up to then, and nothing
-    /// of its collection that was written later.
-    pub opened_ts: u64,
     /// Already counted in the node's totals.
     noted: Counters,
     watched: Watched,
@@ -161,7 +158,6 @@ impl Query {
             }
             query.note(node, op);
             query.routed = op.received.shard.is_some();
-            query.opened_ts = node.log.last_optime().ts;
             if !query.ended {
                 query.snapshot = Some(collection.snapshot());
             }
@@ -194,7 +190,6 @@ impl Query {
             ended: false,
             released: false,
             uuid: collection.uuid(),
-            opened_ts: 0,
             noted: Counters::default(),
             watched: Watched::default(),
             pauses: None,

@@ -24,7 +24,7 @@ use query::pipeline::stages::{geo_near, host_stages};
 use query::pipeline::{
     BoxFuture, Context, Execution, Namespace, Pipeline, Run, Source, fusion, optimize, parse,
 };
-use query::planner::Hint;
+use query::planner::{Hint, Plan};
 use query::sort::SortSpec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -208,12 +208,9 @@ impl PipelineRows {
     pub fn did(&self) -> Vec<Did> {
         self.execution.did()
     }
-    /// See [`Query::opened_ts`].
-    pub fn opened_ts(&self) -> Option<u64> {
-        match &self.source.rows {
-            Rows::Query(q) => Some(q.opened_ts),
-            _ => None,
-        }
+    /// The query whose rows go through the stages.
+    pub fn query(&self) -> Option<&Query> {
+        self.source.rows.query()
     }
     pub fn release(&mut self) -> Option<storage::CollectionSnapshot> {
         self.source.rows.release()
@@ -374,6 +371,8 @@ pub struct Prepared {
     pub run: Run,
     pub source_only: bool,
     pub hint: Option<Hint>,
+    /// The plan of the query, where it was chosen before.
+    pub chosen: Option<Plan>,
     /// A router merges what comes of it.
     pub from_router: bool,
 }
@@ -444,6 +443,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
             run,
             source_only: true,
             hint: None,
+            chosen: None,
             from_router: asked.from_router,
         });
     }
@@ -467,7 +467,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     };
     let limit = limit.and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
     let from_router = asked.from_router;
-    Ok(Prepared { ns, filter, sort, limit, rest, run, source_only: false, hint, from_router })
+    Ok(Prepared { ns, filter, sort, limit, rest, run, source_only: false, hint, chosen: None, from_router })
 }
 
 impl Prepared {
@@ -480,6 +480,7 @@ impl Prepared {
             filter: std::mem::take(&mut self.filter),
             sort: self.sort.as_ref(),
             hint: self.hint.as_ref(),
+            chosen: self.chosen.take(),
             collation: self.run.collation.clone(),
             shape: Shape { limit: self.limit, ..Shape::default() },
             needed: self.needed(),
@@ -508,7 +509,18 @@ pub async fn start(
     batch: Option<&mut Batch>,
 ) -> Result<Rows> {
     let writing = Writing { bypass_validation: asked.bypass_validation, ..Writing::default() };
-    let mut prepared = prepare(node, op, asked).await?;
+    let prepared = prepare(node, op, asked).await?;
+    begin(node, op, prepared, writing, batch).await
+}
+
+/// Starts what was prepared.
+pub async fn begin(
+    node: &Arc<Node>,
+    op: &Arc<Operation>,
+    mut prepared: Prepared,
+    writing: Writing,
+    batch: Option<&mut Batch>,
+) -> Result<Rows> {
     let ns = prepared.ns.clone();
     let mut first = Documents::default();
     if prepared.rest.first_stage_name() == Some("$changeStream") {

@@ -53,6 +53,18 @@ impl<'a> CountCommand<'a> {
         }
         Ok(out)
     }
+    /// The pipeline that counts what a view or a pseudo collection gives.
+    pub fn pipeline(&self) -> Result<Vec<Value>> {
+        let find = FindCommand {
+            filter: Some(self.query),
+            skip: self.skip,
+            limit: self.limit,
+            ..FindCommand::default()
+        };
+        let mut pipeline = super::find::view_pipeline(&find)?;
+        pipeline.push(Value::Document(doc! { "$count": "n" }));
+        Ok(pipeline)
+    }
     /// What of `matched` documents is counted.
     fn result(&self, matched: u64) -> u64 {
         let counted = matched.saturating_sub(self.skip);
@@ -186,14 +198,7 @@ async fn by_pipeline(
     command: &CountCommand<'_>,
     body: Doc<'_>,
 ) -> Result<Document> {
-    let find = FindCommand {
-        filter: Some(command.query),
-        skip: command.skip,
-        limit: command.limit,
-        ..FindCommand::default()
-    };
-    let mut pipeline = super::find::view_pipeline(&find)?;
-    pipeline.push(Value::Document(doc! { "$count": "n" }));
+    let pipeline = command.pipeline()?;
     let found = aggregate::collect(node, op, Asked { pipeline, ..Asked::on(node, ns, body)? }).await?;
     let n = found.first().and_then(|d| d.doc().get_i64("n")).unwrap_or(0);
     Ok(reply(n.unsigned_abs()))

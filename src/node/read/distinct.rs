@@ -49,6 +49,13 @@ impl<'a> DistinctCommand<'a> {
         }
         Ok(DistinctCommand { key, query, hint, collation })
     }
+    /// The pipeline whose documents have the values, on a view or a pseudo collection.
+    pub fn pipeline(&self) -> Vec<Value> {
+        match self.query.is_empty() {
+            true => Vec::new(),
+            false => vec![Value::Document(doc! { "$match": self.query })],
+        }
+    }
 }
 
 /// Values met so far, in the collation's order: by their keys, each in a document of its own.
@@ -155,13 +162,8 @@ pub async fn distinct(
         Some(Opened::Absent) => {}
         Some(Opened::Query(mut query)) => query.fill(node, op, &mut values).await?,
         Some(Opened::View(_)) | None => {
-            let mut pipeline = Vec::new();
-            if !command.query.is_empty() {
-                pipeline.push(Value::Document(doc! { "$match": command.query }));
-            }
-            for d in aggregate::collect(node, op, Asked { pipeline, ..Asked::on(node, &ns, request.body)? })
-                .await?
-            {
+            let asked = Asked { pipeline: command.pipeline(), ..Asked::on(node, &ns, request.body)? };
+            for d in aggregate::collect(node, op, asked).await? {
                 values.add_of(d.doc());
             }
         }

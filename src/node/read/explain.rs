@@ -1,8 +1,8 @@
 //! explain.
 
-use super::aggregate::{self, Asked};
+use super::aggregate::{self, Asked, Prepared};
 use super::fields::Fields;
-use super::find::FindCommand;
+use super::host::Writing;
 use super::rows::Rows;
 use crate::exec::choice::{Choice, Memory};
 use crate::exec::query::ownership;
@@ -20,7 +20,7 @@ use query::planner::Plan;
 use query::shape::query_hash;
 use runtime::Instant;
 use std::sync::Arc;
-use subject::Subject;
+use subject::{Subject, pipeline_on_view};
 
 mod subject;
 
@@ -119,12 +119,12 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
         v => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
     };
     node.heed_query_settings(op, &ns, inner)?;
-    let subject = Subject::of(node, op, &node.namespaces.slot(&ns), first.name(), inner, &asked)?;
-    let mut reply = match subject.run(node, op, &ns, verbosity).await? {
+    let slot = node.namespaces.slot(&ns);
+    let subject = Subject::of(node, op, &slot, first.name(), inner, &asked)?;
+    let mut reply = match subject.run(node, op, &slot, verbosity).await? {
         Some(explained) => explained,
         None => {
-            let command = FindCommand::parse(inner)?;
-            let stages = super::find::view_pipeline(&command)?;
+            let stages = pipeline_on_view(node, &slot, first.name(), inner)?;
             let asked_for = Asked { pipeline: stages, explain: true, ..Asked::on(node, &ns, inner)? };
             return pipeline(node, op, asked_for, verbosity, asked).await;
         }
@@ -192,13 +192,8 @@ impl Subject {
             min: self.min.as_ref(),
             max: self.max.as_ref(),
             collation: self.collation.clone(),
-            sort_means: node.sort_means(op, true),
-            shape: Shape {
-                skip: self.skip,
-                limit: self.limit,
-                projection: self.projection.clone(),
-                ..Shape::default()
-            },
+            sort_means: node.sort_means(op, !self.no_disk),
+            shape: self.shape.clone(),
             needed: self.needed.clone(),
             ..Wanted::default()
         }
@@ -209,23 +204,28 @@ impl Subject {
         &self,
         node: &Node,
         op: &Operation,
-        ns: &str,
+        slot: &Slot,
         verbosity: Verbosity,
     ) -> Result<Option<Document>> {
-        let slot = node.namespaces.slot(ns);
-        let Some(planned) = self.plan(node, op, &slot).await? else { return Ok(None) };
-        let winning = self.shown(&planned, &planned.choice.plan);
-        let hashes = self.wanted(node, op, None).hashes_with(planned.signature, &self.stages);
-        let rejected = planned.choice.rejected.iter().map(|plan| self.shown(&planned, plan)).collect();
-        let mut reply = doc! { "explainVersion": "1" };
-        reply.push(
-            "queryPlanner",
-            planner_section(ns, &self.filter, &hashes, &planned.choice, winning.clone(), rejected),
-        );
+        let Some(planned) = self.plan(node, op, slot).await? else { return Ok(None) };
+        let mut reply = self.planner(node, op, &slot.ns, &planned);
         if verbosity > Verbosity::Planner {
-            reply.push("executionStats", self.execute(node, op, &slot, &planned, winning, verbosity).await?);
+            let started = Instant::now();
+            let ran = self.execute(node, op, slot, &planned).await?;
+            reply.push("executionStats", self.execution(node, op, &planned, &ran, started, verbosity));
         }
         Ok(Some(reply))
+    }
+
+    /// The explanation without statistics.
+    fn planner(&self, node: &Node, op: &Operation, ns: &str, planned: &Planned) -> Document {
+        let winning = self.shown(planned, &planned.choice.plan);
+        let hashes = self.wanted(node, op, None).hashes_with(planned.signature, &self.stages);
+        let rejected = planned.choice.rejected.iter().map(|plan| self.shown(planned, plan)).collect();
+        doc! {
+            "explainVersion": "1",
+            "queryPlanner": planner_section(ns, &self.filter, &hashes, &planned.choice, winning, rejected),
+        }
     }
 
     async fn plan(&self, node: &Node, op: &Operation, slot: &Slot) -> Result<Option<Planned>> {
@@ -261,10 +261,11 @@ impl Subject {
         let limited = self.around != Some("COUNT");
         let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let extras = Extras {
-            projection: self.projection.as_ref(),
+            projection: self.shape.projection.as_ref(),
             needed: self.needed.as_deref().filter(|fields| !fields.is_empty()),
-            skip: Some(self.skip).filter(|n| *n > 0 && limited).map(whole),
-            limit: self.limit.filter(|_| limited && (self.find || self.around.is_none())).map(whole),
+            skip: Some(self.shape.skip).filter(|n| *n > 0 && limited).map(whole),
+            limit: self.shape.limit.filter(|_| self.around.is_none()).map(whole),
+            return_key: self.shape.return_key,
             clustered: planned.clustered,
         };
         let mut out = self.count_scan(planned, plan).unwrap_or_else(|| winning_plan(plan, &extras));
@@ -277,30 +278,38 @@ impl Subject {
         }
     }
 
-    async fn execute(
+    /// Runs the query by the plan that was chosen.
+    async fn execute(&self, node: &Node, op: &Operation, slot: &Slot, planned: &Planned) -> Result<Ran> {
+        let wanted = self.wanted(node, op, Some(planned.choice.plan.clone()));
+        match Query::open(node, op, slot, wanted, &mut Discard).await? {
+            Opened::Query(mut query) => {
+                query.fill(node, op, &mut Discard).await?;
+                Ok(Ran::of(&query))
+            }
+            Opened::Absent | Opened::View(_) => Ok(Ran::default()),
+        }
+    }
+
+    /// `executionStats`.
+    fn execution(
         &self,
         node: &Node,
         op: &Operation,
-        slot: &Arc<Slot>,
         planned: &Planned,
-        winning: Document,
+        ran: &Ran,
+        started: Instant,
         verbosity: Verbosity,
-    ) -> Result<Document> {
+    ) -> Document {
         let choice = &planned.choice;
-        let started = Instant::now();
-        let (mut returned, mut counters, mut examined) = (0, Counters::default(), Vec::new());
-        let again = self.wanted(node, op, Some(choice.plan.clone()));
-        if let Opened::Query(mut query) = Query::open(node, op, slot, again, &mut Discard).await? {
-            query.fill(node, op, &mut Discard).await?;
-            (returned, counters, examined) = (query.returned(), query.counters, query.examined());
-        }
+        let mut counters = ran.counters;
         if self.count_scan(planned, &choice.plan).is_some() {
             // A count by keys alone reads no documents, unlike the query that stands for it here.
             counters.docs = 0;
         }
-        let shown = if self.around.is_some() { 0 } else { returned };
-        let mut section =
-            execution_section(winning, shown, (returned, counters, &examined), started, verbosity);
+        let shown = if self.around.is_some() { 0 } else { ran.returned };
+        let did = (ran.returned, counters, ran.examined.as_slice());
+        let winning = self.shown(planned, &choice.plan);
+        let mut section = execution_section(winning, shown, did, started, verbosity);
         if verbosity == Verbosity::All && choice.trials.len() > 1 {
             let subject = self.wanted(node, op, None);
             let trials: Vec<Document> = choice.trials.iter().map(|t| t.statistics(&subject)).collect();
@@ -308,11 +317,26 @@ impl Subject {
         }
         if let Some(Value::Document(stage)) = section.get_mut("executionStages")
             && self.upsert
-            && returned == 0
+            && ran.returned == 0
         {
             stage.insert("nWouldUpsert", 1i64);
         }
-        Ok(section)
+        section
+    }
+}
+
+/// What a query has done.
+#[derive(Default)]
+struct Ran {
+    returned: u64,
+    counters: Counters,
+    /// See [`Query::examined`].
+    examined: Vec<Counters>,
+}
+
+impl Ran {
+    fn of(query: &Query) -> Ran {
+        Ran { returned: query.returned(), counters: query.counters, examined: query.examined() }
     }
 }
 
@@ -383,7 +407,15 @@ fn execution_section(
 
 /// Puts the filter of what the shard owns above the access to the collection.
 fn with_sharding_filter(stage: Document) -> Document {
-    let above = ["LIMIT", "SKIP", "SORT", "PROJECTION_SIMPLE", "PROJECTION_DEFAULT", "PROJECTION_COVERED"];
+    let above = [
+        "LIMIT",
+        "SKIP",
+        "SORT",
+        "RETURN_KEY",
+        "PROJECTION_SIMPLE",
+        "PROJECTION_DEFAULT",
+        "PROJECTION_COVERED",
+    ];
     if !stage.get_str("stage").is_some_and(|s| above.contains(&s)) {
         return doc! { "stage": "SHARDING_FILTER", "inputStage": stage };
     }
@@ -479,21 +511,21 @@ fn push_spills(out: &mut Document, used: Use) {
 }
 
 /// Runs the whole pipeline, and adds to its stages what each of them did. `skipped`: stages at its front that are not shown.
-async fn add_statistics(
+async fn run_with_statistics(
     node: &Arc<Node>,
     op: &Arc<Operation>,
-    asked: Asked,
+    prepared: Prepared,
     stages: &mut [Value],
     skipped: usize,
-) -> Result<()> {
+) -> Result<Ran> {
     let started = Instant::now();
-    let mut rows = aggregate::open(node, op, asked).await?;
+    let mut rows = aggregate::begin(node, op, prepared, Writing::default(), None).await?;
     while !rows.ended() {
         rows.fill(node, op, &mut Discard).await?;
     }
-    let Rows::Pipeline(rows) = rows else { return Ok(()) };
     let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
-    for (stage, did) in stages.iter_mut().zip(rows.did().into_iter().skip(skipped)) {
+    let did = if let Rows::Pipeline(rows) = &rows { rows.did() } else { Vec::new() };
+    for (stage, did) in stages.iter_mut().zip(did.into_iter().skip(skipped)) {
         let Value::Document(out) = stage else { continue };
         match (did.name, did.used) {
             ("$sort", Some(used)) => {
@@ -510,7 +542,7 @@ async fn add_statistics(
         out.push("nReturned", did.returned as i64);
         out.push("executionTimeMillisEstimate", started.elapsed().as_millis() as i64);
     }
-    Ok(())
+    Ok(rows.query().map(Ran::of).unwrap_or_default())
 }
 
 fn writes(stage: &Value) -> bool {
@@ -544,9 +576,13 @@ pub async fn pipeline(
     verbosity: Verbosity,
     request: Request<'_>,
 ) -> Result<Document> {
-    let again = asked.clone();
-    let prepared = aggregate::prepare(node, op, asked).await?;
+    let mut prepared = aggregate::prepare(node, op, asked).await?;
     let mut stages = prepared.rest.to_array();
+    if prepared.source_only {
+        let mut reply = doc! { "explainVersion": "1", "stages": Value::Array(stages) };
+        finish(node, &mut reply, request.body, request.db);
+        return Ok(reply);
+    }
     let limited = prepared.limit.filter(|n| {
         let limit = stages.first().and_then(Value::as_document).and_then(|d| d.get_i64("$limit"));
         limit.is_some_and(|own| u64::try_from(own) == Ok(*n))
@@ -555,39 +591,37 @@ pub async fn pipeline(
         // The query below it does that already.
         stages.remove(0);
     }
-    let runs = verbosity > Verbosity::Planner && !stages.is_empty() && !stages.iter().any(writes);
-    if runs && !prepared.source_only {
-        let skipped = usize::from(limited.is_some());
-        add_statistics(node, op, again, &mut stages, skipped).await?;
-    }
-    if prepared.source_only {
-        let mut reply = doc! { "explainVersion": "1", "stages": Value::Array(stages) };
-        finish(node, &mut reply, request.body, request.db);
-        return Ok(reply);
-    }
     let subject = Subject {
-        filter: prepared.filter,
-        sort: prepared.sort,
-        hint: prepared.hint,
-        min: None,
-        max: None,
+        filter: prepared.filter.clone(),
+        sort: prepared.sort.clone(),
+        hint: prepared.hint.clone(),
         collation: prepared.run.collation.clone(),
-        projection: None,
-        skip: 0,
-        limit: prepared.limit,
-        around: None,
-        find: false,
-        upsert: false,
-        needed: prepared.rest.needed_fields().filter(|_| !prepared.rest.is_empty()),
-        distinct: None,
+        shape: Shape { limit: prepared.limit, ..Shape::default() },
+        needed: prepared.needed(),
         stages: stages_of_shape(
             request.body.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty()),
         ),
+        ..Subject::default()
     };
     let ns = prepared.ns.clone();
-    let Some(mut cursor) = subject.run(node, op, &ns, verbosity).await? else {
+    let slot = node.namespaces.slot(&ns);
+    let Some(planned) = subject.plan(node, op, &slot).await? else {
         return Err(err!(INTERNAL_ERROR, "{ns} became a view while it was explained"));
     };
+    let mut cursor = subject.planner(node, op, &ns, &planned);
+    if verbosity > Verbosity::Planner {
+        let started = Instant::now();
+        let ran = match stages.iter().any(writes) {
+            // Only what would be written is searched for.
+            true => subject.execute(node, op, &slot, &planned).await?,
+            false => {
+                prepared.chosen = Some(planned.choice.plan.clone());
+                let skipped = usize::from(limited.is_some());
+                run_with_statistics(node, op, prepared, &mut stages, skipped).await?
+            }
+        };
+        cursor.push("executionStats", subject.execution(node, op, &planned, &ran, started, verbosity));
+    }
     let mut reply = match stages.is_empty() {
         true => cursor,
         false => {

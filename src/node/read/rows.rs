@@ -108,6 +108,14 @@ impl Rows {
             }
         }
     }
+    /// The query of a collection that it comes from.
+    pub fn query(&self) -> Option<&Query> {
+        match self {
+            Rows::Query(q) => Some(q),
+            Rows::Pipeline(p) => p.query(),
+            _ => None,
+        }
+    }
     /// The cluster time at which it reads, for a snapshot read.
     pub fn read_time(&self, op: &Operation) -> Option<Timestamp> {
         op.transaction().and_then(|t| t.read_time())

@@ -964,6 +964,84 @@ fn uuid_of(node: &Node, ns: &str) -> [u8; 16] {
     node.namespaces.slot(ns).read_unchecked().collection.as_ref().expect("a collection").uuid()
 }
 
+#[tokio::test]
+async fn explaining_a_pipeline_runs_it_once_and_remembers_no_plan() {
+    let node = node();
+    let filter = with_two_plans(&node).await;
+    let pipeline = array![doc! { "$match": filter }, doc! { "$group": { "_id": "$a", "n": { "$sum": 1 } } }];
+    let read = || (node.index_use.totals.keys.get(), node.index_use.totals.docs.get());
+    let before = read();
+    let command =
+        doc! { "explain": { "aggregate": "c", "pipeline": pipeline }, "verbosity": "executionStats" };
+    let plan = run(&node, command).await.expect("explained");
+    let stages = plan.get_array("stages").expect("stages");
+    let cursor = stages[0].as_document().and_then(|d| d.get_document("$cursor")).expect("a cursor");
+    let stats = cursor.get_document("executionStats").expect("statistics");
+    let shown = |name: &str| stats.get_i64(name).unwrap();
+    let after = read();
+    assert_eq!(
+        (after.0 - before.0, after.1 - before.1),
+        (shown("totalKeysExamined"), shown("totalDocsExamined"))
+    );
+    assert_eq!((shown("nReturned"), shown("totalKeysExamined") > 0), (8, true), "{plan:?}");
+    assert_eq!(stages[1].as_document().and_then(|d| d.get_i64("nReturned")), Some(1), "{plan:?}");
+    let used = |index: &str| node.index_use.of("d.c", index, 0).0;
+    assert_eq!(used("a_1") + used("b_1"), 1);
+    assert!(node.plan_caches.of(uuid_of(&node, "d.c")).is_none_or(|cache| cache.is_empty()));
+}
+
+#[tokio::test]
+async fn a_count_and_a_distinct_on_a_view_are_explained_as_pipelines() {
+    let node = node();
+    let filter = with_two_plans(&node).await;
+    run(&node, doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$match": { "a": 3 } }] })
+        .await
+        .expect("a view");
+    let explained = async |command: Document| {
+        run(&node, doc! { "explain": command, "verbosity": "executionStats" }).await.expect("explained")
+    };
+    let count = explained(doc! { "count": "v", "query": { "b": 4 }, "skip": 1, "limit": 5 }).await;
+    let last = count.get_array("stages").and_then(|s| s.last()).and_then(Value::as_document).cloned();
+    assert_eq!(last.expect("stages").get_i64("nReturned"), Some(1), "{count:?}");
+    let distinct = explained(doc! { "distinct": "v", "key": "b", "query": filter }).await;
+    assert_eq!(
+        distinct.get_path("executionStats.nReturned").and_then(Value::as_i64),
+        Some(8),
+        "{distinct:?}"
+    );
+    let delete = doc! { "delete": "v", "deletes": [{ "q": {}, "limit": 0 }] };
+    assert_eq!(code(run(&node, doc! { "explain": delete }).await), codes::COMMAND_NOT_SUPPORTED_ON_VIEW);
+}
+
+#[tokio::test]
+async fn explain_heeds_the_options_of_a_find_that_change_what_it_does() {
+    let node = node();
+    with_two_plans(&node).await;
+    let explained = async |more: Document| {
+        let mut command = doc! { "find": "c", "filter": { "a": 3 }, "projection": { "a": 1, "_id": 0 } };
+        command.0.extend(more.0);
+        run(&node, doc! { "explain": command, "verbosity": "executionStats" }).await
+    };
+    let stages = |plan: &Document| {
+        let mut at = plan.get_path("queryPlanner.winningPlan").and_then(Value::as_document);
+        let mut names = Vec::new();
+        while let Some(stage) = at {
+            names.push(stage.get_str("stage").unwrap_or_default().to_string());
+            at = stage.get_document("inputStage");
+        }
+        names
+    };
+    let plain = explained(doc! {}).await.expect("explained");
+    assert_eq!(stages(&plain), ["PROJECTION_COVERED", "IXSCAN"]);
+    let keys = explained(doc! { "returnKey": true }).await.expect("explained");
+    assert_eq!(stages(&keys), ["RETURN_KEY", "FETCH", "IXSCAN"]);
+    let records = explained(doc! { "showRecordId": true }).await.expect("explained");
+    assert_eq!(stages(&records), ["PROJECTION_SIMPLE", "FETCH", "IXSCAN"]);
+    node.limits.write().sort = 100;
+    let sorted = explained(doc! { "sort": { "b": 1, "_id": 1 }, "allowDiskUse": false }).await;
+    assert_eq!(code(sorted), codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
+}
+
 /// The latch is asked for by a thread of its own: it is never given where the plan caches are trimmed under it.
 #[tokio::test]
 async fn plan_caches_are_trimmed_under_no_latch() {

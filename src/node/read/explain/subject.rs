@@ -2,16 +2,17 @@
 
 use super::super::count::CountCommand;
 use super::super::distinct::DistinctCommand;
-use super::super::find::{FindCommand, Parsed};
+use super::super::find::{FindCommand, Parsed, view_pipeline};
 use super::super::{command_variables, parse_hint};
+use crate::exec::Shape;
 use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
-use document::{Collation, Doc, Document, Result, ValueRef, bail};
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail};
 use query::QueryContext;
 use query::matcher::Matcher;
-use query::projection::Projection;
 use query::sort::SortSpec;
 
+#[derive(Default)]
 pub(super) struct Subject {
     pub(super) filter: Matcher,
     pub(super) sort: Option<SortSpec>,
@@ -19,12 +20,11 @@ pub(super) struct Subject {
     pub(super) min: Option<Document>,
     pub(super) max: Option<Document>,
     pub(super) collation: Collation,
-    pub(super) projection: Option<Projection>,
-    pub(super) skip: u64,
-    pub(super) limit: Option<u64>,
+    pub(super) shape: Shape,
+    /// A sort must not go on in files.
+    pub(super) no_disk: bool,
     /// `COUNT`, `UPDATE`, `DELETE`, ... around the plan.
     pub(super) around: Option<&'static str>,
-    pub(super) find: bool,
     /// Where nothing matches, a document would be inserted.
     pub(super) upsert: bool,
     /// The fields that are read, where no projection says so.
@@ -59,9 +59,10 @@ impl Subject {
             "count" => {
                 let c = CountCommand::parse(body)?;
                 let limit = Some(c.limit).filter(|n| *n > 0);
+                let shape = Shape { skip: c.skip, limit, ..Shape::default() };
                 let plain = Subject::plain(c.query, &context)?;
                 let (around, needed) = (Some("COUNT"), Some(Vec::new()));
-                Ok(Subject { hint: c.hint, skip: c.skip, limit, around, needed, ..plain })
+                Ok(Subject { hint: c.hint, shape, around, needed, ..plain })
             }
             "distinct" => {
                 let c = DistinctCommand::parse(body)?;
@@ -93,44 +94,25 @@ impl Subject {
 
     /// A filter alone.
     fn plain(filter: Doc<'_>, context: &QueryContext) -> Result<Subject> {
-        Ok(Subject {
-            filter: Matcher::parse(filter, context)?,
-            sort: None,
-            hint: None,
-            min: None,
-            max: None,
-            collation: context.collation.clone(),
-            projection: None,
-            skip: 0,
-            limit: None,
-            around: None,
-            find: false,
-            upsert: false,
-            needed: None,
-            distinct: None,
-            stages: Vec::new(),
-        })
+        let filter = Matcher::parse(filter, context)?;
+        Ok(Subject { filter, collation: context.collation.clone(), ..Subject::default() })
     }
 
     fn of_find(node: &Node, op: &Operation, slot: &Slot, body: Doc<'_>) -> Result<Subject> {
         let command = FindCommand::parse(body)?;
-        let parsed = Parsed::of(node, op, slot, &command, body)?;
+        let mut parsed = Parsed::of(node, op, slot, &command, body)?;
+        let wanted = parsed.wanted(&command);
+        let (filter, shape) = (wanted.filter, wanted.shape);
         Ok(Subject {
-            filter: parsed.filter,
+            filter,
+            shape,
             sort: parsed.sort,
             hint: parsed.hint,
             min: parsed.min,
             max: parsed.max,
             collation: parsed.collation,
-            projection: parsed.projection,
-            skip: command.skip,
-            limit: Some(command.limit).filter(|n| *n > 0),
-            around: None,
-            find: true,
-            upsert: false,
-            needed: None,
-            distinct: None,
-            stages: Vec::new(),
+            no_disk: command.no_disk,
+            ..Subject::default()
         })
     }
 
@@ -146,11 +128,27 @@ impl Subject {
         Ok(Subject {
             sort: sort.map(|s| s.with_collation(&context.collation)),
             hint: parse_hint(s)?,
-            limit,
+            shape: Shape { limit, ..Shape::default() },
             around: Some(around),
             upsert: s.get("upsert").is_some_and(|v| v.truthy()),
             ..Subject::plain(s.get_document(filter).unwrap_or(Doc::empty()), context)?
         })
+    }
+}
+
+/// The pipeline by which a command reads the view `ns`.
+///
+/// # Errors
+/// CommandNotSupportedOnView (166) for a command that writes; NotImplemented (238) where that writes to a time series.
+pub(super) fn pipeline_on_view(node: &Node, slot: &Slot, name: &str, body: Doc<'_>) -> Result<Vec<Value>> {
+    match name {
+        "find" => view_pipeline(&FindCommand::parse(body)?),
+        "count" => CountCommand::parse(body)?.pipeline(),
+        "distinct" => DistinctCommand::parse(body).map(|c| c.pipeline()),
+        _ if crate::timeseries::of(node, slot).is_some() => {
+            bail!(NOT_IMPLEMENTED, "explain of {name} on a time series collection is not implemented")
+        }
+        _ => bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", slot.ns),
     }
 }
 

@@ -11,6 +11,8 @@ const limits = {
     internalDocumentSourceGroupMaxMemoryBytes: 100 * 1024,
     internalQueryMaxBlockingSortMemoryUsageBytes: 100 * 1024,
     internalDocumentSourceBucketAutoMaxMemoryBytes: 100 * 1024,
+    internalDocumentSourceGraphLookupMaxMemoryBytes: 100 * 1024,
+    internalDocumentSourceSetWindowFieldsMaxMemoryBytes: 100 * 1024,
 };
 for (const [name, value] of Object.entries(limits)) {
     assert.commandWorked(db.adminCommand({setParameter: 1, [name]: value}));
@@ -20,7 +22,8 @@ assert.commandWorked(db.c.insert(Array.from({length: N}, (_, i) => ({_id: i, k: 
 
 const spills = () => db.serverStatus().metrics.query;
 const before = spills();
-assert.eq([0, 0, 0], [before.group.spills, before.sort.spillToDisk, before.bucketAuto.spills].map(Number), before);
+const untouched = [before.group, before.bucketAuto, before.graphLookup, before.setWindowFields].map(of => of.spills);
+assert.eq([0, 0, 0, 0, 0], untouched.concat(before.sort.spillToDisk).map(Number), before);
 
 // Explain runs the pipeline, and tells of each stage what came out of it and what it wrote.
 const group = {$group: {_id: "$k", all: {$push: "$s"}}};
@@ -50,6 +53,20 @@ while (stage.stage !== "SORT") {
 assert.eq(true, stage.usedDisk, stage);
 assert.gt(stage.spills, 0);
 
+const search = [{$limit: 1}, {$graphLookup:
+    {from: "c", startWith: {$range: [0, N]}, connectFromField: "k", connectToField: "_id", as: "met"}}];
+const windows = [{$setWindowFields: {sortBy: {_id: 1}, output: {r: {$sum: "$k", window: {documents: [-1, 0]}}}}}];
+for (const [pipeline, name] of [[search, "$graphLookup"], [windows, "$_internalSetWindowFields"]]) {
+    const spilled = db.c.explain("executionStats").aggregate(pipeline).stages.find(s => s[name]);
+    assert.eq(true, spilled.usedDisk, spilled);
+    assert.gt(spilled.spills, 1, spilled);
+    assert.gte(spilled.spilledRecords, N / 2, spilled);
+    assert.gt(spilled.spilledDataStorageSize, 100 * 1024, spilled);
+    assert.commandFailedWithCode(
+        db.runCommand({aggregate: "c", pipeline, cursor: {}, allowDiskUse: false}),
+        ErrorCodes.QueryExceededMemoryLimitNoDiskUseAllowed);
+}
+
 // What was explained has spilled, too.
 const explainedOnly = spills();
 assert.gt(explainedOnly.group.spills, 0);
@@ -61,10 +78,14 @@ run([{$group: {_id: "$k", all: {$push: "$s"}}}], "grouped");
 run([{$sort: {s: 1, k: 1}}], "sorted");
 assert.eq(3, db.c.aggregate([{$bucketAuto: {groupBy: "$k", buckets: 3}}], {comment: "bucketed"}).itcount());
 assert.eq(N, db.c.find().sort({s: 1, k: 1}).comment("found").itcount());
+assert.eq(N, db.c.aggregate(search, {comment: "searched"}).next().met.length);
+run(windows, "windowed");
 assert.eq(10, db.c.aggregate([{$limit: 10}], {comment: "small"}).itcount());
 assert.commandWorked(db.setProfilingLevel(0));
 const profiled = comment => db.system.profile.findOne({"command.comment": comment, op: {$ne: "getmore"}});
-for (const [comment, kind] of [["grouped", "group"], ["sorted", "sort"], ["bucketed", "bucketAuto"], ["found", "sort"]]) {
+const kinds = [["grouped", "group"], ["sorted", "sort"], ["bucketed", "bucketAuto"], ["found", "sort"],
+    ["searched", "graphLookup"], ["windowed", "setWindowFields"]];
+for (const [comment, kind] of kinds) {
     const entry = profiled(comment);
     assert.eq(true, entry.usedDisk, entry);
     assert.gt(entry[kind + "Spills"], 0, entry);
@@ -80,6 +101,9 @@ assert.gt(after.group.spills, explainedOnly.group.spills);
 assert.gt(after.group.spilledRecords, before.group.spilledRecords);
 assert.gt(after.group.spilledDataStorageSize, 0);
 assert.gt(after.bucketAuto.spills, 0);
+assert.gt(after.graphLookup.spills, explainedOnly.graphLookup.spills);
+assert.gt(after.setWindowFields.spills, explainedOnly.setWindowFields.spills);
+assert.eq([], listFiles(conn.dbpath + "/_tmp").map(file => file.name), "a file is left");
 assert.gt(after.sort.spillToDisk, explainedOnly.sort.spillToDisk);
 assert.gt(after.sort.spillToDiskBytes, 0);
 

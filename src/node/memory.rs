@@ -79,6 +79,7 @@ pub fn limits(parameters: &Parameters) -> Limits {
         bucket_auto: count("internalDocumentSourceBucketAutoMaxMemoryBytes"),
         graph_lookup: count("internalDocumentSourceGraphLookupMaxMemoryBytes"),
         lookup: count("internalLookupStageIntermediateDocumentMaxSizeBytes"),
+        set_window_fields: count("internalDocumentSourceSetWindowFieldsMaxMemoryBytes"),
         facet: count("internalQueryFacetMaxOutputDocSizeBytes"),
         push: count("internalQueryMaxPushBytes"),
         add_to_set: count("internalQueryMaxAddToSetBytes"),

@@ -136,6 +136,7 @@ pub const TABLE: &[Parameter] = &[
     inert("internalDocumentSourceCursorBatchSizeBytes", Int(4 * 1024 * 1024)).min(0.0),
     row("internalDocumentSourceGraphLookupMaxMemoryBytes", Int(104_857_600)).min(1.0),
     row("internalDocumentSourceGroupMaxMemoryBytes", Int(104_857_600)).min(1.0),
+    row("internalDocumentSourceSetWindowFieldsMaxMemoryBytes", Int(104_857_600)).min(1.0),
     inert("internalInsertMaxBatchSize", Int(500)),
     row("internalLookupStageIntermediateDocumentMaxSizeBytes", Int(104_857_600)).min(1.0),
     inert("internalPipelineLengthLimit", Int(1000)).startup_only(),

@@ -837,6 +837,59 @@ async fn stages_that_spill_give_what_they_give_in_memory_and_fail_where_they_may
     }
 }
 
+/// A chain of ten links that each lead to sixty documents: several depths, most documents met more than once.
+#[tokio::test]
+async fn windows_and_searches_that_spill_give_what_they_give_in_memory_and_fail_where_they_may_not() {
+    use query::pipeline::account::Kind;
+    let node = node();
+    let document = |i: i32| {
+        let next = array![i / 60 + 1, i % 10];
+        doc! { "_id": i, "link": i / 60, "next": next, "v": i * 7 % 97, "s": "x".repeat(60) }
+    };
+    insert(&node, "c", &(0..600).map(document).collect::<Vec<_>>()).await;
+    let until = doc! { "documents": ["unbounded", "current"] };
+    let near = doc! { "range": [(-20), 20] };
+    let output = doc! {
+        "sum": { "$sum": "$v", "window": (until.clone()) }, "all": { "$push": "$missing", "window": (near.clone()) },
+        "most": { "$max": "$v", "window": (near) }, "rank": { "$rank": {} },
+        "before": { "$shift": { "output": "$v", "by": (-2) } }, "held": { "$locf": "$missing" },
+        "rate": { "$derivative": { "input": "$v" }, "window": (until) },
+        "pair": { "$covariancePop": ["$v", "$_id"], "window": { "documents": [(-3), 3] } },
+    };
+    let by = doc! { "$mod": ["$_id", 2] };
+    let windows =
+        doc! { "$setWindowFields": { "partitionBy": (by), "sortBy": { "_id": 1 }, "output": (output) } };
+    let search = doc! { "$graphLookup": {
+        "from": "c", "startWith": 0, "connectFromField": "next", "connectToField": "link", "as": "r", "depthField": "d",
+    } };
+    let shorter = doc! { "$graphLookup": {
+        "from": "c", "startWith": ["$link", 3], "connectFromField": "next", "connectToField": "link", "as": "r",
+        "maxDepth": 1, "restrictSearchWithMatch": { "_id": { "$gt": 90 } },
+    } };
+    let first = doc! { "$match": { "_id": { "$in": [0, 300] } } };
+    let order = doc! { "$set": { "r": { "$sortArray": { "input": "$r", "sortBy": { "_id": 1 } } } } };
+    let pipelines = [
+        (Kind::SetWindowFields, array![windows]),
+        (Kind::GraphLookup, array![first.clone(), search, order.clone()]),
+        (Kind::GraphLookup, array![first, shorter, order]),
+    ];
+    for (kind, pipeline) in pipelines {
+        let command = |disk: bool| doc! { "aggregate": "c", "pipeline": pipeline.clone(), "cursor": {}, "allowDiskUse": disk };
+        *node.limits.write() = Default::default();
+        let expected = rows(&node, command(true), 500).await.expect("in memory");
+        let before = node.spills.of(kind);
+        let small = 15_000;
+        *node.limits.write() =
+            query::pipeline::Limits { set_window_fields: small, graph_lookup: small, ..Default::default() };
+        assert_eq!(rows(&node, command(true), 500).await.expect("spilled"), expected);
+        let after = node.spills.of(kind);
+        assert!(after.spills > before.spills + 1, "{kind:?}: {after:?}");
+        assert!(after.spilled_records > before.spilled_records + 100, "{kind:?}: {after:?}");
+        let e = run(&node, command(false)).await.expect_err("no disk");
+        assert_eq!(e.code, codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
+    }
+}
+
 #[tokio::test]
 async fn no_document_beyond_16_mib_leaves() {
     let node = node();

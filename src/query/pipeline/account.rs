@@ -8,6 +8,7 @@
 //! a stage spills ─> its own use (explain) ─> the counters that the account reports to (the command's, the node's)
 //! ```
 
+use super::spool::Stored;
 use document::{Document, number};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -17,16 +18,21 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     BucketAuto,
+    GraphLookup,
     Group,
+    SetWindowFields,
     Sort,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::BucketAuto, Kind::Group, Kind::Sort];
+    pub const ALL: [Kind; 5] =
+        [Kind::BucketAuto, Kind::GraphLookup, Kind::Group, Kind::SetWindowFields, Kind::Sort];
     pub fn name(self) -> &'static str {
         match self {
             Kind::BucketAuto => "bucketAuto",
+            Kind::GraphLookup => "graphLookup",
             Kind::Group => "group",
+            Kind::SetWindowFields => "setWindowFields",
             Kind::Sort => "sort",
         }
     }
@@ -169,6 +175,11 @@ impl Charge {
     }
     pub fn is_over(&self) -> bool {
         self.bytes > self.limit
+    }
+    /// Notes that all that is held went to a file, and that nothing is held any more.
+    pub fn spilled(&mut self, stored: Stored) {
+        self.note_spill(stored.records, stored.bytes);
+        self.set(0);
     }
     /// Notes that what is held went to a file, as so many records of so many bytes.
     pub fn note_spill(&mut self, records: u64, stored_bytes: u64) {

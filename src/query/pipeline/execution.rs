@@ -14,21 +14,21 @@
 //! Where can it get stuck? Nowhere: [`Execution::next`] returns, with what there is, after about a millisecond of counted
 //! work, and its caller looks at deadlines and lets other tasks run.
 
+use super::graph::RunningGraph;
 use super::host::{BoxFuture, Documents, HostStage, NoHost, PipelineHost, Role, Source};
-use super::lookup::{Graph, Join, RunningLookup, RunningUnion};
+use super::lookup::{Join, RunningLookup, RunningUnion};
 use super::running_facet::RunningFacet;
 use super::stage::Batch;
 use super::stages::host_stages;
 use super::{Flow, Parsed, ParsedKind, Pipeline, Run, Stage, account::Use};
 use document::{DocBuf, Result, bail, meter};
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 enum Kind {
     Local(Box<dyn Stage>),
     Lookup(RunningLookup),
-    Graph(Arc<Graph>),
+    Graph(RunningGraph),
     Union(RunningUnion),
     Facet(RunningFacet),
     Write(HostStage),
@@ -164,6 +164,7 @@ impl Execution {
     pub fn did(&self) -> Vec<Did> {
         let used = |s: &Step| match &s.kind {
             Kind::Local(stage) => stage.use_of_memory(),
+            Kind::Graph(graph) => Some(graph.used()),
             _ => None,
         };
         let did =
@@ -245,7 +246,7 @@ fn start(s: &Parsed, run: &Run) -> Result<Kind> {
         ParsedKind::Facet(facets) => Kind::Facet(RunningFacet::new(facets, run)?),
         ParsedKind::Host(h) => match (&h.join, h.role) {
             (Some(Join::Lookup(l)), _) => Kind::Lookup(RunningLookup::new(l.clone(), run)),
-            (Some(Join::Graph(g)), _) => Kind::Graph(g.clone()),
+            (Some(Join::Graph(g)), _) => Kind::Graph(RunningGraph::new(g.clone(), run)),
             (Some(Join::Union { namespace, pipeline, .. }), _) => {
                 Kind::Union(RunningUnion::new(namespace.clone(), pipeline.clone()))
             }

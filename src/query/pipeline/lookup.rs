@@ -1,15 +1,16 @@
-//! `$lookup`, `$graphLookup`, `$unionWith`: documents of other collections, read through the host.
+//! `$lookup` and `$unionWith`: documents of other collections, read through the host. (`$graphLookup`: [`super::graph`].)
 //!
 //! A `$lookup` by equality alone asks the host once for many documents, for all their values, and joins the answer
 //! here by key string; when the answer is large it asks for fewer at once, down to one, whose foreign documents have a
 //! limit. With a pipeline it asks once for each document, or once in all when the pipeline does not depend on the document.
 
+use super::graph::Graph;
 use super::host::{HostStage, Namespace, PipelineHost, Role};
 use super::stages::unwind::set;
 use super::{Batch, Charge, Context, Flow, Needs, Pipeline, Run, parse};
 use crate::expression::{Expression, FieldPath, Vars};
 use document::{
-    Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter, number, path, wrong_type,
+    Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter, path, wrong_type,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ pub struct Lookup {
     into: FieldPath,
 }
 
-fn namespace_of(stage: &str, v: &Value, ctx: &Context) -> Result<Namespace> {
+pub(super) fn namespace_of(stage: &str, v: &Value, ctx: &Context) -> Result<Namespace> {
     match v {
         Value::String(s) if s.is_empty() || s.starts_with('.') || s.contains('\0') => {
             bail!(INVALID_NAMESPACE, "Invalid namespace specified '{}.{s}'", ctx.namespace.db)
@@ -203,7 +204,7 @@ fn lookup_bindings(d: &Document, has_pipeline: bool, ctx: &Context) -> Result<Ve
     bound.iter().map(binding).collect()
 }
 
-fn key(v: &Value, c: &Collation) -> Vec<u8> {
+pub(super) fn key(v: &Value, c: &Collation) -> Vec<u8> {
     let mut out = Vec::new();
     c.append_value_key(&mut out, v, false);
     out
@@ -227,7 +228,7 @@ fn local_values(d: Doc<'_>, local: &FieldPath) -> Vec<Value> {
 }
 
 /// A filter for documents whose `foreign` equals one of the values. Regular expressions are compared, not matched.
-fn equals_any(foreign: &FieldPath, values: Vec<Value>) -> Document {
+pub(super) fn equals_any(foreign: &FieldPath, values: Vec<Value>) -> Document {
     let path = foreign.to_string();
     let (regexes, plain): (Vec<Value>, Vec<Value>) =
         values.into_iter().partition(|v| matches!(v, Value::Regex(_)));
@@ -243,7 +244,7 @@ fn equals_any(foreign: &FieldPath, values: Vec<Value>) -> Document {
 }
 
 /// Variables in scope, for a sub-pipeline.
-fn outer(run: &Run) -> Vec<(String, Value)> {
+pub(super) fn outer(run: &Run) -> Vec<(String, Value)> {
     let values = run.vars.values().iter().map(|v| v.clone().unwrap_or(Value::Undefined));
     run.names.iter().cloned().zip(values).collect()
 }
@@ -456,7 +457,7 @@ impl RunningLookup {
 }
 
 /// The document with an array of documents at a path.
-fn attach(d: &DocBuf, into: &FieldPath, joined: &[&DocBuf]) -> Result<DocBuf> {
+pub(super) fn attach(d: &DocBuf, into: &FieldPath, joined: &[&DocBuf]) -> Result<DocBuf> {
     meter::spend(joined.iter().map(|d| 1 + d.bytes().len() / 512).sum())?;
     let [name] = into.parts() else {
         let mut tree = d.to_document();
@@ -506,180 +507,6 @@ fn by_key(found: &[DocBuf], foreign: &FieldPath, c: &Collation) -> Result<HashMa
         });
     }
     Ok(index)
-}
-
-#[derive(Clone, Debug)]
-pub struct Graph {
-    namespace: Namespace,
-    start: Expression,
-    from: FieldPath,
-    to: FieldPath,
-    into: FieldPath,
-    depth_max: Option<i64>,
-    depth_field: Option<FieldPath>,
-    restrict: Option<Document>,
-}
-
-pub fn parse_graph(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
-    let Value::Document(d) = v else {
-        bail!(
-            FAILED_TO_PARSE,
-            "the $graphLookup stage specification must be an object, but found {}",
-            v.type_name()
-        );
-    };
-    let known = [
-        "from",
-        "startWith",
-        "connectFromField",
-        "connectToField",
-        "as",
-        "maxDepth",
-        "depthField",
-        "restrictSearchWithMatch",
-    ];
-    if let Some(bad) = d.keys().find(|k| !known.contains(k)) {
-        bail!(40104, "Unknown argument to $graphLookup: {bad}");
-    }
-    let text = |field: &str| match d.get(field) {
-        None => Ok(None),
-        Some(Value::String(s)) => {
-            Ok(Some(FieldPath::parse(s.strip_prefix('$').filter(|_| false).unwrap_or(s))?))
-        }
-        Some(v) => bail!(40103, "expected string as argument for {field}, found: {}", v.type_name()),
-    };
-    let depth_max = match d.get("maxDepth") {
-        None => None,
-        Some(v) if !v.is_number() => bail!(40100, "maxDepth must be numeric, found type: {}", v.type_name()),
-        Some(v) => match number::to_i64_exact(v) {
-            Some(n) if n >= 0 => Some(n),
-            Some(n) => bail!(40101, "maxDepth requires a nonnegative argument, found: {n}"),
-            None => bail!(
-                40102,
-                "maxDepth could not be represented as a long long: {}",
-                crate::expression::parse::show(v)
-            ),
-        },
-    };
-    let restrict = match d.get("restrictSearchWithMatch") {
-        None => None,
-        Some(Value::Document(m)) => {
-            crate::matcher::Matcher::parse(m.to_doc_buf().doc(), &ctx.query)?;
-            Some(m.clone())
-        }
-        Some(v) => bail!(40185, "restrictSearchWithMatch must be an object, found {}", v.type_name()),
-    };
-    let Some(from) = d.get("from") else {
-        bail!(FAILED_TO_PARSE, "$graphLookup requires 'from' to be specified")
-    };
-    let namespace = namespace_of(name, from, ctx)?;
-    let (Some(into), Some(start), Some(from), Some(to)) =
-        (text("as")?, d.get("startWith"), text("connectFromField")?, text("connectToField")?)
-    else {
-        bail!(
-            40105,
-            "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified."
-        );
-    };
-    let graph = Graph {
-        namespace: namespace.clone(),
-        start: Expression::parse(start, &ctx.scope())?,
-        from,
-        to,
-        into,
-        depth_max,
-        depth_field: text("depthField")?,
-        restrict,
-    };
-    Ok(HostStage {
-        name,
-        spec: v.clone(),
-        namespace: Some(namespace),
-        role: Role::Join,
-        join: Some(Join::Graph(Arc::new(graph))),
-    })
-}
-
-impl Graph {
-    fn with_depth(&self, d: DocBuf, depth: i64) -> DocBuf {
-        let Some(field) = &self.depth_field else { return d };
-        let mut tree = d.to_document();
-        set(&mut tree, field.parts(), Value::Int64(depth));
-        tree.to_doc_buf()
-    }
-
-    /// Searches breadth first for each document, as long as there is room for the result.
-    pub async fn run(
-        &self,
-        input: &mut Batch,
-        to: &mut Batch,
-        host: &dyn PipelineHost,
-        run: &Run,
-    ) -> Result<Flow> {
-        let mut vars = run.vars.clone();
-        while !to.is_full()
-            && let Some(d) = input.pop()
-        {
-            let start = match self.start.eval(d.doc(), &mut vars)? {
-                None => Vec::new(),
-                Some(Value::Array(items)) => items,
-                Some(v) => vec![v],
-            };
-            let found = self.search(start, host, run).await?;
-            to.push(attach(&d, &self.into, &found.iter().collect::<Vec<&DocBuf>>())?)?;
-        }
-        Ok(Flow::Continue)
-    }
-
-    async fn search(
-        &self,
-        mut frontier: Vec<Value>,
-        host: &dyn PipelineHost,
-        run: &Run,
-    ) -> Result<Vec<DocBuf>> {
-        let mut charge = run.charge(run.limits.graph_lookup);
-        let mut asked = std::collections::HashSet::new();
-        let mut seen = std::collections::HashSet::new();
-        let mut out = Vec::new();
-        let mut depth = 0i64;
-        loop {
-            frontier.retain(|v| {
-                let key = key(v, &run.collation);
-                charge.add(key.len() + 48);
-                asked.insert(key)
-            });
-            if frontier.is_empty() || self.depth_max.is_some_and(|most| depth > most) {
-                return Ok(out);
-            }
-            let mut filter = equals_any(&self.to, std::mem::take(&mut frontier));
-            if let Some(restrict) = &self.restrict {
-                filter = doc! {"$and": [filter, restrict]};
-            }
-            let stages = vec![Value::Document(doc! {"$match": filter})];
-            let mut source = host.run(&self.namespace, stages, outer(run), run).await?;
-            while let Some(batch) = source.next().await? {
-                for d in batch {
-                    meter::spend(8)?;
-                    let id = key(&d.get("_id").map_or(Value::Null, |v| v.to_value()), &Collation::SIMPLE);
-                    charge.add(id.len() + 48);
-                    if !seen.insert(id) {
-                        continue;
-                    }
-                    frontier.extend(match self.from.get(d.doc()) {
-                        None => Vec::new(),
-                        Some(Value::Array(items)) => items,
-                        Some(v) => vec![v],
-                    });
-                    charge.add(2 * d.bytes().len());
-                    out.push(self.with_depth(d, depth));
-                }
-                if charge.is_over() {
-                    bail!(40099, "$graphLookup reached maximum memory consumption");
-                }
-            }
-            depth += 1;
-        }
-    }
 }
 
 pub fn parse_union(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {

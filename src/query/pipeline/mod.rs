@@ -14,15 +14,18 @@
 pub mod account;
 pub mod execution;
 pub mod fusion;
+pub mod graph;
 pub mod group;
 pub mod host;
 pub mod lookup;
 pub mod optimize;
 pub mod parse;
 pub mod running_facet;
+pub mod seen;
 pub mod sort;
 pub mod spill;
 pub mod split;
+pub mod spool;
 pub mod stage;
 pub mod stages;
 pub mod table;
@@ -93,6 +96,7 @@ pub struct Limits {
     pub bucket_auto: usize,
     pub graph_lookup: usize,
     pub lookup: usize,
+    pub set_window_fields: usize,
     pub facet: usize,
     pub push: usize,
     pub add_to_set: usize,
@@ -109,6 +113,7 @@ impl Default for Limits {
             bucket_auto: n,
             graph_lookup: n,
             lookup: n,
+            set_window_fields: n,
             facet: n,
             push: n,
             add_to_set: n,

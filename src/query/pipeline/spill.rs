@@ -36,19 +36,21 @@ pub trait File: Send + Sync {
 /// Runs that are merged into one when there are so many.
 const RUNS_MAX: usize = 64;
 /// Bytes of a run that are read or written at once.
-const CHUNK: usize = 64 * 1024;
+pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Entries that are sorted at once.
-const CHUNK_ENTRIES: usize = 2048;
+pub(super) const CHUNK_ENTRIES: usize = 2048;
+/// Bytes before an entry in a run: its two lengths.
+pub(super) const HEAD_BYTES: usize = 8;
 /// What an entry takes beside its bytes.
 const ENTRY_BYTES: usize = 64;
 
 /// A key and what goes with it.
 pub type Entry = (Vec<u8>, Vec<u8>);
 
-struct Run {
-    file: Box<dyn File>,
-    bytes: u64,
+pub(super) struct Run {
+    pub(super) file: Box<dyn File>,
+    pub(super) bytes: u64,
 }
 
 /// The runs a stage has written.
@@ -90,7 +92,10 @@ impl Runs {
 }
 
 /// Writes a run; returns with it how many records it has.
-fn write_run(space: &dyn Space, entries: impl Iterator<Item = Result<Entry>>) -> Result<(Run, u64)> {
+pub(super) fn write_run(
+    space: &dyn Space,
+    entries: impl Iterator<Item = Result<Entry>>,
+) -> Result<(Run, u64)> {
     let mut run = Run { file: space.file()?, bytes: 0 };
     let (mut buffer, mut records) = (Vec::with_capacity(CHUNK), 0);
     for entry in entries {
@@ -112,9 +117,56 @@ fn write_run(space: &dyn Space, entries: impl Iterator<Item = Result<Entry>>) ->
     Ok((run, records))
 }
 
+/// How far a file is read, and what was read ahead.
+#[derive(Default)]
+pub(super) struct Reading {
+    at: u64,
+    buffer: Vec<u8>,
+    used: usize,
+}
+
+impl Reading {
+    /// Whether all of the file, which ends at `end`, was taken.
+    pub(super) fn is_done(&self, end: u64) -> bool {
+        self.used == self.buffer.len() && self.at == end
+    }
+    /// Reads on until so many bytes are there.
+    pub(super) fn need(&mut self, file: &mut dyn File, end: u64, bytes: usize) -> Result<()> {
+        if self.buffer.len() - self.used >= bytes {
+            return Ok(());
+        }
+        self.buffer.drain(..self.used);
+        self.used = 0;
+        let have = self.buffer.len();
+        let left = usize::try_from(end - self.at).unwrap_or(usize::MAX);
+        let more = left.min(CHUNK.max(bytes - have));
+        self.buffer.resize(have + more, 0);
+        file.read(self.at, &mut self.buffer[have..])?;
+        self.at += more as u64;
+        if self.buffer.len() < bytes {
+            document::bail!(INTERNAL_ERROR, "a spilled run ends within an entry");
+        }
+        Ok(())
+    }
+    /// A number of those bytes.
+    pub(super) fn number(&self, from: usize) -> usize {
+        number_at(&self.buffer[self.used..], from)
+    }
+    /// Takes some of those bytes.
+    pub(super) fn take(&mut self, bytes: usize) -> &[u8] {
+        self.used += bytes;
+        &self.buffer[self.used - bytes..self.used]
+    }
+}
+
+/// A u32 of what was read.
+pub(super) fn number_at(bytes: &[u8], from: usize) -> usize {
+    u32::from_le_bytes(bytes[from..from + 4].try_into().unwrap_or([0; 4])) as usize
+}
+
 /// Where the entries of a merge come from, each in order.
 enum Input {
-    Run { run: Run, at: u64, buffer: Vec<u8>, used: usize },
+    Run(Run, Reading),
     Chunk(std::vec::IntoIter<Entry>),
 }
 
@@ -122,42 +174,17 @@ impl Input {
     fn next(&mut self) -> Result<Option<Entry>> {
         match self {
             Input::Chunk(entries) => Ok(entries.next()),
-            Input::Run { run, at, buffer, used } => {
-                if *used == buffer.len() && *at == run.bytes {
-                    return Ok(None);
-                }
-                need(run, at, buffer, used, 8)?;
-                let length = |from: usize| {
-                    let bytes = buffer[*used + from..*used + from + 4].try_into().unwrap_or([0; 4]);
-                    u32::from_le_bytes(bytes) as usize
-                };
-                let (key, rest) = (length(0), length(4));
-                need(run, at, buffer, used, 8 + key + rest)?;
-                let start = *used + 8;
-                *used = start + key + rest;
-                Ok(Some((buffer[start..start + key].to_vec(), buffer[start + key..*used].to_vec())))
+            Input::Run(run, reading) if reading.is_done(run.bytes) => Ok(None),
+            Input::Run(run, reading) => {
+                reading.need(&mut *run.file, run.bytes, HEAD_BYTES)?;
+                let (key, rest) = (reading.number(0), reading.number(4));
+                reading.need(&mut *run.file, run.bytes, HEAD_BYTES + key + rest)?;
+                let entry = reading.take(HEAD_BYTES + key + rest);
+                let (key, rest) = entry[HEAD_BYTES..].split_at(key);
+                Ok(Some((key.to_vec(), rest.to_vec())))
             }
         }
     }
-}
-
-/// Reads on until so many bytes are there.
-fn need(run: &mut Run, at: &mut u64, buffer: &mut Vec<u8>, used: &mut usize, bytes: usize) -> Result<()> {
-    if buffer.len() - *used >= bytes {
-        return Ok(());
-    }
-    buffer.drain(..*used);
-    *used = 0;
-    let have = buffer.len();
-    let left = usize::try_from(run.bytes - *at).unwrap_or(usize::MAX);
-    let more = left.min(CHUNK.max(bytes - have));
-    buffer.resize(have + more, 0);
-    run.file.read(*at, &mut buffer[have..])?;
-    *at += more as u64;
-    if buffer.len() < bytes {
-        document::bail!(INTERNAL_ERROR, "a spilled run ends within an entry");
-    }
-    Ok(())
 }
 
 /// Key, number of the input, bytes: the order of the merge.
@@ -190,8 +217,8 @@ pub struct Merge {
 
 impl Merge {
     /// What is in memory came last, and stands behind all runs.
-    fn new(runs: Vec<Run>, chunks: Vec<Vec<Entry>>) -> Result<Merge> {
-        let runs = runs.into_iter().map(|run| Input::Run { run, at: 0, buffer: Vec::new(), used: 0 });
+    pub(super) fn new(runs: Vec<Run>, chunks: Vec<Vec<Entry>>) -> Result<Merge> {
+        let runs = runs.into_iter().map(|run| Input::Run(run, Reading::default()));
         let chunks = chunks.into_iter().map(|c| Input::Chunk(c.into_iter()));
         let mut merge = Merge { inputs: runs.chain(chunks).collect(), ..Merge::default() };
         for i in 0..merge.inputs.len() {

@@ -82,7 +82,7 @@ pub const STAGES: &[Row] = &[
     Row { in_facet: false, ..local("$geoNear", geo_near::parse) },
     Row { in_facet: false, ..local("$_internalUnpackBucket", unpack_bucket::parse) },
     join("$lookup", lookup::parse_lookup),
-    join("$graphLookup", lookup::parse_graph),
+    join("$graphLookup", graph::parse),
     join("$unionWith", lookup::parse_union),
     write("$out", host_stages::out),
     write("$merge", host_stages::merge),

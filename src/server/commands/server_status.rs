@@ -288,7 +288,7 @@ fn spills(node: Option<&node::Node>) -> Document {
     use query::pipeline::account::Kind;
     let Some(node) = node else { return Document::new() };
     let mut out = Document::new();
-    for kind in [Kind::Group, Kind::BucketAuto] {
+    for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Sort) {
         out.push(kind.name(), node.spills.of(kind).fields());
     }
     let sorts = node.spills.of(Kind::Sort);

@@ -5,15 +5,28 @@ use super::frame::{self, Frame};
 use super::{fill, rate};
 use crate::accumulator;
 use crate::expression::{Arg, Expression, Variables, Vars, parse::show};
-use document::{Collation, DocBuf, Document, Result, Value, bail, number};
+use crate::pipeline::spool::{Place, Spool};
+use document::{Collation, Doc, Document, Result, Value, bail, number};
 
 /// A complete partition, sorted.
 pub struct Partition<'a> {
-    pub documents: &'a [DocBuf],
+    pub documents: &'a mut Spool,
     /// The value of the one sort field in each document; null where it is missing, or where there is no such field.
     pub keys: &'a [Value],
     /// How those values compare.
     pub collation: &'a Collation,
+}
+
+impl Partition<'_> {
+    /// What `f` makes of each document.
+    pub fn each<T>(&mut self, mut f: impl FnMut(Doc<'_>) -> Result<T>) -> Result<Vec<T>> {
+        let mut made = Vec::with_capacity(self.documents.len());
+        let mut place = Place::default();
+        while let Some(d) = self.documents.next(&mut place)? {
+            made.push(f(d)?);
+        }
+        Ok(made)
+    }
 }
 
 /// One output field.
@@ -304,7 +317,7 @@ fn rate_of(call: &Call<'_>, kind: rate::Kind) -> Result<Function> {
 
 impl Output {
     /// The value for each document of the partition.
-    pub fn column(&self, p: &Partition<'_>, vars: &mut Vars) -> Result<Vec<Arg>> {
+    pub fn column(&self, p: &mut Partition<'_>, vars: &mut Vars) -> Result<Vec<Arg>> {
         match &self.function {
             Function::Accumulate(parsed, frame) => accumulated(parsed, frame, p, vars),
             Function::Covariance { x, y, sample, frame } => {
@@ -335,8 +348,8 @@ impl Output {
     }
 }
 
-fn evaluated(e: &Expression, p: &Partition<'_>, vars: &mut Vars) -> Result<Vec<Arg>> {
-    p.documents.iter().map(|d| e.eval(d.doc(), vars)).collect()
+fn evaluated(e: &Expression, p: &mut Partition<'_>, vars: &mut Vars) -> Result<Vec<Arg>> {
+    p.each(|d| e.eval(d, vars))
 }
 
 /// Calls `f` with the frame of each document.
@@ -359,10 +372,10 @@ fn over_frames(
 fn accumulated(
     parsed: &accumulator::Parsed,
     frame: &Frame,
-    p: &Partition<'_>,
+    p: &mut Partition<'_>,
     vars: &mut Vars,
 ) -> Result<Vec<Arg>> {
-    let values: Vec<Arg> = p.documents.iter().map(|d| parsed.eval(d.doc(), vars)).collect::<Result<_>>()?;
+    let values: Vec<Arg> = p.each(|d| parsed.eval(d, vars))?;
     let mut growing = match frame.is_left_unbounded() {
         true => Some((parsed.start(&Value::Null, vars)?, 0)),
         false => None,

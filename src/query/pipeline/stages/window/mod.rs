@@ -7,7 +7,7 @@
 //!   + $_internalSetWindowFields          takes partitions one after another (`run`)
 //!   + $unset <partition key>
 //! ```
-//! A partition is held until it is complete. Each output field is a [`function::Function`] with the [`frame::Frame`]
+//! A partition is held until it is complete, in a file where it is large. Each output field is a [`function::Function`] with the [`frame::Frame`]
 //! of documents it looks at; a frame whose ends only move forward is followed by adding to the accumulator, any other
 //! is accumulated anew for each document.
 

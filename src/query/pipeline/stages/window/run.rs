@@ -1,28 +1,67 @@
 //! The running stage: gathers a partition, then gives it out with the computed fields.
+//!
+//! A partition over the limit goes to a file, which is read once for each field and once more when the documents are given;
+//! then the computed fields wait in files too. What one field is computed from is in memory: a value for each document.
 
 use super::SetWindowFields;
 use super::function::Partition;
-use crate::expression::{FieldPath, Vars};
+use crate::expression::{Arg, FieldPath, Vars};
+use crate::pipeline::account::{Kind, Use};
+use crate::pipeline::spill::Space;
+use crate::pipeline::spool::{Place, Spool};
 use crate::pipeline::{Batch, Charge, Flow, Run, Stage};
-use document::{Collation, DocBuf, Result, Value, bail};
+use document::{Collation, Doc, DocBuf, DocWriter, Result, Value, bail};
+use std::sync::Arc;
 
 pub struct Running {
     plan: SetWindowFields,
     vars: Vars,
-    documents: Vec<DocBuf>,
+    /// The partition that is being gathered, or given out.
+    documents: Spool,
     /// The key of the partition that is being gathered.
     key: Option<Value>,
     collation: Collation,
     charge: Charge,
-    /// The partition that is being given out, and the first document of the next.
+    space: Option<Arc<dyn Space>>,
     giving: Option<Giving>,
+    /// The first document of the next partition.
     held: Option<DocBuf>,
 }
 
-/// A partition with the values of its computed fields.
+/// How far a partition is given out, and the values of its computed fields.
 struct Giving {
-    documents: std::vec::IntoIter<DocBuf>,
-    columns: Vec<std::vec::IntoIter<Option<Value>>>,
+    place: Place,
+    columns: Vec<Column>,
+}
+
+/// The values of a computed field, in the order of the documents.
+enum Column {
+    Memory(std::vec::IntoIter<Arg>),
+    /// Each the field `v` of a document.
+    File(Spool, Place),
+}
+
+impl Column {
+    fn spilled(values: Vec<Arg>, space: &dyn Space, charge: &mut Charge) -> Result<Column> {
+        let mut spool = Spool::default();
+        for v in values {
+            let d = DocWriter::build(|w| v.iter().for_each(|v| v.write(w, "v")));
+            charge.add(spool.push(d));
+            if charge.is_over() {
+                charge.spilled(spool.spill(space)?);
+            }
+        }
+        charge.spilled(spool.spill(space)?);
+        Ok(Column::File(spool, Place::default()))
+    }
+    fn next(&mut self) -> Result<Arg> {
+        match self {
+            Column::Memory(values) => Ok(values.next().flatten()),
+            Column::File(spool, place) => {
+                Ok(spool.next(place)?.and_then(|d| d.get("v").map(|v| v.to_value())))
+            }
+        }
+    }
 }
 
 impl Running {
@@ -30,10 +69,11 @@ impl Running {
         Running {
             plan,
             vars: run.vars.clone(),
-            documents: Vec::new(),
+            documents: Spool::default(),
             key: None,
             collation: run.collation.clone(),
-            charge: run.charge(crate::pipeline::MEMORY_LIMIT),
+            charge: run.charge(run.limits.set_window_fields).counted_as(Kind::SetWindowFields),
+            space: run.space(),
             giving: None,
             held: None,
         }
@@ -51,50 +91,59 @@ impl Running {
 
     /// Computes the fields of the gathered partition.
     fn compute(&mut self) -> Result<Giving> {
-        let documents = std::mem::take(&mut self.documents);
-        let keys: Vec<Value> =
-            documents.iter().map(|d| sort_value(self.plan.sort_field.as_ref(), d)).collect();
-        let partition = Partition { documents: &documents, keys: &keys, collation: &self.collation };
+        let mut partition =
+            Partition { documents: &mut self.documents, keys: &[], collation: &self.collation };
+        let keys = partition.each(|d| Ok(sort_value(self.plan.sort_field.as_ref(), d)))?;
+        partition.keys = &keys;
         let mut columns = Vec::with_capacity(self.plan.outputs.len());
         for output in &self.plan.outputs {
-            columns.push(output.column(&partition, &mut self.vars)?.into_iter());
+            let values = output.column(&mut partition, &mut self.vars)?;
+            columns.push(match &self.space {
+                Some(space) if partition.documents.has_spilled() => {
+                    Column::spilled(values, &**space, &mut self.charge)?
+                }
+                _ => Column::Memory(values.into_iter()),
+            });
         }
-        Ok(Giving { documents: documents.into_iter(), columns })
+        Ok(Giving { place: Place::default(), columns })
     }
     /// Gives out as much of a partition as there is room for; false when there is more.
     fn give(&mut self, giving: &mut Giving, out: &mut Batch) -> Result<bool> {
         let depth = self.vars.len();
         while !out.is_full() {
-            let Some(d) = giving.documents.next() else {
+            let Some(d) = self.documents.next(&mut giving.place)? else {
+                self.documents = Spool::default();
                 self.charge.set(0);
                 return Ok(true);
             };
             for column in &mut giving.columns {
-                self.vars.push(column.next().flatten());
+                self.vars.push(column.next()?);
             }
-            let made = self.plan.shape.apply(d.doc(), &mut self.vars);
+            let made = self.plan.shape.apply(d, &mut self.vars);
             self.vars.truncate(depth);
             out.push(made?)?;
         }
         Ok(false)
     }
     fn keep(&mut self, d: DocBuf) -> Result<()> {
-        self.charge.add(d.bytes().len() + 64);
+        self.charge.add(self.documents.push(d));
         if self.charge.is_over() {
-            bail!(
-                EXCEEDED_MEMORY_LIMIT,
-                "Exceeded memory limit in $setWindowFields: a partition holds {} bytes, but {} are allowed",
-                self.charge.bytes(),
-                self.charge.limit()
-            );
+            let Some(space) = &self.space else {
+                bail!(
+                    QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+                    "Exceeded memory limit for $setWindowFields: a partition holds {} bytes, but {} are allowed; pass allowDiskUse:true to opt in to external spilling",
+                    self.charge.bytes(),
+                    self.charge.limit()
+                );
+            };
+            self.charge.spilled(self.documents.spill(&**space)?);
         }
-        self.documents.push(d);
         Ok(())
     }
 }
 
-fn sort_value(field: Option<&FieldPath>, d: &DocBuf) -> Value {
-    field.and_then(|path| path.get(d.doc())).unwrap_or(Value::Null)
+fn sort_value(field: Option<&FieldPath>, d: Doc<'_>) -> Value {
+    field.and_then(|path| path.get(d)).unwrap_or(Value::Null)
 }
 
 impl Stage for Running {
@@ -132,5 +181,8 @@ impl Stage for Running {
             self.giving = Some(self.compute()?);
         }
         self.resume(out)
+    }
+    fn use_of_memory(&self) -> Option<Use> {
+        Some(self.charge.used)
     }
 }

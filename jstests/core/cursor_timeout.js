@@ -1,11 +1,7 @@
 /**
  * Cursors that nobody reads any more are closed after a while.
  * Fails when an idle cursor lives on, one in use or without a timeout is closed, or the count of those timed out stands still.
- *
- * @tags: [
- *   # The time is a parameter of the node that is asked.
- *   assumes_against_mongod_not_mongos,
- * ]
+ * On a cluster that is the router's cursor, and the router's parameter.
  */
 const coll = db.cursor_timeout;
 coll.drop();
@@ -30,6 +26,10 @@ try {
         sleep(250);
     }
     assert.soon(() => timedOut() > before);
+    assert.soon(() => {
+        const {open, totalOpened} = db.adminCommand({serverStatus: 1}).metrics.cursor;
+        return Number(open.noTimeout) >= 1 && Number(open.total) >= 2 && Number(totalOpened) >= 3;
+    });
     assert.commandFailedWithCode(db.runCommand({getMore: idle, collection: name}), ErrorCodes.CursorNotFound);
     assert.eq(48, assert.commandWorked(db.runCommand({getMore: forever, collection: name})).cursor.nextBatch.length);
 } finally {

@@ -224,15 +224,27 @@ fn idle_cursors(service: &Service, owners: &Owners) -> Vec<Document> {
 
 /// Lets the node ask what only the process knows, and ends cursors that nobody asks for any more.
 pub async fn start(service: &Arc<Service>) -> Result<()> {
-    let Some(node) = service.node.clone() else { return Ok(()) };
-    *node.hooks.write() = Some(Arc::new(ServerHooks(Arc::downgrade(service))));
-    let parameters = service.parameters.clone();
+    if let Some(node) = &service.node {
+        *node.hooks.write() = Some(Arc::new(ServerHooks(Arc::downgrade(service))));
+    }
+    let ending = Arc::downgrade(service);
     service.spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            node.cursors.set_idle_ms(parameters.int("cursorTimeoutMillis"));
-            node.cursors.reap_if_due(node.now_ms());
+            let Some(service) = ending.upgrade() else { return };
+            close_idle_cursors(&service);
         }
     });
     Ok(())
+}
+
+fn close_idle_cursors(service: &Service) {
+    let idle_ms = service.parameters.int("cursorTimeoutMillis");
+    if let Some(node) = &service.node {
+        node.cursors.set_idle_ms(idle_ms);
+        node.cursors.reap_if_due(node.now_ms());
+    }
+    if let Ok(router) = service.members.router() {
+        router.close_idle_cursors(Duration::from_millis(idle_ms.unsigned_abs()));
+    }
 }

@@ -256,7 +256,11 @@ fn metrics(context: &Context) -> Value {
     let service = &context.service;
     let c = &service.counters;
     let node = service.node.as_deref();
-    let cursors = node.map(|n| n.cursors.metrics()).unwrap_or_default();
+    let cursors = match (node, service.members.router()) {
+        (Some(node), _) => node.cursors.metrics(),
+        (None, Ok(router)) => router.cursors.metrics(),
+        (None, Err(_)) => Default::default(),
+    };
     let read = |f: fn(&node::Node) -> &node::stripe::Counter| node.map_or(0, |n| f(n).get());
     doc! {
         "commands": c.commands_document(service.commands(), |row| service.answers(row)),

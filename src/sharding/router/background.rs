@@ -1,13 +1,11 @@
-//! What a router does by itself: it shows that it is there, and forgets cursors that nobody asks for.
+//! What a router does by itself: it shows that it is there. It also ends cursors, when it is told to.
 
 use super::Router;
 use super::admin::ping_document;
 use super::body::{Versions, own};
 use super::cluster::{CONFIG, Call};
-use super::cursor::IDLE_MAX;
 use super::task::now_ms;
 use document::{Result, Timestamp, doc};
-use runtime::Instant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,7 +24,6 @@ impl Router {
                 let _ = router.ping(&version).await;
                 let _ = router.refresh_defaults().await;
                 let _ = router.refresh_parameters().await;
-                router.close_idle_cursors();
             }
         }
     }
@@ -67,23 +64,22 @@ impl Router {
             && self.topology_time.fetch_max(time, Ordering::Relaxed) < time
     }
 
-    fn close_idle_cursors(&self) {
-        let now = Instant::now();
-        let idle = |_, used: Instant, keep: bool| !keep && now.saturating_duration_since(used) > IDLE_MAX;
-        for cursor in self.cursors.remove_where(idle) {
+    /// Closes the cursors that nobody asked for so long.
+    pub fn close_idle_cursors(&self, most: Duration) {
+        for cursor in self.cursors.remove_idle(most) {
             cursor.close(&self.cluster);
         }
     }
     /// Closes every cursor, here and on the shards: the router ends, and nobody can ask for more. Shards that do not answer
     /// within a moment forget theirs in time.
     pub async fn close_all_cursors(&self) {
-        let cursors = self.cursors.remove_where(|_, _, _| true);
+        let cursors = self.cursors.remove_where(|_| true);
         let ended = futures::future::join_all(cursors.into_iter().map(|c| c.close_now(&self.cluster)));
         drop(tokio::time::timeout(std::time::Duration::from_millis(300), ended).await);
     }
     /// Closes the cursors of sessions that ended.
     pub fn close_cursors_of(&self, ended: impl Fn(&node::operation::SessionId) -> bool) {
-        for cursor in self.cursors.remove_where(|session, _, _| session.is_some_and(|s| ended(&s))) {
+        for cursor in self.cursors.remove_where(|session| session.is_some_and(|s| ended(&s))) {
             cursor.close(&self.cluster);
         }
     }

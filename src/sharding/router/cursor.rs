@@ -11,6 +11,7 @@ use super::task::Task;
 use crate::chunk::ShardId;
 use document::{DocBuf, Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::change_stream::labelled;
+use node::cursor::CursorMetrics;
 use node::operation::SessionId;
 use node::read::get_more::{GetMore, cursors_of, no_time_limit};
 use node::read::tail::AWAIT_DEFAULT;
@@ -18,10 +19,9 @@ use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A cursor that nobody asked for this long is closed.
-pub const IDLE_MAX: Duration = Duration::from_secs(600);
 /// The most bytes of one batch.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Documents of a first batch that says no size.
@@ -58,11 +58,17 @@ struct Entry {
     ns: String,
     session: Option<SessionId>,
     used: Instant,
+    no_timeout: bool,
+    /// A getMore has asked for it.
+    asked: bool,
 }
 
 #[derive(Default)]
 pub struct CursorTable {
     entries: Mutex<BTreeMap<i64, Entry>>,
+    opened: AtomicU64,
+    more_than_one_batch: AtomicU64,
+    timed_out: AtomicU64,
 }
 
 impl CursorTable {
@@ -72,9 +78,11 @@ impl CursorTable {
         loop {
             let id = runtime::random::<i64>() & i64::MAX;
             if id != 0 && !entries.contains_key(&id) {
-                let (ns, session) = (cursor.ns.clone(), cursor.session);
-                let entry = Entry { cursor: Some(cursor), ns, session, used: Instant::now() };
+                let (ns, session, no_timeout) = (cursor.ns.clone(), cursor.session, cursor.no_timeout);
+                let used = Instant::now();
+                let entry = Entry { cursor: Some(cursor), ns, session, used, no_timeout, asked: false };
                 entries.insert(id, entry);
+                self.opened.fetch_add(1, Ordering::Relaxed);
                 return id;
             }
         }
@@ -95,7 +103,11 @@ impl CursorTable {
         }
         node::cursor::check_session(id, entry.session, session)?;
         entry.used = Instant::now();
-        entry.cursor.take().ok_or_else(|| err!(12051, "cursor id {id} is already in use"))
+        let cursor = entry.cursor.take().ok_or_else(|| err!(12051, "cursor id {id} is already in use"))?;
+        if !std::mem::replace(&mut entry.asked, true) {
+            self.more_than_one_batch.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(cursor)
     }
     /// Puts a cursor back; gives it to the caller when it was killed meanwhile.
     fn put_back(&self, id: i64, cursor: Cursor) -> Option<Cursor> {
@@ -118,15 +130,35 @@ impl CursorTable {
         entries.get(&id).filter(|e| e.ns == ns)?;
         entries.remove(&id).map(|e| e.cursor)
     }
-    /// Removes the cursors that `which` chooses by session and time of last use, and gives them to be closed.
-    pub fn remove_where(&self, which: impl Fn(Option<SessionId>, Instant, bool) -> bool) -> Vec<Cursor> {
+    /// Removes the cursors that `which` chooses by session, and gives them to be closed; those that a getMore has it closes.
+    pub fn remove_where(&self, which: impl Fn(Option<SessionId>) -> bool) -> Vec<Cursor> {
+        self.remove(|e| which(e.session))
+    }
+    /// Removes the cursors that nobody asked for so long, and gives them to be closed.
+    pub fn remove_idle(&self, most: Duration) -> Vec<Cursor> {
+        let now = Instant::now();
+        let idle =
+            |e: &Entry| e.cursor.is_some() && !e.no_timeout && now.saturating_duration_since(e.used) >= most;
+        let removed = self.remove(idle);
+        self.timed_out.fetch_add(removed.len() as u64, Ordering::Relaxed);
+        removed
+    }
+    fn remove(&self, which: impl Fn(&Entry) -> bool) -> Vec<Cursor> {
         let mut entries = self.entries.lock();
-        let chosen: Vec<i64> = entries
-            .iter()
-            .filter(|(_, e)| which(e.session, e.used, e.cursor.as_ref().is_some_and(|c| c.no_timeout)))
-            .map(|(id, _)| *id)
-            .collect();
+        let chosen: Vec<i64> = entries.iter().filter(|(_, e)| which(e)).map(|(id, _)| *id).collect();
         chosen.into_iter().filter_map(|id| entries.remove(&id)?.cursor).collect()
+    }
+    pub fn metrics(&self) -> CursorMetrics {
+        let entries = self.entries.lock();
+        let count = |which: fn(&Entry) -> bool| entries.values().filter(|e| which(e)).count() as u64;
+        CursorMetrics {
+            open: entries.len() as u64,
+            pinned: count(|e| e.cursor.is_none()),
+            no_timeout: count(|e| e.no_timeout),
+            timed_out: self.timed_out.load(Ordering::Relaxed),
+            total_opened: self.opened.load(Ordering::Relaxed),
+            more_than_one_batch: self.more_than_one_batch.load(Ordering::Relaxed),
+        }
     }
     /// Whether the cursor is a change stream that no getMore has taken.
     pub fn is_stream(&self, id: i64) -> bool {

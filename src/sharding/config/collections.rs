@@ -14,8 +14,6 @@ use document::{Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation, Request};
 use std::collections::BTreeSet;
 
-/// Chunk documents removed by one batch.
-const REMOVED_AT_ONCE: usize = 2000;
 const MIB: i64 = 1024 * 1024;
 
 impl ConfigServer {
@@ -146,13 +144,9 @@ impl ConfigServer {
     }
 
     pub(super) async fn remove_chunks(&self, uuid: [u8; 16]) -> Result<()> {
-        let ids: Vec<Value> =
-            self.catalog().chunk_documents(uuid).iter().filter_map(|d| d.get("_id").cloned()).collect();
-        for some in ids.chunks(REMOVED_AT_ONCE) {
-            let writes: Vec<BatchWrite> = some.iter().map(|id| delete(CHUNKS, id.clone())).collect();
-            self.commit(&writes).await?;
-        }
-        Ok(())
+        let chunks = self.catalog().chunk_documents(uuid);
+        let ids = chunks.iter().filter_map(|d| d.get("_id").cloned());
+        self.commit_in_parts(ids.map(|id| delete(CHUNKS, id)).collect()).await
     }
 
     /// `{_configsvrCommitRenameCollection: from, to, sourceUUID}`: a sharded collection goes on under another name, as a

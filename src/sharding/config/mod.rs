@@ -55,6 +55,10 @@ pub const VERSION: &str = "config.version";
 pub const PLACEMENT_HISTORY: &str = "config.placementHistory";
 pub const RESHARDING_OPERATIONS: &str = "config.reshardingOperations";
 
+/// A part of what is more than one commit.
+const PART_WRITES_MAX: usize = 1000;
+const PART_BYTES_MAX: usize = 16 << 20;
+
 /// Catalog and commands of one config server node.
 pub struct ConfigServer {
     pub node: Arc<Node>,
@@ -226,6 +230,28 @@ impl ConfigServer {
             Some(position) => self.node.wait_committed(position).await,
             None => Ok(()),
         }
+    }
+
+    /// Commits `writes` in their order, as many as an entry of the log should hold at a time: for what may be more than one holds. After a
+    /// failure those that came first are committed, so the caller can be repeated.
+    ///
+    /// # Errors
+    /// As [`ConfigServer::commit`].
+    pub(crate) async fn commit_in_parts(&self, writes: Vec<BatchWrite>) -> Result<()> {
+        let (mut part, mut part_bytes) = (Vec::new(), 0);
+        for write in writes {
+            let bytes = match &write {
+                BatchWrite::Insert { doc, .. } | BatchWrite::Put { doc, .. } => doc.to_vec().len(),
+                BatchWrite::Delete { .. } => 0,
+            };
+            if part.len() == PART_WRITES_MAX || part_bytes + bytes > PART_BYTES_MAX {
+                self.commit(&std::mem::take(&mut part)).await?;
+                part_bytes = 0;
+            }
+            part_bytes += bytes;
+            part.push(write);
+        }
+        self.commit(&part).await
     }
 
     /// When the set of shards was changed last; in replies to other nodes.

@@ -7,8 +7,12 @@ use crate::chunk::Chunk;
 use document::{Document, Result, Timestamp, Value};
 use node::{BatchWrite, Operation, Request};
 
-/// Documents changed by one batch.
-const AT_ONCE: usize = 2000;
+/// A database or a collection, and the shards that have it.
+pub(super) struct Owned {
+    pub ns: String,
+    pub uuid: Option<[u8; 16]>,
+    pub shards: Vec<String>,
+}
 
 impl ConfigServer {
     /// `{_configsvrRepairShardedCollectionChunksHistory: ns, force?}`: chunks whose history is missing, or names another owner, get
@@ -37,9 +41,7 @@ impl ConfigServer {
         if writes.is_empty() {
             return Ok(Document::new());
         }
-        for some in writes.chunks(AT_ONCE) {
-            self.commit(some).await?;
-        }
+        self.commit_in_parts(writes).await?;
         self.commit(&self.bump_every_owner(&collection)?).await?;
         Ok(Document::new())
     }
@@ -61,28 +63,31 @@ impl ConfigServer {
             .filter(|d| d.get("timestamp").and_then(Value::as_timestamp).is_none_or(|t| t < at))
             .filter_map(|d| d.get("_id").map(|id| delete(PLACEMENT_HISTORY, id.clone())))
             .collect();
-        writes.extend(self.present_placements(at).into_iter().map(|d| insert(PLACEMENT_HISTORY, d)));
-        for some in writes.chunks(AT_ONCE) {
-            self.commit(some).await?;
-        }
+        // Those of the empty namespace say from when on the history holds.
+        let all = self.catalog().shards().into_iter().map(|s| s.name).collect();
+        writes.push(
+            self.note_owners(Timestamp::new(0, 1), Owned { ns: String::new(), uuid: None, shards: all }),
+        );
+        writes.push(self.note_owners(at, Owned { ns: String::new(), uuid: None, shards: Vec::new() }));
+        writes.extend(self.present_owners().into_iter().map(|owned| self.note_owners(at, owned)));
+        self.commit_in_parts(writes).await?;
         Ok(Document::new())
     }
 
-    /// What is placed where, as entries of the history. Those of the empty namespace say from when on the history holds.
-    fn present_placements(&self, at: Timestamp) -> Vec<Document> {
-        let id = || self.node.new_object_id();
-        let all: Vec<String> = self.catalog().shards().into_iter().map(|s| s.name).collect();
-        let mut entries = vec![
-            placement_entry(id(), "", None, Timestamp::new(0, 1), all),
-            placement_entry(id(), "", None, at, Vec::new()),
-        ];
-        for database in self.catalog().databases() {
-            entries.push(placement_entry(id(), &database.name, None, at, vec![database.primary]));
-        }
-        for Sharded { info, .. } in self.catalog().collections() {
-            let owners = self.catalog().chunk_counts(info.uuid).into_keys().collect();
-            entries.push(placement_entry(id(), &info.ns, Some(info.uuid), at, owners));
-        }
-        entries
+    /// Who has each database and each collection now.
+    pub(super) fn present_owners(&self) -> Vec<Owned> {
+        let databases = self.catalog().databases().into_iter();
+        let databases = databases.map(|d| Owned { ns: d.name, uuid: None, shards: vec![d.primary] });
+        let collections = self.catalog().collections().into_iter().map(|Sharded { info, .. }| Owned {
+            shards: self.catalog().chunk_counts(info.uuid).into_keys().collect(),
+            ns: info.ns,
+            uuid: Some(info.uuid),
+        });
+        databases.chain(collections).collect()
+    }
+
+    /// An entry of the history.
+    pub(super) fn note_owners(&self, at: Timestamp, Owned { ns, uuid, shards }: Owned) -> BatchWrite {
+        insert(PLACEMENT_HISTORY, placement_entry(self.node.new_object_id(), &ns, uuid, at, shards))
     }
 }

@@ -4,11 +4,7 @@ use crate::chunk::Chunk;
 use crate::config::ConfigServer;
 use crate::config::catalog::Sharded;
 use document::{Document, ObjectId, Result, bail};
-use node::BatchWrite;
 use protocol::balancer::defragmentation::Phase;
-
-/// Chunks changed by one batch.
-const CHANGED_AT_ONCE: usize = 1000;
 
 impl ConfigServer {
     /// Keeps the size of a chunk of a collection that is being defragmented.
@@ -41,13 +37,8 @@ impl ConfigServer {
 
     /// Removes all sizes of a collection, whose chunks are locked by the caller.
     pub(crate) async fn forget_sizes(&self, collection: &Sharded) -> Result<()> {
-        let measured: Vec<Chunk> =
-            self.catalog().chunks(collection)?.into_iter().filter(|c| c.bytes.is_some()).collect();
-        for some in measured.chunks(CHANGED_AT_ONCE) {
-            let put = |c: &Chunk| self.put_chunk(collection, &Chunk { bytes: None, ..c.clone() });
-            let writes: Vec<BatchWrite> = some.iter().map(put).collect();
-            self.commit(&writes).await?;
-        }
-        Ok(())
+        let measured = self.catalog().chunks(collection)?.into_iter().filter(|c| c.bytes.is_some());
+        let writes = measured.map(|c| self.put_chunk(collection, &Chunk { bytes: None, ..c }));
+        self.commit_in_parts(writes.collect()).await
     }
 }

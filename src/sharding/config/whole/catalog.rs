@@ -11,18 +11,16 @@
 
 use super::snapshot::{catalog_part, shard_part};
 use super::*;
-use crate::config::chunks::migration::placement_entry;
-use crate::config::{CHUNKS, COLLECTIONS, DATABASES, PLACEMENT_HISTORY, SHARDS, delete, insert, put};
+use crate::config::repair::Owned;
+use crate::config::{CHUNKS, COLLECTIONS, DATABASES, SHARDS, delete, put};
 use crate::routing::table::RESTORED;
 use document::Timestamp;
 use node::BatchWrite;
 use node::fork::{self, CATALOG, catalog_copy};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 const STAGE: &str = "stage";
 const SESSIONS: &str = "config.system.sessions";
-/// Documents of one batch.
-const BATCH_MAX: usize = 1000;
 
 impl ConfigServer {
     /// Can be repeated: the versions of the last time are the newest.
@@ -32,9 +30,7 @@ impl ConfigServer {
         let at = self.tick();
         let mut writes = self.new_versions(at)?;
         self.keep_sessions(&mut writes)?;
-        for some in writes.chunks(BATCH_MAX) {
-            self.commit(some).await?;
-        }
+        self.commit_in_parts(writes).await?;
         self.copy_all(|ns| (catalog_copy(STAGE, ns), ns.to_string())).await?;
         self.note_new_owners(names(state, "since"), at).await?;
         self.put_back_zones(state).await?;
@@ -92,24 +88,14 @@ impl ConfigServer {
 
     /// `config.placementHistory`: who has data from now on, and who has none any more.
     async fn note_new_owners(&self, gone: impl Iterator<Item = &str>, at: Timestamp) -> Result<()> {
-        let mut owners: BTreeMap<String, (Option<[u8; 16]>, Vec<String>)> =
-            gone.map(|ns| (ns.to_string(), (None, Vec::new()))).collect();
-        for c in self.catalog().collections() {
-            let shards = self.catalog().chunk_counts(c.info.uuid).into_keys().collect();
-            owners.insert(c.info.ns, (Some(c.info.uuid), shards));
-        }
-        for d in self.catalog().databases() {
-            owners.insert(d.name, (None, vec![d.primary]));
-        }
+        let mut owned = self.present_owners();
+        let there: BTreeSet<String> = owned.iter().map(|o| o.ns.clone()).collect();
+        let gone = gone.filter(|ns| !there.contains(*ns));
+        owned.extend(gone.map(|ns| Owned { ns: ns.to_string(), uuid: None, shards: Vec::new() }));
+        owned.retain(|o| o.ns != SESSIONS);
         // At a time of its own, so that a repetition meets none of the last time.
         let at = at.max(self.tick());
-        let entries = owners.into_iter().filter(|(ns, _)| ns != SESSIONS).map(|(ns, (uuid, shards))| {
-            insert(PLACEMENT_HISTORY, placement_entry(self.node.new_object_id(), &ns, uuid, at, shards))
-        });
-        for some in entries.collect::<Vec<_>>().chunks(BATCH_MAX) {
-            self.commit(some).await?;
-        }
-        Ok(())
+        self.commit_in_parts(owned.into_iter().map(|owned| self.note_owners(at, owned)).collect()).await
     }
 
     /// The zones that shards had.

@@ -8,11 +8,9 @@ use crate::config::catalog::{Database, Sharded};
 use crate::config::chunks::migration::placement_entry;
 use crate::config::{CHUNKS, COLLECTIONS, DATABASES, PLACEMENT_HISTORY, TAGS, delete, insert, put};
 use crate::routing::table::RESTORED;
-use document::{ObjectId, Timestamp};
+use document::Timestamp;
 use node::BatchWrite;
 use protocol::version::DatabaseVersion;
-
-const BATCH_MAX: usize = 1000;
 
 /// The two databases of a fork.
 fn databases(state: &Document) -> (&str, &str) {
@@ -85,6 +83,9 @@ impl ConfigServer {
             );
         }
         state.insert("uuids", uuids);
+        let replaced = self.tracked_of(state.get_str("to").unwrap_or_default());
+        let replaced: Vec<Value> = replaced.iter().map(|c| Value::uuid(c.info.uuid)).collect();
+        state.insert("replacedUUIDs", replaced);
         Ok(())
     }
 
@@ -107,7 +108,8 @@ impl ConfigServer {
         self.catalog().database(from).ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "database {from} not found"))
     }
 
-    /// Can be repeated. The chunks of a copy are nobody's before its entry is there.
+    /// Can be repeated from any part on: it begins by leaving out what it may have entered. The chunks of a copy are nobody's before its entry
+    /// is there, and those of a collection that gave way nobody's afterwards, so which they are was written down before.
     async fn enter_copies(&self, state: &Document) -> Result<()> {
         let (from, to) = databases(state);
         let source = self.source(from)?;
@@ -118,7 +120,7 @@ impl ConfigServer {
             insert(PLACEMENT_HISTORY, placement_entry(self.node.new_object_id(), ns, uuid, at, shards))
         };
         let mut writes = vec![put(DATABASES, copy.to_document()), placed(to, None, vec![source.primary])];
-        let replaced = self.leave_out(to, &mut writes)?;
+        self.leave_out(to, &mut writes)?;
         let mut kept = Vec::new();
         for original in self.tracked_of(from) {
             let name = storage::split_namespace(&original.info.ns).1;
@@ -131,36 +133,34 @@ impl ConfigServer {
             writes.extend(self.zones_of_copy(&original, &ns));
             kept.push(uuid);
         }
-        self.commit(&writes).await?;
-        for uuid in replaced.into_iter().filter(|uuid| !kept.contains(uuid)) {
+        self.commit_in_parts(writes).await?;
+        let replaced = state.get_array("replacedUUIDs").into_iter().flatten().filter_map(Value::as_uuid);
+        for uuid in replaced.filter(|uuid| !kept.contains(uuid)) {
             self.remove_chunks(uuid).await?;
         }
         Ok(())
     }
 
-    /// Removes what the catalog has of a database but for its own entry; returns the UUIDs of its collections.
-    fn leave_out(&self, db: &str, writes: &mut Vec<BatchWrite>) -> Result<Vec<[u8; 16]>> {
-        let tracked = self.tracked_of(db);
-        writes.extend(tracked.iter().map(|c| delete(COLLECTIONS, Value::from(c.info.ns.as_str()))));
+    /// Removes what the catalog has of a database but for its own entry and chunks.
+    fn leave_out(&self, db: &str, writes: &mut Vec<BatchWrite>) -> Result<()> {
+        writes
+            .extend(self.tracked_of(db).iter().map(|c| delete(COLLECTIONS, Value::from(c.info.ns.as_str()))));
         for zone in self.local.find(TAGS, &Document::new())? {
             if zone.get_str("ns").is_some_and(|ns| storage::split_namespace(ns).0 == db) {
                 writes.push(delete(TAGS, zone.get("_id").cloned().unwrap_or(Value::Null)));
             }
         }
-        Ok(tracked.into_iter().map(|c| c.info.uuid).collect())
+        Ok(())
     }
 
     async fn enter_chunks(&self, original: &Sharded, uuid: [u8; 16], at: Timestamp) -> Result<Vec<String>> {
         self.remove_chunks(uuid).await?;
         let chunks = self.catalog().chunks(original)?;
-        for some in chunks.chunks(BATCH_MAX) {
-            let copies = some.iter().map(|c| {
-                let history = vec![(at, c.shard.clone())];
-                let id: ObjectId = self.node.new_object_id();
-                insert(CHUNKS, Chunk { id, history, ..c.clone() }.to_document(uuid))
-            });
-            self.commit(&copies.collect::<Vec<_>>()).await?;
-        }
+        let copies = chunks.into_iter().map(|c| {
+            let history = vec![(at, c.shard.clone())];
+            insert(CHUNKS, Chunk { id: self.node.new_object_id(), history, ..c }.to_document(uuid))
+        });
+        self.commit_in_parts(copies.collect()).await?;
         Ok(self.catalog().chunk_counts(uuid).into_keys().collect())
     }
 

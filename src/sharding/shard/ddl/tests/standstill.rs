@@ -234,3 +234,49 @@ async fn a_step_of_an_attempt_before_a_restart_is_refused_while_the_next_goes_on
     assert_eq!(late.unwrap_err().code, codes::TRANSACTION_TOO_OLD);
     c.check_over();
 }
+
+#[tokio::test]
+async fn a_copy_whose_entries_are_more_than_one_commit_holds_is_entered() {
+    let c = Cluster::new().await;
+    let pad = "x".repeat(15 << 20);
+    for i in 0..5 {
+        let ns = format!("d.c{i}");
+        c.shard_collection(&ns[2..], doc! { "x": "hashed" }).await.unwrap();
+        let wide = |d: &mut Document| d.push("pad", pad.as_str());
+        c.catalog().local.modify(config::COLLECTIONS, &Value::from(ns), wide).await.unwrap();
+    }
+    within(c.config(doc! { "_configsvrTesseraFork": "d", "to": "e" })).await.unwrap();
+    let copied = c.catalog().catalog().collections().into_iter().filter(|c| c.info.ns.starts_with("e."));
+    assert_eq!(copied.count(), 5);
+    c.check_over();
+}
+
+#[tokio::test]
+async fn a_copy_that_was_interrupted_between_its_commits_leaves_no_chunks_of_what_gave_way() {
+    let c = Cluster::new().await;
+    for name in ["h", "gone"] {
+        c.shard_collection(name, doc! { "x": "hashed" }).await.unwrap();
+    }
+    within(c.config(doc! { "_configsvrTesseraFork": "d", "to": "e" })).await.unwrap();
+    c.send("a", "d", doc! { "_shardsvrDropCollection": "gone" }).await.unwrap();
+    c.settle().await;
+    let config = c.catalog();
+    let uuid = config.catalog().sharded("e.gone").unwrap().info.uuid;
+    let point = "hangStandstillBefore_catalog";
+    config.node.failpoints.configure(point, Mode::AlwaysOn, doc! {});
+    let interrupted = async {
+        config.node.failpoints.wait_entered(point, 1).await;
+        config.stop_whole();
+    };
+    let copying = c.config(doc! { "_configsvrTesseraFork": "d", "to": "e", "replace": true });
+    let (stopped, ()) = tokio::join!(copying, within(interrupted));
+    assert!(stopped.is_err());
+    config.node.failpoints.configure(point, Mode::Off, doc! {});
+    // As if the first of its commits had been made.
+    config.commit(&[config::delete(config::COLLECTIONS, Value::from("e.gone"))]).await.unwrap();
+    assert!(!config.catalog().chunk_documents(uuid).is_empty());
+    within(config.clone().resume_whole()).await;
+    assert_eq!(config.catalog().chunk_documents(uuid).len(), 0);
+    assert_eq!(c.findings().await, [""; 0]);
+    c.check_over();
+}

@@ -7,6 +7,7 @@
 //! collection NS [size=N] [noBalance] [moveJumbo] [underWay]
 //! zone NAME MIN MAX                              of the last collection, by lower bound
 //! chunks KEY OWNER KEY OWNER KEY ...             OWNER! is jumbo, OWNER:N is measured; KEY is a number, min or max
+//! counts a=N b=N                                 in place of chunks: first N of a, then N of b
 //! sizes a=N b=?                                  what shards own of the last collection; ? where one did not say
 //! now T | failed NS KEY FROM TO | succeeded NS KEY FROM TO
 //!
@@ -14,6 +15,7 @@
 //! splits | violation [POLICY] | top KEY          of the last collection; top: where a chunk split off at the end goes
 //! window START STOP HH:MM
 //! defragment PHASE | next | migrations [busy=a]  a machine over the last collection
+//! whole                                          the machine's migrations, then those of the other collections
 //! merged|migrated KEY OUTCOME | measured KEY N   OUTCOME: done, retriable, failed, of a move also tooBig; N may be an outcome
 //! scan SHARD NS SHARD NS ... | merge | due | ended SHARD NS OUTCOME [more]    interval 3600, throttling 15
 //! ```
@@ -87,10 +89,21 @@ impl World {
     fn command(&mut self, name: &str, words: &[&str], answer: &mut String) {
         match name {
             "shard" | "collection" | "zone" | "chunks" | "sizes" => self.tell(name, words),
+            "counts" => {
+                let chunks = chunks_of_counts(words);
+                self.tell("chunks", &chunks.iter().map(String::as_str).collect::<Vec<_>>());
+            }
             "now" => self.now = words[0].parse::<i64>().unwrap() * 1000,
             "failed" => self.failures.failed(&a_move(words), self.now),
             "succeeded" => self.failures.succeeded(&a_move(words)),
             "round" => self.round(words, answer),
+            "whole" => {
+                let shards = self.shards.clone();
+                let mut round = Round::new(&shards);
+                self.migrations(&mut round, answer);
+                let (_, others) = self.collections.split_last().unwrap();
+                self.select(others, Policy::DataSize, &mut round, answer);
+            }
             "splits" => self.splits(answer),
             "violation" => {
                 let policy = words.first().map_or(Policy::DataSize, |w| Policy::parse(w).unwrap());
@@ -195,8 +208,18 @@ impl World {
     fn round(&self, words: &[&str], answer: &mut String) {
         let mut round = World::busy(&self.shards, words);
         let policy = words.first().and_then(|w| Policy::parse(w)).unwrap_or_default();
-        for c in &self.collections {
-            for m in select(c, policy, &mut round, &self.failures, self.now) {
+        self.select(&self.collections, policy, &mut round, answer);
+    }
+
+    fn select(
+        &self,
+        collections: &[CollectionView],
+        policy: Policy,
+        round: &mut Round<'_>,
+        answer: &mut String,
+    ) {
+        for c in collections {
+            for m in select(c, policy, round, &self.failures, self.now) {
                 let end = m.max.as_ref().map_or("..".to_string(), shown);
                 let force = if m.force_jumbo { ", forced" } else { "" };
                 let _ = writeln!(
@@ -252,12 +275,8 @@ impl World {
                 }
             }
             "migrations" => {
-                let mut round = World::busy(&self.shards, words);
-                for m in self.machine.as_mut().unwrap().migrations(&mut round, &c.bytes) {
-                    self.ids.push((shown(&m.min), m.chunk));
-                    let (from, to) = (&self.shards[m.from].name, &self.shards[m.to].name);
-                    let _ = writeln!(answer, "move [{}, {}) {from} -> {to}", shown(&m.min), shown(&m.max));
-                }
+                let shards = self.shards.clone();
+                self.migrations(&mut World::busy(&shards, words), answer);
             }
             "merged" => self.machine.as_mut().unwrap().merged(id(&self.ids), outcome(words[1])),
             "migrated" if words[1] == "tooBig" => self.machine.as_mut().unwrap().too_big(id(&self.ids)),
@@ -272,6 +291,16 @@ impl World {
         if matches!(name, "next" | "migrations") {
             let next = machine.outcome().map_or(String::new(), |p| format!(", then {}", p.name()));
             let _ = writeln!(answer, "{}, {} left{next}", machine.phase().name(), machine.remaining());
+        }
+    }
+
+    /// The migrations of the machine.
+    fn migrations(&mut self, round: &mut Round<'_>, answer: &mut String) {
+        let bytes = &self.collections.last().unwrap().bytes;
+        for m in self.machine.as_mut().unwrap().migrations(round, bytes) {
+            self.ids.push((shown(&m.min), m.chunk));
+            let (from, to) = (&self.shards[m.from].name, &self.shards[m.to].name);
+            let _ = writeln!(answer, "move [{}, {}) {from} -> {to}", shown(&m.min), shown(&m.max));
         }
     }
 
@@ -302,6 +331,21 @@ impl World {
             }
         }
     }
+}
+
+/// The words of `chunks` for so many chunks of each shard in turn.
+fn chunks_of_counts(words: &[&str]) -> Vec<String> {
+    let each = words.iter().flat_map(|word| {
+        let (shard, n) = word.split_once('=').unwrap();
+        std::iter::repeat_n(shard, n.parse().unwrap())
+    });
+    let mut chunks = Vec::new();
+    for (i, shard) in each.enumerate() {
+        let min = if i == 0 { "min".to_string() } else { i.to_string() };
+        chunks.extend([min, shard.to_string()]);
+    }
+    chunks.push("max".to_string());
+    chunks
 }
 
 fn a_move(words: &[&str]) -> Move {

@@ -144,6 +144,42 @@ export function pauseBalancer(db) {
     return () => was === "off" || assert.commandWorked(db.adminCommand({balancerStart: 1}));
 }
 
+/** Returns when the balancer has begun and ended `n` more rounds, of which it makes some only while it may balance. */
+export function afterRounds(db, n = 2) {
+    const rounds = () => Number(assert.commandWorked(db.adminCommand({balancerStatus: 1})).numBalancerRounds);
+    // One may be under way.
+    const wanted = rounds() + n + 1;
+    assert.soon(() => rounds() >= wanted, () => `the balancer has made ${rounds()} rounds`, 120 * 1000);
+}
+
+/**
+ * Has the balancer's loop come round every 50 ms instead of every ten seconds, and returns when it has done so `times`
+ * times, whether it may balance or not. The fail point that is returned ends that.
+ */
+export function quickRounds(configPrimary, times = 0) {
+    const point = configureFailPoint(configPrimary, "overrideBalanceRoundInterval", {intervalMs: 50});
+    if (times > 0) {
+        point.wait({timesEntered: times, maxTimeMS: 120 * 1000});
+    }
+    return point;
+}
+
+/** The collection of this name, sharded by `{x: 1}` into one chunk for each owner, of which none has ever moved. */
+export function placedChunks(coll, owners) {
+    const [admin, config, ns] = [coll.getDB().getSiblingDB("admin"), coll.getDB().getSiblingDB("config"), coll.getFullName()];
+    const bound = (i) => i === 0 ? MinKey : i === owners.length ? MaxKey : i * 10;
+    // A zone for each shard places the first chunks, and goes.
+    for (const shard of new Set(owners)) {
+        assert.commandWorked(admin.runCommand({addShardToZone: shard, zone: shard}));
+    }
+    assert.commandWorked(config.tags.insert(
+        owners.map((shard, i) => ({ns: ns, min: {x: bound(i)}, max: {x: bound(i + 1)}, tag: shard}))));
+    assert.commandWorked(admin.runCommand({shardCollection: ns, key: {x: 1}}));
+    assert.commandWorked(config.tags.remove({ns: ns}));
+    assert.eq(owners, chunksOf(coll).map((chunk) => chunk.shard));
+    return coll;
+}
+
 /**
  * Lets every shard delete what it gave away as soon as no cursor needs it, rather than after minutes; returns a function
  * that puts the delays back.

@@ -78,7 +78,7 @@ pub struct CollectionView {
     pub balanced: bool,
     /// Jumbo chunks of draining shards and in wrong zones are moved as well (`attemptToBalanceJumboChunks`).
     pub move_jumbo: bool,
-    /// The last round moved chunks of it: with thresholds by chunk counts, it goes on until the shards are even.
+    /// The last round moved chunks of it without a failure: with thresholds by chunk counts, it goes on until the shards are even.
     pub under_way: bool,
 }
 

@@ -55,7 +55,7 @@ pub struct Balancer {
     wake: Arc<tokio::sync::Notify>,
     /// What failed lately.
     failures: Mutex<Failures>,
-    /// Collections that the last round moved chunks of.
+    /// Collections that the last round moved chunks of, and did not fail with.
     under_way: Mutex<BTreeSet<String>>,
     /// Shards that may be in a migration whose answer was lost.
     unsure: Mutex<BTreeSet<String>>,

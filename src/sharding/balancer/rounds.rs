@@ -136,7 +136,11 @@ impl ConfigServer {
             self.defragmentation_moved(chosen, &outcome);
             match outcome {
                 Ok(made) => report.moved += usize::from(made == Made::Moved),
-                Err(e) => self.note_error(&mut report, "migration", &chosen.what.ns, e).await,
+                Err(e) => {
+                    // What was begun ends with a failure; it begins again where the shards are too far apart.
+                    self.balancer.under_way.lock().remove(&chosen.what.ns);
+                    self.note_error(&mut report, "migration", &chosen.what.ns, e).await;
+                }
             }
         }
         self.balancer.signal();

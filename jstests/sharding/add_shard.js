@@ -52,6 +52,12 @@ assert.commandFailedWithCode(add(conflicting.getURL()), 96);
 assert(!shards().includes("conflicting"));
 assert.commandWorked(conflicting.getPrimary().getDB("twice").dropDatabase());
 
+// The most that the balancer may bring to it, in mebibytes.
+for (const maxSize of [-1, "much"]) {
+    assert.commandFailedWithCode(add(conflicting.getURL(), {maxSize: maxSize}), 2);
+}
+assert(!shards().includes("conflicting"));
+
 // Names.
 assert.commandFailedWithCode(add(conflicting.getURL(), {name: "config"}), 2);
 assert.commandFailedWithCode(add(conflicting.getURL(), {name: ""}), 2);
@@ -64,7 +70,8 @@ assert.commandFailed(add(st.s.host));
 assert.commandFailed(add(""));
 assert.commandFailedWithCode(admin.runCommand({addShard: 5}), 14);
 assert.commandFailedWithCode(st.s.getDB("test").runCommand({addShard: conflicting.getURL()}), 13);
-assert.commandWorked(add(conflicting.getURL()));
+assert.commandWorked(add(conflicting.getURL(), {maxSize: 100}));
+assert.eq(100, st.s.getDB("config").shards.findOne({_id: "conflicting"}).maxSize);
 assert.eq(4, shards().length);
 assert.eq(4, assert.commandWorked(admin.runCommand({listShards: 1})).shards.length);
 

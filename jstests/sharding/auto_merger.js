@@ -6,7 +6,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf, shardByRanges} from "jstests/sharding/libs/cluster.js";
+import {afterRounds, chunksOf, quickRounds, shardByRanges} from "jstests/sharding/libs/cluster.js";
 
 const st = new ShardingTest({shards: 2});
 const [first, second] = [st.shard0.shardName, st.shard1.shardName];
@@ -37,9 +37,9 @@ for (let x = 0; x < 90; x++) {
 assert.commandWorked(config.settings.update({_id: "automerge"}, {$set: {enabled: false}}, {upsert: true}));
 set({autoMergerIntervalSecs: 1, autoMergerThrottlingMS: 0, minSnapshotHistoryWindowInSeconds: 0,
      transactionLifetimeLimitSeconds: 1});
-const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
+const point = quickRounds(st.configRS.getPrimary());
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
-sleep(2500);
+afterRounds(admin, 20);
 assert.eq(9, chunksOf(testDB.example).length);
 
 // Switched on.
@@ -63,7 +63,7 @@ for (const windows of [{minSnapshotHistoryWindowInSeconds: 1000}, {transactionLi
     assert.commandWorked(admin.runCommand({balancerStart: 1}));
     const expected = [[MinKey, first], [40, second], [50, second], [60, first], [80, second]];
     assert.soon(() => tojson(layout(testDB.window)) === tojson(expected), () => tojson(layout(testDB.window)), 60 * 1000);
-    sleep(1500);
+    afterRounds(admin, 20);
     assert.eq(expected, layout(testDB.window));
     assert.commandWorked(admin.runCommand({balancerStop: 1}));
 }
@@ -75,7 +75,7 @@ const uuid = config.collections.findOne({_id: "a.parted"}).uuid;
 assert.commandWorked(st.configRS.getPrimary().getDB("config").chunks.update({uuid: uuid, min: {x: 20}}, {$set: {jumbo: true}}));
 assert.commandWorked(admin.runCommand({addShardToZone: first, zone: "z"}));
 assert.commandWorked(admin.runCommand({updateZoneKeyRange: "a.parted", min: {x: 40}, max: {x: MaxKey}, zone: "z"}));
-sleep(1500);
+quickRounds(st.configRS.getPrimary(), 20);
 assert.eq(5, chunksOf(testDB.parted).length);
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
 const parts = [[MinKey, first], [20, first], [30, first], [40, first]];

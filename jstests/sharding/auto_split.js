@@ -6,7 +6,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf, ownCluster} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, ownCluster, quickRounds} from "jstests/sharding/libs/cluster.js";
 
 const {st, first, second, admin, config, testDB} = ownCluster("s", {other: {chunkSize: 1}});
 const configPrimary = st.configRS.getPrimary();
@@ -17,10 +17,9 @@ function grow(coll, documents) {
         assert.commandWorked(coll.insert({_id: next++, pad: pad}));
     }
 }
-const every = () => configureFailPoint(configPrimary, "overrideBalanceRoundInterval", {intervalMs: 50});
-const point = every();
+const point = quickRounds(configPrimary);
 // The settings are looked at each time the loop comes round.
-const afterTicks = () => every().wait({timesEntered: 3});
+const afterTicks = () => quickRounds(configPrimary, 3);
 
 // Off.
 assert.commandWorked(admin.runCommand({shardCollection: "s.c", key: {_id: 1}}));

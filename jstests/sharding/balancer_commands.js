@@ -4,6 +4,8 @@
  *
  * @tags: [requires_own_servers]
  */
+import {quickRounds} from "jstests/sharding/libs/cluster.js";
+
 const st = new ShardingTest({shards: 2});
 const admin = st.s.getDB("admin");
 const settings = st.s.getDB("config").settings;
@@ -34,7 +36,7 @@ assert.soon(() => Number(status().numBalancerRounds) > rounds + 1, "rounds go on
 // Stopped again: no more rounds.
 assert.commandWorked(admin.runCommand({balancerStop: 1}));
 const stopped = Number(status().numBalancerRounds);
-sleep(1000);
+quickRounds(st.configRS.getPrimary(), 5);
 assert.eq(stopped, Number(status().numBalancerRounds));
 point.off();
 

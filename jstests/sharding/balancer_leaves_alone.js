@@ -5,7 +5,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf} from "jstests/sharding/libs/cluster.js";
+import {afterRounds, chunksOf} from "jstests/sharding/libs/cluster.js";
 
 const st = new ShardingTest({shards: 3, other: {chunkSize: 1}});
 const names = [st.shard0, st.shard1, st.shard2].map((s) => s.shardName);
@@ -40,9 +40,7 @@ assert.commandWorked(st.shard2.getDB("local").ballast.insert({pad: "b".repeat(2 
 assert.commandWorked(config.shards.update({_id: third}, {$set: {maxSize: NumberLong(1)}}));
 const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
-const rounds = () => Number(assert.commandWorked(admin.runCommand({balancerStatus: 1})).numBalancerRounds);
-const before = rounds();
-assert.soon(() => rounds() > before + 5);
+afterRounds(admin, 5);
 assert.eq([first], owners(testDB.c));
 const error = config.actionlog.findOne({what: "balancer.error", "details.step": "statistics"});
 assert.eq(second, error.ns, tojson(error));
@@ -59,8 +57,7 @@ assert.eq([first], owners(testDB.kept));
 assert.commandWorked(admin.runCommand({movePrimary: "l", to: second}));
 assert.commandWorked(admin.runCommand({removeShard: first}));
 assert.soon(() => !owners(testDB.c).includes(first), () => tojson(chunksOf(testDB.c)), 60 * 1000);
-const then = rounds();
-assert.soon(() => rounds() > then + 5);
+afterRounds(admin, 5);
 assert.eq([first], owners(testDB.kept));
 sh.enableBalancing(testDB.kept);
 assert.soon(() => !owners(testDB.kept).includes(first), () => tojson(chunksOf(testDB.kept)), 60 * 1000);

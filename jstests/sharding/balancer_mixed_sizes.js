@@ -26,6 +26,10 @@ const mixed = [], single = [];
 for (let i = 0; i < 8000; i++) {
     mixed.push({x: i, p: "p".repeat(60)});
 }
+// From a hundred bytes to a megabyte, the larger the key.
+for (let i = 0; i <= 40; i++) {
+    mixed.push({x: 9000 + i, p: "p".repeat(Math.round(100 * Math.pow(10, i / 10)))});
+}
 for (let i = 0; i < 60; i++) {
     mixed.push({x: 10000 + i, p: "p".repeat(100 * 1024)});
     single.push({x: i < 20 ? i : i < 45 ? 20 : i, p: "p".repeat(100 * 1024)});
@@ -55,7 +59,7 @@ assert.commandWorked(config.settings.update(
     {_id: "balancer"}, {$set: {attemptToBalanceJumboChunks: true}}, {upsert: true}));
 assert.soon(() => left(testDB.single).length === 0, () => tojson(left(testDB.single)), 90 * 1000, 200);
 assert.soon(() => admin.runCommand({removeShard: first}).state === "completed");
-assert.eq(8060, testDB.mixed.find().itcount());
+assert.eq(8101, testDB.mixed.find().itcount());
 assert.eq(60, testDB.single.find().itcount());
 assert.commandWorked(admin.runCommand({balancerStop: 1}));
 point.off();

@@ -5,12 +5,12 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf, ownCluster} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, ownCluster, quickRounds} from "jstests/sharding/libs/cluster.js";
 
 const {st, first, second, admin, config, testDB} = ownCluster("s", {other: {chunkSize: 1}});
 const configPrimary = st.configRS.getPrimary();
-const point = configureFailPoint(configPrimary, "overrideBalanceRoundInterval", {intervalMs: 50});
-const afterTicks = () => configureFailPoint(configPrimary, "overrideBalanceRoundInterval", {intervalMs: 50}).wait({timesEntered: 3});
+const point = quickRounds(configPrimary);
+const afterTicks = () => quickRounds(configPrimary, 3);
 const set = (fields) => assert.commandWorked(config.settings.update({_id: "balancer"}, {$set: fields}, {upsert: true}));
 const moves = () => config.changelog.find({what: "moveChunk.commit"}).itcount();
 const pad = "p".repeat(16 * 1024);

@@ -6,6 +6,8 @@
  *
  * @tags: [requires_own_servers]
  */
+import {quickRounds} from "jstests/sharding/libs/cluster.js";
+
 // Nine hours east, and eight west, of UTC: no hour of a window means the same in two of the three zones.
 for (const [zone, ahead] of [["EAST-9", 9], ["WEST8", -8]]) {
     const st = new ShardingTest({shards: 2, other: {configOptions: {env: {TZ: zone}}}});
@@ -34,12 +36,12 @@ for (const [zone, ahead] of [["EAST-9", 9], ["WEST8", -8]]) {
         return `${String(at.getUTCHours()).padStart(2, "0")}:${String(at.getUTCMinutes()).padStart(2, "0")}`;
     };
     const moves = () => config.changelog.find({what: "moveChunk.commit", ns: "w.c"}).itcount();
-    const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
+    const point = quickRounds(st.configRS.getPrimary());
     const [over, later] = [{start: hour(-3), stop: hour(-2)}, {start: hour(2), stop: hour(3)}];
     for (const window of [over, later]) {
         assert.commandWorked(config.settings.update({_id: "balancer"}, {$set: {activeWindow: window}}, {upsert: true}));
         assert.commandWorked(admin.runCommand({balancerStart: 1}));
-        sleep(1500);
+        quickRounds(st.configRS.getPrimary(), 5);
         assert.eq(0, moves(), tojson(window));
         assert.eq(false, status().balancerCompliant);
         assert.commandWorked(admin.runCommand({balancerStop: 1}));

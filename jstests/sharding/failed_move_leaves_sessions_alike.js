@@ -28,7 +28,9 @@ const table = (node) => {
 };
 const alike = (rst) => {
     rst.awaitReplication();
-    assert.eq(...rst.nodes.map(table));
+    const tables = rst.nodes.map(table);
+    assert.eq(...tables);
+    assert.eq(statements.length, tables[0].length, tojson(tables[0]));
 };
 alike(st.rs1);
 st.rs1.stepUp(st.rs1.getSecondary());

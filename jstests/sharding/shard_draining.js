@@ -5,7 +5,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf, ownCluster, shardByRanges} from "jstests/sharding/libs/cluster.js";
+import {afterRounds, chunksOf, ownCluster, shardByRanges} from "jstests/sharding/libs/cluster.js";
 
 const {st, first, second, admin, config, testDB} = ownCluster("d");
 const run = (command, shard) => admin.runCommand({[command]: shard || second});
@@ -42,7 +42,7 @@ assert.commandWorked(run("stopShardDraining"));
 assert(!("draining" in config.shards.findOne({_id: second})));
 const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
-sleep(1000);
+afterRounds(admin);
 assert.eq([first, second, second], chunksOf(testDB.c).map((c) => c.shard));
 
 // Started again: the chunks go; the database is the user's to move.

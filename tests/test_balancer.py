@@ -54,7 +54,7 @@ def config_server(cluster):
 EVEN_SECONDS = 200 + MEGABYTES
 
 
-@pytest.mark.timeout(2 * EVEN_SECONDS)
+@pytest.mark.timeout(4 * EVEN_SECONDS)
 def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, workdir, processes):
     # A shard that stands outside does not know the key of the cluster.
     cluster = up("--shards", 4, "--routers", 2, "--set-parameter", "enableTestCommands=1")
@@ -101,30 +101,32 @@ def test_skewed_data_evens_out_and_a_shard_drains_under_readers_and_writers(up, 
     assert inconsistencies(client) == []
 
 
-def skew(client, run, megabytes):
-    """So much data on one shard, beside the keys of the writers."""
+def skew(client, run, megabytes, first=BALLAST):
+    """So much data in the chunk of the greatest keys, beside those of the writers; returns the key after them."""
     pad = b"p" * 16_000
-    for base in range(BALLAST, BALLAST + megabytes * 64, 64):
+    last = first + megabytes * 64
+    for base in range(first, last, 64):
         client.load.c.insert_many([{"_id": base + i, "pad": pad} for i in range(64)])
         run.books.inserted |= set(range(base, base + 64))
+    return last
 
 
 @pytest.fixture
 def separate(workdir):
-    """A cluster of processes that can be killed one by one; its ranges are cleaned up at once."""
-    cluster = Separate(workdir, orphanCleanupDelaySecs=0, balancerMigrationsThrottlingMs=0)
+    """A cluster of processes that can be killed one by one; its ranges are cleaned up at once, and its rounds half a second apart."""
+    cluster = Separate(workdir, orphanCleanupDelaySecs=0, balancerMigrationsThrottlingMs=500)
     yield cluster
     cluster.stop()
 
 
-@pytest.mark.timeout(2 * EVEN_SECONDS)
+@pytest.mark.timeout(4 * EVEN_SECONDS)
 def test_data_evens_out_though_donor_recipient_and_config_server_are_killed(separate):
     client = separate.client()
     client.admin.command("balancerStop")
     client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
     run = Run([f"mongodb://127.0.0.1:{separate.running[f'router{i}'][1]}/" for i in range(2)])
     run.prepare(client)
-    skew(client, run, MEGABYTES)
+    key = skew(client, run, MEGABYTES)
     donor = client.config.chunks.find_one()["shard"]
     recipient = next(s for s in separate.shards if s != donor)
     run.start([], goes_on=True)
@@ -139,10 +141,20 @@ def test_data_evens_out_though_donor_recipient_and_config_server_are_killed(sepa
     def commits():
         return tolerated(lambda: client.config.changelog.count_documents({"what": "moveChunk.commit"})) or 0
 
+    def moved(since):
+        until(lambda: commits() > since, EVEN_SECONDS, lambda: (tolerated(lambda: compliant(client, run.ns)), run.books.errors))
+
+    # Every kill falls among migrations: there is more to move each time, some was moved since, and some is moved afterwards.
     for victim in (donor, recipient, "cfg"):
         before = commits()
-        until(lambda: commits() > before or tolerated(lambda: compliant(client, run.ns)), 60)
+        key = skew(client, run, 16, key)
+        moved(before)
+        before = commits()
         separate.kill_and_restart(victim)
+        moved(before)
+    config = separate.running["cfg"][1]
+    with pymongo.MongoClient("127.0.0.1", config, directConnection=True) as direct:
+        direct.admin.command("setParameter", 1, balancerMigrationsThrottlingMs=0)
     started = time.monotonic()
     until(lambda: tolerated(lambda: compliant(client, run.ns)), EVEN_SECONDS,
           lambda: (list(client.config.chunks.aggregate([{"$sortByCount": "$shard"}])), run.books.errors))
@@ -168,37 +180,40 @@ def test_a_stopped_balancer_changes_no_chunk(up):
     config_server(cluster).command("setParameter", 1, balancerMigrationsThrottlingMs=0, autoMergerIntervalSecs=1,
                                    autoMergerThrottlingMS=0, minSnapshotHistoryWindowInSeconds=0)
     client.admin.command("shardCollection", "d.c", key={"_id": 1})
-    client.d.c.insert_many([{"_id": i, "pad": b"p" * 64_000} for i in range(400)])
-    seen = 0
-    for _ in range(6):
+    client.d.c.insert_many([{"_id": i, "pad": b"p" * 64_000} for i in range(600)])
+
+    def newest():
+        return max(c["lastmod"] for c in chunks_of(client, "d.c"))
+
+    # It is stopped while it works: chunks have changed since it was started, and there is more to do.
+    for _ in range(4):
+        before = newest()
         client.admin.command("balancerStart")
-        time.sleep(0.7)
+        until(lambda: newest() > before, 60)
         client.admin.command("balancerStop")
         chunks = chunks_of(client, "d.c")
-        committed = client.config.changelog.count_documents({"what": {"$in": ["moveChunk.commit", "merge"]}})
+        assert not client.admin.command("balancerStatus")["inBalancerRound"]
+        assert not compliant(client, "d.c")
+        # Time for what might still be under way.
         time.sleep(0.7)
         assert chunks_of(client, "d.c") == chunks
-        # The donor writes the log after its commit.
-        seen = max(seen, committed)
-        assert not client.admin.command("balancerStatus")["inBalancerRound"]
-    assert seen > 0, "nothing ever moved: the test shows nothing"
-    assert client.d.c.count_documents({}) == 400
+    assert client.d.c.count_documents({}) == 600
 
 
-def tiny_chunks(client, ns, shards):
+def tiny_chunks(client, ns, shards, count):
     """Runs of twenty tiny chunks, each run on another shard: zones place them, and go."""
     db, name = ns.split(".")
     for shard in shards:
         client.admin.command("addShardToZone", shard, zone=f"z-{shard}")
-    bounds = [MinKey(), *range(1, TINY_CHUNKS), MaxKey()]
+    bounds = [MinKey(), *range(1, count), MaxKey()]
     client.config.tags.insert_many([
         {"ns": ns, "min": {"_id": bounds[i]}, "max": {"_id": bounds[i + 1]}, "tag": f"z-{shards[i // 20 % len(shards)]}"}
-        for i in range(TINY_CHUNKS)
+        for i in range(count)
     ])
     client.admin.command("shardCollection", ns, key={"_id": 1})
     client.config.tags.delete_many({"ns": ns})
-    client[db][name].insert_many([{"_id": i, "pad": b"p" * 200} for i in range(TINY_CHUNKS)])
-    assert len(chunks_of(client, ns)) == TINY_CHUNKS
+    client[db][name].insert_many([{"_id": i, "pad": b"p" * 200} for i in range(count)])
+    assert len(chunks_of(client, ns)) == count
 
 
 @pytest.mark.timeout(400 + TINY_CHUNKS / 25)
@@ -211,7 +226,7 @@ def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir):
     client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
     client.config.settings.update_one({"_id": "automerge"}, {"$set": {"enabled": False}}, upsert=True)
     shards = [s["id"] for s in cluster.info["shards"]]
-    tiny_chunks(client, "d.c", shards)
+    tiny_chunks(client, "d.c", shards, TINY_CHUNKS)
     client.admin.command("configureCollectionBalancing", "d.c", defragmentCollection=True)
     client.admin.command("balancerStart")
 
@@ -242,6 +257,39 @@ def test_defragmentation_goes_on_after_kills_in_each_phase(up, workdir):
     assert [d["_id"] for d in client.d.c.find().sort("_id", 1)] == list(range(TINY_CHUNKS))
     client.admin.command("balancerStop")
     assert inconsistencies(client) == []
+
+
+@pytest.mark.timeout(300)
+def test_the_last_phase_of_defragmentation_goes_on_after_a_kill(up, workdir):
+    """What the phases before have left to it is little, so a collection is put into it as it is: fifteen runs to merge."""
+    options = ("--shards", 3, "--dbpath", workdir / "data")
+    slowly = ("--set-parameter", "chunkDefragmentationThrottlingMS=3600000")
+    cluster = up(*options, *slowly)
+    client = cluster.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "automerge"}, {"$set": {"enabled": False}}, upsert=True)
+    tiny_chunks(client, "d.c", [s["id"] for s in cluster.info["shards"]], 300)
+    phase = {"defragmentCollection": True, "defragmentationPhase": "mergeChunks"}
+    client.config.collections.update_one({"_id": "d.c"}, {"$set": phase})
+
+    def entry():
+        return client.config.collections.find_one({"_id": "d.c"})
+
+    # One run is merged in an hour, and after each start another.
+    client.admin.command("balancerStart")
+    for runs in (1, 2):
+        until(lambda: len(chunks_of(client, "d.c")) <= 300 - 19 * runs, 90)
+        assert entry()["defragmentationPhase"] == "mergeChunks"
+        cluster.child.send_signal(signal.SIGKILL)
+        cluster.child.wait()
+        cluster = up(*options, *(slowly if runs == 1 else ()))
+        client = cluster.client()
+        assert len(chunks_of(client, "d.c")) <= 300 - 19 * runs, "what was merged stays merged"
+        assert phase.items() <= entry().items()
+    config_server(cluster).command("setParameter", 1, chunkDefragmentationThrottlingMS=0)
+    until(lambda: "defragmentCollection" not in entry(), 90)
+    assert len(chunks_of(client, "d.c")) == 15
+    assert client.d.c.count_documents({}) == 300
 
 
 @pytest.mark.timeout(120)

@@ -9,7 +9,7 @@ import urllib.parse
 
 import bson
 import pytest
-from conftest import ROOT, Process, until
+from conftest import BIN, ROOT, Process, until
 
 CHUNKS = 12
 
@@ -191,7 +191,7 @@ def test_a_browser_shows_what_the_catalog_says(scene, visit, workdir):
 
 
 @pytest.mark.timeout(150)
-def test_the_page_is_right_while_data_evens_out(up, visit):
+def test_page_and_status_are_right_while_data_evens_out(up, visit):
     cluster = up("--shards", 3, "--web", 0, "--set-parameter", "orphanCleanupDelaySecs=0",
                  "--set-parameter", "balancerMigrationsThrottlingMs=700")
     client = cluster.client()
@@ -216,9 +216,11 @@ def test_the_page_is_right_while_data_evens_out(up, visit):
         by_shard = {s["_id"]: s["chunks"] for s in shown["shards"] if s["chunks"]}
         assert {s: sum(c["shard"] == s for c in of_map) for s in by_shard} == by_shard, "one look shows one state"
         assert all(m["ok"] for m in shown["moves"])
+        status = json.loads(subprocess.run([BIN / "tessera", "status", "--json", cluster.uri], check=True, capture_output=True).stdout)
+        in_status = {s["_id"]: s["chunks"] for s in status["shards"] if s["chunks"]}
         # A look that nothing moved beside must show what was there before and after.
         if before == counts():
-            assert by_shard == before
+            assert by_shard == in_status == before
             compared += 1
         if compared >= 3 and compliant():
             break
@@ -273,8 +275,6 @@ def test_where_users_are_checked_the_page_asks_for_the_login(up):
 
 
 def test_a_port_that_is_taken_is_told_at_once(up, workdir, processes):
-    from conftest import BIN
-
     cluster = up("--standalone", "--web", 0)
     taken = urllib.parse.urlparse(cluster.info["web"]).port
     temporary = workdir / "temporary"

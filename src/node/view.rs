@@ -5,7 +5,7 @@ use crate::namespace::{Met, Slot, SlotState};
 use crate::write::commit::WideUnit;
 use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Origin};
-use document::{Collation, Doc, Document, Result, Value, bail};
+use document::{Collation, Doc, Document, Result, Value, ValueRef, bail};
 use query::pipeline::{Context, Namespace, parse};
 use std::sync::Arc;
 use storage::CollectionView;
@@ -24,12 +24,22 @@ pub struct View {
 }
 
 impl View {
+    /// The stages of a definition that a client gives; nulls among them count for nothing.
+    pub fn stages(pipeline: ValueRef<'_>) -> Value {
+        let given = pipeline.as_array().unwrap_or(Doc::empty());
+        Value::Array(
+            given.iter().map(|e| e.value()).filter(|v| *v != ValueRef::Null).map(|v| v.to_value()).collect(),
+        )
+    }
     /// Checks the pipeline as a view of `db` would run it.
     ///
     /// # Errors
-    /// 167 for a stage that writes, 40573 for a change stream, and what parsing gives.
+    /// 167 for a stage that writes, 167 or 40573 for a change stream, 2 for a view on nothing, and what parsing gives.
     pub fn check_pipeline(&self, node: &Node, db: &str) -> Result<()> {
         self.check()?;
+        if self.on.is_empty() {
+            bail!(BAD_VALUE, "'viewOn' cannot be empty");
+        }
         crate::request::check_collection_name(db, &self.on)?;
         for (at, stage) in self.pipeline.iter().enumerate() {
             match stage.as_document().and_then(|d| d.first()).map(|(name, _)| name) {
@@ -37,7 +47,15 @@ impl View {
                     OPTION_NOT_SUPPORTED_ON_VIEW,
                     "The aggregation stage {name} in location {at} of the pipeline cannot be used in a view definition"
                 ),
-                Some("$changeStream") => bail!(40573, "$changeStream cannot be used in a view definition"),
+                Some("$changeStream") if node.is_replica_set() => {
+                    bail!(OPTION_NOT_SUPPORTED_ON_VIEW, "$changeStream cannot be used in a view definition")
+                }
+                Some("$changeStream") => {
+                    bail!(40573, "The $changeStream stage is only supported on replica sets")
+                }
+                Some("$listSessions") if self.on != "system.sessions" => {
+                    bail!(INVALID_NAMESPACE, "$listSessions must be run against config.system.sessions")
+                }
                 _ => {}
             }
         }

@@ -6,6 +6,7 @@
 use super::shapes;
 use crate::namespace::Slot;
 use crate::shape;
+use crate::view::View;
 use crate::write::extras::Validator;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
@@ -121,6 +122,7 @@ fn change(body: Doc<'_>, name: &str) -> Result<Document> {
                 shapes::COLL_MOD_TIMESERIES.check(given)?;
                 change.push(name, given.to_document());
             }
+            ("pipeline", v) => change.push(name, View::stages(v)),
             ("cappedSize", v) => change.push(name, capped_size(v)?),
             ("cappedMax", v) => change.push(name, capped_max(v)?),
             ("changeStreamPreAndPostImages", ValueRef::Document(images)) => {

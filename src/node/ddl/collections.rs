@@ -33,7 +33,11 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
                 clustered::check_company(request.body)?;
                 clustered::definition(value)?.into_iter().for_each(|d| options.push(name, d));
             }
+            "pipeline" => options.push(name, View::stages(value)),
             "expireAfterSeconds" => options.push(name, shape::to_long(value).unwrap_or(0)),
+            "size" | "max" if matches!(value, ValueRef::Double(_) | ValueRef::Decimal128(_)) => {
+                options.push(name, document::number::int_or_long(shape::to_long(value).unwrap_or(0)));
+            }
             _ => options.push(name, value.to_value()),
         }
     }
@@ -109,10 +113,10 @@ fn check_id_index(spec: Doc<'_>) -> Result<()> {
                     bail!(BAD_VALUE, "The field 'key' for an _id index must be {{_id: 1}}, but got {key:?}");
                 }
             }
-            ("key", ValueRef::Document(_))
-            | ("name", ValueRef::String(_))
-            | ("collation", ValueRef::Document(_)) => {}
+            ("key", ValueRef::Document(_)) | ("collation", ValueRef::Document(_)) => {}
             ("ns", ValueRef::String(_)) => {}
+            ("name", ValueRef::String("")) => bail!(CANNOT_CREATE_INDEX, "index names cannot be empty"),
+            ("name", ValueRef::String(_)) => {}
             ("v", v) if v.is_number() => match document::number::to_i64_exact(&v.to_value()) {
                 Some(1 | 2) => {}
                 Some(n) => bail!(
@@ -304,10 +308,15 @@ pub async fn drop(node: &Node, op: &Operation, request: Request<'_>) -> Result<D
     }
     crate::write::statement::check_uuid(request.body, &node.namespaces.slot(&ns))?;
     let dropped = drop_collection(node, op, &ns, false).await?;
-    Ok(match dropped {
-        Some(indexes) => doc! { "nIndexesWas": indexes as i32, "ns": ns },
-        None => Document::new(),
-    })
+    Ok(dropped.map_or_else(Document::new, |indexes| dropped_reply(&ns, indexes)))
+}
+
+/// What `drop` replies of something that was there. A collection has at least one index; a view has none.
+pub fn dropped_reply(ns: &str, indexes: usize) -> Document {
+    match indexes {
+        0 => doc! { "ns": ns },
+        _ => doc! { "nIndexesWas": indexes as i32, "ns": ns },
+    }
 }
 
 /// Drops a collection or view; answers how many indexes it had, `None` when there was nothing.

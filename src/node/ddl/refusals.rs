@@ -189,6 +189,7 @@ async fn stages_that_write_or_look_at_the_node_are_refused_where_the_real_server
         (167, view(doc! {"$out": "x"})),
         (167, view(doc! {"$merge": {"into": "x"}})),
         (40573, view(doc! {"$changeStream": {}})),
+        (73, view(doc! {"$listSessions": {}})),
         (40600, view(doc! {"$facet": {"a": [{"$out": "x"}]}})),
         (40324, view(doc! {"$nonsense": 1})),
         (73, pipeline(doc! {"$out": {"db": "a b", "coll": "x"}})),

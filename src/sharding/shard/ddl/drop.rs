@@ -102,7 +102,7 @@ impl Ddl {
         let this = |uuid| wanted.is_none() || uuid == wanted;
         let dropped = node::ddl::collections::drop_if(&self.role.node, op, ns, false, this).await?;
         match (dropped, wanted) {
-            (Some(indexes), _) => Ok(doc! { "nIndexesWas": indexes as i32, "ns": ns }),
+            (Some(indexes), _) => Ok(node::ddl::collections::dropped_reply(ns, indexes)),
             (None, Some(wanted)) => Err(uuid_mismatch(ns, wanted)),
             (None, None) => Ok(Document::new()),
         }

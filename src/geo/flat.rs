@@ -45,12 +45,15 @@ pub fn distance(a: Pair, b: Pair) -> f64 {
     (a.0 - b.0).hypot(a.1 - b.1)
 }
 
-/// By the parity of the edges that a ray to the right meets. A point on an edge counts as on its left, so that of the
-/// edges through a point only those without a second one beyond it take it in.
+/// A vertex and a horizontal or vertical edge belong to the polygon, even to one that is flat. Otherwise by the parity of the
+/// edges that a ray to the right meets, where a point on an edge counts as on its left.
 fn in_polygon(vertices: &[Pair], p: Pair) -> bool {
     let mut inside = false;
     let Some(mut before) = vertices.last().copied() else { return false };
     for &v in vertices {
+        if on_straight_edge(before, v, p) {
+            return true;
+        }
         let crossed = p.1 > before.1.min(v.1) && p.1 <= before.1.max(v.1) && p.0 <= before.0.max(v.0);
         if crossed {
             let x = (p.1 - before.1) * (v.0 - before.0) / (v.1 - before.1) + before.0;
@@ -61,4 +64,53 @@ fn in_polygon(vertices: &[Pair], p: Pair) -> bool {
         before = v;
     }
     inside
+}
+
+/// Whether `p` is an end of the edge, or on it where it runs along an axis.
+fn on_straight_edge(a: Pair, b: Pair, p: Pair) -> bool {
+    let straight = a.0 == b.0 || a.1 == b.1;
+    p == a || p == b || (straight && Flat::of_corners(a, b).contains(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn polygon(vertices: &[Pair]) -> Flat {
+        Flat::Polygon(vertices.to_vec())
+    }
+
+    #[test]
+    fn vertices_and_straight_edges_belong_to_a_polygon() {
+        let square = polygon(&[(0.0, 0.0), (0.0, 10.0), (10.0, 10.0), (10.0, 0.0)]);
+        for p in [
+            (0.0, 0.0),
+            (0.0, 10.0),
+            (10.0, 0.0),
+            (5.0, 0.0),
+            (0.0, 5.0),
+            (10.0, 5.0),
+            (5.0, 10.0),
+            (5.0, 5.0),
+        ] {
+            assert!(square.contains(p), "{p:?}");
+        }
+        assert!(!square.contains((-0.1, 5.0)) && !square.contains((5.0, 10.1)));
+    }
+
+    #[test]
+    fn a_flat_polygon_holds_its_vertices_and_straight_edges() {
+        let flat = polygon(&[(0.0, 0.0), (5.0, 0.0), (10.0, 0.0)]);
+        assert!(flat.contains((3.0, 0.0)) && !flat.contains((3.0, 5.0)) && !flat.contains((11.0, 0.0)));
+        let one = polygon(&[(1.0, 1.0), (1.0, 1.0), (1.0, 1.0)]);
+        assert!(one.contains((1.0, 1.0)) && !one.contains((1.0, 1.5)));
+        let slanted = polygon(&[(0.0, 0.0), (5.0, 5.0), (0.0, 0.0)]);
+        assert!(slanted.contains((5.0, 5.0)) && !slanted.contains((2.0, 2.0)));
+    }
+
+    #[test]
+    fn a_slanted_edge_belongs_to_what_is_on_its_left() {
+        let triangle = polygon(&[(4.0, 4.0), (6.0, 4.0), (5.0, 6.0)]);
+        assert!(triangle.contains((5.5, 5.0)) && !triangle.contains((4.5, 5.0)));
+    }
 }

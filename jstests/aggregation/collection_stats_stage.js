@@ -30,9 +30,7 @@ refused([5447000, 40164, ErrorCodes.TypeMismatch], {$collStats: 1});
 refused([40167, 40415, 40171], {$collStats: {unheardOf: 1}});
 refused(40602, {$match: {}}, {$collStats: {}});
 
-// A node knows of a view nothing but how long operations took, and its name counts only when the options are right. A router asks for what is
-// below the view.
-const routed = db.hello().msg === "isdbgrid";
+// Nothing is known of a view but how long operations took, and its name counts only when the options are right.
 const view = db.collection_stats_stage_view;
 view.drop();
 assert.commandWorked(db.createView(view.getName(), coll.getName(), []));
@@ -41,8 +39,19 @@ for (const spec of [{latencyStats: {}}, {}, {count: null, storageStats: null, qu
     assert(found[0].localTime instanceof Date, tojson(found));
     assert.eq(spec.hasOwnProperty("latencyStats"), found[0].hasOwnProperty("latencyStats"), tojson(found));
 }
-for (const [spec, code] of routed ? [] : [[{count: {}}, ErrorCodes.CommandNotSupportedOnView], [{count: 1}, ErrorCodes.TypeMismatch], [{count: {a: 1}}, 31170]]) {
+for (const [spec, code] of [[{count: {}}, ErrorCodes.CommandNotSupportedOnView], [{count: 1}, ErrorCodes.TypeMismatch], [{count: {a: 1}}, 31170]]) {
     assert.commandFailedWithCode(db.runCommand({aggregate: view.getName(), pipeline: [{$collStats: spec}], cursor: {}}), code, tojson(spec));
 }
 assert(!stats({queryExecStats: null})[0].hasOwnProperty("queryExecStats"));
 refused(ErrorCodes.TypeMismatch, {$collStats: {latencyStats: {histograms: null}}});
+
+// What is asked of a time series is told of its buckets.
+const series = db.collection_stats_stage_series;
+series.drop();
+assert.commandWorked(db.createCollection(series.getName(), {timeseries: {timeField: "t"}}));
+assert.commandWorked(series.insert({t: new Date(0), x: 1}));
+assert.eq(1, sum(series.aggregate([{$collStats: {storageStats: {}}}]).toArray(), doc => doc.storageStats.timeseries.bucketCount));
+
+// Of a collection that does not exist there is no count.
+const missing = db.getSiblingDB("collection_stats_stage_missing");
+assert.commandFailedWithCode(missing.runCommand({aggregate: "c", pipeline: [{$collStats: {count: {}}}], cursor: {}}), ErrorCodes.NamespaceNotFound);

@@ -26,6 +26,12 @@ pub enum Kind {
     Array,
     /// An array whose items are all documents.
     Objects,
+    /// The stages of a view: documents, and nulls, which count for nothing.
+    Stages,
+    /// A list's `cursor`, which says nothing but the size of its batches.
+    Cursor,
+    /// The number 1, as the argument of a command that takes no other.
+    One,
     Uuid,
     /// An index by name or by key pattern. Null is refused too.
     Hint,
@@ -40,7 +46,7 @@ pub enum Kind {
     Limit,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     pub name: &'static str,
     pub kind: Kind,
@@ -56,9 +62,11 @@ pub const fn required(name: &'static str, kind: Kind) -> Field {
 }
 
 /// A command or a document within it. At most 64 fields.
+#[derive(PartialEq, Eq)]
 pub struct Shape {
     /// How errors name it: `update`, `update.updates`.
     pub name: &'static str,
+    /// The first may be the command's argument, under the name of the command; else the argument is not looked at.
     pub fields: &'static [Field],
     /// Whether the fields that any command may carry are allowed: on commands, not on documents within them.
     pub generic: bool,
@@ -76,6 +84,10 @@ impl Shape {
     /// Those of the head of this file.
     pub fn check_command(&self, body: Doc<'_>, elsewhere: &[(&str, &[u8])]) -> Result<()> {
         let mut seen = 0u64;
+        if let Some(first) = self.fields.first().filter(|f| f.name == self.name) {
+            let argument = body.iter().next().map_or(ValueRef::Null, |e| e.value());
+            self.value(first, argument, 1, &mut seen)?;
+        }
         for e in body.iter().skip(1) {
             self.field(&e, &mut seen)?;
         }
@@ -109,14 +121,16 @@ impl Shape {
         if *seen & bit != 0 {
             bail!(IDL_DUPLICATE_FIELD, "BSON field '{}.{name}' is a duplicate field", self.name);
         }
-        let kind = self.fields[index].kind;
-        if matches!(e.value(), ValueRef::Null | ValueRef::Undefined)
-            && !matches!(kind, Kind::Hint | Kind::Update | Kind::SafeBoolOrObject)
+        self.value(&self.fields[index], e.value(), bit, seen)
+    }
+    fn value(&self, field: &Field, v: ValueRef<'_>, bit: u64, seen: &mut u64) -> Result<()> {
+        if matches!(v, ValueRef::Null | ValueRef::Undefined)
+            && !matches!(field.kind, Kind::Hint | Kind::Update | Kind::SafeBoolOrObject)
         {
             return Ok(());
         }
         *seen |= bit;
-        self.check_type(name, e.value(), kind)
+        self.check_type(field.name, v, field.kind)
     }
     fn check_type(&self, name: &str, v: ValueRef<'_>, kind: Kind) -> Result<()> {
         let expected = match (kind, v) {
@@ -126,7 +140,12 @@ impl Shape {
             (Kind::String, ValueRef::String(_)) => return Ok(()),
             (Kind::Object, ValueRef::Document(_)) => return Ok(()),
             (Kind::Array, ValueRef::Array(_)) => return Ok(()),
-            (Kind::Objects, ValueRef::Array(items)) => return self.check_items(name, items),
+            (Kind::Objects, ValueRef::Array(items)) => return self.check_items(name, items.iter()),
+            (Kind::Stages, ValueRef::Array(items)) => {
+                return self.check_items(name, items.iter().filter(|e| e.value() != ValueRef::Null));
+            }
+            (Kind::Cursor, ValueRef::Document(cursor)) => return self.check_cursor(name, cursor),
+            (Kind::One, v) if v.is_number() => return self.check_one(v),
             (Kind::Uuid, ValueRef::Binary(4, bytes)) => return check_uuid(bytes),
             (Kind::Hint, ValueRef::String(_) | ValueRef::Document(_)) => return Ok(()),
             (Kind::Hint, _) => bail!(FAILED_TO_PARSE, "Hint must be a string or an object"),
@@ -142,10 +161,10 @@ impl Shape {
             (Kind::OneOf(allowed), ValueRef::String(s)) => return self.check_enumeration(name, s, allowed),
             (Kind::Bool, _) => "type 'bool'",
             (Kind::SafeBool, _) => "types '[bool, long, int, decimal, double]'",
-            (Kind::Number, _) => "types '[long, int, decimal, double]'",
+            (Kind::Number | Kind::One, _) => "types '[long, int, decimal, double]'",
             (Kind::String, _) => "type 'string'",
-            (Kind::Object, _) => "type 'object'",
-            (Kind::Array | Kind::Objects, _) => "type 'array'",
+            (Kind::Object | Kind::Cursor, _) => "type 'object'",
+            (Kind::Array | Kind::Objects | Kind::Stages, _) => "type 'array'",
             (Kind::Uuid, _) => "type 'binData'",
             (Kind::SafeBoolOrObject, _) => "types '[bool, long, int, decimal, double, object]'",
             (Kind::NumberOrString, _) => "types '[string, long, int, decimal, double]'",
@@ -158,8 +177,8 @@ impl Shape {
             v.type_name()
         )
     }
-    fn check_items(&self, name: &str, items: Doc<'_>) -> Result<()> {
-        for item in items.iter() {
+    fn check_items<'a>(&self, name: &str, items: impl Iterator<Item = Element<'a>>) -> Result<()> {
+        for item in items {
             if item.value().as_document().is_none() {
                 bail!(
                     TYPE_MISMATCH,
@@ -169,6 +188,32 @@ impl Shape {
                     item.value().type_name()
                 );
             }
+        }
+        Ok(())
+    }
+    fn check_cursor(&self, name: &str, cursor: Doc<'_>) -> Result<()> {
+        for e in cursor.iter() {
+            let (command, v) = (self.name, e.value());
+            if e.name() != "batchSize" {
+                bail!(IDL_UNKNOWN_FIELD, "BSON field '{command}.{name}.{}' is an unknown field.", e.name());
+            }
+            match to_long(v) {
+                Some(n) if n < 0 => {
+                    bail!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0, actual value '{n}'")
+                }
+                None if !matches!(v, ValueRef::Null | ValueRef::Undefined) => bail!(
+                    TYPE_MISMATCH,
+                    "BSON field '{command}.{name}.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+                    v.type_name()
+                ),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+    fn check_one(&self, v: ValueRef<'_>) -> Result<()> {
+        if to_long(v) != Some(1) {
+            bail!(5255100, "Have to pass 1 as '{}' parameter", self.name);
         }
         Ok(())
     }
@@ -273,6 +318,39 @@ mod tests {
             (14, "BSON field 'do.list.1' is the wrong type 'int', expected type 'object'".into())
         );
         assert_eq!(error(doc! { "do": 1, "hint": Value::Null }).0, codes::FAILED_TO_PARSE);
+    }
+
+    #[test]
+    fn the_argument_of_a_command_may_be_described_too() {
+        const DROP: Shape = Shape { name: "drop", generic: true, fields: &[required("drop", Kind::One)] };
+        let code = |argument: Value| {
+            let body = doc! { "drop": argument, "comment": 1 };
+            DROP.check_command(body.to_doc_buf().doc(), &[]).map_err(|e| e.code)
+        };
+        assert_eq!(code(Value::from(1.5)), Ok(()), "a double is cut");
+        assert_eq!(code(Value::from(2)), Err(5255100));
+        assert_eq!(code(Value::from("1")), Err(codes::TYPE_MISMATCH));
+        assert_eq!(code(Value::Null), Err(codes::IDL_FAILED_TO_PARSE), "missing");
+    }
+
+    #[test]
+    fn a_list_of_stages_may_hold_nulls_and_a_cursor_says_its_batch_size() {
+        const LIST: Shape = Shape {
+            name: "list",
+            generic: true,
+            fields: &[field("pipeline", Kind::Stages), field("cursor", Kind::Cursor)],
+        };
+        let code = |name: &str, v: Value| {
+            let mut body = doc! { "list": 1 };
+            body.push(name, v);
+            LIST.check_command(body.to_doc_buf().doc(), &[]).map_err(|e| e.code)
+        };
+        assert_eq!(code("pipeline", Value::Array(vec![Value::Null, Value::from(doc! {})])), Ok(()));
+        assert_eq!(code("pipeline", Value::Array(vec![Value::from(1)])), Err(codes::TYPE_MISMATCH));
+        assert_eq!(code("cursor", Value::from(doc! { "batchSize": Value::Null })), Ok(()));
+        assert_eq!(code("cursor", Value::from(doc! { "batchSize": (-1) })), Err(codes::BAD_VALUE));
+        assert_eq!(code("cursor", Value::from(doc! { "batchSize": "1" })), Err(codes::TYPE_MISMATCH));
+        assert_eq!(code("cursor", Value::from(doc! { "size": 1 })), Err(codes::IDL_UNKNOWN_FIELD));
     }
 
     #[test]

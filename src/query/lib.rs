@@ -13,6 +13,7 @@
 
 pub mod accumulator;
 pub mod change_stream;
+pub mod command_let;
 pub mod computed;
 pub mod depth;
 pub mod explain;

@@ -15,6 +15,9 @@ use storage::{Collection, CollectionSnapshot, CollectionView, split_namespace};
 
 /// How often a copy is made anew because its source has changed.
 const COPIES_MAX: usize = 20;
+/// By how much the real server's name of the copy is longer than that of its source.
+const TEMPORARY_NAME_BYTES: usize = 25;
+const NAMESPACE_BYTES_MAX: usize = 255;
 /// Documents copied in one commit.
 const SLICE: usize = 200;
 
@@ -53,6 +56,7 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result
     if size < 1 {
         bail!(INVALID_OPTIONS, "Capped collection size must be greater than zero");
     }
+    check_convertible(ns)?;
     // The versions of a routed request speak of the collection, not of its copy.
     let own = Operation::internal();
     for _ in 0..COPIES_MAX {
@@ -86,6 +90,21 @@ pub async fn convert(node: &Node, op: &Operation, ns: &str, size: i64) -> Result
         }
     }
     bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the collection {ns} kept changing while it was copied")
+}
+
+/// Refuses what the server itself keeps as it is, and a name that leaves no room for that of the copy.
+fn check_convertible(ns: &str) -> Result<()> {
+    let name = split_namespace(ns).1;
+    if name == "system.views" {
+        bail!(BAD_VALUE, "the definitions of views cannot be kept in a capped collection: {ns}");
+    }
+    if name.starts_with("system.buckets.") {
+        bail!(ILLEGAL_OPERATION, "the buckets of a time series cannot be kept in a capped collection: {ns}");
+    }
+    if ns.len() + TEMPORARY_NAME_BYTES > NAMESPACE_BYTES_MAX {
+        bail!(INVALID_NAMESPACE, "the name is too long for a copy to be named after it: {ns}");
+    }
+    Ok(())
 }
 
 /// Removes every document of a capped collection.

@@ -2,29 +2,40 @@
 
 use crate::write::commit::WideUnit;
 use crate::{Node, Operation, Request};
-use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
 use storage::Collection;
 use storage::split_namespace;
 
 /// Runs a `renameCollection` command (against `admin`).
 pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
-    let text = |v: Option<document::ValueRef<'_>>, field: &str| {
-        v.and_then(|v| v.as_str()).map(str::to_string).ok_or_else(|| {
-            err!(
-                TYPE_MISMATCH,
-                "BSON field 'renameCollection.{field}' is the wrong type, expected type 'string'"
-            )
-        })
-    };
-    let from = text(request.argument(), "renameCollection")?;
-    let to = text(request.body.get("to"), "to")?;
-    let target = DropTarget::parse(request.body)?;
-    for ns in [&from, &to] {
-        check_name(ns)?;
-    }
-    if [&from, &to].iter().any(|ns| *ns == "local.oplog.rs") && node.is_replica_set() {
+    let (from, to, target) = read(request.body)?;
+    if [from, to].contains(&"local.oplog.rs") && node.is_replica_set() {
         bail!(ILLEGAL_OPERATION, "can't rename live oplog while replicating");
     }
+    check_names(from, to)?;
+    crate::write::statement::check_uuid(request.body, &node.namespaces.slot(from))?;
+    rename(node, op, from, to, target).await?;
+    Ok(Document::new())
+}
+
+/// Source, target, and what becomes of a collection that has the target's name, of a `renameCollection` command.
+///
+/// # Errors
+/// Those of [`DropTarget::parse`] and of [`check_name`].
+pub fn read(body: Doc<'_>) -> Result<(&str, &str, DropTarget)> {
+    let from = body.iter().next().and_then(|e| e.value().as_str()).unwrap_or_default();
+    let to = body.get_str("to").unwrap_or_default();
+    let target = DropTarget::parse(body)?;
+    check_name(from)?;
+    check_name(to)?;
+    Ok((from, to, target))
+}
+
+/// Refuses what no collection may be renamed from or to, whatever is there.
+///
+/// # Errors
+/// IllegalOperation (20).
+pub fn check_names(from: &str, to: &str) -> Result<()> {
     if from.starts_with("local.") != to.starts_with("local.") {
         bail!(
             ILLEGAL_OPERATION,
@@ -34,12 +45,10 @@ pub async fn rename_collection(node: &Node, op: &Operation, request: Request<'_>
     if from == to {
         bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
     }
-    if split_namespace(&from).1.starts_with("system.") || split_namespace(&to).1.starts_with("system.") {
+    if split_namespace(from).1.starts_with("system.") || split_namespace(to).1.starts_with("system.") {
         bail!(ILLEGAL_OPERATION, "renaming system collections is not allowed");
     }
-    crate::write::statement::check_uuid(request.body, &node.namespaces.slot(&from))?;
-    rename(node, op, &from, &to, target).await?;
-    Ok(Document::new())
+    Ok(())
 }
 
 /// Refuses a name that no collection can be renamed from or to. A dollar and too great a length are illegal operations here and

@@ -22,7 +22,7 @@ pub const CREATE: Shape = Shape {
         field("validationAction", OneOf(VALIDATION_ACTIONS)),
         field("indexOptionDefaults", Object),
         field("viewOn", String),
-        field("pipeline", Objects),
+        field("pipeline", Stages),
         field("collation", Object),
         field("temp", SafeBool),
         field("flags", Number),
@@ -81,7 +81,7 @@ pub const COLL_MOD: Shape = Shape {
         field("validationLevel", OneOf(VALIDATION_LEVELS)),
         field("validationAction", OneOf(VALIDATION_ACTIONS)),
         field("viewOn", String),
-        field("pipeline", Objects),
+        field("pipeline", Stages),
         field("changeStreamPreAndPostImages", Object),
         field("cappedSize", Number),
         field("cappedMax", Number),
@@ -110,10 +110,14 @@ pub const COLL_MOD_INDEX: Shape = Shape {
 
 pub const DROP: Shape = Shape { name: "drop", generic: true, fields: &[field("collectionUUID", Uuid)] };
 
+pub const DROP_DATABASE: Shape =
+    Shape { name: "dropDatabase", generic: true, fields: &[required("dropDatabase", One)] };
+
 pub const RENAME: Shape = Shape {
     name: "renameCollection",
     generic: true,
     fields: &[
+        required("renameCollection", String),
         required("to", String),
         field("dropTarget", Any),
         field("stayTemp", Bool),
@@ -151,7 +155,7 @@ pub const LIST_COLLECTIONS: Shape = Shape {
         field("filter", Object),
         field("nameOnly", Bool),
         field("authorizedCollections", Bool),
-        field("cursor", Object),
+        field("cursor", Cursor),
         field("includePendingDrops", SafeBool),
         field("bucketUuid", Any),
     ],
@@ -167,9 +171,28 @@ pub const LIST_INDEXES: Shape = Shape {
     name: "listIndexes",
     generic: true,
     fields: &[
-        field("cursor", Object),
+        field("cursor", Cursor),
         field("includeBuildUUIDs", SafeBool),
         field("includeIndexBuildInfo", SafeBool),
         field("isTimeseriesNamespace", Bool),
+    ],
+};
+
+pub const DB_STATS: Shape = Shape {
+    name: "dbStats",
+    generic: true,
+    // The scale is checked where it is read.
+    fields: &[field("scale", Any), field("freeStorage", SafeBool)],
+};
+
+pub const DATA_SIZE: Shape = Shape {
+    name: "dataSize",
+    generic: true,
+    fields: &[
+        required("dataSize", String),
+        field("keyPattern", Object),
+        field("min", Object),
+        field("max", Object),
+        field("estimate", SafeBool),
     ],
 };

@@ -3,8 +3,8 @@
 //! What stands at the front of the pipeline (`$match`, `$sort`, `$limit`) is answered by a query on the collection, with
 //! its indexes and its own blocking sort; the rest runs over that query's rows.
 
+use super::aggregate_command::{AggregateCommand, names_collection};
 use super::command_variables;
-use super::fields::Fields;
 use super::find::FIRST_BATCH;
 use super::host::{LocalHost, Writing};
 use super::rows::Rows;
@@ -16,7 +16,7 @@ use crate::exec::{Batch, Opened, Output, Query, Shape, Wanted};
 use crate::namespace::SlotState;
 use crate::operation::ReadLevel;
 use crate::{Node, Operation, Request};
-use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, err};
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc};
 use query::matcher::Matcher;
 use query::pipeline::execution::Did;
 use query::pipeline::stage::{DOCUMENT_BYTES_MAX, too_large};
@@ -30,7 +30,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const FIELDS: Fields = Fields { command: "aggregate" };
 /// How many views may stand on one another.
 const VIEW_DEPTH_MAX: usize = 20;
 
@@ -73,110 +72,35 @@ impl Asked {
     }
     /// Reads an `aggregate` command that is to be explained: it needs no cursor.
     pub fn parse_explained(node: &Node, request: &Request<'_>) -> Result<Asked> {
-        Asked::parse_fields(node, request).map(|(asked, _)| asked)
+        Asked::of(node, request, AggregateCommand::parse(request.body)?)
     }
     /// Reads an `aggregate` command.
     ///
     /// # Errors
     /// 40414, 40415, 14, 9 as the real server.
     pub fn parse(node: &Node, request: &Request<'_>) -> Result<Asked> {
-        let (out, cursor) = Asked::parse_fields(node, request)?;
-        if !cursor && !out.explain {
-            bail!(
-                FAILED_TO_PARSE,
-                "The 'cursor' option is required, except for aggregate with the explain argument"
-            );
-        }
-        Ok(out)
+        let command = AggregateCommand::parse(request.body)?;
+        command.check_cursor()?;
+        Asked::of(node, request, command)
     }
-    /// The fields, and whether there was a `cursor`.
-    fn parse_fields(node: &Node, request: &Request<'_>) -> Result<(Asked, bool)> {
-        let ns = match request.argument() {
-            Some(ValueRef::String(_) | ValueRef::Binary(..)) => super::target(node, request)?,
-            Some(v) if is_one(v) => format!("{}.$cmd.aggregate", request.db),
-            Some(v) if v.is_number() => {
-                bail!(
-                    BAD_VALUE,
-                    "Invalid command format: the 'aggregate' field must specify a collection name or 1"
-                )
-            }
-            Some(v) => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
-            None => bail!(INVALID_NAMESPACE, "collection name is missing"),
+    fn of(node: &Node, request: &Request<'_>, command: AggregateCommand<'_>) -> Result<Asked> {
+        let ns = match names_collection(request.argument())? {
+            true => super::target(node, request)?,
+            false => format!("{}.$cmd.aggregate", request.db),
         };
-        let mut out = Asked::on(node, &ns, request.body)?;
-        let (mut pipeline, mut cursor) = (None, false);
-        // A null is no field, but of these it is a wrong one.
-        let heeded = |name: &str| matches!(name, "pipeline" | "cursor" | "allowDiskUse" | "explain" | "hint");
-        for e in request.body.iter().skip(1) {
-            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) && !heeded(e.name()) {
-                continue;
-            }
-            match e.name() {
-                "pipeline" => match e.value() {
-                    ValueRef::Array(a) => pipeline = Some(a.to_array()),
-                    _ => return Err(FIELDS.wrong_type(&e, "array")),
-                },
-                "cursor" => {
-                    cursor = true;
-                    for e in FIELDS.document(&e)? {
-                        match e.name() {
-                            "batchSize" if e.value() == ValueRef::Null => {}
-                            "batchSize" if FIELDS.integer(&e)? < 0 => {
-                                bail!(BAD_VALUE, "cursor.batchSize must not be negative")
-                            }
-                            "batchSize" => out.batch_size = Some(FIELDS.count(&e)?),
-                            name => bail!(
-                                IDL_UNKNOWN_FIELD,
-                                "BSON field 'aggregate.cursor.{name}' is an unknown field."
-                            ),
-                        }
-                    }
-                }
-                "allowDiskUse" | "explain" if e.value().as_bool().is_none() => {
-                    return Err(FIELDS.wrong_type(&e, "bool"));
-                }
-                "allowDiskUse" => out.allow_disk_use = FIELDS.bool(&e)?,
-                "explain" => out.explain = FIELDS.bool(&e)?,
-                "hint" => out.hint = Hint::given(e.value())?,
-                "fromRouter" | "fromMongos" | "needsMerge" => out.from_router |= FIELDS.bool(&e)?,
-                "let" => {
-                    FIELDS.document(&e)?;
-                }
-                "collation" => drop(FIELDS.document(&e)?),
-                "bypassDocumentValidation" => out.bypass_validation = FIELDS.bool(&e)?,
-                "runtimeConstants" => {
-                    if let Some(ValueRef::DateTime(now)) = FIELDS.document(&e)?.get("localNow") {
-                        out.now_ms = Some(now);
-                    }
-                }
-                "isMapReduceCommand" => out.map_reduce = FIELDS.bool(&e)?,
-                "exchange"
-                | "collectionUUID"
-                | "passthroughToShard"
-                | "encryptionInformation"
-                | "querySettings"
-                | "needsSortedMerge"
-                | "isHybridSearch"
-                | "includeQueryStatsMetrics"
-                | "$_requestReshardingResumeToken" => {}
-                name => FIELDS.unknown(name)?,
-            }
-        }
-        if out.explain && request.body.get_present("writeConcern").is_some() {
-            bail!(FAILED_TO_PARSE, "Aggregation explain does not support the 'writeConcern' option");
-        }
-        out.pipeline = pipeline.ok_or_else(|| {
-            err!(IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
-        })?;
-        Ok((out, cursor))
-    }
-}
-
-/// The number that stands for no collection; of a decimal what it is as a double counts.
-fn is_one(v: ValueRef<'_>) -> bool {
-    match v {
-        ValueRef::Decimal128(_) => document::number::as_f64(&v.to_value()) == Some(1.0),
-        v => v.as_i64() == Some(1),
+        let asked = Asked::on(node, &ns, request.body)?;
+        Ok(Asked {
+            pipeline: command.pipeline.to_array(),
+            hint: command.hint,
+            from_router: command.from_router,
+            allow_disk_use: command.allow_disk_use.unwrap_or(asked.allow_disk_use),
+            batch_size: command.batch_size,
+            explain: command.explain,
+            bypass_validation: command.bypass_validation,
+            now_ms: command.now_ms,
+            map_reduce: command.map_reduce,
+            ..asked
+        })
     }
 }
 
@@ -311,15 +235,14 @@ async fn resolve(
         if own == Some("$changeStream") {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "$changeStream is not supported on views.");
         }
-        if !within && (op.received.database.is_some() || op.received.shard.is_some()) {
-            return Err(resolved_for_router(node, &ns));
-        }
+        let for_router = !within && (op.received.database.is_some() || op.received.shard.is_some());
         let db = ns.split('.').next().unwrap_or("");
-        if matches!(own, Some("$collStats" | "$indexStats")) && series {
+        if matches!(own, Some("$collStats" | "$indexStats")) && series && !for_router {
             ns = format!("{db}.{}", view.on);
             continue;
         }
         if own == Some("$collStats")
+            && !series
             && let Some(Value::Document(spec)) =
                 pipeline.first().and_then(Value::as_document).and_then(|d| d.get("$collStats"))
         {
@@ -329,8 +252,11 @@ async fn resolve(
                 return Ok((ns, pipeline, collation.unwrap_or_default()));
             }
         }
-        if matches!(own, Some("$collStats" | "$indexStats")) {
+        if matches!(own, Some("$collStats" | "$indexStats")) && !series {
             bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "{} is not supported on a view", own.unwrap_or_default());
+        }
+        if for_router {
+            return Err(resolved_for_router(node, &ns));
         }
         pipeline = view.pipeline.iter().cloned().chain(pipeline).collect();
         ns = format!("{db}.{}", view.on);
@@ -580,7 +506,7 @@ async fn pseudo(node: &Arc<Node>, op: &Arc<Operation>, prepared: &mut Prepared) 
 }
 
 /// Some stages tell of the process and take no other level than local; those that write cannot wait to be linearizable.
-fn check_level(op: &Operation, pipeline: &[Value]) -> Result<()> {
+pub fn check_level(op: &Operation, pipeline: &[Value]) -> Result<()> {
     const LOCAL: &[&str] = &["$listLocalSessions", "$listClusterCatalog", "$currentOp", "$planCacheStats"];
     let concern = &op.read_concern;
     if !concern.level_given || concern.level == ReadLevel::Local {

@@ -1,6 +1,7 @@
 //! Answering queries.
 
 pub mod aggregate;
+pub mod aggregate_command;
 pub mod candidates;
 pub mod count;
 pub mod distinct;
@@ -29,7 +30,6 @@ pub use output::{is_output, output_name};
 use crate::Node;
 use crate::namespace::Slot;
 use document::{Doc, Document, Result, Value, ValueRef, bail};
-use query::expression::{Expression, Variables, Vars};
 use query::planner::{Direction, Hint};
 
 /// The namespace a reading command names: a collection's name, or the UUID of one.
@@ -103,30 +103,5 @@ pub fn parse_hint(body: Doc<'_>) -> Result<Option<Hint>> {
 
 /// The command's `let`, its expressions evaluated.
 pub fn command_variables(node: &Node, body: Doc<'_>) -> Result<Document> {
-    match body.get_document("let") {
-        None => Ok(Document::new()),
-        Some(d) => {
-            let mut out = Document::new();
-            for e in d.iter() {
-                if matches!(e.name(), "NOW" | "CLUSTER_TIME") {
-                    bail!(
-                        4738901,
-                        "Attempted to override the system variable {} with a 'let' variable",
-                        e.name()
-                    );
-                }
-                query::expression::parse::check_variable_name(e.name(), true)?;
-                let expression = Expression::parse(&e.value().to_value(), &Variables::new().timeless(true))?;
-                if expression.reads_fields() {
-                    bail!(
-                        4890500,
-                        "Command let Expression tried to access a field,which is not allowed. Use of field paths is restricted \
-                         to within the query"
-                    );
-                }
-                out.push(e.name(), expression.eval_or_null(Doc::empty(), &mut Vars::new(node.now_ms()))?);
-            }
-            Ok(out)
-        }
-    }
+    query::command_let::evaluate(body, node.now_ms())
 }

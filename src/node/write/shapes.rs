@@ -118,7 +118,7 @@ pub const BULK_WRITE: Shape = Shape {
         field("bypassDocumentValidation", SafeBool),
         field("bypassEmptyTsReplacement", Bool),
         field("let", Object),
-        field("cursor", Object),
+        field("cursor", Cursor),
     ],
 };
 

@@ -8,18 +8,19 @@ use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Result, ValueRef, bail};
 use node::auth::Action as A;
 use node::shape::Kind::{Bool, Number};
-use node::shape::{Shape, field, to_long};
+use node::shape::{Shape, field, required, to_long};
 
 pub const ROWS: &[Command] = &[Command::sync("autoCompact", Roles::MONGOD, auto_compact)
     .needs(Needs::Cluster(&[A::Compact]))
     .admin_only()
     .takes_no_write_concern()
+    .shape(&SHAPE)
     .help("Switches compaction in the background on or off; there is nothing on disk to compact, so only the setting is kept.")];
 
 const SHAPE: Shape = Shape {
     name: "autoCompact",
     generic: true,
-    fields: &[field("freeSpaceTargetMB", Number), field("runOnce", Bool)],
+    fields: &[required("autoCompact", Bool), field("freeSpaceTargetMB", Number), field("runOnce", Bool)],
 };
 
 /// How much space must be recoverable where the request does not say, in megabytes.
@@ -33,12 +34,7 @@ pub struct AutoCompact {
 
 /// `{autoCompact: bool, freeSpaceTargetMB, runOnce}`.
 fn auto_compact(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
-    SHAPE.check_command(request.body, request.sequences)?;
-    let on = match request.target() {
-        ValueRef::Boolean(on) => on,
-        ValueRef::Null | ValueRef::Undefined => return Err(request.missing("autoCompact")),
-        other => return Err(request.wrong_type("autoCompact", other, "bool")),
-    };
+    let on = request.target().truthy();
     let free_space_target_mb =
         request.get("freeSpaceTargetMB").and_then(to_long).unwrap_or(FREE_SPACE_TARGET_MB);
     if free_space_target_mb < 1 {

@@ -194,16 +194,8 @@ pub async fn write_cursor(
     items: Vec<DocBuf>,
 ) -> Result<()> {
     let node = node(context)?;
-    let asked = match request.document("cursor")?.and_then(|c| c.get_present("batchSize")) {
-        None => None,
-        Some(v) => match node::shape::to_long(v) {
-            Some(n) if n < 0 => {
-                bail!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0, actual value '{n}'")
-            }
-            Some(n) => Some(n as usize),
-            None => return Err(request.wrong_type("cursor.batchSize", v, "[long, int, decimal, double]")),
-        },
-    };
+    let asked = request.body.get_document("cursor").and_then(|c| c.get_present("batchSize"));
+    let asked = asked.and_then(node::shape::to_long).and_then(|n| usize::try_from(n).ok());
     let mut batch = Batch::new(asked.unwrap_or(usize::MAX));
     let mut rows = Rows::of(items);
     rows.fill(node, &context.operation, &mut batch).await?;

@@ -7,7 +7,6 @@ use document::{Document, Result, ValueRef, bail, doc};
 use node::Node;
 use node::auth::Action as A;
 use node::ddl::{self, shapes};
-use node::shape::{Kind, Shape, field};
 use std::sync::Arc;
 
 pub const ROWS: &[Command] = &[
@@ -16,38 +15,45 @@ pub const ROWS: &[Command] = &[
         .write()
         .stable_api()
         .in_transaction()
+        .shape(&shapes::CREATE)
         .help("Creates a collection or view."),
     Command::future("drop", Roles::MONGOD, |c, r, reply| Box::pin(drop_collection(c, r, reply)))
         .needs(Needs::Collection(&[A::DropCollection]))
         .write()
         .stable_api()
+        .shape(&shapes::DROP)
         .help("Drops a collection or view."),
     Command::future("dropDatabase", Roles::MONGOD, |c, r, reply| Box::pin(drop_database(c, r, reply)))
         .needs(Needs::Database(&[A::DropDatabase]))
         .write()
         .stable_api()
+        .shape(&shapes::DROP_DATABASE)
         .help("Drops a database."),
     Command::future("renameCollection", Roles::MONGOD, |c, r, reply| Box::pin(rename(c, r, reply)))
         .needs(Needs::Asked(needs::renames))
         .write()
         .admin_only()
+        .shape(&shapes::RENAME)
         .help("Renames a collection."),
     Command::future("collMod", Roles::MONGOD, |c, r, reply| Box::pin(coll_mod(c, r, reply)))
         .needs(Needs::Asked(needs::modifies_collection))
         .write()
         .stable_api()
+        .shape(&shapes::COLL_MOD)
         .help("Changes the options of a collection or index."),
     Command::future("createIndexes", Roles::MONGOD, |c, r, reply| Box::pin(create_indexes(c, r, reply)))
         .needs(Needs::Collection(&[A::CreateIndex]))
         .write()
         .stable_api()
         .in_transaction()
+        .shape(&shapes::CREATE_INDEXES)
         .help("Creates indexes."),
     Command::future("dropIndexes", Roles::MONGOD, |c, r, reply| Box::pin(drop_indexes(c, r, reply)))
         .needs(Needs::Collection(&[A::DropIndex]))
         .aliases(&["deleteIndexes"])
         .write()
         .stable_api()
+        .shape(&shapes::DROP_INDEXES)
         .help("Drops indexes."),
     Command::future("convertToCapped", Roles::MONGOD, |c, r, reply| Box::pin(convert_to_capped(c, r, reply)))
         .needs(Needs::Collection(&[A::ConvertToCapped]))
@@ -70,27 +76,32 @@ pub const ROWS: &[Command] = &[
         .help("Rebuilds the indexes of a collection."),
     Command::future("compact", Roles::MONGOD, |c, r, reply| Box::pin(compact(c, r, reply)))
         .needs(Needs::Collection(&[A::Compact]))
+        .shape(&shapes::COMPACT)
         .help("Gives space back; there is none to give."),
     Command::future("listCollections", Roles::MONGOD, |c, r, reply| Box::pin(list_collections(c, r, reply)))
         .needs(Needs::Asked(needs::lists_collections))
         .read()
         .stable_api()
+        .shape(&shapes::LIST_COLLECTIONS)
         .help("The collections and views of a database."),
     Command::future("listDatabases", Roles::MONGOD, |c, r, reply| Box::pin(list_databases(c, r, reply)))
         .needs(Needs::Asked(needs::lists_databases))
         .read()
         .admin_only()
         .stable_api()
+        .shape(&shapes::LIST_DATABASES)
         .help("The databases."),
     Command::future("listIndexes", Roles::MONGOD, |c, r, reply| Box::pin(list_indexes(c, r, reply)))
         .needs(Needs::Collection(&[A::ListIndexes]))
         .read()
         .stable_api()
+        .shape(&shapes::LIST_INDEXES)
         .help("The indexes of a collection."),
     Command::future("dbStats", Roles::MONGOD, |c, r, reply| Box::pin(db_stats(c, r, reply)))
         .needs(Needs::Database(&[A::DbStats]))
         .aliases(&["dbstats"])
         .read()
+        .shape(&shapes::DB_STATS)
         .help("Sizes of a database."),
     Command::future("collStats", Roles::MONGOD, |c, r, reply| Box::pin(coll_stats(c, r, reply)))
         .needs(Needs::Collection(&[A::CollStats]))
@@ -101,6 +112,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Namespace(&[A::Find]))
         .aliases(&["datasize"])
         .read()
+        .shape(&shapes::DATA_SIZE)
         .help("Bytes of a collection or of a range of it."),
     Command::future("validate", Roles::MONGOD, |c, r, reply| Box::pin(validate(c, r, reply)))
         .needs(Needs::Collection(&[A::Validate]))
@@ -122,31 +134,16 @@ async fn create(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
 }
 
 async fn drop_collection(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    shapes::DROP.check_command(request.body, request.sequences)?;
     let done = ddl::collections::drop(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
 
 async fn drop_database(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    request.strict(&[])?;
-    if matches!(request.target(), ValueRef::Null | ValueRef::Undefined) {
-        return Err(request.missing("dropDatabase"));
-    }
-    if !request.target().is_number() {
-        return Err(request.wrong_type("dropDatabase", request.target(), "[long, int, decimal, double]"));
-    }
-    if node::shape::to_long(request.target()) != Some(1) {
-        bail!(5255100, "Have to pass 1 as 'dropDatabase' parameter");
-    }
     let done = ddl::collections::drop_database(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
 
 async fn rename(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    shapes::RENAME.check_command(request.body, request.sequences)?;
-    if matches!(request.target(), ValueRef::Null | ValueRef::Undefined) {
-        return Err(request.missing("renameCollection"));
-    }
     let done = ddl::rename::rename_collection(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
@@ -157,7 +154,6 @@ async fn coll_mod(context: &Context, request: &Request<'_>, reply: &mut Reply) -
 }
 
 async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    shapes::CREATE_INDEXES.check_command(request.body, request.sequences)?;
     if request.get("commitQuorum").is_some() && !node(context)?.is_replica_set() {
         bail!(BAD_VALUE, "Standalones can't specify commitQuorum");
     }
@@ -166,7 +162,6 @@ async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Re
 }
 
 async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    shapes::DROP_INDEXES.check_command(request.body, request.sequences)?;
     let done = ddl::indexes::drop_indexes(writable(context)?, &context.operation, request.node).await;
     conclude(context, reply, done).await
 }
@@ -230,7 +225,6 @@ async fn re_index(context: &Context, request: &Request<'_>, reply: &mut Reply) -
 }
 
 async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    shapes::COMPACT.check_command(request.body, request.sequences)?;
     if context.operation.write_concern.given {
         bail!(INVALID_OPTIONS, "Command does not support writeConcern");
     }
@@ -246,8 +240,6 @@ async fn compact(context: &Context, request: &Request<'_>, reply: &mut Reply) ->
 
 async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
-    shapes::LIST_COLLECTIONS.check_command(request.body, request.sequences)?;
-    check_cursor(request)?;
     check_database(context, request).await?;
     let mut items = ddl::list::list_collections(node(context)?, request.node)?;
     if let Some(user) = listed::collections_for(context, request.body) {
@@ -255,20 +247,6 @@ async fn list_collections(context: &Context, request: &Request<'_>, reply: &mut 
     }
     let ns = format!("{}.$cmd.listCollections", request.db);
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
-}
-
-/// A list's `cursor` says nothing but the size of its batches.
-fn check_cursor(request: &Request<'_>) -> Result<()> {
-    let given = request.document("cursor")?;
-    match given.and_then(|d| d.iter().find(|e| e.name() != "batchSize")) {
-        Some(e) => bail!(
-            IDL_UNKNOWN_FIELD,
-            "BSON field '{}.cursor.{}' is an unknown field.",
-            request.command.name,
-            e.name()
-        ),
-        None => Ok(()),
-    }
 }
 
 /// A router that has not heard of the database's new primary is told so.
@@ -283,7 +261,6 @@ async fn check_database(context: &Context, request: &Request<'_>) -> Result<()> 
 
 async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
-    shapes::LIST_DATABASES.check_command(request.body, request.sequences)?;
     let mut found = ddl::list::list_databases(node(context)?, request.node)?;
     if let Some(user) = listed::databases_for(context, request) {
         listed::databases(&user, &mut found);
@@ -294,8 +271,6 @@ async fn list_databases(context: &Context, request: &Request<'_>, reply: &mut Re
 
 async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
-    shapes::LIST_INDEXES.check_command(request.body, request.sequences)?;
-    check_cursor(request)?;
     let ns = request.namespace()?;
     let slot = node(context)?.namespaces.slot(&ns);
     let flag = |name: &str| request.get(name).is_some_and(|v| v.truthy());
@@ -312,27 +287,8 @@ async fn list_indexes(context: &Context, request: &Request<'_>, reply: &mut Repl
     write_cursor(context, request, reply, &ns, items.iter().map(Document::to_doc_buf).collect()).await
 }
 
-const DB_STATS: Shape = Shape {
-    name: "dbStats",
-    generic: true,
-    // The scale is checked where it is read.
-    fields: &[field("scale", Kind::Any), field("freeStorage", Kind::SafeBool)],
-};
-
-const DATA_SIZE: Shape = Shape {
-    name: "dataSize",
-    generic: true,
-    fields: &[
-        field("keyPattern", Kind::Object),
-        field("min", Kind::Object),
-        field("max", Kind::Object),
-        field("estimate", Kind::SafeBool),
-    ],
-};
-
 async fn db_stats(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
-    DB_STATS.check_command(request.body, request.sequences)?;
     reply.fields(&ddl::statistics::db_stats(node(context)?, request.node)?);
     Ok(())
 }
@@ -346,12 +302,7 @@ async fn coll_stats(context: &Context, request: &Request<'_>, reply: &mut Reply)
 
 async fn data_size(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     check_read_concern(context, request)?;
-    DATA_SIZE.check_command(request.body, request.sequences)?;
-    let ns = match request.target() {
-        ValueRef::String(ns) => ns,
-        ValueRef::Null | ValueRef::Undefined => return Err(request.missing("dataSize")),
-        other => return Err(request.wrong_type("dataSize", other, "string")),
-    };
+    let ns = request.target().as_str().unwrap_or_default();
     if ns.split_once('.').is_none_or(|(db, collection)| db.is_empty() || collection.is_empty()) {
         bail!(INVALID_NAMESPACE, "Invalid namespace specified '{ns}'");
     }

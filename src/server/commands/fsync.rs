@@ -15,6 +15,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::Fsync]))
         .admin_only()
         .takes_no_write_concern()
+        .shape(&FSYNC)
         .help("Makes everything written so far durable."),
     Command::sync("fsyncUnlock", Roles::ALL, unlock)
         .needs(Needs::Cluster(&[A::Unlock]))
@@ -35,7 +36,6 @@ const FSYNC: Shape = Shape {
 
 /// Writes wait while a lock is held (the dispatcher makes them); the data is on disk when this answers.
 async fn fsync(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    FSYNC.check_command(request.body, request.sequences)?;
     // A lock never waits to be taken, so there is nothing that the timeout could end.
     if let Some(v) = request.get("fsyncLockAcquisitionTimeoutMillis")
         && !matches!(v, ValueRef::Int32(_))

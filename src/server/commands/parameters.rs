@@ -5,7 +5,7 @@ use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use document::{Document, Result, Value, ValueRef, bail, doc};
 use node::auth::Action as A;
 use node::parameters::{FAIL_POINT, FEATURE_FLAG, Parameter, flag_version};
-use node::shape::{Kind, Shape, field};
+use node::shape::{Kind, Shape, field, required};
 
 pub const ROWS: &[Command] = &[
     Command::sync("getParameter", Roles::ALL, get)
@@ -19,6 +19,7 @@ pub const ROWS: &[Command] = &[
     Command::sync("setFeatureCompatibilityVersion", Roles::ALL, set_fcv)
         .needs(Needs::Cluster(&[A::SetFeatureCompatibilityVersion]))
         .admin_only()
+        .shape(&SET_FCV)
         .help("Sets the feature compatibility version; only the current one exists."),
 ];
 
@@ -180,6 +181,7 @@ const SET_FCV: Shape = Shape {
     name: "setFeatureCompatibilityVersion",
     generic: true,
     fields: &[
+        required("setFeatureCompatibilityVersion", Kind::String),
         field("confirm", Kind::SafeBool),
         field("downgradeOnDiskChanges", Kind::SafeBool),
         field("fromConfigServer", Kind::SafeBool),
@@ -193,14 +195,7 @@ const SET_FCV: Shape = Shape {
 const OLDER_VERSIONS: &[&str] = &["7.0", "7.3"];
 
 fn set_fcv(_: &Context, request: &Request<'_>, _: &mut Reply) -> Result<()> {
-    SET_FCV.check_command(request.body, request.sequences)?;
-    let version = match request.target() {
-        ValueRef::String(version) => version,
-        ValueRef::Null | ValueRef::Undefined => {
-            return Err(request.missing("setFeatureCompatibilityVersion"));
-        }
-        other => return Err(request.wrong_type("setFeatureCompatibilityVersion", other, "string")),
-    };
+    let version = request.target().as_str().unwrap_or_default();
     if request.bool("confirm")? != Some(true) {
         bail!(
             7369100,

@@ -93,6 +93,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::GetDefaultRWConcern]))
         .admin_only()
         .takes_no_write_concern()
+        .shape(&GET_DEFAULTS)
         .help("The default read and write concern."),
     Command::future("setDefaultRWConcern", Roles::MONGOD, |c, r, reply| Box::pin(set_defaults(c, r, reply)))
         .needs(Needs::Cluster(&[A::SetDefaultRWConcern]))
@@ -553,11 +554,10 @@ fn default_level(stored: &Document) -> Option<ReadLevel> {
     ReadConcern::parse(given.doc()).ok().map(|rc| rc.level)
 }
 
-const GET_DEFAULTS: Shape =
+pub(super) const GET_DEFAULTS: Shape =
     Shape { name: "getDefaultRWConcern", generic: true, fields: &[field("inMemory", Kind::Bool)] };
 
 fn get_defaults(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    GET_DEFAULTS.check_command(request.body, request.sequences)?;
     check_defaults_role(context, request)?;
     reply.fields(&shown_defaults(node(context)?, &stored_defaults(node(context)?)?));
     if request.get("inMemory") == Some(ValueRef::Boolean(true)) {

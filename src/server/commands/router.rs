@@ -9,7 +9,6 @@ use document::{Doc, DocBuf, Document, Result};
 use node::auth::Action as A;
 use node::change_stream::labelled;
 use node::ddl::shapes;
-use node::shape::Shape;
 use sharding::router::Task;
 use sharding::router::body::is_time;
 use sharding::router::defaults::Takes;
@@ -124,38 +123,45 @@ pub const ROWS: &[Command] = &[
         .write()
         .stable_api()
         .in_transaction()
+        .shape(&shapes::CREATE)
         .help("Creates a collection or a view."),
     routed!("createIndexes", ddl::create_indexes)
         .needs(Needs::Collection(&[A::CreateIndex]))
         .write()
         .stable_api()
         .in_transaction()
+        .shape(&shapes::CREATE_INDEXES)
         .help("Creates indexes."),
     routed!("dropIndexes", ddl::drop_indexes)
         .needs(Needs::Collection(&[A::DropIndex]))
         .aliases(&["deleteIndexes"])
         .write()
         .stable_api()
+        .shape(&shapes::DROP_INDEXES)
         .help("Drops indexes."),
     routed!("collMod", ddl::coll_mod)
         .needs(Needs::Asked(needs::modifies_collection))
         .write()
         .stable_api()
+        .shape(&shapes::COLL_MOD)
         .help("Changes a collection's options."),
     routed!("drop", ddl::drop_collection)
         .needs(Needs::Collection(&[A::DropCollection]))
         .write()
         .stable_api()
+        .shape(&shapes::DROP)
         .help("Drops a collection."),
     routed!("dropDatabase", ddl::drop_database)
         .needs(Needs::Database(&[A::DropDatabase]))
         .write()
         .stable_api()
+        .shape(&shapes::DROP_DATABASE)
         .help("Drops a database."),
     routed!("renameCollection", ddl::rename_collection)
         .needs(Needs::Asked(needs::renames))
         .write()
         .admin_only()
+        .shape(&shapes::RENAME)
         .help("Renames a collection."),
     routed!("convertToCapped", ddl::on_unsharded)
         .needs(Needs::Collection(&[A::ConvertToCapped]))
@@ -165,22 +171,26 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::lists_collections))
         .read()
         .stable_api()
+        .shape(&shapes::LIST_COLLECTIONS)
         .help("Lists collections."),
     routed!("listIndexes", ddl::list_indexes)
         .needs(Needs::Collection(&[A::ListIndexes]))
         .read()
         .stable_api()
+        .shape(&shapes::LIST_INDEXES)
         .help("Lists indexes."),
     routed!("listDatabases", admin::list_databases)
         .needs(Needs::Asked(needs::lists_databases))
         .read()
         .admin_only()
         .stable_api()
+        .shape(&shapes::LIST_DATABASES)
         .help("Lists databases."),
     routed!("dbStats", admin::db_stats)
         .needs(Needs::Database(&[A::DbStats]))
         .aliases(&["dbstats"])
         .read()
+        .shape(&shapes::DB_STATS)
         .help("Sizes of a database."),
     routed!("collStats", admin::coll_stats)
         .needs(Needs::Collection(&[A::CollStats]))
@@ -196,11 +206,13 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Namespace(&[A::Find]))
         .aliases(&["datasize"])
         .read()
+        .shape(&shapes::DATA_SIZE)
         .help("Size of a range of documents."),
     routed!("getDefaultRWConcern", sharding::router::defaults::on_config)
         .needs(Needs::Cluster(&[A::GetDefaultRWConcern]))
         .admin_only()
         .takes_no_write_concern()
+        .shape(&super::replica_set::GET_DEFAULTS)
         .help("The default concerns."),
     routed!("setDefaultRWConcern", sharding::router::defaults::on_config)
         .needs(Needs::Cluster(&[A::SetDefaultRWConcern]))
@@ -462,22 +474,6 @@ pub const ROWS: &[Command] = &[
         .help("Aborts a transaction on the shards that took part."),
 ];
 
-/// What a command of the catalog must look like: shards would check an internal form only.
-fn shape(name: &str) -> Option<&'static Shape> {
-    Some(match name {
-        "create" => &shapes::CREATE,
-        "collMod" => &shapes::COLL_MOD,
-        "createIndexes" => &shapes::CREATE_INDEXES,
-        "drop" => &shapes::DROP,
-        "dropIndexes" => &shapes::DROP_INDEXES,
-        "listCollections" => &shapes::LIST_COLLECTIONS,
-        "listDatabases" => &shapes::LIST_DATABASES,
-        "listIndexes" => &shapes::LIST_INDEXES,
-        "renameCollection" => &shapes::RENAME,
-        _ => return None,
-    })
-}
-
 /// Whether defaults of the cluster concern the command.
 fn takes(name: &str) -> Option<Takes> {
     match name {
@@ -525,9 +521,6 @@ async fn routed<'a>(
     reply: &'a mut Reply,
     run: for<'t, 'r> fn(&'t Task<'r>) -> BoxFuture<'t, Result<DocBuf>>,
 ) -> Result<()> {
-    if let Some(shape) = shape(request.command.name) {
-        shape.check_command(request.body, request.sequences)?;
-    }
     let router = context.service.members.router()?;
     if request.command.name == "getMore" {
         let id = request.target().as_i64().unwrap_or(0);

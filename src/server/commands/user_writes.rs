@@ -15,6 +15,7 @@ pub const ROWS: &[Command] =
         .needs(Needs::Cluster(&[A::SetUserWriteBlockMode]))
         .admin_only()
         .primary_only()
+        .shape(&SHAPE)
         .help("Blocks the writes of users, or allows them again.")];
 
 const SHAPE: Shape = Shape {
@@ -83,7 +84,6 @@ pub async fn begin_ddl(context: &Context, request: &Request<'_>) -> Result<Optio
 }
 
 async fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
-    SHAPE.check_command(request.body, request.sequences)?;
     match context.service.role {
         Roles::ROUTER => set_through_router(context, request, reply).await,
         Roles::STANDALONE => {

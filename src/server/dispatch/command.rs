@@ -7,6 +7,7 @@ use super::{Context, Reply, Request};
 use crate::auth::Asker;
 use document::Result;
 use node::auth::Action;
+use node::shape::Shape;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -117,6 +118,8 @@ pub struct Command {
     pub takes_write_concern: bool,
     /// May carry a transaction number outside of transactions.
     pub retryable: bool,
+    /// Its fields, checked before the handler runs; None where the handler reads them itself.
+    pub shape: Option<&'static Shape>,
     /// Waits as a rule or says nothing of the load: neither logged as slow nor profiled.
     pub quiet: bool,
     /// One sentence for `listCommands`.
@@ -143,6 +146,7 @@ impl Command {
             reads_documents: false,
             takes_write_concern: true,
             retryable: false,
+            shape: None,
             quiet: false,
             help: "",
             handler,
@@ -201,6 +205,10 @@ impl Command {
     }
     pub const fn takes_no_write_concern(mut self) -> Command {
         self.takes_write_concern = false;
+        self
+    }
+    pub const fn shape(mut self, shape: &'static Shape) -> Command {
+        self.shape = Some(shape);
         self
     }
     pub const fn retryable(mut self) -> Command {

@@ -177,11 +177,7 @@ async fn run(
         return Ok(());
     }
     let entered = crate::commands::transactions::enter(context, &request).await?;
-    let result = match command.handler {
-        Handler::Sync(handler) => handler(context, &request, reply),
-        Handler::Async(handler) => handler(context, &request, reply).await,
-        Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
-    };
+    let result = handle(context, &request, reply).await;
     crate::commands::transactions::leave(context, entered, &result, reply).await;
     if result.is_ok()
         && db == "local"
@@ -194,6 +190,18 @@ async fn run(
         return Ok(());
     }
     crate::commands::fail_point::after(context, &request, result, reply)
+}
+
+async fn handle(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let command = request.command;
+    if let Some(shape) = command.shape {
+        shape.check_command(request.body, request.sequences)?;
+    }
+    match command.handler {
+        Handler::Sync(handler) => handler(context, request, reply),
+        Handler::Async(handler) => handler(context, request, reply).await,
+        Handler::Missing => bail!(NOT_IMPLEMENTED, "command '{}' is known but not implemented", command.name),
+    }
 }
 
 fn database<'a>(generic: &Generic<'a>) -> Result<&'a str> {
@@ -465,6 +473,7 @@ mod tests {
                 ("takes_write_concern", row.takes_write_concern, routed.takes_write_concern),
                 ("retryable", row.retryable, routed.retryable),
                 ("quiet", row.quiet, routed.quiet),
+                ("shape", row.shape == routed.shape, true),
             ] {
                 if here != there {
                     differences.push(format!("{}: {what}", row.name));

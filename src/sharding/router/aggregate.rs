@@ -17,9 +17,11 @@ use super::output::Output;
 use super::task::{Retry, Task};
 use super::{admin, change_stream, collation, cursor, scatter, single, text};
 use crate::chunk::ShardId;
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc, err};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, doc};
 use futures::future::BoxFuture;
 use node::Request;
+use node::read::aggregate::check_level;
+use node::read::aggregate_command::{AggregateCommand, names_collection};
 use query::pipeline::{
     Context, Documents, Execution, HostStage, MergeKind, Namespace, Pipeline, PipelineHost, Run, Source,
     fusion, optimize, parse, split,
@@ -32,72 +34,45 @@ const PULL: usize = 500;
 /// `aggregate`. Boxed: a stage may run another.
 pub fn aggregate<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
     Box::pin(async move {
-        if task.get("explain").is_some_and(|v| v.truthy()) {
+        let command = AggregateCommand::parse(task.body())?;
+        check_level(task.op, &command.pipeline.to_array())?;
+        if command.explain {
             return super::explain::aggregate(task).await;
         }
-        match task.request.argument() {
-            Some(ValueRef::String(_)) => on_collection(task).await,
-            Some(v) if v.as_i64() == Some(1) => without_collection(task).await,
-            Some(v) if v.is_number() => bail!(
-                BAD_VALUE,
-                "Invalid command format: the 'aggregate' field must specify a collection name or 1"
-            ),
-            Some(v) => bail!(INVALID_NAMESPACE, "collection name has invalid type {}", v.type_name()),
-            None => bail!(INVALID_NAMESPACE, "collection name is missing"),
+        command.check_cursor()?;
+        let size = command.batch_size.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        match names_collection(task.request.argument())? {
+            true => on_collection(task, size).await,
+            false => without_collection(task, size).await,
         }
     })
 }
 
-fn stages(task: &Task<'_>) -> Result<Vec<Value>> {
-    match task.get("pipeline") {
-        Some(ValueRef::Array(a)) => Ok(a.to_array()),
-        Some(v) => {
-            bail!(TYPE_MISMATCH, "'pipeline' option must be specified as an array, not {}", v.type_name())
-        }
-        None => bail!(IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field"),
-    }
+fn raw_stages<'a>(task: &Task<'a>) -> Doc<'a> {
+    task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty())
 }
 
-fn batch_size(task: &Task<'_>) -> Result<Option<usize>> {
-    match task.get("cursor") {
-        None => bail!(
-            FAILED_TO_PARSE,
-            "The 'cursor' option is required, except for aggregate with the explain argument"
-        ),
-        Some(ValueRef::Document(d)) if d.iter().any(|e| e.name() != "batchSize") => {
-            let unknown = d.iter().map(|e| e.name()).find(|n| *n != "batchSize").unwrap_or("");
-            bail!(IDL_UNKNOWN_FIELD, "BSON field 'aggregate.cursor.{unknown}' is an unknown field.")
-        }
-        Some(ValueRef::Document(d)) => match d.get_present("batchSize").map(|v| v.as_i64()) {
-            None => Ok(None),
-            Some(n) => usize::try_from(n.unwrap_or(-1))
-                .map(Some)
-                .map_err(|_| err!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0")),
-        },
-        Some(v) => bail!(TYPE_MISMATCH, "cursor field must be missing or an object, not {}", v.type_name()),
-    }
+fn stages(task: &Task<'_>) -> Vec<Value> {
+    raw_stages(task).to_array()
 }
 
-async fn on_collection(task: &Task<'_>) -> Result<DocBuf> {
+async fn on_collection(task: &Task<'_>, size: Option<usize>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    let size = batch_size(task)?;
-    for name in ["needsMerge", "fromRouter", "fromMongos"] {
-        if let Some(v) = task.get(name).filter(|v| v.as_bool().is_none() && !v.is_number()) {
-            bail!(
-                TYPE_MISMATCH,
-                "BSON field 'aggregate.{name}' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
-                v.type_name()
-            );
-        }
-    }
-    if change_stream::is_stream(task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty())) {
-        return change_stream::open(task, &ns, &stages(task)?, size).await;
+    if change_stream::is_stream(raw_stages(task)) {
+        return change_stream::open(task, &ns, &stages(task), size).await;
     }
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else {
             // There is nothing to read, but what was asked for must make sense.
-            parse(&stages(task)?, &pipeline_context(task, &ns)?)?;
+            parse(&stages(task), &pipeline_context(task, &ns)?)?;
+            if first_stage(raw_stages(task)) == Some("$collStats") {
+                bail!(
+                    NAMESPACE_NOT_FOUND,
+                    "Unable to retrieve information for $collStats stage :: caused by :: database {} not found",
+                    task.db()
+                );
+            }
             return Ok(cursor_reply("firstBatch", &ArrayBuilder::default(), 0, &ns));
         };
         match aggregate_at(task, &ns, &placement, size).await {
@@ -114,12 +89,10 @@ async fn aggregate_at(
     placement: &Placement,
     size: Option<usize>,
 ) -> Result<DocBuf> {
-    let raw = task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
+    let raw = raw_stages(task);
     let others = names_others(raw);
-    if let Some(stage) = statistics_stage(raw)
-        && !super::cluster::is_config(ns)
-    {
-        return statistics(task, ns, placement, stage, size).await;
+    if begins_with_statistics(raw) && !super::cluster::is_config(ns) {
+        return statistics(task, ns, placement, size).await;
     }
     let shards = target_shards(task, placement, raw)?;
     if let [shard] = shards.as_slice()
@@ -128,7 +101,7 @@ async fn aggregate_at(
         return single::read(task, ns, placement, shard).await;
     }
     let mut context = context_on(task, ns, placement).await?;
-    let stages = text::scored(task, ns, placement, stages(task)?, &mut context).await?;
+    let stages = text::scored(task, ns, placement, stages(task), &mut context).await?;
     let pipeline = optimize(parse(&stages, &context)?, &context)?;
     if others && all_on_primary(task, ns, placement, &pipeline).await? {
         match single::read(task, ns, placement, placement.home()).await {
@@ -149,25 +122,23 @@ fn is_of_unnamed(error: &Error, ns: &str, pipeline: &Pipeline) -> bool {
         })
 }
 
-/// The stage at the front that tells of each shard by itself.
-fn statistics_stage(pipeline: Doc<'_>) -> Option<Doc<'_>> {
-    let first = pipeline.iter().next()?.value().as_document()?;
-    matches!(first.iter().next()?.name(), "$collStats" | "$indexStats").then_some(first)
+fn first_stage(pipeline: Doc<'_>) -> Option<&str> {
+    Some(pipeline.iter().next()?.value().as_document()?.iter().next()?.name())
+}
+
+/// Whether the pipeline begins by telling of each shard by itself.
+fn begins_with_statistics(pipeline: Doc<'_>) -> bool {
+    matches!(first_stage(pipeline), Some("$collStats" | "$indexStats"))
 }
 
 /// `$collStats` and `$indexStats`: every shard's documents, each with its shard's name; the other stages run here.
-async fn statistics(
-    task: &Task<'_>,
-    ns: &str,
-    placement: &Placement,
-    stage: Doc<'_>,
-    size: Option<usize>,
-) -> Result<DocBuf> {
+async fn statistics(task: &Task<'_>, ns: &str, placement: &Placement, size: Option<usize>) -> Result<DocBuf> {
     let context = context_on(task, ns, placement).await?;
-    let all = stages(task)?;
+    let all = stages(task);
     parse(&all, &context)?;
-    let rest = optimize(parse(&all[1..], &context)?, &context)?;
-    let front = Value::Array(vec![Value::from(stage)]);
+    let (front, rest) = all.split_at(1);
+    let rest = optimize(parse(rest, &context)?, &context)?;
+    let front = Value::Array(front.to_vec());
     let replies =
         scatter::read_all(task, &placement.shards(), |shard| shard_command(task, placement, shard, &front))
             .await?;
@@ -528,15 +499,14 @@ pub async fn rest_of(task: &Task<'_>, db: &str, command: Doc<'_>, mut reply: Doc
 }
 
 /// `aggregate: 1`.
-async fn without_collection(task: &Task<'_>) -> Result<DocBuf> {
+async fn without_collection(task: &Task<'_>, size: Option<usize>) -> Result<DocBuf> {
     let ns = format!("{}.$cmd.aggregate", task.db());
-    let size = batch_size(task)?;
-    if change_stream::is_stream(task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty())) {
-        return change_stream::open(task, &ns, &stages(task)?, size).await;
+    if change_stream::is_stream(raw_stages(task)) {
+        return change_stream::open(task, &ns, &stages(task), size).await;
     }
     let mut context = pipeline_context(task, &ns)?;
     context.namespace.collection = String::new();
-    let pipeline = optimize(parse(&stages(task)?, &context)?, &context)?;
+    let pipeline = optimize(parse(&stages(task), &context)?, &context)?;
     let cursor = PipelineCursor::new(None, &pipeline, &context)?;
     started(task, &ns, cursor, &pipeline, size).await
 }
@@ -582,7 +552,11 @@ async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: 
 
 async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     let Resolved { ns, mut pipeline, collation } = resolved(error)?;
-    let own = stages(task)?;
+    let own = stages(task);
+    // What is asked of a time series is told of its buckets.
+    if begins_with_statistics(raw_stages(task)) {
+        pipeline.clear();
+    }
     let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
     pipeline.extend(fusion::expand(&own, view)?.unwrap_or(own));
     let mut command = task.body().to_document();

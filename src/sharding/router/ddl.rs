@@ -5,6 +5,7 @@
 //! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
 
 use super::body::{Placement, ok_reply, strip_times, take};
+use super::cluster::database_of;
 use super::single;
 use super::target;
 use super::task::{ATTEMPTS_MAX, Retry, Task};
@@ -261,17 +262,30 @@ pub async fn drop_database(task: &Task<'_>) -> Result<DocBuf> {
 
 /// `renameCollection`.
 pub async fn rename_collection(task: &Task<'_>) -> Result<DocBuf> {
-    let from = full_namespace(task)?;
-    let to = string(task, "to")?;
-    let (db, collection) = from.split_once('.').unwrap_or((&from, ""));
-    node::ddl::rename::check_name(to)?;
+    let (from, to, _) = node::ddl::rename::read(task.body())?;
+    node::ddl::rename::check_names(from, to)?;
+    let (db, collection) = from.split_once('.').unwrap_or((from, ""));
+    place_target(task, from, to).await?;
     let reply = on_primary(task, db, db, internal(task, "_shardsvrRenameCollection", collection)).await;
-    task.router.cluster.forget(Some(&from));
+    task.router.cluster.forget(Some(from));
     task.router.cluster.forget(Some(to));
     match reply? {
         Some(_) => Ok(ok_reply(Document::new())),
         None => bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist"),
     }
+}
+
+/// A collection that changes its database stays on its shard: a database that is not there yet is made there.
+async fn place_target(task: &Task<'_>, from: &str, to: &str) -> Result<()> {
+    let db = database_of(to);
+    if db == database_of(from) || task.placement(to).await?.is_some() {
+        return Ok(());
+    }
+    let Some(source) = task.placement(from).await? else { return Ok(()) };
+    let command = doc! { "_configsvrCreateDatabase": db, "primaryShardId": &*source.primary };
+    task.config(command).await?;
+    task.router.cluster.forget(Some(db));
+    Ok(())
 }
 
 /// `enableSharding`: makes the database exist.

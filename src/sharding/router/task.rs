@@ -10,7 +10,6 @@ use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Timestamp, codes
 use node::{Operation, Request};
 use protocol::selection::ReadPreference;
 use query::ParseContext;
-use query::expression::{Expression, Variables, Vars};
 use query::script::Scripts;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -308,13 +307,7 @@ impl<'a> Task<'a> {
     /// What a parser of the command's queries may see of the outside.
     pub fn parse_context(&self) -> Result<ParseContext> {
         let now_ms = self.now_ms();
-        let mut variables = Document::new();
-        if let Some(d) = self.body().get_document("let") {
-            for e in d.iter() {
-                let expression = Expression::parse(&e.value().to_value(), &Variables::new())?;
-                variables.push(e.name(), expression.eval_or_null(Doc::empty(), &mut Vars::new(now_ms))?);
-            }
-        }
+        let variables = query::command_let::evaluate(self.body(), now_ms)?;
         let cluster_time = self.router.cluster_time();
         let mut scripts = Scripts::new(self.router.scripting.get().cloned());
         scripts.map_reduce = self.get("isMapReduceCommand").is_some_and(|v| v.truthy());

@@ -11,7 +11,7 @@ use crate::driver::phase_of;
 use crate::remote::Target;
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
-use node::ddl::rename::{DropTarget, check_name};
+use node::ddl::rename::{DropTarget, check_name, check_names};
 use node::write::statement::uuid_mismatch;
 use node::{Operation, Request};
 use protocol::ddl::protocols::RenamePhase;
@@ -71,14 +71,9 @@ impl Ddl {
         let from = request.namespace()?;
         let body = request.body.to_document();
         let to = required_str(&body, "to")?.to_string();
-        let (to_db, to_name) = split(&to);
+        let to_db = split(&to).0;
         check_name(&to)?;
-        if from == to {
-            bail!(ILLEGAL_OPERATION, "Can't rename a collection to itself");
-        }
-        if split(&from).1.starts_with("system.") || to_name.starts_with("system.") {
-            bail!(ILLEGAL_OPERATION, "renaming system collections is not allowed");
-        }
+        check_names(&from, &to)?;
         self.check_primary(op, request.db).await?;
         let drop_target = DropTarget::parse(request.body)?;
         let expected = body.get("collectionUUID").and_then(Value::as_uuid);

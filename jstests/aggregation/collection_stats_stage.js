@@ -55,3 +55,17 @@ assert.eq(1, sum(series.aggregate([{$collStats: {storageStats: {}}}]).toArray(),
 // Of a collection that does not exist there is no count.
 const missing = db.getSiblingDB("collection_stats_stage_missing");
 assert.commandFailedWithCode(missing.runCommand({aggregate: "c", pipeline: [{$collStats: {count: {}}}], cursor: {}}), ErrorCodes.NamespaceNotFound);
+
+// How long operations took is told of this collection alone; a histogram has each of them once.
+for (const doc of db.collection_stats_stage_unused.aggregate([{$collStats: {latencyStats: {}}}]).toArray()) {
+    assert.eq(0, Number(doc.latencyStats.writes.ops), tojson(doc));
+    assert(!doc.latencyStats.reads.hasOwnProperty("histogram"), tojson(doc));
+}
+coll.find().itcount();
+const latencies = stats({latencyStats: {histograms: true}}).map(doc => doc.latencyStats);
+assert.lt(0, sum(latencies, latency => latency.reads.ops));
+for (const latency of latencies) {
+    for (const kind of ["reads", "writes", "commands", "transactions"]) {
+        assert.eq(Number(latency[kind].ops), sum(latency[kind].histogram, range => range.count), tojson(latency));
+    }
+}

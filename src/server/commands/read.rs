@@ -184,10 +184,9 @@ impl read::hooks::Hooks for ServerHooks {
         }
         rows
     }
-    fn latency_stats(&self, ns: &str, _histograms: bool) -> Document {
+    fn latency_stats(&self, ns: &str, histograms: bool) -> Document {
         let Some(service) = self.0.upgrade() else { return Document::new() };
-        let _ = ns;
-        service.counters.latencies()
+        service.counters.top.latencies(ns, histograms)
     }
     fn transaction_ended(&self, open: Duration, connection: i64, account: &dyn Fn() -> Document) {
         if let Some(service) = self.0.upgrade() {

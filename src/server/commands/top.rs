@@ -1,7 +1,7 @@
 //! `top`: time spent by namespace since the node started.
 
 use crate::dispatch::{Command, Context, Kind, Needs, Reply, Request, Roles};
-use document::{Doc, Document, Result, doc};
+use document::{Doc, Document, Result, Value, doc};
 use foldhash::fast::RandomState;
 use node::auth::Action as A;
 use node::namespace::Slot;
@@ -28,11 +28,73 @@ struct Use {
 
 type Uses = [Use; USES.len()];
 
+/// How long operations took, as `$collStats` shows it.
+#[derive(Clone, Default)]
+struct Latency {
+    sum: Use,
+    /// Operations by [`BOUNDS`], as far as there were any.
+    histogram: Vec<i64>,
+}
+
+/// The least microseconds of each range of a histogram: a range is twice as wide as that before it, and between two milliseconds and
+/// a second there is a step halfway.
+const BOUNDS: [i64; 41] = {
+    let (mut out, mut at, mut bound) = ([0; 41], 1, 2);
+    while at < out.len() {
+        out[at] = bound;
+        bound = match bound {
+            2048..1_048_576 if bound & (bound - 1) == 0 => bound + bound / 2,
+            2048..1_048_576 => bound / 3 * 4,
+            _ => bound * 2,
+        };
+        at += 1;
+    }
+    out
+};
+
+impl Latency {
+    fn add(&mut self, micros: i64) {
+        self.sum.micros += micros;
+        self.sum.count += 1;
+        let range = BOUNDS.partition_point(|bound| *bound <= micros).saturating_sub(1);
+        if self.histogram.len() <= range {
+            self.histogram.resize(range + 1, 0);
+        }
+        self.histogram[range] += 1;
+    }
+    fn include(&mut self, other: &Latency) {
+        self.sum.micros += other.sum.micros;
+        self.sum.count += other.sum.count;
+        let ranges = self.histogram.len().max(other.histogram.len());
+        self.histogram.resize(ranges, 0);
+        self.histogram.iter_mut().zip(&other.histogram).for_each(|(n, more)| *n += more);
+    }
+    fn to_document(&self, with_histogram: bool) -> Document {
+        let mut d = Document::new();
+        if with_histogram {
+            let ranges = BOUNDS.iter().zip(&self.histogram).filter(|(_, count)| **count > 0);
+            let shown = ranges.map(|(micros, count)| doc! { "micros": *micros, "count": *count }.into());
+            d.push("histogram", Value::Array(shown.collect()));
+        }
+        d.push("latency", self.sum.micros);
+        d.push("ops", self.sum.count);
+        d
+    }
+}
+
+/// What is known of a namespace.
+#[derive(Clone, Default)]
+struct Known {
+    uses: Uses,
+    reads: Latency,
+    writes: Latency,
+}
+
 /// Namespaces kept; beyond that new ones are not counted, so that names made up by clients cannot fill the memory.
 const NAMESPACES_MAX: usize = 100_000;
 
 /// By database, then by collection, so that a lookup needs no joined name.
-type Table = HashMap<String, HashMap<String, Uses, RandomState>, RandomState>;
+type Table = HashMap<String, HashMap<String, Known, RandomState>, RandomState>;
 
 /// The table, a part of it for each thread.
 #[derive(Default)]
@@ -44,12 +106,33 @@ impl Top {
         let name = crate::operations::target(command.name, body);
         let (Some(db), Some(collection)) = (body.get_str("$db"), name) else { return };
         let mut table = self.0.own().lock();
-        let Some(uses) = uses_of(&mut table, db, collection) else { return };
-        let lock = if command.kind == Kind::Write { 2 } else { 1 };
-        for at in [0, lock, use_of(command.name)] {
-            uses[at].micros += elapsed.as_micros() as i64;
-            uses[at].count += 1;
+        let Some(known) = known_of(&mut table, db, collection) else { return };
+        let micros = elapsed.as_micros() as i64;
+        let writes = command.kind == Kind::Write;
+        for at in [0, if writes { 2 } else { 1 }, use_of(command.name)] {
+            known.uses[at].micros += micros;
+            known.uses[at].count += 1;
         }
+        let latency = if writes { &mut known.writes } else { &mut known.reads };
+        latency.add(micros);
+    }
+
+    /// `{reads: {latency, ops}, writes, commands, transactions}` of a namespace, with histograms where they are asked for. What
+    /// is no read or write is not counted by namespace.
+    pub fn latencies(&self, ns: &str, histograms: bool) -> Document {
+        let (db, collection) = ns.split_once('.').unwrap_or((ns, ""));
+        let (mut reads, mut writes) = (Latency::default(), Latency::default());
+        for part in self.0.iter() {
+            if let Some(known) = part.lock().get(db).and_then(|collections| collections.get(collection)) {
+                reads.include(&known.reads);
+                writes.include(&known.writes);
+            }
+        }
+        let none = Latency::default();
+        [("reads", &reads), ("writes", &writes), ("commands", &none), ("transactions", &none)]
+            .into_iter()
+            .map(|(name, latency)| (name.to_string(), latency.to_document(histograms).into()))
+            .collect()
     }
 
     /// Forgets the namespaces for which `exists` is false.
@@ -67,29 +150,30 @@ impl Top {
         let mut sums = Table::default();
         for part in self.0.iter() {
             for (db, collections) in part.lock().iter() {
-                for (collection, uses) in collections {
-                    let Some(sum) = uses_of(&mut sums, db, collection) else { continue };
-                    for (sum, one) in sum.iter_mut().zip(uses) {
+                for (collection, known) in collections {
+                    let Some(sum) = known_of(&mut sums, db, collection) else { continue };
+                    for (sum, one) in sum.uses.iter_mut().zip(&known.uses) {
                         sum.micros += one.micros;
                         sum.count += one.count;
                     }
                 }
             }
         }
-        let all = sums.iter().flat_map(|(db, uses)| uses.iter().map(move |(c, u)| (format!("{db}.{c}"), *u)));
+        let all =
+            sums.iter().flat_map(|(db, known)| known.iter().map(move |(c, k)| (format!("{db}.{c}"), k.uses)));
         let mut rows: Vec<(String, Uses)> = all.collect();
         rows.sort_by(|a, b| a.0.cmp(&b.0));
         rows.into_iter().map(|(ns, uses)| (ns, describe(&uses).into())).collect()
     }
 }
 
-/// The uses of a namespace, added where there are none yet; `None` when the table is full.
-fn uses_of<'a>(table: &'a mut Table, db: &str, collection: &str) -> Option<&'a mut Uses> {
+/// What is known of a namespace, added where there is nothing yet; `None` when the table is full.
+fn known_of<'a>(table: &'a mut Table, db: &str, collection: &str) -> Option<&'a mut Known> {
     if table.get(db).and_then(|collections| collections.get(collection)).is_none() {
         if table.len() >= NAMESPACES_MAX || table.get(db).is_some_and(|c| c.len() >= NAMESPACES_MAX) {
             return None;
         }
-        table.entry(db.to_string()).or_default().insert(collection.to_string(), Uses::default());
+        table.entry(db.to_string()).or_default().insert(collection.to_string(), Known::default());
     }
     table.get_mut(db)?.get_mut(collection)
 }
@@ -134,6 +218,39 @@ fn run(context: &Context, _: &Request<'_>, reply: &mut Reply) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_namespace_has_latencies_and_histograms_of_its_own() {
+        let top = Top::default();
+        let find = Command::sync("find", Roles::ALL, |_, _, _| Ok(())).read();
+        let insert = Command::sync("insert", Roles::ALL, |_, _, _| Ok(())).write();
+        for (command, collection, micros) in
+            [(&find, "c", 1), (&find, "c", 3), (&find, "c", 3100), (&insert, "c", 10), (&find, "other", 5)]
+        {
+            let body = doc! {"c": collection, "$db": "d"}.to_doc_buf();
+            top.record(command, body.doc(), Duration::from_micros(micros));
+        }
+        let histogram = |ranges: &[(i64, i64)]| {
+            let shown = ranges.iter().map(|(micros, count)| doc! {"micros": *micros, "count": *count}.into());
+            Value::Array(shown.collect())
+        };
+        let d = top.latencies("d.c", true);
+        let reads =
+            doc! {"histogram": histogram(&[(0, 1), (2, 1), (3072, 1)]), "latency": 3104i64, "ops": 3i64};
+        assert_eq!(d.get_document("reads"), Some(&reads));
+        let writes = doc! {"histogram": histogram(&[(8, 1)]), "latency": 10i64, "ops": 1i64};
+        assert_eq!(d.get_document("writes"), Some(&writes));
+        let none = doc! {"latency": 0i64, "ops": 0i64};
+        assert_eq!(top.latencies("d.c", false).get_document("transactions"), Some(&none));
+        assert_eq!(top.latencies("d.unheard_of", false).get_document("reads"), Some(&none));
+    }
+
+    #[test]
+    fn the_ranges_double_with_steps_halfway_between_two_milliseconds_and_a_second() {
+        assert_eq!(&BOUNDS[..4], &[0, 2, 4, 8]);
+        assert_eq!(&BOUNDS[11..16], &[2048, 3072, 4096, 6144, 8192]);
+        assert_eq!(&BOUNDS[28..32], &[786_432, 1_048_576, 2_097_152, 4_194_304]);
+    }
 
     #[test]
     fn a_command_counts_in_its_total_its_lock_and_its_kind() {

@@ -203,6 +203,9 @@ async fn stages_that_write_or_look_at_the_node_are_refused_where_the_real_server
         (14, pipeline(doc! {"$collStats": {"count": 1}})),
         (31170, pipeline(doc! {"$collStats": {"count": {"x": 1}}})),
         (40415, pipeline(doc! {"$collStats": {"latencyStats": {"x": 1}}})),
+        (15975, pipeline(doc! {"$sort": {"$a": 0}})),
+        (15974, pipeline(doc! {"$sort": {"$a": "asc"}})),
+        (9, pipeline(doc! {"$sort": {"a": {"$meta": "textScore", "b": 1}}})),
         (2, pipeline(doc! {"$collStats": {"storageStats": {"scale": 0.5}}})),
     ];
     for (code, command) in refused {

@@ -91,6 +91,9 @@ fn check_pattern(d: &Document) -> Result<()> {
             bail!(7472500, "$sort key must not contain duplicate keys (field: '{path}')");
         }
         match v {
+            Value::Document(m) if m.len() > 1 && m.contains_key("$meta") => {
+                bail!(FAILED_TO_PARSE, "Cannot have additional keys in a $meta sort specification")
+            }
             Value::Document(m) if m.first().is_some_and(|(k, _)| k == "$meta") => match m.get_str("$meta") {
                 Some(
                     "textScore" | "randVal" | "searchScore" | "vectorSearchScore" | "geoNearDistance"
@@ -99,7 +102,8 @@ fn check_pattern(d: &Document) -> Result<()> {
                 _ => bail!(31138, "Illegal $meta sort: {}", crate::expression::parse::show(v)),
             },
             Value::Document(_) => bail!(17312, "$meta is the only expression supported by $sort right now"),
-            _ => {
+            v => {
+                crate::sort::direction(path, v.to_holder().get("").unwrap_or(ValueRef::Null))?;
                 crate::expression::FieldPath::parse(path)?;
             }
         }

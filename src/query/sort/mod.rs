@@ -183,7 +183,11 @@ fn is_score(v: ValueRef<'_>) -> bool {
     matches!(v, ValueRef::Document(d) if d.get_str("$meta") == Some("textScore"))
 }
 
-fn direction(name: &str, v: ValueRef<'_>) -> Result<bool> {
+/// Whether the order descends. A double is cut and a decimal rounded, as the real server reads a number.
+///
+/// # Errors
+/// 15974, 15975; NotImplemented (238) for metadata other than a text score.
+pub(crate) fn direction(name: &str, v: ValueRef<'_>) -> Result<bool> {
     if let ValueRef::Document(d) = v {
         if let Some(what) = d.get_str("$meta") {
             bail!(
@@ -196,7 +200,11 @@ fn direction(name: &str, v: ValueRef<'_>) -> Result<bool> {
     if !v.is_number() {
         bail!(15974, "Illegal key in $sort specification: {name}: {}", crate::text::value(v));
     }
-    match number::to_i64_saturating(&v.to_value()) {
+    let order = match v {
+        ValueRef::Decimal128(d) => Some(d.round().to_i64_saturating()),
+        v => number::to_i64_saturating(&v.to_value()),
+    };
+    match order {
         Some(1) => Ok(false),
         Some(-1) => Ok(true),
         _ => bail!(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)"),

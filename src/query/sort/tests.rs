@@ -37,6 +37,19 @@ fn too_much_memory_is_error_292() {
 }
 
 #[test]
+fn a_decimal_is_rounded_to_a_direction_and_a_double_is_cut() {
+    let parsed =
+        |direction: Value| SortSpec::parse(doc! {"a": direction}.to_doc_buf().doc()).map_err(|e| e.code);
+    let decimal = |text: &str| Value::Decimal128(document::Decimal128::parse(text).expect("a decimal"));
+    let descends = |direction: Value| parsed(direction).map(|spec| spec.components()[0].1);
+    assert_eq!(descends(decimal("0.51")), Ok(false));
+    assert_eq!(descends(decimal("-0.51")), Ok(true));
+    assert_eq!(descends(decimal("1.5")), Err(15975), "rounds to 2");
+    assert_eq!(descends(Value::from(1.9)), Ok(false));
+    assert_eq!(descends(Value::from(0.51)), Err(15975));
+}
+
+#[test]
 fn bad_patterns_are_refused_with_their_codes() {
     let code = |d: Document| SortSpec::parse(d.to_doc_buf().doc()).unwrap_err().code;
     assert_eq!(code(doc! {"a": 2}), 15975);

@@ -492,6 +492,14 @@ impl Collection {
         Ok(())
     }
 
+    /// Refuses what [`Collection::make_index_unique`] would, and changes nothing.
+    pub fn check_index_can_be_unique(&self, name: &str) -> Result<()> {
+        match self.indexes.iter().position(|i| i.info.spec.name() == name) {
+            Some(slot) if !self.indexes[slot].spec().unique() => self.refuse_violations(slot),
+            _ => Ok(()),
+        }
+    }
+
     fn refuse_violations(&self, slot: usize) -> Result<()> {
         let mut violations = Vec::new();
         let mut group: Vec<RecordId> = Vec::new();

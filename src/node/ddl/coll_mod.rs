@@ -57,6 +57,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
             let (uuid, old) = (before.uuid(), before_change(before, &reply));
             Validator::check_new(&ns, &change)?;
             if dry_run {
+                check_conversion(before, &change)?;
                 return Ok(Document::new());
             }
             let c = unit.state.collection.as_mut().ok_or_else(|| missing(&ns))?;
@@ -256,6 +257,15 @@ fn index_reply(c: &storage::Collection, index: Option<&Document>) -> Result<Docu
     Ok(reply)
 }
 
+/// Whether the index that the change names could be made unique.
+fn check_conversion(c: &storage::Collection, change: &Document) -> Result<()> {
+    let Some(index) = change.get_document("index") else { return Ok(()) };
+    match c.indexes().iter().map(|i| i.spec()).find(|s| is_named(s, index)) {
+        Some(spec) => c.check_index_can_be_unique(spec.name()),
+        None => Ok(()),
+    }
+}
+
 fn check_index_change(spec: &IndexSpec, change: &Document) -> Result<()> {
     let expires = change.contains_key("expireAfterSeconds");
     if spec.is_clustered() && change.contains_key("hidden") {
@@ -273,6 +283,10 @@ fn check_index_change(spec: &IndexSpec, change: &Document) -> Result<()> {
         && ["expireAfterSeconds", "unique", "prepareUnique"].iter().any(|o| change.contains_key(o))
     {
         bail!(INVALID_OPTIONS, "a wildcard index can be neither unique nor a TTL index");
+    }
+    let prepares = change.get("prepareUnique").is_some_and(|v| v.truthy() != spec.prepare_unique());
+    if prepares && (expires || change.contains_key("hidden")) {
+        bail!(INVALID_OPTIONS, "prepareUnique cannot be changed together with another option of the index");
     }
     if change.contains_key("unique") && !spec.unique() && !spec.prepare_unique() {
         bail!(INVALID_OPTIONS, "Cannot make index unique with 'prepareUnique=false'");

@@ -304,7 +304,16 @@ async fn coll_mod_coerces_what_it_answers_and_keeps_silent_about_what_stays() {
     run(&node, index("prepareUnique", Value::Boolean(true))).await.unwrap();
     let mut dry = index("unique", Value::Boolean(true));
     dry.push("dryRun", true);
+    assert_eq!(run(&node, dry.clone()).await.unwrap_err().code, 359, "it finds what stands in the way");
+    let both = doc! {"collMod": "c", "index": {"name": "a_1", "prepareUnique": false, "hidden": true}};
+    assert_eq!(run(&node, both).await.unwrap_err().code, 72, "only by itself");
+    for id in 1..=3 {
+        let own = doc! {"update": "c", "updates": [{"q": {"_id": id}, "u": {"$set": {"a": id}}}]};
+        run(&node, own).await.unwrap();
+    }
     assert_eq!(run(&node, dry).await.unwrap(), doc! {}, "a dry run converts nothing");
+    let converted = run(&node, index("unique", Value::Boolean(true))).await.unwrap();
+    assert_eq!(converted, doc! {"unique_new": true});
 }
 
 #[tokio::test]

@@ -123,6 +123,7 @@ pub async fn rename(node: &Node, op: &Operation, from: &str, to: &str, target: D
     if matches!(target, DropTarget::Only(_)) && split_namespace(from).0 != split_namespace(to).0 {
         bail!(INVALID_OPTIONS, "a UUID as dropTarget is not taken where a collection changes its database");
     }
+    crate::write::extras::check_case(node, split_namespace(to).0)?;
     let standing = |c: Option<&Collection>| target.check(to, c.map(Collection::uuid));
     standing(node.namespaces.slot(to).read_unchecked().collection.as_ref())?;
     rename_checked(node, op, (from, to), target.drops(), Versioned::Source, standing).await

@@ -211,6 +211,11 @@ async fn a_renamed_collection_keeps_indexes_and_takes_the_place_of_its_target_on
     ok(&node, doc! {"insert": "b", "documents": documents(1)}).await;
     assert_eq!(code(&node, doc! {"renameCollection": "t.a", "to": "t.b"}).await, 48);
     assert_eq!(code(&node, doc! {"renameCollection": "t.x", "to": "t.y"}).await, 26);
+    assert_eq!(
+        code(&node, doc! {"renameCollection": "t.a", "to": "T.a"}).await,
+        13297,
+        "names differ by case"
+    );
     ok(&node, doc! {"renameCollection": "t.a", "to": "t.b", "dropTarget": true}).await;
     assert_eq!((ids(&node, "t.a"), ids(&node, "t.b")), (vec![], vec![0, 1, 2]));
     let slot = node.namespaces.slot("t.b");

@@ -32,8 +32,11 @@ const seen = opened.firstBatch.map((d) => d._id);
 let id = opened.id, failed = false;
 while (id != 0 && !failed) {
     const more = db.runCommand({getMore: id, collection: "c", $readPreference: secondary});
+    // QueryPlanKilled: how a secondary ends a cursor whose range is about to be deleted.
     failed = !more.ok;
-    if (more.ok) {
+    if (failed) {
+        assert.commandFailedWithCode(more, 175);
+    } else {
         seen.push(...more.cursor.nextBatch.map((d) => d._id));
         id = more.cursor.id;
     }

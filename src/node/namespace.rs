@@ -22,7 +22,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use protocol::version::DatabaseVersion;
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use storage::Collection;
 use tokio::sync::watch;
@@ -38,6 +38,8 @@ pub enum Access {
 pub enum Refusal {
     /// The router's knowledge is stale, or ours is.
     Stale(Error),
+    /// This node knows nothing to compare with: the same error, which it may avoid by learning first.
+    Unknown(Error),
     /// A critical section is entered; the receiver sees a change when it ends.
     CriticalSection(watch::Receiver<bool>),
 }
@@ -145,6 +147,7 @@ pub struct Slot {
     /// to leave. Nothing is waited for by who holds it exclusively.
     pub ranges: Ranges,
     standstill: Arc<Standstill>,
+    learner: Arc<OnceLock<Arc<dyn Learner>>>,
 }
 
 /// What a write that does not wait has met.
@@ -172,7 +175,16 @@ pub trait DatabasePlacement: Send + Sync + 'static {
 pub trait Learner: Send + Sync + 'static {
     /// Takes in a stale error: reads anew what this node may have missed. What cannot be read stays as it is.
     fn learn<'a>(&'a self, stale: &'a Error) -> BoxFuture<'a, ()>;
+    /// Learns, for a read, what this node turned out to know nothing of, and waits for that as long as it takes. False where
+    /// it leaves that to the next request: then the read is refused.
+    ///
+    /// # Errors
+    /// FailedToSatisfyReadPreference (133) when those who could be asked have not been there for long.
+    fn recover<'a>(&'a self, unknown: &'a Error) -> BoxFuture<'a, Result<bool>>;
 }
+
+/// How often a read has its node learn, if what it learned is void each time before the read comes to look.
+const RECOVERIES_MAX: usize = 100;
 
 #[derive(Default)]
 pub struct DatabaseSlot {
@@ -250,19 +262,36 @@ impl Slot {
         f: impl FnOnce(&SlotState) -> Result<T>,
     ) -> Result<T> {
         let mut patience = Patience::default();
+        let mut recoveries = 0;
         loop {
-            let signal = {
+            let refusal = {
                 let database = self.database.latch.read();
                 match patience.attempt(|| self.latch.try_read(), |d| self.latch.try_read_for(d)) {
                     None => None,
                     Some(state) => match self.check(&state, database.as_deref(), received, access) {
                         Ok(()) => return meter::latched(|| f(&state)),
-                        Err(Refusal::Stale(e)) => return Err(e),
-                        Err(Refusal::CriticalSection(signal)) => Some(signal),
+                        Err(refusal) => Some(refusal),
                     },
                 }
             };
-            wait_or_yield(op, signal).await?;
+            match refusal {
+                None => wait_or_yield(op, None).await?,
+                Some(Refusal::CriticalSection(signal)) => wait_or_yield(op, Some(signal)).await?,
+                Some(Refusal::Unknown(e)) if access == Access::Read && recoveries < RECOVERIES_MAX => {
+                    recoveries += 1;
+                    // Boxed: rare, and large.
+                    if !Box::pin(self.recover(op, &e)).await? {
+                        return Err(e);
+                    }
+                }
+                Some(Refusal::Stale(e) | Refusal::Unknown(e)) => return Err(e),
+            }
+        }
+    }
+    async fn recover(&self, op: &Operation, unknown: &Error) -> Result<bool> {
+        match self.learner.get() {
+            Some(learner) => op.interruptible(learner.recover(unknown)).await?,
+            None => Ok(false),
         }
     }
 
@@ -285,7 +314,7 @@ impl Slot {
                     Some(mut state) => match self.check(&state, database.as_deref(), received, Access::Write)
                     {
                         Ok(()) => return meter::latched(|| f(&mut state)),
-                        Err(Refusal::Stale(e)) => return Err(e),
+                        Err(Refusal::Stale(e) | Refusal::Unknown(e)) => return Err(e),
                         Err(Refusal::CriticalSection(signal)) => Some(signal),
                     },
                 }
@@ -307,7 +336,7 @@ impl Slot {
         let mut state = self.latch.write();
         match self.check(&state, database.as_deref(), received, Access::Write) {
             Ok(()) => f(&mut state).map(Met::Data),
-            Err(Refusal::Stale(e)) => Err(e),
+            Err(Refusal::Stale(e) | Refusal::Unknown(e)) => Err(e),
             Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
         }
     }
@@ -327,7 +356,7 @@ impl Slot {
         let own = states.iter().find(|(slot, _)| slot.ns == self.ns).map(|(_, state)| &**state);
         match own.map_or(Ok(()), |own| self.check(own, database.as_deref(), received, Access::Write)) {
             Ok(()) => f(states).map(Met::Data),
-            Err(Refusal::Stale(e)) => Err(e),
+            Err(Refusal::Stale(e) | Refusal::Unknown(e)) => Err(e),
             Err(Refusal::CriticalSection(signal)) => Ok(Met::Section(signal)),
         }
     }
@@ -424,7 +453,7 @@ pub struct Namespaces {
     /// Gives every new slot its placement: set on a shard, where an unknown placement refuses versioned requests.
     default_placement: RwLock<Option<PlacementFactory>>,
     default_database_placement: RwLock<Option<DatabasePlacementFactory>>,
-    learner: RwLock<Option<Arc<dyn Learner>>>,
+    learner: Arc<OnceLock<Arc<dyn Learner>>>,
     pub standstill: Arc<Standstill>,
 }
 
@@ -459,6 +488,7 @@ impl Namespaces {
                     intent: Arc::default(),
                     ranges: Ranges::default(),
                     standstill: self.standstill.clone(),
+                    learner: self.learner.clone(),
                 })
             })
             .clone()
@@ -529,12 +559,13 @@ impl Namespaces {
         };
         names.into_iter().find(filled)
     }
-    /// From now on a transaction has this one learn before it touches a namespace for the first time.
+    /// From now on a transaction has this one learn before it touches a namespace for the first time, and a read where nothing
+    /// is known. Only the first call counts.
     pub fn set_learner(&self, learner: Arc<dyn Learner>) {
-        *self.learner.write() = Some(learner);
+        let _ = self.learner.set(learner);
     }
     pub(crate) fn learner(&self) -> Option<Arc<dyn Learner>> {
-        self.learner.read().clone()
+        self.learner.get().cloned()
     }
     /// From now on new slots start with this placement, and those there are get it too.
     pub fn set_default_placement(&self, factory: Option<PlacementFactory>) {

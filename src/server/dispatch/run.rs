@@ -77,7 +77,8 @@ pub async fn dispatch(
     drop(registered);
     let failed = result.is_err();
     if let Err(error) = result {
-        service.members.on_stale(&error).await;
+        // A deadline ends this, too: the next request learns then.
+        drop(context.operation.interruptible(Box::pin(service.members.on_stale(&error))).await);
         fail(service, &mut reply, &labelled(&context, command, error));
     }
     if failed {

@@ -11,13 +11,16 @@ use node::{Operation, Request};
 use protocol::selection::ReadPreference;
 use query::ParseContext;
 use query::script::Scripts;
+use runtime::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wire::client::{CallResult, RemoteError};
 
-/// How often a command is targeted anew before its stale error goes to the client.
+/// How often a command is targeted anew at least before its stale error goes to the client.
 pub const ATTEMPTS_MAX: usize = 10;
+/// And how long, where placement is what keeps changing: a busy machine makes ten attempts in the time of one migration.
+const STALE_LIMIT: Duration = Duration::from_secs(10);
 /// How often a command that may be repeated is sent when its connection breaks.
 const NETWORK_ATTEMPTS_MAX: usize = 3;
 
@@ -352,12 +355,13 @@ pub fn now_ms() -> i64 {
 #[derive(Default)]
 pub struct Retry {
     attempts: usize,
+    since: Option<Instant>,
 }
 
 impl Retry {
     /// Returns when the command can be targeted anew after this error; gives it back when it is final.
     pub async fn absorb(&mut self, task: &Task<'_>, ns: &str, error: Error) -> Result<()> {
-        if !is_stale(&error) || self.attempts + 1 >= ATTEMPTS_MAX {
+        if !is_stale(&error) || self.is_spent(&error) {
             return Err(error);
         }
         self.attempts += 1;
@@ -365,18 +369,28 @@ impl Retry {
         if error.code == codes::SHARD_NOT_FOUND {
             task.router.cluster.reload_shards().await?;
         }
-        if self.attempts > 2 {
+        let told = error.info.as_ref().is_some_and(|info| info.contains_key("vWanted"));
+        if self.attempts > 2 && !told {
             let named = error.info.as_ref().and_then(|info| info.get_str("ns"));
             let again =
                 err!(STALE_CONFIG, "a node says again that it knows nothing: it may be no shard any more");
             task.router.cluster.note_stale(named.unwrap_or(ns), &again);
-            task.op.interruptible(pause(1 << self.attempts.min(8))).await?;
+        }
+        if self.attempts > 2 {
+            // Who comes late finds the next migration: a shard that says what it has is asked again soon.
+            let longest = if told { 4 } else { 8 };
+            task.op.interruptible(pause(1 << self.attempts.min(longest))).await?;
         }
         task.op.check_interrupt()
     }
+    fn is_spent(&mut self, error: &Error) -> bool {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let may_change = error.is(STALE_SHARD_VERSION | STALE_DB_VERSION);
+        self.attempts + 1 >= ATTEMPTS_MAX && (!may_change || since.elapsed() >= STALE_LIMIT)
+    }
     /// Progress was made: the attempts begin anew.
     pub fn reset(&mut self) {
-        self.attempts = 0;
+        *self = Retry::default();
     }
 }
 

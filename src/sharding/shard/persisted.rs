@@ -6,9 +6,10 @@
 //!   _flushRoutingTableCacheUpdates ----------------------------> waits while a critical section is entered
 //!                                                                asks the config server, installs, writes config.cache.*
 //!   waits until it has applied the reply's operationTime <-----
-//!   reads config.cache.*, installs "as of s"
+//!   reads config.cache.*, installs "as of s"; asks again when the signals have changed meanwhile, or nobody leads
 //! ```
-//! So a secondary knows a placement only together with the data that was there when its primary learned of it.
+//! So a secondary knows a placement only together with the data that was there when its primary learned of it. A read that
+//! meets nothing known waits for this and is checked again, before it would be refused.
 //!
 //! What is installed on a secondary is good while the namespace's signals are still `s`. The primary raises them by the log:
 //! by `enterCriticalSectionCounter` before a migration commits, by the document of a critical section before a catalog change.
@@ -31,12 +32,14 @@ use crate::messages::placement::{FlushDatabase, FlushRoutingTable};
 use crate::remote::Target;
 use crate::routing::table::{CollectionInfo, RESTORED};
 use crate::routing::{DatabaseEntry, Routing, RoutingTable};
-use document::{Doc, Document, Result, Timestamp, Value, bail, doc, err};
+use document::{Doc, Document, Error, Result, Timestamp, Value, bail, codes, doc, err};
 use node::observer::WriteObserver;
+use node::replication::MemberState;
 use node::standstill::Extent;
 use node::{BatchWrite, Operation};
 use parking_lot::Mutex;
 use protocol::refresh::Known;
+use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -50,8 +53,11 @@ const COUNTER: &str = "enterCriticalSectionCounter";
 const VERSION: &str = "lastRefreshedCollectionMajorMinorVersion";
 /// Changes of one batch; a larger refresh is not atomic and marked as under way.
 const BATCH_MAX: usize = 2000;
-/// How long a secondary waits for its primary and for the entries behind the reply.
-const LEARN_LIMIT: Duration = Duration::from_secs(30);
+/// How long a secondary waits for its primary and for the entries behind the reply, before it asks again.
+const ASK_LIMIT: Duration = Duration::from_secs(30);
+/// How long a secondary goes on asking when it is told nothing but errors: longer than an election usually takes.
+const REFUSED_LIMIT: Duration = Duration::from_secs(20);
+const PAUSE_MAX: Duration = Duration::from_millis(50);
 const READ_ATTEMPTS: usize = 50;
 
 fn chunks_of(ns: &str) -> String {
@@ -150,7 +156,7 @@ impl ShardRole {
     /// Whether this member's knowledge is its set's: the primary, and a node without a set.
     pub fn leads(&self) -> bool {
         let standing = self.node.replication.standing();
-        standing.config.is_none() || standing.state == node::replication::MemberState::Primary
+        standing.config.is_none() || standing.state == MemberState::Primary
     }
 
     // ---- the primary writes ----
@@ -419,34 +425,61 @@ impl ShardRole {
 
     // ---- a secondary learns ----
 
-    /// A collection's placement from the primary, together with the data it belongs to.
+    /// A collection's placement from the primary, together with the data it belongs to, and as of when.
     ///
     /// # Errors
-    /// NotWritablePrimary (10107) while there is no primary; what the primary returns.
-    pub(super) async fn learn_collection(&self, ns: &str) -> Result<Routing> {
-        self.ask_primary(FlushRoutingTable::anew(ns).to_document()).await?;
-        for attempt in 0..READ_ATTEMPTS {
-            if let Some(routing) = self.persisted_collection(ns)? {
-                return Ok(routing);
-            }
-            tokio::time::sleep(Duration::from_millis(2 << attempt.min(6))).await;
-        }
-        bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing while it was read")
+    /// FailedToSatisfyReadPreference (133) where for long there is no primary, or it returns errors; NotWritablePrimary (10107)
+    /// when this member has become the primary.
+    pub(super) async fn learn_collection(&self, ns: &str) -> Result<(Routing, AsOf)> {
+        let command = FlushRoutingTable::anew(ns).to_document();
+        self.learn(ns, command, || self.persisted_collection(ns)).await
     }
 
-    /// A database's entry from the primary.
+    /// A database's entry from the primary, likewise.
     ///
     /// # Errors
     /// As [`ShardRole::learn_collection`].
-    pub(super) async fn learn_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
-        self.ask_primary(FlushDatabase::anew(db).to_document()).await?;
-        let held = self.local.find_one(DATABASES, &doc! { "_id": db })?;
-        Ok(held.as_ref().and_then(DatabaseEntry::from_document).map(Arc::new))
+    pub(super) async fn learn_database(&self, db: &str) -> Result<(Option<Arc<DatabaseEntry>>, AsOf)> {
+        let read = || {
+            let held = self.local.find_one(DATABASES, &doc! { "_id": db })?;
+            Ok(Some(held.as_ref().and_then(DatabaseEntry::from_document).map(Arc::new)))
+        };
+        self.learn(db, FlushDatabase::anew(db).to_document(), read).await
     }
 
-    async fn ask_primary(&self, command: Document) -> Result<()> {
+    /// Has the primary write down what it reads, and reads that here, until it is good: beside migrations it is void again as
+    /// often as not, and in an election there is nobody to ask. It goes on for as long as the primary is heard of, since a
+    /// critical section takes the time it takes; whoever waits for this has a deadline or not.
+    async fn learn<T>(
+        &self,
+        name: &str,
+        command: Document,
+        read: impl Fn() -> Result<Option<T>>,
+    ) -> Result<(T, AsOf)> {
+        let mut patience = Patience::default();
+        loop {
+            let as_of = self.signals.now(name);
+            let refused = match self.ask_primary(command.clone()).await {
+                Ok(true) => match read() {
+                    Ok(Some(learned)) if as_of.is_good() => return Ok((learned, as_of)),
+                    read => read.err(),
+                },
+                Ok(false) => None,
+                Err(e) => Some(e),
+            };
+            // As the primary it would ask itself, and has the config server to ask instead.
+            if self.leads() {
+                bail!(NOT_WRITABLE_PRIMARY, "this member has become the primary while it asked for placement")
+            }
+            patience.after(refused).await?;
+        }
+    }
+
+    /// Returns when the primary has written down what it knows and this member has applied that; false when it takes long.
+    async fn ask_primary(&self, command: Document) -> Result<bool> {
         let standing = self.node.replication.standing();
-        let Some(primary) = standing.primary.and_then(|i| standing.host(i)) else {
+        let primary = standing.primary.filter(|_| standing.state != MemberState::Primary);
+        let Some(primary) = primary.and_then(|i| standing.host(i)) else {
             bail!(NOT_WRITABLE_PRIMARY, "there is no primary that could be asked for placement")
         };
         let learned = async {
@@ -454,10 +487,8 @@ impl ShardRole {
             let time = reply.get("operationTime").and_then(Value::as_timestamp).unwrap_or_default();
             self.node.wait_applied(&Operation::internal(), time).await
         };
-        match tokio::time::timeout(LEARN_LIMIT, learned).await {
-            Ok(learned) => learned,
-            Err(_) => bail!(NETWORK_TIMEOUT, "{primary} did not say in time where data is placed"),
-        }
+        // Another may be the primary by then. If not, a section takes its time, which is no failure.
+        tokio::time::timeout(ASK_LIMIT, learned).await.map_or(Ok(false), |learned| learned.map(|()| true))
     }
 
     /// What is written down; `None` while it is being written.
@@ -478,6 +509,41 @@ impl ShardRole {
         let chunks = documents.into_iter().map(|d| chunk_of(d, &key)).collect::<Result<Vec<_>>>()?;
         let table = RoutingTable::build(&info, chunks)?;
         Ok(Some(Routing::Sharded(Arc::new(table))))
+    }
+}
+
+/// How long a secondary goes on asking.
+struct Patience {
+    pause: Duration,
+    /// Since when there was nothing but errors.
+    refused: Option<Instant>,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { pause: Duration::from_millis(2), refused: None }
+    }
+}
+
+impl Patience {
+    /// Pauses after an answer that was of no use, or an error.
+    ///
+    /// # Errors
+    /// The error, when there was nothing else for long.
+    async fn after(&mut self, refused: Option<Error>) -> Result<()> {
+        match refused {
+            None => self.refused = None,
+            Some(e) => {
+                let since = *self.refused.get_or_insert_with(Instant::now);
+                if since.elapsed() >= REFUSED_LIMIT {
+                    let code = codes::FAILED_TO_SATISFY_READ_PREFERENCE;
+                    return Err(Error { code, ..e }.context("a secondary did not learn where data is placed"));
+                }
+            }
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        Ok(())
     }
 }
 

@@ -103,7 +103,11 @@ impl CollectionPlacement {
             info.push("vWanted", wanted.to_document());
         }
         info.push("shardId", &*self.shard);
-        Refusal::Stale(err!(STALE_CONFIG, "{text}").with_info(info))
+        let error = err!(STALE_CONFIG, "{text}").with_info(info);
+        match wanted {
+            Some(_) => Refusal::Stale(error),
+            None => Refusal::Unknown(error),
+        }
     }
 }
 
@@ -186,10 +190,8 @@ impl DatabasePlacement for DatabaseState {
         }
         match self.known() {
             Some(entry) if entry.version == *received => Ok(()),
-            known => {
-                let wanted = known.map(|e| &e.version);
-                Err(Refusal::Stale(stale_database(&self.db, received, wanted)))
-            }
+            Some(entry) => Err(Refusal::Stale(stale_database(&self.db, received, Some(&entry.version)))),
+            None => Err(Refusal::Unknown(stale_database(&self.db, received, None))),
         }
     }
     fn as_any(&self) -> &dyn Any {

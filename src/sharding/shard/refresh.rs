@@ -35,14 +35,25 @@ pub(super) fn known_of(routing: &Routing) -> Known {
     }
 }
 
-/// Brings in what a statement of a transaction finds unknown.
+/// Brings in what a statement of a transaction, or a read of a secondary, finds unknown.
 pub(super) struct Refreshing(pub(super) Weak<ShardRole>);
 
 impl Learner for Refreshing {
     fn learn<'a>(&'a self, stale: &'a Error) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(role) = self.0.upgrade() {
-                role.learn_before(stale).await;
+                drop(role.learn_before(stale).await);
+            }
+        })
+    }
+    fn recover<'a>(&'a self, unknown: &'a Error) -> BoxFuture<'a, Result<bool>> {
+        Box::pin(async move {
+            // What a secondary knows is void again and again beside migrations, so it learns before it refuses a read: the router,
+            // which it would send back, comes too late as often as not.
+            let Some(role) = self.0.upgrade().filter(|role| !role.leads()) else { return Ok(false) };
+            match role.learn_before(unknown).await {
+                Err(e) if e.code != codes::FAILED_TO_SATISFY_READ_PREFERENCE => Ok(false),
+                learned => learned,
             }
         })
     }
@@ -76,37 +87,43 @@ impl ShardRole {
         if error.is(STALE_SHARD_VERSION) {
             add(&self.statistics.stale_config_errors, 1);
         }
-        self.learn_from(error, info).await;
+        // A secondary that knew nothing has tried before it refused.
+        let wanted = info.contains_key("vWanted");
+        if wanted || self.leads() {
+            drop(self.learn_from(error, info).await);
+        }
     }
-    async fn learn_from(&self, error: &Error, info: &Document) {
+    /// False when the error names nothing that is there to be learned.
+    async fn learn_from(&self, error: &Error, info: &Document) -> Result<bool> {
         if error.is(STALE_SHARD_VERSION) {
-            let Some(ns) = info.get_str("ns").filter(|ns| is_placed(ns)) else { return };
+            let Some(ns) = info.get_str("ns").filter(|ns| is_placed(ns)) else { return Ok(false) };
             let received = info.get_document("vReceived").and_then(ShardVersion::from_document);
             let flight = self.flight(ns);
             let _one = flight.lock().await;
             let installed = self.placement(ns).map_or(Known::Unknown, |p| p.known());
             if is_news(installed, received) {
-                let _ = self.refresh_in_flight(ns).await;
+                self.refresh_in_flight(ns).await?;
             }
-        } else if error.is(STALE_DB_VERSION) {
-            let Some(db) = info.get_str("db") else { return };
+            return Ok(true);
+        }
+        if error.is(STALE_DB_VERSION) {
+            let Some(db) = info.get_str("db") else { return Ok(false) };
             let received = info.get_document("vReceived").and_then(DatabaseVersion::from_document);
             let known = self.database(db);
             let news = match (&known, received) {
                 (Some(known), Some(received)) => known.version.order(&received).is_lt(),
                 _ => true,
             };
-            if news {
-                let _ = self.refresh_database(db).await;
-            }
+            return Ok(!news || self.refresh_database(db).await?.is_some());
         }
+        Ok(false)
     }
 
-    /// As [`ShardRole::on_stale`], before anything is refused.
-    async fn learn_before(&self, error: &Error) {
-        let Some(info) = error.info.as_deref() else { return };
-        if !self.node.failpoints.should(SKIP_REFRESH) {
-            self.learn_from(error, info).await;
+    /// As [`ShardRole::on_stale`], before anything is refused. False when nothing can be learned.
+    async fn learn_before(&self, error: &Error) -> Result<bool> {
+        match error.info.as_deref() {
+            Some(info) if !self.node.failpoints.should(SKIP_REFRESH) => self.learn_from(error, info).await,
+            _ => Ok(false),
         }
     }
 
@@ -135,10 +152,12 @@ impl ShardRole {
         self.refresh_in_flight(ns).await
     }
     async fn refresh_in_flight(&self, ns: &str) -> Result<Routing> {
-        let as_of = self.signals.now(ns);
         let leads = self.leads();
-        let routing = match leads {
-            true => self.read_or_remember(ns).await?,
+        let (routing, as_of) = match leads {
+            true => {
+                let as_of = self.signals.now(ns);
+                (self.read_or_remember(ns).await?, as_of)
+            }
             false => self.learn_collection(ns).await?,
         };
         self.install(ns, &routing, as_of);
@@ -235,10 +254,12 @@ impl ShardRole {
     pub async fn refresh_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
         let flight = self.flight(db);
         let _one = flight.lock().await;
-        let as_of = self.signals.now(db);
         let leads = self.leads();
-        let entry = match leads {
-            true => self.cache.refresh_database(db).await?,
+        let (entry, as_of) = match leads {
+            true => {
+                let as_of = self.signals.now(db);
+                (self.cache.refresh_database(db).await?, as_of)
+            }
             false => self.learn_database(db).await?,
         };
         self.edit_database(db, |state| {

@@ -340,6 +340,14 @@ impl Signals {
     }
 }
 
+/// Ready when the process is to end by a signal; never if it cannot listen to them.
+pub(crate) async fn interrupted() {
+    match Signals::new() {
+        Ok(mut signals) => while signals.next().await.is_none() {},
+        Err(_) => std::future::pending().await,
+    }
+}
+
 /// Until a signal or the shutdown command; the exit code.
 async fn serve(running: &Running, signals: &mut Signals) -> i32 {
     let service = &running.service;

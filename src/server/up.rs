@@ -71,6 +71,8 @@ pub enum CliCommand {
         #[command(flatten)]
         server: Server,
     },
+    /// Copy databases from one server to another, and every change after that.
+    Copy(copy::Options),
     /// Print a script that completes the arguments of tessera in a shell.
     Completions { shell: clap_complete::Shell },
     /// Show what a running cluster is doing: shards, collections, the balancer and its migrations.
@@ -179,6 +181,10 @@ pub fn cli() -> i32 {
         CliCommand::Snapshot { name, drop, server } => ask::main(&server, &Question::Snapshot { name, drop }),
         CliCommand::Snapshots { server } => ask::main(&server, &Question::Snapshots),
         CliCommand::Restore { name, server } => ask::main(&server, &Question::Restore { name }),
+        CliCommand::Copy(options) => ask::run(async {
+            let stop = process::interrupted();
+            copy::copy(options, stop).await.map_err(|e| document::err!(INTERNAL_ERROR, "{e}"))
+        }),
         CliCommand::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "tessera", &mut std::io::stdout());
             0

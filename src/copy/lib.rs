@@ -1,0 +1,179 @@
+//! `tessera copy`: databases of one server into another, and then every change, between any two that speak the protocol.
+//!
+//! It is a client of both sides, on the official driver, and needs nothing that an ordinary user may not do:
+//!
+//! ```text
+//! begin     [`record`] notes at the target the source's cluster time T
+//! create    collections with their options, shard keys, zones and indexes ([`catalog`])
+//! documents read by several cursors at once, inserted as they are ([`documents`]); each part is noted when it is in
+//! follow    a change stream from T on, applied in order ([`follow`], [`event`]); its token is noted after every batch
+//! ```
+//!
+//! Why this ends with the source's state although nothing stops its writers: every document is copied in some state that it
+//! had at T or later, and whatever happened to it since T is in the stream. An event is applied as "this is the document" or
+//! "it is gone", by `_id` alone, so doing it again, or to a document that is already newer, is made good by the events that
+//! follow. Two states of different times may claim one unique key; the one that is refused is then the older, and the
+//! event that takes its claim away is still to come (see [`follow`]). A collection that was renamed since T may have been
+//! missed under both of its names, and is copied anew when the stream comes to that.
+//!
+//! A copy that was interrupted, killed too, goes on where it was: what is noted is noted only after the target has it.
+//!
+//! Limits: transactions arrive statement by statement; time series collections have no change streams and are copied as they
+//! are; without `--follow` the copy is one of a moment only if nobody writes.
+
+mod catalog;
+mod documents;
+mod event;
+mod follow;
+mod progress;
+mod record;
+
+use mongodb::Client;
+use mongodb::bson::{Document, doc};
+use mongodb::error::{ErrorKind, WriteFailure};
+use mongodb::options::{Acknowledgment, ClientOptions, ReadConcern, WriteConcern};
+use std::time::Duration;
+
+/// What stands in the target beside the copies: how far they are.
+const OWN_DATABASE: &str = "tessera_copy";
+
+/// The options of `tessera copy`.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Options {
+    /// The address of the server to copy from; to follow it, that of a set or a router.
+    #[arg(long, value_name = "URI")]
+    pub from: String,
+    /// The address of the server to copy to.
+    #[arg(long, value_name = "URI")]
+    pub to: String,
+    /// Copy this database, which may be said several times; otherwise all but admin, config and local.
+    #[arg(long = "db", value_name = "DB")]
+    pub databases: Vec<String>,
+    /// Then apply every change of the source, until Ctrl-C; said again, go on from there.
+    #[arg(long)]
+    pub follow: bool,
+    /// Drop the databases at the target first, and begin anew.
+    #[arg(long)]
+    pub drop: bool,
+    /// How many parts of collections are copied at the same time.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub parallel: u16,
+}
+
+/// Why a copy ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// One of the servers refused, or cannot be reached.
+    #[error("{0}")]
+    Server(#[from] mongodb::error::Error),
+    /// The copy cannot be made as it was asked for.
+    #[error("{0}")]
+    Refused(String),
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
+/// Both sides, and what of the source is meant.
+struct Copy {
+    from: Client,
+    to: Client,
+    options: Options,
+}
+
+/// Copies, and follows if that was asked for, until `stop` is ready.
+///
+/// # Errors
+/// The error of a server that does not go away by trying again, or why the target cannot take the copy.
+pub async fn copy(options: Options, stop: impl Future<Output = ()>) -> Result<()> {
+    let from = connect(&options.from, None).await?;
+    // What is read must not be undone by a change of primaries; a standalone node, which has none, keeps no cluster time either.
+    let hello = from.database("admin").run_command(doc! { "hello": 1 }).await?;
+    let from = match hello.get_timestamp("operationTime") {
+        Ok(_) => connect(&options.from, Some(ReadConcern::majority())).await?,
+        Err(_) => from,
+    };
+    let copy = Copy { from, to: connect(&options.to, None).await?, options };
+    tokio::select! {
+        done = copy.run() => done,
+        () = stop => {
+            println!("stopped; the same command goes on from here");
+            Ok(())
+        }
+    }
+}
+
+async fn connect(uri: &str, read_concern: Option<ReadConcern>) -> Result<Client> {
+    let mut options = ClientOptions::parse(uri).await?;
+    options.read_concern = read_concern;
+    options.app_name = Some("tessera copy".to_string());
+    options.write_concern = Some(WriteConcern::builder().w(Acknowledgment::Majority).build());
+    options.server_selection_timeout.get_or_insert(Duration::from_secs(10));
+    Ok(Client::with_options(options)?)
+}
+
+impl Copy {
+    async fn run(&self) -> Result<()> {
+        let mut record = record::Record::open(self).await?;
+        if !record.has_documents() {
+            self.documents(&record).await?;
+            record.note_documents(self).await?;
+        }
+        if self.options.follow { self.follow(&mut record).await } else { Ok(()) }
+    }
+
+    /// Whether the database is one that is copied.
+    fn takes(&self, db: &str) -> bool {
+        let asked = &self.options.databases;
+        !["admin", "config", "local", OWN_DATABASE].contains(&db)
+            && (asked.is_empty() || asked.iter().any(|d| d == db))
+    }
+
+    /// A command to the target that changes its catalog; one that finds its work done has done it.
+    async fn change(&self, db: &str, command: Document, done: &[i32]) -> Result<()> {
+        match self.to.database(db).run_command(command).await {
+            Err(error) if code(&error).is_some_and(|c| done.contains(&c)) => Ok(()),
+            done => Ok(done.map(drop)?),
+        }
+    }
+
+    async fn is_router(client: &Client) -> Result<bool> {
+        let hello = client.database("admin").run_command(doc! { "hello": 1 }).await?;
+        Ok(hello.get_str("msg").is_ok_and(|m| m == "isdbgrid"))
+    }
+}
+
+/// Codes of the servers that the copy tells apart.
+mod codes {
+    pub const NAMESPACE_NOT_FOUND: i32 = 26;
+    pub const INDEX_NOT_FOUND: i32 = 27;
+    pub const ALREADY_INITIALIZED: i32 = 23;
+    pub const NAMESPACE_EXISTS: i32 = 48;
+    pub const DUPLICATE_KEY: i32 = 11000;
+    /// An index of that name or key is another one: the source's was changed since, which the stream will tell.
+    pub const OTHER_INDEX: [i32; 2] = [85, 86];
+    pub const HISTORY_LOST: i32 = 286;
+    pub const CURSOR_NOT_FOUND: i32 = 43;
+    pub const QUERY_PLAN_KILLED: i32 = 175;
+}
+
+/// The code of a server's refusal; none for what is no reply.
+fn code(error: &mongodb::error::Error) -> Option<i32> {
+    match &*error.kind {
+        ErrorKind::Command(e) => Some(e.code),
+        ErrorKind::Write(WriteFailure::WriteError(e)) => Some(e.code),
+        _ => None,
+    }
+}
+
+/// Whether trying again may help: the connection broke, a primary left, a cursor was lost.
+fn is_transient(error: &mongodb::error::Error) -> bool {
+    // https://github.com/mongodb/specifications: the retryable codes of reads and writes.
+    const RETRYABLE: [i32; 14] =
+        [6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, codes::CURSOR_NOT_FOUND];
+    matches!(
+        &*error.kind,
+        ErrorKind::Io(_) | ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. }
+    ) || error.contains_label("RetryableWriteError")
+        || error.contains_label("ResumableChangeStreamError")
+        || code(error).is_some_and(|c| RETRYABLE.contains(&c) || c == codes::QUERY_PLAN_KILLED)
+}

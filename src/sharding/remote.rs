@@ -8,8 +8,9 @@
 
 use crate::routing::registry::{REFRESH_EVERY, Registry};
 use crate::sets::{Sets, retry_until};
-use document::{DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
+use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
+use node::Node;
 use protocol::selection::PRIMARY;
 use std::sync::{Arc, OnceLock, Weak};
 use wire::client::Pool;
@@ -74,6 +75,8 @@ pub struct Remote {
     pub registry: Registry,
     local: OnceLock<(String, Arc<dyn LocalAnswer>)>,
     pub sets: Sets,
+    /// Whose clock is never behind what others have said.
+    clock: OnceLock<Weak<Node>>,
     me: Weak<Remote>,
 }
 
@@ -85,12 +88,18 @@ impl Remote {
             transport,
             registry: Registry::new(config),
             local: OnceLock::new(),
+            clock: OnceLock::new(),
             me: me.clone(),
         })
     }
     /// From now on this node answers commands for `name` (`config`, or its shard name) itself. Only the first call counts.
     pub fn answer_locally(&self, name: &str, node: Arc<dyn LocalAnswer>) {
         let _ = self.local.set((name.to_string(), node));
+    }
+
+    /// From now on the node's clock is ahead of every time that a reply brings. Only the first call counts.
+    pub fn keep_time(&self, node: &Arc<Node>) {
+        let _ = self.clock.set(Arc::downgrade(node));
     }
 
     /// Runs a command; a refusal is an error.
@@ -140,6 +149,7 @@ impl Remote {
             let answer = self.sets.guarded(connection, &host, attempt).await;
             match answer.unwrap_or_else(|| Err((silent(&host), false))) {
                 Ok(reply) => {
+                    self.hear_time(reply.doc());
                     self.hear_topology(reply.doc().get("$topologyTime").and_then(|v| v.as_timestamp()));
                     return Ok(reply);
                 }
@@ -151,6 +161,14 @@ impl Remote {
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 }
             }
+        }
+    }
+    /// What this node writes or decides after a reply is later than what the reply tells of: a range changes hands after the
+    /// last write on either side.
+    fn hear_time(&self, reply: Doc<'_>) {
+        let time = reply.get_document("$clusterTime").and_then(|d| d.get("clusterTime")?.as_timestamp());
+        if let Some((time, node)) = time.zip(self.clock.get().and_then(Weak::upgrade)) {
+            node.log.advance_clock(time.as_u64());
         }
     }
     /// Takes in the topology time of a reply: one that is newer than what is known here makes this node read the shards anew.

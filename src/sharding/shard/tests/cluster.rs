@@ -42,6 +42,8 @@ pub struct Network {
     config: LocalClient,
     pub fault: Mutex<CommitFault>,
     late: Mutex<Option<Document>>,
+    /// `validAfter` of the last commit.
+    pub valid_after: Mutex<Option<Timestamp>>,
 }
 
 impl Transport for Network {
@@ -74,12 +76,13 @@ pub async fn serve(role: &Arc<ShardRole>, db: &str, command: &DocBuf) -> Result<
     if let Err(e) = &answer {
         role.on_stale(e).await;
     }
-    let reply = match answer? {
+    let mut reply = match answer? {
         Reply::Raw(raw) => return Ok(raw),
         Reply::Tree(tree) => tree,
     };
     role.on_reply(&reply).await;
     role.node.acknowledge(&op).await?;
+    reply.push("$clusterTime", doc! { "clusterTime": role.node.cluster_time() });
     Ok(reply.to_doc_buf())
 }
 
@@ -142,6 +145,7 @@ impl Network {
     /// Synchronous, so that concurrent requests cannot interleave.
     fn commit_now(&self, command: &Document) -> Result<Document> {
         let (from, to) = (command.get_str("fromShard").unwrap(), command.get_str("toShard").unwrap());
+        *self.valid_after.lock() = command.get("validAfter").and_then(Value::as_timestamp);
         let moved = command.get_document("migratedChunk").unwrap();
         let (min, max) =
             (moved.get_document("min").unwrap().clone(), moved.get_document("max").unwrap().clone());
@@ -235,6 +239,7 @@ impl Cluster {
             config: client,
             fault: Mutex::new(CommitFault::None),
             late: Mutex::new(None),
+            valid_after: Mutex::new(None),
         });
         let edges = [(None, Some(0)), (Some(0), Some(1000)), (Some(1000), None)];
         for (i, (lo, hi)) in edges.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::cluster::{Cluster, CommitFault, NS};
 use crate::shard::migration::{recipient, sessions};
-use document::{Document, Value, doc};
+use document::{Document, Timestamp, Value, doc};
 use node::failpoints::Mode;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,6 +42,20 @@ async fn a_statement_executed_on_the_donor_is_not_executed_again_on_the_recipien
     client.number -= 1;
     assert_eq!(cluster.increment(&mut client, 5).await.unwrap(), 1);
     assert_eq!(cluster.owned().await[&5], 1);
+}
+
+/// A snapshot taken in between asks the recipient, and has to find there what the range had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_range_changes_hands_after_the_last_write_of_a_recipient_whose_clock_is_ahead() {
+    let cluster = Cluster::new().await;
+    let mut client = cluster.session();
+    cluster.insert(&mut client, 5).await.unwrap();
+    let recipient = cluster.shard("b");
+    let ahead = Timestamp::new(recipient.node.cluster_time().secs + 1000, 0);
+    recipient.node.log.advance_clock(ahead.as_u64());
+    cluster.move_range("a", "b", 0, 1000).await.unwrap();
+    let valid_after = *cluster.network.valid_after.lock();
+    assert!(valid_after > Some(ahead), "{valid_after:?}");
 }
 
 /// What clients know to have happened.

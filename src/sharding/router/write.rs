@@ -18,6 +18,7 @@ use super::target::{self, Target};
 use super::task::{Retry, Task, is_stale};
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
+use document::error::RETRIABLE;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, bail, codes, err};
 use futures::future::join_all;
 use std::borrow::Cow;
@@ -375,7 +376,9 @@ impl<'t, 'a> Write<'t, 'a> {
         }
     }
     fn fail(&mut self, indexes: &[usize], error: &Error) {
-        if error.labels.contains(&"TransientTransactionError") {
+        let transient = error.labels.contains(&"TransientTransactionError");
+        // A shard that cannot be reached has said nothing, and taken the transaction with it all the same.
+        if transient || (self.task.in_transaction() && error.is(RETRIABLE)) {
             self.outcome.fatal.get_or_insert_with(|| error.clone());
         }
         for i in indexes {

@@ -1,7 +1,8 @@
 //! Batches whose chunks move away in the middle: every statement is executed exactly once, errors keep their indexes.
 
 use super::fake::{Fake, run, table};
-use document::{Document, Value, doc};
+use document::{Document, Timestamp, Value, codes, doc};
+use node::Operation;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -111,6 +112,22 @@ async fn find_and_modify_without_the_key_changes_one_document() {
     let reply = run(&fake.router(), command).await.unwrap();
     assert_eq!(reply.get_path("value._id"), Some(&Value::Int32(1)));
     assert_eq!(fake.all()[1].get_i64("y"), Some(1));
+}
+
+/// The error says that the transaction may be begun anew; among the write errors it would say nothing.
+#[tokio::test]
+async fn a_shard_that_is_not_reached_fails_the_whole_command_of_a_transaction() {
+    let fake = cluster();
+    let router = fake.router();
+    let command = doc! {
+        "insert": "c", "documents": documents([1]), "lsid": { "id": (Value::uuid([7; 16])) },
+        "txnNumber": Value::Int64(1), "autocommit": false, "startTransaction": true, "$db": "d",
+    };
+    let op = Operation::parse(1, Arc::default(), command.to_doc_buf().doc()).unwrap();
+    let _entered = router.transactions.enter(&op, Timestamp::default()).await.unwrap();
+    fake.state.lock().lost_replies = usize::MAX;
+    let failed = run(&router, command).await.unwrap_err();
+    assert_eq!(failed.code, codes::HOST_UNREACHABLE);
 }
 
 /// A retryable write whose reply is lost is sent again and not executed again; so is one in two phases.

@@ -65,6 +65,12 @@ pub enum Check {
     ShardVersion,
     /// That a statement of a retryable write was not executed before.
     Executed,
+    /// That what a transaction changes was not changed since its snapshot.
+    WriteConflict,
+    /// That a coordinator's decision is durable before it is sent.
+    DurableDecision,
+    /// That a statement's transaction has not ended.
+    EndedTransaction,
 }
 
 /// From now on nodes do without a check.

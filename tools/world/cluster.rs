@@ -1,6 +1,6 @@
 //! A cluster whose nodes can be killed: a config server, two shards, two routers, each on a disk of its own.
 
-use document::{DocBuf, Document, doc};
+use document::{DocBuf, Document, Error, doc};
 use runtime::simulation::{self, Check, network};
 use runtime::{Owner, random, random_range};
 use server::log::{Logger, Target};
@@ -15,6 +15,7 @@ use wire::client::{CallOptions, ConnectOptions, Connection};
 /// The nodes, in the order in which they start: the config server, the shards, and from [`ROUTER`] on the routers.
 pub const NAMES: [&str; 5] = ["config", "shard0", "shard1", "router0", "router1"];
 pub const ROUTER: usize = 3;
+pub const ROUTERS: std::ops::Range<usize> = ROUTER..NAMES.len();
 const FIRST_PORT: u16 = 27100;
 
 /// What a run may be asked for beside its seed.
@@ -39,15 +40,17 @@ pub enum Without {
 }
 
 impl Without {
-    pub const ALL: [&str; 3] = ["sync", "version", "executed"];
+    pub const ALL: [(&str, Without); 6] = [
+        ("sync", Without::Sync),
+        ("version", Without::Check(Check::ShardVersion)),
+        ("executed", Without::Check(Check::Executed)),
+        ("conflict", Without::Check(Check::WriteConflict)),
+        ("decision", Without::Check(Check::DurableDecision)),
+        ("ended", Without::Check(Check::EndedTransaction)),
+    ];
 
     pub fn named(name: &str) -> Option<Without> {
-        match name {
-            "sync" => Some(Without::Sync),
-            "version" => Some(Without::Check(Check::ShardVersion)),
-            "executed" => Some(Without::Check(Check::Executed)),
-            _ => None,
-        }
+        Without::ALL.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
     }
 }
 
@@ -95,6 +98,7 @@ impl Node {
                 ("replication.replSet", self.name.to_string()),
                 ("sharding.clusterRole", role.to_string()),
                 ("setParameter.orphanCleanupDelaySecs", "1".to_string()),
+                ("setParameter.transactionLifetimeLimitSeconds", "5".to_string()),
             ]
         };
         for (path, text) in texts {
@@ -153,6 +157,20 @@ impl Node {
     }
 }
 
+/// Why a command has no reply that says ok.
+pub struct Failure {
+    pub error: Error,
+    /// No reply came.
+    pub network: bool,
+}
+
+impl Failure {
+    /// A reply that is none to what was asked.
+    pub fn of(text: String) -> Failure {
+        Failure { error: Error::new(0, text), network: false }
+    }
+}
+
 /// A connection that is made anew when it was lost.
 #[derive(Default)]
 pub struct Client {
@@ -166,14 +184,20 @@ impl Client {
         Client { connection: None, at: Some(at) }
     }
 
-    async fn connect(&self) -> Result<Connection, String> {
-        let at = self.at.unwrap_or_else(|| random_range(ROUTER..NAMES.len()));
+    async fn connect(&self) -> Result<Connection, Failure> {
+        let at = self.at.unwrap_or_else(|| random_range(ROUTERS));
         let options = ConnectOptions { connect_timeout: Duration::from_secs(5), ..Default::default() };
-        Connection::connect_with(&address(at), &options).await.map_err(|e| e.to_string())
+        let connected = Connection::connect_with(&address(at), &options).await;
+        connected.map_err(|error| Failure { error, network: true })
     }
 
     /// Runs a command once and returns the reply, or why there is none.
     pub async fn run(&mut self, db: &str, command: &Document) -> Result<Document, String> {
+        self.ask(db, command).await.map_err(|failure| failure.error.to_string())
+    }
+
+    /// As [`Client::run`], with all that is known of a failure.
+    pub async fn ask(&mut self, db: &str, command: &Document) -> Result<Document, Failure> {
         let limit = CallOptions::timeout(Duration::from_secs(15));
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -186,10 +210,11 @@ impl Client {
                 Ok(reply.doc().to_document())
             }
             Err(failed) => {
-                if !failed.is_network() {
+                let network = failed.is_network();
+                if !network {
                     self.connection = Some(connection);
                 }
-                Err(failed.error.to_string())
+                Err(Failure { error: failed.error, network })
             }
         }
     }

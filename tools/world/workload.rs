@@ -5,7 +5,9 @@
 //! that it has inserted and not deleted, once, with the number of its increments. A write that was lost, done twice, or a
 //! document seen twice or not at all, all show as a difference.
 
+use crate::appender::Appender;
 use crate::cluster::{Client, Ending, NAMES, Node, ROUTER};
+use crate::history::{self, Status, Txn};
 use document::{Document, Value, doc};
 use runtime::random_range;
 use runtime::simulation::network;
@@ -14,6 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const WRITERS: i32 = 3;
+const APPENDERS: usize = 3;
 const STEPS: i32 = 40;
 
 /// One session that writes and looks at what it wrote.
@@ -205,8 +208,14 @@ async fn restart(node: &mut Node) -> Result<(), String> {
 pub async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
     let done = Cell::new(false);
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
+    let mut appenders: Vec<Appender> = (0..APPENDERS).map(Appender::new).collect();
+    let mut reader = Appender::new(APPENDERS);
+    reader.make_lists().await?;
+    appenders.iter_mut().for_each(|a| a.listen_to(std::slice::from_ref(&reader)));
     let working = async {
-        let worked = futures::future::try_join_all(writers.iter_mut().map(Writer::work)).await;
+        let writing = futures::future::try_join_all(writers.iter_mut().map(Writer::work));
+        let appending = futures::future::try_join_all(appenders.iter_mut().map(Appender::work));
+        let worked = futures::future::try_join(writing, appending).await;
         done.set(true);
         worked
     };
@@ -216,6 +225,7 @@ pub async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
     let ended = ended?;
     network::heal();
     look_all(&mut writers).await?;
+    let committed = check_lists(&mut reader, &appenders).await?;
     // Everything loses power at once, and what was acknowledged is still there.
     for node in nodes.iter_mut() {
         node.lose_power().await;
@@ -224,7 +234,17 @@ pub async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
         restart(node).await?;
     }
     look_all(&mut writers).await?;
-    Ok(format!("{moved} chunks moved, {ended} nodes killed"))
+    check_lists(&mut reader, &appenders).await?;
+    Ok(format!("{committed} transactions committed, {moved} chunks moved, {ended} nodes killed"))
+}
+
+/// Looks for anomalies in what the appenders have seen so far; returns how many transactions were acknowledged.
+async fn check_lists(reader: &mut Appender, appenders: &[Appender]) -> Result<usize, String> {
+    reader.listen_to(appenders);
+    let lists = reader.read_all().await?;
+    let txns: Vec<Txn> = appenders.iter().flat_map(|a| a.history.iter().cloned()).collect();
+    history::check(&txns, &lists)?;
+    Ok(txns.iter().filter(|t| t.status == Status::Committed).count())
 }
 
 async fn look_all(writers: &mut [Writer]) -> Result<(), String> {

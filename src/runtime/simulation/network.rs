@@ -3,7 +3,8 @@
 //! ```text
 //! connect(port) --delay--> Listener::accept          both ends are a Pipe
 //! Pipe::write --------delay 0..=3 ms-------> Pipe::read of the other end
-//! cut(a, b)     between two owners nothing is delivered and no connection made; heal() delivers what was held
+//! cut(a, b)     between two owners nothing is delivered and no connection made; heal() delivers what was held. That an end
+//!               has gone, or that the connection is broken, is a message too: nobody hears of it before
 //! reset(a, b)   their connections break on both ends at once, and what was under way is lost
 //! ```
 //! An end belongs to the [`Owner`](crate::Owner) whose task made it.
@@ -118,10 +119,10 @@ impl Pipe {
         (near, far, Link { ends: (from.to_string(), to.to_string()), lines })
     }
 
-    /// Whether the other end has neither gone nor sent anything that was not read.
+    /// Whether the other end has, as far as can be known here, neither gone nor sent anything that was not read.
     pub fn is_quiet(&self) -> bool {
         let direction = self.incoming.lock();
-        !direction.ended && !direction.broken && direction.messages.is_empty()
+        direction.held || (!direction.ended && !direction.broken && direction.messages.is_empty())
     }
 }
 
@@ -142,15 +143,15 @@ impl AsyncRead for Pipe {
             let mut direction = pipe.incoming.lock();
             let direction = &mut *direction;
             direction.reader = Some(cx.waker().clone());
+            if direction.held {
+                return Poll::Pending;
+            }
             if direction.broken {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
             }
             let Some((at, message)) = direction.messages.front() else {
                 return if direction.ended { Poll::Ready(Ok(())) } else { Poll::Pending };
             };
-            if direction.held {
-                return Poll::Pending;
-            }
             if *at <= Instant::now() {
                 let rest = &message[direction.read..];
                 let n = rest.len().min(buf.remaining());
@@ -176,7 +177,7 @@ impl AsyncWrite for Pipe {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let delay = Duration::from_millis(random_range(0..=DELAY_MAX_MS));
         let mut direction = self.outgoing.lock();
-        if direction.broken || direction.unread {
+        if !direction.held && (direction.broken || direction.unread) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         note(&self.outgoing.name, bytes);

@@ -26,6 +26,7 @@ use node::transaction::Limits;
 use parking_lot::Mutex;
 use protocol::coordinator::{Action, Coordinator, Decision, Event, Step, Vote};
 use protocol::transaction::Phase;
+use runtime::simulation::{self, Check};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
@@ -266,7 +267,9 @@ impl ShardRole {
                 if let Decision::Commit(at) = &decision {
                     self.node.log.advance_clock(*at);
                 }
-                self.persist(key, participants, Some(&decision)).await;
+                if !simulation::omits(Check::DurableDecision) {
+                    self.persist(key, participants, Some(&decision)).await;
+                }
                 Event::DecisionDurable
             }
             Action::Decide(shard, decision) => {

@@ -30,6 +30,8 @@ mod user_writes;
 mod whole;
 pub mod zones;
 
+pub(crate) use whole::CATALOG_WAIT;
+
 use crate::balancer::Balancer;
 use crate::remote::Remote;
 use catalog::Catalog;

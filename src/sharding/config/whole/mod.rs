@@ -64,7 +64,7 @@ const KIND: &str = "standstill";
 /// How often a request looks whether what another reign has begun has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long commits of the catalog may hold a standstill up.
-const LOCK_WAIT: Duration = Duration::from_secs(20);
+pub(crate) const CATALOG_WAIT: Duration = Duration::from_secs(20);
 
 /// A kind of work.
 #[derive(Clone, Copy)]
@@ -162,7 +162,7 @@ impl ConfigServer {
 
     /// The shards stay those that are written down: whatever adds or removes one waits until they are, and is refused then.
     async fn start_whole(self: &Arc<Self>, kind: Kind, mut state: Document) -> Result<Document> {
-        let set_of_shards = tokio::time::timeout(LOCK_WAIT, self.lock_shards()).await.map_err(late)?;
+        let set_of_shards = tokio::time::timeout(CATALOG_WAIT, self.lock_shards()).await.map_err(late)?;
         if self.catalog().shard(CONFIG_SHARD).is_ok() {
             bail!(
                 NOT_IMPLEMENTED,
@@ -254,7 +254,7 @@ impl ConfigServer {
             }
             Locks { _shards, _chunks }
         };
-        let locks = tokio::time::timeout(LOCK_WAIT, lock).await.map_err(late)?;
+        let locks = tokio::time::timeout(CATALOG_WAIT, lock).await.map_err(late)?;
         let now: Vec<Value> = self.shard_names().into_iter().map(Value::from).collect();
         if state.get_array("shards") != Some(&now) {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a shard was added or removed meanwhile");
@@ -359,7 +359,7 @@ impl Performer for Work<'_> {
 }
 
 fn late(_: tokio::time::error::Elapsed) -> Error {
-    err!(LOCK_BUSY, "the catalog was being changed for longer than {LOCK_WAIT:?}")
+    err!(LOCK_BUSY, "the catalog was being changed for longer than {CATALOG_WAIT:?}")
 }
 
 fn stepped_down() -> Error {

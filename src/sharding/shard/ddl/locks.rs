@@ -23,7 +23,7 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 /// How long a coordinator waits for another to end.
 const WAIT: Duration = Duration::from_secs(120);
 /// How long a standstill waits for coordinators to end; others that come meanwhile wait behind it.
-const STANDSTILL_WAIT: Duration = Duration::from_secs(20);
+pub(super) const STANDSTILL_WAIT: Duration = Duration::from_secs(20);
 
 /// The lock that everybody shares.
 const EVERYTHING: &str = "";

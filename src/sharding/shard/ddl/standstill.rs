@@ -10,8 +10,9 @@
 //! confirm    nothing; succeeds if the standstill was never interrupted
 //! end        what was known of placement is forgotten; clients go on
 //! ```
-//! Every step can be repeated. A standstill that holds writes alone is kept in memory and ends by itself after [`LEASE`], so that a config server that is
-//! gone stops no writes for longer; one that holds reads too, in which data is exchanged, is a document of
+//! Every step can be repeated. A standstill that holds writes alone is kept in memory and ends by itself when no step has come for [`LEASE`], so that a
+//! config server that is gone stops no writes for longer (before `begin`, when clients do not wait yet, for [`QUIET_LEASE`]); both are longer than what any
+//! shard, or the config server, waits between two steps. One that holds reads too, in which data is exchanged, is a document of
 //! `config.collection_critical_sections`, survives restarts and ends by its coordinator alone. That document also tells secondaries that what they know
 //! of placement is void.
 //!
@@ -20,7 +21,8 @@
 use super::Ddl;
 use super::block::SECTIONS;
 use super::fence;
-use super::locks::{Held, Purpose};
+use super::locks::{Held, Purpose, STANDSTILL_WAIT};
+use crate::config::CATALOG_WAIT;
 use crate::config::{required, required_str};
 use crate::shard::ShardRole;
 use crate::shard::range_deleter::{TASKS, look_again};
@@ -32,21 +34,40 @@ use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// The section that concerns every namespace. DO NOT CHANGE: on disk.
 pub const EVERYTHING: &str = "*";
-const LEASE: Duration = Duration::from_secs(60);
 const MIGRATIONS_WAIT: Duration = Duration::from_secs(60);
 /// How long writes of many documents that have begun may take to end. One over several shards may wait itself.
 const MULTI_WRITES_WAIT: Duration = Duration::from_millis(200);
 const PREPARED_WAIT: Duration = Duration::from_secs(20);
+
+/// What goes by between two steps beside the waits that are bounded here: the network, and majorities.
+const MARGIN: Duration = Duration::from_secs(40);
+/// From `quiesce` to `begin`, while clients go on: the slowest shard becomes quiet, and the catalog is locked.
+pub(super) const QUIET_LEASE: Duration =
+    STANDSTILL_WAIT.saturating_add(MIGRATIONS_WAIT).saturating_add(CATALOG_WAIT).saturating_add(MARGIN);
+/// From one step to the next afterwards, while clients wait: the slowest shard waits for what has begun there.
+pub(super) const LEASE: Duration = PREPARED_WAIT.saturating_add(MULTI_WRITES_WAIT).saturating_add(MARGIN);
 
 /// A standstill of this shard.
 struct Standing {
     coordinator: [u8; 16],
     /// Clients wait.
     begun: bool,
+    /// When it ends by itself if no step comes, unless it is written down.
+    until: Instant,
+    /// Dropped at its end.
+    over: watch::Sender<()>,
     _held: Held,
+}
+
+impl Standing {
+    fn new(coordinator: [u8; 16], begun: bool, held: Held) -> Standing {
+        let until = Instant::now() + QUIET_LEASE;
+        Standing { coordinator, begun, until, over: watch::Sender::default(), _held: held }
+    }
 }
 
 #[derive(Default)]
@@ -70,7 +91,7 @@ impl Ddl {
             "end" => self.end_standstill(coordinator, &body).await?,
             _ => {
                 self.stand_still_as_written(coordinator).await?;
-                self.require_standing(coordinator, step != "begin")?;
+                self.renew(coordinator, step != "begin")?;
             }
         }
         self.role.node.failpoints.pause_while_set(&format!("hangStandstillAt_{step}")).await;
@@ -92,6 +113,14 @@ impl Ddl {
         Ok(reply)
     }
 
+    /// As [`Ddl::require_standing`]; the lease begins anew.
+    fn renew(&self, coordinator: [u8; 16], begun: bool) -> Result<()> {
+        if let Some(standing) = self.standstill.0.lock().as_mut().filter(|s| s.coordinator == coordinator) {
+            standing.until = Instant::now() + LEASE;
+        }
+        self.require_standing(coordinator, begun)
+    }
+
     fn require_standing(&self, coordinator: [u8; 16], begun: bool) -> Result<()> {
         let standing = self.standstill.0.lock();
         match standing.as_ref().filter(|s| s.coordinator == coordinator && (s.begun || !begun)) {
@@ -110,10 +139,11 @@ impl Ddl {
             None => {}
         }
         let held = self.locks.take_for(Purpose::Standstill, &[], "a standstill of the cluster").await?;
-        *self.standstill.0.lock() = Some(Standing { coordinator, begun: false, _held: held });
-        let ended = tokio::time::timeout(MIGRATIONS_WAIT, self.role.migrations.hold()).await;
+        let standing = Standing::new(coordinator, false, held);
         // One whose coordinator never comes back must not keep the catalog as it is.
-        self.end_by_itself(coordinator);
+        self.end_by_itself(coordinator, standing.over.subscribe());
+        *self.standstill.0.lock() = Some(standing);
+        let ended = tokio::time::timeout(MIGRATIONS_WAIT, self.role.migrations.hold()).await;
         ended.map_err(|_| {
             err!(EXCEEDED_TIME_LIMIT, "a migration of this shard did not end within {MIGRATIONS_WAIT:?}")
         })
@@ -174,12 +204,27 @@ impl Ddl {
     }
 
     /// Ends a standstill of writes when its coordinator is not heard of any more.
-    fn end_by_itself(&self, coordinator: [u8; 16]) {
-        let Ok(ddl) = self.strong() else { return };
+    fn end_by_itself(&self, coordinator: [u8; 16], mut over: watch::Receiver<()>) {
+        let ddl = self.me.clone();
         self.role.spawn(async move {
-            tokio::time::sleep(LEASE).await;
-            ddl.let_go(coordinator, Extent::Writes);
+            // At first, since it is not entered yet.
+            let mut until = Instant::now() + QUIET_LEASE;
+            loop {
+                tokio::select! {
+                    _ = over.changed() => return,
+                    () = tokio::time::sleep_until(until) => {}
+                }
+                let Some(ddl) = ddl.upgrade() else { return };
+                match ddl.lease_of(coordinator) {
+                    Some(renewed) if renewed > Instant::now() => until = renewed,
+                    _ => return ddl.let_go(coordinator, Extent::Writes),
+                }
+            }
         });
+    }
+
+    fn lease_of(&self, coordinator: [u8; 16]) -> Option<Instant> {
+        self.standstill.0.lock().as_ref().filter(|s| s.coordinator == coordinator).map(|s| s.until)
     }
 
     /// `{name, id}` answers `{namespaces}`.
@@ -298,7 +343,7 @@ impl Ddl {
         if self.written()? != Some(coordinator) {
             return Ok(());
         }
-        *self.standstill.0.lock() = Some(Standing { coordinator, begun: true, _held: held });
+        *self.standstill.0.lock() = Some(Standing::new(coordinator, true, held));
         self.role.node.stand_still(Extent::ReadsAndWrites);
         self.role.migrations.hold().await;
         Ok(())

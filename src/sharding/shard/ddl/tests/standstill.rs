@@ -1,6 +1,6 @@
 //! What stops the whole cluster for good, or loses what a restore puts back, if it is seen too late.
 
-use super::super::standstill::EVERYTHING;
+use super::super::standstill::{EVERYTHING, LEASE};
 use super::*;
 use crate::shard::range_deleter::TASKS;
 use node::fork;
@@ -151,17 +151,52 @@ async fn a_copy_has_the_range_deletions_of_what_was_renamed_and_not_of_a_namesak
     assert_eq!(copied.iter().map(shown).collect::<Vec<_>>(), [(Some(copy), Some(1))]);
 }
 
+/// Sends a shard a step of one standstill.
+async fn take_step(ddl: &Ddl, step: &str, reads: bool) -> Result<Document> {
+    let run = fence::Run { coordinator: [3; 16], number: 1 };
+    let mut body = doc! { "_shardsvrStandstill": step, "reads": reads };
+    body.push(fence::MEMBER, run.to_document());
+    let body = body.to_doc_buf();
+    ddl.standstill_step(Request { db: "admin", body: body.doc(), sequences: &[] }).await
+}
+
+/// Lets time go by. What waits for a disk does so on the machine's clock again.
+async fn later(duration: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(duration).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_standstill_outlives_what_other_shards_wait_for_and_ends_without_its_coordinator() {
+    let c = Cluster::new().await;
+    let ddl = c.ddl("a");
+    let stands = || ddl.role.node.namespaces.standstill.signal().is_some();
+    take_step(&ddl, "quiesce", false).await.unwrap();
+    // Coordinators and migrations of another shard, and the catalog.
+    later(Duration::from_secs(20 + 60 + 20)).await;
+    take_step(&ddl, "begin", false).await.unwrap();
+    for _ in 0..5 {
+        // Prepared transactions of another shard.
+        later(Duration::from_secs(20)).await;
+        take_step(&ddl, "confirm", false).await.unwrap();
+    }
+    assert!(stands());
+    later(LEASE).await;
+    within(async {
+        while stands() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(take_step(&ddl, "confirm", false).await.unwrap_err().code, codes::ILLEGAL_OPERATION);
+}
+
 #[tokio::test]
 async fn a_step_takes_up_a_standstill_that_the_reign_could_not() {
     let c = Cluster::new().await;
     let ddl = c.ddl("a");
-    let step = async |step: &str| {
-        let run = fence::Run { coordinator: [3; 16], number: 1 };
-        let mut body = doc! { "_shardsvrStandstill": step, "reads": true };
-        body.push(fence::MEMBER, run.to_document());
-        let body = body.to_doc_buf();
-        ddl.standstill_step(Request { db: "admin", body: body.doc(), sequences: &[] }).await
-    };
+    let step = async |step: &str| take_step(&ddl, step, true).await;
     step("quiesce").await.unwrap();
     step("begin").await.unwrap();
     ddl.forget_standstill();

@@ -229,10 +229,7 @@ impl ConfigServer {
         if writes.iter().any(|w| w.ns() == SHARDS) {
             self.note_topology_time();
         }
-        match op.committed_position() {
-            Some(position) => self.node.wait_committed(position).await,
-            None => Ok(()),
-        }
+        self.node.wait_operation_committed(&op).await
     }
 
     /// Commits `writes` in their order, as many as an entry of the log should hold at a time: for what may be more than one holds. After a

@@ -260,9 +260,7 @@ async fn forget(role: &ShardRole, task: &Task, restored_at: u64) -> Result<Optio
         Ok(None)
     };
     let (again, _) = node.write(&op, &node.namespaces.slot(TASKS), remove).await?;
-    if let Some(position) = op.committed_position() {
-        node.wait_committed(position).await?;
-    }
+    node.wait_operation_committed(&op).await?;
     Ok(again)
 }
 

@@ -44,7 +44,7 @@ impl ConfigServer {
         let pairs: Vec<(String, String)> = CATALOG.iter().map(|ns| pair(ns)).collect();
         let op = Operation::internal();
         fork::replace_collections(&self.node, &op, &pairs).await?;
-        self.durable(&op).await
+        self.node.wait_operation_committed(&op).await
     }
 
     /// Every database and collection of the stage as a new incarnation.

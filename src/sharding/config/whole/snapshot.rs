@@ -103,7 +103,7 @@ impl ConfigServer {
         let op = Operation::internal();
         let uuid = id.as_uuid().unwrap_or_default();
         fork::take_part(&self.node, &op, &catalog_part(&part), Part::Catalog, uuid).await?;
-        self.durable(&op).await?;
+        self.node.wait_operation_committed(&op).await?;
         self.on_shards(state, "confirm", |_| Document::new()).await?;
         state.insert("collections", distinct(&taken));
         let name = state.get_str("name").unwrap_or_default();
@@ -124,23 +124,16 @@ impl ConfigServer {
         self.local.put(SNAPSHOTS, &snapshot).await
     }
 
-    /// Waits until what `op` wrote is majority-committed.
-    pub(super) async fn durable(&self, op: &Operation) -> Result<()> {
-        match op.committed_position() {
-            Some(position) => self.node.wait_committed(position).await,
-            None => Ok(()),
-        }
-    }
-
     pub(super) async fn drop_catalog_part(&self, shard_part: &str) -> Result<()> {
         self.drop_kept(&catalog_part(shard_part)).await
     }
 
-    /// Drops what this node keeps under a name, if anything.
+    /// Drops what this node keeps under a name, if anything; returns when that is majority-committed.
     pub(super) async fn drop_kept(&self, name: &str) -> Result<()> {
-        match fork::drop_snapshot(&self.node, &Operation::internal(), name).await {
+        let op = Operation::internal();
+        match fork::drop_snapshot(&self.node, &op, name).await {
             Err(e) if e.code != document::codes::NAMESPACE_NOT_FOUND => Err(e),
-            _ => Ok(()),
+            _ => self.node.wait_operation_committed(&op).await,
         }
     }
 }

@@ -72,7 +72,9 @@ pub async fn run(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docu
     }
     require_majority(op, request.name())?;
     let reply = answer(ddl, op, request).await?;
-    ddl.durable(op).await?;
+    if op.committed_position().is_some() {
+        ddl.role.node.wait_operation_committed(op).await?;
+    }
     Ok(reply)
 }
 
@@ -118,7 +120,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
             let mut own = Operation::internal();
             own.write_concern = WriteConcern::majority();
             let reply = ddl.change_here(&own, request).await?;
-            ddl.durable(&own).await?;
+            ddl.role.node.wait_operation_committed(&own).await?;
             Ok(reply)
         }
         "_shardsvrCreateCollectionParticipant" => ddl.create_participant(request).await,

@@ -333,7 +333,7 @@ impl Ddl {
             None => {}
         }
         node::ddl::collections::create_collection(node, &op, ns, options, Some(uuid)).await?;
-        self.durable(&op).await
+        self.role.node.wait_operation_committed(&op).await
     }
 
     async fn index_here(&self, ns: &str, pattern: &ShardKeyPattern, body: &Document) -> Result<()> {
@@ -353,7 +353,7 @@ impl Ddl {
         }
         let op = Operation::internal();
         node::ddl::indexes::build_indexes(&self.role.node, &op, &slot, &[spec], false).await?;
-        self.durable(&op).await
+        self.role.node.wait_operation_committed(&op).await
     }
 
     /// Options and index definitions of the collection as it is here.

@@ -151,7 +151,7 @@ impl Ddl {
         }
         let op = Operation::internal();
         node::ddl::collections::drop_collection(&self.role.node, &op, &ns, flag("fromMigrate")).await?;
-        self.durable(&op).await?;
+        self.role.node.wait_operation_committed(&op).await?;
         // What was written down of its placement goes, unless it has come to be placed anew.
         if let Ok(routing) = self.role.cache.refresh_collection(&ns).await {
             drop(self.role.persist_forgotten(&ns, &routing).await);

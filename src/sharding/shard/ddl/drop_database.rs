@@ -147,7 +147,7 @@ impl Ddl {
         }
         self.role.node.failpoints.pause_while_set("hangBeforeDroppingListedCollections").await;
         node::ddl::collections::drop_contents(&self.role.node, &op, db, &contents, from_migrate).await?;
-        self.durable(&op).await?;
+        self.role.node.wait_operation_committed(&op).await?;
         for slot in self.role.node.namespaces.of_database(db) {
             self.role.clear_placement(&slot.ns);
         }

@@ -152,7 +152,7 @@ impl Ddl {
             let mut op = Operation::internal();
             op.write_concern = WriteConcern::majority();
             let reply = commands::run_participant(&ddl, &op, request).await?;
-            ddl.durable(&op).await?;
+            ddl.role.node.wait_operation_committed(&op).await?;
             Ok(reply)
         };
         let run: futures::future::BoxFuture<'static, Result<Document>> = Box::pin(run);
@@ -182,14 +182,6 @@ impl Ddl {
         self.on_shards(&others, db, marked).await?;
         self.on_shards(&here, db, command).await.map(drop)
     }
-    /// Waits until what `op` wrote is majority-committed.
-    async fn durable(&self, op: &Operation) -> Result<()> {
-        match op.committed_position() {
-            Some(position) => self.role.node.wait_committed(position).await,
-            None => Ok(()),
-        }
-    }
-
     /// Refuses a request that was sent for another version of the database, or for one whose primary is elsewhere.
     ///
     /// # Errors

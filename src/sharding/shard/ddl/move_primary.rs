@@ -174,7 +174,7 @@ impl Ddl {
             if self.uuid_here(ns) == Some(uuid) {
                 let op = Operation::internal();
                 node::ddl::collections::drop_collection(&self.role.node, &op, ns, true).await?;
-                self.durable(&op).await?;
+                self.role.node.wait_operation_committed(&op).await?;
             }
             self.role.clear_placement(ns);
         }
@@ -246,7 +246,7 @@ impl Ddl {
         if !specs.is_empty() {
             node::ddl::indexes::build_indexes(node, &op, &node.namespaces.slot(ns), &specs, true).await?;
         }
-        self.durable(&op).await
+        self.role.node.wait_operation_committed(&op).await
     }
 
     async fn clone_collection(&self, donor: &str, ns: &str, c: &Document) -> Result<()> {
@@ -268,7 +268,7 @@ impl Ddl {
         self.build_listed(ns, c).await?;
         self.copy_documents(donor, ns, &op).await?;
         self.copy_sessions(donor, ns).await?;
-        self.durable(&op).await?;
+        self.role.node.wait_operation_committed(&op).await?;
         self.role.clear_placement(ns);
         Ok(())
     }

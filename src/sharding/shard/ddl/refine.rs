@@ -180,6 +180,6 @@ impl Ddl {
             Ok(())
         };
         self.role.node.write(&op, &slot, noted).await?;
-        self.durable(&op).await
+        self.role.node.wait_operation_committed(&op).await
     }
 }

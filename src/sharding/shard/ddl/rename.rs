@@ -216,7 +216,7 @@ impl Ddl {
         } else if self.uuid_here(to).is_some_and(|u| u != source) {
             node::ddl::collections::drop_collection(node, &op, to, true).await?;
         }
-        self.durable(&op).await?;
+        self.role.node.wait_operation_committed(&op).await?;
         self.role.clear_placement(&from);
         self.role.clear_placement(to);
         Ok(Document::new())

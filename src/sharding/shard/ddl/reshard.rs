@@ -327,7 +327,7 @@ impl Ddl {
             Ok(())
         };
         self.role.node.write(&op, &self.role.node.namespaces.slot(ns), noted).await?;
-        self.durable(&op).await
+        self.role.node.wait_operation_committed(&op).await
     }
 
     async fn switch_everywhere(&self, state: &Document) -> Result<()> {

@@ -85,18 +85,18 @@ impl Ddl {
         let Some(coordinator) = run.map(|run| run.coordinator) else {
             bail!(FAILED_TO_PARSE, "a step of a standstill must say whose it is")
         };
+        let mut op = Operation::internal();
+        op.write_concern = node::operation::WriteConcern::majority();
         let step = required_str(&body, "_shardsvrStandstill")?;
         match step {
             "quiesce" => self.quiesce(coordinator).await?,
-            "end" => self.end_standstill(coordinator, &body).await?,
+            "end" => self.end_standstill(&op, coordinator, &body).await?,
             _ => {
                 self.stand_still_as_written(coordinator).await?;
                 self.renew(coordinator, step != "begin")?;
             }
         }
         self.role.node.failpoints.pause_while_set(&format!("hangStandstillAt_{step}")).await;
-        let mut op = Operation::internal();
-        op.write_concern = node::operation::WriteConcern::majority();
         let reply = match step {
             "begin" => self.begin_standstill(coordinator, &body).await?,
             "take" => self.take_own(&op, &body).await?,
@@ -105,7 +105,7 @@ impl Ddl {
             "quiesce" | "confirm" | "end" => Document::new(),
             other => bail!(BAD_VALUE, "a standstill has no step '{other}'"),
         };
-        self.durable(&op).await?;
+        self.role.node.wait_operation_committed(&op).await?;
         self.role.node.failpoints.pause_while_set(&format!("hangStandstillAfter_{step}")).await;
         if step == "take" {
             self.require_standing(coordinator, true)?;
@@ -279,7 +279,7 @@ impl Ddl {
     }
 
     /// `{forget, drop: [name]}`: what was kept under these names is of no use any more.
-    async fn end_standstill(&self, coordinator: [u8; 16], body: &Document) -> Result<()> {
+    async fn end_standstill(&self, op: &Operation, coordinator: [u8; 16], body: &Document) -> Result<()> {
         if body.get_bool("forget") == Some(true) && self.require_standing(coordinator, true).is_ok() {
             self.role.forget_all_placement().await;
         }
@@ -288,9 +288,8 @@ impl Ddl {
         }
         self.let_go(coordinator, Extent::ReadsAndWrites);
         look_again(&self.role);
-        let op = Operation::internal();
         for name in body.get_array("drop").into_iter().flatten().filter_map(Value::as_str) {
-            match fork::drop_snapshot(&self.role.node, &op, name).await {
+            match fork::drop_snapshot(&self.role.node, op, name).await {
                 Err(e) if e.code != document::codes::NAMESPACE_NOT_FOUND => return Err(e),
                 _ => {}
             }

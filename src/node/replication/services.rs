@@ -64,7 +64,7 @@ pub struct PrimaryServices {
 }
 
 impl PrimaryServices {
-    /// Adds a service; it starts now if the node is primary already.
+    /// Adds a service; it starts now if the node is primary already. One whose recovery fails is halted, and not added.
     ///
     /// # Errors
     /// Those of its recovery.
@@ -79,7 +79,7 @@ impl PrimaryServices {
             recovered = async { (service.recover)().await }, if running => recovered.map(|()| true),
             else => Ok(false),
         };
-        let recovered = recovered?;
+        let recovered = recovered.inspect_err(|_| (service.halt)())?;
         let mut registry = self.registry.lock();
         if recovered {
             let task = runtime::spawn((service.run)());
@@ -263,6 +263,24 @@ mod tests {
         };
         let (led, ()) = tokio::join!(beginning, ending);
         assert!(!led.unwrap() && services.running().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_a_recovery_that_fails_has_begun_ends() {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let (count, uncount) = (begun.clone(), begun.clone());
+        let services = PrimaryServices::default();
+        services.start();
+        let failing = PrimaryService {
+            recover: Arc::new(move || {
+                count.fetch_add(1, Ordering::SeqCst);
+                Box::pin(async { Err(document::err!(INTERNAL_ERROR, "unreadable")) })
+            }),
+            halt: Arc::new(move || uncount.store(0, Ordering::SeqCst)),
+            ..PrimaryService::task("failing", std::future::pending::<()>)
+        };
+        services.register(failing).await.unwrap_err();
+        assert_eq!((begun.load(Ordering::SeqCst), services.running().len()), (0, 0));
     }
 
     #[tokio::test]

@@ -36,6 +36,8 @@ pub struct Parameter {
     pub one_of: &'static [&'static str],
     /// How many bytes its text may have.
     pub bytes_max: usize,
+    /// What else its text has to be.
+    pub check: fn(&str) -> Result<()>,
 }
 
 const fn row(name: &'static str, default: Initial) -> Parameter {
@@ -48,6 +50,7 @@ const fn row(name: &'static str, default: Initial) -> Parameter {
         effective: true,
         one_of: &[],
         bytes_max: usize::MAX,
+        check: |_| Ok(()),
     }
 }
 /// Accepted, and without effect.
@@ -65,6 +68,10 @@ impl Parameter {
     }
     const fn bytes_max(mut self, bytes: usize) -> Parameter {
         self.bytes_max = bytes;
+        self
+    }
+    const fn check(mut self, check: fn(&str) -> Result<()>) -> Parameter {
+        self.check = check;
         self
     }
     const fn startup_only(mut self) -> Parameter {
@@ -201,7 +208,7 @@ pub const TABLE: &[Parameter] = &[
     row("orphanCleanupDelaySecs", Int(900)).min(0.0),
     row("periodicNoopIntervalSecs", Int(10)).startup_only(),
     inert("persistedChunkCacheUpdateMaxBatchSize", Int(1000)),
-    row("planCacheSize", Text("5%")),
+    row("planCacheSize", Text("5%")).check(|text| crate::plan_cache::parse_size(text, 0).map(drop)),
     row("processMemoryLimitMB", Int(0)).min(0.0),
     row("processUmask", Text("")).startup_only(),
     inert("profileOperationResourceConsumptionMetrics", Bool(false)).startup_only(),
@@ -457,9 +464,7 @@ fn check(parameter: &Parameter, value: &Value) -> Result<()> {
     if !parameter.one_of.is_empty() && !parameter.one_of.contains(&text) {
         bail!(BAD_VALUE, "Invalid value for parameter {name}: '{text}' is none of {:?}", parameter.one_of);
     }
-    if name == "planCacheSize" {
-        crate::plan_cache::parse_size(text, 0)?;
-    }
+    (parameter.check)(text)?;
     if text.len() > parameter.bytes_max {
         bail!(OVERFLOW, "Value for {name} must be no more than {} bytes", parameter.bytes_max);
     }

@@ -291,12 +291,10 @@ pub async fn fork_database(
 }
 
 fn plan_fork(node: &Node, from: &str, to: &str, replace: bool) -> Result<Plan> {
-    let sources = collections_of(node, from);
-    if sources.is_empty() {
+    if !has_collections(node, from) {
         bail!(NAMESPACE_NOT_FOUND, "database {from} not found");
     }
-    let there = collections_of(node, to);
-    if !there.is_empty() && !replace {
+    if has_collections(node, to) && !replace {
         bail!(NAMESPACE_EXISTS, "database {to} exists already");
     }
     if let Some(other) = node.namespaces.differing_in_case(to) {
@@ -305,21 +303,31 @@ fn plan_fork(node: &Node, from: &str, to: &str, replace: bool) -> Result<Plan> {
             "db already exists with different case already have: [{other}] trying to create [{to}]"
         );
     }
-    let copy = |ns: &String| Copy {
-        from: ns.clone(),
-        to: format!("{to}.{}", split_namespace(ns).1),
-        uuid: node.new_uuid(),
-        origin: None,
-    };
+    plan_copy(node, from, to, true, |_| Some(node.new_uuid()))
+}
+
+/// Makes `to` a copy of `from`: of the collections that get a UUID, and of the views if they are wanted.
+fn plan_copy(
+    node: &Node,
+    from: &str,
+    to: &str,
+    with_views: bool,
+    uuid_of: impl Fn(&str) -> Option<[u8; 16]>,
+) -> Result<Plan> {
+    let sources = collections_of(node, from);
     if sources.len() > COLLECTIONS_MAX {
         bail!(OPERATION_FAILED, "A copy has up to {COLLECTIONS_MAX} collections, found {}", sources.len());
     }
     // Of the profiler's lines nobody wants a copy; views are defined anew.
-    let views = sources.contains(&definitions(from));
+    let views = with_views && sources.contains(&definitions(from));
+    let copy = |ns: &String| {
+        let name = split_namespace(ns).1;
+        Some(Copy { from: ns.clone(), to: format!("{to}.{name}"), uuid: uuid_of(name)?, origin: None })
+    };
     let own = |ns: &&String| !matches!(split_namespace(ns).1, "system.profile" | "system.views");
     let plan = Plan {
-        copies: sources.iter().filter(own).map(copy).collect(),
-        drops: there,
+        copies: sources.iter().filter(own).filter_map(copy).collect(),
+        drops: collections_of(node, to),
         views: views.then(|| (from.to_string(), to.to_string())),
         reported: None,
     };

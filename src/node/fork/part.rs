@@ -1,9 +1,11 @@
 //! Of a cluster: what each node keeps and puts back, and the copy of a database whose collections exist on several shards.
 
-use super::{COLLECTIONS_MAX, Copy, LOCK_WAIT, Plan, collections_of, concluded, definitions, is_hidden};
+use super::snapshot::kept;
+use super::{Copy, LOCK_WAIT, Plan, collections_of, concluded, is_hidden, plan_copy};
+use crate::user_writes::is_users;
 use crate::write::commit::WideUnit;
 use crate::{Node, Operation};
-use document::{Result, bail};
+use document::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use storage::split_namespace;
 
@@ -24,19 +26,17 @@ pub enum Part {
 
 impl Part {
     pub(super) fn covers(self, ns: &str) -> bool {
-        let (db, collection) = split_namespace(ns);
-        let data = !is_hidden(db) && !matches!(db, "admin" | "config" | "local");
         match self {
             Part::Catalog => CATALOG.contains(&ns),
             Part::Shard if ns == RANGE_DELETIONS => true,
-            _ => data && collection != "system.profile",
+            _ => is_users(ns) && !is_hidden(split_namespace(ns).0),
         }
     }
 }
 
 /// Where the snapshot `name` keeps a collection of the catalog.
 pub fn catalog_copy(name: &str, ns: &str) -> String {
-    format!("$snapshot:{name}:{ns}")
+    kept(name, ns)
 }
 
 /// Whether a database holds a collection here.
@@ -109,29 +109,11 @@ impl ForkOrder {
     }
 
     fn plan(&self, node: &Node) -> Result<Plan> {
-        let sources = collections_of(node, &self.from);
-        if sources.len() > COLLECTIONS_MAX {
-            bail!(
-                OPERATION_FAILED,
-                "A copy has up to {COLLECTIONS_MAX} collections, found {}",
-                sources.len()
-            );
-        }
-        let views = !self.only_these && sources.contains(&definitions(&self.from));
-        let copy = |ns: &String| {
-            let name = split_namespace(ns).1;
+        let uuid_of = |name: &str| {
             let named = self.uuids.get(name).copied();
-            let made = || (!self.only_these).then(|| node.new_uuid());
-            let uuid = named.or_else(made)?;
-            Some(Copy { from: ns.clone(), to: format!("{}.{name}", self.to), uuid, origin: None })
+            named.or_else(|| (!self.only_these).then(|| node.new_uuid()))
         };
-        let own = |ns: &&String| !matches!(split_namespace(ns).1, "system.profile" | "system.views");
-        let plan = Plan {
-            copies: sources.iter().filter(own).filter_map(copy).collect(),
-            drops: collections_of(node, &self.to),
-            views: views.then(|| (self.from.clone(), self.to.clone())),
-            reported: self.only_these.then(BTreeSet::new),
-        };
-        plan.checked(node)
+        let plan = plan_copy(node, &self.from, &self.to, !self.only_these, uuid_of)?;
+        Ok(Plan { reported: self.only_these.then(BTreeSet::new), ..plan })
     }
 }

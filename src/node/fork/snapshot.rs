@@ -9,7 +9,6 @@ use crate::{Node, Operation};
 use document::{Document, Result, bail, doc, err};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::SeqCst;
-use storage::split_namespace;
 
 const PREFIX: &str = "$snapshot:";
 /// The collection that says that there is a snapshot.
@@ -33,7 +32,11 @@ pub fn check_name(name: &str) -> Result<()> {
 
 /// The database that holds a snapshot's copies of `db`; of the marker, with an empty name.
 fn database(name: &str, db: &str) -> String {
-    format!("{PREFIX}{name}:{db}")
+    kept(name, db)
+}
+/// Where a snapshot keeps a collection.
+pub(super) fn kept(name: &str, ns: &str) -> String {
+    format!("{PREFIX}{name}:{ns}")
 }
 fn marker(name: &str) -> String {
     format!("{}.{MARKER}", database(name, ""))
@@ -107,10 +110,11 @@ pub async fn take_part(
     // What is prepared is in no tree yet, and belongs to a moment before this one.
     op.interruptible(node.wait_prepared_ended()).await?;
     let plan = || {
-        let copy = |(ns, uuid): (String, [u8; 16])| {
-            let (db, collection) = split_namespace(&ns);
-            let to = format!("{}.{collection}", database(name, db));
-            Copy { to, uuid: node.new_uuid(), origin: Some(uuid), from: ns }
+        let copy = |(ns, uuid): (String, [u8; 16])| Copy {
+            to: kept(name, &ns),
+            uuid: node.new_uuid(),
+            origin: Some(uuid),
+            from: ns,
         };
         let copies: Vec<Copy> = data(node, part).into_iter().map(copy).collect();
         if copies.len() > COLLECTIONS_MAX {

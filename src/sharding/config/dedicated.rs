@@ -10,7 +10,8 @@
 use super::shards::Candidate;
 use super::{ConfigServer, require_majority};
 use crate::remote::{Target, majority};
-use crate::shard::identity::is_placed;
+use crate::shard::identity::{VERSION_COLLECTION, is_placed};
+use crate::shard::range_deleter::TASKS;
 use crate::shard::{coordinator, ddl, migration};
 use document::{Document, Result, bail, doc};
 use node::Operation;
@@ -19,8 +20,6 @@ use std::collections::BTreeSet;
 
 /// The name of the config server as a shard.
 pub const CONFIG_SHARD: &str = "config";
-const IDENTITIES: &str = "admin.system.version";
-const RANGE_DELETIONS: &str = "config.rangeDeletions";
 /// Where a shard notes what it has begun and owes others an end of.
 const UNDER_WAY: &[&str] = &[
     coordinator::COLLECTION,
@@ -105,19 +104,20 @@ impl ConfigServer {
     }
     fn has_config_identity(&self) -> Result<bool> {
         let own = doc! { "_id": "shardIdentity", "shardName": CONFIG_SHARD };
-        Ok(self.local.find_one(IDENTITIES, &own)?.is_some())
+        Ok(self.local.find_one(VERSION_COLLECTION, &own)?.is_some())
     }
     async fn forget_identity(&self) -> Result<()> {
-        self.local.delete(IDENTITIES, &doc! { "_id": "shardIdentity" }).await.map(drop)
+        self.local.delete(VERSION_COLLECTION, &doc! { "_id": "shardIdentity" }).await.map(drop)
     }
 
     /// What the config server has to do before it can cease to be a shard, though it owns nothing.
     pub(super) fn cleanup(&self) -> Result<Cleanup> {
-        let mut under_way = 0;
-        for ns in UNDER_WAY {
-            under_way += self.local.find(ns, &Document::new())?.len();
-        }
-        let deletions = self.local.find(RANGE_DELETIONS, &Document::new())?.len();
+        let held = |ns: &str| {
+            let slot = self.node.namespaces.slot(ns);
+            slot.read_unchecked().collection.as_ref().map_or(0, storage::Collection::len)
+        };
+        let under_way = UNDER_WAY.iter().map(|ns| held(ns)).sum();
+        let deletions = held(TASKS);
         Ok(Cleanup { deletions, under_way, unknown: self.unknown_collections() })
     }
 

@@ -62,10 +62,10 @@ pub fn count_scan(plan: &Plan) -> Option<Document> {
         return None;
     }
     let mut out = index_scan(scan);
-    if plan.counts_keys() && !scan.count_bounds.is_empty() {
+    if let Some(bounds) = scan.count_bounds(filter) {
         out.insert("stage", "COUNT_SCAN");
         out.remove("direction");
-        out.insert("indexBounds", &scan.count_bounds);
+        out.insert("indexBounds", bounds);
     }
     Some(out)
 }
@@ -137,10 +137,11 @@ fn clustered_point(id: &Value, filter: &Matcher) -> Document {
 
 /// A scan in the order of the clustered index is a collection scan unless it has bounds.
 fn clustered_scan(scan: &IndexScan, filter: &Matcher) -> Document {
-    let mut out = doc! {"stage": if scan.bounds.is_empty() { "COLLSCAN" } else { "CLUSTERED_IXSCAN" }};
+    let bounds = scan.shown_bounds();
+    let mut out = doc! {"stage": if bounds.is_empty() { "COLLSCAN" } else { "CLUSTERED_IXSCAN" }};
     push_filter(&mut out, filter);
     out.push("direction", direction_name(scan.direction));
-    out.0.extend(scan.bounds.clone());
+    out.0.extend(bounds);
     out
 }
 
@@ -219,7 +220,7 @@ fn index_scan(scan: &IndexScan) -> Document {
     out.push("isPartial", scan.partial);
     out.push("indexVersion", 2);
     out.push("direction", direction_name(scan.direction));
-    out.push("indexBounds", &scan.bounds);
+    out.push("indexBounds", scan.shown_bounds());
     out
 }
 

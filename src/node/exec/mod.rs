@@ -34,7 +34,7 @@ pub fn index_infos(view: &impl CollectionView) -> Vec<IndexInfo> {
             unique: i.spec.unique(),
             sparse: i.spec.sparse(),
             multikey: i.multikey(),
-            exact: (0..i.spec.fields().len()).map(|field| i.met.kinds.tells(field)).collect(),
+            kinds: i.met.kinds,
             hidden: i.spec.hidden(),
             partial_filter: i.spec.partial_filter().map(|d| d.to_doc_buf()),
             collation: i.spec.collation().clone(),

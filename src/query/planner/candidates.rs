@@ -2,10 +2,9 @@
 
 use super::bounds::{self, Intervals};
 use super::ranges::{self, FieldKind, KeyRange};
-use super::{Direction, IndexInfo, IndexScan, Plan, Request, partial, places, residual, wildcard};
+use super::{Bounds, Direction, IndexInfo, IndexScan, Plan, Request, partial, places, residual, wildcard};
 use crate::matcher::{Condition, Leaf, Matcher, Node, Test};
 use crate::sort::SortSpec;
-use crate::text;
 use document::{Collation, Document, Result, Value, bail, collation};
 use std::borrow::Cow;
 
@@ -310,10 +309,6 @@ fn candidate(
     if direction == Some(Direction::Backward) {
         key_ranges.reverse();
     }
-    let count_bounds = match key_ranges.len() {
-        1 => one_range(index, &kinds, &fields),
-        _ => Document::new(),
-    };
     let conjuncts = filter.root().conjuncts();
     // A scan of the collection reads the documents anyway, and shows the whole filter.
     let clustered = index.clustered.is_some();
@@ -321,17 +316,14 @@ fn candidate(
         true => filter.clone(),
         false => residual(conjuncts, |i| !dropped.contains(&i)),
     };
+    let field_count = fields.len();
     Some(Candidate {
         scan: IndexScan {
             repeats: index.expansion.as_ref().map_or(index.multikey, |e| e.repeats),
             wildcard: index.wildcard.as_ref().map(|w| w.scope.clone()),
             direction: direction.unwrap_or(Direction::Forward),
             ranges: key_ranges,
-            count_bounds,
-            bounds: match clustered {
-                true => records(&fields),
-                false => print(index, &kinds, &fields, direction == Some(Direction::Backward)),
-            },
+            bounds: Bounds::of(fields),
             ..IndexScan::of(index)
         },
         filter: remaining,
@@ -340,76 +332,36 @@ fn candidate(
         unique: index.unique,
         equalities: equalities - usize::from(held_path),
         other_bounds: other_bounds + usize::from(held_path && equalities + other_bounds == 1),
-        fields: fields.len(),
+        fields: field_count,
     })
 }
 
-/// The ends of a scan of one range, as a count shows them.
-fn one_range(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Document {
-    let (mut start, mut end) = (Document::new(), Document::new());
-    let (mut start_inclusive, mut end_inclusive) = (true, true);
-    for ((path, kind), field) in index.key.keys().zip(kinds).zip(fields) {
-        let Some(i) = field.list.first() else { return Document::new() };
-        let ends = [(i.lo.clone(), i.lo_inclusive), (i.hi.clone(), i.hi_inclusive)];
-        let [first, last] = match kind {
-            FieldKind::Descending => [ends[1].clone(), ends[0].clone()],
-            _ => ends,
-        };
-        start_inclusive &= first.1;
-        end_inclusive &= last.1;
-        start.push(path, first.0);
-        end.push(path, last.0);
-    }
-    document::doc! {
-        "startKey": start, "startKeyInclusive": start_inclusive, "endKey": end, "endKeyInclusive": end_inclusive
-    }
-}
-
-/// Scans that each hold the fields before the sorted ones to one value, so that each provides the sort. None where that does
-/// not help, or takes too many of them.
-fn explode(order: Order<'_>, index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals]) -> Vec<IndexScan> {
-    let points = fields.iter().take_while(|f| f.is_points()).count();
-    let scans = fields[..points].iter().try_fold(1usize, |n, f| n.checked_mul(f.list.len()));
+/// Scans that each hold the fields before the sorted ones to one value, so that each provides the sort; the first of these
+/// fields changes slowest. None where that does not help, or takes too many of them.
+fn explode(order: Order<'_>, index: &IndexInfo, kinds: &[FieldKind], all: &[Intervals]) -> Vec<IndexScan> {
+    let points = all.iter().take_while(|f| f.is_points()).count();
+    let scans = all[..points].iter().try_fold(1usize, |n, f| n.checked_mul(f.list.len()));
     let plain = index.wildcard.is_none() && index.clustered.is_none() && !kinds.contains(&FieldKind::Place);
-    if !plain || !scans.is_some_and(|n| (2..=order.scans).contains(&n)) {
-        return Vec::new();
-    }
-    let mut combinations: Vec<Vec<Intervals>> = vec![Vec::new()];
-    for field in &fields[..points] {
-        let single = |i: &super::Interval| Intervals { list: vec![i.clone()], ..field.clone() };
-        let extended = |c: &Vec<Intervals>| {
-            let c = c.clone();
-            field.list.iter().map(move |i| [c.as_slice(), &[single(i)]].concat()).collect::<Vec<_>>()
-        };
-        combinations = combinations.iter().flat_map(extended).collect();
-    }
-    let scan = |mut held: Vec<Intervals>| {
-        held.extend_from_slice(&fields[points..]);
-        let direction = sort_direction(order.sort, index, kinds, &held)?;
-        let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&held).collect();
+    let Some(scans) = scans.filter(|n| plain && (2..=order.scans).contains(n)) else { return Vec::new() };
+    // One value is as good as another where a field is held to it: what holds for the first combination holds for all.
+    let mut first = all.to_vec();
+    first[..points].iter_mut().for_each(|field| field.list.truncate(1));
+    let Some(direction) = sort_direction(order.sort, index, kinds, &first) else { return Vec::new() };
+    let scan = |mut at: usize| {
+        let mut fields = first.clone();
+        for field in (0..points).rev() {
+            let list = &all[field].list;
+            fields[field].list = vec![list[at % list.len()].clone()];
+            at /= list.len();
+        }
+        let pairs: Vec<(FieldKind, &Intervals)> = kinds.iter().copied().zip(&fields).collect();
         let (mut ranges, _) = ranges::build(&pairs);
         if direction == Direction::Backward {
             ranges.reverse();
         }
-        let bounds = print(index, kinds, &held, direction == Direction::Backward);
-        Some(IndexScan { direction, ranges, bounds, ..IndexScan::of(index) })
+        IndexScan { direction, ranges, bounds: Bounds::of(fields), ..IndexScan::of(index) }
     };
-    combinations.into_iter().map(scan).collect::<Option<_>>().unwrap_or_default()
-}
-
-/// The first and the last `_id` that a bounded scan of a clustered collection can meet.
-fn records(fields: &[Intervals]) -> Document {
-    let mut out = Document::new();
-    let Some((first, last)) = fields.first().and_then(|f| Some((f.list.first()?, f.list.last()?))) else {
-        return out;
-    };
-    if !matches!(first.lo, Value::MinKey) {
-        out.push("minRecord", first.lo.clone());
-    }
-    if !matches!(last.hi, Value::MaxKey) {
-        out.push("maxRecord", last.hi.clone());
-    }
-    out
+    (0..scans).map(scan).collect()
 }
 
 /// The scan of a whole collection in the order of its clustered index.
@@ -501,47 +453,6 @@ fn sort_direction(
     Some(direction.unwrap_or(Direction::Forward))
 }
 
-/// `indexBounds` in the words of the real server.
-fn print(index: &IndexInfo, kinds: &[FieldKind], fields: &[Intervals], backward: bool) -> Document {
-    let mut out = Document::new();
-    for ((path, kind), intervals) in index.key.keys().zip(kinds).zip(fields) {
-        let turned = (*kind == FieldKind::Descending) != backward;
-        let mut list: Vec<Value> = intervals
-            .list
-            .iter()
-            .map(|i| {
-                let value = |v: &Value| match kind {
-                    FieldKind::Hashed if i.is_point() => document::hash::hash64_value(v).to_string(),
-                    _ if !index.collation.is_simple() && path != wildcard::PATH => collated(v),
-                    _ => text::owned(v),
-                };
-                let (lo, hi) = (value(&i.lo), value(&i.hi));
-                let (first, first_in, last, last_in) = match turned {
-                    true => (hi, i.hi_inclusive, lo, i.lo_inclusive),
-                    false => (lo, i.lo_inclusive, hi, i.hi_inclusive),
-                };
-                let (open, close) = (if first_in { '[' } else { '(' }, if last_in { ']' } else { ')' });
-                Value::from(format!("{open}{first}, {last}{close}"))
-            })
-            .collect();
-        if turned {
-            list.reverse();
-        }
-        out.push(path, Value::Array(list));
-    }
-    out
-}
-
-/// A bound of an index with a collation: strings are shown by their sort keys.
-fn collated(v: &Value) -> String {
-    match v {
-        Value::String(key) if !key.is_empty() => {
-            format!("CollationKey(0x{})", document::encoding::hex(&collation::sort_key_bytes(key)))
-        }
-        other => text::owned(other),
-    }
-}
-
 /// A scan between explicit `min` and `max` keys of the hinted index.
 pub fn min_max(request: &Request<'_>) -> Result<Plan> {
     let Some(hint) = request.hint else {
@@ -603,6 +514,6 @@ pub fn min_max(request: &Request<'_>) -> Result<Plan> {
         bounds.push("startKey", request.min.cloned().unwrap_or_default());
         bounds.push("endKey", request.max.cloned().unwrap_or_default());
     }
-    let scan = IndexScan { ranges: vec![range], bounds, ..IndexScan::of(index) };
+    let scan = IndexScan { ranges: vec![range], bounds: Bounds::Given(bounds), ..IndexScan::of(index) };
     Ok(Plan::Index { scan, filter: request.filter.clone() })
 }

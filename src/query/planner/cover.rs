@@ -33,7 +33,7 @@ fn place(index: &IndexInfo, path: &str) -> Option<usize> {
     let at = index.key.keys().position(|p| p == path).filter(|_| !path.contains('.'))?;
     let kind = index.key.iter().nth(at).and_then(|(_, v)| FieldKind::of(v))?;
     let plain = matches!(kind, FieldKind::Ascending | FieldKind::Descending);
-    Some(at).filter(|_| plain && index.exact.get(at) == Some(&true))
+    Some(at).filter(|_| plain && index.kinds.tells(at))
 }
 
 /// Collects the paths that a filter reads; false where it reads more than paths.

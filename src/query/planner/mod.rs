@@ -18,6 +18,7 @@ mod ranges;
 mod rank;
 #[cfg(test)]
 mod scripts;
+mod show;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -27,10 +28,12 @@ pub use bounds::{Interval, Intervals};
 pub use cover::cover;
 pub use distinct::distinct;
 pub use ranges::KeyRange;
+pub use show::Bounds;
 
 use crate::matcher::{Matcher, Node};
 use crate::sort::SortSpec;
 use candidates::SCANS_MAX;
+use document::key_values::Kinds;
 use document::wildcard::Wildcard;
 use document::{Collation, DocBuf, Document, Result, Value, ValueRef, bail};
 use geo::cells::Layout;
@@ -46,8 +49,8 @@ pub struct IndexInfo {
     pub sparse: bool,
     /// Some document has an array along one of the key paths.
     pub multikey: bool,
-    /// Of each field, whether the types of the values met let keys tell them exactly.
-    pub exact: Vec<bool>,
+    /// What the fields have held, which says whether keys tell their values exactly.
+    pub kinds: Kinds,
     pub hidden: bool,
     pub partial_filter: Option<DocBuf>,
     /// How its strings are ordered.
@@ -101,14 +104,12 @@ pub struct IndexScan {
     pub direction: Direction,
     /// Disjoint.
     pub ranges: Vec<KeyRange>,
-    /// `indexBounds` as explain prints them.
-    pub bounds: Document,
-    /// The collection itself is walked, in the order of its clustered index; `bounds` are `minRecord` and `maxRecord`.
+    /// What the ranges were made of, for explain.
+    pub bounds: Bounds,
+    /// The collection itself is walked, in the order of its clustered index.
     pub clustered: bool,
     /// Of each field, whether it is read from the key; empty where the scan leads to documents.
     pub covered: Vec<bool>,
-    /// `indexBounds` of a count that reads one range of keys.
-    pub count_bounds: Document,
     /// How many leading fields the next key must differ in.
     pub skips_after: Option<usize>,
 }
@@ -128,12 +129,15 @@ impl IndexScan {
             wildcard: None,
             direction: Direction::Forward,
             ranges: Vec::new(),
-            bounds: Document::new(),
+            bounds: Bounds::Given(Document::new()),
             clustered: index.clustered.is_some(),
             covered: Vec::new(),
-            count_bounds: Document::new(),
             skips_after: None,
         }
+    }
+    /// Of each field of the index whether it descends.
+    pub fn descending(&self) -> impl Iterator<Item = bool> {
+        self.key.iter().map(|(_, v)| ranges::FieldKind::of(v) == Some(ranges::FieldKind::Descending))
     }
 }
 
@@ -198,11 +202,6 @@ impl Plan {
             }
             _ => None,
         }
-    }
-    /// Whether a count needs no documents: one range of one index that decides the whole filter.
-    pub fn counts_keys(&self) -> bool {
-        matches!(self, Plan::Index { scan, filter }
-            if filter.is_always_true() && scan.ranges.len() == 1 && !scan.clustered)
     }
     /// What tells it from the other plans of the same query, if it reads one index.
     pub fn identity(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! The plan of a `$text`: the ranges of its terms in the text index, the filter checked on each document.
 
 use super::candidates;
-use super::{IndexInfo, IndexScan, KeyRange, Plan, Request};
+use super::{Bounds, IndexInfo, IndexScan, KeyRange, Plan, Request};
 use crate::matcher::Node;
 use document::fts::TextQuery;
 use document::{Document, Result, Value, bail, key_string};
@@ -44,6 +44,7 @@ pub(super) fn plan(request: &Request<'_>, query: &TextQuery) -> Result<Plan> {
     let terms = query.lookup().iter().map(|t| Value::from(format!("[\"{t}\", \"{t}\"]"))).collect();
     let mut bounds = Document::new();
     bounds.push(TERM, Value::Array(terms));
+    let bounds = Bounds::Given(bounds);
     // A document has a key for each of its terms.
     let scan =
         IndexScan { unique: false, multikey: true, repeats: true, ranges, bounds, ..IndexScan::of(index) };

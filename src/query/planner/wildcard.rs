@@ -238,7 +238,7 @@ mod tests {
             Plan::Index { scan, filter } => {
                 let rest = crate::explain::parsed_query(&filter);
                 let once = if scan.repeats { "several" } else { "one" };
-                format!("{:?} {once} {rest:?}", scan.bounds).replace("String", "")
+                format!("{:?} {once} {rest:?}", scan.shown_bounds()).replace("String", "")
             }
             Plan::CollScan { .. } => "scan".to_string(),
             other => format!("{other:?}"),

@@ -11,7 +11,8 @@ use storage::{CollectionView, RecordId};
 pub struct Merge {
     order: SortSpec,
     branches: Vec<Branch>,
-    /// Records handed on: two branches may meet the same.
+    /// The sort key handed on last, and the records handed on with it: two branches may meet the same, and a record has one key.
+    last: Vec<u8>,
     seen: HashSet<RecordId>,
 }
 
@@ -25,7 +26,8 @@ struct Branch {
 impl Merge {
     pub(super) fn new(walks: Vec<Walk>, order: SortSpec) -> Merge {
         let branch = |walk| Branch { walk, next: None, ended: false, counters: Counters::default() };
-        Merge { order, branches: walks.into_iter().map(branch).collect(), seen: HashSet::new() }
+        let branches = walks.into_iter().map(branch).collect();
+        Merge { order, branches, last: Vec::new(), seen: HashSet::new() }
     }
     /// The branches with what each has examined.
     pub(super) fn branches(&self) -> impl Iterator<Item = (&Walk, Counters)> {
@@ -48,7 +50,12 @@ impl Merge {
             let least =
                 self.branches.iter_mut().filter(|b| b.next.is_some()).min_by(|a, b| a.next.cmp(&b.next));
             let Some(branch) = least else { return Ok(Progress::End) };
-            let Some((_, record)) = branch.next else { return Ok(Progress::End) };
+            let Some((key, record)) = &branch.next else { return Ok(Progress::End) };
+            let record = *record;
+            if self.last != *key {
+                self.last.clone_from(key);
+                self.seen.clear();
+            }
             let Some(doc) = view.get(record).filter(|_| !self.seen.contains(&record)) else {
                 branch.next = None;
                 continue;
@@ -87,5 +94,50 @@ impl Branch {
         let progress = progress?;
         self.ended = progress == Progress::End;
         Ok(progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::choice::Memory;
+    use crate::exec::{Budget, Wanted};
+    use crate::local::LocalClient;
+    use crate::replication::testing;
+    use document::doc;
+    use query::QueryContext;
+    use query::matcher::Matcher;
+
+    /// Both branches meet the records whose `a` and `b` are 1.
+    #[tokio::test]
+    async fn a_merge_remembers_the_records_of_one_sort_key() {
+        let client = LocalClient::new(testing::node(None));
+        let indexes = [(doc! {"a": 1, "k": 1}, doc! {}), (doc! {"b": 1, "k": 1}, doc! {})];
+        client.ensure_collection("d.c", &indexes).await.unwrap();
+        for i in 0..300 {
+            client.insert("d.c", &doc! {"_id": i, "a": i % 2, "b": i % 3, "k": i / 5}).await.unwrap();
+        }
+        let filter = doc! {"$or": [{"a": 1}, {"b": 1}]}.to_doc_buf();
+        let sort = SortSpec::parse(doc! {"k": 1}.to_doc_buf().doc()).unwrap();
+        let filter = Matcher::parse(filter.doc(), &QueryContext::at(0)).unwrap();
+        let wanted = Wanted { filter, sort: Some(&sort), ..Wanted::default() };
+        let slot = client.node().namespaces.slot("d.c");
+        let state = slot.read_unchecked();
+        let collection = state.collection.as_ref().unwrap();
+        let plan = wanted.choose(client.node(), collection, Memory::Looked).unwrap().plan;
+        let Walk::Merge(mut merge) = Walk::new(plan, None, None) else { panic!("no merge") };
+        let mut context = Context { owner: None, counters: &mut Counters::default() };
+        let mut found = Vec::new();
+        let mut budget = Budget::of(u32::MAX, std::time::Duration::from_secs(3600));
+        let progress = merge.run(collection, &mut context, &mut budget, &mut |f| {
+            found.push((f.doc.get_i64("k").unwrap(), f.doc.get_i64("_id").unwrap()));
+            Ok(Taken::More)
+        });
+        assert_eq!(progress.unwrap(), Progress::End);
+        assert!(found.is_sorted_by_key(|(k, _)| *k));
+        let mut ids: Vec<i64> = found.iter().map(|(_, id)| *id).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, (0..300).filter(|i| i % 2 == 1 || i % 3 == 1).collect::<Vec<i64>>());
+        assert!(merge.seen.len() <= 5, "{} records are remembered", merge.seen.len());
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::key_string::{self, Plain};
 use crate::{Value, ValueRef};
+use std::borrow::Cow;
 
 /// Fields that have notes of their own; those after them share the last.
 const FIELDS: usize = 8;
@@ -77,11 +78,11 @@ fn kind(value: ValueRef<'_>) -> u8 {
 /// it; the whole is `None` when the bytes are no key. The field must be one that [`Kinds::tells`].
 pub fn read(key: &[u8], descending: bool, kinds: Kinds, field: usize) -> Option<(Option<Value>, usize)> {
     let length = key_string::component_length(key, descending)?;
-    let mut bytes = key.get(..length)?.to_vec();
+    let mut component = Cow::Borrowed(key.get(..length)?);
     if descending {
-        key_string::invert(&mut bytes);
+        key_string::invert(component.to_mut());
     }
-    let value = match key_string::plain(&bytes) {
+    let value = match key_string::plain(&component) {
         Some(Plain::Whole(n)) => kinds.whole(field, n),
         Some(Plain::Double(d)) => Some(Value::Double(d)),
         Some(Plain::Value(v)) => Some(v),

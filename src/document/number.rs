@@ -267,6 +267,11 @@ pub fn to_decimal(a: &Value) -> Option<Decimal128> {
     Number::of(a).map(Number::decimal)
 }
 
+/// A number of things: int32 when it fits, else int64.
+pub fn count(n: u64) -> Value {
+    int_or_long(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
 /// int32 when it fits, else int64.
 pub fn int_or_long(v: i64) -> Value {
     i32::try_from(v).map_or(Value::Int64(v), Value::Int32)

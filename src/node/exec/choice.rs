@@ -7,6 +7,7 @@ use super::query::Wanted;
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
 use crate::Node;
 use crate::plan_cache::{Entry, PlanCache, signature};
+use document::number::count;
 use document::{Document, Result, Value, doc, meter};
 use query::explain::{Extras, winning_plan};
 use query::planner::{IndexInfo, Plan, Request, by_id, cover, distinct, plans, same_key};
@@ -251,16 +252,15 @@ impl Trial {
 
     /// As `allPlansExecution` and `creationExecStats` show it.
     pub fn statistics(&self, wanted: &Wanted<'_>) -> Document {
-        let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
         let projection = wanted.shape.projection.as_ref();
         let mut stages = winning_plan(&self.plan, &Extras { projection, ..Extras::default() });
-        stages.push("nReturned", number(self.advanced));
-        stages.push("works", number(self.works));
-        stages.push("advanced", number(self.advanced));
+        stages.push("nReturned", count(self.advanced));
+        stages.push("works", count(self.works));
+        stages.push("advanced", count(self.advanced));
         stages.push("isEOF", i32::from(self.ended));
         doc! {
-            "nReturned": number(self.advanced), "executionTimeMillisEstimate": 0,
-            "totalKeysExamined": number(self.counters.keys), "totalDocsExamined": number(self.counters.docs),
+            "nReturned": count(self.advanced), "executionTimeMillisEstimate": 0,
+            "totalKeysExamined": count(self.counters.keys), "totalDocsExamined": count(self.counters.docs),
             "score": self.score, "executionStages": stages,
         }
     }

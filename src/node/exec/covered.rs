@@ -1,7 +1,7 @@
 //! Documents made of index keys, for plans that need no others.
 
 use document::key_values::{self, Kinds};
-use document::{DocBuf, Document, key_string};
+use document::{Doc, DocWriter, key_string};
 use query::planner::IndexScan;
 
 /// What is read of a key.
@@ -13,33 +13,33 @@ pub(super) struct Covered {
 impl Covered {
     /// `None` for a scan that leads to documents.
     pub fn of(scan: &IndexScan) -> Option<Covered> {
-        let descending = descending(scan);
-        let fields = scan.key.keys().zip(descending).zip(&scan.covered);
+        let fields = scan.key.keys().zip(scan.descending()).zip(&scan.covered);
         let fields: Vec<_> = fields.map(|((path, down), wanted)| (path.to_string(), down, *wanted)).collect();
         (!fields.is_empty()).then_some(Covered { fields })
     }
-    /// The wanted fields in the order of the index; `None` where the key does not tell one of them.
-    pub fn read(&self, mut key: &[u8], kinds: Kinds) -> Option<DocBuf> {
-        let mut values = Document::new();
+    /// The wanted fields in the order of the index, written in place of what `out` holds; `None` where the key does not tell
+    /// one of them.
+    pub fn read<'o>(&self, key: &[u8], kinds: Kinds, out: &'o mut Vec<u8>) -> Option<Doc<'o>> {
+        out.clear();
+        let mut told = None;
+        DocWriter::write(out, |w| told = self.write(key, kinds, w));
+        told.map(|()| Doc::from_validated(out))
+    }
+    fn write(&self, mut key: &[u8], kinds: Kinds, w: &mut DocWriter<'_>) -> Option<()> {
         for (at, (path, descending, wanted)) in self.fields.iter().enumerate() {
             let length = match wanted {
                 false => key_string::component_length(key, *descending)?,
                 true if !kinds.tells(at) => return None,
                 true => {
                     let (value, length) = key_values::read(key, *descending, kinds, at)?;
-                    values.push(path.as_str(), value?);
+                    value?.write(w, path);
                     length
                 }
             };
             key = key.get(length..)?;
         }
-        Some(values.to_doc_buf())
+        Some(())
     }
-}
-
-/// Of each field of the index whether it descends.
-fn descending(scan: &IndexScan) -> impl Iterator<Item = bool> {
-    scan.key.iter().map(|(_, v)| document::number::as_f64(v).is_some_and(|n| n < 0.0))
 }
 
 /// Where to go on from a key so that some leading fields differ.
@@ -49,7 +49,7 @@ pub(super) struct Skip {
 
 impl Skip {
     pub fn of(scan: &IndexScan) -> Option<Skip> {
-        scan.skips_after.map(|fields| Skip { descending: descending(scan).take(fields).collect() })
+        scan.skips_after.map(|fields| Skip { descending: scan.descending().take(fields).collect() })
     }
     /// The least key behind all that share the leading fields; `None` to go to the next key, where the last of them is null.
     pub fn behind(&self, key: &[u8]) -> Option<Vec<u8>> {

@@ -43,8 +43,8 @@ pub struct Wanted<'a> {
     pub allowed: Option<&'a [Value]>,
     /// The paths that the caller reads, where it does not read whole documents and no projection says so.
     pub needed: Option<Vec<String>>,
-    /// What is owned is told by these paths.
-    pub owner_paths: Vec<String>,
+    /// Hides what this shard does not own.
+    pub owner: Option<Arc<dyn OwnershipFilter>>,
     /// Only the different values of this path are asked for.
     pub distinct: Option<&'a str>,
 }
@@ -109,7 +109,7 @@ impl Wanted<'_> {
             (Some(projection), _) => projection.needed_fields()?,
             (None, needed) => needed.clone()?,
         };
-        paths.extend_from_slice(&self.owner_paths);
+        paths.extend(self.owner.iter().flat_map(|o| o.paths()));
         Some(paths)
     }
     /// How many records a blocking sort has to keep.
@@ -135,14 +135,13 @@ impl Query {
             }
             let Some(collection) = &state.collection else { return Ok(Opened::Absent) };
             let owner = ownership(state, op);
-            let owner_paths = owner.as_ref().map(|o| o.paths()).unwrap_or_default();
-            let wanted =
-                Wanted { owner_paths, distinct: wanted.distinct.filter(|_| owner.is_none()), ..wanted };
+            let distinct = wanted.distinct.filter(|_| owner.is_none());
+            let wanted = Wanted { owner, distinct, ..wanted };
             let choice = wanted.choose(node, collection, Memory::Used)?;
             note_use(node, op, &slot.ns, &choice.plan);
             note_hashes(node, op, &wanted, &choice.plan, collection);
             check_time(node, op)?;
-            let mut query = Query::begin(collection, choice.plan, wanted, owner);
+            let mut query = Query::begin(collection, choice.plan, wanted);
             query.watched = Watched::new(choice.cached);
             let mut budget = Budget::of(LATCHED_RECORDS, LATCHED_TIME);
             if node.failpoints.is_set(YIELD) {
@@ -169,12 +168,7 @@ impl Query {
     }
 
     /// A query at its beginning, over whatever [`Query::advance`] is then given.
-    pub fn begin(
-        collection: &Collection,
-        plan: Plan,
-        wanted: Wanted<'_>,
-        owner: Option<Arc<dyn OwnershipFilter>>,
-    ) -> Query {
+    pub fn begin(collection: &Collection, plan: Plan, wanted: Wanted<'_>) -> Query {
         let kept = wanted.kept();
         let key = wanted.shape.return_key.then(|| plan.key_pattern().cloned().unwrap_or_default());
         Query {
@@ -183,7 +177,7 @@ impl Query {
             key,
             skipped: 0,
             returned: 0,
-            owner,
+            owner: wanted.owner,
             routed: false,
             counters: Counters::default(),
             snapshot: None,
@@ -233,11 +227,7 @@ impl Query {
     }
     /// Adds what was examined since the last call to the node's totals, and lets the plan be judged by it.
     fn note(&mut self, node: &Node, op: &Operation) {
-        let new = Counters {
-            keys: self.counters.keys - self.noted.keys,
-            docs: self.counters.docs - self.noted.docs,
-            ..self.counters
-        };
+        let new = self.counters.since(self.noted);
         node.index_use.totals.note(new);
         op.note_examined(new.keys, new.docs);
         self.noted = self.counters;
@@ -357,9 +347,16 @@ pub(crate) fn note_use(node: &Node, op: &Operation, ns: &str, plan: &Plan) {
     if plan.needs_sort() {
         node.index_use.totals.sorts.increment();
     }
-    let mut used = BTreeSet::new();
-    indexes_of(plan, &mut used);
-    used.into_iter().for_each(|index| node.index_use.note(ns, index));
+    match plan.access() {
+        Plan::Eof | Plan::CollScan { .. } => {}
+        Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
+        Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
+        several => {
+            let mut used = BTreeSet::new();
+            indexes_of(several, &mut used);
+            used.into_iter().for_each(|index| node.index_use.note(ns, index));
+        }
+    }
 }
 
 /// A plan in a few words: `IXSCAN { a: 1 }, IXSCAN { b: 1 }`.

@@ -100,10 +100,15 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Adds what lies between two states.
+    /// What was examined since an earlier state.
+    pub fn since(self, before: Counters) -> Counters {
+        Counters { keys: self.keys - before.keys, docs: self.docs - before.docs, ..self }
+    }
+    /// Adds what was examined between two states.
     pub(super) fn add(&mut self, now: Counters, before: Counters) {
-        self.keys += now.keys - before.keys;
-        self.docs += now.docs - before.docs;
+        let new = now.since(before);
+        self.keys += new.keys;
+        self.docs += new.docs;
     }
 }
 
@@ -514,14 +519,14 @@ impl IndexWalk {
         let kinds = self.covered.as_ref().and_then(|_| view.index_info(view.index_slot(&self.index)?));
         // Where it has met an array since it was planned, a key is an element of it: the document is read.
         let kinds = kinds.filter(|info| !info.multikey()).map(|info| info.met.kinds);
+        let mut read = Vec::new();
         self.each(view, context.counters, budget, |walk, counters, entry| {
             if walk.seen.as_mut().is_some_and(|seen| !seen.insert(entry.record)) {
                 return Ok(Taken::More);
             }
-            let read =
-                walk.covered.as_ref().zip(kinds).and_then(|(covered, kinds)| covered.read(entry.key, kinds));
-            if let Some(read) = read {
-                let taken = walk.offer(Found { record: entry.record, doc: read.doc() }, owner, sink);
+            let covered = walk.covered.as_ref().zip(kinds);
+            if let Some(doc) = covered.and_then(|(c, kinds)| c.read(entry.key, kinds, &mut read)) {
+                let taken = walk.offer(Found { record: entry.record, doc }, owner, sink);
                 walk.unsee(entry.record, &taken);
                 return taken;
             }

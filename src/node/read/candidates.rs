@@ -145,7 +145,8 @@ impl Candidates {
 
     /// Adds what was examined since the last call to what the operation has, and lets the plan be judged by it.
     fn note(&mut self, op: &Operation) {
-        op.note_examined(self.counters.keys - self.noted.keys, self.counters.docs - self.noted.docs);
+        let new = self.counters.since(self.noted);
+        op.note_examined(new.keys, new.docs);
         self.noted = self.counters;
         self.watched.note(self.counters, self.matched);
     }

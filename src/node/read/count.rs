@@ -142,7 +142,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
                 filter,
                 hint: command.hint.as_ref(),
                 needed: Some(Vec::new()),
-                owner_paths: owner.as_ref().map(|o| o.paths()).unwrap_or_default(),
+                owner: owner.clone(),
                 ..Wanted::default()
             };
             let choice = wanted.choose(node, collection, Memory::Used)?;
@@ -187,7 +187,7 @@ pub async fn count(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) 
 }
 
 fn reply(n: u64) -> Document {
-    doc! { "n": document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX)) }
+    doc! { "n": document::number::count(n) }
 }
 
 /// Counts what an aggregation over a view or a pseudo collection gives.

@@ -12,6 +12,7 @@ use crate::namespace::Slot;
 use crate::plan_cache::{self, Hashes};
 use crate::request::check_collection_name;
 use crate::{Node, Operation, Request};
+use document::number::count;
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use query::explain::{Extras, count_scan, parsed_query, winning_plan};
 use query::matcher::Matcher;
@@ -239,7 +240,7 @@ impl Subject {
                     let owner = ownership(state, op);
                     let asked = Wanted {
                         distinct: self.distinct.as_deref().filter(|_| owner.is_none()),
-                        owner_paths: owner.map(|o| o.paths()).unwrap_or_default(),
+                        owner,
                         ..self.wanted(node, op, None)
                     };
                     (asked.choose(node, c, Memory::Looked)?, signature)
@@ -392,11 +393,10 @@ fn execution_section(
     started: Instant,
     verbosity: Verbosity,
 ) -> Document {
-    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
     let mut out = doc! {
-        "executionSuccess": true, "nReturned": number(shown),
-        "executionTimeMillis": number(started.elapsed().as_millis() as u64),
-        "totalKeysExamined": number(counters.keys), "totalDocsExamined": number(counters.docs),
+        "executionSuccess": true, "nReturned": count(shown),
+        "executionTimeMillis": count(started.elapsed().as_millis() as u64),
+        "totalKeysExamined": count(counters.keys), "totalDocsExamined": count(counters.docs),
         "executionStages": with_counters(winning, returned, &mut examined.iter().map(|own| Counters { sort: counters.sort, ..*own })),
     };
     if verbosity == Verbosity::All {
@@ -471,35 +471,34 @@ fn with_own_counters(
     returned: u64,
     examined: Counters,
 ) -> Document {
-    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
     let own = match name {
         "IXSCAN" | "DISTINCT_SCAN" => examined.keys,
         _ => returned,
     };
     let mut out = doc! {
-        "stage": name, "nReturned": number(own), "executionTimeMillisEstimate": 0,
-        "works": number(own + 1), "advanced": number(own), "needTime": 0, "needYield": 0, "saveState": 0,
+        "stage": name, "nReturned": count(own), "executionTimeMillisEstimate": 0,
+        "works": count(own + 1), "advanced": count(own), "needTime": 0, "needYield": 0, "saveState": 0,
         "restoreState": 0, "isEOF": 1,
     };
     out.0.extend(fields.into_iter().filter(|(field, _)| field != "stage"));
     if matches!(name, "IXSCAN" | "DISTINCT_SCAN" | "COUNT_SCAN" | "EXPRESS_IXSCAN") {
-        out.push("keysExamined", number(examined.keys));
+        out.push("keysExamined", count(examined.keys));
     }
     if matches!(name, "FETCH" | "COLLSCAN" | "EXPRESS_IXSCAN") {
-        out.push("docsExamined", number(examined.docs));
+        out.push("docsExamined", count(examined.docs));
     }
     if name == "SORT" {
-        out.push("totalDataSizeSorted", number(examined.sort.peak_bytes as u64));
+        out.push("totalDataSizeSorted", count(examined.sort.peak_bytes as u64));
         push_spills(&mut out, examined.sort);
     }
     match name {
-        "COUNT" => out.push("nCounted", number(returned)),
+        "COUNT" => out.push("nCounted", count(returned)),
         "UPDATE" => {
-            out.push("nMatched", number(returned));
-            out.push("nWouldModify", number(returned));
-            out.push("nWouldUpsert", number(0));
+            out.push("nMatched", count(returned));
+            out.push("nWouldModify", count(returned));
+            out.push("nWouldUpsert", count(0));
         }
-        "DELETE" => out.push("nWouldDelete", number(returned)),
+        "DELETE" => out.push("nWouldDelete", count(returned)),
         _ => {}
     }
     out
@@ -523,17 +522,16 @@ async fn run_with_statistics(
     while !rows.ended() {
         rows.fill(node, op, &mut Discard).await?;
     }
-    let number = |n: u64| document::number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX));
     let did = if let Rows::Pipeline(rows) = &rows { rows.did() } else { Vec::new() };
     for (stage, did) in stages.iter_mut().zip(did.into_iter().skip(skipped)) {
         let Value::Document(out) = stage else { continue };
         match (did.name, did.used) {
             ("$sort", Some(used)) => {
-                out.push("totalDataSizeSortedBytesEstimate", number(used.peak_bytes as u64));
+                out.push("totalDataSizeSortedBytesEstimate", count(used.peak_bytes as u64));
                 push_spills(out, used);
             }
             ("$group", Some(used)) => {
-                out.push("totalOutputDataSizeBytes", number(did.returned_bytes));
+                out.push("totalOutputDataSizeBytes", count(did.returned_bytes));
                 push_spills(out, used);
             }
             (_, Some(used)) => push_spills(out, used),

@@ -120,7 +120,7 @@ impl Use {
     pub fn fields(&self) -> Document {
         let mut out = Document::new();
         let mut put = |name: &str, n: u64| {
-            out.push(name, number::int_or_long(i64::try_from(n).unwrap_or(i64::MAX)));
+            out.push(name, number::count(n));
         };
         put("spills", self.spills);
         put("spilledDataStorageSize", self.stored_bytes);

@@ -69,5 +69,17 @@ assert.eq([first, second].sort(), Object.keys(pipeline.shards).sort());
 assert(pipeline.splitPipeline.shardsPart, tojson(pipeline));
 assert.eq("$group", Object.keys(pipeline.splitPipeline.mergerPart[1] || pipeline.splitPipeline.mergerPart[0])[0]);
 assert.eq("object", typeof pipeline.serverInfo);
+
+// The explained command has variables of its own, and one on no collection is run by the router.
+const variables = {aggregate: coll.getName(), pipeline: [{$group: {_id: "$$name"}}], cursor: {}, let: {name: "x"}};
+pipeline = assert.commandWorked(testDB.runCommand({explain: variables, verbosity: "queryPlanner"}));
+assert.eq("mongos", pipeline.mergeType);
+const generated = {aggregate: 1, pipeline: [{$documents: [{a: 1}]}, {$match: {a: "$$name"}}], let: {name: 1}};
+for (const command of [{explain: Object.assign({}, generated, {cursor: {}})}, Object.assign({}, generated, {explain: true})]) {
+    const reply = assert.commandWorked(testDB.runCommand(command));
+    assert.eq(null, reply.splitPipeline);
+    assert(Array.isArray(reply.mongos.stages) && reply.mongos.stages.length > 0, tojson(reply));
+}
+assert.commandFailedWithCode(testDB.runCommand({explain: {aggregate: 2, pipeline: [], cursor: {}}}), 2);
 assert.commandFailedWithCode(testDB.runCommand({explain: {find: 7}}), 73);
 assert.commandWorked(testDB.dropDatabase());

@@ -6,6 +6,8 @@ use super::scatter;
 use super::task::{Retry, Task};
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, Document, Result, Value, bail, doc};
+use node::Request;
+use node::read::aggregate_command::names_collection;
 use query::pipeline::{optimize, parse, split};
 
 /// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
@@ -14,26 +16,45 @@ pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
     let Some(first) = inner.iter().next() else {
         bail!(FAILED_TO_PARSE, "explain needs a command to explain")
     };
+    let asked = Task::new(task.router, task.op, Request { db: task.db(), body: inner, sequences: &[] });
+    if first.name() == "aggregate" && !names_collection(Some(first.value()))? {
+        return without_collection(&asked);
+    }
     let Some(collection) = first.value().as_str() else {
         bail!(INVALID_NAMESPACE, "explain needs a command on a collection");
     };
     let ns = format!("{}.{collection}", task.db());
-    explained(task, &ns, first.name(), inner).await
+    explained(task, &ns, first.name(), &asked).await
 }
 
 /// `aggregate` with `explain: true`.
 pub async fn aggregate(task: &Task<'_>) -> Result<DocBuf> {
+    if !names_collection(task.request.argument())? {
+        return without_collection(task);
+    }
     let ns = task.request.namespace()?;
-    explained(task, &ns, "aggregate", task.body()).await
+    explained(task, &ns, "aggregate", task).await
 }
 
-async fn explained(task: &Task<'_>, ns: &str, name: &str, inner: Doc<'_>) -> Result<DocBuf> {
+/// A pipeline on no collection runs here, as a whole.
+fn without_collection(asked: &Task<'_>) -> Result<DocBuf> {
+    let mut context = pipeline_context(asked, &format!("{}.$cmd.aggregate", asked.db()))?;
+    context.namespace.collection = String::new();
+    let raw = asked.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
+    let pipeline = optimize(parse(&raw.to_array(), &context)?, &context)?;
+    let mongos = doc! { "host": asked.router.host.as_str(), "stages": Value::Array(pipeline.to_array()) };
+    finish(asked, doc! { "splitPipeline": Value::Null, "mongos": mongos })
+}
+
+/// Explains the command `asked`, which `task` has or is.
+async fn explained(task: &Task<'_>, ns: &str, name: &str, asked: &Task<'_>) -> Result<DocBuf> {
+    let inner = asked.body();
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(ns).await? else {
             bail!(NAMESPACE_NOT_FOUND, "database {} does not exist", task.db());
         };
-        let shards = shards_of(task, &placement, name, inner)?;
+        let shards = shards_of(asked, &placement, name, inner)?;
         let replies =
             scatter::read_all(task, &shards, |shard| task.forward(&[], &placement.versions(shard), |_| {}))
                 .await;
@@ -45,7 +66,7 @@ async fn explained(task: &Task<'_>, ns: &str, name: &str, inner: Doc<'_>) -> Res
             }
         };
         return match name {
-            "aggregate" => of_pipeline(task, ns, inner, replies).await,
+            "aggregate" => of_pipeline(asked, ns, inner, replies).await,
             _ => of_query(task, name, inner, replies).await,
         };
     }

@@ -60,6 +60,12 @@ refused(20, {renameCollection: "command_shapes.$c", to: "command_shapes.d"}, adm
 refused(20, {renameCollection: "command_shapes.system.js", to: "command_shapes.d"}, admin);
 refused(20, {renameCollection: "command_shapes.c", to: "command_shapes.c"}, admin);
 
+// The filter of a list finds no text and runs no scripts.
+for (const filter of [{$where: "true"}, {$text: {$search: "c"}}]) {
+    refused(2, {listDatabases: 1, filter: filter}, admin);
+    refused(2, {listCollections: 1, filter: filter});
+}
+
 // Nulls among the stages of a view count for nothing.
 assert.commandWorked(own.runCommand({create: "v", viewOn: "c", pipeline: [null, {$match: {x: 1}}, null]}));
 assert.eq([{_id: 1, x: 1}], own.v.find().toArray());

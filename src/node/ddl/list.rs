@@ -45,11 +45,7 @@ pub fn list_databases(node: &Node, request: Request<'_>) -> Result<Document> {
 
 fn filter(node: &Node, request: Request<'_>) -> Result<Matcher> {
     match request.body.get_document("filter") {
-        Some(f) => {
-            let matcher = Matcher::parse(f, &node.parse_context(Document::new()))?;
-            matcher.refuse_near()?;
-            Ok(matcher)
-        }
+        Some(f) => Matcher::parse_plain(f, &node.parse_context(Document::new())),
         None => Ok(Matcher::always()),
     }
 }

@@ -26,7 +26,9 @@ impl Validator {
     /// # Errors
     /// InvalidOptions (72), 5626500 for `$near`, those of the validator's expressions.
     pub fn check_new(ns: &str, options: &Document) -> Result<()> {
-        let Some(validator) = Validator::of(options)? else { return Ok(()) };
+        let Some(filter) = options.get_document("validator").filter(|f| !f.is_empty()) else { return Ok(()) };
+        Matcher::parse_plain(filter.to_doc_buf().doc(), &QueryContext::collated(&Collation::SIMPLE))?;
+        Validator::of(options)?;
         let (db, name) = storage::split_namespace(ns);
         if matches!(db, "admin" | "local" | "config") {
             bail!(
@@ -37,7 +39,7 @@ impl Validator {
         if name.starts_with("system.") {
             bail!(INVALID_OPTIONS, "Document validators not allowed on system collection {ns}");
         }
-        validator.matcher.refuse_near()
+        Ok(())
     }
     /// Reads the collection's options; `None` without a validator.
     pub fn of(options: &Document) -> Result<Option<Arc<Validator>>> {

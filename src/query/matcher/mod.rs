@@ -48,6 +48,19 @@ impl Matcher {
         ops::text::check(&root)?;
         Ok(Matcher { root, filter: filter.to_owned() })
     }
+    /// Parses a filter of something else than a query: a validator, or the filter of a list. It knows no index and no sort, and
+    /// runs no scripts.
+    ///
+    /// # Errors
+    /// BadValue (2) for `$text` and `$where`, 5626500 for `$near`, and those of [`Matcher::parse`].
+    pub fn parse_plain(filter: Doc<'_>, ctx: &QueryContext) -> Result<Matcher> {
+        if let Some(name) = ["$text", "$where"].into_iter().find(|name| ops::stands_in(filter, name)) {
+            bail!(BAD_VALUE, "{name} is not allowed in this context");
+        }
+        let matcher = Matcher::parse(filter, ctx)?;
+        matcher.refuse_near()?;
+        Ok(matcher)
+    }
     /// Refuses `$near` where nothing sorts by distance.
     ///
     /// # Errors

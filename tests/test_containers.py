@@ -1,11 +1,15 @@
 """How containers start servers: the official image's entrypoint, and Testcontainers, as scripts of ours that give the same arguments in the same order."""
 
+import json
+import os
 import re
 import subprocess
 
 import pymongo
 import pytest
-from conftest import BIN, Process, free_ports, until
+from conftest import BIN, ROOT, Process, free_ports, until
+
+CONTAINER = ROOT / "packages" / "container"
 
 #: The entrypoint's first pass: a server on the loopback only, whose log goes where the container's goes.
 FIRST_PASS = """
@@ -97,3 +101,76 @@ def test_testcontainers_makes_a_cluster_of_one_shard(workdir, processes, mongosh
         client.admin.command("shardCollection", "d.c", key={"_id": "hashed"})
         client.d.c.insert_many([{"_id": i} for i in range(50)])
         assert client.d.c.count_documents({}) == 50
+
+
+@pytest.fixture
+def entrypoint(workdir, processes):
+    """Runs the entrypoint of our image as the container would: its programs on the path, its scripts in a directory."""
+    programs, scripts = workdir / "bin", workdir / "scripts"
+    programs.mkdir()
+    scripts.mkdir()
+    for name in ("tessera", "mongod", "mongos"):
+        (programs / name).symlink_to(BIN / name)
+    (programs / "mongo").symlink_to(BIN / "jstest")
+
+    def run(*argv, **environment):
+        given = {"PATH": f"{programs}:{os.environ['PATH']}", "INITDB_SCRIPTS": scripts, **environment}
+        process = Process(["env", *(f"{k}={v}" for k, v in given.items()), CONTAINER / "entrypoint.sh", *argv],
+                          workdir / f"entrypoint-{len(processes)}.log")
+        processes.append(process)
+        return process
+
+    run.scripts = scripts
+    return run
+
+
+def test_our_entrypoint_makes_a_user_and_runs_scripts_before_it_serves(workdir, entrypoint):
+    (workdir / "password").write_text("it's \"secret\"")
+    (entrypoint.scripts / "1.js").write_text('db.seeds.insert({from: db.getName()}); assert.eq(1, db.seeds.count());')
+    (entrypoint.scripts / "2.sh").write_text(f"touch {workdir}/ran")
+    (entrypoint.scripts / "README").write_text("no script")
+    (workdir / "db").mkdir()
+    port = free_ports(1)
+    user = {"MONGO_INITDB_ROOT_USERNAME": "root", "MONGO_INITDB_ROOT_PASSWORD_FILE": workdir / "password", "MONGO_INITDB_DATABASE": "shop"}
+    for start in range(2):
+        serving = entrypoint("--port", port, f"--dbpath={workdir}/db", "--bind_ip", "127.0.0.1", **user)
+        serving.wait_for("Waiting for connections")
+        assert (workdir / "ran").exists() == (start == 0), "scripts are run once"
+        (workdir / "ran").unlink(missing_ok=True)
+        with pymongo.MongoClient(f"mongodb://127.0.0.1:{port}/") as stranger, pytest.raises(pymongo.errors.OperationFailure) as refused:
+            stranger.shop.seeds.find_one()
+        assert refused.value.code == 13
+        with pymongo.MongoClient("127.0.0.1", port, username="root", password="it's \"secret\"") as client:
+            assert client.shop.seeds.distinct("from") == ["shop"] and client.shop.seeds.count_documents({}) == 1
+        assert serving.stop() == 0
+    assert not (workdir / "db" / ".initialising").exists()
+
+
+def test_our_entrypoint_does_not_serve_after_a_script_that_failed(workdir, entrypoint):
+    (entrypoint.scripts / "1.js").write_text("throw new Error('no')")
+    (workdir / "db").mkdir()
+    failing = entrypoint("--port", free_ports(1), "--dbpath", workdir / "db", MONGO_INITDB_ROOT_USERNAME="", MONGO_INITDB_ROOT_PASSWORD="")
+    assert failing.child.wait(60) == 1 and "could not be initialised" in failing.text()
+    again = entrypoint("--port", free_ports(1), "--dbpath", workdir / "db")
+    assert again.child.wait(20) == 1 and "an earlier attempt" in again.text()
+    half = entrypoint("mongod", "--dbpath", workdir / "other", MONGO_INITDB_ROOT_USERNAME="root")
+    assert half.child.wait(20) == 1 and "both a name and a password" in half.text()
+
+
+def test_our_image_has_what_its_files_name(workdir, entrypoint):
+    """Neither file is built here: what they copy and run is looked at, and the command of the cluster is run."""
+    containerfile = (CONTAINER / "Containerfile").read_text()
+    copied = set(re.findall(r"/source/target/dist/(\w+)", containerfile))
+    assert copied == {"tessera", "mongod", "mongos", "jstest"} and all((BIN / name).exists() for name in copied)
+    assert (ROOT / re.search(r"^COPY (packages\S+) ", containerfile, re.M)[1]).samefile(CONTAINER / "entrypoint.sh")
+    compose = (CONTAINER / "compose.yaml").read_text()
+    context, file = re.search(r"context: (\S+)\n\s+dockerfile: (\S+)", compose).groups()
+    assert (CONTAINER / context / file).samefile(CONTAINER / "Containerfile")
+    command = re.search(r"command: \[(.*)\]", compose)[1].replace('"', "").split(", ")
+    assert command[:2] == ["tessera", "up"]
+    command[command.index("/data/db")] = workdir / "data"
+    cluster = entrypoint(*command, "--json", "--port", 0)
+    info = json.loads(cluster.wait_for('"ready":true', 60))
+    with pymongo.MongoClient(info["uri"]) as client:
+        client.d.c.insert_one({"_id": 1})
+    assert cluster.stop() == 0

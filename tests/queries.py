@@ -245,6 +245,7 @@ class Generator:
         ])()
 
     def pipeline(self):
+        """The arguments of an aggregate, and whether its order is given."""
         r = self.r
         head = [{"$match": self.filter()}] if r.random() < 0.85 else []
         if r.random() < 0.05:
@@ -254,4 +255,17 @@ class Generator:
         if r.random() < 0.08 and "$text" not in str(out):
             out["collation"] = {"locale": "en", "strength": r.randrange(1, 4)}
         out["batchSize"] = r.choice([2, 50, 1000])
-        return out
+        return out, is_ordered(out["pipeline"])
+
+
+#: Stages that leave the order as it is.
+KEEP_ORDER = {"$match", "$set", "$unset", "$limit", "$skip", "$lookup", "$redact", "$replaceRoot", "$unwind"}
+
+
+def is_ordered(pipeline):
+    """Whether the pipeline's last order is that of a sort by `_id`, which no two documents share there, and nothing changes it afterwards."""
+    names = [next(iter(stage)) for stage in pipeline]
+    if "$sort" not in names:
+        return False
+    last = len(names) - 1 - names[::-1].index("$sort")
+    return not {"$unwind", "$unionWith"} & set(names[:last]) and set(names[last + 1:]) <= KEEP_ORDER

@@ -19,12 +19,11 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Link:
-    """The address under which the others and clients reach a member. What a cut-off process sends is held, not refused."""
+class Door:
+    """An address of a process, through which its connections go: `carry` has each, with the port that it comes from."""
 
-    def __init__(self, target, network):
-        self.target, self.network = target, network
-        self.listener = socket.create_server(("127.0.0.1", 0))
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.open = True
         threading.Thread(target=self.accept, daemon=True).start()
@@ -36,6 +35,18 @@ class Link:
             except OSError:
                 return
             threading.Thread(target=self.carry, args=(client, address[1]), daemon=True).start()
+
+    def close(self):
+        self.open = False
+        self.listener.close()
+
+
+class Link(Door):
+    """The address under which the others and clients reach a member. What a cut-off process sends is held, not refused."""
+
+    def __init__(self, target, network):
+        self.target, self.network = target, network
+        super().__init__()
 
     def carry(self, client, port):
         sender = self.network.owner(port)
@@ -68,29 +79,15 @@ class Link:
             client.close()
             server.close()
 
-    def close(self):
-        self.open = False
-        self.listener.close()
 
-
-class Lossy:
+class Lossy(Door):
     """An address of a process where messages are late, and a `share` of replies lost: the connection ends in place of them."""
 
     def __init__(self, target_port):
-        self.target_port, self.share, self.open = target_port, 0.0, True
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.target_port, self.share = target_port, 0.0
+        super().__init__()
 
-    def accept(self):
-        while self.open:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.carry, args=(client,), daemon=True).start()
-
-    def carry(self, client):
+    def carry(self, client, _port):
         server = None
         try:
             server = socket.create_connection(("127.0.0.1", self.target_port), 5)
@@ -114,10 +111,6 @@ class Lossy:
             client.close()
             if server:
                 server.close()
-
-    def close(self):
-        self.open = False
-        self.listener.close()
 
 
 class Network:

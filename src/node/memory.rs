@@ -168,11 +168,10 @@ pub fn check_slice(bytes: i64) -> Result<()> {
 }
 
 /// What there is: the least of the container's limits, the process's own, and the machine's memory.
-fn available_bytes() -> Option<usize> {
-    [machine(), container("/sys/fs/cgroup/memory.max"), own_container(), address_space()]
-        .into_iter()
-        .flatten()
-        .min()
+pub fn available_bytes() -> Option<usize> {
+    let containers =
+        ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].map(container);
+    containers.into_iter().chain([machine(), own_container(), address_space()]).flatten().min()
 }
 
 fn number(text: &str) -> Option<usize> {

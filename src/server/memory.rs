@@ -1,4 +1,4 @@
-//! How much memory the process may use: the least of the machine's, its container's and its own limit. And the way back to the
+//! How much memory the process uses, and how much of what it may use messages may hold. And the way back to the
 //! kernel: what the allocator keeps of freed memory, where the program has said how it is told to give back.
 
 use std::sync::OnceLock;
@@ -18,10 +18,30 @@ pub fn look(watch: &mut node::memory::Watch) {
 
 /// What the process has of its own in memory: without pages of files, as those of its program.
 fn resident_bytes() -> usize {
+    let pages = pages();
+    usize::try_from(pages.resident.saturating_sub(pages.of_files)).unwrap_or(usize::MAX)
+}
+
+/// The pages of the process, in bytes.
+pub struct Pages {
+    pub total: u64,
+    pub resident: u64,
+    /// Of those resident, the pages of files.
+    pub of_files: u64,
+}
+
+/// What the kernel says of the process's pages; nothing where it does not.
+pub fn pages() -> Pages {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let mut pages = text.split_whitespace().skip(1).map(|n| n.parse::<usize>().unwrap_or(0));
-    let (resident, of_files) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
-    resident.saturating_sub(of_files) * 4096
+    let mut bytes = text.split_whitespace().map(|n| n.parse::<u64>().unwrap_or(0) * page_bytes());
+    let mut next = || bytes.next().unwrap_or(0);
+    Pages { total: next(), resident: next(), of_files: next() }
+}
+
+/// The size of a page.
+pub fn page_bytes() -> u64 {
+    // SAFETY: returns a number.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 /// Of the memory, what messages may hold at most, and at least.
@@ -37,16 +57,17 @@ pub fn input_bytes_max() -> usize {
 
 /// The memory of this process, in bytes.
 pub fn limit_bytes() -> u64 {
-    let machine = u64::try_from(crate::commands::info::memory_mb()).unwrap_or(0) << 20;
-    let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-        .iter()
-        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
-    container.chain(address_space()).chain([machine]).filter(|bytes| *bytes > 0).min().unwrap_or(u64::MAX)
+    node::memory::available_bytes().map_or(u64::MAX, |bytes| bytes as u64)
 }
 
-fn address_space() -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills the struct it is given.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
-    (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_has_pages_of_its_own_and_of_files() {
+        let pages = pages();
+        assert!(pages.total >= pages.resident && pages.resident > pages.of_files && pages.of_files > 0);
+        assert!(page_bytes().is_power_of_two() && pages.resident.is_multiple_of(page_bytes()));
+    }
 }

@@ -104,6 +104,7 @@ fn host_info(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     let (os, kernel) = crate::process::operating_system();
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get()) as i32;
     let cpu = cpu_info();
+    let page_bytes = crate::memory::page_bytes() as i64;
     reply.fields(&doc! {
         "system": {
             "currentTime": Value::DateTime(now_millis()),
@@ -128,8 +129,8 @@ fn host_info(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
             "cpuString": cpu.0,
             "cpuFrequencyMHz": cpu.1,
             "cpuFeatures": "",
-            "pageSize": 4096i64,
-            "numPages": (memory_mb() * 256) as i32,
+            "pageSize": page_bytes,
+            "numPages": (memory_mb() * 1024 * 1024 / page_bytes) as i32,
             "maxOpenFiles": open_files_max(),
         },
     });

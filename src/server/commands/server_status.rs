@@ -242,11 +242,9 @@ fn sessions(context: &Context) -> Value {
 
 /// Resident and virtual memory in MiB.
 fn memory(_: &Context) -> Value {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let mut pages = text.split_whitespace().map(|n| n.parse::<i64>().unwrap_or(0));
-    let (virtual_pages, resident_pages) = (pages.next().unwrap_or(0), pages.next().unwrap_or(0));
+    let pages = crate::memory::pages();
     doc! {
-        "bits": 64, "resident": (resident_pages / 256) as i32, "virtual": (virtual_pages / 256) as i32,
+        "bits": 64, "resident": (pages.resident >> 20) as i32, "virtual": (pages.total >> 20) as i32,
         "supported": true,
     }
     .into()

@@ -27,8 +27,17 @@ pub(crate) struct Table {
     newest: Option<Timestamp>,
     /// By the sorted form of their lower bounds.
     chunks: BTreeMap<Vec<u8>, Chunk>,
+    /// How many of them each shard has. Counted as they change: there may be a hundred thousand, and every look asks.
+    tallies: BTreeMap<String, Tally>,
     /// What this table was last changed by.
     pub(crate) version: u64,
+}
+
+/// Chunks of one shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) chunks: i64,
+    pub(crate) jumbo: i64,
 }
 
 pub(crate) struct Chunk {
@@ -154,8 +163,23 @@ pub(super) async fn count(asker: &mut Asker) -> Result<BTreeMap<[u8; 16], Counte
 
 impl Table {
     fn agrees(&self, counted: &Counted) -> bool {
-        let jumbo = self.chunks.values().filter(|c| c.is_jumbo).count();
-        (self.chunks.len() as i64, jumbo as i64) == (counted.chunks, counted.jumbo)
+        let jumbo: i64 = self.tallies.values().map(|tally| tally.jumbo).sum();
+        (self.chunks.len() as i64, jumbo) == (counted.chunks, counted.jumbo)
+    }
+
+    /// The shards that have chunks, with how many.
+    pub(crate) fn tallies(&self) -> impl Iterator<Item = (&str, Tally)> {
+        self.tallies.iter().map(|(shard, tally)| (shard.as_str(), *tally))
+    }
+
+    /// Counts a chunk that comes (1) or goes (-1).
+    fn tally(&mut self, shard: &str, is_jumbo: bool, change: i64) {
+        let tally = self.tallies.entry(shard.to_string()).or_default();
+        tally.chunks += change;
+        tally.jumbo += change * i64::from(is_jumbo);
+        if tally.chunks == 0 {
+            self.tallies.remove(shard);
+        }
     }
 
     /// Puts a chunk in the place of all that begin within it.
@@ -164,11 +188,14 @@ impl Table {
         let (from, to) = (sorted(min), sorted(max));
         let covered: Vec<Vec<u8>> = self.chunks.range(from.clone()..to).map(|(key, _)| key.clone()).collect();
         for key in covered {
-            self.chunks.remove(&key);
+            if let Some(gone) = self.chunks.remove(&key) {
+                self.tally(&gone.shard, gone.is_jumbo, -1);
+            }
         }
         self.newest = self.newest.max(chunk.get("lastmod").and_then(Value::as_timestamp));
         let shard = chunk.get_str("shard").unwrap_or_default().to_string();
         let is_jumbo = chunk.get_bool("jumbo") == Some(true);
+        self.tally(&shard, is_jumbo, 1);
         self.chunks.insert(from, Chunk { min: min.to_doc_buf(), max: max.to_doc_buf(), shard, is_jumbo });
     }
 
@@ -261,6 +288,13 @@ mod tests {
         let expected = [(0, "a"), (5, "c"), (10, "b")].map(|(min, shard)| (min, shard.to_string()));
         assert_eq!(shown(&table), expected);
         assert_eq!(table.newest, Some(Timestamp::new(1, 6)));
+        let tally = |chunks, jumbo| Tally { chunks, jumbo };
+        let tallies: Vec<_> = table.tallies().collect();
+        assert_eq!(tallies, [("a", tally(1, 0)), ("b", tally(1, 0)), ("c", tally(1, 0))]);
+        let mut jumbo = chunk(0, 10, "b", 7);
+        jumbo.push("jumbo", true);
+        table.put(&jumbo);
+        assert_eq!(table.tallies().collect::<Vec<_>>(), [("b", tally(2, 1))], "shards without chunks go");
     }
 
     #[test]

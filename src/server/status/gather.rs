@@ -201,14 +201,10 @@ fn counted(map: &Map) -> Shares {
     let mut shares = Shares::new();
     for table in map.chunks.tables() {
         let by_shard = shares.entry(table.ns.clone()).or_default();
-        for (chunk, _) in table.with_zones(&[]) {
-            if !by_shard.contains_key(&chunk.shard) {
-                by_shard.insert(chunk.shard.clone(), Share::default());
-            }
-            if let Some(share) = by_shard.get_mut(&chunk.shard) {
-                share.chunks += 1;
-                share.jumbo += i64::from(chunk.is_jumbo);
-            }
+        for (shard, tally) in table.tallies() {
+            let share = by_shard.entry(shard.to_string()).or_default();
+            share.chunks += tally.chunks;
+            share.jumbo += tally.jumbo;
         }
     }
     shares

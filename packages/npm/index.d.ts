@@ -3,6 +3,7 @@ export interface Options {
   shards?: number;
   replicas?: number;
   configReplicas?: number;
+  configShard?: boolean;
   routers?: number;
   port?: number;
   dbpath?: string;
@@ -11,13 +12,24 @@ export interface Options {
   auth?: boolean;
   tls?: boolean;
   setParameter?: Record<string, string | number | boolean>;
+  config?: string;
+  web?: number;
 }
 
 export interface Cluster extends AsyncDisposable {
   readonly uri: string;
   /** What `tessera up --json` prints. */
-  readonly info: { uri: string; routers: string[]; shards: { id: string; uri: string }[]; config: string | null; user?: string; password?: string };
-  /** Keeps all databases as they are now; not on a sharded cluster. */
+  readonly info: {
+    uri: string;
+    routers: string[];
+    shards: { id: string; uri: string }[];
+    config: string | null;
+    millis: number;
+    user?: string;
+    password?: string;
+    web?: string;
+  };
+  /** Keeps all databases as they are now. */
   snapshot(name: string): Promise<void>;
   /** Puts all databases back to a snapshot. */
   restore(name: string): Promise<void>;

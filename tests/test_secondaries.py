@@ -15,6 +15,8 @@ from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred
 from pymongo.write_concern import WriteConcern
 
+# A test whose thread has died of an exception has tested less than it says.
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 SECONDS = float(os.environ.get("TESSERA_TROUBLE_SECONDS", 4))
 MAJORITY = WriteConcern("majority")
 # QueryPlanKilled: how a secondary ends a cursor whose range is about to be deleted. It may: an error, never a gap.

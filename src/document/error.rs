@@ -307,6 +307,7 @@ codes! {
     CLIENT_DISCONNECT 279 "ClientDisconnect" INTERRUPTION;
     CHANGE_STREAM_FATAL_ERROR 280 "ChangeStreamFatalError" 0;
     INDEX_BUILD_ABORTED 276 "IndexBuildAborted" 0;
+    UNSATISFIABLE_COMMIT_QUORUM 278 "UnsatisfiableCommitQuorum" 0;
     INDEX_BUILD_ALREADY_IN_PROGRESS 285 "IndexBuildAlreadyInProgress" 0;
     CHANGE_STREAM_HISTORY_LOST 286 "ChangeStreamHistoryLost" 0;
     TRANSACTION_EXCEEDED_LIFETIME_LIMIT_SECONDS 290 "TransactionExceededLifetimeLimitSeconds" 0;

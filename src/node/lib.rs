@@ -84,6 +84,7 @@ pub struct Node {
     pub replication: replication::Replication,
     pub log_holds: maintenance::LogHolds,
     pub cursors: cursor::Cursors,
+    pub(crate) index_builds: ddl::commit_quorum::IndexBuilds,
     pub index_use: read::index_use::IndexUse,
     pub plan_caches: plan_cache::PlanCaches,
     pub query_settings: Arc<query_settings::QuerySettings>,
@@ -149,6 +150,7 @@ impl Node {
     /// Lets go of what is kept of a collection that is gone: what idle cursors hold of it, and what was learnt of its queries.
     pub(crate) fn forget_dropped(&self, uuid: [u8; 16]) {
         self.cursors.release_dropped(uuid);
+        self.index_builds.forget_dropped(uuid);
         self.plan_caches.forget(uuid);
     }
     /// What a blocking sort may use that the client allows the disk, or does not. What it writes is noted with the operation.

@@ -309,7 +309,7 @@ impl Replication {
         out
     }
     /// Looks at the machine.
-    fn look<T>(&self, f: impl FnOnce(&Member) -> T) -> T {
+    pub(crate) fn look<T>(&self, f: impl FnOnce(&Member) -> T) -> T {
         f(&self.member.lock())
     }
 

@@ -1,8 +1,10 @@
 //! createIndexes, dropIndexes, and listing of indexes.
 //!
 //! A small collection is indexed inside one commit. A larger one is indexed while writes go on: the build scans a
-//! snapshot, catches up by tree differences, and is published under the latch with the last of them.
+//! snapshot, catches up by tree differences, and is published under the latch with the last of them. Before it is published
+//! a client's build waits for its commit quorum ([`super::commit_quorum`]).
 
+use super::commit_quorum::{Build, Quorum};
 use super::index_spec::check_spec;
 use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
@@ -16,10 +18,33 @@ const BUILD_AT_ONCE_MAX: usize = 1000;
 /// Documents scanned between two looks at interrupts and other tasks.
 const SCAN_SLICE: usize = 500;
 
-/// Runs a `createIndexes` command.
+/// Runs a `createIndexes` command, which waits for members only if it says so.
 pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    create_indexes_by(node, op, request, Quorum::NOBODY).await
+}
+
+/// Runs a `createIndexes` command, with the quorum that counts where it names none.
+///
+/// # Errors
+/// Those of a quorum that cannot be, and of building.
+pub async fn create_indexes_by(
+    node: &Node,
+    op: &Operation,
+    request: Request<'_>,
+    default: Quorum,
+) -> Result<Document> {
+    let given = request.body.get_present("commitQuorum").map(Quorum::parse).transpose()?;
     let (slot, specs) = asked(node, op, request)?;
-    build_indexes(node, op, &slot, &specs, false).await
+    if !node.is_replica_set() || op.transaction().is_some() {
+        return build_indexes(node, op, &slot, &specs, false).await;
+    }
+    let quorum = given.unwrap_or(default);
+    node.check_commit_quorum(&quorum)?;
+    let mut reply = build_all(node, op, &slot, &specs, false, &quorum).await?;
+    if reply.get("note").is_none() {
+        reply.push("commitQuorum", quorum.shown());
+    }
+    Ok(reply)
 }
 
 /// The reply to a `createIndexes` command that has nothing to build; `None` for one that has, and for one that is refused.
@@ -64,7 +89,7 @@ fn asked(node: &Node, op: &Operation, request: Request<'_>) -> Result<(Arc<Slot>
     Ok((slot, specs))
 }
 
-/// Builds what is not there yet; answers createIndexes' reply.
+/// Builds what is not there yet, waiting for no other member; answers createIndexes' reply.
 pub async fn build_indexes(
     node: &Node,
     op: &Operation,
@@ -72,12 +97,26 @@ pub async fn build_indexes(
     specs: &[Document],
     from_migrate: bool,
 ) -> Result<Document> {
+    build_all(node, op, slot, specs, from_migrate, &Quorum::NOBODY).await
+}
+
+async fn build_all(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    specs: &[Document],
+    from_migrate: bool,
+    quorum: &Quorum,
+) -> Result<Document> {
     specs.iter().try_for_each(|spec| check_spec(spec).map(drop))?;
     let (created, before) = ensure_collection(node, op, slot, from_migrate).await?;
     let default = slot.collation();
+    let collection = slot.read_unchecked().collection.as_ref().map(|c| c.uuid()).unwrap_or_default();
+    let names = specs.iter().filter_map(|spec| spec.get_str("name").map(str::to_string)).collect();
+    let build = node.index_builds.register(collection, names, quorum.clone());
     for spec in specs {
         let spec = whole_seconds(inheriting(spec, &default)?);
-        build_index(node, op, slot, check_spec(&spec)?, &spec).await?;
+        build_index(node, op, slot, check_spec(&spec)?, &spec, &build).await?;
     }
     let after = slot.read(op, |s| Ok(s.collection.as_ref().map_or(0, |c| c.indexes_beside()))).await?;
     Ok(built(created, before, after))
@@ -163,21 +202,27 @@ async fn build_index(
     slot: &Slot,
     spec: IndexSpec,
     document: &Document,
+    registered: &Build,
 ) -> Result<()> {
-    let build = slot
+    let (build, is_new) = slot
         .read(op, |s| {
             let c = s
                 .collection
                 .as_ref()
                 .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
             if c.len() <= BUILD_AT_ONCE_MAX || op.transaction().is_some() {
-                Ok(None)
+                // A collection without documents gives no member anything to do.
+                let is_new = c.check_index(&spec).is_ok_and(|found| found != SpecConflict::Identical);
+                Ok((None, is_new && !c.is_empty()))
             } else {
-                IndexBuild::start(c, spec).map(Some)
+                Ok((Some(IndexBuild::start(c, spec)?), true))
             }
         })
         .await?;
     let Some(build) = build else {
+        if is_new {
+            node.await_commit_quorum(op, registered).await?;
+        }
         node.change(op, slot, |unit| unit.create_index_from(document.clone())).await?;
         return Ok(());
     };
@@ -186,6 +231,7 @@ async fn build_index(
         op.check_interrupt()?;
         tokio::task::yield_now().await;
     }
+    node.await_commit_quorum(op, registered).await?;
     // Two rounds outside the latch leave little for the one under it.
     for _ in 0..2 {
         let newer = slot

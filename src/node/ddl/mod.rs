@@ -7,6 +7,7 @@ pub mod capped;
 pub mod clustered;
 pub mod coll_mod;
 pub mod collections;
+pub mod commit_quorum;
 mod encrypted_fields;
 mod index_spec;
 pub mod indexes;

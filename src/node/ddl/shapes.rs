@@ -136,6 +136,12 @@ pub const CREATE_INDEXES: Shape = Shape {
     ],
 };
 
+pub const SET_INDEX_COMMIT_QUORUM: Shape = Shape {
+    name: "setIndexCommitQuorum",
+    generic: true,
+    fields: &[required("indexNames", Array), required("commitQuorum", NumberOrString)],
+};
+
 pub const DROP_INDEXES: Shape = Shape {
     name: "dropIndexes",
     generic: true,

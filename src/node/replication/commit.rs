@@ -73,7 +73,7 @@ impl CommitPoint {
     pub fn subscribe(&self) -> watch::Receiver<OpTime> {
         self.point.subscribe()
     }
-    pub(super) fn reigns(&self) -> watch::Receiver<u64> {
+    pub(crate) fn reigns(&self) -> watch::Receiver<u64> {
         self.reigns_ended.subscribe()
     }
     fn value(&self) -> OpTime {

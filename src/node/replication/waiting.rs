@@ -97,7 +97,7 @@ impl Node {
     }
 
     /// Counts how far this member's own log has come towards the commit point.
-    pub(super) fn count_own_log(&self) {
+    pub(crate) fn count_own_log(&self) {
         for action in self.positions() {
             if let protocol::replication::member::Action::Commit(point) = action {
                 self.replication.commit.advance(super::stored(point));

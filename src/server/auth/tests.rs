@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "update delete findAndModify bulkWrite mapReduce compactStructuredEncryptionData cleanupStructuredEncryptionData",
         "woW*",
     ),
-    ("create drop createIndexes convertToCapped", "waoWAs*"),
+    ("create drop createIndexes setIndexCommitQuorum convertToCapped", "waoWAs*"),
     ("dropIndexes", "waoWA*"),
     ("dropDatabase", "aoAc*"),
     ("collMod", "aoAs*"),

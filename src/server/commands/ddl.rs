@@ -6,6 +6,7 @@ use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Document, Result, ValueRef, bail, doc};
 use node::Node;
 use node::auth::Action as A;
+use node::ddl::commit_quorum::Quorum;
 use node::ddl::{self, shapes};
 use std::sync::Arc;
 
@@ -48,6 +49,13 @@ pub const ROWS: &[Command] = &[
         .in_transaction()
         .shape(&shapes::CREATE_INDEXES)
         .help("Creates indexes."),
+    Command::future("setIndexCommitQuorum", Roles::MONGOD, |c, r, reply| {
+        Box::pin(set_index_commit_quorum(c, r, reply))
+    })
+    .needs(Needs::Collection(&[A::CreateIndex]))
+    .write()
+    .shape(&shapes::SET_INDEX_COMMIT_QUORUM)
+    .help("Changes the members that an index build waits for."),
     Command::future("dropIndexes", Roles::MONGOD, |c, r, reply| Box::pin(drop_indexes(c, r, reply)))
         .needs(Needs::Collection(&[A::DropIndex]))
         .aliases(&["deleteIndexes"])
@@ -157,8 +165,14 @@ async fn create_indexes(context: &Context, request: &Request<'_>, reply: &mut Re
     if request.get("commitQuorum").is_some() && !node(context)?.is_replica_set() {
         bail!(BAD_VALUE, "Standalones can't specify commitQuorum");
     }
-    let done = ddl::indexes::create_indexes(writable(context)?, &context.operation, request.node).await;
+    let (node, op) = (writable(context)?, &context.operation);
+    let done = ddl::indexes::create_indexes_by(node, op, request.node, Quorum::VotingMembers).await;
     conclude(context, reply, done).await
+}
+
+async fn set_index_commit_quorum(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    let done = ddl::commit_quorum::set_commit_quorum(writable(context)?, request.node);
+    conclude(context, reply, done.map(|()| Document::new())).await
 }
 
 async fn drop_indexes(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {

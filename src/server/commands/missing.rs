@@ -4,7 +4,6 @@ use crate::dispatch::{Command, Roles};
 
 pub const ROWS: &[Command] = &[
     Command::missing("configureQueryAnalyzer", Roles::ALL),
-    Command::missing("setIndexCommitQuorum", Roles::ALL),
     Command::missing("analyze", Roles::ALL),
     Command::missing("captrunc", Roles::MONGOD).test_only(),
 ];

@@ -132,6 +132,11 @@ pub const ROWS: &[Command] = &[
         .in_transaction()
         .shape(&shapes::CREATE_INDEXES)
         .help("Creates indexes."),
+    routed!("setIndexCommitQuorum", ddl::set_index_commit_quorum)
+        .needs(Needs::Collection(&[A::CreateIndex]))
+        .write()
+        .shape(&shapes::SET_INDEX_COMMIT_QUORUM)
+        .help("Changes the members that an index build waits for."),
     routed!("dropIndexes", ddl::drop_indexes)
         .needs(Needs::Collection(&[A::DropIndex]))
         .aliases(&["deleteIndexes"])

@@ -168,6 +168,15 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
     bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing")
 }
 
+/// `setIndexCommitQuorum`: on every shard that builds the indexes.
+pub async fn set_index_commit_quorum(task: &Task<'_>) -> Result<DocBuf> {
+    let ns = task.request.namespace()?;
+    match task.placement(&ns).await? {
+        Some(placement) => raw_reply(task, on_owners(task, &placement).await?).await,
+        None => bail!(NAMESPACE_NOT_FOUND, "Collection '{ns}' was not found."),
+    }
+}
+
 /// The command with what the client sent as document sequences in its place.
 fn with_sequences(task: &Task<'_>, mut command: Document) -> Document {
     for (name, _) in task.request.sequences {

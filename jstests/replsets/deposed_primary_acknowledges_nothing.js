@@ -11,6 +11,8 @@ const old = rst.getPrimary();
 const secondaries = rst.getSecondaries();
 const committed = () => assert.commandWorked(old.adminCommand({replSetGetStatus: 1})).optimes.lastCommittedOpTime;
 assert.commandWorked(insert(old, [{_id: 0}], {w: 3, wtimeout: 20000}));
+// That all have it in memory does not say that it is committed: positions of what is durable may yet arrive.
+rst.awaitLastOpCommitted();
 holdBehind(old, secondaries);
 const before = committed();
 assert.eq(64, insert(old, [{_id: "lost"}], {w: "majority", wtimeout: 500}).writeConcernError.code);

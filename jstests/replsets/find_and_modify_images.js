@@ -52,6 +52,11 @@ const replaces = {findAndModify: "c", query: {_id: 9}, update: large("c"), lsid:
 assert.eq("b", assert.commandWorked(test().runCommand(replaces)).value.x[0]);
 assert.eq("b", assert.commandWorked(test().runCommand(replaces)).value.x[0]);
 assert.commandWorked(test().runCommand({delete: "c", deletes: [{q: {_id: 9}, limit: 1}], writeConcern: majority}));
+// That of an upsert is the document it returns, whatever its size.
+const makes = Object.assign({}, replaces, {query: {_id: 10}, update: large("d"), upsert: true, new: true, lsid: {id: UUID()}});
+delete makes.update._id;
+assert.eq("d", assert.commandWorked(test().runCommand(makes)).value.x[0]);
+assert.eq("d", assert.commandWorked(test().runCommand(makes)).value.x[0]);
 
 const successor = rst.getSecondaries()[0];
 assert.commandWorked(successor.adminCommand({replSetStepUp: 1}));
@@ -60,6 +65,10 @@ primary = rst.getPrimary();
 assert.eq(first, values());
 // Better no answer to a retry than a wrong one.
 assert.commandFailedWithCode(test().runCommand(replaces), ErrorCodes.IncompleteTransactionHistory);
+const again = assert.commandWorked(test().runCommand(makes));
+assert.eq([10, false, 10, "d"],
+    [again.value._id, again.lastErrorObject.updatedExisting, again.lastErrorObject.upserted, again.value.x[0]]);
+assert.commandWorked(test().runCommand({delete: "c", deletes: [{q: {_id: 10}, limit: 1}], writeConcern: majority}));
 assert.eq([1, 1, 7], test().c.find().sort({_id: 1}).toArray().map((d) => d.n));
 const events = assert.commandWorked(test().runCommand({aggregate: "c", cursor: {}, pipeline: [
     {$changeStream: {startAtOperationTime: start, fullDocumentBeforeChange: "whenAvailable"}},

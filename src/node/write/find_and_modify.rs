@@ -1,6 +1,7 @@
 //! findAndModify: one document changed or removed, and shown as it was before or after.
 //!
-//! The image shown is kept in the log entry (`preImage` or `postImage`), so that a retry is answered with the same.
+//! The image shown is kept in the log entry (`preImage` or `postImage`), so that a retry is answered with the same. An
+//! upsert's entry is that image.
 
 use super::aside::Aside;
 use super::delete::{self, DeleteStatement};
@@ -188,10 +189,8 @@ async fn run_update(
                 moved: None,
             });
         }
-        let image = |old: Doc<'_>, new: Doc<'_>| command.image(old, new);
-        let inserted = node.write_waiting(op, &op.received, slot, |unit| {
-            upsert(unit, s, stmt, command.bypass, Some(&image))
-        });
+        let inserted =
+            node.write_waiting(op, &op.received, slot, |unit| upsert(unit, s, stmt, command.bypass));
         match inserted.await {
             Ok((Upserted { new, moved }, _)) => {
                 let id = new.get("_id").map(|v| v.to_value());
@@ -281,7 +280,8 @@ fn check_same_kind(command: &Command, entry: Doc<'_>) -> Result<()> {
             format!("findAndModify retry request is not compatible with the previous write: {what}"),
         ))
     };
-    if entry.get_str("needsRetryImage").is_some() {
+    // An upsert's entry holds the document itself.
+    if entry.get_str("needsRetryImage").is_some() && kind_of(entry) != "i" {
         bail!(
             INCOMPLETE_TRANSACTION_HISTORY,
             "the document that this findAndModify returned was too large to reach this member"
@@ -306,7 +306,7 @@ fn answered_before(entry: DocBuf, new: bool) -> Answer {
     let entry = entry.doc();
     let image = |name: &str| entry.get_document(name).filter(|d| !d.is_empty()).map(|d| d.to_owned());
     let value = image("postImage").or_else(|| image("preImage"));
-    // A router that found nothing to change inserts what an upsert makes as a plain document, without an image.
+    // What an upsert makes is the entry itself; there is no image of it.
     let inserted = || image("o").filter(|_| new && kind_of(entry) == "i");
     let value = value.or_else(inserted);
     let answer = Answer { n: 1, updated_existing: None, upserted: None, value, moved: None };

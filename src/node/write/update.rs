@@ -554,7 +554,7 @@ async fn upsert_waiting(
 }
 
 fn insert_upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Done> {
-    let Upserted { new, moved } = upsert(unit, s, stmt, bypass, None)?;
+    let Upserted { new, moved } = upsert(unit, s, stmt, bypass)?;
     let id = new.get("_id").map_or(Value::Null, |v| v.to_value());
     Ok(Done { upserted: Some(id), moved: moved.then_some(new), ..Done::default() })
 }
@@ -566,14 +566,8 @@ pub struct Upserted {
     pub moved: bool,
 }
 
-/// Inserts the document that the statement's filter and update describe.
-pub fn upsert(
-    unit: &mut WriteUnit<'_>,
-    s: &UpdateStatement,
-    stmt: i32,
-    bypass: bool,
-    image: Option<Image<'_>>,
-) -> Result<Upserted> {
+/// Inserts the document that the statement's filter and update describe. Its entry holds all that a retry is answered with.
+pub fn upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Upserted> {
     let fresh = s.update.upsert_document(s.filter.matcher()?)?;
     let stored = normalized(unit.node, fresh.doc(), false)?;
     let doc = stored.doc();
@@ -584,8 +578,7 @@ pub fn upsert(
         return Err(needs_retryable_write());
     }
     if !unit.owns(doc) && unit.may_move_document() {
-        let image = image.map(|f| f(Doc::empty(), doc).to_doc_buf());
-        let more = with_change_of_owner(image.as_ref());
+        let more = with_change_of_owner(None);
         let origin = Origin { more: Some(more.doc()), ..Origin::statement(Some(stmt)) };
         unit.noop(doc.to_document(), origin);
         return Ok(Upserted { new: doc.to_owned(), moved: true });
@@ -601,12 +594,7 @@ pub fn upsert(
     if !bypass {
         unit.check_validator(doc)?;
     }
-    let more = image.map(|f| f(Doc::empty(), doc).to_doc_buf());
-    let origin = Origin {
-        statement: Some(stmt).filter(|s| *s >= 0),
-        more: more.as_ref().map(|d| d.doc()),
-        ..Origin::default()
-    };
+    let origin = Origin { statement: Some(stmt).filter(|s| *s >= 0), ..Origin::default() };
     unit.insert(doc, origin)?;
     unit.trim_capped()?;
     Ok(Upserted { new: doc.to_owned(), moved: false })

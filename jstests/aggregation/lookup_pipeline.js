@@ -53,3 +53,19 @@ refused(51047, {from: items.getName(), pipeline: [{$out: "x"}], as: "m"});
 refused(ErrorCodes.FailedToParse, {from: items.getName(), let: {x: "$n"}, localField: "item", foreignField: "sku", as: "m"});
 refused([ErrorCodes.FailedToParse, ErrorCodes.TypeMismatch], {from: items.getName(), pipeline: 1, as: "m"});
 refused(40324, {from: items.getName(), pipeline: [{$unheardOf: 1}], as: "m"});
+
+// A sub-pipeline that does not depend on the document is run once, unless it draws random numbers.
+const many = db.lookup_pipeline_random;
+many.drop();
+assert.commandWorked(many.insert(Array.from({length: 30}, (_, i) => ({_id: i}))));
+const drawn = {$project: {_id: 0, x: {$rand: {}}}};
+const draws = {
+    rand: [{$limit: 1}, drawn],
+    sample: [{$sample: {size: 1}}, {$project: {_id: 0, x: "$_id"}}],
+    nested: [{$limit: 1}, {$lookup: {from: many.getName(), pipeline: [{$limit: 1}, drawn], as: "y"}}, {$project: {x: {$first: "$y.x"}}}],
+};
+for (const [what, pipeline] of Object.entries(draws)) {
+    const found = many.aggregate([{$lookup: {from: many.getName(), pipeline, as: "r"}}]).toArray();
+    assert.eq([30, true], [found.length, found.every(d => d.r.length === 1)], what);
+    assert.gt(new Set(found.map(d => d.r[0].x)).size, 1, what);
+}

@@ -52,8 +52,21 @@ pub struct Lookup {
     equality: Option<(FieldPath, FieldPath)>,
     bindings: Vec<(String, Expression)>,
     pipeline: Option<Vec<Value>>,
+    /// The pipeline gives the same for every document.
+    is_constant: bool,
     parsed: Pipeline,
     into: FieldPath,
+}
+
+/// Whether a pipeline, or what is nested in it, draws random numbers. (It may say so of one that only names the operators.)
+fn is_random(stages: &[Value]) -> bool {
+    stages.iter().any(|v| match v {
+        Value::Document(d) => d.iter().any(|(name, v)| {
+            matches!(name, "$rand" | "$sample" | "$sampleRate") || is_random(std::slice::from_ref(v))
+        }),
+        Value::Array(items) => is_random(items),
+        _ => false,
+    })
 }
 
 pub(super) fn namespace_of(stage: &str, v: &Value, ctx: &Context) -> Result<Namespace> {
@@ -138,7 +151,10 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
         Some(stages) => parse::parse_nested(name, stages, &inner, 51047)?,
     };
     let into = FieldPath::parse(into)?;
-    let lookup = Lookup { namespace: namespace.clone(), equality, bindings, pipeline, parsed, into };
+    let uncorrelated = equality.is_none() && bindings.is_empty();
+    let is_constant = uncorrelated && !is_random(pipeline.as_deref().unwrap_or_default());
+    let from = namespace.clone();
+    let lookup = Lookup { namespace: from, equality, bindings, pipeline, is_constant, parsed, into };
     Ok(HostStage {
         name,
         spec: v.clone(),
@@ -444,7 +460,7 @@ impl RunningLookup {
             return self.check_bytes(usize::MAX);
         };
         to.push(self.attach(&d, &found.iter().collect::<Vec<&DocBuf>>())?)?;
-        match plan.equality.is_none() && plan.bindings.is_empty() {
+        match plan.is_constant {
             true => self.constant = Some(found),
             false => self.charge.set(0),
         }

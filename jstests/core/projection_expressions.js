@@ -27,6 +27,16 @@ const projection = {a: 1, size: {$size: "$b"}, nested: {upper: {$toUpper: "$c.d"
 assert.eq(coll.aggregate([{$project: projection}]).toArray(), coll.find({}, projection).toArray());
 assert.eq({_id: 1, a: 3, size: 2, nested: {upper: "X"}}, project(projection));
 
+// Arrays in arrays keep their form.
+const nested = db.projection_expressions_nested;
+nested.drop();
+assert.commandWorked(nested.insert({_id: 1, a: [[{b: 1, c: 2}, {b: 3}], {b: [4, 5]}, []]}));
+const within = {"a.b": {$literal: 7}};
+assert.eq([[{b: 7}, {b: 7}], {b: 7}, []], nested.findOne({}, within).a);
+assert.eq(nested.aggregate([{$project: within}]).toArray(), nested.find({}, within).toArray());
+assert.eq([[{b: 1, c: 2}, {b: 3}], {b: [4]}, []], nested.findOne({}, {"a.b": {$slice: 1}}).a);
+assert.eq([[{b: 1, c: 2}, {b: 3}]], nested.findOne({a: {$elemMatch: {0: {$exists: true}}}}, {"a.$": 1}).a);
+
 const name = coll.getName();
 function refused(codes, projection) {
     assert.commandFailedWithCode(db.runCommand({find: name, projection: projection}), codes, () => tojson(projection));

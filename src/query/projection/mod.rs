@@ -268,7 +268,6 @@ impl Tree {
 
 /// Sets a computed value below documents, and below each document of an array.
 fn set_computed(doc: &mut document::Document, parts: &[&str], value: &Option<document::Value>) {
-    use document::Value;
     let Some((first, rest)) = parts.split_first() else { return };
     if rest.is_empty() {
         if let Some(v) = value {
@@ -277,21 +276,25 @@ fn set_computed(doc: &mut document::Document, parts: &[&str], value: &Option<doc
         return;
     }
     match doc.get_mut(first) {
-        Some(Value::Document(d)) => set_computed(d, rest, value),
-        Some(Value::Array(items)) => {
-            for item in items {
-                if !matches!(item, Value::Document(_)) {
-                    *item = Value::Document(document::Document::new());
-                }
-                if let Value::Document(d) = item {
-                    set_computed(d, rest, value);
-                }
-            }
-        }
-        _ => {
+        Some(v) => set_computed_below(v, rest, value),
+        None => {
             let mut d = document::Document::new();
             set_computed(&mut d, rest, value);
             doc.insert(*first, d);
+        }
+    }
+}
+
+/// The same in a value: arrays in arrays stay what they are, and what is neither a document nor an array becomes a document.
+fn set_computed_below(v: &mut document::Value, parts: &[&str], value: &Option<document::Value>) {
+    use document::Value;
+    match v {
+        Value::Document(d) => set_computed(d, parts, value),
+        Value::Array(items) => items.iter_mut().for_each(|item| set_computed_below(item, parts, value)),
+        other => {
+            let mut d = document::Document::new();
+            set_computed(&mut d, parts, value);
+            *other = Value::Document(d);
         }
     }
 }

@@ -28,3 +28,15 @@ assert.eq(coll.find({a: 1}).itcount(), 1);
 refused({key: {a: 1}, hidden: true}, ErrorCodes.IndexOptionsConflict);
 const infos = assert.commandWorked(db.runCommand({listIndexes: coll.getName(), includeIndexBuildInfo: true})).cursor.firstBatch;
 assert.eq(infos.map(i => i.spec && i.spec.name), ["_id_", "wanted"]);
+
+// The index on _id takes hardly any options, a name ends where it ends, and sessions' transactions are no place for indexes.
+for (const option of [{unique: true}, {sparse: true}, {partialFilterExpression: {a: 1}}]) {
+    const answer = assert.commandFailedWithCode(
+        create(Object.assign({key: {_id: 1}}, option), "_id_"), ErrorCodes.InvalidIndexSpecificationOption);
+    assert(answer.errmsg.includes(`'${Object.keys(option)[0]}'`), answer.errmsg);
+}
+assert.commandWorked(create({key: {_id: 1}}, "_id_"));
+assert.commandFailedWithCode(create({key: {a: 1}}, "a\0b"), ErrorCodes.CannotCreateIndex);
+const transactions = db.getSiblingDB("config");
+assert.commandFailedWithCode(
+    transactions.runCommand({createIndexes: "transactions", indexes: [{key: {a: 1}, name: "a"}]}), ErrorCodes.IllegalOperation);

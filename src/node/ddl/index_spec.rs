@@ -180,11 +180,14 @@ fn check_name(spec: &Document, key: &Document) -> Result<()> {
 /// The index on `_id` itself takes few options; one of another kind on `_id` (hashed, text) is like any other.
 fn check_options_of_id(spec: &Document, key: &Document) -> Result<()> {
     let of_id = key.len() == 1 && key.get("_id").is_some_and(|v| v.as_str().is_none());
-    let others = ["sparse", "expireAfterSeconds", "partialFilterExpression", "hidden"];
-    if of_id && spec.keys().any(|k| others.contains(&k)) {
+    let mut others = vec!["sparse", "expireAfterSeconds", "partialFilterExpression", "hidden"];
+    if !spec.get("clustered").is_some_and(Value::truthy) {
+        others.push("unique");
+    }
+    if let Some(other) = spec.keys().find(|k| of_id && others.contains(k)) {
         bail!(
             INVALID_INDEX_SPECIFICATION_OPTION,
-            "Error in specification {} :: caused by :: The field is not valid for an _id index specification",
+            "Error in specification {} :: caused by :: The field '{other}' is not valid for an _id index specification",
             shown(spec)
         );
     }

@@ -77,6 +77,9 @@ fn asked(node: &Node, op: &Operation, request: Request<'_>) -> Result<(Arc<Slot>
     if specs.iter().any(|spec| spec.contains_key("key") && spec.get_present("name").is_none()) {
         bail!(FAILED_TO_PARSE, "The 'name' field is a required property of an index specification");
     }
+    if ns == "config.transactions" {
+        bail!(ILLEGAL_OPERATION, "not allowed to create index on config.transactions");
+    }
     let slot = node.namespaces.slot(&ns);
     crate::write::statement::check_uuid(request.body, &slot)?;
     if specs.iter().any(|s| s.get("clustered").is_some_and(Value::truthy)) {

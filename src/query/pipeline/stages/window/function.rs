@@ -6,7 +6,7 @@ use super::{fill, rate};
 use crate::accumulator;
 use crate::expression::{Arg, Expression, Variables, Vars, parse::show};
 use crate::pipeline::spool::{Place, Spool};
-use document::{Collation, Doc, Document, Result, Value, bail, number};
+use document::{Collation, Doc, Document, Result, Value, bail, meter, number};
 
 /// A complete partition, sorted.
 pub struct Partition<'a> {
@@ -325,7 +325,10 @@ impl Output {
                 let y = evaluated(y, p, vars)?;
                 over_frames(frame, p, |range| {
                     let mut state = Covariance::default();
-                    range.for_each(|i| state.add(&x[i], &y[i]));
+                    for i in range {
+                        meter::spend(8)?;
+                        state.add(&x[i], &y[i]);
+                    }
                     Ok(Some(state.result(*sample)))
                 })
             }
@@ -352,7 +355,10 @@ fn evaluated(e: &Expression, p: &mut Partition<'_>, vars: &mut Vars) -> Result<V
     p.each(|d| e.eval(d, vars))
 }
 
-/// Calls `f` with the frame of each document.
+/// Bytes that a state has collected, of which a result is made with a unit of work.
+const BYTES_A_UNIT: usize = 64;
+
+/// Calls `f` with the frame of each document; it counts its work, since a frame may be the whole partition each time.
 fn over_frames(
     frame: &Frame,
     p: &Partition<'_>,
@@ -383,9 +389,11 @@ fn accumulated(
     over_frames(frame, p, |range| {
         if let Some((state, taken)) = &mut growing {
             for v in &values[*taken..range.end.max(*taken)] {
+                meter::spend(2)?;
                 state.add(v.clone())?;
             }
             *taken = range.end.max(*taken);
+            meter::spend(1 + state.memory() / BYTES_A_UNIT)?;
             return Ok(Some(state.current()));
         }
         let mut state = parsed.start(&Value::Null, vars)?;
@@ -394,8 +402,10 @@ fn accumulated(
             return Ok(Some(Value::Null));
         }
         for v in &values[range] {
+            meter::spend(2)?;
             state.add(v.clone())?;
         }
+        meter::spend(1 + state.memory() / BYTES_A_UNIT)?;
         Ok(Some(state.finish()))
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::expression::date::Unit;
 use crate::expression::{Arg, Expression};
-use document::{Result, Value, bail, number};
+use document::{Result, Value, bail, meter, number};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
@@ -68,6 +68,7 @@ impl Rate {
         let mut before: Option<(Value, &Value)> = None;
         let mut area: Option<Value> = None;
         for (v, key) in values.iter().zip(keys) {
+            meter::spend(4)?;
             let position = self.position(key)?;
             let Some(v) = v.as_ref().filter(|v| v.is_number()) else { continue };
             let piece = before.as_ref().and_then(|(at, height)| {

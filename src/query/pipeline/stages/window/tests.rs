@@ -2,7 +2,7 @@
 
 use crate::QueryContext;
 use crate::pipeline::{Context, Namespace, Run, parse};
-use document::{Document, Result, Value, array, doc};
+use document::{Document, Result, Value, array, doc, meter};
 
 fn run(stage: Document, input: &[Document]) -> Result<Vec<Document>> {
     let ctx = Context::new(Namespace::new("d", "c"), QueryContext::at(0));
@@ -131,4 +131,26 @@ fn refusals_have_the_codes_of_the_real_server() {
     assert_eq!(refused(doc! { "$_internalSetWindowFields": { "output": {} } }), 40324);
     let step = doc! { "field": "t", "range": { "step": 0, "bounds": "full" } };
     assert_eq!(refused(doc! { "$densify": (step) }), 5733401);
+}
+
+/// Frames that reach from each document to the end are as long as the partition, time and again: work of the square.
+#[test]
+fn the_work_over_long_frames_is_counted() {
+    let input: Vec<Document> = (0..3000).map(|i| doc! { "_id": i, "v": i % 10, "w": i }).collect();
+    let rest = doc! { "documents": ["current", "unbounded"] };
+    let until = doc! { "documents": ["unbounded", "current"] };
+    let functions = [
+        (doc! { "$sum": "$v" }, rest.clone()),
+        (doc! { "$covariancePop": ["$v", "$w"] }, rest.clone()),
+        (doc! { "$integral": { "input": "$v" } }, rest),
+        (doc! { "$median": { "input": "$v", "method": "approximate" } }, until.clone()),
+        (doc! { "$push": "$v" }, until),
+    ];
+    for (mut function, window) in functions {
+        function.push("window", window);
+        let shown = format!("{function:?}");
+        let stage = doc! { "$setWindowFields": { "sortBy": { "_id": 1 }, "output": { "r": (function) } } };
+        let e = meter::within(&mut meter::Oversight::default(), || meter::bounded(8, || run(stage, &input)));
+        assert_eq!(e.err().map(|e| e.code), Some(meter::OVERRUN), "{shown}");
+    }
 }

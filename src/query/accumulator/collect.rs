@@ -1,7 +1,7 @@
 //! `$push`, `$addToSet`, `$concatArrays`, `$setUnion`, `$mergeObjects`. Partial: what was collected.
 
 use super::{Accumulator, Parsed, single, value_bytes};
-use crate::expression::object::merge_into;
+use crate::expression::object::Merging;
 use crate::expression::{Arg, Variables};
 use document::{Collation, Document, Result, Value, bail};
 use std::collections::HashSet;
@@ -71,13 +71,13 @@ impl Accumulator for List {
 }
 
 #[derive(Default)]
-struct Merged(Document);
+struct Merged(Merging);
 
 impl Accumulator for Merged {
     fn add(&mut self, v: Arg) -> Result<()> {
         match v {
             None | Some(Value::Null | Value::Undefined) => {}
-            Some(Value::Document(d)) => merge_into(&mut self.0, d),
+            Some(Value::Document(d)) => self.0.merge(d),
             Some(v) => bail!(
                 5911200,
                 "$mergeObjects only supports objects, but got a value of type {}",
@@ -93,13 +93,13 @@ impl Accumulator for Merged {
         self.add(Some(partial))
     }
     fn finish(&mut self) -> Value {
-        Value::Document(std::mem::take(&mut self.0))
+        Value::Document(std::mem::take(&mut self.0).into_document())
     }
     fn current(&mut self) -> Value {
-        Value::Document(self.0.clone())
+        Value::Document(self.0.fields().clone())
     }
     fn memory(&self) -> usize {
-        self.0.len() * 64
+        self.0.fields().len() * 64
     }
 }
 

@@ -2,38 +2,72 @@
 
 use super::{Arg, Eval, Expression, Node, Variables, Vars, is_nullish, parse, type_name};
 use document::{Doc, Document, Error, Result, Value, bail};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 fn show(v: &Arg) -> String {
     v.as_ref().map_or("missing".to_string(), parse::show)
 }
 
-/// Puts the fields of `from` over those of `into`, keeping the place of the ones that exist.
-pub fn merge_into(into: &mut Document, from: Document) {
-    for (name, v) in from {
-        into.insert(name, v);
+/// Fields from which on a document that is put together has an index of their names.
+const INDEXED: usize = 32;
+
+/// A document that is put together of fields of which some come again: their values take the places of the earlier ones.
+/// Each is found at once, however many there are.
+#[derive(Default)]
+pub struct Merging {
+    fields: Document,
+    index: HashMap<String, usize, foldhash::fast::RandomState>,
+}
+
+impl Merging {
+    pub fn insert(&mut self, name: String, v: Value) {
+        if self.fields.len() < INDEXED {
+            return self.fields.insert(name, v);
+        }
+        if self.index.is_empty() {
+            let names = self.fields.keys().map(str::to_string);
+            self.index = names.zip(0..).collect();
+        }
+        match self.index.get(&name) {
+            Some(at) => self.fields.0[*at].1 = v,
+            None => {
+                self.index.insert(name.clone(), self.fields.len());
+                self.fields.push(name, v);
+            }
+        }
+    }
+    /// Puts the fields of a document over those that are there.
+    pub fn merge(&mut self, from: Document) {
+        from.into_iter().for_each(|(name, v)| self.insert(name, v));
+    }
+    pub fn fields(&self) -> &Document {
+        &self.fields
+    }
+    pub fn into_document(self) -> Document {
+        self.fields
     }
 }
 
 pub fn merge_objects(args: &mut [Arg]) -> Eval {
-    let mut out = Document::new();
+    let mut out = Merging::default();
     // A single array argument is merged element by element.
     if let [Some(Value::Array(items))] = args {
         for item in std::mem::take(items) {
             merge_one(&mut out, Some(item))?;
         }
-        return Ok(Some(Value::Document(out)));
+        return Ok(Some(Value::Document(out.into_document())));
     }
     for a in args.iter_mut() {
         merge_one(&mut out, a.take())?;
     }
-    Ok(Some(Value::Document(out)))
+    Ok(Some(Value::Document(out.into_document())))
 }
 
-fn merge_one(out: &mut Document, v: Arg) -> Result<()> {
+fn merge_one(out: &mut Merging, v: Arg) -> Result<()> {
     match v {
         v if is_nullish(&v) => {}
-        Some(Value::Document(d)) => merge_into(out, d),
+        Some(Value::Document(d)) => out.merge(d),
         v => bail!(
             40400,
             "$mergeObjects requires object inputs, but input {} is of type {}",
@@ -62,7 +96,7 @@ pub fn array_to_object(args: &mut [Arg]) -> Eval {
         Some(Value::Array(items)) => items,
         v => bail!(40386, "$arrayToObject requires an array input, found: {}", type_name(&v)),
     };
-    let mut out = Document::new();
+    let mut out = Merging::default();
     let mut pairs = None;
     for item in items {
         match item {
@@ -101,7 +135,7 @@ pub fn array_to_object(args: &mut [Arg]) -> Eval {
             v => bail!(40398, "Unrecognised input type format for $arrayToObject: {}", v.type_name()),
         }
     }
-    Ok(Some(Value::Document(out)))
+    Ok(Some(Value::Document(out.into_document())))
 }
 
 fn from_pair(pair: Vec<Value>) -> Result<(String, Value)> {

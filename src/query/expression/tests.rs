@@ -175,6 +175,16 @@ fn objects() {
     gives(r#"{"$mergeObjects": [{"a": 1, "b": 1}, null, {"b": 2}]}"#, r#"{"a": 1, "b": 2}"#);
     gives(r#"{"$objectToArray": {"a": 1}}"#, r#"[{"k": "a", "v": 1}]"#);
     gives(r#"{"$arrayToObject": [[["a", 1], ["b", 2]]]}"#, r#"{"a": 1, "b": 2}"#);
+    // Fields that come again keep their places, also among many.
+    let pairs = |ns: &mut dyn Iterator<Item = (i32, i32)>| {
+        ns.map(|(k, v)| format!(r#"{{"k": "f{k}", "v": {v}}}"#)).collect::<Vec<_>>().join(", ")
+    };
+    let (first, again) = (pairs(&mut (0..100).map(|i| (i, 1))), pairs(&mut (20..60).rev().map(|i| (i, 2))));
+    let fields = (0..100).map(|i| format!(r#""f{i}": {}"#, if (20..60).contains(&i) { 2 } else { 1 }));
+    let merged = format!("{{{}}}", fields.collect::<Vec<_>>().join(", "));
+    gives(&format!(r#"{{"$arrayToObject": [[{first}, {again}]]}}"#), &merged);
+    let objects = [first, again].map(|pairs| format!(r#"{{"$arrayToObject": [[{pairs}]]}}"#)).join(", ");
+    gives(&format!(r#"{{"$mergeObjects": [{objects}]}}"#), &merged);
     gives(r#"{"$getField": {"field": "x", "input": "$o"}}"#, "1");
     gives(r#"{"$setField": {"field": "x.y", "input": {}, "value": 1}}"#, r#"{"x.y": 1}"#);
     gives(r#"{"$unsetField": {"field": "x", "input": {"x": 1, "z": 2}}}"#, r#"{"z": 2}"#);

@@ -42,6 +42,7 @@ refused(40485, {$year: {date: "$d", timezone: "Mars/Olympus"}});
 refused(18535, {$dateToString: {date: "$d", format: "%"}});
 refused(18536, {$dateToString: {date: "$d", format: "%Q"}});
 refused(ErrorCodes.ConversionFailure, {$dateFromString: {dateString: "nonsense"}});
+refused(ErrorCodes.DurationOverflow, {$dateFromParts: {year: 2000, millisecond: NumberLong("18014398509481984")}});
 refused(40516, {$dateFromParts: {month: 1}});
 refused(40515, {$dateFromParts: {year: "x"}});
 refused([5166403, 5439013], {$dateAdd: {startDate: "$s", unit: "day", amount: 1}});

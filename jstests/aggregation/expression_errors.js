@@ -36,3 +36,11 @@ assert.eq({_id: 1, root: 2, current: 2, now: "date"}, doc);
 // Within one aggregation there is one present.
 const nows = coll.aggregate([{$project: {a: "$$NOW"}}, {$set: {b: "$$NOW"}}]).toArray()[0];
 assert.eq(nows.a, nows.b);
+
+// A variable may be called CURRENT, and is then what plain paths begin at.
+const shadowed = coll.aggregate([{$project: {
+    map: {$map: {input: [{q: 1}, {q: 2}], as: "CURRENT", in: "$q"}},
+    let: {$let: {vars: {CURRENT: {q: 5}}, in: "$q"}},
+    filter: {$filter: {input: [{q: 1}, {q: 2}], as: "CURRENT", cond: {$eq: ["$q", 2]}}},
+}}]).toArray()[0];
+assert.eq({_id: 1, map: [1, 2], let: 5, filter: [{q: 2}]}, shadowed);

@@ -19,6 +19,12 @@ assert.eq(1, assert.commandWorked(coll.update({_id: 1}, {z: 1, y: 2})).nModified
 assert.commandWorked(coll.update({_id: 1}, {}));
 assert.eq({_id: 1}, coll.findOne({_id: 1}));
 
+// So it is validated, too.
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validator: {needed: {$exists: true}}}));
+assert.commandFailedWithCode(coll.update({_id: 1}, {}), ErrorCodes.DocumentValidationFailure);
+assert.eq(0, assert.commandWorked(coll.update({_id: 1}, {_id: 1})).nModified);
+assert.commandWorked(db.runCommand({collMod: coll.getName(), validator: {}}));
+
 assert.commandFailedWithCode(coll.update({_id: 1}, {_id: 5, a: 1}), ErrorCodes.ImmutableField);
 assert.commandFailedWithCode(coll.update({a: 1}, {b: 1}, {multi: true}), ErrorCodes.FailedToParse);
 assert.commandFailedWithCode(db.runCommand({update: coll.getName(), updates: [{q: {_id: 1}, u: {a: 1, $set: {b: 1}}}]}),

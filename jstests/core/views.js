@@ -51,3 +51,13 @@ assert.commandWorked(db.runCommand({collMod: "views_even", viewOn: base.getName(
 assert.eq([1], even.find().toArray().map(doc => doc._id));
 assert(even.drop());
 assert.eq(11, base.find().itcount());
+
+// Views of views end at the twentieth.
+const chain = db.getSiblingDB("views_chain");
+chain.dropDatabase();
+for (let i = 1; i <= 20; i++) {
+    assert.commandWorked(chain.createView(`v${i}`, i === 1 ? "base" : `v${i - 1}`, []));
+}
+assert.commandFailedWithCode(chain.createView("v21", "v20", []), ErrorCodes.ViewDepthLimitExceeded);
+assert.eq(0, chain.v19.find().itcount());
+chain.dropDatabase();

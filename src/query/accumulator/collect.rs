@@ -3,7 +3,7 @@
 use super::{Accumulator, Parsed, single, value_bytes};
 use crate::expression::object::Merging;
 use crate::expression::{Arg, Variables};
-use document::{Collation, Document, Result, Value, bail};
+use document::{Collation, Result, Value, bail};
 use std::collections::HashSet;
 
 /// An array of values; with `seen`, each value once.

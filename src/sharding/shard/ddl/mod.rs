@@ -11,6 +11,27 @@
 //! ```
 //! Participants' commands are idempotent, and refused when they are of an earlier run of their coordinator ([`fence`]). A critical section entered for DDL is written to
 //! `config.collection_critical_sections` first, and entered again at start.
+//!
+//! # Who may be waiting for whom
+//!
+//! ```text
+//! who waits                      for whom                            how it ends
+//! a request                      a coordinator that runs the same    its outcome; the client may go, the coordinator goes on
+//!                                the locks of database, namespace    their coordinators end, or LockBusy after 120 s; the client may go
+//! any coordinator, for its lock  a standstill of the cluster         it ends, or LockBusy after 120 s
+//! a standstill                   coordinators that have their locks  they end, or LockBusy after 20 s; others queue behind it meanwhile
+//! a coordinator, freezing        migrations of its collection        those that have not begun to commit are stopped; ExceededTimeLimit after 60 s
+//! a coordinator                  its message to every shard          all have replied; a failure is undone before the commit, repeated after it
+//!                                the config server                   its reply; where the commit's outcome is unknown, repeated until it is known
+//! a message of a coordinator     its message before, on that shard   that ends; an older one is refused (fence)
+//! a section, to be entered       writes of many documents            they end; after 5 s it goes on without them
+//!                                transactions of the collection      they end, or LockTimeout after 30 s: nothing has changed, and it is undone
+//!                                another section                     it is left, or ConflictingOperationInProgress in the end: likewise
+//! a shard's own change           transactions of the collection      they end, or LockTimeout after 60 s: undone before the commit, repeated after it
+//! clients of the namespace       the section                         its coordinator's last phases, on whichever primary: both are written down
+//! ```
+//! After the commit nothing gives up: behind a shard that does not come back, its namespaces (of a resharding also their writes) wait for it,
+//! while others go on. No cycle: `node::ddl::lock` has the order of all these. [`standstill`] and [`reshard`] say what they add.
 
 mod auto_split;
 pub mod block;

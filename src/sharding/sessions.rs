@@ -6,9 +6,10 @@
 use crate::chunk::ShardId;
 use crate::config::ConfigServer;
 use crate::remote::{Target, majority};
+use crate::router::write::first_error;
 use crate::routing::{CatalogCache, Routing, RoutingTable};
 use document::error::{STALE_DB_VERSION, STALE_SHARD_VERSION};
-use document::{Document, Error, Result, Value, bail, codes, doc, err};
+use document::{Document, Result, Value, bail, codes, doc, err};
 use node::operation::SessionId;
 use node::{Operation, Request};
 use std::collections::BTreeMap;
@@ -74,19 +75,13 @@ async fn send(cache: &CatalogCache, table: &RoutingTable, left: &mut Vec<&(Sessi
                 "shardVersion": table.shard_version(&shard).to_document(),
             };
             let reply = cache.remote.run(Target::Shard(&shard), "config", command.to_doc_buf()).await?;
-            if let Some(error) = first_error(&reply.to_document()) {
+            if let Some(error) = first_error(reply.doc()) {
                 return Err(error);
             }
             left.retain(|s| !batch.iter().any(|sent| sent.0 == s.0));
         }
     }
     Ok(())
-}
-
-fn first_error(reply: &Document) -> Option<Error> {
-    let e = reply.get_array("writeErrors")?.first()?.as_document()?;
-    let code = e.get_i64("code").and_then(|c| i32::try_from(c).ok()).unwrap_or(codes::UNKNOWN_ERROR);
-    Some(Error::new(code, e.get_str("errmsg").unwrap_or_default()))
 }
 
 impl ConfigServer {

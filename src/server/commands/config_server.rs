@@ -118,7 +118,7 @@ fn shard_map<'a>(
             (Ok(config), _) => config.shard_map().await?,
             (_, Ok(shard)) if shard.identity().is_some() => shard.shard_map().await?,
             // Outside a cluster there are none.
-            _ => sharding::config::shards::shard_map(&[]),
+            _ => sharding::config::shards::shard_map(&[] as &[(String, String)], None),
         };
         reply.fields(&map);
         Ok(())

@@ -410,22 +410,21 @@ impl ConfigServer {
     /// `{getShardMap: 1}` answers `{map, hosts, connStrings}`.
     pub async fn shard_map(&self) -> Result<Document> {
         self.ensure().await?;
-        let mut named: Vec<(String, String)> =
-            self.catalog().shards().into_iter().map(|s| (s.name, s.host)).collect();
-        named.retain(|(name, _)| name != CONFIG_SHARD);
-        named.push((CONFIG_SHARD.to_string(), self.connection_string()?));
-        Ok(shard_map(&named))
+        let shards: Vec<_> = self.catalog().shards().into_iter().map(|s| (s.name, s.host)).collect();
+        Ok(shard_map(&shards, Some(&self.connection_string()?)))
     }
 }
 
-/// The reply of getShardMap for `(name, connection string)` pairs.
-pub fn shard_map(named: &[(String, String)]) -> Document {
+/// The reply of getShardMap for `(name, connection string)` pairs and the config server, which may be among them.
+pub fn shard_map(shards: &[(impl AsRef<str>, String)], config: Option<&str>) -> Document {
     let (mut map, mut by_host, mut strings) = (Document::new(), Document::new(), Document::new());
-    for (name, connection) in named {
-        map.push(name.as_str(), connection.as_str());
-        strings.push(connection.as_str(), name.as_str());
+    let named = shards.iter().map(|(name, connection)| (name.as_ref(), connection.as_str()));
+    let named = named.filter(|(name, _)| config.is_none() || *name != CONFIG_SHARD);
+    for (name, connection) in named.chain(config.map(|connection| (CONFIG_SHARD, connection))) {
+        map.push(name, connection);
+        strings.push(connection, name);
         for host in hosts(connection) {
-            by_host.push(host, name.as_str());
+            by_host.push(host, name);
         }
     }
     doc! { "map": map, "hosts": by_host, "connStrings": strings }

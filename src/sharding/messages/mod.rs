@@ -1,4 +1,5 @@
-//! What the nodes of a cluster ask each other: a struct for each command, written and read in this one place.
+//! What the nodes of a cluster ask each other, as structs that are written and read in this one place. Commands that have none
+//! are documents yet: those of coordinated DDL, `_shardsvrStandstill`, most of `_configsvr*`.
 //!
 //! [`message!`] makes the struct, both directions, and the errors of the real server for a field that is missing (40414) or of the
 //! wrong type (14). A field is optional by its type (`Option`, [`Flag`]); null counts as absent, fields that are not listed
@@ -78,6 +79,7 @@ macro_rules! message {
 pub mod chunks;
 pub mod migration;
 pub mod placement;
+pub mod ranges;
 pub mod user_writes;
 
 use document::{Doc, Document, ObjectId, Result, Timestamp, Value, bail, err, wrong_type};

@@ -3,6 +3,7 @@
 use super::chunks::*;
 use super::migration::*;
 use super::placement::*;
+use super::ranges::*;
 use super::user_writes::*;
 use super::*;
 use document::{codes, doc};
@@ -50,7 +51,7 @@ fn every_message_is_read_as_it_was_written() {
         GetNextSessionMods,
         JoinMigrations,
     );
-    check_all!(FlushRoutingTable, FlushDatabase, ClusterUserWriteBlock, ShardUserWriteBlock);
+    check_all!(FlushRoutingTable, FlushDatabase, ClusterUserWriteBlock, ShardUserWriteBlock, KeepRanges);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Questions about the cluster: answered from what the router knows, from the config server, or by adding up the shards.
 
 use super::aggregate::all_documents;
-use super::body::{Versions, ok_reply, strip_times};
+use super::body::{Versions, batch, ok_reply, strip_times};
 use super::cluster::CONFIG;
 use super::ddl::{self, full_namespace};
 use super::task::Task;
 use crate::chunk::ShardId;
+use crate::config::shards::shard_map;
 use document::error::NETWORK;
-use document::{DocBuf, Document, Result, Value, ValueRef, bail, doc};
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use futures::future::join_all;
 use node::Request;
 use node::auth::Owners;
@@ -236,19 +237,8 @@ pub async fn list_shards(task: &Task<'_>) -> Result<DocBuf> {
 
 /// `getShardMap`.
 pub async fn get_shard_map(task: &Task<'_>) -> Result<DocBuf> {
-    let (mut map, mut hosts, mut strings) = (Document::new(), Document::new(), Document::new());
-    let config = task.router.cluster.config_string();
-    let mut shards: Vec<(ShardId, String)> = task.router.cluster.shards().await?;
-    shards.retain(|(name, _)| &**name != CONFIG);
-    shards.push((CONFIG.into(), config));
-    for (name, connection) in shards {
-        map.push(&*name, connection.as_str());
-        strings.push(connection.as_str(), &*name);
-        for host in crate::remote::hosts(&connection) {
-            hosts.push(host, &*name);
-        }
-    }
-    Ok(ok_reply(doc! { "map": map, "hosts": hosts, "connStrings": strings }))
+    let shards = task.router.cluster.shards().await?;
+    Ok(ok_reply(shard_map(&shards, Some(&task.router.cluster.config_string()))))
 }
 
 /// `getShardVersion` of a collection or a database, as the router knows it.
@@ -403,10 +393,7 @@ pub async fn current_op(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
     let body = &task.own(&command, "admin", &Versions::NONE);
     let asked = shards.iter().map(|s| async move { (s.clone(), task.read(s, body).await) });
     for (shard, reply) in of_members(task, join_all(asked).await).await? {
-        let reply = reply.to_document();
-        let batch = reply.get_path("cursor.firstBatch").and_then(Value::as_array).cloned();
-        for operation in batch.unwrap_or_default() {
-            let Value::Document(mut d) = operation else { continue };
+        for mut d in batch(reply.doc()).map(Doc::to_document) {
             if !owners.include_row(&d) {
                 continue;
             }
@@ -444,8 +431,7 @@ async fn cluster_catalog(task: &Task<'_>, spec: &Value) -> Result<Vec<DocBuf>> {
         let inner = Task::new(task.router, task.op, request);
         let reply = ddl::list_collections(&inner).await?;
         task.hear_from(&inner);
-        let listed = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
-        for collection in listed.into_iter().flatten().filter_map(|e| e.value().as_document()) {
+        for collection in batch(reply.doc()) {
             let ns = format!("{db}.{}", collection.get_str("name").unwrap_or_default());
             let mut d = doc! { "db": db.as_str(), "ns": ns.as_str() };
             d.0.extend(collection.to_document().into_iter().filter(|(name, _)| name != "name"));

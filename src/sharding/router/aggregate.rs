@@ -480,9 +480,7 @@ pub async fn rest_of(task: &Task<'_>, db: &str, command: Doc<'_>, mut reply: Doc
     let mut documents = Vec::new();
     loop {
         let Some(c) = reply.doc().get_document("cursor") else { return Ok(documents) };
-        let batch = c.get("firstBatch").or_else(|| c.get("nextBatch")).and_then(|v| v.as_array());
-        let items = batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document());
-        documents.extend(items.map(|d| d.to_owned()));
+        documents.extend(body::batch(reply.doc()).map(|d| d.to_owned()));
         let id = body::cursor_id(reply.doc());
         if id == 0 {
             return Ok(documents);
@@ -598,7 +596,7 @@ pub async fn count_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     let mut stages = find_stages(task, "query");
     stages.push(Value::from(doc! { "$count": "n" }));
     let reply = on_resolved(task, error, stages, READ_FIELDS).await?;
-    let n = first_document(&reply).and_then(|d| d.get_i64("n")).unwrap_or(0);
+    let n = body::batch(reply.doc()).next().and_then(|d| d.get_i64("n")).unwrap_or(0);
     Ok(ok_reply(doc! { "n": super::count::number(n) }))
 }
 
@@ -612,11 +610,6 @@ pub async fn distinct_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> 
         doc! { "$group": { "_id": Value::Null, "values": { "$addToSet": (format!("${key}")) } } },
     ));
     let reply = on_resolved(task, error, stages, READ_FIELDS).await?;
-    let values = first_document(&reply).and_then(|d| d.get("values").map(|v| v.to_value()));
+    let values = body::batch(reply.doc()).next().and_then(|d| d.get("values").map(|v| v.to_value()));
     Ok(ok_reply(doc! { "values": values.unwrap_or(Value::Array(Vec::new())) }))
-}
-
-fn first_document(reply: &DocBuf) -> Option<Doc<'_>> {
-    let batch = reply.doc().get_document("cursor")?.get("firstBatch")?.as_array()?;
-    batch.iter().next()?.value().as_document()
 }

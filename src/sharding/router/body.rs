@@ -197,6 +197,13 @@ pub fn patch_cursor_id(reply: &mut [u8], id: i64) -> bool {
     }
 }
 
+/// The documents of the batch that a cursor's reply carries.
+pub fn batch<'d>(reply: Doc<'d>) -> impl Iterator<Item = Doc<'d>> + use<'d> {
+    let cursor = reply.get_document("cursor");
+    let batch = cursor.and_then(|c| c.get("firstBatch").or_else(|| c.get("nextBatch"))?.as_array());
+    batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document())
+}
+
 /// `cursor.id` of a reply; 0 when there is none.
 pub fn cursor_id(reply: Doc<'_>) -> i64 {
     reply.get_document("cursor").and_then(|c| c.get_i64("id")).unwrap_or(0)

@@ -21,7 +21,7 @@
 //! Requests to shards outlive the getMore that sent them: what they bring is kept for the next.
 
 use super::aggregate::pipeline_context;
-use super::body::{ArrayBuilder, Versions, cursor_id, take};
+use super::body::{ArrayBuilder, Versions, batch, cursor_id, take};
 use super::cluster::{CONFIG, Call, Cluster};
 use super::cursor::{BATCH_BYTES_MAX, Cursor, FIRST_BATCH, Kind, kill_on_shards};
 use super::task::Task;
@@ -454,9 +454,7 @@ impl Source {
     fn receive(&mut self, reply: Doc<'_>) -> Result<()> {
         self.id = cursor_id(reply);
         let Some(cursor) = reply.get_document("cursor") else { return Ok(()) };
-        let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
-        for e in batch.and_then(|v| v.as_array()).into_iter().flatten() {
-            let Some(mut event) = e.value().as_document().map(Doc::to_owned) else { continue };
+        for mut event in batch(reply).map(Doc::to_owned) {
             if let Some(part) = event.doc().get_document("splitEvent").map(Doc::to_document) {
                 self.fragments.push(event);
                 if part.get_i64("fragment") != part.get_i64("of") {

@@ -46,6 +46,8 @@ pub trait Cluster: Send + Sync + 'static {
     fn placement<'a>(&'a self, ns: &'a str) -> BoxFuture<'a, Result<Option<Placement>>>;
     /// Takes in a stale error of a request on `ns`: what it speaks of is read anew by the next [`Cluster::placement`].
     fn note_stale(&self, ns: &str, error: &Error);
+    /// The next [`Cluster::placement`] reads this collection and its database anew.
+    fn invalidate(&self, ns: &str);
     /// Forgets a collection (`db.c`), a database (`db`), or everything.
     fn forget(&self, name: Option<&str>);
     /// Reads the list of shards anew.
@@ -214,6 +216,9 @@ impl Cluster for LiveCluster {
         if names_it && self.cache.note_stale(error) {
             return;
         }
+        self.invalidate(ns);
+    }
+    fn invalidate(&self, ns: &str) {
         self.cache.invalidate_database(database_of(ns));
         self.cache.invalidate(ns);
     }

@@ -3,7 +3,7 @@
 //! Chunks are bounded by plain strings. So a filter that compares strings otherwise says nothing of the chunks, and what
 //! shards sort by a collation is merged here by the same.
 
-use super::body::Placement;
+use super::body::{Placement, batch};
 use super::task::Task;
 use crate::routing::RoutingTable;
 use document::{Collation, Doc, Result, ValueRef, doc};
@@ -53,9 +53,7 @@ async fn default_of_unsharded(task: &Task<'_>, ns: &str, placement: &Placement) 
     }
     let body = task.own(&command, db, &placement.versions(&placement.primary));
     let reply = task.read(&placement.primary, &body).await?;
-    let batch = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
-    let found = batch.and_then(|b| b.iter().next()?.value().as_document());
-    let options = found.and_then(|d| d.get_document("options"));
+    let options = batch(reply.doc()).next().and_then(|d| d.get_document("options"));
     match options.and_then(|o| o.get("collation")) {
         Some(ValueRef::Document(c)) => Collation::parse(c),
         _ => Ok(Collation::SIMPLE),

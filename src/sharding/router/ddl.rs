@@ -507,9 +507,7 @@ fn throttle(task: &Task<'_>) -> Option<(String, Value)> {
 
 async fn move_range_by_config(task: &Task<'_>, ns: &str, command: Document) -> Result<()> {
     let moved = task.config(command).await;
-    task.router
-        .cluster
-        .note_stale(ns, &err!(STALE_CONFIG, "placement of {ns} was changed through this router"));
+    task.router.cluster.invalidate(ns);
     moved.map(drop)
 }
 
@@ -539,7 +537,7 @@ pub async fn split(task: &Task<'_>) -> Result<DocBuf> {
     };
     let body = task.own(&without_generic(command, "shardVersion"), "admin", &super::body::Versions::NONE);
     let done = task.write(&chunk.shard, &body).await;
-    task.router.cluster.note_stale(&ns, &err!(STALE_CONFIG, "{ns} was split through this router"));
+    task.router.cluster.invalidate(&ns);
     done?;
     Ok(ok_reply(Document::new()))
 }
@@ -599,9 +597,7 @@ pub async fn merge_chunks(task: &Task<'_>) -> Result<DocBuf> {
     };
     let body = task.own(&merge.to_document(), "admin", &super::body::Versions::NONE);
     let done = task.write(&shard, &body).await;
-    task.router
-        .cluster
-        .note_stale(&ns, &err!(STALE_CONFIG, "chunks of {ns} were merged through this router"));
+    task.router.cluster.invalidate(&ns);
     done?;
     Ok(ok_reply(Document::new()))
 }
@@ -611,9 +607,7 @@ pub async fn merge_all_chunks(task: &Task<'_>) -> Result<DocBuf> {
     let ns = full_namespace(task)?;
     string(task, "shard")?;
     let done = task.config(internal(task, "_configsvrCommitMergeAllChunksOnShard", ns.as_str())).await;
-    task.router
-        .cluster
-        .note_stale(&ns, &err!(STALE_CONFIG, "chunks of {ns} were merged through this router"));
+    task.router.cluster.invalidate(&ns);
     done?;
     Ok(ok_reply(Document::new()))
 }

@@ -11,14 +11,14 @@
 //! All of it is one transaction: the client's, or one of the router's own ([`super::internal`]). A retryable write asks
 //! every shard of the collection, whatever its filter says: the document that it has upserted may be outside of that.
 
-use super::body::{Placement, ok_reply, take};
+use super::body::{Placement, batch, ok_reply, take};
 use super::cluster::Call;
 use super::collation;
 use super::internal::{self, statement_ids, without};
 use super::scatter::read_all;
 use super::target;
 use super::task::{Retry, Task, is_stale};
-use super::write::{Kind, Write, error_of};
+use super::write::{Kind, Write, first_error};
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, codes, doc, err};
@@ -349,8 +349,7 @@ async fn insert_moved(task: &Task<'_>, ns: &str, moved: Doc<'_>) -> Result<()> {
 fn first_of(replies: Vec<(ShardId, DocBuf)>, sort: &SortSpec) -> Result<Option<DocBuf>> {
     let mut best: Option<(Vec<u8>, DocBuf)> = None;
     for (_, reply) in &replies {
-        let batch = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
-        let Some(found) = batch.and_then(|b| b.iter().next()?.value().as_document()) else { continue };
+        let Some(found) = batch(reply.doc()).next() else { continue };
         let key = sort.key(found)?;
         if best.as_ref().is_none_or(|(k, _)| key < *k) {
             best = Some((key, found.to_owned()));
@@ -378,11 +377,7 @@ async fn insert_at_owner(
     }
     let body = task.own(&command, db, &placement.versions(&shard));
     let reply = task.write(&shard, &body).await?;
-    let errors = reply.doc().get("writeErrors").and_then(|v| v.as_array());
-    match errors.and_then(|a| a.iter().next()?.value().as_document()).map(error_of) {
-        None => Ok(()),
-        Some(e) => Err(e),
-    }
+    first_error(reply.doc()).map_or(Ok(()), Err)
 }
 
 /// Whether an insert met another document of its `_id`.

@@ -371,10 +371,9 @@ impl Retry {
         }
         let told = error.info.as_ref().is_some_and(|info| info.contains_key("vWanted"));
         if self.attempts > 2 && !told {
+            // The node knows nothing again: it may be no shard any more.
             let named = error.info.as_ref().and_then(|info| info.get_str("ns"));
-            let again =
-                err!(STALE_CONFIG, "a node says again that it knows nothing: it may be no shard any more");
-            task.router.cluster.note_stale(named.unwrap_or(ns), &again);
+            task.router.cluster.invalidate(named.unwrap_or(ns));
         }
         if self.attempts > 2 {
             // Who comes late finds the next migration: a shard that says what it has is asked again soon.

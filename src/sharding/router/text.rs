@@ -1,7 +1,7 @@
 //! `$text` through a router: the definition of the text index is asked of a shard, and scores are computed here of the
 //! documents that are merged by them.
 
-use super::body::Placement;
+use super::body::{Placement, batch};
 use super::task::Task;
 use document::fts::TextIndex;
 use document::{Doc, Document, Result, Value, doc};
@@ -25,9 +25,7 @@ pub async fn note_index(
     let command = doc! { "listIndexes": collection, "cursor": {} };
     let body = task.own(&command, db, &placement.versions(&shard));
     let reply = task.read(&shard, &body).await?;
-    let batch = reply.doc().get_document("cursor").and_then(|c| c.get("firstBatch")?.as_array());
-    let specs = batch.into_iter().flat_map(|b| b.iter()).filter_map(|e| e.value().as_document());
-    let found = specs.map(Doc::to_document).find(|d| d.contains_key("weights"));
+    let found = batch(reply.doc()).map(Doc::to_document).find(|d| d.contains_key("weights"));
     context.text_index = found.map(|d| TextIndex::parse(&d).map(Arc::new)).transpose()?;
     Ok(())
 }

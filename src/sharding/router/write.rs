@@ -677,6 +677,11 @@ fn moves_in(reply: Doc<'_>) -> bool {
         .any(|e| e.get_i64("code") == Some(i64::from(codes::WOULD_CHANGE_OWNING_SHARD)))
 }
 
+/// The first of a reply's write errors.
+pub fn first_error(reply: Doc<'_>) -> Option<Error> {
+    array(reply, "writeErrors").next().map(error_of)
+}
+
 /// The first stale error among a reply's write errors.
 pub fn stale_in(reply: Doc<'_>) -> Option<Error> {
     array(reply, "writeErrors").map(error_of).find(is_stale)

@@ -6,12 +6,15 @@ use super::placement::State;
 use super::{ShardRole, range_deleter, refresh, resharding};
 use crate::messages::Message;
 use crate::messages::migration::{
-    JoinMigrations, MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease, RecvChunkStatus,
+    GetNextSessionMods, JoinMigrations, MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease,
+    RecvChunkStatus, TransferMods,
 };
 use crate::messages::placement::{FlushDatabase, FlushRoutingTable};
+use crate::messages::ranges::{KeepRanges, LeaseAction};
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
 use node::{Operation, Request};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A reply without `ok`.
 pub enum Reply {
@@ -68,9 +71,10 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
         "_recvChunkReleaseCritSec" => {
             recipient::release(role, op, RecvChunkRelease::parse(body)?).await?.into()
         }
-        "_migrateClone" | "_transferMods" | "_getNextSessionMods" => {
-            // The three have one shape.
-            Reply::Raw(donor::hand_out(role, name, MigrateClone::parse(body)?).await?)
+        "_migrateClone" => Reply::Raw(donor::hand_out_documents(role, MigrateClone::parse(body)?).await?),
+        "_transferMods" => Reply::Raw(donor::hand_out_changes(role, TransferMods::parse(body)?).await?),
+        "_getNextSessionMods" => {
+            Reply::Raw(donor::hand_out_sessions(role, GetNextSessionMods::parse(body)?).await?)
         }
         "_shardsvrGetSessionHistory" => Reply::Raw(sessions::whole_history(&role.node, body).await?),
         "_shardsvrReshardFetch" => Reply::Raw(resharding::donor::fetch(role, body).await?),
@@ -81,7 +85,7 @@ pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) ->
             }
             Document::new().into()
         }
-        "_shardsvrKeepRanges" => keep_ranges(role, op, request).await?.into(),
+        "_shardsvrKeepRanges" => keep_ranges(role, op, KeepRanges::parse(body)?).await?.into(),
         "_shardsvrAddShard" | "_addShard" => add_shard(role, body).await?.into(),
         "_flushRoutingTableCacheUpdates" | "_flushRoutingTableCacheUpdatesWithWriteConcern" => {
             role.require_identity()?;
@@ -110,19 +114,14 @@ fn argument<'a>(request: Request<'a>) -> Result<&'a str> {
     text.ok_or_else(|| err!(INVALID_NAMESPACE, "{} needs a namespace", request.name()))
 }
 
-/// `{_shardsvrKeepRanges: ns, operationId, action: "begin" | "renew" | "release", leaseMillis}`.
-async fn keep_ranges(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) -> Result<Document> {
+async fn keep_ranges(role: &Arc<ShardRole>, op: &Operation, asked: KeepRanges) -> Result<Document> {
     role.require_identity()?;
-    let slot = role.node.namespaces.slot(argument(request)?);
-    let id = request.body.get("operationId").and_then(|v| v.as_uuid());
-    let id = id.ok_or_else(|| err!(BAD_VALUE, "_shardsvrKeepRanges needs an operationId"))?;
-    let lease = request.body.get_i64("leaseMillis").unwrap_or(0).clamp(0, 60_000) as u64;
-    let lease = std::time::Duration::from_millis(lease);
-    match request.body.get_str("action") {
-        Some("begin") => slot.ranges.lease(op, id, lease).await?,
-        Some("renew") => slot.ranges.renew(id, lease)?,
-        Some("release") => slot.ranges.release(id)?,
-        other => bail!(BAD_VALUE, "_shardsvrKeepRanges does not know the action {other:?}"),
+    let slot = role.node.namespaces.slot(&asked.ns);
+    let lease = Duration::from_millis(asked.lease_millis.clamp(0, 60_000) as u64);
+    match asked.action {
+        LeaseAction::Begin => slot.ranges.lease(op, asked.id, lease).await?,
+        LeaseAction::Renew => slot.ranges.renew(asked.id, lease)?,
+        LeaseAction::Release => slot.ranges.release(asked.id)?,
     }
     Ok(Document::new())
 }

@@ -289,14 +289,8 @@ impl ShardRole {
     async fn persist(&self, key: Key, participants: &[String], decision: Option<&Decision>) {
         let shards: Vec<Value> = participants.iter().map(|s| Value::from(s.as_str())).collect();
         let mut state = doc! { "_id": id_of(key), "participants": Value::Array(shards) };
-        match decision {
-            None => {}
-            Some(Decision::Commit(at)) => state
-                .push("decision", doc! { "decision": "commit", "commitTimestamp": Timestamp::from_u64(*at) }),
-            Some(Decision::Abort(code, text)) => state.push(
-                "decision",
-                doc! { "decision": "abort", "abortStatus": { "code": *code, "errmsg": text.as_str() } },
-            ),
+        if let Some(decision) = decision {
+            state.push("decision", decision_document(decision));
         }
         let mut patience = Patience::new(key, "write the state of the transaction's coordinator", "");
         while let Err(e) = self.local.put(COLLECTION, &state).await {
@@ -360,6 +354,16 @@ impl ShardRole {
 
 fn id_of((id, number): Key) -> Document {
     doc! { "lsid": id.to_document(), "txnNumber": number }
+}
+
+/// As it is persisted, and shown.
+fn decision_document(decision: &Decision) -> Document {
+    match decision {
+        Decision::Commit(at) => doc! { "decision": "commit", "commitTimestamp": Timestamp::from_u64(*at) },
+        Decision::Abort(code, text) => {
+            doc! { "decision": "abort", "abortStatus": { "code": *code, "errmsg": text.as_str() } }
+        }
+    }
 }
 
 fn read(found: &Document) -> Option<(Key, Vec<String>, Option<Decision>)> {

@@ -127,12 +127,8 @@ impl ShardRole {
     /// Those of asking the config server where no shard is known yet.
     pub async fn shard_map(&self) -> Result<Document> {
         let known = self.remote.registry.load(&self.remote).await?;
-        let mut named: Vec<(String, String)> = known.into_iter().map(|s| (s.name, s.host)).collect();
-        if let Some(config) = self.remote.registry.config() {
-            named.retain(|(name, _)| name != "config");
-            named.push(("config".to_string(), config));
-        }
-        Ok(crate::config::shards::shard_map(&named))
+        let shards: Vec<_> = known.into_iter().map(|s| (s.name, s.host)).collect();
+        Ok(crate::config::shards::shard_map(&shards, self.remote.registry.config().as_deref()))
     }
     pub(crate) fn strong(&self) -> Option<Arc<ShardRole>> {
         self.me.upgrade()

@@ -41,6 +41,7 @@ pub struct State {
     pub lost_replies: usize,
     /// Leases of ranges by shard, and the shard that grants none.
     pub leases: BTreeSet<String>,
+    released: BTreeSet<String>,
     pub grants_none: Option<&'static str>,
     /// The shard whose lease is lost when it executes a statement.
     pub loses_lease: Option<&'static str>,
@@ -101,6 +102,7 @@ impl Fake {
             log: Vec::new(),
             lost_replies: 0,
             leases: BTreeSet::new(),
+            released: BTreeSet::new(),
             grants_none: None,
             loses_lease: None,
         };
@@ -198,9 +200,10 @@ impl State {
             "begin" if self.grants_none == Some(shard) => {
                 return Err(err!(LOCK_TIMEOUT, "a range is leaving"));
             }
-            "begin" => self.leases.insert(shard.to_string()),
+            "begin" => self.leases.insert(shard.to_string()) || self.leases.contains(shard),
             "renew" => self.leases.contains(shard),
-            _ => self.leases.remove(shard),
+            _ if self.leases.remove(shard) => self.released.insert(shard.to_string()),
+            _ => self.released.contains(shard),
         };
         match kept {
             true => Ok(doc! {}),
@@ -427,6 +430,9 @@ impl Cluster for Fake {
         Box::pin(async move { Ok(Some(placement(table))) })
     }
     fn note_stale(&self, _: &str, _: &Error) {
+        *self.known.lock() = None;
+    }
+    fn invalidate(&self, _: &str) {
         *self.known.lock() = None;
     }
     fn forget(&self, _: Option<&str>) {

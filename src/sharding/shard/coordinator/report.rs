@@ -107,16 +107,8 @@ impl Progress {
         };
         let total = self.started.elapsed().as_micros() as i64;
         state.push("stepDurations", doc! { "totalCommitDurationMicros": total });
-        match decision {
-            None => {}
-            Some(Decision::Commit(at)) => {
-                let at = document::Timestamp::from_u64(at);
-                state.push("decision", doc! { "decision": "commit", "commitTimestamp": at });
-            }
-            Some(Decision::Abort(code, text)) => {
-                let status = doc! { "code": code, "errmsg": text.as_str() };
-                state.push("decision", doc! { "decision": "abort", "abortStatus": status });
-            }
+        if let Some(decision) = &decision {
+            state.push("decision", super::decision_document(decision));
         }
         state.push("deadline", date(self.deadline_ms));
         doc! { "type": "op", "desc": "transaction coordinator", "active": true, "twoPhaseCommitCoordinator": state }

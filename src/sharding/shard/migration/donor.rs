@@ -9,7 +9,8 @@ use super::{COORDINATORS, uuid_of};
 use crate::chunk::Chunk;
 use crate::messages::chunks::{CommitChunkMigration, EnsureChunkVersion, MigratedChunk};
 use crate::messages::migration::{
-    MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease, RecvChunkStatus,
+    GetNextSessionMods, MigrateClone, RecvChunkAbort, RecvChunkCommit, RecvChunkRelease, RecvChunkStatus,
+    TransferMods,
 };
 use crate::messages::{Flag, Message};
 use crate::remote::{Target, majority};
@@ -48,6 +49,7 @@ pub(super) const RECOVERY_SECTION: &str = "recovering a migration";
 
 /// What is handed out under a session.
 struct Handout {
+    ns: String,
     session_id: String,
     source: tokio::sync::Mutex<Source>,
     sessions: tokio::sync::Mutex<SessionSource>,
@@ -183,6 +185,7 @@ async fn run(role: &Arc<ShardRole>, donation: &Arc<Donation>) -> Result<()> {
         Source::new(Selection::Range { range: plan.range.clone(), index: plan.index }, plan.snapshot.clone());
     let sessions = SessionSource::new(&role.node, &request.ns, Some(plan.range.clone()));
     *donation.handout.lock() = Some(Arc::new(Handout {
+        ns: request.ns.clone(),
         session_id: coordinator.session_id.clone(),
         source: tokio::sync::Mutex::new(source),
         sessions: tokio::sync::Mutex::new(sessions),
@@ -660,7 +663,6 @@ impl Driver {
         }
     }
 
-    /// Abort or release; a recipient that knows nothing of the session has nothing to end.
     async fn abort_recipient(&self) -> Result<()> {
         let c = &self.coordinator;
         self.tell_recipient(&RecvChunkAbort { ns: c.ns.clone(), session: Some(c.session_id.clone()) }).await
@@ -673,6 +675,7 @@ impl Driver {
         self.tell_recipient(&release).await
     }
 
+    /// Abort or release; a recipient that knows nothing of the session has nothing to end.
     async fn tell_recipient(&self, message: &impl Message) -> Result<()> {
         match self.role.remote.admin(self.recipient(), message.with_majority()).await {
             Ok(_) => Ok(()),
@@ -736,17 +739,16 @@ impl Driver {
     }
 }
 
-/// `_migrateClone`, `_transferMods`, `_getNextSessionMods`.
+/// What is handed out of the collection under a session.
 ///
 /// # Errors
 /// NotYetInitialized (94) without a migration, IllegalOperation (20) for another session.
-pub async fn hand_out(role: &Arc<ShardRole>, command: &str, asked: MigrateClone) -> Result<DocBuf> {
+fn handout_of(role: &ShardRole, ns: &str, session: &str) -> Result<Arc<Handout>> {
     let Some(donation) = role.migrations.donation() else {
-        bail!(NOT_YET_INITIALIZED, "No active migrations were found for collection {}", asked.ns)
+        bail!(NOT_YET_INITIALIZED, "No active migrations were found for collection {ns}")
     };
     let handout = donation.handout.lock().clone();
     let Some(handout) = handout else { bail!(NOT_YET_INITIALIZED, "the migration has not begun") };
-    let session = &asked.session;
     if *session != handout.session_id {
         bail!(
             ILLEGAL_OPERATION,
@@ -754,19 +756,37 @@ pub async fn hand_out(role: &Arc<ShardRole>, command: &str, asked: MigrateClone)
             handout.session_id
         );
     }
-    match command {
-        "_migrateClone" => {
-            let mut source = handout.source.lock().await;
-            let (docs, bytes) = (source.cloned, source.cloned_bytes);
-            let batch = source.clone_batch().await?;
-            add(&role.statistics.cloned_on_donor, source.cloned - docs);
-            add(&role.statistics.bytes_cloned_on_donor, source.cloned_bytes - bytes);
-            Ok(batch)
-        }
-        "_transferMods" => {
-            let ns = &donation.request.ns;
-            handout.source.lock().await.changes(|| snapshot(role, ns)).await
-        }
-        _ => handout.sessions.lock().await.next(&role.node).await,
-    }
+    Ok(handout)
+}
+
+/// `_migrateClone`.
+///
+/// # Errors
+/// Those of [`handout_of`].
+pub async fn hand_out_documents(role: &ShardRole, asked: MigrateClone) -> Result<DocBuf> {
+    let handout = handout_of(role, &asked.ns, &asked.session)?;
+    let mut source = handout.source.lock().await;
+    let (docs, bytes) = (source.cloned, source.cloned_bytes);
+    let batch = source.clone_batch().await?;
+    add(&role.statistics.cloned_on_donor, source.cloned - docs);
+    add(&role.statistics.bytes_cloned_on_donor, source.cloned_bytes - bytes);
+    Ok(batch)
+}
+
+/// `_transferMods`.
+///
+/// # Errors
+/// Those of [`handout_of`].
+pub async fn hand_out_changes(role: &ShardRole, asked: TransferMods) -> Result<DocBuf> {
+    let handout = handout_of(role, &asked.ns, &asked.session)?;
+    handout.source.lock().await.changes(|| snapshot(role, &handout.ns)).await
+}
+
+/// `_getNextSessionMods`.
+///
+/// # Errors
+/// Those of [`handout_of`].
+pub async fn hand_out_sessions(role: &ShardRole, asked: GetNextSessionMods) -> Result<DocBuf> {
+    let handout = handout_of(role, &asked.ns, &asked.session)?;
+    handout.sessions.lock().await.next(&role.node).await
 }

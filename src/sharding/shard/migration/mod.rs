@@ -140,20 +140,12 @@ impl Migrations {
     /// Ends what moves ranges of this namespace from or to this shard, and waits until it has ended. What has not begun to
     /// commit gives way; the rest is waited for, recoveries included.
     pub async fn stop(&self, ns: &str) {
-        self.abort_donation(ns);
-        self.abort_reception(ns);
-        self.join_those(|other| other == ns).await;
+        self.end(|other| other == ns).await;
     }
     /// From here on no migration begins. Those under way end as by [`Migrations::stop`]; none is when this returns.
     pub(crate) async fn hold(&self) {
         self.active.lock().held = true;
-        if let Some(donation) = self.donation() {
-            donation.cancel();
-        }
-        if let Some(reception) = self.reception() {
-            reception.give_way();
-        }
-        self.join().await;
+        self.end(|_| true).await;
     }
     /// Takes [`Migrations::hold`] back.
     pub(crate) fn let_go(&self) {
@@ -168,17 +160,16 @@ impl Migrations {
             }
         }
     }
-    /// Ends a donation of this namespace that has not begun to commit.
-    fn abort_donation(&self, ns: &str) {
-        if let Some(donation) = self.donation().filter(|d| d.request.ns == ns) {
+    /// Ends a donation that has not begun to commit and a reception that does not hold everything yet, whose donor learns of it
+    /// when it asks next, of namespaces that satisfy `concerns`; waits for the rest.
+    async fn end(&self, concerns: impl Fn(&str) -> bool) {
+        if let Some(donation) = self.donation().filter(|d| concerns(&d.request.ns)) {
             donation.cancel();
         }
-    }
-    /// Ends a reception that does not hold everything yet; its donor learns of it when it asks next.
-    fn abort_reception(&self, ns: &str) {
-        if let Some(reception) = self.reception().filter(|r| r.start.ns == ns) {
+        if let Some(reception) = self.reception().filter(|r| concerns(&r.start.ns)) {
             reception.give_way();
         }
+        self.join_those(concerns).await;
     }
 
     /// `serverStatus.sharding.migrations` and `shardingState`: what runs, or empty.

@@ -4,10 +4,11 @@ use super::bound;
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::{Remote, Transport};
+use crate::router::write::first_error;
 use crate::routing::{CatalogCache, Routing};
 use crate::shard::commands::{self, Reply};
 use crate::shard::{Identity, ShardRole};
-use document::{DocBuf, Document, Error, ObjectId, Result, Timestamp, Value, bail, doc, err};
+use document::{DocBuf, Document, ObjectId, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::local::LocalClient;
 use node::operation::{ClientInfo, NO_USER, SessionId};
@@ -338,7 +339,7 @@ impl Cluster {
             sent.push("shardVersion", table.shard_version(&shard).to_document());
             let target = crate::remote::Target::Shard(&shard);
             let failed = match self.router.remote.run(target, "d", sent.to_doc_buf()).await {
-                Ok(reply) => match first_write_error(&reply.to_document()) {
+                Ok(reply) => match first_error(reply.doc()) {
                     None => return Ok(reply.doc().get_i64("n").unwrap_or(0)),
                     Some(e) => e,
                 },
@@ -421,15 +422,6 @@ impl Cluster {
 pub struct Client {
     lsid: Document,
     pub number: i64,
-}
-
-fn first_write_error(reply: &Document) -> Option<Error> {
-    let e = reply.get_array("writeErrors")?.first()?.as_document()?;
-    let error = Error::new(e.get_i64("code")? as i32, e.get_str("errmsg").unwrap_or(""));
-    Some(match e.get_document("errInfo") {
-        Some(info) => error.with_info(info.clone()),
-        None => error,
-    })
 }
 
 pub(super) fn open(disk: &SimulatedDisk, host: &str, in_memory: bool) -> Arc<Node> {

@@ -48,4 +48,10 @@ assert.commandWorked(testDB.runCommand(
 assert.eq(before, entry());
 assert.eq([{_id: "kept", x: 1}], testDB.target.find().toArray());
 assert.eq([], admin.getSiblingDB("d").runCommand({checkMetadataConsistency: 1}).cursor.firstBatch);
+
+// A write concern that was not met is said.
+const unmet = testDB.runCommand(
+    {aggregate: "plain", pipeline: [{$limit: 3}, {$out: "target"}], cursor: {}, writeConcern: {w: 5, wtimeout: 1000}});
+assert(unmet.writeConcernError, tojson(unmet));
+assert.eq(3, testDB.target.countDocuments({}));
 st.stop();

@@ -294,7 +294,7 @@ impl<'t, 'a> Output<'t, 'a> {
             }
         };
         let more = take(self.task.body(), &["maxTimeMS", "bypassDocumentValidation", "writeConcern"]);
-        beside.insert(self.task, batch, &more).await?;
+        self.note_concern(beside.insert(self.task, batch, &more).await?);
         if end {
             beside.put_in_place(self.task, &self.target).await?;
             self.state.lock().placed = None;
@@ -325,10 +325,13 @@ impl<'t, 'a> Output<'t, 'a> {
         let documents: Vec<Doc<'_>> = documents.iter().map(DocBuf::doc).collect();
         let call = Call { sequence: Some(("documents", &documents)), ..Call::new(shard, body.doc()) };
         let reply = self.task.write_call(call).await.map_err(|e| e.error)?;
-        if let Some(e) = reply.doc().get_document("writeConcernError") {
-            self.state.lock().concern_error.get_or_insert_with(|| e.to_document());
-        }
+        self.note_concern(reply.doc().get_document("writeConcernError").map(Doc::to_document));
         Ok(reply)
+    }
+    /// Of all batches the client hears the first.
+    fn note_concern(&self, error: Option<Document>) {
+        let mut state = self.state.lock();
+        state.concern_error = state.concern_error.take().or(error);
     }
 
     /// The reply, or the end of what was begun.

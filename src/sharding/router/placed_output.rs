@@ -8,10 +8,11 @@
 //! ```
 //! The catalog knows both collections, so each step is the change of the catalog, or the write, that a user would ask for.
 
-use super::body::Placement;
+use super::body::{Placement, batch};
 use super::cluster::Call;
 use super::ddl::on_primary;
 use super::task::{Retry, Task, is_stale};
+use super::write::first_error;
 use crate::chunk::ShardId;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, codes, doc};
 use query::pipeline::Namespace;
@@ -80,10 +81,15 @@ impl Beside {
         format!("{}.{}", self.db, self.name)
     }
 
-    /// `more`: what the client's command says of its writes.
-    pub(super) async fn insert(&self, task: &Task<'_>, documents: &[DocBuf], more: &Document) -> Result<()> {
+    /// `more`: what the client's command says of its writes. Returns the write concern's error, if there was one.
+    pub(super) async fn insert(
+        &self,
+        task: &Task<'_>,
+        documents: &[DocBuf],
+        more: &Document,
+    ) -> Result<Option<Document>> {
         if documents.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let mut command = doc! { "insert": self.name.as_str(), "ordered": true };
         command.0.extend(more.iter().map(|(name, value)| (name.to_string(), value.clone())));
@@ -95,8 +101,8 @@ impl Beside {
             let call =
                 Call { sequence: Some(("documents", &documents)), ..Call::new(placement.home(), body.doc()) };
             let failed = match task.write_call(call).await {
-                Ok(reply) => match first_error(&reply) {
-                    None => return Ok(()),
+                Ok(reply) => match first_error(reply.doc()) {
+                    None => return Ok(reply.doc().get_document("writeConcernError").map(Doc::to_document)),
                     // A part is there already.
                     Some(e) if is_stale(&e) && reply.doc().get_i64("n") != Some(0) => {
                         bail!(QUERY_PLAN_KILLED, "{} moved while $out wrote to it", self.ns())
@@ -148,10 +154,8 @@ impl Beside {
 async fn describe(task: &Task<'_>, ns: &Namespace, home: &str) -> Result<Target> {
     let list = async |command: Document| {
         let body = task.own(&command, &ns.db, &Default::default());
-        let reply = task.read(home, &body).await?.to_document();
-        let batch =
-            reply.get_path("cursor.firstBatch").and_then(Value::as_array).cloned().unwrap_or_default();
-        Ok::<_, Error>(batch.into_iter().filter_map(|v| v.as_document().cloned()).collect::<Vec<_>>())
+        let reply = task.read(home, &body).await?;
+        Ok::<_, Error>(batch(reply.doc()).map(Doc::to_document).collect::<Vec<_>>())
     };
     let name = ns.collection.as_str();
     let found = list(doc! { "listCollections": 1, "filter": { "name": name } }).await?;
@@ -175,14 +179,4 @@ async fn describe(task: &Task<'_>, ns: &Namespace, home: &str) -> Result<Target>
     let mut indexes = list(doc! { "listIndexes": name, "cursor": { "batchSize": 1000 } }).await?;
     indexes.retain(|index| index.get_str("name") != Some("_id_"));
     Ok(Target { uuid, options, indexes })
-}
-
-fn first_error(reply: &DocBuf) -> Option<Error> {
-    let reply = reply.to_document();
-    let e = reply.get_array("writeErrors")?.first()?.as_document()?;
-    let error = Error::new(e.get_i64("code").unwrap_or(0) as i32, e.get_str("errmsg").unwrap_or(""));
-    Some(match e.get_document("errInfo") {
-        Some(info) => error.with_info(info.clone()),
-        None => error,
-    })
 }

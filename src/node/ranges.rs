@@ -28,7 +28,8 @@ pub struct Ranges {
 }
 
 struct Lease {
-    kept: Kept,
+    /// `None` once it was released: known until its end, so that a release whose reply was lost can be repeated.
+    kept: Option<Kept>,
     until: Instant,
 }
 
@@ -36,7 +37,7 @@ impl Ranges {
     /// # Errors
     /// An interrupt while a range is leaving.
     pub async fn keep(&self, op: &Operation) -> Result<Kept> {
-        let leased = self.leases.lock().values().next().map(|lease| lease.kept.clone());
+        let leased = self.leases.lock().values().find_map(|lease| lease.kept.clone());
         match leased {
             Some(kept) => Ok(kept),
             None => Ok(Arc::new(op.interruptible(self.lock.clone().read_owned()).await?)),
@@ -49,7 +50,7 @@ impl Ranges {
     /// Those of [`Ranges::keep`].
     pub async fn lease(&self, op: &Operation, id: [u8; 16], time: Duration) -> Result<()> {
         let kept = self.keep(op).await?;
-        self.leases.lock().insert(id, Lease { kept, until: Instant::now() + time });
+        self.leases.lock().insert(id, Lease { kept: Some(kept), until: Instant::now() + time });
         let leases = self.leases.clone();
         runtime::spawn(async move {
             loop {
@@ -70,18 +71,20 @@ impl Ranges {
     /// QueryPlanKilled (175) when there is none: ranges may have left meanwhile.
     pub fn renew(&self, id: [u8; 16], time: Duration) -> Result<()> {
         match self.leases.lock().get_mut(&id) {
-            Some(lease) => {
+            Some(lease) if lease.kept.is_some() => {
                 lease.until = Instant::now() + time;
                 Ok(())
             }
-            None => Err(lapsed()),
+            _ => Err(lapsed()),
         }
     }
 
+    /// Ends a lease. Once more nothing happens.
+    ///
     /// # Errors
     /// Those of [`Ranges::renew`].
     pub fn release(&self, id: [u8; 16]) -> Result<()> {
-        self.leases.lock().remove(&id).map(drop).ok_or_else(lapsed)
+        self.leases.lock().get_mut(&id).map(|lease| lease.kept = None).ok_or_else(lapsed)
     }
 
     pub(crate) async fn let_go(&self) -> OwnedRwLockWriteGuard<()> {
@@ -113,6 +116,7 @@ mod tests {
             ranges.renew(id, long).unwrap();
         }
         assert!(!leaves(&ranges).await);
+        ranges.release(id).unwrap();
         ranges.release(id).unwrap();
         assert!(leaves(&ranges).await);
         assert_eq!(ranges.renew(id, long).unwrap_err().code, document::codes::QUERY_PLAN_KILLED);

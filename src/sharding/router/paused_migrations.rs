@@ -2,20 +2,24 @@
 //! `pauseMigrationsDuringMultiUpdates`.
 //!
 //! A range that goes from a shard that has executed the statement to one that has not meets it twice, and never on the
-//! opposite path. So every shard that the statement goes to leases its ranges to it first (`_shardsvrKeepRanges`), and its
+//! opposite way. So every shard that the statement goes to leases its ranges to it first (`_shardsvrKeepRanges`), and its
 //! versions are compared only then: a range that matters is on one of these shards, and stays there. The leases are renewed
 //! until all have executed the statement, and given back then. When a shard does not have its lease any more (it died, stepped down
-//! or heard nothing for too long), by the last at the end, the statement fails.
+//! or heard nothing for too long), the statement fails, at the latest when the leases are given back.
 
-use super::body::{Versions, own};
+use super::body::Versions;
 use super::cluster::Call;
-use super::{Router, task::Task};
+use super::task::Task;
 use crate::chunk::ShardId;
-use document::{Document, Error, Result, Value, doc};
+use crate::messages::Message;
+use crate::messages::ranges::{KeepRanges, LeaseAction};
+use document::error::{NETWORK, NOT_PRIMARY};
+use document::{DocBuf, Document, Error, Result};
 use futures::StreamExt;
 use futures::future::{join_all, try_join_all};
 use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
+use runtime::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,6 +28,8 @@ pub const PARAMETER: &str = "pauseMigrationsDuringMultiUpdates";
 /// How long a shard keeps its ranges for a router it hears nothing of.
 const LEASE: Duration = Duration::from_secs(15);
 const RENEW_EVERY: Duration = Duration::from_secs(3);
+/// How often a shard is told that it need not keep its ranges any longer.
+const RELEASES_MAX: usize = 3;
 
 /// What the cluster parameter says.
 #[derive(Default)]
@@ -37,19 +43,19 @@ impl Switch {
 }
 
 /// The ranges held for one statement.
-pub struct Hold<'r> {
-    router: &'r Router,
-    ns: &'r str,
+pub struct Hold<'t, 'a> {
+    task: &'t Task<'a>,
+    ns: &'t str,
     id: [u8; 16],
     /// The shards that were asked, and whether they have granted the lease.
     shards: Mutex<BTreeMap<ShardId, bool>>,
 }
 
-impl<'r> Hold<'r> {
+impl<'t, 'a> Hold<'t, 'a> {
     /// One that holds nothing yet; `None` where migrations may go on. A transaction sees each document once anyway.
-    pub fn wanted(task: &Task<'r>, ns: &'r str) -> Option<Hold<'r>> {
+    pub fn wanted(task: &'t Task<'a>, ns: &'t str) -> Option<Hold<'t, 'a>> {
         let wanted = task.router.pauses_migrations.0.load(Ordering::Relaxed) && !task.in_transaction();
-        wanted.then(|| Hold { router: task.router, ns, id: runtime::uuid(), shards: Mutex::default() })
+        wanted.then(|| Hold { task, ns, id: runtime::uuid(), shards: Mutex::default() })
     }
 
     /// Holds the ranges of these shards too.
@@ -62,7 +68,7 @@ impl<'r> Hold<'r> {
         try_join_all(new.map(|shard| async move {
             // Whatever becomes of this, the lease is to be given back.
             self.shards.lock().insert(shard.clone(), false);
-            self.ask(shard, "begin").await?;
+            self.ask(shard, LeaseAction::Begin).await?;
             self.shards.lock().insert(shard.clone(), true);
             Ok(())
         }))
@@ -89,29 +95,48 @@ impl<'r> Hold<'r> {
         }
     }
     async fn renew(&self, shard: ShardId) -> Error {
+        let mut granted = Instant::now();
         loop {
-            if let Err(e) = self.ask(&shard, "renew").await {
-                return e;
+            let asked = Instant::now();
+            match self.ask(&shard, LeaseAction::Renew).await {
+                Ok(()) => granted = asked,
+                // It lasts until then, whoever has not answered.
+                Err(e) if e.is(NETWORK | NOT_PRIMARY) && granted.elapsed() < LEASE => {}
+                Err(e) => return e,
             }
             tokio::time::sleep(RENEW_EVERY).await;
         }
     }
 
-    /// Lets migrations go on. A shard that does not hear of it does so by itself when the lease ends.
+    /// Lets migrations go on, whatever became of the operation. A shard that does not hear of it does so by itself when the
+    /// lease ends.
     ///
     /// # Errors
     /// That of a shard which may not have had its lease until now.
     pub async fn release(self) -> Result<()> {
         let asked: Vec<ShardId> = self.shards.lock().keys().cloned().collect();
-        join_all(asked.iter().map(|shard| self.ask(shard, "release"))).await.into_iter().collect()
+        join_all(asked.iter().map(|shard| self.give_back(shard))).await.into_iter().collect()
+    }
+    async fn give_back(&self, shard: &ShardId) -> Result<()> {
+        let body = self.command(LeaseAction::Release);
+        let mut attempt = 1;
+        loop {
+            match self.task.router.cluster.call(Call::new(shard, body.doc())).await {
+                Err(e) if e.error.is(NETWORK | NOT_PRIMARY) && attempt < RELEASES_MAX => {
+                    tokio::time::sleep(Duration::from_millis(20 << attempt)).await;
+                    attempt += 1;
+                }
+                answer => return answer.map(drop).map_err(|e| e.error),
+            }
+        }
     }
 
-    async fn ask(&self, shard: &ShardId, what: &str) -> Result<()> {
-        let command = doc! {
-            "_shardsvrKeepRanges": self.ns, "operationId": Value::uuid(self.id), "action": what,
-            "leaseMillis": LEASE.as_millis() as i64,
-        };
-        let body = own(&command, "admin", self.router.cluster_time(), &Versions::NONE);
-        self.router.cluster.call(Call::new(shard, body.doc())).await.map(drop).map_err(|e| e.error)
+    async fn ask(&self, shard: &ShardId, action: LeaseAction) -> Result<()> {
+        self.task.read(shard, &self.command(action)).await.map(drop)
+    }
+    fn command(&self, action: LeaseAction) -> DocBuf {
+        let lease_millis = LEASE.as_millis() as i64;
+        let message = KeepRanges { ns: self.ns.to_string(), id: self.id, action, lease_millis };
+        self.task.own(&message.to_document(), "admin", &Versions::NONE)
     }
 }

@@ -491,7 +491,7 @@ impl<'t, 'a> Write<'t, 'a> {
         placement: &Placement,
         i: usize,
         shards: Vec<ShardId>,
-        hold: Option<&Hold<'_>>,
+        hold: Option<&Hold<'_, '_>>,
     ) -> Result<()> {
         let (mut placement, mut remaining) = (Cow::Borrowed(placement), shards);
         let mut retry = Retry::default();

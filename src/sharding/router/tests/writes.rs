@@ -1,10 +1,12 @@
 //! Batches whose chunks move away in the middle: every statement is executed exactly once, errors keep their indexes.
 
-use super::fake::{Fake, run, table};
+use super::fake::{Fake, NS, run, table};
+use crate::router::paused_migrations::Hold;
 use document::{Document, Timestamp, Value, codes, doc};
-use node::Operation;
+use node::{Operation, Request};
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 const SHARDS: &[&str] = &["a", "b", "c"];
 
@@ -251,6 +253,46 @@ async fn a_lease_that_lapsed_before_its_end_fails_the_statement() {
     fake.state.lock().loses_lease = Some("b");
     let reply = update_all(&fake).await;
     assert_eq!((reply.get_i64("n"), errors(&reply)), (Some(4), vec![(0, 175)]));
+    assert!(fake.state.lock().leases.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_outlives_lost_replies_until_its_time_is_over() {
+    let fake = cluster();
+    let router = fake.router();
+    router.pauses_migrations.learn(&doc! { "enabled": true });
+    let body = doc! { "update": "c", "$db": "d" }.to_doc_buf();
+    let op = Operation::parse(1, Arc::default(), body.doc()).unwrap();
+    let task = router.task(&op, Request { db: "d", body: body.doc(), sequences: &[] });
+    let hold = Hold::wanted(&task, NS).unwrap();
+    let loses = |n: usize| fake.state.lock().lost_replies = n;
+    loses(1);
+    hold.on(&["b".into()]).await.unwrap();
+    // Two renewals, each sent three times.
+    loses(6);
+    assert!(tokio::time::timeout(Duration::from_secs(30), hold.lost()).await.is_err());
+    loses(usize::MAX);
+    let lost = tokio::time::timeout(Duration::from_secs(30), hold.lost()).await.unwrap();
+    assert_eq!(lost.code, codes::HOST_UNREACHABLE);
+    loses(2);
+    hold.release().await.unwrap();
+    assert!(fake.state.lock().leases.is_empty());
+}
+
+#[tokio::test]
+async fn an_interrupted_statement_waits_for_no_lease() {
+    let fake = cluster();
+    let router = fake.router();
+    router.pauses_migrations.learn(&doc! { "enabled": true });
+    let body = doc! { "update": "c", "$db": "d" }.to_doc_buf();
+    let op = Operation::parse(1, Arc::default(), body.doc()).unwrap();
+    let task = router.task(&op, Request { db: "d", body: body.doc(), sequences: &[] });
+    let hold = Hold::wanted(&task, NS).unwrap();
+    op.kill(codes::INTERRUPTED);
+    assert_eq!(hold.on(&["b".into()]).await.unwrap_err().code, codes::INTERRUPTED);
+    // Granted all the same, unheard; given back though the operation was killed.
+    assert_eq!(fake.state.lock().leases.len(), 1);
+    hold.release().await.unwrap();
     assert!(fake.state.lock().leases.is_empty());
 }
 

@@ -176,9 +176,11 @@ impl Charge {
     pub fn is_over(&self) -> bool {
         self.bytes > self.limit
     }
-    /// Notes that all that is held went to a file, and that nothing is held any more.
+    /// Notes that all that is held went to a file, if it is anything, and that nothing is held any more.
     pub fn spilled(&mut self, stored: Stored) {
-        self.note_spill(stored.records, stored.bytes);
+        if stored.records > 0 {
+            self.note_spill(stored.records, stored.bytes);
+        }
         self.set(0);
     }
     /// Notes that what is held went to a file, as so many records of so many bytes.
@@ -198,5 +200,22 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_nothing_is_no_spill() {
+        let (account, spills) = (Arc::new(Account::default()), Arc::new(Spills::default()));
+        account.tell(vec![spills.clone()]);
+        let mut charge = Charge::new(&account, 100).counted_as(Kind::Group);
+        charge.spilled(Stored::default());
+        assert_eq!((charge.used.spills, spills.of(Kind::Group).spills), (0, 0));
+        charge.add(120);
+        charge.spilled(Stored { records: 3, bytes: 90 });
+        assert_eq!((charge.used.spills, spills.of(Kind::Group).spilled_bytes, account.bytes()), (1, 120, 0));
     }
 }

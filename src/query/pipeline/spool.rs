@@ -60,6 +60,9 @@ impl Spool {
     /// # Errors
     /// The space's, and those of [`meter::spend`].
     pub fn spill(&mut self, space: &dyn Space) -> Result<Stored> {
+        if self.memory.is_empty() {
+            return Ok(Stored::default());
+        }
         let file = match &mut self.file {
             Some(file) => file,
             none => none.insert(space.file()?),
@@ -124,6 +127,8 @@ mod tests {
     fn a_spool_gives_what_was_put_in_again_and_again_from_its_file_and_from_memory() {
         let space = MemorySpace::default();
         let mut spool = Spool::default();
+        assert_eq!(spool.spill(&space).unwrap(), Stored::default());
+        assert_eq!(space.made.load(std::sync::atomic::Ordering::Relaxed), 0, "a file of nothing");
         let (mut place, mut read) = (Place::default(), Vec::new());
         for i in 0..300 {
             let d = doc! { "_id": i, "s": "x".repeat(if i == 200 { 200_000 } else { 700 }) };

@@ -55,7 +55,7 @@ impl Spool {
     pub fn has_spilled(&self) -> bool {
         self.file.is_some()
     }
-    /// Moves what is in memory to the file.
+    /// Moves what is in memory to the file. No reader may have read of what is in memory: it would read that again.
     ///
     /// # Errors
     /// The space's, and those of [`meter::spend`].
@@ -107,7 +107,7 @@ impl Spool {
         let end = self.stored.bytes;
         let Some(file) = self.file.as_deref_mut().filter(|_| !place.file.is_done(end)) else {
             let next = self.memory.get(place.memory);
-            place.memory += 1;
+            place.memory += usize::from(next.is_some());
             return Ok(next.map(DocBuf::doc));
         };
         place.file.need(file, end, 4)?;
@@ -155,6 +155,8 @@ mod tests {
         while let Some(d) = spool.next(&mut place).unwrap() {
             read.push(d.get_i64("_id"));
         }
+        spool.push(doc! { "_id": 300 }.to_doc_buf());
+        assert!(spool.next(&mut again).unwrap().is_some(), "a reader at the end passed over what came later");
         let expected: Vec<Option<i64>> = (0..300).map(Some).collect();
         assert_eq!((all, read), (expected.clone(), expected));
         drop(spool);

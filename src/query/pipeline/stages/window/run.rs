@@ -91,6 +91,10 @@ impl Running {
 
     /// Computes the fields of the gathered partition.
     fn compute(&mut self) -> Result<Giving> {
+        if let (Some(space), true) = (&self.space, self.documents.has_spilled()) {
+            // What came after the last spill, so that the computed fields are charged from nothing on.
+            self.charge.spilled(self.documents.spill(&**space)?);
+        }
         let mut partition =
             Partition { documents: &mut self.documents, keys: &[], collation: &self.collation };
         let keys = partition.each(|d| Ok(sort_value(self.plan.sort_field.as_ref(), d)))?;

@@ -1,8 +1,11 @@
 //! Pipelines with windows, fills and densified fields over given documents.
 
 use crate::QueryContext;
+use crate::pipeline::account::{Kind, Spills, Use};
+use crate::pipeline::spill::tests::MemorySpace;
 use crate::pipeline::{Context, Namespace, Run, parse};
 use document::{Document, Result, Value, array, doc, meter};
+use std::sync::Arc;
 
 fn run(stage: Document, input: &[Document]) -> Result<Vec<Document>> {
     let ctx = Context::new(Namespace::new("d", "c"), QueryContext::at(0));
@@ -131,6 +134,35 @@ fn refusals_have_the_codes_of_the_real_server() {
     assert_eq!(refused(doc! { "$_internalSetWindowFields": { "output": {} } }), 40324);
     let step = doc! { "field": "t", "range": { "step": 0, "bounds": "full" } };
     assert_eq!(refused(doc! { "$densify": (step) }), 5733401);
+}
+
+/// What the stage alone wrote to files over one partition that is sorted already.
+fn spills_of(output: Document, input: &[Document], limit: usize) -> Use {
+    let mut ctx = Context::new(Namespace::new("d", "c"), QueryContext::at(0));
+    ctx.from_router = true;
+    let spec = doc! { "$_internalSetWindowFields": { "sortBy": { "_id": 1 }, "output": output } };
+    let pipeline = parse(&[Value::from(spec)], &ctx).expect("a pipeline");
+    let mut run = Run::new(&ctx);
+    run.spill = Some(Arc::new(MemorySpace::default()));
+    run.limits.set_window_fields = limit;
+    let spills = Arc::new(Spills::default());
+    run.account.tell(vec![spills.clone()]);
+    let out = pipeline.run_local(input.iter().map(Document::to_doc_buf).collect(), &run).expect("a result");
+    assert_eq!(out.len(), input.len());
+    assert_eq!(run.account.bytes(), 0);
+    spills.of(Kind::SetWindowFields)
+}
+
+/// A document takes 64 bytes beside its own.
+#[test]
+fn a_spilled_partition_is_written_to_its_end_and_each_document_once() {
+    let input: Vec<Document> = (0..150).map(|i| doc! { "_id": i, "v": 1, "s": "x".repeat(100) }).collect();
+    let documents: usize = input.iter().map(|d| d.to_doc_buf().bytes().len() + 64).sum();
+    let column: usize = (0..150).map(|i| doc! { "v": i }.to_doc_buf().bytes().len() + 64).sum();
+    let sum = doc! { "$sum": "$v", "window": { "documents": ["unbounded", "current"] } };
+    let used = spills_of(doc! { "a": (sum.clone()), "b": sum }, &input, documents / 4 * 3);
+    assert_eq!(used.spilled_records, 150 * 3, "{used:?}");
+    assert_eq!(used.spilled_bytes as usize, documents + column * 2, "{used:?}");
 }
 
 /// Frames that reach from each document to the end are as long as the partition, time and again: work of the square.

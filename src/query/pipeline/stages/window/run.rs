@@ -5,12 +5,12 @@
 
 use super::SetWindowFields;
 use super::function::Partition;
-use crate::expression::{Arg, FieldPath, Vars};
+use crate::expression::{Arg, Vars};
 use crate::pipeline::account::{Kind, Use};
 use crate::pipeline::spill::Space;
 use crate::pipeline::spool::{Place, Spool};
 use crate::pipeline::{Batch, Charge, Flow, Run, Stage};
-use document::{Collation, Doc, DocBuf, DocWriter, Result, Value, bail};
+use document::{Collation, DocBuf, DocWriter, Result, Value, bail};
 use std::sync::Arc;
 
 pub struct Running {
@@ -97,7 +97,10 @@ impl Running {
         }
         let mut partition =
             Partition { documents: &mut self.documents, keys: &[], collation: &self.collation };
-        let keys = partition.each(|d| Ok(sort_value(self.plan.sort_field.as_ref(), d)))?;
+        let keys = match &self.plan.sort_field {
+            Some(path) => partition.each(|d| Ok(path.get(d).unwrap_or(Value::Null)))?,
+            None => vec![Value::Null; partition.documents.len()],
+        };
         partition.keys = &keys;
         let mut columns = Vec::with_capacity(self.plan.outputs.len());
         for output in &self.plan.outputs {
@@ -144,10 +147,6 @@ impl Running {
         }
         Ok(())
     }
-}
-
-fn sort_value(field: Option<&FieldPath>, d: Doc<'_>) -> Value {
-    field.and_then(|path| path.get(d)).unwrap_or(Value::Null)
 }
 
 impl Stage for Running {

@@ -178,14 +178,22 @@ impl Charge {
     }
     /// Notes that all that is held went to a file, if it is anything, and that nothing is held any more.
     pub fn spilled(&mut self, stored: Stored) {
+        self.spilled_part(self.bytes, stored);
+    }
+    /// Notes that so much of what is held went to a file, if it is anything, and is not held any more.
+    pub fn spilled_part(&mut self, bytes: usize, stored: Stored) {
         if stored.records > 0 {
-            self.note_spill(stored.records, stored.bytes);
+            self.note(bytes, stored);
         }
-        self.set(0);
+        self.subtract(bytes);
     }
     /// Notes that what is held went to a file, as so many records of so many bytes.
     pub fn note_spill(&mut self, records: u64, stored_bytes: u64) {
-        let spilled_bytes = self.bytes as u64;
+        self.note(self.bytes, Stored { records, bytes: stored_bytes });
+    }
+    fn note(&mut self, bytes: usize, stored: Stored) {
+        let (records, stored_bytes) = (stored.records, stored.bytes);
+        let spilled_bytes = bytes as u64;
         let spill = Use { peak_bytes: 0, spills: 1, spilled_records: records, spilled_bytes, stored_bytes };
         self.used.spills += 1;
         self.used.spilled_records += records;

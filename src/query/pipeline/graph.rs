@@ -5,8 +5,9 @@
 //!     ^                                                                        │
 //!     └────────── values of connectFromField not asked for before (`asked`) <──┘
 //! ```
-//! Frontiers, both sets and what was found share one account. When it is over the limit all of them go to files. What was
-//! found becomes one array at the end, so it has the limit of a document besides.
+//! Frontiers, both sets and what was found share one account. When it is over the limit all of them go to files but the
+//! frontier that is being asked for: that stays where it is, so a large one goes to a file before. What was found becomes one
+//! array at the end, so it has the limit of a document besides.
 
 use super::account::{Kind, Use};
 use super::host::{HostStage, Namespace, PipelineHost, Role};
@@ -204,8 +205,7 @@ impl<'a> Search<'a> {
         self.expect(start)?;
         let mut depth = 0i64;
         while !self.frontier.is_empty() && plan.depth_max.is_none_or(|most| depth <= most) {
-            let mut asking = std::mem::take(&mut self.frontier);
-            self.asking_bytes = std::mem::take(&mut self.frontier_bytes);
+            let mut asking = self.take_frontier()?;
             let mut place = Place::default();
             while let Some(values) = some_values(&mut asking, &mut place)? {
                 let mut source = host.run(&plan.namespace, plan.question(values), outer(run), run).await?;
@@ -215,10 +215,22 @@ impl<'a> Search<'a> {
                     }
                 }
             }
-            self.graph.charge.subtract(self.asking_bytes);
+            self.graph.charge.subtract(std::mem::take(&mut self.asking_bytes));
             depth += 1;
         }
         Ok(())
+    }
+
+    /// The frontier, to be asked for; it leaves half of the limit to what is found.
+    fn take_frontier(&mut self) -> Result<Spool> {
+        if self.frontier_bytes > self.graph.charge.limit() / 2
+            && let Some(space) = &self.graph.space
+        {
+            let stored = self.frontier.spill(&**space)?;
+            self.graph.charge.spilled_part(std::mem::take(&mut self.frontier_bytes), stored);
+        }
+        self.asking_bytes = std::mem::take(&mut self.frontier_bytes);
+        Ok(std::mem::take(&mut self.frontier))
     }
 
     /// Adds the values of a field to the frontier, unless they were there before.
@@ -261,7 +273,7 @@ impl<'a> Search<'a> {
         self.relieve()
     }
 
-    /// Writes everything to files when it is more than may be in memory.
+    /// Writes everything but what is being asked for to files when it is more than may be in memory.
     fn relieve(&mut self) -> Result<()> {
         if !self.graph.charge.is_over() {
             return Ok(());
@@ -274,8 +286,9 @@ impl<'a> Search<'a> {
         };
         let sets = self.asked.spill(&*space)? + self.met.spill(&*space)?;
         let stored = sets + self.found.spill(&*space)? + self.frontier.spill(&*space)?;
-        self.graph.charge.spilled(stored);
-        (self.frontier_bytes, self.asking_bytes) = (0, 0);
+        let charge = &mut self.graph.charge;
+        charge.spilled_part(charge.bytes().saturating_sub(self.asking_bytes), stored);
+        self.frontier_bytes = 0;
         Ok(())
     }
 }
@@ -290,4 +303,54 @@ fn some_values(asking: &mut Spool, place: &mut Place) -> Result<Option<Vec<Value
         values.extend(d.get("v").map(|v| v.to_value()));
     }
     Ok(Some(values).filter(|values| !values.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::spill::tests::MemorySpace;
+
+    /// A search that may hold so many bytes in memory.
+    fn running(limit: usize) -> RunningGraph {
+        let ctx = Context::new(Namespace::new("d", "c"), crate::QueryContext::at(0));
+        let spec =
+            doc! { "from": "c", "startWith": 1, "connectFromField": "a", "connectToField": "b", "as": "r" };
+        let stage = parse("$graphLookup", &spec.into(), &ctx).expect("a stage");
+        let Some(Join::Graph(plan)) = stage.join else { panic!("another stage") };
+        let mut run = Run::new(&ctx);
+        run.limits.graph_lookup = limit;
+        run.spill = Some(Arc::new(MemorySpace::default()));
+        RunningGraph::new(plan, &run)
+    }
+    fn values(range: std::ops::Range<i32>, bytes: usize) -> Option<Value> {
+        Some(Value::Array(range.map(|i| Value::from(format!("{i:0>bytes$}"))).collect()))
+    }
+
+    #[test]
+    fn the_frontier_that_is_asked_for_stays_on_the_account_while_all_else_goes_to_files() {
+        let mut graph = running(100_000);
+        let mut search = Search::new(&mut graph, &Collation::SIMPLE);
+        search.expect(values(0..100, 100)).unwrap();
+        let asking = search.take_frontier().unwrap();
+        let held = search.asking_bytes;
+        assert!(!asking.has_spilled() && held > 100 * 100, "{held}");
+        let mut least = usize::MAX;
+        for i in 100..1000 {
+            search.expect(values(i..i + 1, 100)).unwrap();
+            least = least.min(search.graph.charge.bytes());
+        }
+        assert!(search.frontier.has_spilled() && least >= held, "{least} of {held}");
+    }
+
+    #[test]
+    fn a_large_frontier_is_asked_for_from_a_file() {
+        let mut graph = running(100_000);
+        let mut search = Search::new(&mut graph, &Collation::SIMPLE);
+        search.expect(values(0..290, 100)).unwrap();
+        let (before, frontier) = (search.graph.charge.bytes(), search.frontier_bytes);
+        assert!(frontier > 50_000 && search.graph.used().spills == 0, "{frontier}");
+        let asking = search.take_frontier().unwrap();
+        assert!(asking.has_spilled() && search.asking_bytes == 0);
+        assert_eq!(search.graph.charge.bytes(), before - frontier);
+    }
 }

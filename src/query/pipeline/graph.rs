@@ -6,8 +6,8 @@
 //!     └────────── values of connectFromField not asked for before (`asked`) <──┘
 //! ```
 //! Frontiers, both sets and what was found share one account. When it is over the limit all of them go to files but the
-//! frontier that is being asked for: that stays where it is, so a large one goes to a file before. What was found becomes one
-//! array at the end, so it has the limit of a document besides.
+//! frontier that is being asked for: that stays where it is, so a large one goes to a file before. The indexes of the sets
+//! stay too. What was found becomes one array at the end, so it has the limit of a document besides.
 
 use super::account::{Kind, Use};
 use super::host::{HostStage, Namespace, PipelineHost, Role};
@@ -273,7 +273,12 @@ impl<'a> Search<'a> {
         self.relieve()
     }
 
-    /// Writes everything but what is being asked for to files when it is more than may be in memory.
+    /// What is in memory, whatever else goes to files.
+    fn lasting(&self) -> usize {
+        self.asking_bytes + self.asked.index_bytes() + self.met.index_bytes()
+    }
+
+    /// Writes everything but what lasts to files when it is more than may be in memory.
     fn relieve(&mut self) -> Result<()> {
         if !self.graph.charge.is_over() {
             return Ok(());
@@ -284,11 +289,17 @@ impl<'a> Search<'a> {
                 "Exceeded memory limit for $graphLookup, but didn't allow external spilling; pass allowDiskUse:true to opt in"
             );
         };
+        let lasting = self.lasting();
+        if self.graph.charge.bytes() < lasting.saturating_mul(2) {
+            // Where little more is to be had a file would be made of every value.
+            return Ok(());
+        }
         let sets = self.asked.spill(&*space)? + self.met.spill(&*space)?;
         let stored = sets + self.found.spill(&*space)? + self.frontier.spill(&*space)?;
         let charge = &mut self.graph.charge;
-        charge.spilled_part(charge.bytes().saturating_sub(self.asking_bytes), stored);
+        charge.spilled_part(charge.bytes().saturating_sub(lasting), stored);
         self.frontier_bytes = 0;
+        self.graph.charge.set(self.lasting());
         Ok(())
     }
 }
@@ -340,6 +351,19 @@ mod tests {
             least = least.min(search.graph.charge.bytes());
         }
         assert!(search.frontier.has_spilled() && least >= held, "{least} of {held}");
+    }
+
+    #[test]
+    fn indexes_of_large_values_are_charged_and_no_file_is_made_of_few() {
+        let mut graph = running(100_000);
+        let mut search = Search::new(&mut graph, &Collation::SIMPLE);
+        for i in 0..200 {
+            search.expect(values(i..i + 1, 6000)).unwrap();
+            let indexes = search.lasting();
+            assert!(search.graph.charge.bytes() >= indexes, "{indexes}");
+        }
+        assert!(search.lasting() > 500_000);
+        assert!((5..20).contains(&search.graph.used().spills), "{:?}", search.graph.used());
     }
 
     #[test]

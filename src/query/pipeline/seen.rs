@@ -2,7 +2,8 @@
 //!
 //! Each spill writes the keys in memory, sorted, to a file of the form of a run (see [`super::spill`]). An index in memory
 //! holds the first key of every block of such a file, so that a look-up reads one block of each. Once there are
-//! [`FILES_MAX`] of them they are merged into one. The index takes about a hundredth of what it leads to.
+//! [`FILES_MAX`] of them they are merged into one. The index takes about a hundredth of what it leads to where keys are
+//! short; of keys that fill a block by themselves it holds each. So the owner charges what it takes.
 
 use super::spill::{CHUNK_ENTRIES, Entry, HEAD_BYTES, Merge, Run, Space, number_at, write_run};
 use super::spool::Stored;
@@ -13,6 +14,8 @@ use std::collections::HashSet;
 const FILES_MAX: usize = 8;
 /// Bytes of a file for one key of its index.
 const BLOCK: u64 = 4096;
+/// What a key of an index takes beside its bytes.
+const INDEXED_BYTES: usize = std::mem::size_of::<(Vec<u8>, u64)>();
 
 #[derive(Default)]
 pub struct Seen {
@@ -26,6 +29,8 @@ struct KeyFile {
     run: Run,
     /// The first key of each block, and where it begins.
     index: Vec<(Vec<u8>, u64)>,
+    /// What that takes.
+    index_bytes: usize,
 }
 
 impl Seen {
@@ -44,7 +49,11 @@ impl Seen {
         }
         Ok(self.memory.insert(key))
     }
-    /// Moves the keys in memory to a file.
+    /// What the indexes of the files take in memory.
+    pub fn index_bytes(&self) -> usize {
+        self.files.iter().map(|file| file.index_bytes).sum()
+    }
+    /// Moves the keys in memory to a file; their index stays.
     ///
     /// # Errors
     /// The space's, and those of [`meter::spend`].
@@ -85,7 +94,8 @@ impl KeyFile {
         });
         let (run, records) = write_run(space, noted)?;
         let stored = Stored { records, bytes: run.bytes };
-        Ok((KeyFile { run, index }, stored))
+        let index_bytes = index.iter().map(|(key, _)| key.len() + INDEXED_BYTES).sum();
+        Ok((KeyFile { run, index, index_bytes }, stored))
     }
     fn contains(&mut self, key: &[u8], block: &mut Vec<u8>) -> Result<bool> {
         meter::spend(64)?;
@@ -111,6 +121,23 @@ mod tests {
     use super::*;
     use crate::pipeline::spill::tests::MemorySpace;
     use std::sync::atomic::Ordering;
+
+    #[test]
+    fn an_index_of_large_keys_says_what_it_takes() {
+        let space = MemorySpace::default();
+        let bytes_of_index = |length: usize| {
+            let mut seen = Seen::default();
+            for i in 0..100u32 {
+                seen.insert([&i.to_be_bytes()[..], &vec![7; length - 4]].concat()).unwrap();
+                if i % 10 == 9 {
+                    seen.spill(&space).unwrap();
+                }
+            }
+            seen.index_bytes()
+        };
+        assert!(bytes_of_index(40) < 40 * 20);
+        assert!(bytes_of_index(5000) >= 100 * 5000);
+    }
 
     #[test]
     fn a_set_says_the_same_of_a_key_wherever_the_key_stands() {

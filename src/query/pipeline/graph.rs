@@ -57,9 +57,7 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> 
     }
     let text = |field: &str| match d.get(field) {
         None => Ok(None),
-        Some(Value::String(s)) => {
-            Ok(Some(FieldPath::parse(s.strip_prefix('$').filter(|_| false).unwrap_or(s))?))
-        }
+        Some(Value::String(s)) => Ok(Some(FieldPath::parse(s)?)),
         Some(v) => bail!(40103, "expected string as argument for {field}, found: {}", v.type_name()),
     };
     let depth_max = match d.get("maxDepth") {

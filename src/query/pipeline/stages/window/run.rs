@@ -1,16 +1,19 @@
 //! The running stage: gathers a partition, then gives it out with the computed fields.
 //!
 //! A partition over the limit goes to a file, which is read once for each field and once more when the documents are given;
-//! then the computed fields wait in files too. What one field is computed from is in memory: a value for each document.
+//! then the computed fields wait in files too. So they do where they would take the partition over the limit. The limit is
+//! that of what waits: while a field is computed its sort keys, inputs and results are in memory beside it, a value of each
+//! for each document. Only the process's total counts those.
 
 use super::SetWindowFields;
 use super::function::Partition;
+use crate::accumulator::value_bytes;
 use crate::expression::{Arg, Vars};
 use crate::pipeline::account::{Kind, Use};
 use crate::pipeline::spill::Space;
 use crate::pipeline::spool::{Place, Spool};
 use crate::pipeline::{Batch, Charge, Flow, Run, Stage};
-use document::{Collation, DocBuf, DocWriter, Result, Value, bail};
+use document::{Collation, DocBuf, DocWriter, Error, Result, Value, bail, err};
 use std::sync::Arc;
 
 pub struct Running {
@@ -43,15 +46,18 @@ enum Column {
 
 impl Column {
     fn spilled(values: Vec<Arg>, space: &dyn Space, charge: &mut Charge) -> Result<Column> {
-        let mut spool = Spool::default();
+        let (mut spool, mut held) = (Spool::default(), 0);
         for v in values {
             let d = DocWriter::build(|w| v.iter().for_each(|v| v.write(w, "v")));
-            charge.add(spool.push(d));
-            if charge.is_over() {
-                charge.spilled(spool.spill(space)?);
+            let bytes = spool.push(d);
+            charge.add(bytes);
+            held += bytes;
+            // Others may have taken most of the limit; a part of it is worth a write.
+            if held > charge.limit() / 4 {
+                charge.spilled_part(std::mem::take(&mut held), spool.spill(space)?);
             }
         }
-        charge.spilled(spool.spill(space)?);
+        charge.spilled_part(held, spool.spill(space)?);
         Ok(Column::File(spool, Place::default()))
     }
     fn next(&mut self) -> Result<Arg> {
@@ -105,11 +111,20 @@ impl Running {
         let mut columns = Vec::with_capacity(self.plan.outputs.len());
         for output in &self.plan.outputs {
             let values = output.column(&mut partition, &mut self.vars)?;
+            let bytes =
+                values.iter().map(|v| v.as_ref().map_or(size_of::<Arg>(), value_bytes)).sum::<usize>();
+            let fits = self.charge.bytes().saturating_add(bytes) <= self.charge.limit();
             columns.push(match &self.space {
-                Some(space) if partition.documents.has_spilled() => {
+                Some(space) if partition.documents.has_spilled() || !fits => {
                     Column::spilled(values, &**space, &mut self.charge)?
                 }
-                _ => Column::Memory(values.into_iter()),
+                None if !fits => {
+                    return Err(too_much(self.charge.bytes().saturating_add(bytes), &self.charge));
+                }
+                _ => {
+                    self.charge.add(bytes);
+                    Column::Memory(values.into_iter())
+                }
             });
         }
         Ok(Giving { place: Place::default(), columns })
@@ -135,18 +150,19 @@ impl Running {
     fn keep(&mut self, d: DocBuf) -> Result<()> {
         self.charge.add(self.documents.push(d));
         if self.charge.is_over() {
-            let Some(space) = &self.space else {
-                bail!(
-                    QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-                    "Exceeded memory limit for $setWindowFields: a partition holds {} bytes, but {} are allowed; pass allowDiskUse:true to opt in to external spilling",
-                    self.charge.bytes(),
-                    self.charge.limit()
-                );
-            };
+            let Some(space) = &self.space else { return Err(too_much(self.charge.bytes(), &self.charge)) };
             self.charge.spilled(self.documents.spill(&**space)?);
         }
         Ok(())
     }
+}
+
+fn too_much(bytes: usize, charge: &Charge) -> Error {
+    err!(
+        QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+        "Exceeded memory limit for $setWindowFields: a partition holds {bytes} bytes, but {} are allowed; pass allowDiskUse:true to opt in to external spilling",
+        charge.limit()
+    )
 }
 
 impl Stage for Running {

@@ -2,9 +2,9 @@
 
 use crate::QueryContext;
 use crate::pipeline::account::{Kind, Spills, Use};
-use crate::pipeline::spill::tests::MemorySpace;
+use crate::pipeline::spill::{Space, tests::MemorySpace};
 use crate::pipeline::{Context, Namespace, Run, parse};
-use document::{Document, Result, Value, array, doc, meter};
+use document::{DocBuf, Document, Result, Value, array, doc, meter};
 use std::sync::Arc;
 
 fn run(stage: Document, input: &[Document]) -> Result<Vec<Document>> {
@@ -138,19 +138,45 @@ fn refusals_have_the_codes_of_the_real_server() {
 
 /// What the stage alone wrote to files over one partition that is sorted already.
 fn spills_of(output: Document, input: &[Document], limit: usize) -> Use {
+    let spills = Arc::new(Spills::default());
+    run_within(output, input, limit, Some(spills.clone())).expect("a result");
+    spills.of(Kind::SetWindowFields)
+}
+
+/// Runs the stage alone with a limit, and without disk where nobody is to be told of spills.
+fn run_within(
+    output: Document,
+    input: &[Document],
+    limit: usize,
+    spills: Option<Arc<Spills>>,
+) -> Result<Vec<DocBuf>> {
     let mut ctx = Context::new(Namespace::new("d", "c"), QueryContext::at(0));
     ctx.from_router = true;
     let spec = doc! { "$_internalSetWindowFields": { "sortBy": { "_id": 1 }, "output": output } };
     let pipeline = parse(&[Value::from(spec)], &ctx).expect("a pipeline");
     let mut run = Run::new(&ctx);
-    run.spill = Some(Arc::new(MemorySpace::default()));
     run.limits.set_window_fields = limit;
-    let spills = Arc::new(Spills::default());
-    run.account.tell(vec![spills.clone()]);
-    let out = pipeline.run_local(input.iter().map(Document::to_doc_buf).collect(), &run).expect("a result");
-    assert_eq!(out.len(), input.len());
-    assert_eq!(run.account.bytes(), 0);
-    spills.of(Kind::SetWindowFields)
+    run.spill = spills.as_ref().map(|_| Arc::new(MemorySpace::default()) as Arc<dyn Space>);
+    run.account.tell(spills.into_iter().collect());
+    let out = pipeline.run_local(input.iter().map(Document::to_doc_buf).collect(), &run)?;
+    assert_eq!((out.len(), run.account.bytes()), (input.len(), 0));
+    Ok(out)
+}
+
+/// Every document gets all values up to its own.
+#[test]
+fn computed_fields_count_towards_the_limit_of_their_partition() {
+    let input: Vec<Document> = (0..200).map(|i| doc! { "_id": i }).collect();
+    let all = doc! { "$push": "$_id", "window": { "documents": ["unbounded", "current"] } };
+    let output = doc! { "a": (all.clone()), "b": all };
+    let limit = 100_000;
+    let used = spills_of(output.clone(), &input, limit);
+    assert_eq!(used.spilled_records, 400, "{used:?}");
+    let spills = Some(Arc::new(Spills::default()));
+    let spilled = run_within(output.clone(), &input, limit, spills).expect("on disk");
+    assert_eq!(spilled, run_within(output.clone(), &input, 100 * limit, None).expect("in memory"));
+    let refused = run_within(output, &input, limit, None).expect_err("no disk");
+    assert_eq!(refused.code, document::codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
 }
 
 /// A document takes 64 bytes beside its own.

@@ -54,7 +54,7 @@ impl<'a> CountCommand<'a> {
         Ok(out)
     }
     /// The pipeline that counts what a view or a pseudo collection gives.
-    pub fn pipeline(&self) -> Result<Vec<Value>> {
+    fn pipeline(&self) -> Result<Vec<Value>> {
         let find = FindCommand {
             filter: Some(self.query),
             skip: self.skip,
@@ -190,6 +190,12 @@ fn reply(n: u64) -> Document {
     doc! { "n": document::number::count(n) }
 }
 
+/// The aggregation that counts what a view or a pseudo collection gives.
+pub fn on_view(node: &Node, ns: &str, command: &CountCommand<'_>, body: Doc<'_>) -> Result<Asked> {
+    let (pipeline, hint) = (command.pipeline()?, command.hint.clone());
+    Ok(Asked { pipeline, hint, ..Asked::on(node, ns, body)? })
+}
+
 /// Counts what an aggregation over a view or a pseudo collection gives.
 async fn by_pipeline(
     node: &Arc<Node>,
@@ -198,8 +204,7 @@ async fn by_pipeline(
     command: &CountCommand<'_>,
     body: Doc<'_>,
 ) -> Result<Document> {
-    let pipeline = command.pipeline()?;
-    let found = aggregate::collect(node, op, Asked { pipeline, ..Asked::on(node, ns, body)? }).await?;
+    let found = aggregate::collect(node, op, on_view(node, ns, command, body)?).await?;
     let n = found.first().and_then(|d| d.doc().get_i64("n")).unwrap_or(0);
     Ok(reply(n.unsigned_abs()))
 }

@@ -50,12 +50,18 @@ impl<'a> DistinctCommand<'a> {
         Ok(DistinctCommand { key, query, hint, collation })
     }
     /// The pipeline whose documents have the values, on a view or a pseudo collection.
-    pub fn pipeline(&self) -> Vec<Value> {
+    fn pipeline(&self) -> Vec<Value> {
         match self.query.is_empty() {
             true => Vec::new(),
             false => vec![Value::Document(doc! { "$match": self.query })],
         }
     }
+}
+
+/// The aggregation whose documents have the values, on a view or a pseudo collection.
+pub fn on_view(node: &Node, ns: &str, command: &DistinctCommand<'_>, body: Doc<'_>) -> Result<Asked> {
+    let (pipeline, hint) = (command.pipeline(), command.hint.clone());
+    Ok(Asked { pipeline, hint, ..Asked::on(node, ns, body)? })
 }
 
 /// Values met so far, in the collation's order: by their keys, each in a document of its own.
@@ -162,7 +168,7 @@ pub async fn distinct(
         Some(Opened::Absent) => {}
         Some(Opened::Query(mut query)) => query.fill(node, op, &mut values).await?,
         Some(Opened::View(_)) | None => {
-            let asked = Asked { pipeline: command.pipeline(), ..Asked::on(node, &ns, request.body)? };
+            let asked = on_view(node, &ns, &command, request.body)?;
             for d in aggregate::collect(node, op, asked).await? {
                 values.add_of(d.doc());
             }

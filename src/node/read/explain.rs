@@ -21,7 +21,7 @@ use query::planner::Plan;
 use query::shape::query_hash;
 use runtime::Instant;
 use std::sync::Arc;
-use subject::{Subject, pipeline_on_view};
+use subject::{Subject, asked_of_view};
 
 mod subject;
 
@@ -125,8 +125,8 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
     let mut reply = match subject.run(node, op, &slot, verbosity).await? {
         Some(explained) => explained,
         None => {
-            let stages = pipeline_on_view(node, &slot, first.name(), inner)?;
-            let asked_for = Asked { pipeline: stages, explain: true, ..Asked::on(node, &ns, inner)? };
+            let asked_for = asked_of_view(node, &slot, first.name(), inner)?;
+            let asked_for = Asked { explain: true, ..asked_for };
             return pipeline(node, op, asked_for, verbosity, asked).await;
         }
     };

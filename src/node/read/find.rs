@@ -6,7 +6,7 @@
 use super::fields::Fields;
 use super::rows::Rows;
 use super::tail::TailRows;
-use super::{aggregate, command_variables};
+use super::{aggregate, aggregate::Asked, command_variables};
 use crate::cursor::Cursor;
 use crate::exec::query::ownership;
 use crate::exec::sorter::Means;
@@ -293,8 +293,7 @@ async fn by_plan(
                 Rows::Query(query)
             }
             Opened::View(_) => {
-                let pipeline = view_pipeline(command)?;
-                let asked = aggregate::Asked { pipeline, ..aggregate::Asked::on(node, ns, body)? };
+                let asked = on_view(node, ns, command, body)?;
                 let mut rows = aggregate::start(node, op, asked, Some(&mut batch)).await?;
                 rows.fill(node, op, &mut batch).await?;
                 rows
@@ -429,6 +428,17 @@ async fn tail(
     let (filter, projection) = (std::mem::take(&mut parsed.filter), parsed.projection.take());
     let rows = TailRows::of_capped(op, slot, filter, projection, command).await?;
     Ok(rows.map_or_else(Rows::empty, |rows| Rows::Tail(Box::new(rows))))
+}
+
+/// The aggregation that answers a find on a view.
+pub fn on_view(node: &Node, ns: &str, command: &FindCommand<'_>, body: Doc<'_>) -> Result<Asked> {
+    let asked = Asked::on(node, ns, body)?;
+    Ok(Asked {
+        pipeline: view_pipeline(command)?,
+        hint: command.hint.map(Hint::given).transpose()?.flatten(),
+        allow_disk_use: asked.allow_disk_use && !command.no_disk,
+        ..asked
+    })
 }
 
 /// The pipeline that answers a find on a view.

@@ -891,6 +891,29 @@ async fn windows_and_searches_that_spill_give_what_they_give_in_memory_and_fail_
 }
 
 #[tokio::test]
+async fn a_read_of_a_view_heeds_its_hint_and_whether_it_may_use_the_disk() {
+    let node = node();
+    let documents: Vec<Document> =
+        (0..300).map(|i| doc! { "_id": i, "k": i % 9, "s": "x".repeat(100) }).collect();
+    insert(&node, "c", &documents).await;
+    run(&node, doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await.expect("a view");
+    *node.limits.write() = query::pipeline::Limits { sort: 10_000, ..Default::default() };
+    let sorted = |disk: bool| doc! { "find": "v", "sort": { "k": 1 }, "allowDiskUse": disk };
+    run(&node, sorted(true)).await.expect("spilled");
+    let e = run(&node, sorted(false)).await.expect_err("no disk");
+    assert_eq!(e.code, codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
+    for mut command in [doc! { "find": "v" }, doc! { "count": "v" }, doc! { "distinct": "v", "key": "k" }] {
+        command.push("hint", "none");
+        let explained = doc! { "explain": command.clone(), "verbosity": "queryPlanner" };
+        for command in [command, explained] {
+            let shown = format!("{command:?}");
+            let e = run(&node, command).await.err().map(|e| e.code);
+            assert_eq!(e, Some(codes::BAD_VALUE), "{shown}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_document_beyond_16_mib_leaves() {
     let node = node();
     insert(&node, "c", &[doc! { "_id": 1, "s": "x".repeat(9 << 20) }]).await;

@@ -1,13 +1,14 @@
 //! What an explained command reads, and what it would do with it.
 
-use super::super::count::CountCommand;
-use super::super::distinct::DistinctCommand;
-use super::super::find::{FindCommand, Parsed, view_pipeline};
+use super::super::aggregate::Asked;
+use super::super::count::{self, CountCommand};
+use super::super::distinct::{self, DistinctCommand};
+use super::super::find::{self, FindCommand, Parsed};
 use super::super::{command_variables, parse_hint};
 use crate::exec::Shape;
 use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
-use document::{Collation, Doc, Document, Result, Value, ValueRef, bail};
+use document::{Collation, Doc, Document, Result, ValueRef, bail};
 use query::QueryContext;
 use query::matcher::Matcher;
 use query::sort::SortSpec;
@@ -136,19 +137,20 @@ impl Subject {
     }
 }
 
-/// The pipeline by which a command reads the view `ns`.
+/// The aggregation by which a command reads a view.
 ///
 /// # Errors
 /// CommandNotSupportedOnView (166) for a command that writes; NotImplemented (238) where that writes to a time series.
-pub(super) fn pipeline_on_view(node: &Node, slot: &Slot, name: &str, body: Doc<'_>) -> Result<Vec<Value>> {
+pub(super) fn asked_of_view(node: &Node, slot: &Slot, name: &str, body: Doc<'_>) -> Result<Asked> {
+    let ns = slot.ns.as_str();
     match name {
-        "find" => view_pipeline(&FindCommand::parse(body)?),
-        "count" => CountCommand::parse(body)?.pipeline(),
-        "distinct" => DistinctCommand::parse(body).map(|c| c.pipeline()),
+        "find" => find::on_view(node, ns, &FindCommand::parse(body)?, body),
+        "count" => count::on_view(node, ns, &CountCommand::parse(body)?, body),
+        "distinct" => distinct::on_view(node, ns, &DistinctCommand::parse(body)?, body),
         _ if crate::timeseries::of(node, slot).is_some() => {
             bail!(NOT_IMPLEMENTED, "explain of {name} on a time series collection is not implemented")
         }
-        _ => bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {} is a view, not a collection", slot.ns),
+        _ => bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection"),
     }
 }
 

@@ -153,18 +153,24 @@ fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
             "version": SERVER_VERSION, "gitVersion": GIT_VERSION,
         },
     );
-    reply.push(
-        "serverParameters",
-        doc! {
-            "internalQueryFacetBufferSizeBytes": 104857600, "internalQueryFacetMaxOutputDocSizeBytes": 104857600,
-            "internalLookupStageIntermediateDocumentMaxSizeBytes": 104857600,
-            "internalDocumentSourceGroupMaxMemoryBytes": 104857600,
-            "internalQueryMaxBlockingSortMemoryUsageBytes": 104857600,
-            "internalQueryProhibitBlockingMergeOnMongoS": 0, "internalQueryMaxAddToSetBytes": 104857600,
-            "internalDocumentSourceSetWindowFieldsMaxMemoryBytes": 104857600,
-            "internalQueryFrameworkControl": "forceClassicEngine",
-        },
-    );
+    reply.push("serverParameters", server_parameters(node));
+}
+
+/// The limits that the plan ran with; those without effect here stand as they are by default.
+fn server_parameters(node: &Node) -> Document {
+    let limits = *node.limits.read();
+    let bytes = |limit: usize| count(limit as u64);
+    doc! {
+        "internalQueryFacetBufferSizeBytes": 104857600,
+        "internalQueryFacetMaxOutputDocSizeBytes": bytes(limits.facet),
+        "internalLookupStageIntermediateDocumentMaxSizeBytes": bytes(limits.lookup),
+        "internalDocumentSourceGroupMaxMemoryBytes": bytes(limits.group),
+        "internalQueryMaxBlockingSortMemoryUsageBytes": bytes(limits.sort),
+        "internalQueryProhibitBlockingMergeOnMongoS": 0,
+        "internalQueryMaxAddToSetBytes": bytes(limits.add_to_set),
+        "internalDocumentSourceSetWindowFieldsMaxMemoryBytes": bytes(limits.set_window_fields),
+        "internalQueryFrameworkControl": "forceClassicEngine",
+    }
 }
 
 /// The version of the real server whose behaviour this one shows.

@@ -1090,6 +1090,19 @@ async fn a_count_and_a_distinct_on_a_view_are_explained_as_pipelines() {
 }
 
 #[tokio::test]
+async fn explain_shows_the_limits_that_are_set() {
+    let node = node();
+    *node.limits.write() =
+        query::pipeline::Limits { sort: 12_345, set_window_fields: 678, ..Default::default() };
+    let reply = run(&node, doc! { "explain": { "find": "c" } }).await.expect("explained");
+    let shown = reply.get_document("serverParameters").expect("parameters");
+    let of = |name: &str| shown.get_i64(name);
+    assert_eq!(of("internalQueryMaxBlockingSortMemoryUsageBytes"), Some(12_345));
+    assert_eq!(of("internalDocumentSourceSetWindowFieldsMaxMemoryBytes"), Some(678));
+    assert_eq!(of("internalDocumentSourceGroupMaxMemoryBytes"), Some(104_857_600));
+}
+
+#[tokio::test]
 async fn explain_heeds_the_options_of_a_find_that_change_what_it_does() {
     let node = node();
     with_two_plans(&node).await;

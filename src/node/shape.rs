@@ -28,7 +28,7 @@ pub enum Kind {
     Objects,
     /// The stages of a view: documents, and nulls, which count for nothing.
     Stages,
-    /// A list's `cursor`, which says nothing but the size of its batches.
+    /// A list's field `cursor`, which says nothing but the size of its batches.
     Cursor,
     /// The number 1, as the argument of a command that takes no other.
     One,
@@ -144,7 +144,7 @@ impl Shape {
             (Kind::Stages, ValueRef::Array(items)) => {
                 return self.check_items(name, items.iter().filter(|e| e.value() != ValueRef::Null));
             }
-            (Kind::Cursor, ValueRef::Document(cursor)) => return self.check_cursor(name, cursor),
+            (Kind::Cursor, ValueRef::Document(cursor)) => return batch_size(self.name, cursor).map(drop),
             (Kind::One, v) if v.is_number() => return self.check_one(v),
             (Kind::Uuid, ValueRef::Binary(4, bytes)) => return check_uuid(bytes),
             (Kind::Hint, ValueRef::String(_) | ValueRef::Document(_)) => return Ok(()),
@@ -191,26 +191,6 @@ impl Shape {
         }
         Ok(())
     }
-    fn check_cursor(&self, name: &str, cursor: Doc<'_>) -> Result<()> {
-        for e in cursor.iter() {
-            let (command, v) = (self.name, e.value());
-            if e.name() != "batchSize" {
-                bail!(IDL_UNKNOWN_FIELD, "BSON field '{command}.{name}.{}' is an unknown field.", e.name());
-            }
-            match to_long(v) {
-                Some(n) if n < 0 => {
-                    bail!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0, actual value '{n}'")
-                }
-                None if !matches!(v, ValueRef::Null | ValueRef::Undefined) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field '{command}.{name}.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-                    v.type_name()
-                ),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
     fn check_one(&self, v: ValueRef<'_>) -> Result<()> {
         if to_long(v) != Some(1) {
             bail!(5255100, "Have to pass 1 as '{}' parameter", self.name);
@@ -246,6 +226,31 @@ fn check_uuid(bytes: &[u8]) -> Result<()> {
         bail!(INVALID_UUID, "uuid must be a 16-byte binary field with UUID (4) subtype");
     }
     Ok(())
+}
+
+/// The size of batches that the field `cursor` of a command says, if it says one.
+///
+/// # Errors
+/// 40415, 14 and 2 as the real server.
+pub fn batch_size(command: &str, cursor: Doc<'_>) -> Result<Option<u64>> {
+    let mut size = None;
+    for e in cursor.iter() {
+        let v = e.value();
+        if e.name() != "batchSize" {
+            bail!(IDL_UNKNOWN_FIELD, "BSON field '{command}.cursor.{}' is an unknown field.", e.name());
+        }
+        size = match to_long(v).map(|n| u64::try_from(n).map_err(|_| n)) {
+            Some(Ok(n)) => Some(n),
+            Some(Err(n)) => bail!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0, actual value '{n}'"),
+            None if matches!(v, ValueRef::Null | ValueRef::Undefined) => None,
+            None => bail!(
+                TYPE_MISMATCH,
+                "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+                v.type_name()
+            ),
+        };
+    }
+    Ok(size)
 }
 
 /// A number as the real server's `safeNumberLong` reads it: doubles are cut, decimals rounded half to even, both clamped
@@ -351,6 +356,10 @@ mod tests {
         assert_eq!(code("cursor", Value::from(doc! { "batchSize": (-1) })), Err(codes::BAD_VALUE));
         assert_eq!(code("cursor", Value::from(doc! { "batchSize": "1" })), Err(codes::TYPE_MISMATCH));
         assert_eq!(code("cursor", Value::from(doc! { "size": 1 })), Err(codes::IDL_UNKNOWN_FIELD));
+        let size = |v: Value| batch_size("list", doc! { "batchSize": v }.to_doc_buf().doc());
+        assert_eq!(size(Value::from(7.9)), Ok(Some(7)));
+        let negative = "BSON field 'batchSize' value must be >= 0, actual value '-3'";
+        assert_eq!(size(Value::from(-3)).expect_err("negative").message, negative);
     }
 
     #[test]

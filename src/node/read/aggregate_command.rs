@@ -1,6 +1,7 @@
 //! The fields of an `aggregate`, still raw: read in one place for a node and for a router, so that both refuse the same.
 
 use super::fields::Fields;
+use crate::shape::batch_size;
 use document::{Doc, Result, ValueRef, bail, err};
 use query::planner::Hint;
 
@@ -56,7 +57,7 @@ impl<'a> AggregateCommand<'a> {
                 },
                 "cursor" => {
                     out.cursor = true;
-                    out.batch_size = batch_size(FIELDS.document(&e)?)?;
+                    out.batch_size = batch_size(FIELDS.command, FIELDS.document(&e)?)?;
                 }
                 "allowDiskUse" | "explain" if e.value().as_bool().is_none() => {
                     return Err(FIELDS.wrong_type(&e, "bool"));
@@ -103,21 +104,6 @@ impl<'a> AggregateCommand<'a> {
         }
         Ok(())
     }
-}
-
-fn batch_size(cursor: Doc<'_>) -> Result<Option<u64>> {
-    let mut size = None;
-    for e in cursor {
-        match e.name() {
-            "batchSize" if e.value() == ValueRef::Null => {}
-            "batchSize" if FIELDS.integer(&e)? < 0 => {
-                bail!(BAD_VALUE, "cursor.batchSize must not be negative")
-            }
-            "batchSize" => size = Some(FIELDS.count(&e)?),
-            name => bail!(IDL_UNKNOWN_FIELD, "BSON field 'aggregate.cursor.{name}' is an unknown field."),
-        }
-    }
-    Ok(size)
 }
 
 /// Whether the argument of `aggregate` names a collection; else it is the number that stands for none.

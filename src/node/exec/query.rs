@@ -348,14 +348,15 @@ pub(crate) fn note_use(node: &Node, op: &Operation, ns: &str, plan: &Plan) {
         node.index_use.totals.sorts.increment();
     }
     match plan.access() {
-        Plan::Eof | Plan::CollScan { .. } => {}
-        Plan::IdHack { .. } => node.index_use.note(ns, "_id_"),
-        Plan::Index { scan, .. } => node.index_use.note(ns, &scan.index),
-        several => {
+        several @ (Plan::Or(_) | Plan::Merge { .. }) => {
+            // A query uses an index once, by however many scans.
             let mut used = BTreeSet::new();
-            indexes_of(several, &mut used);
+            visit_indexes(several, &mut |index| {
+                used.insert(index);
+            });
             used.into_iter().for_each(|index| node.index_use.note(ns, index));
         }
+        one => visit_indexes(one, &mut |index| node.index_use.note(ns, index)),
     }
 }
 
@@ -387,15 +388,15 @@ fn kind(v: &document::Value) -> String {
     }
 }
 
-/// The names of the indexes that a plan reads; a query uses an index once, by however many scans.
-fn indexes_of<'a>(plan: &'a Plan, out: &mut BTreeSet<&'a str>) {
+/// Calls `visit` with the name of the index of each scan of a plan.
+fn visit_indexes<'a>(plan: &'a Plan, visit: &mut impl FnMut(&'a str)) {
     match plan {
-        Plan::IdHack { .. } => drop(out.insert("_id_")),
-        Plan::Index { scan, .. } => drop(out.insert(&scan.index)),
+        Plan::IdHack { .. } => visit("_id_"),
+        Plan::Index { scan, .. } => visit(&scan.index),
         Plan::Or(branches) | Plan::Merge { branches, .. } => {
-            branches.iter().for_each(|b| indexes_of(b, out));
+            branches.iter().for_each(|b| visit_indexes(b, visit));
         }
-        Plan::Sort { input, .. } | Plan::Near { input, .. } => indexes_of(input, out),
+        Plan::Sort { input, .. } | Plan::Near { input, .. } => visit_indexes(input, visit),
         Plan::Eof | Plan::CollScan { .. } => {}
     }
 }

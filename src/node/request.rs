@@ -73,6 +73,9 @@ impl<'a> Iterator for Documents<'a> {
     }
 }
 
+/// Bytes of the longest `db.collection`.
+pub const NAMESPACE_BYTES_MAX: usize = query::pipeline::Namespace::BYTES_MAX;
+
 /// Refuses what the real server refuses as a collection name.
 pub fn check_collection_name(db: &str, collection: &str) -> Result<()> {
     check_database_name(db)?;
@@ -85,10 +88,10 @@ pub fn check_collection_name(db: &str, collection: &str) -> Result<()> {
     if bad {
         bail!(INVALID_NAMESPACE, "Invalid namespace specified '{db}.{collection}'");
     }
-    if db.len() + collection.len() + 1 > 255 {
+    if db.len() + collection.len() + 1 > NAMESPACE_BYTES_MAX {
         bail!(
             INVALID_NAMESPACE,
-            "Fully qualified namespace is too long. Namespace: {db}.{collection} Max: 255"
+            "Fully qualified namespace is too long. Namespace: {db}.{collection} Max: {NAMESPACE_BYTES_MAX}"
         );
     }
     Ok(())

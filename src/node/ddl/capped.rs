@@ -7,6 +7,7 @@
 use super::collections::create_collection;
 use super::collections::drop_collection;
 use super::rename::{Versioned, rename_checked};
+use crate::request::NAMESPACE_BYTES_MAX;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
 use document::{Document, Result, bail, codes, doc, err};
@@ -17,7 +18,6 @@ use storage::{Collection, CollectionSnapshot, CollectionView, split_namespace};
 const COPIES_MAX: usize = 20;
 /// By how much the real server's name of the copy is longer than that of its source.
 const TEMPORARY_NAME_BYTES: usize = 25;
-const NAMESPACE_BYTES_MAX: usize = 255;
 /// Documents copied in one commit.
 const SLICE: usize = 200;
 

@@ -1,5 +1,6 @@
 //! renameCollection, within a database and across databases of the node.
 
+use crate::request::NAMESPACE_BYTES_MAX;
 use crate::write::commit::WideUnit;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc};
@@ -62,8 +63,11 @@ pub fn check_name(ns: &str) -> Result<()> {
     }
     let (db, name) = split_namespace(ns);
     crate::request::check_database_name(db)?;
-    if ns.len() > 255 {
-        bail!(ILLEGAL_OPERATION, "Fully qualified namespace is too long. Namespace: {ns} Max: 255");
+    if ns.len() > NAMESPACE_BYTES_MAX {
+        bail!(
+            ILLEGAL_OPERATION,
+            "Fully qualified namespace is too long. Namespace: {ns} Max: {NAMESPACE_BYTES_MAX}"
+        );
     }
     crate::request::check_collection_name(db, name)
 }

@@ -15,6 +15,9 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Bytes of the longest full name.
+    pub const BYTES_MAX: usize = 255;
+
     pub fn new(db: impl Into<String>, collection: impl Into<String>) -> Namespace {
         Namespace { db: db.into(), collection: collection.into() }
     }

@@ -326,8 +326,9 @@ fn check_target(name: &str, ns: &Namespace) -> Result<()> {
     {
         bail!(INVALID_NAMESPACE, "Invalid {name} target namespace, {ns}");
     }
-    if ns.db.len() + 1 + ns.collection.len() > 255 {
-        bail!(ILLEGAL_OPERATION, "Fully qualified namespace is too long. Namespace: {ns} Max: 255");
+    let most = Namespace::BYTES_MAX;
+    if ns.db.len() + 1 + ns.collection.len() > most {
+        bail!(ILLEGAL_OPERATION, "Fully qualified namespace is too long. Namespace: {ns} Max: {most}");
     }
     if ns.collection.starts_with("system.") {
         let code = if name == "$out" { 17385 } else { 31319 };

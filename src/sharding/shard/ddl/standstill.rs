@@ -56,17 +56,15 @@ struct Standing {
     coordinator: [u8; 16],
     /// Clients wait.
     begun: bool,
-    /// When it ends by itself if no step comes, unless it is written down.
-    until: Instant,
-    /// Dropped at its end.
-    over: watch::Sender<()>,
+    /// When it ends by itself if no step comes, unless it is written down. Dropped at its end.
+    until: watch::Sender<Instant>,
     _held: Held,
 }
 
 impl Standing {
     fn new(coordinator: [u8; 16], begun: bool, held: Held) -> Standing {
-        let until = Instant::now() + QUIET_LEASE;
-        Standing { coordinator, begun, until, over: watch::Sender::default(), _held: held }
+        let until = watch::Sender::new(Instant::now() + QUIET_LEASE);
+        Standing { coordinator, begun, until, _held: held }
     }
 }
 
@@ -115,8 +113,8 @@ impl Ddl {
 
     /// As [`Ddl::require_standing`]; the lease begins anew.
     fn renew(&self, coordinator: [u8; 16], begun: bool) -> Result<()> {
-        if let Some(standing) = self.standstill.0.lock().as_mut().filter(|s| s.coordinator == coordinator) {
-            standing.until = Instant::now() + LEASE;
+        if let Some(standing) = self.standstill.0.lock().as_ref().filter(|s| s.coordinator == coordinator) {
+            standing.until.send_replace(Instant::now() + LEASE);
         }
         self.require_standing(coordinator, begun)
     }
@@ -141,7 +139,7 @@ impl Ddl {
         let held = self.locks.take_for(Purpose::Standstill, &[], "a standstill of the cluster").await?;
         let standing = Standing::new(coordinator, false, held);
         // One whose coordinator never comes back must not keep the catalog as it is.
-        self.end_by_itself(coordinator, standing.over.subscribe());
+        self.end_by_itself(coordinator, standing.until.subscribe());
         *self.standstill.0.lock() = Some(standing);
         let ended = tokio::time::timeout(MIGRATIONS_WAIT, self.role.migrations.hold()).await;
         ended.map_err(|_| {
@@ -204,27 +202,35 @@ impl Ddl {
     }
 
     /// Ends a standstill of writes when its coordinator is not heard of any more.
-    fn end_by_itself(&self, coordinator: [u8; 16], mut over: watch::Receiver<()>) {
+    fn end_by_itself(&self, coordinator: [u8; 16], mut lease: watch::Receiver<Instant>) {
         let ddl = self.me.clone();
         self.role.spawn(async move {
-            // At first, since it is not entered yet.
-            let mut until = Instant::now() + QUIET_LEASE;
             loop {
+                let until = *lease.borrow_and_update();
                 tokio::select! {
-                    _ = over.changed() => return,
+                    // Not always later: the lease while clients wait is the shorter one.
+                    renewed = lease.changed() => match renewed {
+                        Ok(()) => continue,
+                        Err(_) => return,
+                    },
                     () = tokio::time::sleep_until(until) => {}
                 }
-                let Some(ddl) = ddl.upgrade() else { return };
-                match ddl.lease_of(coordinator) {
-                    Some(renewed) if renewed > Instant::now() => until = renewed,
-                    _ => return ddl.let_go(coordinator, Extent::Writes),
+                if ddl.upgrade().is_none_or(|ddl| ddl.end_lease(coordinator)) {
+                    return;
                 }
             }
         });
     }
 
-    fn lease_of(&self, coordinator: [u8; 16]) -> Option<Instant> {
-        self.standstill.0.lock().as_ref().filter(|s| s.coordinator == coordinator).map(|s| s.until)
+    /// Ends a standstill of writes whose lease is over; false when the lease was renewed meanwhile.
+    fn end_lease(&self, coordinator: [u8; 16]) -> bool {
+        let mut standing = self.standstill.0.lock();
+        let is_over = standing.as_ref().is_none_or(|s| *s.until.borrow() <= Instant::now());
+        // Under this lock, under which it grows: a lease must not end what was written down.
+        if is_over && !self.role.node.namespaces.standstill.holds(Extent::ReadsAndWrites) {
+            self.let_go(&mut standing, coordinator);
+        }
+        is_over
     }
 
     /// `{name, id}` answers `{namespaces}`.
@@ -286,7 +292,7 @@ impl Ddl {
         if self.written()? == Some(coordinator) {
             self.role.local.delete(SECTIONS, &doc! { "_id": EVERYTHING }).await?;
         }
-        self.let_go(coordinator, Extent::ReadsAndWrites);
+        self.let_go(&mut self.standstill.0.lock(), coordinator);
         look_again(&self.role);
         for name in body.get_array("drop").into_iter().flatten().filter_map(Value::as_str) {
             match fork::drop_snapshot(&self.role.node, op, name).await {
@@ -297,13 +303,8 @@ impl Ddl {
         Ok(())
     }
 
-    /// Clients, migrations and changes of the catalog go on, if no more than `at_most` is held.
-    fn let_go(&self, coordinator: [u8; 16], at_most: Extent) {
-        let mut standing = self.standstill.0.lock();
-        // Under this lock, under which it grows: a lease must not end what was written down.
-        if self.role.node.namespaces.standstill.holds(Extent::ReadsAndWrites) && at_most == Extent::Writes {
-            return;
-        }
+    /// Clients, migrations and changes of the catalog go on.
+    fn let_go(&self, standing: &mut Option<Standing>, coordinator: [u8; 16]) {
         if standing.as_ref().is_some_and(|s| s.coordinator == coordinator) {
             self.role.node.namespaces.standstill.end();
             self.role.migrations.let_go();

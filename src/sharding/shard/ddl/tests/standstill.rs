@@ -167,6 +167,16 @@ async fn later(duration: Duration) {
     tokio::time::resume();
 }
 
+/// Waits until clients of the shard go on.
+async fn ends(ddl: &Ddl) {
+    within(async {
+        while ddl.role.node.namespaces.standstill.signal().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_standstill_outlives_what_other_shards_wait_for_and_ends_without_its_coordinator() {
     let c = Cluster::new().await;
@@ -183,13 +193,19 @@ async fn a_standstill_outlives_what_other_shards_wait_for_and_ends_without_its_c
     }
     assert!(stands());
     later(LEASE).await;
-    within(async {
-        while stands() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    ends(&ddl).await;
     assert_eq!(take_step(&ddl, "confirm", false).await.unwrap_err().code, codes::ILLEGAL_OPERATION);
+}
+
+/// Before `begin` a shard may wait longer than afterwards, when clients wait too.
+#[tokio::test]
+async fn clients_wait_no_longer_than_the_lease_that_began_with_their_waiting() {
+    let c = Cluster::new().await;
+    let ddl = c.ddl("a");
+    take_step(&ddl, "quiesce", false).await.unwrap();
+    take_step(&ddl, "begin", false).await.unwrap();
+    later(LEASE).await;
+    ends(&ddl).await;
 }
 
 #[tokio::test]

@@ -322,6 +322,10 @@ impl<'t, 'a> Write<'t, 'a> {
         }
         self.run_moving().await?;
         for (i, aim) in others {
+            // The transaction is lost, and the whole command fails.
+            if self.outcome.fatal.is_some() {
+                return Ok(());
+            }
             match aim {
                 Aim::Many(shards) => self.on_many(placement, i, shards).await?,
                 _ => self.somewhere(i).await?,

@@ -45,6 +45,8 @@ pub struct State {
     pub grants_none: Option<&'static str>,
     /// The shard whose lease is lost when it executes a statement.
     pub loses_lease: Option<&'static str>,
+    /// What this shard says to every request, instead of executing it.
+    pub refuses: Option<(&'static str, Error)>,
 }
 
 /// The fake cluster; `known` is what the router remembers.
@@ -105,6 +107,7 @@ impl Fake {
             released: BTreeSet::new(),
             grants_none: None,
             loses_lease: None,
+            refuses: None,
         };
         Arc::new(Fake { state: Mutex::new(state), known: Mutex::default() })
     }
@@ -176,6 +179,9 @@ impl State {
     fn run(&mut self, shard: &str, body: Doc<'_>, sequence: &[Doc<'_>]) -> Result<Document> {
         let name = body.iter().next().unwrap().name().to_string();
         self.log.push(format!("{name} {shard}"));
+        if let Some((_, error)) = self.refuses.as_ref().filter(|(refusing, _)| *refusing == shard) {
+            return Err(error.clone());
+        }
         match name.as_str() {
             "insert" | "update" | "delete" => self.write(&name, shard, body, sequence),
             "find" => self.find(shard, body),

@@ -2,7 +2,7 @@
 
 use super::fake::{Fake, NS, run, table};
 use crate::router::paused_migrations::Hold;
-use document::{Document, Timestamp, Value, codes, doc};
+use document::{Document, Result, Timestamp, Value, codes, doc, err};
 use node::{Operation, Request};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -120,16 +120,41 @@ async fn find_and_modify_without_the_key_changes_one_document() {
 #[tokio::test]
 async fn a_shard_that_is_not_reached_fails_the_whole_command_of_a_transaction() {
     let fake = cluster();
-    let router = fake.router();
-    let command = doc! {
-        "insert": "c", "documents": documents([1]), "lsid": { "id": (Value::uuid([7; 16])) },
-        "txnNumber": Value::Int64(1), "autocommit": false, "startTransaction": true, "$db": "d",
-    };
-    let op = Operation::parse(1, Arc::default(), command.to_doc_buf().doc()).unwrap();
-    let _entered = router.transactions.enter(&op, Timestamp::default()).await.unwrap();
     fake.state.lock().lost_replies = usize::MAX;
-    let failed = run(&router, command).await.unwrap_err();
+    let failed = begin_with(&fake, doc! { "insert": "c", "documents": documents([1]) }).await.unwrap_err();
     assert_eq!(failed.code, codes::HOST_UNREACHABLE);
+}
+
+/// Runs a command that begins a transaction.
+async fn begin_with(fake: &Arc<Fake>, mut command: Document) -> Result<Document> {
+    let router = fake.router();
+    let begins = doc! {
+        "lsid": { "id": (Value::uuid([7; 16])) }, "txnNumber": Value::Int64(1), "autocommit": false,
+        "startTransaction": true, "$db": "d",
+    };
+    command.0.extend(begins);
+    let op = Operation::parse(1, Arc::default(), command.to_doc_buf().doc())?;
+    let _entered = router.transactions.enter(&op, Timestamp::default()).await?;
+    run(&router, command).await
+}
+
+#[tokio::test]
+async fn an_unordered_command_of_a_transaction_that_is_lost_asks_no_shard_for_more() {
+    let fake = cluster();
+    fake.put(doc! { "_id": 1, "x": 1 });
+    let lost = err!(NO_SUCH_TRANSACTION, "gone").with_label("TransientTransactionError");
+    fake.state.lock().refuses = Some(("b", lost));
+    let all = || doc! { "q": {}, "u": { "$set": { "y": 1 } }, "multi": true };
+    let one = doc! { "q": { "x": 1 }, "u": { "$set": { "y": 1 } } };
+    // One for several shards asks each of them twice: at first whether it knows the same placement.
+    for (updates, times) in [(vec![one, all(), all()], 1), (vec![all(), all()], 2)] {
+        fake.state.lock().log.clear();
+        let update = doc! { "update": "c", "updates": updates.clone(), "ordered": false };
+        let failed = begin_with(&fake, update).await.unwrap_err();
+        assert_eq!(failed.code, codes::NO_SUCH_TRANSACTION);
+        let asked = fake.state.lock().log.iter().filter(|asked| *asked == "update b").count();
+        assert_eq!(asked, times, "{updates:?}");
+    }
 }
 
 /// A retryable write whose reply is lost is sent again and not executed again; so is one in two phases.

@@ -142,8 +142,8 @@ async fn as_it_is(task: &Task<'_>, ns: &str) -> Result<DocBuf> {
 pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
     let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
-    let mut retry = Retry::default();
-    for _ in 0..ATTEMPTS_MAX {
+    let (mut retry, mut vanished) = (Retry::default(), 0);
+    while vanished < ATTEMPTS_MAX {
         let placement = task.placement_for_write(&ns).await?;
         if placement.table.is_none() && placement.alone.is_none() {
             return as_it_is(task, &ns).await;
@@ -160,10 +160,12 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
         match on_primary(task, db, db, command).await {
             Ok(Some(reply)) => return Ok(strip_times(reply.doc())),
             // Not tracked any more, or gone with its database.
-            Ok(None) => task.router.cluster.forget(Some(&ns)),
-            Err(e) if e.code == codes::NAMESPACE_NOT_SHARDED => task.router.cluster.forget(Some(&ns)),
+            Ok(None) => {}
+            Err(e) if e.code == codes::NAMESPACE_NOT_SHARDED => {}
             Err(e) => return Err(e),
         }
+        task.router.cluster.forget(Some(&ns));
+        vanished += 1;
     }
     bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing")
 }

@@ -6,7 +6,7 @@ use crate::key_pattern::ShardKeyPattern;
 use crate::router::body::Placement;
 use crate::router::cluster::{Call, Cluster};
 use crate::router::{Router, Task};
-use crate::router::{aggregate, count, cursor, find, find_and_modify, write};
+use crate::router::{aggregate, count, cursor, ddl, find, find_and_modify, write};
 use crate::routing::RoutingTable;
 use crate::routing::table::CollectionInfo;
 use document::{Doc, DocBuf, Document, Error, ObjectId, Result, Timestamp, Value, codes, doc, err};
@@ -193,6 +193,7 @@ impl State {
                 Ok(doc! { "n": n as i32 })
             }
             "findAndModify" => self.find_and_modify(shard, body),
+            "createIndexes" => Ok(doc! {}),
             "_shardsvrKeepRanges" => self.keep_ranges(shard, body.get_str("action").unwrap()),
             "killCursors" | "commitTransaction" | "abortTransaction" | "coordinateCommitTransaction" => {
                 Ok(doc! {})
@@ -499,6 +500,7 @@ pub async fn run(router: &Router, command: Document) -> Result<Document> {
     let request = Request { db: "d", body: body.doc(), sequences: &[] };
     let task: Task<'_> = router.task(&op, request);
     let reply = match task.request.name() {
+        "createIndexes" => ddl::create_indexes(&task).await,
         "insert" => write::insert(&task).await,
         "update" => write::update(&task).await,
         "delete" => write::delete(&task).await,

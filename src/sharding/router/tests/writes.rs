@@ -157,6 +157,18 @@ async fn an_unordered_command_of_a_transaction_that_is_lost_asks_no_shard_for_mo
     }
 }
 
+/// The client learns that it may try again.
+#[tokio::test(start_paused = true)]
+async fn indexes_in_a_transaction_whose_placement_keeps_changing_end_in_the_shards_error() {
+    let fake = cluster();
+    fake.state.lock().refuses =
+        Some(("b", err!(STALE_CONFIG, "stale").with_label("TransientTransactionError")));
+    let indexes = vec![doc! { "key": { "y": 1 }, "name": "y_1" }];
+    let failed = begin_with(&fake, doc! { "createIndexes": "c", "indexes": indexes }).await.unwrap_err();
+    assert_eq!(failed.code, codes::STALE_CONFIG);
+    assert!(failed.labels.contains(&"TransientTransactionError"));
+}
+
 /// A retryable write whose reply is lost is sent again and not executed again; so is one in two phases.
 #[tokio::test]
 async fn a_lost_reply_is_asked_for_again_under_the_same_statement_ids() {

@@ -276,27 +276,17 @@ pub async fn rename_collection(task: &Task<'_>) -> Result<DocBuf> {
     let (from, to, _) = node::ddl::rename::read(task.body())?;
     node::ddl::rename::check_names(from, to)?;
     let (db, collection) = from.split_once('.').unwrap_or((from, ""));
-    place_target(task, from, to).await?;
     let reply = on_primary(task, db, db, internal(task, "_shardsvrRenameCollection", collection)).await;
     task.router.cluster.forget(Some(from));
     task.router.cluster.forget(Some(to));
+    if database_of(to) != database_of(from) {
+        // The shard may have made it.
+        task.router.cluster.forget(Some(database_of(to)));
+    }
     match reply? {
         Some(_) => Ok(ok_reply(Document::new())),
         None => bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist"),
     }
-}
-
-/// A collection that changes its database stays on its shard: a database that is not there yet is made there.
-async fn place_target(task: &Task<'_>, from: &str, to: &str) -> Result<()> {
-    let db = database_of(to);
-    if db == database_of(from) || task.placement(to).await?.is_some() {
-        return Ok(());
-    }
-    let Some(source) = task.placement(from).await? else { return Ok(()) };
-    let command = doc! { "_configsvrCreateDatabase": db, "primaryShardId": &*source.primary };
-    task.config(command).await?;
-    task.router.cluster.forget(Some(db));
-    Ok(())
 }
 
 /// `enableSharding`: makes the database exist.

@@ -9,7 +9,7 @@ use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
 use crate::remote::Target;
-use document::{Document, Result, Value, bail, doc};
+use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
 use node::ddl::rename::{DropTarget, check_name, check_names};
 use node::write::statement::uuid_mismatch;
@@ -132,11 +132,43 @@ impl Ddl {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "a collection was sharded meanwhile");
         }
         self.check_source(from, &None, expected)?;
-        if split(from).0 != split(to).0 && self.database_entry(split(to).0).await?.primary != self.shard()? {
-            bail!(COMMAND_FAILED, "Source and destination collections must be on the same shard.");
+        if split(from).0 != split(to).0 {
+            // It may have moved while the locks were waited for.
+            self.check_primary(op, split(from).0).await?;
+            self.check_is_here(from)?;
+            self.place_here(split(to).0).await?;
         }
         node::ddl::rename::rename(&self.role.node, op, from, to, drop_target).await?;
         Ok(Document::new())
+    }
+
+    /// # Errors
+    /// NamespaceNotFound (26), CommandNotSupportedOnView (166).
+    fn check_is_here(&self, from: &str) -> Result<()> {
+        let slot = self.role.node.namespaces.slot(from);
+        let state = slot.read_unchecked();
+        if state.view.is_some() {
+            bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "cannot rename view: {from}");
+        }
+        match state.collection {
+            Some(_) => Ok(()),
+            None => bail!(NAMESPACE_NOT_FOUND, "Source collection {from} does not exist"),
+        }
+    }
+
+    /// A collection that changes its database stays on its shard: a database that does not exist yet is made there. By the shard that has the
+    /// collection, since a router may be wrong about which one that is.
+    ///
+    /// # Errors
+    /// CommandFailed (125) for a database of another shard.
+    async fn place_here(&self, db: &str) -> Result<()> {
+        let create = doc! { "_configsvrCreateDatabase": db, "primaryShardId": self.shard()? };
+        match self.config(create).await {
+            Err(e) if e.code == codes::NAMESPACE_EXISTS => {
+                bail!(COMMAND_FAILED, "Source and destination collections must be on the same shard.")
+            }
+            made => made.map(drop),
+        }
     }
 
     /// What has the two names now, with the lock held: either may have become another since the request came.

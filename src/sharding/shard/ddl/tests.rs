@@ -704,6 +704,33 @@ async fn a_shard_that_stands_still_does_not_keep_writes_blocked_elsewhere() {
     assert_eq!(c.findings().await, [""; 0]);
 }
 
+/// The database of the target is made by who has the source, and by nobody for one that is not there.
+#[tokio::test]
+async fn a_rename_into_a_new_database_makes_it_where_the_source_is() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 3).await;
+    c.config(doc! { "_configsvrCreateDatabase": "there", "primaryShardId": "b" }).await.unwrap();
+    let rename = |from: &str, to: &str| doc! { "_shardsvrRenameCollection": from, "to": to };
+    let code = |renamed: Result<Document>| renamed.err().map_or(0, |e| e.code);
+    assert_eq!(code(c.send("a", "d", rename("none", "new.c")).await), codes::NAMESPACE_NOT_FOUND);
+    assert!(c.catalog().catalog().database("new").is_none());
+    assert_eq!(code(c.send("a", "d", rename("plain", "there.c")).await), codes::COMMAND_FAILED);
+    let before = c.catalog().catalog().database("d").unwrap().version;
+    c.send("a", "admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" }).await.unwrap();
+    c.settle().await;
+    // A router that knows the old primary.
+    let mut stale = rename("plain", "new.c");
+    stale.push("databaseVersion", before.to_document());
+    assert_eq!(
+        code(c.network.call("a:1", "d", stale.to_doc_buf()).await.map(|r| r.to_document())),
+        codes::STALE_DB_VERSION
+    );
+    assert!(c.catalog().catalog().database("new").is_none());
+    c.send("b", "d", rename("plain", "new.c")).await.unwrap();
+    assert_eq!(c.catalog().catalog().database("new").unwrap().primary, "b");
+    assert_eq!((c.count("b", "new.c"), c.count("b", "d.plain")), (Some(3), None));
+}
+
 /// A shard that does not have its part of the source says so before any shard has given up the target.
 #[tokio::test]
 async fn a_rename_whose_source_is_missing_where_it_is_owned_changes_nothing() {

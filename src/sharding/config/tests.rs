@@ -619,3 +619,12 @@ async fn a_config_server_that_has_begun_something_stays_a_shard_until_it_ends() 
     }
     assert_eq!(to().await.unwrap().get_str("state"), Some("completed"));
 }
+
+/// The chunks' histories were written, and the versions were not raised.
+#[tokio::test]
+async fn a_repair_of_histories_that_was_cut_short_raises_versions_when_it_is_repeated() {
+    let c = Cluster::sharded().await;
+    let before = c.version();
+    c.run(doc! { "_configsvrRepairShardedCollectionChunksHistory": "d.c" }).await.unwrap();
+    assert!(c.version().placement > before.placement);
+}

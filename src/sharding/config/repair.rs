@@ -7,6 +7,9 @@ use crate::chunk::Chunk;
 use document::{Document, Result, Timestamp, Value};
 use node::{BatchWrite, Operation, Request};
 
+/// The time of the mark that stands for all that was before.
+const BEGINNING: Timestamp = Timestamp { secs: 0, inc: 1 };
+
 /// A database or a collection, and the shards that have it.
 pub(super) struct Owned {
     pub ns: String,
@@ -54,22 +57,28 @@ impl ConfigServer {
         // No shard, database or chunk comes or goes meanwhile.
         let _topology = self.topology.lock().await;
         let _members = self.membership.write().await;
+        self.commit_in_parts(self.history_anew()?).await?;
+        Ok(Document::new())
+    }
+
+    /// What makes the history of placements begin now. The marks come first and what is forgotten goes last, so that every part of this leaves
+    /// a history that says from when on it holds and lacks nothing of that time.
+    pub(super) fn history_anew(&self) -> Result<Vec<BatchWrite>> {
         let at = self.tick();
         let old = self.local.find(PLACEMENT_HISTORY, &Document::new())?;
-        let mut writes: Vec<BatchWrite> = old
-            .iter()
-            .filter(|d| d.get("timestamp").and_then(Value::as_timestamp).is_none_or(|t| t < at))
-            .filter_map(|d| d.get("_id").map(|id| delete(PLACEMENT_HISTORY, id.clone())))
-            .collect();
+        let time = |d: &Document| d.get("timestamp").and_then(Value::as_timestamp);
+        let forget = |d: &Document| d.get("_id").map(|id| delete(PLACEMENT_HISTORY, id.clone()));
+        // No two entries of a namespace have one time, so the old mark gives way before the new one.
+        let (marks, entries): (Vec<_>, Vec<_>) =
+            old.iter().filter(|d| time(d).is_none_or(|t| t < at)).partition(|d| time(d) == Some(BEGINNING));
+        let mut writes: Vec<BatchWrite> = marks.into_iter().filter_map(forget).collect();
         // Those of the empty namespace say from when on the history holds.
         let all = self.catalog().shards().into_iter().map(|s| s.name).collect();
-        writes.push(
-            self.note_owners(Timestamp::new(0, 1), Owned { ns: String::new(), uuid: None, shards: all }),
-        );
+        writes.push(self.note_owners(BEGINNING, Owned { ns: String::new(), uuid: None, shards: all }));
         writes.push(self.note_owners(at, Owned { ns: String::new(), uuid: None, shards: Vec::new() }));
         writes.extend(self.present_owners().into_iter().map(|owned| self.note_owners(at, owned)));
-        self.commit_in_parts(writes).await?;
-        Ok(Document::new())
+        writes.extend(entries.into_iter().filter_map(forget));
+        Ok(writes)
     }
 
     /// Who has each database and each collection now.

@@ -628,3 +628,24 @@ async fn a_repair_of_histories_that_was_cut_short_raises_versions_when_it_is_rep
     c.run(doc! { "_configsvrRepairShardedCollectionChunksHistory": "d.c" }).await.unwrap();
     assert!(c.version().placement > before.placement);
 }
+
+#[tokio::test]
+async fn a_reset_of_the_history_that_is_cut_short_has_left_no_hole() {
+    let c = Cluster::sharded().await;
+    c.run(doc! { "_configsvrResetPlacementHistory": 1 }).await.unwrap();
+    let history = |nss: &str| c.config.local.find(PLACEMENT_HISTORY, &doc! { "nss": nss }).unwrap();
+    for cut in 1.. {
+        let writes = c.config.history_anew().unwrap();
+        // The old mark and the new one are always in one part.
+        if cut + 1 > writes.len() {
+            break;
+        }
+        c.config.commit(&writes[..cut + 1]).await.unwrap();
+        for owned in ["d", "d.c"] {
+            assert!(!history(owned).is_empty(), "{owned} after {cut}");
+        }
+        assert!(history("").len() >= 2, "after {cut}");
+    }
+    c.run(doc! { "_configsvrResetPlacementHistory": 1 }).await.unwrap();
+    assert_eq!(["", "d", "d.c"].map(|nss| history(nss).len()), [2, 1, 1]);
+}

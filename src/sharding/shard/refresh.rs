@@ -109,12 +109,15 @@ impl ShardRole {
         if error.is(STALE_DB_VERSION) {
             let Some(db) = info.get_str("db") else { return Ok(false) };
             let received = info.get_document("vReceived").and_then(DatabaseVersion::from_document);
+            // Who waits for another's reading has what that one learns.
+            let flight = self.flight(db);
+            let _one = flight.lock().await;
             let known = self.database(db);
             let news = match (&known, received) {
                 (Some(known), Some(received)) => known.version.order(&received).is_lt(),
                 _ => true,
             };
-            return Ok(!news || self.refresh_database(db).await?.is_some());
+            return Ok(!news || self.refresh_database_in_flight(db).await?.is_some());
         }
         Ok(false)
     }
@@ -254,6 +257,9 @@ impl ShardRole {
     pub async fn refresh_database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
         let flight = self.flight(db);
         let _one = flight.lock().await;
+        self.refresh_database_in_flight(db).await
+    }
+    async fn refresh_database_in_flight(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
         let leads = self.leads();
         let (entry, as_of) = match leads {
             true => {

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use protocol::ddl::{Protocol, protocols};
 use protocol::version::ShardVersion;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use storage::files::{CrashMode, SimulatedDisk};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
@@ -37,6 +38,8 @@ struct Network {
     held: Mutex<Option<(&'static str, &'static str)>>,
     unread: Mutex<Option<(String, DocBuf)>>,
     hook: Mutex<Option<Hook>>,
+    /// How many commands the config server got.
+    asked: AtomicUsize,
 }
 
 impl Transport for Network {
@@ -44,6 +47,7 @@ impl Transport for Network {
         Box::pin(async move {
             if host == "config:1" {
                 let config = self.config.lock().clone().unwrap();
+                self.asked.fetch_add(1, Ordering::Relaxed);
                 return serve_config(&config, db, &command).await.map(|d| d.to_doc_buf());
             }
             let name = command.doc().iter().next().map_or(String::new(), |e| e.name().to_string());
@@ -1098,4 +1102,18 @@ async fn a_shard_watches_writes_to_split_chunks_until_it_steps_down() {
     assert_eq!(ddl.chunks_written(), 0, "of a collection that is gone");
     ddl.stop();
     assert_eq!((sizes(), watching()), ((None, None), 0));
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_an_unknown_database_share_one_reading() {
+    let c = Cluster::new().await;
+    let version = c.catalog().catalog().database("d").unwrap().version;
+    let role = c.ddl("a").role.clone();
+    role.clear_database("d");
+    let info = doc! { "db": "d", "vReceived": version.to_document(), "vWanted": Value::Null };
+    let stale = err!(STALE_DB_VERSION, "stale").with_info(info);
+    let before = c.network.asked.load(Ordering::Relaxed);
+    futures::future::join_all((0..4).map(|_| role.on_stale(&stale))).await;
+    assert_eq!(role.database("d").map(|d| d.version), Some(version));
+    assert_eq!(c.network.asked.load(Ordering::Relaxed) - before, 1);
 }

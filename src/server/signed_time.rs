@@ -19,7 +19,7 @@ use node::auth::{Action, Target};
 use node::local::LocalClient;
 use parking_lot::Mutex;
 use runtime::Instant;
-use sharding::remote::Target as Remote;
+use sharding::remote::{CLOCK_DRIFT_MAX, Target as Remote, is_too_far_ahead};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -151,15 +151,15 @@ pub async fn accept(context: &Context, command: &Command, body: Doc<'_>) -> Resu
         // Boxed: a client's time is rarely ahead of the node's.
         Box::pin(context.operation.interruptible(prove(service, time, &signature))).await??;
     }
-    let now = (crate::log::now_millis() / 1000) as u32;
-    // Beyond that one bad message would push every node's clock to where it cannot rise any further.
-    let read = || service.parameters.int("maxAcceptableLogicalClockDriftSecs");
+    let now = crate::log::now_millis();
+    let read = || service.parameters.int(CLOCK_DRIFT_MAX);
     let drift_max = service.signed_times.drift_max.get_or_init(read);
-    if i64::from(time.secs) > i64::from(now).saturating_add(*drift_max) {
+    if is_too_far_ahead(time, now, *drift_max) {
         bail!(
             CLUSTER_TIME_FAILS_RATE_LIMITER,
-            "New cluster time, {}, is too far from this node's wall clock time, {now}.",
-            time.secs
+            "New cluster time, {}, is too far from this node's wall clock time, {}.",
+            time.secs,
+            now / 1000
         );
     }
     times.advance(time);

@@ -11,6 +11,7 @@ use crate::sets::{Sets, retry_until};
 use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::Node;
+use node::parameters::Parameters;
 use protocol::selection::PRIMARY;
 use std::sync::{Arc, OnceLock, Weak};
 use wire::client::Pool;
@@ -76,7 +77,7 @@ pub struct Remote {
     local: OnceLock<(String, Arc<dyn LocalAnswer>)>,
     pub sets: Sets,
     /// Whose clock is never behind what others have said.
-    clock: OnceLock<Weak<Node>>,
+    clock: OnceLock<(Weak<Node>, Arc<Parameters>)>,
     me: Weak<Remote>,
 }
 
@@ -98,8 +99,8 @@ impl Remote {
     }
 
     /// From now on the node's clock is ahead of every time that a reply brings. Only the first call counts.
-    pub fn keep_time(&self, node: &Arc<Node>) {
-        let _ = self.clock.set(Arc::downgrade(node));
+    pub fn keep_time(&self, node: &Arc<Node>, parameters: &Arc<Parameters>) {
+        let _ = self.clock.set((Arc::downgrade(node), parameters.clone()));
     }
 
     /// Runs a command; a refusal is an error.
@@ -167,7 +168,9 @@ impl Remote {
     /// last write on either side.
     fn hear_time(&self, reply: Doc<'_>) {
         let time = reply.get_document("$clusterTime").and_then(|d| d.get("clusterTime")?.as_timestamp());
-        if let Some((time, node)) = time.zip(self.clock.get().and_then(Weak::upgrade)) {
+        let Some((time, (node, parameters))) = time.zip(self.clock.get()) else { return };
+        let Some(node) = node.upgrade().filter(|node| time > node.cluster_time()) else { return };
+        if !is_too_far_ahead(time, node.now_ms(), parameters.int(CLOCK_DRIFT_MAX)) {
             node.log.advance_clock(time.as_u64());
         }
     }
@@ -239,6 +242,15 @@ impl Remote {
         }
         self.find(Target::Config, "config", collection, filter, more).await
     }
+}
+
+/// How many seconds a cluster time may be ahead of a node's own clock.
+pub const CLOCK_DRIFT_MAX: &str = "maxAcceptableLogicalClockDriftSecs";
+
+/// Whether a time, of a request or of a reply, must not become the node's own. Beyond [`CLOCK_DRIFT_MAX`] one bad message would push every
+/// node's clock to where it cannot rise any further.
+pub fn is_too_far_ahead(time: Timestamp, now_ms: i64, drift_max_secs: i64) -> bool {
+    i64::from(time.secs) > (now_ms / 1000).saturating_add(drift_max_secs)
 }
 
 /// `host:port` of each member of a connection string, which may begin with a set's name.

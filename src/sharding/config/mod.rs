@@ -85,7 +85,7 @@ pub struct ConfigServer {
 
 impl ConfigServer {
     pub fn new(node: Arc<Node>, remote: Arc<Remote>, parameters: Arc<Parameters>) -> Arc<ConfigServer> {
-        remote.keep_time(&node);
+        remote.keep_time(&node, &parameters);
         Arc::new(ConfigServer {
             local: LocalClient::new(node.clone()),
             balancer: Balancer::default(),

@@ -16,6 +16,8 @@ struct Fakes {
     sizes: Mutex<BTreeMap<String, i64>>,
     got: Mutex<Vec<Document>>,
     refuse: Mutex<BTreeMap<String, Error>>,
+    /// The cluster time that their replies bring.
+    time: Mutex<Option<Timestamp>>,
 }
 
 impl Transport for Fakes {
@@ -28,7 +30,7 @@ impl Transport for Fakes {
                 return Err(e.clone());
             }
             let set = host.split(':').next().unwrap_or("");
-            let reply = match name.as_str() {
+            let mut reply = match name.as_str() {
                 "hello" if set == "router" => doc! { "msg": "isdbgrid", "isWritablePrimary": true },
                 "hello" if set == "config" => {
                     doc! { "setName": set, "hosts": [host], "isWritablePrimary": true, "configsvr": 2 }
@@ -54,6 +56,9 @@ impl Transport for Fakes {
                 }
                 _ => Document::new(),
             };
+            if let Some(time) = *self.time.lock() {
+                reply.push("$clusterTime", doc! { "clusterTime": time });
+            }
             Ok(reply.to_doc_buf())
         })
     }
@@ -648,4 +653,18 @@ async fn a_reset_of_the_history_that_is_cut_short_has_left_no_hole() {
     }
     c.run(doc! { "_configsvrResetPlacementHistory": 1 }).await.unwrap();
     assert_eq!(["", "d", "d.c"].map(|nss| history(nss).len()), [2, 1, 1]);
+}
+
+#[tokio::test]
+async fn the_time_of_a_reply_is_taken_unless_it_is_too_far_ahead() {
+    let c = Cluster::sharded().await;
+    let now = (c.config.node.now_ms() / 1000) as u32;
+    let hour = 60 * 60;
+    let years = 2 * 366 * 24 * hour;
+    for (ahead, taken) in [(years, false), (hour, true)] {
+        let time = Timestamp::new(now + ahead, 1);
+        *c.shards.time.lock() = Some(time);
+        c.config.remote.admin(crate::remote::Target::Host("a/a:1"), doc! { "ping": 1 }).await.unwrap();
+        assert_eq!(c.config.tick() > time, taken, "{ahead} seconds ahead");
+    }
 }

@@ -75,7 +75,7 @@ impl ShardRole {
         cache: Arc<CatalogCache>,
         parameters: Arc<Parameters>,
     ) -> Arc<ShardRole> {
-        remote.keep_time(&node);
+        remote.keep_time(&node, &parameters);
         Arc::new_cyclic(|me| ShardRole {
             local: LocalClient::new(node.clone()),
             node,

@@ -233,7 +233,8 @@ impl ConfigServer {
     }
 
     /// Commits `writes` in their order, as many as an entry of the log should hold at a time: for what may be more than one holds. After a
-    /// failure those that came first are committed, so the caller can be repeated.
+    /// failure those that came first are committed, so the caller can be repeated. Without any it waits all the same: a repetition that finds
+    /// nothing left to write must not be done before what it wrote the first time is majority-committed.
     ///
     /// # Errors
     /// As [`ConfigServer::commit`].

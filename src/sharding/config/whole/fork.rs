@@ -5,8 +5,8 @@
 use super::*;
 use crate::chunk::Chunk;
 use crate::config::catalog::{Database, Sharded};
-use crate::config::chunks::migration::placement_entry;
-use crate::config::{CHUNKS, COLLECTIONS, DATABASES, PLACEMENT_HISTORY, TAGS, delete, insert, put};
+use crate::config::repair::Owned;
+use crate::config::{CHUNKS, COLLECTIONS, DATABASES, TAGS, delete, insert, put};
 use crate::routing::table::RESTORED;
 use document::Timestamp;
 use node::BatchWrite;
@@ -116,10 +116,8 @@ impl ConfigServer {
         let at = self.tick();
         let version = DatabaseVersion { uuid: self.node.new_uuid(), timestamp: at, last_mod: 1 };
         let copy = Database { name: to.to_string(), primary: source.primary.clone(), version };
-        let placed = |ns: &str, uuid, shards| {
-            insert(PLACEMENT_HISTORY, placement_entry(self.node.new_object_id(), ns, uuid, at, shards))
-        };
-        let mut writes = vec![put(DATABASES, copy.to_document()), placed(to, None, vec![source.primary])];
+        let placed = Owned { ns: to.to_string(), uuid: None, shards: vec![source.primary] };
+        let mut writes = vec![put(DATABASES, copy.to_document()), self.note_owners(at, placed)];
         self.leave_out(to, &mut writes)?;
         let mut kept = Vec::new();
         for original in self.tracked_of(from) {
@@ -129,8 +127,8 @@ impl ConfigServer {
             let ns = format!("{to}.{name}");
             let owners = self.enter_chunks(&original, uuid, at).await?;
             writes.push(put(COLLECTIONS, self.entry_of_copy(&original, &ns, uuid, at)));
-            writes.push(placed(&ns, Some(uuid), owners));
             writes.extend(self.zones_of_copy(&original, &ns));
+            writes.push(self.note_owners(at, Owned { ns, uuid: Some(uuid), shards: owners }));
             kept.push(uuid);
         }
         self.commit_in_parts(writes).await?;

@@ -203,6 +203,7 @@ async fn clients_wait_no_longer_than_the_lease_that_began_with_their_waiting() {
     let c = Cluster::new().await;
     let ddl = c.ddl("a");
     take_step(&ddl, "quiesce", false).await.unwrap();
+    later(Duration::from_secs(1)).await;
     take_step(&ddl, "begin", false).await.unwrap();
     later(LEASE).await;
     ends(&ddl).await;

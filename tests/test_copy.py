@@ -219,7 +219,8 @@ def test_shard_keys_and_zones_come_along_and_a_changing_key_is_followed(up, copy
     for i in range(0, 200, 5):
         here.a.keyed.update_one({"_id": i, "k": i}, {"$set": {"k": (i * 37) % 200}})
     here.a.keyed.delete_many({"_id": {"$mod": [7, 0]}})
-    here.admin.command("shardCollection", "a.later", key={"x": 1})
+    here.a.create_collection("later", collation={"locale": "de"})
+    here.admin.command("shardCollection", "a.later", key={"x": 1}, collation={"locale": "simple"})
     here.a.later.insert_many({"_id": i, "x": -i} for i in range(10))
     caught_up(here, there, 1)
     assert same(here, there, databases=("a",)) == ""
@@ -230,6 +231,65 @@ def test_shard_keys_and_zones_come_along_and_a_changing_key_is_followed(up, copy
     assert (zone["ns"], zone["tag"], zone["min"]) == ("a.keyed", "high", {"k": 100})
     assert [s.get("tags") for s in there.config.shards.find().sort("_id")] == [None, ["high"]]
     following.stop()
+
+
+def test_what_happened_while_nobody_copied_is_made_good(up, copy):
+    source, target = up(*SHAPES["set"]), up("--replset", "other")
+    here, there = source.client(), target.client()
+    a = here.a
+    for name in ("x", "again", "keys"):
+        a[name].insert_many({"_id": i, "n": i} for i in range(100))
+    a.keys.create_index("n", unique=True)
+    first = copy(source, target, "--follow")
+    first.wait_for("following", 60)
+    first.stop()
+    # Changes of a collection that is renamed twice: the stream tells of names that are gone.
+    a.x.update_many({"_id": {"$lt": 50}}, {"$set": {"n": -1}})
+    a.x.rename("y")
+    a.y.delete_one({"_id": 99})
+    a.y.rename("z")
+    # One that is another one now.
+    a.again.update_many({}, {"$set": {"n": 0}})
+    a.again.rename("former")
+    a.again.insert_many({"_id": i, "n": "new"} for i in range(50))
+    # A value wanders from document to document, and the target has its last place already, as if that was copied late.
+    a.keys.replace_one({"_id": 1}, {"n": 1000})
+    a.keys.replace_one({"_id": 2}, {"n": 1})
+    a.keys.replace_one({"_id": 1}, {"n": 2000})
+    a.keys.insert_one({"_id": "late", "n": 1000})
+    there.a["keys"].insert_one({"_id": "late", "n": 1000})
+    # More in one batch than a message takes.
+    a.large.insert_many({"_id": i, "x": "x" * 9_000_000} for i in range(3))
+    a.large.update_many({}, {"$set": {"x": "y" * 9_000_000}})
+    second = copy(source, target, "--follow")
+    caught_up(here, there, 1)
+    assert same(here, there, databases=("a",)) == ""
+    # Whoever copies the same elsewhere takes over.
+    third = copy(source, target, "--follow")
+    third.wait_for("following", 60)
+    caught_up(here, there, 2)
+    assert second.child.wait(30) == 1 and "another process" in second.text()
+    assert third.stop() == 0
+
+
+def test_a_write_that_no_majority_had_when_the_copy_began_is_copied(up, copy):
+    source = up("--replset", "rs", "--replicas", 3, "--set-parameter", "enableTestCommands=1")
+    target = up("--replset", "other")
+    here, there = source.client(), target.client()
+    here.a.c.insert_one({"_id": 1})
+    primary = here.admin.command("hello")["primary"]
+    others = [source.direct(f"mongodb://{m['name']}/") for m in here.admin.command("replSetGetStatus")["members"] if m["name"] != primary]
+    for other in others:
+        other.admin.command("configureFailPoint", "stopReplProducer", mode="alwaysOn")
+    here.a.get_collection("c", write_concern=pymongo.WriteConcern(1)).insert_one({"_id": 2})
+    following = copy(source, target, "--follow")
+    until(lambda: there.tessera_copy.copies.find_one({"startAt": {"$exists": True}}), 30)
+    for other in others:
+        other.admin.command("configureFailPoint", "stopReplProducer", mode="off")
+    following.wait_for("following", 60)
+    caught_up(here, there, 1)
+    assert same(here, there, databases=("a",)) == ""
+    assert following.stop() == 0
 
 
 def test_a_copy_refuses_what_it_cannot_do(up, copy):
@@ -244,3 +304,8 @@ def test_a_copy_refuses_what_it_cannot_do(up, copy):
     dropping = copy(source, target, "--drop", "--db", "a")
     assert dropping.child.wait(30) == 0 and "copied 1 collections" in dropping.text()
     assert list(target.client().a.c.find()) == [{"_id": 1}]
+    again = copy(source, target, "--db", "a")
+    assert again.child.wait(30) == 0 and "all documents are copied" in again.text()
+    itself = copy(source, source, "--drop")
+    assert itself.child.wait(30) == 1 and "same server" in itself.text()
+    assert source.client().a.c.count_documents({}) == 1

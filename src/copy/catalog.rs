@@ -4,13 +4,15 @@
 use crate::{Copy, Error, Result, codes};
 use futures::TryStreamExt;
 use mongodb::Client;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Bson, Document, doc};
 use std::collections::HashSet;
 
 /// A collection or view of the source, as listCollections describes it.
 pub struct Described {
     pub db: String,
     pub name: String,
+    /// None of a view.
+    pub uuid: Option<Bson>,
     kind: String,
     options: Document,
 }
@@ -45,13 +47,24 @@ pub async fn databases(copy: &Copy) -> Result<Vec<String>> {
 
 /// The collections and views of a database, views last; what belongs to the server itself is left out.
 pub async fn collections(client: &Client, db: &str) -> Result<Vec<Described>> {
-    let cursor = client.database(db).run_cursor_command(doc! { "listCollections": 1 }).await?;
+    described(client, db, doc! {}).await
+}
+
+/// The collection of that name, if there is one.
+pub async fn collection(client: &Client, db: &str, name: &str) -> Result<Option<Described>> {
+    Ok(described(client, db, doc! { "name": name }).await?.pop())
+}
+
+async fn described(client: &Client, db: &str, filter: Document) -> Result<Vec<Described>> {
+    let cursor =
+        client.database(db).run_cursor_command(doc! { "listCollections": 1, "filter": filter }).await?;
     let listed: Vec<Document> = cursor.try_collect().await?;
     let mut found: Vec<Described> = listed
         .into_iter()
         .map(|d| Described {
             db: db.to_string(),
             name: d.get_str("name").unwrap_or_default().to_string(),
+            uuid: d.get_document("info").ok().and_then(|info| info.get("uuid").cloned()),
             kind: d.get_str("type").unwrap_or("collection").to_string(),
             options: d.get_document("options").cloned().unwrap_or_default(),
         })
@@ -90,18 +103,27 @@ pub async fn make(copy: &Copy, collection: &Described) -> Result<()> {
     make_indexes(copy, &collection.db, &collection.name, indexes(copy, collection).await?).await
 }
 
-/// Makes indexes by their descriptions; the one on `_id` comes with the collection.
-pub async fn make_indexes(copy: &Copy, db: &str, name: &str, mut indexes: Vec<Document>) -> Result<()> {
+async fn make_indexes(copy: &Copy, db: &str, name: &str, indexes: Vec<Document>) -> Result<()> {
+    let indexes = to_make(indexes);
+    if indexes.is_empty() {
+        return Ok(());
+    }
+    copy.change(db, doc! { "createIndexes": name, "indexes": indexes }, &codes::INDEX_TO_COME).await
+}
+
+/// Indexes as createIndexes wants them, of their descriptions. The one on `_id` comes with the collection, and one without a
+/// collation has none, whatever that of the collection.
+pub fn to_make(mut indexes: Vec<Document>) -> Vec<Document> {
     indexes.retain(|index| {
         !index.get_str("name").is_ok_and(|n| n == "_id_") && !index.contains_key("clustered")
     });
     for index in &mut indexes {
         index.remove("ns");
+        if !index.contains_key("collation") {
+            index.insert("collation", doc! { "locale": "simple" });
+        }
     }
-    if indexes.is_empty() {
-        return Ok(());
-    }
-    copy.change(db, doc! { "createIndexes": name, "indexes": indexes }, &codes::OTHER_INDEX).await
+    indexes
 }
 
 async fn indexes(copy: &Copy, collection: &Described) -> Result<Vec<Document>> {
@@ -157,7 +179,7 @@ impl Sharding {
         names.sort_unstable();
         for (zones, shard) in self.zones_of_shards.iter().zip(names.iter().cycle()) {
             for zone in zones {
-                copy.change("admin", doc! { "addShardToZone": *shard, "zone": zone }, &[]).await?;
+                copy.ask("admin", doc! { "addShardToZone": *shard, "zone": zone }, &[]).await?;
             }
         }
         Ok(())
@@ -171,15 +193,15 @@ impl Sharding {
         for zone in self.zones.iter().filter(|z| z.get_str("ns").is_ok_and(|n| n == ns)) {
             let field = |name| zone.get(name).cloned();
             let command = doc! { "updateZoneKeyRange": ns, "min": field("min"), "max": field("max"), "zone": field("tag") };
-            copy.change("admin", command, &[]).await?;
+            copy.ask("admin", command, &[]).await?;
         }
-        let mut command = doc! { "shardCollection": ns, "key": key.get("key").cloned() };
-        if key.get_bool("unique").unwrap_or(false) {
-            command.insert("unique", true);
-        }
-        if key.get_document("defaultCollation").is_ok() {
-            command.insert("collation", doc! { "locale": "simple" });
-        }
-        copy.change("admin", command, &[codes::ALREADY_INITIALIZED]).await
+        let unique = key.get_bool("unique").unwrap_or(false);
+        let command = shard_collection(ns, key.get("key").cloned().unwrap_or(Bson::Null), unique);
+        copy.ask("admin", command, &[codes::ALREADY_INITIALIZED]).await
     }
+}
+
+/// The command that shards a collection; its own collation does not matter to a shard key, and has to be denied.
+pub fn shard_collection(ns: &str, key: Bson, unique: bool) -> Document {
+    doc! { "shardCollection": ns, "key": key, "unique": unique, "collation": { "locale": "simple" } }
 }

@@ -7,10 +7,10 @@
 use crate::catalog::{self, Described, Sharding};
 use crate::progress::Progress;
 use crate::record::{Parts, Record};
-use crate::{Copy, Error, Result, codes, is_transient};
+use crate::{Copy, Result, codes};
 use futures::stream::{self, TryStreamExt};
 use mongodb::Collection;
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::bson::{Bson, Document, RawDocumentBuf, Timestamp, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::Hint;
 use std::time::Duration;
@@ -32,6 +32,8 @@ struct Piece<'a> {
     n: i64,
     min: Option<Bson>,
     max: Option<Bson>,
+    /// What happened before is read.
+    at: Timestamp,
 }
 
 impl Copy {
@@ -71,7 +73,8 @@ impl Copy {
 
     async fn pieces<'a>(&self, record: &Record, collection: &'a Described) -> Result<Vec<Piece<'a>>> {
         let parts = record.parts(self, &collection.ns(), self.cuts(collection)).await?;
-        let piece = |(n, min, max)| Piece { collection, parts: parts.clone(), n, min, max };
+        let piece =
+            |(n, min, max)| Piece { collection, parts: parts.clone(), n, min, max, at: record.start_at };
         Ok(parts.missing().into_iter().map(piece).collect())
     }
 
@@ -103,7 +106,7 @@ impl Copy {
     async fn piece(&self, piece: Piece<'_>, progress: &Progress) -> Result<()> {
         for attempt in 1.. {
             match self.attempt(&piece, progress).await {
-                Err(Error::Server(error)) if is_transient(&error) && attempt < ATTEMPTS => {
+                Err(error) if error.is_transient() && attempt < ATTEMPTS => {
                     progress.say(&format!("{}: {error}; once more", piece.collection.ns()));
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
@@ -122,17 +125,18 @@ impl Copy {
             self.to.database(&collection.db).collection::<Document>(&collection.name).drop().await?;
             catalog::make(self, collection).await?;
         }
-        self.transfer(collection, piece.min.clone(), piece.max.clone(), progress).await
+        self.transfer(collection, (piece.min.clone(), piece.max.clone()), piece.at, progress).await
     }
 
-    /// Copies what `_id` bounds, or all of it.
+    /// Copies what `_id` bounds, or all of it, in a state of `at` or later.
     pub(crate) async fn transfer(
         &self,
         collection: &Described,
-        min: Option<Bson>,
-        max: Option<Bson>,
+        (min, max): (Option<Bson>, Option<Bson>),
+        at: Timestamp,
         progress: &Progress,
     ) -> Result<()> {
+        let mut session = self.session(at).await?;
         let source = self.from.database(&collection.db).collection::<RawDocumentBuf>(&collection.name);
         let target = self.to.database(&collection.db).collection::<RawDocumentBuf>(&collection.name);
         let mut find = source.find(doc! {});
@@ -146,9 +150,9 @@ impl Copy {
         if let Some(max) = max {
             find = find.max(doc! { "_id": max });
         }
-        let mut cursor = find.await?;
+        let mut cursor = find.session(&mut session).await?;
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        while let Some(document) = cursor.try_next().await? {
+        while let Some(document) = cursor.next(&mut session).await.transpose()? {
             bytes += document.as_bytes().len();
             batch.push(document);
             if batch.len() == BATCH_DOCUMENTS || bytes >= BATCH_BYTES {

@@ -1,5 +1,6 @@
 //! What an event of the change stream means for the target: a pure translation.
 
+use crate::catalog::{self, Described};
 use crate::codes;
 use mongodb::bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, doc};
 
@@ -14,6 +15,8 @@ pub struct Event {
     pub time: Timestamp,
     /// When it happened by the source's clock, in milliseconds.
     pub wall_ms: Option<i64>,
+    /// The collection's, where the source tells it.
+    pub uuid: Option<Bson>,
     pub change: Change,
 }
 
@@ -22,8 +25,8 @@ pub struct Event {
 pub enum Change {
     /// The document is this one now.
     Put { id: RawBson, document: RawDocumentBuf },
-    /// Only the source knows what became of the document: an update whose document went since or has another shard key, or
-    /// one that left a shard, for another perhaps, where it may have been inserted before.
+    /// The source says what the document is now, if it is: one that was updated, or that left a shard, for another perhaps,
+    /// where it may have been inserted before.
     Look { id: RawBson },
     /// There is no document of this `_id`.
     Gone { id: RawBson },
@@ -51,12 +54,26 @@ impl Event {
             collection: name("coll"),
             time: raw.get_timestamp("clusterTime")?,
             wall_ms: raw.get_datetime("wallTime").ok().map(|t| t.timestamp_millis()),
+            uuid: raw.get("collectionUUID")?.map(Bson::try_from).transpose()?,
             change: change(raw, &name("db"), &name("coll"))?,
         })
     }
 
     pub fn ns(&self) -> String {
         format!("{}.{}", self.db, self.collection)
+    }
+
+    /// Database and name of the collection once the event has happened.
+    pub fn name_now(&self) -> (&str, &str) {
+        match &self.change {
+            Change::Renamed { to_db, to_collection } => (to_db, to_collection),
+            _ => (&self.db, &self.collection),
+        }
+    }
+
+    /// Whether that collection is the event's own, as far as the source tells.
+    pub fn is_of(&self, collection: Option<&Described>) -> bool {
+        collection.is_some_and(|c| self.uuid.is_none() || c.uuid == self.uuid)
     }
 
     /// The document that is put, with its `_id`.
@@ -96,31 +113,30 @@ fn change(raw: &RawDocument, db: &str, name: &str) -> Result<Change, mongodb::bs
         command.extend(described);
         Change::Catalog { command, done }
     };
-    let router = |head: &str, mut described: Document, done| {
-        let mut command = doc! { head: format!("{db}.{name}") };
-        command.insert("key", described.remove("shardKey").unwrap_or(Bson::Null));
-        command.extend(described.remove("unique").map(|unique| ("unique".to_string(), unique)));
-        Change::Router { command, done }
-    };
+    let ns = || format!("{db}.{name}");
+    let key = |mut described: Document| described.remove("shardKey").unwrap_or(Bson::Null);
+    let router = |command, done| Change::Router { command, done };
     let id = || -> Result<RawBson, mongodb::bson::error::Error> {
         let key = raw.get_document("documentKey")?;
         Ok(key.get("_id")?.unwrap_or(RawBsonRef::Null).into())
     };
     Ok(match raw.get_str("operationType")? {
-        "insert" | "update" | "replace" => match raw.get_document("fullDocument") {
-            Ok(document) => Change::Put { id: id()?, document: document.to_owned() },
-            Err(_) => Change::Look { id: id()? },
-        },
+        "insert" | "replace" => {
+            Change::Put { id: id()?, document: raw.get_document("fullDocument")?.to_owned() }
+        }
+        "update" => Change::Look { id: id()? },
         "delete" if raw.get_document("documentKey")?.iter().count() > 1 => Change::Look { id: id()? },
         "delete" => Change::Gone { id: id()? },
         "create" => command("create", described()?, &[codes::NAMESPACE_EXISTS]),
         "drop" => command("drop", Document::new(), &[codes::NAMESPACE_NOT_FOUND]),
         "dropDatabase" => Change::Catalog { command: doc! { "dropDatabase": 1 }, done: &[] },
-        "createIndexes" => command("createIndexes", described()?, &codes::OTHER_INDEX),
+        "createIndexes" => {
+            let indexes = doc! { "indexes": catalog::to_make(indexes(described()?)) };
+            command("createIndexes", indexes, &codes::OTHER_INDEX)
+        }
         "dropIndexes" => {
-            let indexes = described()?.get_array("indexes").cloned().unwrap_or_default();
             let names: Vec<Bson> =
-                indexes.iter().filter_map(|i| i.as_document().and_then(|i| i.get("name").cloned())).collect();
+                indexes(described()?).iter().filter_map(|i| i.get("name").cloned()).collect();
             command(
                 "dropIndexes",
                 doc! { "index": names },
@@ -128,9 +144,14 @@ fn change(raw: &RawDocument, db: &str, name: &str) -> Result<Change, mongodb::bs
             )
         }
         "modify" => command("collMod", described()?, &[codes::NAMESPACE_NOT_FOUND, codes::INDEX_NOT_FOUND]),
-        "shardCollection" => router("shardCollection", described()?, &[codes::ALREADY_INITIALIZED]),
-        "refineCollectionShardKey" => router("refineCollectionShardKey", described()?, &[]),
-        "reshardCollection" => router("reshardCollection", described()?, &[]),
+        "shardCollection" => {
+            let described = described()?;
+            let unique = described.get_bool("unique").unwrap_or(false);
+            router(catalog::shard_collection(&ns(), key(described), unique), &[codes::ALREADY_INITIALIZED])
+        }
+        head @ ("refineCollectionShardKey" | "reshardCollection") => {
+            router(doc! { head: ns(), "key": key(described()?) }, &[])
+        }
         "rename" => {
             let to = raw.get_document("to")?;
             Change::Renamed {
@@ -140,6 +161,11 @@ fn change(raw: &RawDocument, db: &str, name: &str) -> Result<Change, mongodb::bs
         }
         _ => Change::Nothing,
     })
+}
+
+fn indexes(described: Document) -> Vec<Document> {
+    let listed = described.get_array("indexes").into_iter().flatten();
+    listed.filter_map(|index| index.as_document().cloned()).collect()
 }
 
 #[cfg(test)]
@@ -156,15 +182,13 @@ mod tests {
     fn document_is_put_looked_for_or_gone() {
         let by = |kind: &str, key: Document| doc! { "operationType": kind, "documentKey": key };
         let event = |kind: &str| by(kind, doc! { "_id": 1 });
-        let mut full = event("update");
-        full.insert("fullDocument", doc! { "_id": 1, "x": 2 });
-        let document = RawDocumentBuf::try_from(&doc! { "_id": 1, "x": 2 }).unwrap();
-        assert_eq!(of(full), Change::Put { id: RawBson::Int32(1), document });
-        let mut lost = event("update");
-        lost.insert("fullDocument", Bson::Null);
-        assert_eq!(of(lost), Change::Look { id: RawBson::Int32(1) });
-        assert_eq!(of(event("delete")), Change::Gone { id: RawBson::Int32(1) });
-        assert_eq!(of(by("delete", doc! { "k": 2, "_id": 1 })), Change::Look { id: RawBson::Int32(1) });
+        let (id, one) = (|| RawBson::Int32(1), doc! { "_id": 1, "x": 2 });
+        let mut inserted = event("insert");
+        inserted.insert("fullDocument", one.clone());
+        assert_eq!(of(inserted), Change::Put { id: id(), document: RawDocumentBuf::try_from(&one).unwrap() });
+        assert_eq!(of(event("update")), Change::Look { id: id() });
+        assert_eq!(of(event("delete")), Change::Gone { id: id() });
+        assert_eq!(of(by("delete", doc! { "k": 2, "_id": 1 })), Change::Look { id: id() });
     }
 
     #[test]
@@ -176,13 +200,18 @@ mod tests {
         let capped = doc! { "capped": true, "size": 4096, "uuid": 1 };
         let create = doc! { "create": "c", "capped": true, "size": 4096 };
         assert_eq!(event("create", capped), catalog(create, &[codes::NAMESPACE_EXISTS]));
+        let made = event("createIndexes", doc! { "indexes": [{ "v": 2, "key": { "a": 1 }, "name": "a_1" }] });
+        let index = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "collation": { "locale": "simple" } };
+        assert_eq!(made, catalog(doc! { "createIndexes": "c", "indexes": [index] }, &codes::OTHER_INDEX));
         let dropped = doc! { "indexes": [{ "name": "a_1" }, { "name": "b_1" }] };
         let drop = doc! { "dropIndexes": "c", "index": ["a_1", "b_1"] };
         assert_eq!(
             event("dropIndexes", dropped),
             catalog(drop, &[codes::NAMESPACE_NOT_FOUND, codes::INDEX_NOT_FOUND])
         );
-        let command = doc! { "shardCollection": "d.c", "key": { "k": 1 }, "unique": false };
+        let simple = doc! { "locale": "simple" };
+        let command =
+            doc! { "shardCollection": "d.c", "key": { "k": 1 }, "unique": false, "collation": simple };
         let shard =
             event("shardCollection", doc! { "shardKey": { "k": 1 }, "unique": false, "numInitialChunks": 2 });
         assert_eq!(shard, Change::Router { command, done: &[codes::ALREADY_INITIALIZED] });

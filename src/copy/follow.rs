@@ -1,12 +1,19 @@
 //! Following: the source's change stream, applied to the target in its order.
 //!
 //! Documents are applied by `_id` as a whole, so applying one twice, or a newer state before an older, ends the same once the
-//! stream has come to the newer. A state that a unique index refuses is left out. That is right since events come in order: the
-//! document that has the value gave it up, or took it, by an event; were its state at the target the older of the two, that
-//! event would have been applied before. So the refused state is the older, and its document's next event replaces it.
+//! stream has come to the newer. Events of updates are read for the `_id` alone: the source is asked what the document is now. So it is when
+//! a shard deletes a document by a shard key: one that changed shards is deleted from one and inserted into the other at one
+//! cluster time, in either order.
 //!
-//! A document that changed shards is deleted from one and inserted into the other at one cluster time, in either order, so a
-//! deletion that names a shard key asks the source what became of the document.
+//! A document that a unique index refuses is deleted: it has an event to come. For every document at the target is in a state
+//! of the stream's position or later, and the source never had two with one key. Either the refused state is the older, then an
+//! event is to come that gives the key up, or it is the newer, then one is to come by which it got the key.
+//!
+//! A change is of a collection by its UUID. Where the source has none under the name any more, it was dropped or renamed since,
+//! and an event is to come that says so; [`Record::note_documents`] then has a rename up to now copy its collection anew. Where
+//! it has another one (a resharding may be why, which no event of documents shows), that one is copied as it is now, and what
+//! else the stream says of the former is over. A change that the target refuses has its collection copied anew, too: what is
+//! there is of several times, and may be what no index or option of one of them allows.
 //!
 //! The token is noted after every batch, and before and after every change of the catalog, so that at most one of these is done
 //! twice; they may be.
@@ -15,12 +22,11 @@ use crate::catalog;
 use crate::event::{Change, Event};
 use crate::progress::Progress;
 use crate::record::Record;
-use crate::{Copy, Error, Result, code, codes, is_transient};
-use futures::TryStreamExt;
+use crate::{Copy, Error, Result, acknowledged, code, codes};
 use mongodb::Collection;
 use mongodb::bson::{Bson, DateTime, Document, RawArrayBuf, RawBson, RawDocumentBuf, cstr, doc, rawdoc};
 use mongodb::change_stream::ChangeStream;
-use mongodb::options::FullDocumentType;
+use mongodb::error::{ErrorKind, WriteFailure};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -41,7 +47,7 @@ impl Copy {
     pub(crate) async fn follow(&self, record: &mut Record) -> Result<()> {
         loop {
             match self.follow_stream(record).await {
-                Err(Error::Server(error)) if is_transient(&error) => {
+                Err(error) if error.is_transient() => {
                     println!("{error}; going on in a second");
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
@@ -72,18 +78,16 @@ impl Copy {
     }
 
     async fn stream(&self, record: &Record) -> Result<Stream> {
-        let mut watch = self
-            .from
-            .watch()
-            .full_document(FullDocumentType::UpdateLookup)
-            .show_expanded_events(true)
-            .max_await_time(AWAIT);
+        let mut stages = Vec::new();
         let databases = &self.options.databases;
         if !databases.is_empty() {
             let of = |field: &str| doc! { field: { "$in": databases } };
-            watch = watch.pipeline([doc! { "$match": { "$or": [of("ns.db"), of("to.db")] } }]);
+            stages.push(doc! { "$match": { "$or": [of("ns.db"), of("to.db")] } });
         }
-        watch = match &record.token {
+        // May be as large as the document, and is not read.
+        stages.push(doc! { "$unset": "updateDescription" });
+        let watch = self.from.watch().pipeline(stages).show_expanded_events(true).max_await_time(AWAIT);
+        let watch = match &record.token {
             Some(token) => {
                 let token = mongodb::bson::deserialize_from_bson(token.clone());
                 watch.start_after(token.map_err(mongodb::error::Error::from)?)
@@ -94,25 +98,19 @@ impl Copy {
     }
 
     async fn apply(&self, events: &[Event], record: &mut Record) -> Result<()> {
+        record.check(self).await?;
         let mut applied: Option<&Event> = None;
         for run in events.chunk_by(goes_with) {
             let event = &run[0];
             if event.changes_catalog() {
                 self.note(record, applied).await?;
             }
-            match &event.change {
-                Change::Nothing => {}
-                Change::Renamed { to_db, to_collection } => {
-                    self.rename(event, to_db, to_collection, record).await?
+            match self.apply_run(run, record).await {
+                Err(error) if is_refusal(&error) && !event.collection.is_empty() => {
+                    println!("{}: {error}; the collection is copied anew", event.ns());
+                    self.copy_anew(event, record).await?;
                 }
-                _ if !self.takes(&event.db) => {}
-                Change::Put { .. } => {
-                    self.put(&self.target(event), &run.iter().filter_map(Event::put).collect::<Vec<_>>())
-                        .await?
-                }
-                Change::Gone { .. } | Change::Look { .. } => self.look(event, run).await?,
-                Change::Catalog { command, done } => self.change(&event.db, command.clone(), done).await?,
-                Change::Router { command, done } => self.change_as_router(command, done).await?,
+                done => done?,
             }
             applied = run.last();
             if event.changes_catalog() {
@@ -122,43 +120,66 @@ impl Copy {
         self.note(record, applied).await
     }
 
+    async fn apply_run(&self, run: &[Event], record: &mut Record) -> Result<()> {
+        let event = &run[0];
+        match &event.change {
+            Change::Nothing => Ok(()),
+            Change::Renamed { .. } => self.rename(event, record).await,
+            _ if !self.takes(&event.db) || record.is_over(event) => Ok(()),
+            Change::Put { .. } => {
+                let documents: Vec<_> = run.iter().filter_map(Event::put).collect();
+                self.put(&self.target(event), &documents).await
+            }
+            Change::Gone { .. } | Change::Look { .. } => self.look(run, record).await,
+            Change::Catalog { command, done } => self.change(&event.db, command.clone(), done).await,
+            Change::Router { command, done } => match Copy::is_router(&self.to).await? {
+                true => self.ask("admin", command.clone(), done).await,
+                false => Ok(()),
+            },
+        }
+    }
+
     async fn note(&self, record: &mut Record, applied: Option<&Event>) -> Result<()> {
         let Some(event) = applied else { return Ok(()) };
         let token = Bson::try_from(event.token.clone()).map_err(mongodb::error::Error::from)?;
         record.note_token(self, token).await
     }
 
-    async fn change_as_router(&self, command: &Document, done: &[i32]) -> Result<()> {
-        match Copy::is_router(&self.to).await? {
-            true => self.change("admin", command.clone(), done).await,
-            false => Ok(()),
-        }
-    }
-
-    async fn rename(&self, event: &Event, to_db: &str, to_collection: &str, record: &Record) -> Result<()> {
+    async fn rename(&self, event: &Event, record: &mut Record) -> Result<()> {
+        let (db, name) = event.name_now();
         let missed = record.copied_at.is_none_or(|copied| event.time <= copied);
-        if missed || !self.takes(&event.db) || !self.takes(to_db) {
-            return self.copy_anew(event, to_db, to_collection).await;
+        if missed || !self.takes(&event.db) || !self.takes(db) {
+            return self.copy_anew(event, record).await;
         }
-        let command = doc! { "renameCollection": event.ns(), "to": format!("{to_db}.{to_collection}"), "dropTarget": true };
+        let command =
+            doc! { "renameCollection": event.ns(), "to": format!("{db}.{name}"), "dropTarget": true };
         self.change("admin", command, &[codes::NAMESPACE_NOT_FOUND]).await
     }
 
-    /// A renamed collection that the copying of documents may have missed under both names, or that came from outside.
-    async fn copy_anew(&self, event: &Event, to_db: &str, to_collection: &str) -> Result<()> {
-        for (db, name) in [(event.db.as_str(), event.collection.as_str()), (to_db, to_collection)] {
+    /// The collection that the source has under the name of the event's, which is another one by a rename.
+    async fn copy_anew(&self, event: &Event, record: &mut Record) -> Result<()> {
+        let (db, name) = event.name_now();
+        for (db, name) in [(event.db.as_str(), event.collection.as_str()), (db, name)] {
             if self.takes(db) {
                 self.to.database(db).collection::<Document>(name).drop().await?;
             }
         }
-        let found = catalog::collections(&self.from, to_db).await?;
-        match found.iter().find(|c| c.name == to_collection && self.takes(to_db)) {
-            Some(collection) => {
-                self.make(collection, catalog::Sharding::of(self).await?.as_ref()).await?;
-                self.transfer(collection, None, None, &Progress::none()).await
-            }
-            None => Ok(()),
+        if !self.takes(db) {
+            return Ok(());
         }
+        let found = catalog::collection(&self.from, db, name).await?;
+        if let Some(collection) = &found {
+            self.make(collection, catalog::Sharding::of(self).await?.as_ref()).await?;
+            self.transfer(collection, (None, None), event.time, &Progress::none()).await?;
+        }
+        if event.is_of(found.as_ref()) {
+            return Ok(());
+        }
+        record.note_documents(self).await?;
+        if found.is_some() {
+            record.note_over(event);
+        }
+        Ok(())
     }
 
     fn target(&self, event: &Event) -> Collection<RawDocumentBuf> {
@@ -173,30 +194,58 @@ impl Copy {
         documents: &[(&RawBson, &RawDocumentBuf)],
     ) -> Result<()> {
         let mut rest = documents;
-        while !rest.is_empty() {
-            let mut updates = RawArrayBuf::new();
-            for (id, document) in rest {
-                updates.push(rawdoc! { "q": by(id), "u": (*document).clone(), "upsert": true });
+        while let Some(&first) = rest.first() {
+            let mut bytes = 0;
+            let fits = |(_, document): &&(&RawBson, &RawDocumentBuf)| {
+                bytes += document.as_bytes().len();
+                bytes <= BATCH_BYTES
+            };
+            let some = rest.iter().take_while(fits).count();
+            let failed = match some {
+                0 => Some(0),
+                _ => self.update(target, &rest[..some]).await?,
+            };
+            match failed {
+                Some(0) => put_alone(target, first).await?,
+                Some(n) => put_alone(target, rest[n]).await?,
+                None => {}
             }
-            let mut command = rawdoc! { "update": target.name() };
-            command.append(cstr!("updates"), updates);
-            command.append(cstr!("bypassDocumentValidation"), true);
-            match self.write(target, command).await? {
-                None => break,
-                Some(failed) => {
-                    put_alone(target, rest[failed]).await?;
-                    rest = &rest[failed + 1..];
-                }
-            }
+            rest = &rest[failed.map_or(some, |n| n + 1)..];
         }
         Ok(())
     }
 
+    async fn update(
+        &self,
+        target: &Collection<RawDocumentBuf>,
+        documents: &[(&RawBson, &RawDocumentBuf)],
+    ) -> Result<Option<usize>> {
+        let mut updates = RawArrayBuf::new();
+        for (id, document) in documents {
+            updates.push(rawdoc! { "q": by(id), "u": (*document).clone(), "upsert": true });
+        }
+        let mut command = rawdoc! { "update": target.name() };
+        command.append(cstr!("updates"), updates);
+        command.append(cstr!("bypassDocumentValidation"), true);
+        self.write(target, command).await
+    }
+
     /// Documents that are gone, or, as the source has them now, are not.
-    async fn look(&self, event: &Event, run: &[Event]) -> Result<()> {
+    async fn look(&self, run: &[Event], record: &mut Record) -> Result<()> {
+        let (event, last) = (&run[0], &run[run.len() - 1]);
         let target = self.target(event);
         let asked: Vec<&RawBson> = run.iter().filter_map(Event::looked_for).collect();
-        let found = self.sources(event, &asked).await?;
+        let found = self.sources(last, &asked).await?;
+        // After the reading, so that it was of this one.
+        let current = match asked.is_empty() {
+            true => None,
+            false => catalog::collection(&self.from, &event.db, &event.collection).await?,
+        };
+        match current {
+            _ if asked.is_empty() || event.is_of(current.as_ref()) => {}
+            None => return record.note_documents(self).await,
+            Some(_) => return self.copy_anew(event, record).await,
+        }
         let all = run.iter().filter_map(|e| e.looked_for().or(e.gone()));
         let (there, gone): (Vec<_>, Vec<_>) = all.partition(|id| found.contains_key(&key(id)));
         if !gone.is_empty() {
@@ -207,7 +256,7 @@ impl Copy {
             let mut command = rawdoc! { "delete": target.name() };
             command.append(cstr!("deletes"), deletes);
             if self.write(&target, command).await?.is_some() {
-                return Err(Error::Refused(format!("the target deletes nothing from {}", event.ns())));
+                return Err(Error::Refused(format!("the target refuses to delete from {}", event.ns())));
             }
         }
         let there: Vec<_> = there.into_iter().filter_map(|id| Some((id, found.get(&key(id))?))).collect();
@@ -227,8 +276,9 @@ impl Copy {
         }
         let query =
             Document::try_from(rawdoc! { "_id": { "$in": asked } }).map_err(mongodb::error::Error::from)?;
-        let mut cursor = source.find(query).await?;
-        while let Some(document) = cursor.try_next().await? {
+        let mut session = self.session(event.time).await?;
+        let mut cursor = source.find(query).session(&mut session).await?;
+        while let Some(document) = cursor.next(&mut session).await.transpose()? {
             if let Some(id) = document.get("_id").map_err(mongodb::error::Error::from)? {
                 found.insert(key(&id.into()), document);
             }
@@ -244,9 +294,7 @@ impl Copy {
     ) -> Result<Option<usize>> {
         command.append(cstr!("writeConcern"), rawdoc! { "w": "majority" });
         let reply = self.to.database(&target.namespace().db).run_raw_command(command).await?;
-        if let Ok(refused) = reply.get_document("writeConcernError") {
-            return Err(Error::Refused(format!("the target cannot acknowledge a write: {refused}")));
-        }
+        acknowledged(reply.get_document("writeConcernError").ok())?;
         let first =
             reply.get_array("writeErrors").ok().and_then(|all| all.first()).and_then(|e| e.as_document());
         Ok(first.and_then(|e| e.get_i32("index").ok()).and_then(|i| usize::try_from(i).ok()))
@@ -258,9 +306,11 @@ async fn put_alone(
     (id, document): (&RawBson, &RawDocumentBuf),
 ) -> Result<()> {
     let query = Document::try_from(by(id)).map_err(mongodb::error::Error::from)?;
-    match target.replace_one(query, document).upsert(true).bypass_document_validation(true).await {
+    match target.replace_one(query.clone(), document).upsert(true).bypass_document_validation(true).await {
         // See the head.
-        Err(error) if code(&error) == Some(codes::DUPLICATE_KEY) => Ok(()),
+        Err(error) if code(&error) == Some(codes::DUPLICATE_KEY) => {
+            Ok(target.delete_many(query).await.map(drop)?)
+        }
         done => Ok(done.map(drop)?),
     }
 }
@@ -274,6 +324,14 @@ fn by(id: &RawBson) -> RawDocumentBuf {
     rawdoc! { "_id": { "$eq": id.clone() } }
 }
 
+/// Whether a server does not take what it was asked, and would not if it was asked again.
+fn is_refusal(error: &Error) -> bool {
+    let Error::Server(refused) = error else { return false };
+    let refusal =
+        matches!(&*refused.kind, ErrorKind::Command(_) | ErrorKind::Write(WriteFailure::WriteError(_)));
+    refusal && !error.is_transient() && code(refused) != Some(codes::UNAUTHORIZED)
+}
+
 /// Whether both can be said in one command.
 fn goes_with(one: &Event, next: &Event) -> bool {
     let same = matches!(
@@ -281,7 +339,7 @@ fn goes_with(one: &Event, next: &Event) -> bool {
         (Change::Put { .. }, Change::Put { .. })
             | (Change::Gone { .. } | Change::Look { .. }, Change::Gone { .. } | Change::Look { .. })
     );
-    same && one.db == next.db && one.collection == next.collection
+    same && one.uuid == next.uuid && one.db == next.db && one.collection == next.collection
 }
 
 /// The next events, as many as come within a short time.

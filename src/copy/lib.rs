@@ -12,14 +12,14 @@
 //! Why this ends with the source's state although nothing stops its writers: every document is copied in some state that it
 //! had at T or later, and whatever happened to it since T is in the stream. An event is applied as "this is the document" or
 //! "it is gone", by `_id` alone, so doing it again, or to a document that is already newer, is made good by the events that
-//! follow. Two states of different times may claim one unique key; the one that is refused is then the older, and the
-//! event that takes its claim away is still to come (see [`follow`]). A collection that was renamed since T may have been
-//! missed under both of its names, and is copied anew when the stream comes to that.
+//! follow. A document that a unique index refuses has an event to come (see [`follow`]). A collection that was renamed since T
+//! may have been missed under both of its names, and is copied anew when the stream comes to that, as is one that refuses
+//! a change.
 //!
 //! A copy that was interrupted, killed too, goes on where it was: what is noted is noted only after the target has it.
 //!
 //! Limits: transactions arrive statement by statement; time series collections have no change streams and are copied as they
-//! are; without `--follow` the copy is one of a moment only if nobody writes.
+//! are; zones are copied at the beginning alone; without `--follow` the copy is one of a moment only if nobody writes.
 
 mod catalog;
 mod documents;
@@ -28,10 +28,10 @@ mod follow;
 mod progress;
 mod record;
 
-use mongodb::Client;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::{Document, Timestamp, doc};
 use mongodb::error::{ErrorKind, WriteFailure};
 use mongodb::options::{Acknowledgment, ClientOptions, ReadConcern, WriteConcern};
+use mongodb::{Client, ClientSession};
 use std::time::Duration;
 
 /// What stands in the target beside the copies: how far they are.
@@ -64,8 +64,11 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// One of the servers refused, or cannot be reached.
-    #[error("{0}")]
+    #[error("{}", text(.0))]
     Server(#[from] mongodb::error::Error),
+    /// The target did a write and cannot say that a majority has it.
+    #[error("the target does not acknowledge a write ({code}): {message}")]
+    Unacknowledged { code: i32, message: String },
     /// The copy cannot be made as it was asked for.
     #[error("{0}")]
     Refused(String),
@@ -96,7 +99,7 @@ pub async fn copy(options: Options, stop: impl Future<Output = ()>) -> Result<()
     tokio::select! {
         done = copy.run() => done,
         () = stop => {
-            println!("stopped; the same command goes on from here");
+            println!("stopped; the same command goes on from here, unless it says --drop");
             Ok(())
         }
     }
@@ -105,6 +108,8 @@ pub async fn copy(options: Options, stop: impl Future<Output = ()>) -> Result<()
 async fn connect(uri: &str, read_concern: Option<ReadConcern>) -> Result<Client> {
     let mut options = ClientOptions::parse(uri).await?;
     options.read_concern = read_concern;
+    // A member that lags may not yet have what the stream has told.
+    options.selection_criteria = None;
     options.app_name = Some("tessera copy".to_string());
     options.write_concern = Some(WriteConcern::builder().w(Acknowledgment::Majority).build());
     options.server_selection_timeout.get_or_insert(Duration::from_secs(10));
@@ -118,7 +123,11 @@ impl Copy {
             self.documents(&record).await?;
             record.note_documents(self).await?;
         }
-        if self.options.follow { self.follow(&mut record).await } else { Ok(()) }
+        if self.options.follow {
+            return self.follow(&mut record).await;
+        }
+        println!("all documents are copied: --follow goes on with the changes since, --drop begins anew");
+        Ok(())
     }
 
     /// Whether the database is one that is copied.
@@ -129,11 +138,26 @@ impl Copy {
     }
 
     /// A command to the target that changes its catalog; one that finds its work done has done it.
-    async fn change(&self, db: &str, command: Document, done: &[i32]) -> Result<()> {
+    async fn change(&self, db: &str, mut command: Document, done: &[i32]) -> Result<()> {
+        command.insert("writeConcern", doc! { "w": "majority" });
+        self.ask(db, command, done).await
+    }
+
+    /// The same, of a command that takes no write concern.
+    async fn ask(&self, db: &str, command: Document, done: &[i32]) -> Result<()> {
         match self.to.database(db).run_command(command).await {
             Err(error) if code(&error).is_some_and(|c| done.contains(&c)) => Ok(()),
-            done => Ok(done.map(drop)?),
+            reply => acknowledged(reply?.get_document("writeConcernError").ok()),
         }
+    }
+
+    /// A session of the source whose reads see all that happened up to the time.
+    async fn session(&self, at: Timestamp) -> Result<ClientSession> {
+        let mut session = self.from.start_session().causal_consistency(true).await?;
+        if at != record::NEVER {
+            session.advance_operation_time(at);
+        }
+        Ok(session)
     }
 
     async fn is_router(client: &Client) -> Result<bool> {
@@ -144,16 +168,34 @@ impl Copy {
 
 /// Codes of the servers that the copy tells apart.
 mod codes {
+    pub const UNAUTHORIZED: i32 = 13;
     pub const NAMESPACE_NOT_FOUND: i32 = 26;
     pub const INDEX_NOT_FOUND: i32 = 27;
     pub const ALREADY_INITIALIZED: i32 = 23;
     pub const NAMESPACE_EXISTS: i32 = 48;
     pub const DUPLICATE_KEY: i32 = 11000;
-    /// An index of that name or key is another one: the source's was changed since, which the stream will tell.
+    /// An index of that name or key is another one, or documents of different times claim one key: the stream will tell.
+    pub const INDEX_TO_COME: [i32; 3] = [85, 86, DUPLICATE_KEY];
+    /// An index of that name or key is another one.
     pub const OTHER_INDEX: [i32; 2] = [85, 86];
     pub const HISTORY_LOST: i32 = 286;
     pub const CURSOR_NOT_FOUND: i32 = 43;
     pub const QUERY_PLAN_KILLED: i32 = 175;
+}
+
+/// The error that a reply's `writeConcernError` is.
+fn acknowledged(refused: Option<&Document>) -> Result<()> {
+    let Some(refused) = refused else { return Ok(()) };
+    let message = refused.get_str("errmsg").unwrap_or_default().to_string();
+    Err(Error::Unacknowledged { code: refused.get_i32("code").unwrap_or(0), message })
+}
+
+/// What a server says, without the rest of its reply.
+fn text(error: &mongodb::error::Error) -> String {
+    match &*error.kind {
+        ErrorKind::Command(e) => format!("{} ({})", e.message, e.code_name),
+        kind => kind.to_string(),
+    }
 }
 
 /// The code of a server's refusal; none for what is no reply.
@@ -161,19 +203,32 @@ fn code(error: &mongodb::error::Error) -> Option<i32> {
     match &*error.kind {
         ErrorKind::Command(e) => Some(e.code),
         ErrorKind::Write(WriteFailure::WriteError(e)) => Some(e.code),
+        ErrorKind::Write(WriteFailure::WriteConcernError(e)) => Some(e.code),
+        ErrorKind::InsertMany(e) => e.write_concern_error.as_ref().map(|e| e.code),
         _ => None,
     }
 }
 
-/// Whether trying again may help: the connection broke, a primary left, a cursor was lost.
-fn is_transient(error: &mongodb::error::Error) -> bool {
-    // https://github.com/mongodb/specifications: the retryable codes of reads and writes.
-    const RETRYABLE: [i32; 14] =
-        [6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, codes::CURSOR_NOT_FOUND];
-    matches!(
-        &*error.kind,
-        ErrorKind::Io(_) | ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. }
-    ) || error.contains_label("RetryableWriteError")
-        || error.contains_label("ResumableChangeStreamError")
-        || code(error).is_some_and(|c| RETRYABLE.contains(&c) || c == codes::QUERY_PLAN_KILLED)
+// https://github.com/mongodb/specifications: the retryable codes of reads and writes.
+const RETRYABLE: [i32; 15] =
+    [6, 7, 64, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, codes::CURSOR_NOT_FOUND];
+
+impl Error {
+    /// Whether trying again may help: the connection broke, a primary left, a cursor was lost.
+    fn is_transient(&self) -> bool {
+        match self {
+            Error::Refused(_) => false,
+            Error::Unacknowledged { code, .. } => RETRYABLE.contains(code),
+            Error::Server(error) => {
+                matches!(
+                    &*error.kind,
+                    ErrorKind::Io(_)
+                        | ErrorKind::ServerSelection { .. }
+                        | ErrorKind::ConnectionPoolCleared { .. }
+                ) || error.contains_label("RetryableWriteError")
+                    || error.contains_label("ResumableChangeStreamError")
+                    || code(error).is_some_and(|c| RETRYABLE.contains(&c) || c == codes::QUERY_PLAN_KILLED)
+            }
+        }
+    }
 }

@@ -2,26 +2,31 @@
 //! collection's parts.
 //!
 //! ```text
-//! tessera_copy.copies  {_id: "host:port db,db", startAt: Timestamp, copiedAt: Timestamp, token: {...}}
+//! tessera_copy.copies  {_id: "host:port db,db", startAt: Timestamp, copiedAt: Timestamp, token: {...}, owner: ObjectId}
 //! tessera_copy.plans   {_id: {copy, ns}, cuts: [values of _id], done: [numbers of parts]}
 //! ```
 //!
 //! `copiedAt` is missing until all documents are in; `startAt` and `copiedAt` also where the source has no cluster time, which is
-//! then 0 and cannot be followed.
+//! then 0 and cannot be followed. `owner` is the process that copies: one that wakes late finds another there, and ends.
 
+use crate::event::Event;
 use crate::{Copy, Error, OWN_DATABASE, Result, catalog};
 use mongodb::Collection;
+use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, Timestamp, doc};
 use mongodb::options::ClientOptions;
 
 /// The note about one copy.
 pub struct Record {
     name: String,
+    owner: ObjectId,
     pub start_at: Timestamp,
     /// The source's time when all documents were in.
     pub copied_at: Option<Timestamp>,
     /// Up to where changes are applied.
     pub token: Option<Bson>,
+    /// UUIDs of collections whose names are those of others, which were copied since.
+    over: Vec<Bson>,
 }
 
 impl Record {
@@ -30,30 +35,48 @@ impl Record {
     /// # Errors
     /// Those of the servers; `Refused` when the target already has a collection of the source's.
     pub async fn open(copy: &Copy) -> Result<Record> {
-        let name = name(copy).await?;
+        check_apart(copy).await?;
+        let (name, owner) = (name(copy).await?, ObjectId::new());
         if copy.options.drop {
             forget(copy, &name).await?;
         }
-        let found = copies(copy).find_one(doc! { "_id": &name }).await?;
-        if let Some(found) = found {
+        let owned = doc! { "$set": { "owner": owner } };
+        if let Some(found) = copies(copy).find_one_and_update(doc! { "_id": &name }, owned).await? {
             return Ok(Record {
                 name,
+                owner,
                 start_at: found.get_timestamp("startAt").unwrap_or(NEVER),
                 copied_at: found.get_timestamp("copiedAt").ok(),
                 token: found.get("token").cloned(),
+                over: Vec::new(),
             });
         }
         catalog::check_free(copy).await?;
         let start_at = source_time(copy).await?;
-        copies(copy).insert_one(doc! { "_id": &name, "startAt": start_at }).await?;
-        Ok(Record { name, start_at, copied_at: None, token: None })
+        copies(copy).insert_one(doc! { "_id": &name, "startAt": start_at, "owner": owner }).await?;
+        Ok(Record { name, owner, start_at, copied_at: None, token: None, over: Vec::new() })
+    }
+
+    /// Whether the note is still there and still this process's.
+    ///
+    /// # Errors
+    /// `Refused` otherwise.
+    pub async fn check(&self, copy: &Copy) -> Result<()> {
+        match copies(copy).find_one(self.own()).await? {
+            Some(_) => Ok(()),
+            None => Err(taken_over()),
+        }
+    }
+
+    fn own(&self) -> Document {
+        doc! { "_id": &self.name, "owner": self.owner }
     }
 
     pub fn has_documents(&self) -> bool {
         self.copied_at.is_some()
     }
 
-    /// Notes that all documents are in.
+    /// Notes that all documents are in; again later, that from now on alone a rename finds its collection at the target.
     pub async fn note_documents(&mut self, copy: &Copy) -> Result<()> {
         let now = source_time(copy).await?;
         self.set(copy, doc! { "copiedAt": now }).await?;
@@ -70,9 +93,19 @@ impl Record {
         Ok(())
     }
 
+    /// Whether the event's collection gave way to one that was copied later than the event.
+    pub fn is_over(&self, event: &Event) -> bool {
+        !event.changes_catalog() && event.uuid.as_ref().is_some_and(|uuid| self.over.contains(uuid))
+    }
+
+    /// From now on nothing that the stream says of the documents of the event's collection counts.
+    pub fn note_over(&mut self, event: &Event) {
+        self.over.extend(event.uuid.clone());
+    }
+
     async fn set(&self, copy: &Copy, fields: Document) -> Result<()> {
-        copies(copy).update_one(doc! { "_id": &self.name }, doc! { "$set": fields }).await?;
-        Ok(())
+        let done = copies(copy).update_one(self.own(), doc! { "$set": fields }).await?;
+        if done.matched_count == 1 { Ok(()) } else { Err(taken_over()) }
     }
 
     /// How a collection is cut into parts and which of them are in; planned by `plan` when first asked for.
@@ -112,13 +145,31 @@ impl Parts {
 
     /// Notes that the target has part `n`.
     pub async fn note(&self, copy: &Copy, n: i64) -> Result<()> {
-        plans(copy).update_one(doc! { "_id": &self.id }, doc! { "$addToSet": { "done": n } }).await?;
-        Ok(())
+        let done =
+            plans(copy).update_one(doc! { "_id": &self.id }, doc! { "$addToSet": { "done": n } }).await?;
+        if done.matched_count == 1 { Ok(()) } else { Err(taken_over()) }
     }
 }
 
 /// The time of a source that has none.
-const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };
+pub const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };
+
+fn taken_over() -> Error {
+    Error::Refused("another process copies the same now, or the notes in the target are gone".to_string())
+}
+
+/// Refuses a target that is the source, by whatever address: to drop first would be the end of both.
+async fn check_apart(copy: &Copy) -> Result<()> {
+    let mark = doc! { "_id": ObjectId::new() };
+    let there = copy.to.database(OWN_DATABASE).collection::<Document>("marks");
+    there.insert_one(&mark).await?;
+    let found = copy.from.database(OWN_DATABASE).collection::<Document>("marks").find_one(mark.clone()).await;
+    there.delete_one(mark).await?;
+    match found? {
+        None => Ok(()),
+        Some(_) => Err(Error::Refused("source and target are the same server".to_string())),
+    }
+}
 
 /// A source is known by its addresses: another login or other options make no other copy of it.
 async fn name(copy: &Copy) -> Result<String> {

@@ -87,6 +87,11 @@ impl Ranges {
         self.leases.lock().get_mut(&id).map(|lease| lease.kept = None).ok_or_else(lapsed)
     }
 
+    /// Ends all leases, for good: the node is not the one any more that can hold the ranges.
+    pub fn forget(&self) {
+        self.leases.lock().clear();
+    }
+
     pub(crate) async fn let_go(&self) -> OwnedRwLockWriteGuard<()> {
         self.lock.clone().write_owned().await
     }
@@ -120,6 +125,17 @@ mod tests {
         ranges.release(id).unwrap();
         assert!(leaves(&ranges).await);
         assert_eq!(ranges.renew(id, long).unwrap_err().code, document::codes::QUERY_PLAN_KILLED);
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_is_forgotten_cannot_be_renewed_nor_released() {
+        let (ranges, id) = (Ranges::default(), [7; 16]);
+        ranges.lease(&Operation::internal(), id, Duration::from_secs(60)).await.unwrap();
+        ranges.forget();
+        assert!(leaves(&ranges).await);
+        for lapsed in [ranges.renew(id, Duration::from_secs(60)), ranges.release(id)] {
+            assert_eq!(lapsed.unwrap_err().code, document::codes::QUERY_PLAN_KILLED);
+        }
     }
 
     #[tokio::test]

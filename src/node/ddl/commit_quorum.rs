@@ -67,7 +67,7 @@ impl Quorum {
     /// Whether the members at these indexes are enough.
     fn is_met(&self, config: &SetConfig, holders: &[usize]) -> bool {
         let members = config.members();
-        let has_voted = |i: &usize| members[*i].bears_data() && members[*i].build_indexes;
+        let has_voted = |i: &usize| members.get(*i).is_some_and(|m| m.bears_data() && m.build_indexes);
         let voted: Vec<usize> = holders.iter().copied().filter(has_voted).collect();
         match self {
             Quorum::VotingMembers => (0..members.len())
@@ -122,6 +122,8 @@ struct State {
 pub struct Build {
     all: Arc<Mutex<Vec<Arc<State>>>>,
     state: Arc<State>,
+    /// As of the beginning, so that the end of that reign is seen whenever it comes.
+    reigns: watch::Receiver<u64>,
 }
 
 impl Drop for Build {
@@ -131,7 +133,13 @@ impl Drop for Build {
 }
 
 impl IndexBuilds {
-    pub(super) fn register(&self, collection: [u8; 16], names: Vec<String>, quorum: Quorum) -> Build {
+    pub(super) fn register(
+        &self,
+        collection: [u8; 16],
+        names: Vec<String>,
+        quorum: Quorum,
+        reigns: watch::Receiver<u64>,
+    ) -> Build {
         let state = State {
             collection,
             names: sorted(names),
@@ -140,7 +148,7 @@ impl IndexBuilds {
         };
         let state = Arc::new(state);
         self.0.lock().push(state.clone());
-        Build { all: self.0.clone(), state }
+        Build { all: self.0.clone(), state, reigns }
     }
     /// Ends the builds of a collection that is gone.
     pub fn forget_dropped(&self, collection: [u8; 16]) {
@@ -178,18 +186,16 @@ impl Node {
     async fn quorum_met(&self, build: &Build) -> Result<()> {
         let entry = known(self.log.last_optime());
         let mut progress = self.replication.progress();
-        let mut reigns = self.replication.commit.reigns();
+        let mut reigns = build.reigns.clone();
         let (mut quorum, mut dropped) = (build.state.quorum.subscribe(), build.state.dropped.subscribe());
         loop {
             self.count_own_log();
-            let holders = self.replication.look(|m| m.holders(entry, false));
+            // In one look: the holders are members of this configuration by their places in it.
+            let (holders, config) = self.replication.look(|m| (m.holders(entry, false), m.config().cloned()));
             let wanted = quorum.borrow_and_update().clone();
-            let standing = self.replication.standing();
-            if wanted == Quorum::NOBODY || standing.config.as_ref().is_none_or(|c| wanted.is_met(c, &holders))
-            {
+            if wanted == Quorum::NOBODY || config.is_none_or(|c| wanted.is_met(&c, &holders)) {
                 return Ok(());
             }
-            drop(standing);
             tokio::select! {
                 _ = progress.changed() => {}
                 _ = quorum.changed() => {}

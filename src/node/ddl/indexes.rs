@@ -10,13 +10,16 @@ use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
 use document::{Collation, Document, Result, Value, bail, doc, err};
 use std::sync::Arc;
+use std::time::Duration;
 use storage::index::SpecConflict;
-use storage::{CollectionMeta, IndexBuild, IndexSpec, split_namespace};
+use storage::{CollectionMeta, CollectionSnapshot, IndexBuild, IndexSpec, split_namespace};
 
 /// Up to this many documents an index is built inside the commit that publishes it.
 const BUILD_AT_ONCE_MAX: usize = 1000;
 /// Documents scanned between two looks at interrupts and other tasks.
 const SCAN_SLICE: usize = 500;
+/// How often a build that waits for members takes in what was written.
+const CATCH_UP_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a `createIndexes` command, which waits for members only if it says so.
 pub async fn create_indexes(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
@@ -116,7 +119,8 @@ async fn build_all(
     let default = slot.collation();
     let collection = slot.read_unchecked().collection.as_ref().map(|c| c.uuid()).unwrap_or_default();
     let names = specs.iter().filter_map(|spec| spec.get_str("name").map(str::to_string)).collect();
-    let build = node.index_builds.register(collection, names, quorum.clone());
+    let reigns = node.replication.commit.reigns();
+    let build = node.index_builds.register(collection, names, quorum.clone(), reigns);
     for spec in specs {
         let spec = whole_seconds(inheriting(spec, &default)?);
         build_index(node, op, slot, check_spec(&spec)?, &spec, &build).await?;
@@ -207,25 +211,31 @@ async fn build_index(
     document: &Document,
     registered: &Build,
 ) -> Result<()> {
-    let (build, is_new) = slot
-        .read(op, |s| {
-            let c = s
-                .collection
-                .as_ref()
-                .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
-            if c.len() <= BUILD_AT_ONCE_MAX || op.transaction().is_some() {
-                // A collection without documents gives no member anything to do.
-                let is_new = c.check_index(&spec).is_ok_and(|found| found != SpecConflict::Identical);
-                Ok((None, is_new && !c.is_empty()))
-            } else {
-                Ok((Some(IndexBuild::start(c, spec)?), true))
-            }
-        })
-        .await?;
-    let Some(build) = build else {
-        if is_new {
-            node.await_commit_quorum(op, registered).await?;
+    let mut has_waited = false;
+    let build = loop {
+        let (build, is_new) = slot
+            .read(op, |s| {
+                let c = s
+                    .collection
+                    .as_ref()
+                    .ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns))?;
+                if c.len() <= BUILD_AT_ONCE_MAX || op.transaction().is_some() {
+                    // A collection without documents gives no member anything to do.
+                    let is_new = c.check_index(&spec).is_ok_and(|found| found != SpecConflict::Identical);
+                    Ok((None, is_new && !c.is_empty()))
+                } else {
+                    Ok((Some(IndexBuild::start(c, spec.clone())?), true))
+                }
+            })
+            .await?;
+        // While it waits a small collection may become a large one, which is not to be read under the latch.
+        if build.is_some() || !is_new || has_waited {
+            break build;
         }
+        node.await_commit_quorum(op, registered).await?;
+        has_waited = true;
+    };
+    let Some(build) = build else {
         node.change(op, slot, |unit| unit.create_index_from(document.clone())).await?;
         return Ok(());
     };
@@ -234,18 +244,12 @@ async fn build_index(
         op.check_interrupt()?;
         tokio::task::yield_now().await;
     }
-    node.await_commit_quorum(op, registered).await?;
+    if !has_waited {
+        await_quorum_catching_up(node, op, slot, registered, &mut build).await?;
+    }
     // Two rounds outside the latch leave little for the one under it.
     for _ in 0..2 {
-        let newer = slot
-            .read(op, |s| {
-                s.collection
-                    .as_ref()
-                    .map(|c| c.snapshot())
-                    .ok_or_else(|| err!(INDEX_BUILD_ABORTED, "the collection was dropped"))
-            })
-            .await?;
-        build.catch_up(newer)?;
+        build.catch_up(snapshot(op, slot).await?)?;
         tokio::task::yield_now().await;
     }
     node.change(op, slot, |unit| {
@@ -263,6 +267,28 @@ async fn build_index(
     })
     .await?;
     Ok(())
+}
+
+/// Waits for the members, and takes in meanwhile what is written, so that little is left when they have come.
+async fn await_quorum_catching_up(
+    node: &Node,
+    op: &Operation,
+    slot: &Slot,
+    registered: &Build,
+    build: &mut IndexBuild,
+) -> Result<()> {
+    let mut waiting = std::pin::pin!(node.await_commit_quorum(op, registered));
+    loop {
+        tokio::select! {
+            met = &mut waiting => return met,
+            () = tokio::time::sleep(CATCH_UP_EVERY) => build.catch_up(snapshot(op, slot).await?).map(drop)?,
+        }
+    }
+}
+
+async fn snapshot(op: &Operation, slot: &Slot) -> Result<CollectionSnapshot> {
+    let dropped = || err!(INDEX_BUILD_ABORTED, "the collection was dropped");
+    slot.read(op, |s| s.collection.as_ref().map(|c| c.snapshot()).ok_or_else(dropped)).await
 }
 
 /// Runs a `dropIndexes` command.

@@ -14,7 +14,7 @@ use crate::chunk::ShardId;
 use crate::messages::Message;
 use crate::messages::ranges::{KeepRanges, LeaseAction};
 use document::error::{NETWORK, NOT_PRIMARY};
-use document::{DocBuf, Document, Error, Result};
+use document::{DocBuf, Document, Error, Result, err};
 use futures::StreamExt;
 use futures::future::{join_all, try_join_all};
 use futures::stream::FuturesUnordered;
@@ -115,7 +115,14 @@ impl<'t, 'a> Hold<'t, 'a> {
     /// That of a shard which may not have had its lease until now.
     pub async fn release(self) -> Result<()> {
         let asked: Vec<ShardId> = self.shards.lock().keys().cloned().collect();
-        join_all(asked.iter().map(|shard| self.give_back(shard))).await.into_iter().collect()
+        join_all(asked.iter().map(|shard| self.give_back_in_time(shard))).await.into_iter().collect()
+    }
+    /// A shard that says nothing has no lease any more when its time is over, and may not have had it until now.
+    async fn give_back_in_time(&self, shard: &ShardId) -> Result<()> {
+        match tokio::time::timeout(LEASE, self.give_back(shard)).await {
+            Ok(given) => given,
+            Err(_) => Err(err!(HOST_UNREACHABLE, "shard {shard} does not say whether it kept its ranges")),
+        }
     }
     async fn give_back(&self, shard: &ShardId) -> Result<()> {
         let body = self.command(LeaseAction::Release);

@@ -149,6 +149,10 @@ impl ShardRole {
         self.migrations.abandon();
         self.resharding.abandon();
         self.coordinators.forget();
+        // Another primary gives ranges away without knowing of leases here, which must not hold again in a later reign.
+        for slot in self.node.namespaces.all() {
+            slot.ranges.forget();
+        }
         self.resumed.store(false, Ordering::SeqCst);
     }
 }

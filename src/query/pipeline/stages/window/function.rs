@@ -3,7 +3,7 @@
 use super::covariance::Covariance;
 use super::frame::{self, Frame};
 use super::{fill, rate};
-use crate::accumulator;
+use crate::accumulator::{self, value_bytes};
 use crate::expression::{Arg, Expression, Variables, Vars, parse::show};
 use crate::pipeline::spool::{Place, Spool};
 use document::{Collation, Doc, Document, Result, Value, bail, meter, number};
@@ -366,10 +366,19 @@ fn over_frames(
 ) -> Result<Vec<Arg>> {
     let mut out: Vec<Arg> = Vec::with_capacity(p.documents.len());
     let mut range = 0..0;
+    let mut value_units = 0;
     for at in 0..p.documents.len() {
+        // A value that is the same for many documents is held by each.
+        meter::spend(1 + value_units)?;
         let next = frame.at(at, p.keys, &range)?;
         let same = at > 0 && next == range;
-        out.push(if same { out[at - 1].clone() } else { f(next.clone())? });
+        if !same {
+            let value = f(next.clone())?;
+            value_units = value.as_ref().map_or(0, value_bytes) / BYTES_A_UNIT;
+            out.push(value);
+        } else {
+            out.push(out[at - 1].clone());
+        }
         range = next;
     }
     Ok(out)

@@ -203,6 +203,7 @@ fn the_work_over_long_frames_is_counted() {
         (doc! { "$integral": { "input": "$v" } }, rest),
         (doc! { "$median": { "input": "$v", "method": "approximate" } }, until.clone()),
         (doc! { "$push": "$v" }, until),
+        (doc! { "$push": "$v" }, doc! { "documents": ["unbounded", "unbounded"] }),
     ];
     for (mut function, window) in functions {
         function.push("window", window);

@@ -261,7 +261,18 @@ def test_what_happened_while_nobody_copied_is_made_good(up, copy):
     # More in one batch than a message takes.
     a.large.insert_many({"_id": i, "x": "x" * 9_000_000} for i in range(3))
     a.large.update_many({}, {"$set": {"x": "y" * 9_000_000}})
+    # One that gave its name to a view.
+    a.gone.insert_one({"_id": 1})
+    a.gone.update_one({"_id": 1}, {"$set": {"n": 1}})
+    a.gone.drop()
+    a.create_collection("gone", viewOn="keys", pipeline=[])
     second = copy(source, target, "--follow")
+    second.wait_for("following", 60)
+    caught_up(here, there, 0)
+    a.former.insert_one({"_id": "after"})
+    a.former.delete_one({"_id": 7})
+    a.dollars.insert_one({"_id": 1, "x": 1})
+    a.dollars.aggregate([{"$replaceWith": {"$setField": {"field": {"$literal": "$x"}, "input": "$$ROOT", "value": 2}}}, {"$merge": "dollars"}])
     caught_up(here, there, 1)
     assert same(here, there, databases=("a",)) == ""
     # Whoever copies the same elsewhere takes over.

@@ -126,15 +126,27 @@ pub fn to_make(mut indexes: Vec<Document>) -> Vec<Document> {
     indexes
 }
 
+/// The indexes that are built; one that is not yet comes by the stream if it ever is.
 async fn indexes(copy: &Copy, collection: &Described) -> Result<Vec<Document>> {
+    let source = copy.from.database(&collection.db);
     let command = doc! { "listIndexes": &collection.name };
-    let cursor = copy.from.database(&collection.db).run_cursor_command(command).await;
-    match cursor {
-        Ok(cursor) => Ok(cursor.try_collect().await?),
+    let mut with_builds = command.clone();
+    with_builds.insert("includeIndexBuildInfo", true);
+    let cursor = match source.run_cursor_command(with_builds).await {
+        // Of an older server.
+        Err(error) if crate::code(&error) == Some(codes::UNKNOWN_FIELD) => {
+            source.run_cursor_command(command).await
+        }
+        cursor => cursor,
+    };
+    let listed: Vec<Document> = match cursor {
+        Ok(cursor) => cursor.try_collect().await?,
         // Dropped meanwhile.
-        Err(error) if crate::code(&error) == Some(codes::NAMESPACE_NOT_FOUND) => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
+        Err(error) if crate::code(&error) == Some(codes::NAMESPACE_NOT_FOUND) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let built = listed.into_iter().filter(|index| !index.contains_key("indexBuildInfo"));
+    Ok(built.map(|index| index.get_document("spec").cloned().unwrap_or(index)).collect())
 }
 
 /// What a cluster knows of its sharded collections.

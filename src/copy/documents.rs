@@ -32,8 +32,7 @@ struct Piece<'a> {
     n: i64,
     min: Option<Bson>,
     max: Option<Bson>,
-    /// What happened before is read.
-    at: Timestamp,
+    record: &'a Record,
 }
 
 impl Copy {
@@ -71,10 +70,9 @@ impl Copy {
         }
     }
 
-    async fn pieces<'a>(&self, record: &Record, collection: &'a Described) -> Result<Vec<Piece<'a>>> {
+    async fn pieces<'a>(&self, record: &'a Record, collection: &'a Described) -> Result<Vec<Piece<'a>>> {
         let parts = record.parts(self, &collection.ns(), self.cuts(collection)).await?;
-        let piece =
-            |(n, min, max)| Piece { collection, parts: parts.clone(), n, min, max, at: record.start_at };
+        let piece = |(n, min, max)| Piece { collection, parts: parts.clone(), n, min, max, record };
         Ok(parts.missing().into_iter().map(piece).collect())
     }
 
@@ -123,9 +121,10 @@ impl Copy {
         let collection = piece.collection;
         if collection.is_time_series() {
             self.to.database(&collection.db).collection::<Document>(&collection.name).drop().await?;
-            catalog::make(self, collection).await?;
+            self.make(collection, Sharding::of(self).await?.as_ref()).await?;
         }
-        self.transfer(collection, (piece.min.clone(), piece.max.clone()), piece.at, progress).await
+        let bounds = (piece.min.clone(), piece.max.clone());
+        self.transfer(collection, bounds, piece.record, piece.record.start_at, progress).await
     }
 
     /// Copies what `_id` bounds, or all of it, in a state of `at` or later.
@@ -133,6 +132,7 @@ impl Copy {
         &self,
         collection: &Described,
         (min, max): (Option<Bson>, Option<Bson>),
+        record: &Record,
         at: Timestamp,
         progress: &Progress,
     ) -> Result<()> {
@@ -156,10 +156,12 @@ impl Copy {
             bytes += document.as_bytes().len();
             batch.push(document);
             if batch.len() == BATCH_DOCUMENTS || bytes >= BATCH_BYTES {
+                record.check(self).await?;
                 insert(&target, std::mem::take(&mut batch)).await?;
                 progress.add(std::mem::take(&mut bytes));
             }
         }
+        record.check(self).await?;
         insert(&target, batch).await?;
         progress.add(bytes);
         Ok(())

@@ -7,7 +7,8 @@
 //!
 //! A document that a unique index refuses is deleted: it has an event to come. For every document at the target is in a state
 //! of the stream's position or later, and the source never had two with one key. Either the refused state is the older, then an
-//! event is to come that gives the key up, or it is the newer, then one is to come by which it got the key.
+//! event is to come that gives the key up, or it is the newer, then one is to come by which it got the key. So no event may be
+//! passed over for a later one of its document.
 //!
 //! A change is of a collection by its UUID. Where the source has none under the name any more, it was dropped or renamed since,
 //! and an event is to come that says so; [`Record::note_documents`] then has a rename up to now copy its collection anew. Where
@@ -33,6 +34,8 @@ use tokio::time::Instant;
 
 const BATCH_EVENTS: usize = 1_000;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// So many documents are looked up at once: they may be of any size.
+const LOOKS: usize = 64;
 /// What came within this time goes to the target together.
 const BATCH_TIME: Duration = Duration::from_millis(100);
 /// How long the source waits for an event.
@@ -100,17 +103,27 @@ impl Copy {
     async fn apply(&self, events: &[Event], record: &mut Record) -> Result<()> {
         record.check(self).await?;
         let mut applied: Option<&Event> = None;
-        for run in events.chunk_by(goes_with) {
-            let event = &run[0];
+        for (n, run) in events.chunk_by(goes_with).enumerate() {
+            let (event, last) = (&run[0], &run[run.len() - 1]);
             if event.changes_catalog() {
                 self.note(record, applied).await?;
             }
-            match self.apply_run(run, record).await {
-                Err(error) if is_refusal(&error) && !event.collection.is_empty() => {
-                    println!("{}: {error}; the collection is copied anew", event.ns());
-                    self.copy_anew(event, record).await?;
+            let done = match n == 0 && record.anew {
+                true => None,
+                false => Some(self.apply_run(run, record).await),
+            };
+            match done {
+                Some(Err(error)) if !is_refusal(&error) || event.collection.is_empty() => return Err(error),
+                Some(Ok(())) => {}
+                refused => {
+                    let why =
+                        refused.and_then(Result::err).map(|e| format!(" after: {e}")).unwrap_or_default();
+                    println!("{}: copied anew{why}", event.ns());
+                    self.note(record, applied).await?;
+                    record.note_anew(self, true).await?;
+                    self.copy_anew(last, record).await?;
+                    record.note_anew(self, false).await?;
                 }
-                done => done?,
             }
             applied = run.last();
             if event.changes_catalog() {
@@ -130,7 +143,14 @@ impl Copy {
                 let documents: Vec<_> = run.iter().filter_map(Event::put).collect();
                 self.put(&self.target(event), &documents).await
             }
-            Change::Gone { .. } | Change::Look { .. } => self.look(run, record).await,
+            Change::Gone { .. } | Change::Look { .. } => {
+                for some in run.chunks(LOOKS) {
+                    if !self.look(some, record).await? {
+                        return self.copy_anew(&run[run.len() - 1], record).await;
+                    }
+                }
+                Ok(())
+            }
             Change::Catalog { command, done } => self.change(&event.db, command.clone(), done).await,
             Change::Router { command, done } => match Copy::is_router(&self.to).await? {
                 true => self.ask("admin", command.clone(), done).await,
@@ -170,13 +190,18 @@ impl Copy {
         let found = catalog::collection(&self.from, db, name).await?;
         if let Some(collection) = &found {
             self.make(collection, catalog::Sharding::of(self).await?.as_ref()).await?;
-            self.transfer(collection, (None, None), event.time, &Progress::none()).await?;
+            if !collection.is_view() {
+                self.transfer(collection, (None, None), record, event.time, &Progress::none()).await?;
+            }
         }
-        if event.is_of(found.as_ref()) {
+        // Before and after the reading, so that it was of this one.
+        let is_own = event.is_of(found.as_ref());
+        if is_own && event.is_of(catalog::collection(&self.from, db, name).await?.as_ref()) {
+            record.note_copied(event);
             return Ok(());
         }
         record.note_documents(self).await?;
-        if found.is_some() {
+        if found.is_some() && !is_own {
             record.note_over(event);
         }
         Ok(())
@@ -230,21 +255,23 @@ impl Copy {
         self.write(target, command).await
     }
 
-    /// Documents that are gone, or, as the source has them now, are not.
-    async fn look(&self, run: &[Event], record: &mut Record) -> Result<()> {
+    /// Documents that are gone, or, as the source has them now, are not; false where it has another collection by that name.
+    async fn look(&self, run: &[Event], record: &mut Record) -> Result<bool> {
         let (event, last) = (&run[0], &run[run.len() - 1]);
         let target = self.target(event);
         let asked: Vec<&RawBson> = run.iter().filter_map(Event::looked_for).collect();
         let found = self.sources(last, &asked).await?;
-        // After the reading, so that it was of this one.
-        let current = match asked.is_empty() {
-            true => None,
-            false => catalog::collection(&self.from, &event.db, &event.collection).await?,
-        };
-        match current {
-            _ if asked.is_empty() || event.is_of(current.as_ref()) => {}
-            None => return record.note_documents(self).await,
-            Some(_) => return self.copy_anew(event, record).await,
+        if !asked.is_empty() {
+            // After the reading, so that it was of this one.
+            let now = catalog::collection(&self.from, &event.db, &event.collection)
+                .await
+                .map_err(Error::of_source)?;
+            if !event.is_of(now.as_ref()) {
+                return match now {
+                    Some(_) => Ok(false),
+                    None => record.note_documents(self).await.map(|()| true),
+                };
+            }
         }
         let all = run.iter().filter_map(|e| e.looked_for().or(e.gone()));
         let (there, gone): (Vec<_>, Vec<_>) = all.partition(|id| found.contains_key(&key(id)));
@@ -260,7 +287,7 @@ impl Copy {
             }
         }
         let there: Vec<_> = there.into_iter().filter_map(|id| Some((id, found.get(&key(id))?))).collect();
-        self.put(&target, &there).await
+        self.put(&target, &there).await.map(|()| true)
     }
 
     /// The source's documents of these `_id`s, by [`key`].
@@ -276,9 +303,9 @@ impl Copy {
         }
         let query =
             Document::try_from(rawdoc! { "_id": { "$in": asked } }).map_err(mongodb::error::Error::from)?;
-        let mut session = self.session(event.time).await?;
-        let mut cursor = source.find(query).session(&mut session).await?;
-        while let Some(document) = cursor.next(&mut session).await.transpose()? {
+        let mut session = self.session(event.time).await.map_err(Error::of_source)?;
+        let mut cursor = source.find(query).session(&mut session).await.map_err(Error::Source)?;
+        while let Some(document) = cursor.next(&mut session).await.transpose().map_err(Error::Source)? {
             if let Some(id) = document.get("_id").map_err(mongodb::error::Error::from)? {
                 found.insert(key(&id.into()), document);
             }
@@ -306,10 +333,18 @@ async fn put_alone(
     (id, document): (&RawBson, &RawDocumentBuf),
 ) -> Result<()> {
     let query = Document::try_from(by(id)).map_err(mongodb::error::Error::from)?;
-    match target.replace_one(query.clone(), document).upsert(true).bypass_document_validation(true).await {
+    let replaced =
+        target.replace_one(query.clone(), document).upsert(true).bypass_document_validation(true).await;
+    let is = |error: &mongodb::error::Error, codes: &[i32]| code(error).is_some_and(|c| codes.contains(&c));
+    match replaced {
         // See the head.
-        Err(error) if code(&error) == Some(codes::DUPLICATE_KEY) => {
-            Ok(target.delete_many(query).await.map(drop)?)
+        Err(error) if is(&error, &[codes::DUPLICATE_KEY]) => Ok(target.delete_many(query).await.map(drop)?),
+        Err(error) if is(&error, &codes::NO_REPLACEMENT) => {
+            target.delete_many(query).await?;
+            match target.insert_one(document).bypass_document_validation(true).await {
+                Err(error) if is(&error, &[codes::DUPLICATE_KEY]) => Ok(()),
+                done => Ok(done.map(drop)?),
+            }
         }
         done => Ok(done.map(drop)?),
     }
@@ -329,7 +364,7 @@ fn is_refusal(error: &Error) -> bool {
     let Error::Server(refused) = error else { return false };
     let refusal =
         matches!(&*refused.kind, ErrorKind::Command(_) | ErrorKind::Write(WriteFailure::WriteError(_)));
-    refusal && !error.is_transient() && code(refused) != Some(codes::UNAUTHORIZED)
+    refusal && !error.is_transient() && !code(refused).is_some_and(|c| codes::OF_NO_CHANGE.contains(&c))
 }
 
 /// Whether both can be said in one command.

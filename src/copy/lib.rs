@@ -1,6 +1,7 @@
 //! `tessera copy`: databases of one server into another, and then every change, between any two that speak the protocol.
 //!
-//! It is a client of both sides, on the official driver, and needs nothing that an ordinary user may not do:
+//! It is a client of both sides, on the official driver. Its user reads `config` and watches all of the source, and at the target
+//! sets zones and writes past validation:
 //!
 //! ```text
 //! begin     [`record`] notes at the target the source's cluster time T
@@ -18,8 +19,10 @@
 //!
 //! A copy that was interrupted, killed too, goes on where it was: what is noted is noted only after the target has it.
 //!
-//! Limits: transactions arrive statement by statement; time series collections have no change streams and are copied as they
-//! are; zones are copied at the beginning alone; without `--follow` the copy is one of a moment only if nobody writes.
+//! Limits: transactions arrive statement by statement; time series collections and `system.js` have no change streams and are
+//! copied as they are; zones are copied at the beginning alone; of documents of two shards with one `_id` one is kept; a
+//! Timestamp of zero at a document's top becomes the time of its insert; a batch that is under way while another process
+//! takes over may still arrive; without `--follow` the copy is one of a moment only if nobody writes.
 
 mod catalog;
 mod documents;
@@ -66,6 +69,9 @@ pub enum Error {
     /// One of the servers refused, or cannot be reached.
     #[error("{}", text(.0))]
     Server(#[from] mongodb::error::Error),
+    /// The source did when it was asked for what an event is about.
+    #[error("{}", text(.0))]
+    Source(mongodb::error::Error),
     /// The target did a write and cannot say that a majority has it.
     #[error("the target does not acknowledge a write ({code}): {message}")]
     Unacknowledged { code: i32, message: String },
@@ -168,7 +174,12 @@ impl Copy {
 
 /// Codes of the servers that the copy tells apart.
 mod codes {
-    pub const UNAUTHORIZED: i32 = 13;
+    /// Not allowed, no memory, no disk: whatever the change was.
+    pub const OF_NO_CHANGE: [i32; 3] = [13, 146, 14031];
+    /// A document that may be inserted but not take the place of another: names with a dollar; an `_id` that is equal by the
+    /// collection's collation alone.
+    pub const NO_REPLACEMENT: [i32; 2] = [52, 66];
+    pub const UNKNOWN_FIELD: i32 = 40415;
     pub const NAMESPACE_NOT_FOUND: i32 = 26;
     pub const INDEX_NOT_FOUND: i32 = 27;
     pub const ALREADY_INITIALIZED: i32 = 23;
@@ -209,17 +220,47 @@ fn code(error: &mongodb::error::Error) -> Option<i32> {
     }
 }
 
-// https://github.com/mongodb/specifications: the retryable codes of reads and writes.
-const RETRYABLE: [i32; 15] =
-    [6, 7, 64, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, codes::CURSOR_NOT_FOUND];
+// https://github.com/mongodb/specifications: the retryable codes of reads and writes; then locks, limits, conflicts and stale
+// versions, which pass.
+const RETRYABLE: [i32; 22] = [
+    6,
+    7,
+    64,
+    89,
+    91,
+    134,
+    189,
+    262,
+    9001,
+    10107,
+    11600,
+    11602,
+    13435,
+    13436,
+    codes::CURSOR_NOT_FOUND,
+    24,
+    50,
+    112,
+    117,
+    215,
+    11601,
+    13388,
+];
 
 impl Error {
+    fn of_source(self) -> Error {
+        match self {
+            Error::Server(error) => Error::Source(error),
+            other => other,
+        }
+    }
+
     /// Whether trying again may help: the connection broke, a primary left, a cursor was lost.
     fn is_transient(&self) -> bool {
         match self {
             Error::Refused(_) => false,
             Error::Unacknowledged { code, .. } => RETRYABLE.contains(code),
-            Error::Server(error) => {
+            Error::Server(error) | Error::Source(error) => {
                 matches!(
                     &*error.kind,
                     ErrorKind::Io(_)

@@ -2,12 +2,13 @@
 //! collection's parts.
 //!
 //! ```text
-//! tessera_copy.copies  {_id: "host:port db,db", startAt: Timestamp, copiedAt: Timestamp, token: {...}, owner: ObjectId}
+//! tessera_copy.copies  {_id: "host:port db,db", startAt: Timestamp, copiedAt: Timestamp, token: {...}, anew: true, owner: ObjectId}
 //! tessera_copy.plans   {_id: {copy, ns}, cuts: [values of _id], done: [numbers of parts]}
 //! ```
 //!
 //! `copiedAt` is missing until all documents are in; `startAt` and `copiedAt` also where the source has no cluster time, which is
-//! then 0 and cannot be followed. `owner` is the process that copies: one that wakes late finds another there, and ends.
+//! then 0 and cannot be followed. While a collection is copied anew because the target refused a change, `anew` says that the
+//! change behind the token is that one: tried again on what was copied so far it might not be refused. `owner` is the process that copies: one that wakes late finds another there, and ends.
 
 use crate::event::Event;
 use crate::{Copy, Error, OWN_DATABASE, Result, catalog};
@@ -25,6 +26,8 @@ pub struct Record {
     pub copied_at: Option<Timestamp>,
     /// Up to where changes are applied.
     pub token: Option<Bson>,
+    /// Whether the collection of the event behind the token has to be copied anew.
+    pub anew: bool,
     /// UUIDs of collections whose names are those of others, which were copied since.
     over: Vec<Bson>,
 }
@@ -48,13 +51,14 @@ impl Record {
                 start_at: found.get_timestamp("startAt").unwrap_or(NEVER),
                 copied_at: found.get_timestamp("copiedAt").ok(),
                 token: found.get("token").cloned(),
+                anew: found.get_bool("anew").unwrap_or(false),
                 over: Vec::new(),
             });
         }
         catalog::check_free(copy).await?;
         let start_at = source_time(copy).await?;
         copies(copy).insert_one(doc! { "_id": &name, "startAt": start_at, "owner": owner }).await?;
-        Ok(Record { name, owner, start_at, copied_at: None, token: None, over: Vec::new() })
+        Ok(Record { name, owner, start_at, copied_at: None, token: None, anew: false, over: Vec::new() })
     }
 
     /// Whether the note is still there and still this process's.
@@ -93,6 +97,12 @@ impl Record {
         Ok(())
     }
 
+    pub async fn note_anew(&mut self, copy: &Copy, anew: bool) -> Result<()> {
+        self.set(copy, doc! { "anew": anew }).await?;
+        self.anew = anew;
+        Ok(())
+    }
+
     /// Whether the event's collection gave way to one that was copied later than the event.
     pub fn is_over(&self, event: &Event) -> bool {
         !event.changes_catalog() && event.uuid.as_ref().is_some_and(|uuid| self.over.contains(uuid))
@@ -101,6 +111,11 @@ impl Record {
     /// From now on nothing that the stream says of the documents of the event's collection counts.
     pub fn note_over(&mut self, event: &Event) {
         self.over.extend(event.uuid.clone());
+    }
+
+    /// The event's collection was copied, under whatever name.
+    pub fn note_copied(&mut self, event: &Event) {
+        self.over.retain(|uuid| Some(uuid) != event.uuid.as_ref());
     }
 
     async fn set(&self, copy: &Copy, fields: Document) -> Result<()> {

@@ -35,13 +35,13 @@ def contents(client, databases=("a", "b")):
                 continue
             ns = f"{db}.{c['name']}"
             raw = client[db].get_collection(c["name"], bson.CodecOptions(document_class=RawBSONDocument))
-            order = {"$natural": 1} if c["options"].get("capped") or c["type"] != "collection" else {"_id": 1}
+            order = {"$natural": 1} if c["options"].get("capped") or c["type"] == "timeseries" else {"_id": 1}
             indexes = [] if c["type"] == "view" else client[db][c["name"]].list_indexes()
             found[ns] = {
                 "options": c["options"],
                 "type": c["type"],
                 "indexes": sorted((dict(i) for i in indexes), key=lambda i: i["name"]),
-                "documents": [d.raw for d in (raw.find() if c["type"] == "view" else raw.find().sort(order))],
+                "documents": [d.raw for d in raw.find().sort(order)],
             }
     return found
 

@@ -114,7 +114,7 @@ async fn more(
     let cursor = pin.cursor()?;
     let reads_anew = cursor.rows.reads_anew();
     if let Some(uuid) = cursor.rows.uuid() {
-        let source = cursor.rows.ns().unwrap_or(ns).to_string();
+        let source = cursor.rows.ns().map_or_else(|| below(node, ns), str::to_string);
         // A transaction's cursor keeps its snapshot, and the collection may be the transaction's own.
         if op.transaction().is_none() {
             resume(node, &source, uuid, &mut cursor.rows)?;
@@ -180,6 +180,15 @@ async fn fill(
 /// Whether more is committed than a follower knows.
 fn is_committed_beyond(node: &Node, known: Option<(i64, u64)>) -> bool {
     known.is_some_and(|known| crate::replication::order(node.committed()) > known)
+}
+
+/// The collection that a view reads which is no more than a query of it; another name stands for itself.
+fn below(node: &Node, ns: &str) -> String {
+    let mut ns = ns.to_string();
+    while let Some(view) = &node.namespaces.slot(&ns).read_unchecked().view {
+        ns = format!("{}.{}", storage::split_namespace(&ns).0, view.on);
+    }
+    ns
 }
 
 /// The collection must still be the one the cursor was opened on; a snapshot given back is taken again.

@@ -4,7 +4,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf, shardByRanges} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, quickRounds, shardByRanges} from "jstests/sharding/libs/cluster.js";
 
 const st = new ShardingTest({shards: 2, other: {chunkSize: 1}});
 const [first, second] = [st.shard0.shardName, st.shard1.shardName];
@@ -29,7 +29,7 @@ assert.commandWorked(coll.insert(small));
 assert.commandWorked(admin.runCommand({addShardToZone: second, zone: "z"}));
 assert.commandWorked(admin.runCommand({updateZoneKeyRange: "n.c", min: {x: 0}, max: {x: MaxKey}, zone: "z"}));
 
-const point = configureFailPoint(configPrimary, "overrideBalanceRoundInterval", {intervalMs: 50});
+const point = quickRounds(configPrimary);
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
 const above = () => chunksOf(coll).filter((c) => bsonWoCompare({v: c.min.x}, {v: 0}) >= 0);
 assert.soon(() => above().every((c) => c.shard === second || c.jumbo), () => tojson(chunksOf(coll)));

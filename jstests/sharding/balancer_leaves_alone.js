@@ -5,7 +5,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {afterRounds, chunksOf} from "jstests/sharding/libs/cluster.js";
+import {afterRounds, chunksOf, quickRounds} from "jstests/sharding/libs/cluster.js";
 
 const st = new ShardingTest({shards: 3, other: {chunkSize: 1}});
 const names = [st.shard0, st.shard1, st.shard2].map((s) => s.shardName);
@@ -38,7 +38,7 @@ const silent = configureFailPoint(st.shard1, "failCommand", {
 }, "alwaysOn");
 assert.commandWorked(st.shard2.getDB("local").ballast.insert({pad: "b".repeat(2 * 1024 * 1024)}));
 assert.commandWorked(config.shards.update({_id: third}, {$set: {maxSize: NumberLong(1)}}));
-const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
+const point = quickRounds(st.configRS.getPrimary());
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
 afterRounds(admin, 5);
 assert.eq([first], owners(testDB.c));

@@ -5,7 +5,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, quickRounds} from "jstests/sharding/libs/cluster.js";
 
 const st = new ShardingTest({shards: 2, other: {chunkSize: 1}});
 const [first, second] = [st.shard0.shardName, st.shard1.shardName];
@@ -40,7 +40,7 @@ fill(testDB.single, single);
 for (const shard of [st.shard0, st.shard1]) {
     assert.commandWorked(shard.adminCommand({setParameter: 1, orphanCleanupDelaySecs: 0}));
 }
-const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
+const point = quickRounds(st.configRS.getPrimary());
 assert.commandWorked(admin.runCommand({removeShard: first}));
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
 const left = (coll) => chunksOf(coll).filter((c) => c.shard === first);

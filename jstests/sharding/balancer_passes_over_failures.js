@@ -4,7 +4,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {chunksOf} from "jstests/sharding/libs/cluster.js";
+import {chunksOf, quickRounds} from "jstests/sharding/libs/cluster.js";
 
 const st = new ShardingTest({shards: 2, other: {chunkSize: 1}});
 const [first, second] = [st.shard0.shardName, st.shard1.shardName];
@@ -32,7 +32,7 @@ assert.commandWorked(st.shard1.getDB("f").bad.insert({_id: 3, x: 1000}));
 for (const shard of [st.shard0, st.shard1]) {
     assert.commandWorked(shard.adminCommand({setParameter: 1, orphanCleanupDelaySecs: 0}));
 }
-const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
+const point = quickRounds(st.configRS.getPrimary());
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
 const compliant = (ns) => assert.commandWorked(admin.runCommand({balancerCollectionStatus: ns})).balancerCompliant;
 for (const ns of ["f.good", "f.bad"]) {

@@ -5,7 +5,7 @@
  *
  * @tags: [requires_own_servers]
  */
-import {afterRounds, chunksOf, ownCluster, shardByRanges} from "jstests/sharding/libs/cluster.js";
+import {afterRounds, chunksOf, ownCluster, quickRounds, shardByRanges} from "jstests/sharding/libs/cluster.js";
 
 const {st, first, second, admin, config, testDB} = ownCluster("d");
 const run = (command, shard) => admin.runCommand({[command]: shard || second});
@@ -40,7 +40,7 @@ assert.eq(2, refused.remaining.chunks, tojson(refused));
 // Stopped: the balancer leaves the shard alone.
 assert.commandWorked(run("stopShardDraining"));
 assert(!("draining" in config.shards.findOne({_id: second})));
-const point = configureFailPoint(st.configRS.getPrimary(), "overrideBalanceRoundInterval", {intervalMs: 50});
+const point = quickRounds(st.configRS.getPrimary());
 assert.commandWorked(admin.runCommand({balancerStart: 1}));
 afterRounds(admin);
 assert.eq([first, second, second], chunksOf(testDB.c).map((c) => c.shard));

@@ -1,7 +1,7 @@
 //! What the source has beside documents: collections with their options, views, indexes, shard keys and zones; and making the
 //! same at the target, where what exists already counts as made.
 
-use crate::{Copy, Error, Result, codes};
+use crate::{Copy, Error, Result, codes, has_code};
 use futures::TryStreamExt;
 use mongodb::Client;
 use mongodb::bson::{Bson, Document, doc};
@@ -134,15 +134,13 @@ async fn indexes(copy: &Copy, collection: &Described) -> Result<Vec<Document>> {
     with_builds.insert("includeIndexBuildInfo", true);
     let cursor = match source.run_cursor_command(with_builds).await {
         // Of an older server.
-        Err(error) if crate::code(&error) == Some(codes::UNKNOWN_FIELD) => {
-            source.run_cursor_command(command).await
-        }
+        Err(error) if has_code(&error, &[codes::UNKNOWN_FIELD]) => source.run_cursor_command(command).await,
         cursor => cursor,
     };
     let listed: Vec<Document> = match cursor {
         Ok(cursor) => cursor.try_collect().await?,
         // Dropped meanwhile.
-        Err(error) if crate::code(&error) == Some(codes::NAMESPACE_NOT_FOUND) => Vec::new(),
+        Err(error) if has_code(&error, &[codes::NAMESPACE_NOT_FOUND]) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
     let built = listed.into_iter().filter(|index| !index.contains_key("indexBuildInfo"));

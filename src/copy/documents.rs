@@ -13,6 +13,7 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, Timestamp, doc};
 use mongodb::error::ErrorKind;
 use mongodb::options::Hint;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A part has about so many documents, as far as a sample of the collection can tell.
@@ -28,7 +29,7 @@ const ATTEMPTS: u32 = 10;
 /// One part of one collection.
 struct Piece<'a> {
     collection: &'a Described,
-    parts: Parts,
+    parts: Arc<Parts>,
     n: i64,
     min: Option<Bson>,
     max: Option<Bson>,
@@ -71,7 +72,7 @@ impl Copy {
     }
 
     async fn pieces<'a>(&self, record: &'a Record, collection: &'a Described) -> Result<Vec<Piece<'a>>> {
-        let parts = record.parts(self, &collection.ns(), self.cuts(collection)).await?;
+        let parts = Arc::new(record.parts(self, &collection.ns(), self.cuts(collection)).await?);
         let piece = |(n, min, max)| Piece { collection, parts: parts.clone(), n, min, max, record };
         Ok(parts.missing().into_iter().map(piece).collect())
     }

@@ -23,7 +23,7 @@ use crate::catalog;
 use crate::event::{Change, Event};
 use crate::progress::Progress;
 use crate::record::Record;
-use crate::{Copy, Error, Result, acknowledged, code, codes};
+use crate::{Copy, Error, Result, acknowledged, codes, has_code};
 use mongodb::Collection;
 use mongodb::bson::{Bson, DateTime, Document, RawArrayBuf, RawBson, RawDocumentBuf, cstr, doc, rawdoc};
 use mongodb::change_stream::ChangeStream;
@@ -54,7 +54,7 @@ impl Copy {
                     println!("{error}; going on in a second");
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
-                Err(Error::Server(error)) if code(&error) == Some(codes::HISTORY_LOST) => {
+                Err(Error::Server(error)) if has_code(&error, &[codes::HISTORY_LOST]) => {
                     return Err(Error::Refused(
                         "the source no longer knows the changes since the copy was last there; --drop begins anew".to_string(),
                     ));
@@ -74,8 +74,7 @@ impl Copy {
             if report.is_told(&events)
                 && let (true, Some(token)) = (events.is_empty(), stream.resume_token())
             {
-                let token = mongodb::bson::serialize_to_bson(&token).map_err(mongodb::error::Error::from)?;
-                record.note_token(self, token).await?;
+                record.note_token(self, mongodb::bson::serialize_to_bson(&token)?).await?;
             }
         }
     }
@@ -91,10 +90,7 @@ impl Copy {
         stages.push(doc! { "$unset": "updateDescription" });
         let watch = self.from.watch().pipeline(stages).show_expanded_events(true).max_await_time(AWAIT);
         let watch = match &record.token {
-            Some(token) => {
-                let token = mongodb::bson::deserialize_from_bson(token.clone());
-                watch.start_after(token.map_err(mongodb::error::Error::from)?)
-            }
+            Some(token) => watch.start_after(mongodb::bson::deserialize_from_bson(token.clone())?),
             None => watch.start_at_operation_time(record.start_at),
         };
         Ok(watch.await?.with_type())
@@ -108,22 +104,12 @@ impl Copy {
             if event.changes_catalog() {
                 self.note(record, applied).await?;
             }
-            let done = match n == 0 && record.anew {
-                true => None,
-                false => Some(self.apply_run(run, record).await),
-            };
-            match done {
-                Some(Err(error)) if !is_refusal(&error) || event.collection.is_empty() => return Err(error),
-                Some(Ok(())) => {}
-                refused => {
-                    let why =
-                        refused.and_then(Result::err).map(|e| format!(" after: {e}")).unwrap_or_default();
-                    println!("{}: copied anew{why}", event.ns());
-                    self.note(record, applied).await?;
-                    record.note_anew(self, true).await?;
-                    self.copy_anew(last, record).await?;
-                    record.note_anew(self, false).await?;
-                }
+            // The first run is the one that was refused when the copying anew broke off.
+            if (n == 0 && record.anew) || !self.is_taken(run, record).await? {
+                self.note(record, applied).await?;
+                record.note_anew(self, true).await?;
+                self.copy_anew(last, record).await?;
+                record.note_anew(self, false).await?;
             }
             applied = run.last();
             if event.changes_catalog() {
@@ -131,6 +117,17 @@ impl Copy {
             }
         }
         self.note(record, applied).await
+    }
+
+    /// Applies changes that go together; false if the target does not take them.
+    async fn is_taken(&self, run: &[Event], record: &mut Record) -> Result<bool> {
+        match self.apply_run(run, record).await {
+            Err(error) if is_refusal(&error) && !run[0].collection.is_empty() => {
+                println!("{}: {error}; the collection is copied anew", run[0].ns());
+                Ok(false)
+            }
+            done => done.map(|()| true),
+        }
     }
 
     async fn apply_run(&self, run: &[Event], record: &mut Record) -> Result<()> {
@@ -161,8 +158,7 @@ impl Copy {
 
     async fn note(&self, record: &mut Record, applied: Option<&Event>) -> Result<()> {
         let Some(event) = applied else { return Ok(()) };
-        let token = Bson::try_from(event.token.clone()).map_err(mongodb::error::Error::from)?;
-        record.note_token(self, token).await
+        record.note_token(self, Bson::try_from(event.token.clone())?).await
     }
 
     async fn rename(&self, event: &Event, record: &mut Record) -> Result<()> {
@@ -176,7 +172,8 @@ impl Copy {
         self.change("admin", command, &[codes::NAMESPACE_NOT_FOUND]).await
     }
 
-    /// The collection that the source has under the name of the event's, which is another one by a rename.
+    /// Drops the event's collection at the target, under its former and its present name, and copies what the source has under
+    /// the present one.
     async fn copy_anew(&self, event: &Event, record: &mut Record) -> Result<()> {
         let (db, name) = event.name_now();
         for (db, name) in [(event.db.as_str(), event.collection.as_str()), (db, name)] {
@@ -219,23 +216,21 @@ impl Copy {
         documents: &[(&RawBson, &RawDocumentBuf)],
     ) -> Result<()> {
         let mut rest = documents;
-        while let Some(&first) = rest.first() {
+        while !rest.is_empty() {
             let mut bytes = 0;
             let fits = |(_, document): &&(&RawBson, &RawDocumentBuf)| {
                 bytes += document.as_bytes().len();
                 bytes <= BATCH_BYTES
             };
             let some = rest.iter().take_while(fits).count();
-            let failed = match some {
+            let alone = match some {
                 0 => Some(0),
                 _ => self.update(target, &rest[..some]).await?,
             };
-            match failed {
-                Some(0) => put_alone(target, first).await?,
-                Some(n) => put_alone(target, rest[n]).await?,
-                None => {}
+            if let Some(n) = alone {
+                put_alone(target, rest[n]).await?;
             }
-            rest = &rest[failed.map_or(some, |n| n + 1)..];
+            rest = &rest[alone.map_or(some, |n| n + 1)..];
         }
         Ok(())
     }
@@ -301,12 +296,11 @@ impl Copy {
         for id in ids {
             asked.push((*id).clone());
         }
-        let query =
-            Document::try_from(rawdoc! { "_id": { "$in": asked } }).map_err(mongodb::error::Error::from)?;
+        let query = Document::try_from(rawdoc! { "_id": { "$in": asked } })?;
         let mut session = self.session(event.time).await.map_err(Error::of_source)?;
         let mut cursor = source.find(query).session(&mut session).await.map_err(Error::Source)?;
         while let Some(document) = cursor.next(&mut session).await.transpose().map_err(Error::Source)? {
-            if let Some(id) = document.get("_id").map_err(mongodb::error::Error::from)? {
+            if let Some(id) = document.get("_id")? {
                 found.insert(key(&id.into()), document);
             }
         }
@@ -332,17 +326,18 @@ async fn put_alone(
     target: &Collection<RawDocumentBuf>,
     (id, document): (&RawBson, &RawDocumentBuf),
 ) -> Result<()> {
-    let query = Document::try_from(by(id)).map_err(mongodb::error::Error::from)?;
+    let query = Document::try_from(by(id))?;
     let replaced =
         target.replace_one(query.clone(), document).upsert(true).bypass_document_validation(true).await;
-    let is = |error: &mongodb::error::Error, codes: &[i32]| code(error).is_some_and(|c| codes.contains(&c));
     match replaced {
         // See the head.
-        Err(error) if is(&error, &[codes::DUPLICATE_KEY]) => Ok(target.delete_many(query).await.map(drop)?),
-        Err(error) if is(&error, &codes::NO_REPLACEMENT) => {
+        Err(error) if has_code(&error, &[codes::DUPLICATE_KEY]) => {
+            Ok(target.delete_many(query).await.map(drop)?)
+        }
+        Err(error) if has_code(&error, &codes::NO_REPLACEMENT) => {
             target.delete_many(query).await?;
             match target.insert_one(document).bypass_document_validation(true).await {
-                Err(error) if is(&error, &[codes::DUPLICATE_KEY]) => Ok(()),
+                Err(error) if has_code(&error, &[codes::DUPLICATE_KEY]) => Ok(()),
                 done => Ok(done.map(drop)?),
             }
         }
@@ -364,7 +359,7 @@ fn is_refusal(error: &Error) -> bool {
     let Error::Server(refused) = error else { return false };
     let refusal =
         matches!(&*refused.kind, ErrorKind::Command(_) | ErrorKind::Write(WriteFailure::WriteError(_)));
-    refusal && !error.is_transient() && !code(refused).is_some_and(|c| codes::OF_NO_CHANGE.contains(&c))
+    refusal && !error.is_transient() && !has_code(refused, &codes::OF_NO_CHANGE)
 }
 
 /// Whether both can be said in one command.
@@ -390,7 +385,7 @@ async fn batch(stream: &mut Stream) -> Result<Vec<Event>> {
             began = Instant::now();
         }
         bytes += raw.as_bytes().len();
-        events.push(Event::of(&raw).map_err(mongodb::error::Error::from)?);
+        events.push(Event::of(&raw)?);
     }
     Ok(events)
 }

@@ -72,6 +72,9 @@ pub enum Error {
     /// The source did when it was asked for what an event is about.
     #[error("{}", text(.0))]
     Source(mongodb::error::Error),
+    /// What a server sent is no BSON, or not of the form that it should have.
+    #[error(transparent)]
+    Bson(#[from] mongodb::bson::error::Error),
     /// The target did a write and cannot say that a majority has it.
     #[error("the target does not acknowledge a write ({code}): {message}")]
     Unacknowledged { code: i32, message: String },
@@ -96,8 +99,7 @@ struct Copy {
 pub async fn copy(options: Options, stop: impl Future<Output = ()>) -> Result<()> {
     let from = connect(&options.from, None).await?;
     // What is read must not be undone by a change of primaries; a standalone node, which has none, keeps no cluster time either.
-    let hello = from.database("admin").run_command(doc! { "hello": 1 }).await?;
-    let from = match hello.get_timestamp("operationTime") {
+    let from = match hello(&from).await?.get_timestamp("operationTime") {
         Ok(_) => connect(&options.from, Some(ReadConcern::majority())).await?,
         Err(_) => from,
     };
@@ -152,7 +154,7 @@ impl Copy {
     /// The same, of a command that takes no write concern.
     async fn ask(&self, db: &str, command: Document, done: &[i32]) -> Result<()> {
         match self.to.database(db).run_command(command).await {
-            Err(error) if code(&error).is_some_and(|c| done.contains(&c)) => Ok(()),
+            Err(error) if has_code(&error, done) => Ok(()),
             reply => acknowledged(reply?.get_document("writeConcernError").ok()),
         }
     }
@@ -167,9 +169,12 @@ impl Copy {
     }
 
     async fn is_router(client: &Client) -> Result<bool> {
-        let hello = client.database("admin").run_command(doc! { "hello": 1 }).await?;
-        Ok(hello.get_str("msg").is_ok_and(|m| m == "isdbgrid"))
+        Ok(hello(client).await?.get_str("msg").is_ok_and(|m| m == "isdbgrid"))
     }
+}
+
+async fn hello(client: &Client) -> Result<Document> {
+    Ok(client.database("admin").run_command(doc! { "hello": 1 }).await?)
 }
 
 /// Codes of the servers that the copy tells apart.
@@ -190,8 +195,14 @@ mod codes {
     /// An index of that name or key is another one.
     pub const OTHER_INDEX: [i32; 2] = [85, 86];
     pub const HISTORY_LOST: i32 = 286;
-    pub const CURSOR_NOT_FOUND: i32 = 43;
-    pub const QUERY_PLAN_KILLED: i32 = 175;
+    /// The retryable codes of reads and writes (https://github.com/mongodb/specifications); lost cursors; locks, limits,
+    /// conflicts and stale versions, which pass.
+    #[rustfmt::skip]
+    pub const PASSING: &[i32] = &[
+        6, 7, 64, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436,
+        43, 175,
+        24, 50, 112, 117, 215, 11601, 13388,
+    ];
 }
 
 /// The error that a reply's `writeConcernError` is.
@@ -220,32 +231,9 @@ fn code(error: &mongodb::error::Error) -> Option<i32> {
     }
 }
 
-// https://github.com/mongodb/specifications: the retryable codes of reads and writes; then locks, limits, conflicts and stale
-// versions, which pass.
-const RETRYABLE: [i32; 22] = [
-    6,
-    7,
-    64,
-    89,
-    91,
-    134,
-    189,
-    262,
-    9001,
-    10107,
-    11600,
-    11602,
-    13435,
-    13436,
-    codes::CURSOR_NOT_FOUND,
-    24,
-    50,
-    112,
-    117,
-    215,
-    11601,
-    13388,
-];
+fn has_code(error: &mongodb::error::Error, codes: &[i32]) -> bool {
+    code(error).is_some_and(|code| codes.contains(&code))
+}
 
 impl Error {
     fn of_source(self) -> Error {
@@ -258,8 +246,8 @@ impl Error {
     /// Whether trying again may help: the connection broke, a primary left, a cursor was lost.
     fn is_transient(&self) -> bool {
         match self {
-            Error::Refused(_) => false,
-            Error::Unacknowledged { code, .. } => RETRYABLE.contains(code),
+            Error::Refused(_) | Error::Bson(_) => false,
+            Error::Unacknowledged { code, .. } => codes::PASSING.contains(code),
             Error::Server(error) | Error::Source(error) => {
                 matches!(
                     &*error.kind,
@@ -268,7 +256,7 @@ impl Error {
                         | ErrorKind::ConnectionPoolCleared { .. }
                 ) || error.contains_label("RetryableWriteError")
                     || error.contains_label("ResumableChangeStreamError")
-                    || code(error).is_some_and(|c| RETRYABLE.contains(&c) || c == codes::QUERY_PLAN_KILLED)
+                    || has_code(error, codes::PASSING)
             }
         }
     }

@@ -4,14 +4,16 @@
 //! ```text
 //! tessera_copy.copies  {_id: "host:port db,db", startAt: Timestamp, copiedAt: Timestamp, token: {...}, anew: true, owner: ObjectId}
 //! tessera_copy.plans   {_id: {copy, ns}, cuts: [values of _id], done: [numbers of parts]}
+//! tessera_copy.marks   {_id: ObjectId}   for a moment at the beginning: a source that has it, too, is the target
 //! ```
 //!
 //! `copiedAt` is missing until all documents are in; `startAt` and `copiedAt` also where the source has no cluster time, which is
 //! then 0 and cannot be followed. While a collection is copied anew because the target refused a change, `anew` says that the
-//! change behind the token is that one: tried again on what was copied so far it might not be refused. `owner` is the process that copies: one that wakes late finds another there, and ends.
+//! change behind the token is that one: tried again on what was copied so far it might not be refused. `owner` is the process
+//! that copies: one that wakes late finds another there, and ends.
 
 use crate::event::Event;
-use crate::{Copy, Error, OWN_DATABASE, Result, catalog};
+use crate::{Copy, Error, OWN_DATABASE, Result, catalog, hello};
 use mongodb::Collection;
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, Document, Timestamp, doc};
@@ -143,7 +145,6 @@ impl Record {
 }
 
 /// A collection in parts: values of `_id` at which one ends and the next begins, so there is one more part than cuts.
-#[derive(Clone)]
 pub struct Parts {
     id: Document,
     cuts: Vec<Bson>,
@@ -203,7 +204,8 @@ async fn forget(copy: &Copy, name: &str) -> Result<()> {
     copies(copy).delete_one(doc! { "_id": name }).await?;
     plans(copy).delete_many(doc! { "_id.copy": name }).await?;
     let mut databases = catalog::databases(copy).await?;
-    databases.extend(copy.options.databases.iter().cloned());
+    // What is at the target alone goes, too.
+    databases.extend(copy.options.databases.iter().filter(|db| copy.takes(db)).cloned());
     for db in databases {
         copy.to.database(&db).drop().await?;
     }
@@ -211,8 +213,7 @@ async fn forget(copy: &Copy, name: &str) -> Result<()> {
 }
 
 async fn source_time(copy: &Copy) -> Result<Timestamp> {
-    let reply = copy.from.database("admin").run_command(doc! { "hello": 1 }).await?;
-    match reply.get_timestamp("operationTime") {
+    match hello(&copy.from).await?.get_timestamp("operationTime") {
         Err(_) if copy.options.follow => Err(Error::Refused(
             "the source is a standalone node, which keeps no log of its changes: it cannot be followed"
                 .to_string(),

@@ -20,6 +20,16 @@ fn key_of(list: i32) -> i32 {
     list * 125 + 60
 }
 
+/// What finds a list by shard key and `_id`.
+fn one(list: i32) -> Document {
+    doc! { "_id": FIRST + list, "k": key_of(list) }
+}
+
+/// Appends a value.
+fn push(list: i32, value: i64) -> Document {
+    doc! { "update": "c", "updates": [doc! { "q": one(list), "u": { "$push": { "v": Value::Int64(value) } } }] }
+}
+
 pub struct Appender {
     number: usize,
     clients: Vec<Client>,
@@ -134,13 +144,13 @@ impl Appender {
 
     async fn statement(&mut self, first: bool, t: &mut Txn) -> Result<(), Failure> {
         let (list, kind) = (random_range(0..LISTS), random_range(0..10));
-        let one = doc! { "_id": FIRST + list, "k": key_of(list) };
         let mut command = match kind {
             0..5 => {
-                t.ops.push(Op::Append(list, self.next_value()));
-                self.push(list)
+                let value = self.next_value();
+                t.ops.push(Op::Append(list, value));
+                push(list, value)
             }
-            5..8 => doc! { "find": "c", "filter": one },
+            5..8 => doc! { "find": "c", "filter": one(list) },
             _ => find_all(),
         };
         command.push("txnNumber", Value::Int64(self.txn));
@@ -171,13 +181,6 @@ impl Appender {
     fn next_value(&mut self) -> i64 {
         self.values += 1;
         self.values * 10 + self.number as i64
-    }
-
-    /// Appends the last value that was drawn.
-    fn push(&self, list: i32) -> Document {
-        let value = Value::Int64(self.values * 10 + self.number as i64);
-        let query = doc! { "_id": FIRST + list, "k": key_of(list) };
-        doc! { "update": "c", "updates": [doc! { "q": query, "u": { "$push": { "v": value } } }] }
     }
 
     fn ending(&self, mut command: Document) -> Document {
@@ -239,8 +242,9 @@ impl Appender {
     async fn append_alone(&mut self, t: &mut Txn) -> Result<(), String> {
         self.txn += 1;
         let list = random_range(0..LISTS);
-        t.ops.push(Op::Append(list, self.next_value()));
-        let mut push = self.push(list);
+        let value = self.next_value();
+        t.ops.push(Op::Append(list, value));
+        let mut push = push(list, value);
         push.push("txnNumber", Value::Int64(self.txn));
         push.push("writeConcern", doc! { "w": "majority" });
         let reply = self.insist(&push).await?;

@@ -108,6 +108,8 @@ pub struct Node {
     pub spills: Arc<query::pipeline::Spills>,
     /// Some database is profiled: operations note their plans.
     pub profiling: std::sync::atomic::AtomicBool,
+    /// A member of a set that was started without it: what is written meanwhile is this node's own, and its set never hears of it.
+    pub is_detached: bool,
     next_operation: AtomicI64,
     pub(crate) directory: open::Directory,
 }

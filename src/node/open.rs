@@ -83,7 +83,7 @@ const COMMIT_WAIT: std::time::Duration = std::time::Duration::from_millis(500);
 /// What a member keeps beside its log. A directory whose copy was interrupted is emptied: nothing in it is of use.
 fn open_state(options: &NodeOptions) -> Result<State, StorageError> {
     let ephemeral = options.log.in_memory || options.log.sync == SyncPolicy::Never;
-    if options.replica_set.is_none() || ephemeral {
+    if ephemeral {
         return Ok(State::in_memory());
     }
     let (files, dir) = (&options.files, &options.dir);
@@ -165,10 +165,13 @@ impl Node {
             &partial_predicate,
             &mut Replay { sessions: &sessions, progress },
         )?;
+        let kept = state.get();
+        let is_member = options.replica_set.is_some();
+        let is_detached = !is_member && kept.config.is_some();
         // A member's term rises by an election.
         let newest = opened.report.last_optime.term.max(0);
-        let voted = state.get().vote.map_or(0, |vote| vote.term);
-        opened.log.set_term(if options.replica_set.is_some() { newest.max(voted) } else { newest + 1 });
+        let voted = kept.vote.map_or(0, |vote| vote.term);
+        opened.log.set_term(if is_member || is_detached { newest.max(voted) } else { newest + 1 });
         let last = opened.log.last_optime();
         let namespaces = Namespaces::default();
         for (ns, collection) in opened.collections {
@@ -190,6 +193,7 @@ impl Node {
             observers: observer::Observers::default(),
             failpoints: failpoints::FailPoints::new(),
             profiling: false.into(),
+            is_detached,
             limits: RwLock::default(),
             disk_use_by_default: true.into(),
             temporary,

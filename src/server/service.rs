@@ -451,6 +451,11 @@ impl Service {
             let text = "Access control is not enabled for the database. Read and write access to data and configuration is unrestricted";
             self.log.startup_warning("CONTROL", 22120, text, doc! {});
         }
+        if self.node.as_ref().is_some_and(|node| node.is_detached) {
+            let text = "There is a configuration in local.system.replset, but --replSet was not given: \
+                        what is written now, this member's set does not hear of. Restart with --replSet after maintenance";
+            self.log.startup_warning("CONTROL", 20547, text, doc! {});
+        }
         if self.parameters.test_commands() {
             let text = "While invalid X509 certificates may be used to connect to this server, they will not be considered permissible for authentication";
             self.log.debug(1, "CONTROL", 22132, "initandlisten", text, || doc! {});

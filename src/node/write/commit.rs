@@ -148,14 +148,14 @@ impl Node {
         states: Vec<(&Slot, RwLockWriteGuard<'_, SlotState>)>,
         f: impl FnOnce(&mut WideUnit<'_>) -> Result<T>,
     ) -> Result<(T, Option<Appended>)> {
-        let class = states.first().map_or("", |(slot, _)| &slot.ns);
-        self.check_may_log(class)?;
+        let ns = states.first().map_or("", |(slot, _)| &slot.ns);
+        self.check_may_log(ns)?;
         states.iter().try_for_each(|(slot, _)| self.check_user_writes(op, &slot.ns))?;
         let mut states = states;
         for (slot, state) in &mut states {
             self.snapshots.before_change(slot, state);
         }
-        let mut unit = WideUnit { node: self, op, commit: Commit::open(class), states };
+        let mut unit = WideUnit { node: self, op, commit: Commit::open(self.class_of(ns)), states };
         let out = f(&mut unit);
         let appended = unit.commit.finish(self, op);
         Ok((out?, appended))
@@ -163,7 +163,7 @@ impl Node {
 
     /// Appends one entry that changes nothing under a latch. The caller holds the gate.
     pub(crate) fn append_entry(&self, draft: &Draft<'_>, o: Doc<'_>) -> Appended {
-        let mut commit = Commit::open(draft.ns);
+        let mut commit = Commit::open(self.class_of(draft.ns));
         commit.stage(draft, o, None);
         commit.append(self, |_| {})
     }
@@ -172,17 +172,17 @@ impl Node {
 impl Node {
     /// Refuses entries for the oplog on a member that does not lead. Asked under the gate.
     pub(crate) fn check_may_log(&self, ns: &str) -> Result<()> {
-        match class_of(ns) {
+        match self.class_of(ns) {
             Class::Local => Ok(()),
             Class::Oplog => self.check_leads(),
         }
     }
-}
 
-/// Whether entries of a namespace are the oplog's or this node's own.
-fn class_of(ns: &str) -> Class {
-    let local = ns.starts_with("local.") || ns.ends_with(".system.profile");
-    if local { Class::Local } else { Class::Oplog }
+    /// Whether entries of a namespace are the oplog's or this node's own.
+    pub(super) fn class_of(&self, ns: &str) -> Class {
+        let own = self.is_detached || ns.starts_with("local.") || ns.ends_with(".system.profile");
+        if own { Class::Local } else { Class::Oplog }
+    }
 }
 
 impl WideUnit<'_> {
@@ -253,8 +253,8 @@ impl WideUnit<'_> {
 }
 
 impl Commit {
-    /// `ns` decides whether the entries are the oplog's or this node's own.
-    pub(super) fn open(ns: &str) -> Commit {
+    /// Opens a commit whose entries are of one class ([`Node::class_of`]).
+    pub(super) fn open(class: Class) -> Commit {
         Commit {
             lsid: None,
             previous: (0, -1),
@@ -262,7 +262,7 @@ impl Commit {
             staged: Vec::new(),
             parts: EntryParts::default(),
             insert_plan: InsertPlan::default(),
-            class: class_of(ns),
+            class,
             transaction: None,
             tentative: false,
             _committing: Some(Committing),
@@ -271,7 +271,7 @@ impl Commit {
 
     /// Nothing that reaches a tree others see: the changes of a transaction that is not committed.
     pub(super) fn apart() -> Commit {
-        Commit { _committing: None, ..Commit::open("") }
+        Commit { _committing: None, ..Commit::open(Class::Oplog) }
     }
 
     /// Stages the entries of a transaction: the first names `previous`, each other the one before it.

@@ -158,7 +158,7 @@ impl Node {
         self.check_may_log(&slot.ns)?;
         self.check_user_writes(op, &slot.ns)?;
         self.snapshots.before_change(slot, state);
-        let mut commit = Commit::open(&slot.ns);
+        let mut commit = Commit::open(self.class_of(&slot.ns));
         let out = f(&mut WriteUnit::new(self, slot, state, op, &mut commit));
         let appended = commit.finish(self, op);
         Ok((out?, appended))

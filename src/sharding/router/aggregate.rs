@@ -263,8 +263,7 @@ async fn divided(
     let replies =
         scatter::read_all(task, shards, |shard| shard_command(task, placement, shard, &front)).await?;
     let by_key = matches!(parts.merge_kind, MergeKind::SortKey(_));
-    let merge =
-        Merge::new(ns, replies, Shape { sort_key_field: by_key, batch_size: None, ..Shape::default() })?;
+    let merge = Merge::new(ns, replies, Shape { sort_key_field: by_key, ..Shape::default() })?;
     if parts.merge.is_empty() {
         return first_batch(task, ns, Kind::Merge(Box::new(merge)), size).await;
     }

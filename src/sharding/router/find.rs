@@ -56,7 +56,7 @@ async fn on_several(task: &Task<'_>, ns: &str, placement: &Placement, shards: &[
         bail!(BAD_VALUE, "tailable cursors are not supported on sharded collections: {ns}");
     }
     let shape = shape(task, ns, placement).await?;
-    let batch_size = shape.batch_size;
+    let batch_size = size(task, "batchSize")?;
     let replies =
         scatter::read_all(task, shards, |shard| shard_command(task, placement, shard, &shape)).await?;
     let merge = Merge::new(ns, replies, shape)?;
@@ -87,7 +87,6 @@ async fn shape(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Shape
         projection,
         skip: size(task, "skip")?.unwrap_or(0) as u64,
         limit,
-        batch_size: size(task, "batchSize")?,
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Sorted streams are merged by the sort key of each shard's next document, computed here by the code that sorted them
 //! there; so the shards are asked for whole documents, and the projection is applied after the merge. Unsorted streams
-//! follow one another as their batches arrive.
+//! follow one another as their batches arrive. No shard is asked for more than the client's batch can take.
 //!
 //! Invariant: a document leaves its buffer only when it is in the batch; an error loses the cursor, never a document.
 
@@ -75,8 +75,6 @@ pub struct Merge {
     skip: u64,
     /// How many may still be given out.
     limit: Option<u64>,
-    /// The size asked of each getMore; `None` lets the shard choose.
-    batch_size: Option<usize>,
 }
 
 /// In which order streams are merged.
@@ -97,7 +95,6 @@ pub struct Shape {
     pub projection: Option<Projection>,
     pub skip: u64,
     pub limit: Option<u64>,
-    pub batch_size: Option<usize>,
 }
 
 enum Next {
@@ -115,13 +112,13 @@ impl Merge {
             let id = cursor_id(reply.doc());
             streams.push(Stream { shard, id, buffer: Buffer::of(reply)?, key: Vec::new() });
         }
-        let Shape { sort, sort_key_field, projection, skip, limit, batch_size } = shape;
+        let Shape { sort, sort_key_field, projection, skip, limit } = shape;
         let order = match sort {
             _ if sort_key_field => Order::SortKeyField,
             Some(sort) => Order::Sort(sort),
             None => Order::None,
         };
-        let mut merge = Merge { ns: ns.to_string(), streams, order, projection, skip, limit, batch_size };
+        let mut merge = Merge { ns: ns.to_string(), streams, order, projection, skip, limit };
         for i in 0..merge.streams.len() {
             merge.load_key(i)?;
         }
@@ -182,7 +179,7 @@ impl Merge {
         ready.min_by(|(_, a), (_, b)| a.key.cmp(&b.key)).map_or(Next::End, |(i, _)| Next::From(i))
     }
 
-    /// Adds up to `documents_max` documents to the batch; whether there can be more.
+    /// Adds up to `documents_max` documents to the batch, waiting for shards until it is full; whether there can be more.
     pub async fn fill(
         &mut self,
         task: &Task<'_>,
@@ -196,9 +193,7 @@ impl Merge {
                     self.close(task);
                     return Ok(false);
                 }
-                // What there is goes out before anybody waits for more.
-                Next::Ask if self.is_unordered() && !batch.is_empty() => return Ok(true),
-                Next::Ask => self.ask(task).await?,
+                Next::Ask => self.ask(task, self.wanted(documents_max, batch.len())).await?,
                 Next::From(i) if self.skip > 0 => {
                     self.skip -= 1;
                     self.advance(i)?;
@@ -237,7 +232,7 @@ impl Merge {
             match self.next() {
                 Next::End => break,
                 Next::Ask if !out.is_empty() => break,
-                Next::Ask => self.ask(task).await?,
+                Next::Ask => self.ask(task, None).await?,
                 Next::From(i) => {
                     out.extend(self.head(i).map(|d| DocBuf::from_validated(d.into_owned())));
                     self.advance(i)?;
@@ -252,12 +247,16 @@ impl Merge {
         self.load_key(i)
     }
 
-    /// Asks every shard whose buffer is empty for its next batch, all at once.
-    async fn ask(&mut self, task: &Task<'_>) -> Result<()> {
+    /// The most documents of one shard that a batch can still take; `None` where only its bytes are bounded.
+    fn wanted(&self, documents_max: usize, len: usize) -> Option<u64> {
+        (documents_max != usize::MAX).then(|| self.skip.saturating_add((documents_max - len) as u64))
+    }
+    /// Asks every shard whose buffer is empty for its next batch, of so many documents, all at once.
+    async fn ask(&mut self, task: &Task<'_>, wanted: Option<u64>) -> Result<()> {
         let empty: Vec<usize> = (0..self.streams.len())
             .filter(|i| self.streams[*i].id != 0 && self.streams[*i].buffer.peek().is_none())
             .collect();
-        let asked = empty.iter().map(|i| self.get_more(task, &self.streams[*i]));
+        let asked = empty.iter().map(|i| self.get_more(task, &self.streams[*i], wanted));
         let replies = join_all(asked).await;
         let mut failed = None;
         for (i, reply) in empty.into_iter().zip(replies) {
@@ -272,10 +271,10 @@ impl Merge {
         }
         failed.map_or(Ok(()), Err)
     }
-    async fn get_more(&self, task: &Task<'_>, stream: &Stream) -> Result<DocBuf> {
+    async fn get_more(&self, task: &Task<'_>, stream: &Stream, wanted: Option<u64>) -> Result<DocBuf> {
         let (db, collection) = self.ns.split_once('.').unwrap_or((&self.ns, ""));
         let mut command: Document = doc! { "getMore": Value::Int64(stream.id), "collection": collection };
-        if let Some(n) = self.batch_size.filter(|n| *n > 0) {
+        if let Some(n) = wanted {
             command.push("batchSize", i64::try_from(n).unwrap_or(i64::MAX));
         }
         let lsid = super::body::take(task.body(), &["lsid"]);

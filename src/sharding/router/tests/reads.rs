@@ -74,6 +74,33 @@ async fn a_killed_cursor_is_gone_and_one_of_another_collection_is_not_shown() {
     assert!(router.cursors.is_empty());
 }
 
+/// How many documents the batch of a reply has, and its cursor.
+fn batch_of(reply: &Document) -> (usize, Value) {
+    let cursor = reply.get_document("cursor").unwrap();
+    let batch = cursor.get_array("firstBatch").or_else(|| cursor.get_array("nextBatch")).unwrap();
+    (batch.len(), cursor.get("id").unwrap().clone())
+}
+
+#[tokio::test]
+async fn a_batch_is_filled_from_all_shards() {
+    let fake = cluster(400);
+    let router = fake.router();
+    let reply = run(&router, doc! { "find": "c", "filter": {}, "batchSize": 2 }).await.unwrap();
+    let (n, id) = batch_of(&reply);
+    assert_eq!(n, 2);
+    let more = doc! { "getMore": id.clone(), "collection": "c", "batchSize": 97 };
+    assert_eq!(batch_of(&run(&router, more).await.unwrap()), (97, id.clone()));
+    let rest = doc! { "getMore": id, "collection": "c" };
+    assert_eq!(batch_of(&run(&router, rest).await.unwrap()), (301, Value::Int64(0)));
+
+    // The first replies of these shards hold three documents each.
+    let all = doc! { "aggregate": "c", "pipeline": (Value::Array(vec![])), "cursor": {} };
+    let (n, id) = batch_of(&run(&router, all).await.unwrap());
+    assert_eq!(n, 101);
+    let rest = doc! { "getMore": id, "collection": "c" };
+    assert_eq!(batch_of(&run(&router, rest).await.unwrap()), (299, Value::Int64(0)));
+}
+
 #[tokio::test]
 async fn a_batch_of_zero_opens_the_cursor_only() {
     let fake = cluster(10);

@@ -15,7 +15,7 @@
 
 use crate::replication::{Replication, known};
 use crate::{Node, Operation, Request};
-use document::{Doc, Result, Value, ValueRef, bail, err};
+use document::{Doc, Error, Result, Value, ValueRef, bail, err};
 use parking_lot::Mutex;
 use protocol::replication::config::{MEMBERS_MAX, SetConfig};
 use std::sync::Arc;
@@ -115,7 +115,8 @@ struct State {
     collection: [u8; 16],
     names: Vec<String>,
     quorum: watch::Sender<Quorum>,
-    dropped: watch::Sender<bool>,
+    /// Why it must not go on.
+    aborted: watch::Sender<Option<&'static str>>,
 }
 
 /// A registered build.
@@ -132,6 +133,18 @@ impl Drop for Build {
     }
 }
 
+impl Build {
+    /// # Errors
+    /// IndexBuildAborted (276).
+    pub(super) fn check(&self) -> Result<()> {
+        self.state.aborted.borrow().map_or(Ok(()), |why| Err(aborted(why)))
+    }
+}
+
+fn aborted(why: &str) -> Error {
+    err!(INDEX_BUILD_ABORTED, "Index build failed: {why}")
+}
+
 impl IndexBuilds {
     pub(super) fn register(
         &self,
@@ -144,7 +157,7 @@ impl IndexBuilds {
             collection,
             names: sorted(names),
             quorum: watch::Sender::new(quorum),
-            dropped: watch::Sender::new(false),
+            aborted: watch::Sender::new(None),
         };
         let state = Arc::new(state);
         self.0.lock().push(state.clone());
@@ -153,7 +166,13 @@ impl IndexBuilds {
     /// Ends the builds of a collection that is gone.
     pub fn forget_dropped(&self, collection: [u8; 16]) {
         for state in self.0.lock().iter().filter(|s| s.collection == collection) {
-            state.dropped.send_replace(true);
+            state.aborted.send_replace(Some("the collection was dropped"));
+        }
+    }
+    /// Ends the build of the indexes of these names, if there is one that is not about to commit.
+    pub fn abort(&self, collection: [u8; 16], names: Vec<String>) {
+        if let Some(state) = self.find(collection, names) {
+            state.aborted.send_replace(Some("it is not wanted any more"));
         }
     }
     fn find(&self, collection: [u8; 16], names: Vec<String>) -> Option<Arc<State>> {
@@ -178,7 +197,7 @@ impl Node {
     /// Waits until the quorum of the build has applied all that is written by now.
     ///
     /// # Errors
-    /// Interrupts, PrimarySteppedDown (189), IndexBuildAborted (276) when the collection is dropped.
+    /// Interrupts, PrimarySteppedDown (189), IndexBuildAborted (276).
     pub(super) async fn await_commit_quorum(&self, op: &Operation, build: &Build) -> Result<()> {
         op.interruptible(self.quorum_met(build)).await?
     }
@@ -187,7 +206,7 @@ impl Node {
         let entry = known(self.log.last_optime());
         let mut progress = self.replication.progress();
         let mut reigns = build.reigns.clone();
-        let (mut quorum, mut dropped) = (build.state.quorum.subscribe(), build.state.dropped.subscribe());
+        let (mut quorum, mut ended) = (build.state.quorum.subscribe(), build.state.aborted.subscribe());
         loop {
             self.count_own_log();
             // In one look: the holders are members of this configuration by their places in it.
@@ -200,9 +219,7 @@ impl Node {
                 _ = progress.changed() => {}
                 _ = quorum.changed() => {}
                 _ = reigns.changed() => return Err(Replication::stepped_down()),
-                _ = dropped.wait_for(|gone| *gone) => {
-                    bail!(INDEX_BUILD_ABORTED, "the collection was dropped")
-                }
+                _ = ended.wait_for(Option::is_some) => build.check()?,
             }
         }
     }

@@ -242,6 +242,7 @@ async fn build_index(
     let Some(mut build) = build else { return Ok(()) };
     while !build.scan(SCAN_SLICE)? {
         op.check_interrupt()?;
+        registered.check()?;
         tokio::task::yield_now().await;
     }
     if !has_waited {

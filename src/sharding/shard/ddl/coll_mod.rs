@@ -70,7 +70,7 @@ impl Ddl {
         Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
 
-    /// Runs `_shardsvrDropIndexes`. An index that the shard key needs stays.
+    /// Runs `_shardsvrDropIndexes`. An index that the shard key needs stays; one that is being built is there no more.
     ///
     /// # Errors
     /// CannotDropShardKeyIndex (370), IndexNotFound (27).
@@ -82,8 +82,20 @@ impl Ddl {
         let uuid = tracked.get("uuid").and_then(Value::as_uuid);
         let mut fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
         fields.push("timestamp", tracked.get("timestamp").cloned());
-        let state = self.coordinate(op, &DropIndexes, &ns, fields).await?;
-        Ok(state.get_document("reply").cloned().unwrap_or_default())
+        let index = request.body.get("index").map(|v| v.to_value());
+        let aborted = self.abort_builds(&ns, &|name| match &index {
+            Some(Value::String(one)) => one == name || one == "*",
+            Some(Value::Array(several)) => several.iter().any(|one| one.as_str() == Some(name)),
+            _ => false,
+        });
+        match self.coordinate(op, &DropIndexes, &ns, fields).await {
+            Ok(state) => Ok(state.get_document("reply").cloned().unwrap_or_default()),
+            Err(e) if aborted && e.code == codes::INDEX_NOT_FOUND => {
+                let indexes = self.definition_of(&ns).map_or(0, |(_, indexes)| indexes.len());
+                Ok(doc! { "nIndexesWas": indexes as i32 })
+            }
+            Err(e) => Err(e),
+        }
     }
 
     /// Refuses to drop the last index that the shard key needs, and spares those that serve it where all are to go. With the

@@ -7,7 +7,7 @@ use super::{
     reshard, untrack,
 };
 use crate::driver::{self, Performer};
-use document::{Document, Result, Value, bail, doc};
+use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
 use node::Operation;
 use protocol::ddl::{Event, Protocol, UNDO};
@@ -21,6 +21,10 @@ pub(super) trait Coordinator: Send + Sync {
     /// Takes back what the phases before the commit did, whichever of them ran.
     fn undo<'a>(&'a self, _ddl: &'a Ddl, _state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
+    }
+    /// Whether it ends when nobody waits for it any more. Its requests do not refuse one another.
+    fn ends_with_its_clients(&self) -> bool {
+        false
     }
     /// Whether a request that asks for something else than one of its kind that runs is refused, or else waits for its lock.
     fn refuses_others(&self) -> bool {
@@ -65,7 +69,7 @@ impl Ddl {
     /// Runs a coordinator of `kind` on `ns` to its end, and answers its document, with what the phases added.
     ///
     /// # Errors
-    /// That of the phase that made it fail; what it did is undone then. Interrupts leave it running.
+    /// That of the phase that made it fail; what it did is undone then. Interrupts leave it running, unless it ends with its clients.
     pub(super) async fn coordinate(
         &self,
         op: &Operation,
@@ -93,8 +97,20 @@ impl Ddl {
                     self.spawn_drive(kind, state.clone(), op.received.database, held, run)?
                 }
             };
-            if let Some(done) = op.interruptible(ended(outcome)).await? {
-                return done;
+            match op.interruptible(ended(outcome)).await {
+                Ok(Some(done)) => return done,
+                Ok(None) => {}
+                Err(e) => {
+                    // A router that gives up closes its connection. What a stop interrupts, the next primary takes up.
+                    let is_given_up = matches!(
+                        e.code,
+                        codes::CLIENT_DISCONNECT | codes::INTERRUPTED | codes::MAX_TIME_MS_EXPIRED
+                    );
+                    if is_given_up && kind.ends_with_its_clients() {
+                        self.running.left(ns, kind.protocol().operation, &fields);
+                    }
+                    return Err(e);
+                }
             }
         }
     }

@@ -2,6 +2,9 @@
 //!
 //! What each shard has before is written down first, so that a build that fails on one shard is taken back on all, also after a
 //! restart. No migration begins or commits meanwhile: its recipient would be left out.
+//!
+//! With a commit quorum the shards may wait for their members as long as they like. So the build is aborted, and taken back, when every
+//! client that waits for it is interrupted, and when the collection or these indexes are dropped.
 
 use super::coll_mod::renamed;
 use super::coordinator::{Coordinator, namespace, uuid_of};
@@ -9,6 +12,7 @@ use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
+use crate::remote::Target;
 use crate::routing::Routing;
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
@@ -16,6 +20,10 @@ use node::{Operation, Request};
 use protocol::ddl::protocols::CreateIndexesPhase;
 use protocol::ddl::{Protocol, protocols};
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How often shards are told that nobody wants what they build.
+const ABORT_EVERY: Duration = Duration::from_millis(200);
 
 pub(super) struct CreateIndexes;
 
@@ -25,6 +33,9 @@ impl Coordinator for CreateIndexes {
     }
     fn refuses_others(&self) -> bool {
         false
+    }
+    fn ends_with_its_clients(&self) -> bool {
+        true
     }
     fn run<'a>(&'a self, ddl: &'a Ddl, phase: &'a str, state: &'a mut Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
@@ -51,6 +62,11 @@ fn participant(state: &Document) -> Document {
 fn holders(state: &Document) -> Vec<(String, BTreeSet<String>)> {
     let list = state.get_array("holders").into_iter().flatten().filter_map(Value::as_document);
     list.filter_map(|d| Some((d.get_str("shard")?.to_string(), names(d)))).collect()
+}
+/// The names of the indexes that a `createIndexes` command asks for.
+fn index_names(command: &Document) -> BTreeSet<String> {
+    let specs = command.get_array("indexes").into_iter().flatten().filter_map(Value::as_document);
+    specs.filter_map(|spec| spec.get_str("name").map(str::to_string)).collect()
 }
 fn names(d: &Document) -> BTreeSet<String> {
     let list = d.get_array("names").into_iter().flatten();
@@ -134,7 +150,7 @@ impl Ddl {
 
     async fn build_everywhere(&self, state: &mut Document) -> Result<()> {
         let shards: Vec<String> = holders(state).into_iter().map(|(shard, _)| shard).collect();
-        let replies = self.on_each(&shards, split(namespace(state)).0, &participant(state)).await;
+        let replies = self.build_while_wanted(&shards, state).await?;
         let mut done = Vec::new();
         for (shard, reply) in replies {
             done.push((shard, reply?));
@@ -144,12 +160,54 @@ impl Ddl {
         Ok(())
     }
 
+    /// # Errors
+    /// IndexBuildAborted (276) when nobody wants it before it begins.
+    async fn build_while_wanted(
+        &self,
+        shards: &[String],
+        state: &Document,
+    ) -> Result<Vec<(String, Result<Document>)>> {
+        let requested = state.get_document("requested").cloned().unwrap_or_default();
+        let mut unwanted =
+            self.running.unwanted(namespace(state), protocols::CREATE_INDEXES.operation, &requested);
+        if *unwanted.borrow_and_update() {
+            bail!(INDEX_BUILD_ABORTED, "the indexes are not wanted any more");
+        }
+        let command = participant(state);
+        let mut building = std::pin::pin!(self.on_each(shards, split(namespace(state)).0, &command));
+        tokio::select! {
+            replies = &mut building => return Ok(replies),
+            Ok(_) = unwanted.wait_for(|unwanted| *unwanted) => {}
+        }
+        loop {
+            // More than once: a shard may be about to begin.
+            tokio::select! {
+                replies = &mut building => return Ok(replies),
+                () = self.abort_builds_on(shards, state) => {}
+            }
+            tokio::select! {
+                replies = &mut building => return Ok(replies),
+                () = tokio::time::sleep(ABORT_EVERY) => {}
+            }
+        }
+    }
+
+    /// Has the shards end what they build. A shard that does not hear of it builds on.
+    async fn abort_builds_on(&self, shards: &[String], state: &Document) {
+        let (db, name) = split(namespace(state));
+        let ask = doc! {
+            "_shardsvrCreateIndexesParticipant": name, "abort": true,
+            "collectionUUID": state.get("collectionUUID").cloned(), "indexes": participant(state).get("indexes").cloned(),
+        };
+        // Not marked as a message of the coordinator: it must pass the one that it ends.
+        let asks =
+            shards.iter().map(|shard| self.role.remote.run(Target::Shard(shard), db, ask.to_doc_buf()));
+        drop(futures::future::join_all(asks).await);
+    }
+
     async fn take_indexes_back(&self, state: &Document) -> Result<()> {
         let (db, name) = split(namespace(state));
-        let wanted: BTreeSet<String> = crate::shard::resharding::documents(&participant(state), "indexes")
-            .iter()
-            .filter_map(|spec| spec.get_str("name").map(str::to_string))
-            .collect();
+        let wanted = index_names(&participant(state));
         for (shard, before) in holders(state) {
             let ask = doc! { "_shardsvrCreateIndexesParticipant": name, "onlyList": true };
             let now = match self.on_shard(&shard, db, ask).await {
@@ -166,10 +224,30 @@ impl Ddl {
         Ok(())
     }
 
+    /// Ends builds of indexes of a namespace that are under way, whoever waits for them, where all of their names are among these; whether
+    /// there were any.
+    pub(super) fn abort_builds(&self, ns: &str, names: &dyn Fn(&str) -> bool) -> bool {
+        self.running.end(protocols::CREATE_INDEXES.operation, |of, requested| {
+            of == ns && index_names(&participant(requested)).iter().all(|name| names(name))
+        })
+    }
+    /// As [`Ddl::abort_builds`], of all of a database.
+    pub(super) fn abort_builds_of_database(&self, db: &str) {
+        self.running.end(protocols::CREATE_INDEXES.operation, |of, _| split(of).0 == db);
+    }
+
     /// Runs `_shardsvrCreateIndexesParticipant`: builds the indexes as the node's own command; or lists, as `{names, unchanged?}`,
-    /// the latter being the reply if there is nothing to build.
+    /// the latter being the reply if there is nothing to build; or aborts such a build.
     pub(super) async fn create_indexes_here(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
+        if request.body.get_bool("abort") == Some(true) {
+            let uuid = required(&request.body.to_document(), "collectionUUID", Value::as_uuid)?;
+            self.role
+                .node
+                .index_builds
+                .abort(uuid, index_names(&request.body.to_document()).into_iter().collect());
+            return Ok(Document::new());
+        }
         let only_list = request.body.get_bool("onlyList") == Some(true);
         let command = renamed(request, "createIndexes").to_doc_buf();
         let request = Request { db: request.db, body: command.doc(), sequences: &[] };

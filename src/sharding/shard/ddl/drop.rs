@@ -76,6 +76,7 @@ impl Ddl {
             return self.drop_unsharded(op, &ns, wanted).await;
         }
         let fields = doc! { "collectionUUID": tracked.map(Value::uuid), "thisOnly": wanted.is_some() };
+        self.abort_builds(&ns, &|_| true);
         self.log_change("dropCollection.start", &ns, Document::new()).await;
         self.coordinate(op, &Drop, &ns, fields).await?;
         Ok(doc! { "ns": ns })

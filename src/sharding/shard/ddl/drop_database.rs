@@ -68,6 +68,7 @@ impl Ddl {
             return Ok(Document::new());
         }
         let fields = doc! { "dropped": entry.version.to_document() };
+        self.abort_builds_of_database(db);
         self.log_change("dropDatabase.start", db, Document::new()).await;
         self.coordinate(op, &DropDatabase, db, fields).await?;
         Ok(Document::new())

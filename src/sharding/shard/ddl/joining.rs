@@ -11,12 +11,14 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 pub(super) type Outcome = watch::Receiver<Option<Result<Document>>>;
+type Outcomes = Arc<watch::Sender<Option<Result<Document>>>>;
 /// Namespace and kind; and what is asked for, where requests of the kind do not refuse one another.
 type Key = (String, &'static str, Vec<u8>);
 
 struct UnderWay {
     requested: Document,
-    outcome: Outcome,
+    outcome: Outcomes,
+    unwanted: watch::Sender<bool>,
 }
 
 /// The coordinators that run or wait for their lock.
@@ -35,7 +37,7 @@ pub(super) enum Entered {
 pub(super) struct Run {
     running: Arc<Running>,
     key: Key,
-    outcome: watch::Sender<Option<Result<Document>>>,
+    outcome: Outcomes,
     /// It has its lock: what was asked for is being done.
     begun: bool,
 }
@@ -76,22 +78,64 @@ impl Running {
         requested: &Document,
         refuses_others: bool,
     ) -> Result<Entered> {
-        let apart = if refuses_others { Vec::new() } else { requested.to_doc_buf().doc().bytes().to_vec() };
-        let key = (ns.to_string(), operation, apart);
+        let key = key(ns, operation, requested, refuses_others);
         let mut all = self.0.lock();
         if let Some(other) = all.get(&key) {
             if other.requested == *requested {
-                return Ok(Entered::Joined(other.outcome.clone()));
+                return Ok(Entered::Joined(other.outcome.subscribe()));
             }
             bail!(
                 CONFLICTING_OPERATION_IN_PROGRESS,
                 "Another {operation} with different arguments is already running for the same namespace {ns}"
             );
         }
-        let (outcome, receiver) = watch::channel(None);
-        all.insert(key.clone(), UnderWay { requested: requested.clone(), outcome: receiver });
+        let (outcome, unwanted) = (Arc::new(watch::Sender::new(None)), watch::Sender::new(false));
+        all.insert(
+            key.clone(),
+            UnderWay { requested: requested.clone(), outcome: outcome.clone(), unwanted },
+        );
         Ok(Entered::First(Run { running: self.clone(), key, outcome, begun: false }))
     }
+
+    /// Whether nobody wants the outcome of a coordinator any more, whose requests do not refuse one another; it says so when
+    /// that becomes true.
+    pub(super) fn unwanted(
+        &self,
+        ns: &str,
+        operation: &'static str,
+        requested: &Document,
+    ) -> watch::Receiver<bool> {
+        let all = self.0.lock();
+        let found = all.get(&key(ns, operation, requested, false));
+        found.map_or_else(|| watch::Sender::new(false).subscribe(), |run| run.unwanted.subscribe())
+    }
+
+    /// One of those who waited was interrupted: where none is left, the coordinator is told.
+    pub(super) fn left(&self, ns: &str, operation: &'static str, requested: &Document) {
+        let all = self.0.lock();
+        let found = all.get(&key(ns, operation, requested, false));
+        if let Some(run) = found.filter(|run| run.outcome.receiver_count() == 0) {
+            run.unwanted.send_replace(true);
+        }
+    }
+
+    /// Tells coordinators of this kind, whoever waits for them; whether there were any. `which` chooses by namespace and by what was
+    /// asked for.
+    pub(super) fn end(&self, operation: &'static str, which: impl Fn(&str, &Document) -> bool) -> bool {
+        let all = self.0.lock();
+        let chosen = all.iter().filter(|((ns, o, _), run)| *o == operation && which(ns, &run.requested));
+        let mut any = false;
+        chosen.for_each(|(_, run)| {
+            run.unwanted.send_replace(true);
+            any = true;
+        });
+        any
+    }
+}
+
+fn key(ns: &str, operation: &'static str, requested: &Document, refuses_others: bool) -> Key {
+    let apart = if refuses_others { Vec::new() } else { requested.to_doc_buf().doc().bytes().to_vec() };
+    (ns.to_string(), operation, apart)
 }
 
 /// Waits for the outcome; `None` when the first gave up before it began.
@@ -130,6 +174,25 @@ mod tests {
         let Entered::Joined(second) = join(doc! { "a": 1 }) else { panic!("the first runs") };
         run.end(Ok(doc! { "done": true }));
         assert_eq!(ended(second).await.unwrap().unwrap(), doc! { "done": true });
+    }
+
+    #[tokio::test]
+    async fn a_run_is_unwanted_when_the_last_who_waits_leaves() {
+        let running = Arc::<Running>::default();
+        let requested = doc! { "a": 1 };
+        let join = || running.join("d.c", "createIndexes", &requested, false).unwrap();
+        let Entered::First(run) = join() else { panic!("nothing runs") };
+        let first = run.outcome();
+        let Entered::Joined(second) = join() else { panic!("the first runs") };
+        let unwanted = running.unwanted("d.c", "createIndexes", &requested);
+        drop(first);
+        running.left("d.c", "createIndexes", &requested);
+        assert!(!*unwanted.borrow());
+        drop(second);
+        running.left("d.c", "createIndexes", &requested);
+        assert!(*unwanted.borrow());
+        run.end(Ok(doc! {}));
+        assert!(!running.end("createIndexes", |_, _| true));
     }
 
     #[tokio::test]

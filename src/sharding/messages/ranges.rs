@@ -37,7 +37,11 @@ impl Field for LeaseAction {
 message! {
     /// Of one statement of a router.
     KeepRanges = "_shardsvrKeepRanges" (ns) {
-        id "operationId": [u8; 16],
+        router "router": [u8; 16],
+        /// Which of the router's statements it is.
+        number "statement": i64,
+        /// All of them below this number have ended.
+        ended_below "endedBelow": i64,
         action "action": LeaseAction,
         lease_millis "leaseMillis": i64,
     }

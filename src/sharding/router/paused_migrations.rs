@@ -4,7 +4,8 @@
 //! A range that goes from a shard that has executed the statement to one that has not meets it twice, and never on the
 //! opposite way. So every shard that the statement goes to leases its ranges to it first (`_shardsvrKeepRanges`), and its
 //! versions are compared only then: a range that matters is on one of these shards, and stays there. The leases are renewed
-//! until all have executed the statement, and given back then. When a shard does not have its lease any more (it died, stepped down
+//! until all have executed the statement, and given back then; each message also says which of the router's statements are over, whose
+//! leases end with that wherever they still are. When a shard does not have its lease any more (it died, stepped down
 //! or heard nothing for too long), the statement fails, at the latest when the leases are given back.
 
 use super::body::Versions;
@@ -31,14 +32,41 @@ const RENEW_EVERY: Duration = Duration::from_secs(3);
 /// How often a shard is told that it need not keep its ranges any longer.
 const RELEASES_MAX: usize = 3;
 
-/// What the cluster parameter says.
+/// What the cluster parameter says, and the statements that hold ranges.
+pub struct Switch {
+    enabled: AtomicBool,
+    /// Of this router, in this life.
+    router: [u8; 16],
+    statements: Mutex<Statements>,
+}
+
 #[derive(Default)]
-pub struct Switch(AtomicBool);
+struct Statements {
+    last: i64,
+    under_way: BTreeSet<i64>,
+}
+
+impl Default for Switch {
+    fn default() -> Switch {
+        Switch { enabled: AtomicBool::new(false), router: runtime::uuid(), statements: Mutex::default() }
+    }
+}
 
 impl Switch {
     /// Takes over the parameter's document.
     pub fn learn(&self, parameter: &Document) {
-        self.0.store(parameter.get_bool("enabled").unwrap_or(false), Ordering::Relaxed);
+        self.enabled.store(parameter.get_bool("enabled").unwrap_or(false), Ordering::Relaxed);
+    }
+    fn begin(&self) -> i64 {
+        let mut statements = self.statements.lock();
+        statements.last += 1;
+        let number = statements.last;
+        statements.under_way.insert(number);
+        number
+    }
+    fn ended_below(&self) -> i64 {
+        let statements = self.statements.lock();
+        statements.under_way.first().copied().unwrap_or(statements.last + 1)
     }
 }
 
@@ -46,16 +74,23 @@ impl Switch {
 pub struct Hold<'t, 'a> {
     task: &'t Task<'a>,
     ns: &'t str,
-    id: [u8; 16],
+    number: i64,
     /// The shards that were asked, and whether they have granted the lease.
     shards: Mutex<BTreeMap<ShardId, bool>>,
+}
+
+impl Drop for Hold<'_, '_> {
+    fn drop(&mut self) {
+        self.task.router.pauses_migrations.statements.lock().under_way.remove(&self.number);
+    }
 }
 
 impl<'t, 'a> Hold<'t, 'a> {
     /// One that holds nothing yet; `None` where migrations may go on. A transaction sees each document once anyway.
     pub fn wanted(task: &'t Task<'a>, ns: &'t str) -> Option<Hold<'t, 'a>> {
-        let wanted = task.router.pauses_migrations.0.load(Ordering::Relaxed) && !task.in_transaction();
-        wanted.then(|| Hold { task, ns, id: runtime::uuid(), shards: Mutex::default() })
+        let switch = &task.router.pauses_migrations;
+        let wanted = switch.enabled.load(Ordering::Relaxed) && !task.in_transaction();
+        wanted.then(|| Hold { task, ns, number: switch.begin(), shards: Mutex::default() })
     }
 
     /// Holds the ranges of these shards too.
@@ -143,7 +178,10 @@ impl<'t, 'a> Hold<'t, 'a> {
     }
     fn command(&self, action: LeaseAction) -> DocBuf {
         let lease_millis = LEASE.as_millis() as i64;
-        let message = KeepRanges { ns: self.ns.to_string(), id: self.id, action, lease_millis };
+        let switch = &self.task.router.pauses_migrations;
+        let (router, number, ended_below) = (switch.router, self.number, switch.ended_below());
+        let message =
+            KeepRanges { ns: self.ns.to_string(), router, number, ended_below, action, lease_millis };
         self.task.own(&message.to_document(), "admin", &Versions::NONE)
     }
 }

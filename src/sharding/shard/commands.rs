@@ -12,6 +12,7 @@ use crate::messages::migration::{
 use crate::messages::placement::{FlushDatabase, FlushRoutingTable};
 use crate::messages::ranges::{KeepRanges, LeaseAction};
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
+use node::ranges::Statement;
 use node::{Operation, Request};
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,10 +119,11 @@ async fn keep_ranges(role: &Arc<ShardRole>, op: &Operation, asked: KeepRanges) -
     role.require_identity()?;
     let slot = role.node.namespaces.slot(&asked.ns);
     let lease = Duration::from_millis(asked.lease_millis.clamp(0, 60_000) as u64);
+    let statement = Statement { router: asked.router, number: asked.number, ended_below: asked.ended_below };
     match asked.action {
-        LeaseAction::Begin => slot.ranges.lease(op, asked.id, lease).await?,
-        LeaseAction::Renew => slot.ranges.renew(asked.id, lease)?,
-        LeaseAction::Release => slot.ranges.release(asked.id)?,
+        LeaseAction::Begin => slot.ranges.lease(op, statement, lease).await?,
+        LeaseAction::Renew => slot.ranges.renew(statement, lease)?,
+        LeaseAction::Release => slot.ranges.release(statement)?,
     }
     Ok(Document::new())
 }

@@ -26,7 +26,7 @@ const WAIT: Duration = Duration::from_secs(120);
 pub(super) const STANDSTILL_WAIT: Duration = Duration::from_secs(20);
 
 /// The lock that everybody shares.
-const EVERYTHING: &str = "";
+pub(super) const EVERYTHING: &str = "";
 
 /// Follows a database's name in the name of the lock of its data. No database has it in its name.
 const DATA: &str = " (data)";

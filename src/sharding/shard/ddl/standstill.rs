@@ -33,6 +33,7 @@ use node::{Operation, Request};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -69,7 +70,17 @@ impl Standing {
 }
 
 #[derive(Default)]
-pub(super) struct Standstill(Mutex<Option<Standing>>);
+pub(super) struct Standstill {
+    standing: Mutex<Option<Standing>>,
+    /// Reigns of this member that have ended; changed under the lock above.
+    ended_reigns: AtomicU64,
+}
+
+impl Standstill {
+    fn ended_reigns(&self) -> u64 {
+        self.ended_reigns.load(Ordering::SeqCst)
+    }
+}
 
 impl Ddl {
     /// Runs `_shardsvrStandstill`.
@@ -113,14 +124,16 @@ impl Ddl {
 
     /// As [`Ddl::require_standing`]; the lease begins anew.
     fn renew(&self, coordinator: [u8; 16], begun: bool) -> Result<()> {
-        if let Some(standing) = self.standstill.0.lock().as_ref().filter(|s| s.coordinator == coordinator) {
+        if let Some(standing) =
+            self.standstill.standing.lock().as_ref().filter(|s| s.coordinator == coordinator)
+        {
             standing.until.send_replace(Instant::now() + LEASE);
         }
         self.require_standing(coordinator, begun)
     }
 
     fn require_standing(&self, coordinator: [u8; 16], begun: bool) -> Result<()> {
-        let standing = self.standstill.0.lock();
+        let standing = self.standstill.standing.lock();
         match standing.as_ref().filter(|s| s.coordinator == coordinator && (s.begun || !begun)) {
             Some(_) => Ok(()),
             None => bail!(ILLEGAL_OPERATION, "the standstill of this shard is over, or has not begun"),
@@ -128,7 +141,8 @@ impl Ddl {
     }
 
     async fn quiesce(&self, coordinator: [u8; 16]) -> Result<()> {
-        let other = self.standstill.0.lock().as_ref().map(|s| s.coordinator);
+        let reign = self.standstill.ended_reigns();
+        let other = self.standstill.standing.lock().as_ref().map(|s| s.coordinator);
         match other {
             Some(other) if other == coordinator => return Ok(()),
             Some(_) => {
@@ -138,13 +152,31 @@ impl Ddl {
         }
         let held = self.locks.take_for(Purpose::Standstill, &[], "a standstill of the cluster").await?;
         let standing = Standing::new(coordinator, false, held);
+        let lease = standing.until.subscribe();
+        self.enter_standstill(reign, standing)?;
         // One whose coordinator never comes back must not keep the catalog as it is.
-        self.end_by_itself(coordinator, standing.until.subscribe());
-        *self.standstill.0.lock() = Some(standing);
-        let ended = tokio::time::timeout(MIGRATIONS_WAIT, self.role.migrations.hold()).await;
+        self.end_by_itself(coordinator, lease);
+        let ended = tokio::time::timeout(MIGRATIONS_WAIT, self.role.migrations.end_all()).await;
         ended.map_err(|_| {
             err!(EXCEEDED_TIME_LIMIT, "a migration of this shard did not end within {MIGRATIONS_WAIT:?}")
         })
+    }
+
+    /// No migration begins from now on, and clients wait where they are to.
+    ///
+    /// # Errors
+    /// InterruptedDueToReplStateChange (11602) where the reign has ended in which this began: nobody would end it.
+    fn enter_standstill(&self, reign: u64, standing: Standing) -> Result<()> {
+        let mut place = self.standstill.standing.lock();
+        if self.standstill.ended_reigns() != reign {
+            bail!(INTERRUPTED_DUE_TO_REPL_STATE_CHANGE, "this member has ceased to be the shard's primary")
+        }
+        self.role.migrations.hold();
+        if standing.begun {
+            self.role.node.stand_still(Extent::ReadsAndWrites);
+        }
+        *place = Some(standing);
+        Ok(())
     }
 
     /// `{requires?: {name, id}, restore?: true, from?, to?, uuids?, primary?, reads}` answers `{fromExists?, toExists?}`. Whether what follows
@@ -167,7 +199,9 @@ impl Ddl {
             };
             self.role.local.put(SECTIONS, &section).await?;
         }
-        if let Some(standing) = self.standstill.0.lock().as_mut().filter(|s| s.coordinator == coordinator) {
+        if let Some(standing) =
+            self.standstill.standing.lock().as_mut().filter(|s| s.coordinator == coordinator)
+        {
             standing.begun = true;
             node.stand_still(extent);
         }
@@ -224,7 +258,7 @@ impl Ddl {
 
     /// Ends a standstill of writes whose lease is over; false when the lease was renewed meanwhile.
     fn end_lease(&self, coordinator: [u8; 16]) -> bool {
-        let mut standing = self.standstill.0.lock();
+        let mut standing = self.standstill.standing.lock();
         let is_over = standing.as_ref().is_none_or(|s| *s.until.borrow() <= Instant::now());
         // Under this lock, under which it grows: a lease must not end what was written down.
         if is_over && !self.role.node.namespaces.standstill.holds(Extent::ReadsAndWrites) {
@@ -292,7 +326,7 @@ impl Ddl {
         if self.written()? == Some(coordinator) {
             self.role.local.delete(SECTIONS, &doc! { "_id": EVERYTHING }).await?;
         }
-        self.let_go(&mut self.standstill.0.lock(), coordinator);
+        self.let_go(&mut self.standstill.standing.lock(), coordinator);
         look_again(&self.role);
         for name in body.get_array("drop").into_iter().flatten().filter_map(Value::as_str) {
             match fork::drop_snapshot(&self.role.node, op, name).await {
@@ -316,13 +350,16 @@ impl Ddl {
     pub(super) fn forget_standstill(&self) {
         // In the middle of an exchange, what this member knows is not of the data that it has.
         self.role.signals.raise_all();
+        let mut standing = self.standstill.standing.lock();
+        self.standstill.ended_reigns.fetch_add(1, Ordering::SeqCst);
         self.role.node.namespaces.standstill.end();
-        *self.standstill.0.lock() = None;
+        self.role.migrations.let_go();
+        *standing = None;
     }
 
     /// Takes up a standstill of this coordinator that was written down and could not be taken up when the reign began.
     async fn stand_still_as_written(&self, coordinator: [u8; 16]) -> Result<()> {
-        let stands = self.standstill.0.lock().is_some();
+        let stands = self.standstill.standing.lock().is_some();
         match !stands && self.written()? == Some(coordinator) {
             true => self.stand_still_again().await,
             false => Ok(()),
@@ -337,15 +374,15 @@ impl Ddl {
 
     /// Takes up a standstill that was written down. Clients wait already ([`ShardRole::stand_still_if_written`]).
     pub(super) async fn stand_still_again(&self) -> Result<()> {
+        let reign = self.standstill.ended_reigns();
         let Some(coordinator) = self.written()? else { return Ok(()) };
         let held = self.locks.take_for(Purpose::Standstill, &[], "a standstill of the cluster").await?;
         // It may have ended while the lock was waited for.
         if self.written()? != Some(coordinator) {
             return Ok(());
         }
-        *self.standstill.0.lock() = Some(Standing::new(coordinator, true, held));
-        self.role.node.stand_still(Extent::ReadsAndWrites);
-        self.role.migrations.hold().await;
+        self.enter_standstill(reign, Standing::new(coordinator, true, held))?;
+        self.role.migrations.end_all().await;
         Ok(())
     }
 }

@@ -143,8 +143,11 @@ impl Migrations {
         self.end(|other| other == ns).await;
     }
     /// From here on no migration begins. Those under way end as by [`Migrations::stop`]; none is when this returns.
-    pub(crate) async fn hold(&self) {
+    pub(crate) fn hold(&self) {
         self.active.lock().held = true;
+    }
+    /// Ends all that are under way.
+    pub(crate) async fn end_all(&self) {
         self.end(|_| true).await;
     }
     /// Takes [`Migrations::hold`] back.

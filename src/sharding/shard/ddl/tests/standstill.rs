@@ -332,3 +332,25 @@ async fn a_copy_that_was_interrupted_between_its_commits_leaves_no_chunks_of_wha
     assert_eq!(c.findings().await, [""; 0]);
     c.check_over();
 }
+
+#[tokio::test]
+async fn a_standstill_that_waits_for_changes_ends_with_the_reign_it_began_in() {
+    let c = Cluster::new().await;
+    let ddl = c.ddl("a");
+    let held = ddl.locks.take(&["d.plain"], "a test").await.unwrap();
+    let run = fence::Run { coordinator: [5; 16], number: 1 };
+    let mut quiesce = doc! { "_shardsvrStandstill": "quiesce" };
+    quiesce.push(fence::MEMBER, run.to_document());
+    let asked = c.send("a", "admin", quiesce);
+    let stepping_down = async {
+        while ddl.locks.users(super::super::locks::EVERYTHING) < 2 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        ddl.stop();
+        drop(held);
+    };
+    let (outcome, ()) = within(async { tokio::join!(asked, stepping_down) }).await;
+    assert_eq!(outcome.unwrap_err().code, codes::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+    // Changes go on in a later reign.
+    drop(within(ddl.locks.take(&["d.plain"], "a test")).await.unwrap());
+}

@@ -15,7 +15,7 @@ use node::operation::SessionId;
 use node::replication::PrimaryService;
 use parking_lot::Mutex;
 use sharding::config::ConfigServer;
-use sharding::remote::Remote;
+use sharding::remote::{CLOCK_DRIFT_MAX, Remote};
 use sharding::router::Router;
 use sharding::routing::CatalogCache;
 use sharding::shard::ShardRole;
@@ -170,6 +170,7 @@ fn start_router(service: &Arc<Service>) {
     service.spawn(async move { remote.keep_registry().await });
     let _ = service.members.cache.set(cache.clone());
     let router = Router::new(cache, pool, &service.host);
+    let _ = router.drift_max_secs.set(service.parameters.int(CLOCK_DRIFT_MAX));
     service.set_times(Arc::new(RouterTimes(router.clone())));
     let own = Arc::downgrade(service);
     let _ = router.own_operations.set(Box::new(move |flags, client| {

@@ -53,6 +53,7 @@ mod tests;
 pub use cluster::{Cluster, LiveCluster};
 pub use task::Task;
 
+use crate::remote::is_too_far_ahead;
 use crate::routing::CatalogCache;
 use document::oid::ObjectIdGenerator;
 use document::{Doc, DocBuf, DocWriter, ObjectId, Timestamp};
@@ -73,6 +74,8 @@ pub struct Router {
     pub transactions: transaction::Transactions,
     /// The newest cluster time heard of.
     clock: AtomicU64,
+    /// `maxAcceptableLogicalClockDriftSecs`; set by the server, which does not change it.
+    pub drift_max_secs: std::sync::OnceLock<i64>,
     /// The newest change of the set of shards that a reply has named.
     topology_time: AtomicU64,
     /// `host:port`, under which the router shows itself in `config.mongos`.
@@ -114,6 +117,7 @@ impl Router {
             pauses_migrations: Default::default(),
             transactions: transaction::Transactions::default(),
             clock: AtomicU64::new(0),
+            drift_max_secs: std::sync::OnceLock::new(),
             topology_time: AtomicU64::new(0),
             host: host.to_string(),
             object_ids: ObjectIdGenerator::new(runtime::random()),
@@ -132,8 +136,17 @@ impl Router {
     fn topology_time(&self) -> Timestamp {
         Timestamp::from_u64(self.topology_time.load(Ordering::Relaxed))
     }
+    /// Whether a time that a client or a node names can be one of this cluster's.
+    fn is_credible(&self, time: Timestamp) -> bool {
+        const DRIFT_MAX_SECS: i64 = 365 * 24 * 60 * 60;
+        let drift_max = self.drift_max_secs.get().copied().unwrap_or(DRIFT_MAX_SECS);
+        time <= self.cluster_time() || !is_too_far_ahead(time, task::now_ms(), drift_max)
+    }
+    /// Takes over a time, unless it is too far ahead: it would be sent to every shard from now on.
     pub fn advance(&self, time: Timestamp) {
-        self.clock.fetch_max(time.as_u64(), Ordering::Relaxed);
+        if self.is_credible(time) {
+            self.clock.fetch_max(time.as_u64(), Ordering::Relaxed);
+        }
     }
     /// The document with an `_id` in front, if it has none.
     pub(crate) fn with_id(&self, document: Doc<'_>) -> Option<DocBuf> {

@@ -247,12 +247,12 @@ impl<'a> Task<'a> {
     pub fn hear_from(&self, inner: &Task<'_>) {
         self.operation_time.fetch_max(inner.operation_time.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    /// Takes the times out of a reply.
+    /// Takes the times out of a reply. One that is too far ahead is passed over, whoever has put it there.
     pub(super) fn hear(&self, reply: Doc<'_>) {
         for e in reply.iter().filter(|e| is_time(e.name_bytes())) {
             match e.name_bytes() {
                 b"operationTime" => {
-                    if let Some(t) = e.value().as_timestamp() {
+                    if let Some(t) = e.value().as_timestamp().filter(|t| self.router.is_credible(*t)) {
                         self.operation_time.fetch_max(t.as_u64(), Ordering::Relaxed);
                         self.router.advance(t);
                     }
@@ -264,7 +264,7 @@ impl<'a> Task<'a> {
                     }
                 }
                 b"$topologyTime" => {
-                    let time = e.value().as_timestamp();
+                    let time = e.value().as_timestamp().filter(|t| self.router.is_credible(*t));
                     if time.is_some_and(|time| self.router.hear_topology(time)) {
                         let cluster = self.router.cluster.clone();
                         // What fails here is read with the regular refresh.

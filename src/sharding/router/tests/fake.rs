@@ -45,6 +45,8 @@ pub struct State {
     pub grants_none: Option<&'static str>,
     /// The shard whose lease is lost when it executes a statement.
     pub loses_lease: Option<&'static str>,
+    /// The times that every reply carries.
+    pub time: Option<Timestamp>,
     /// What this shard says to every request, instead of executing it.
     pub refuses: Option<(&'static str, Error)>,
 }
@@ -108,6 +110,7 @@ impl Fake {
             grants_none: None,
             loses_lease: None,
             refuses: None,
+            time: None,
         };
         Arc::new(Fake { state: Mutex::new(state), known: Mutex::default() })
     }
@@ -467,6 +470,11 @@ impl Cluster for Fake {
                     d.push("readOnly", d.get_i64("n").unwrap_or(0) == 0);
                 }
                 d.push("ok", 1.0);
+                if let Some(time) = state.time {
+                    d.push("operationTime", time);
+                    d.push("$clusterTime", doc! { "clusterTime": time });
+                    d.push("$topologyTime", time);
+                }
                 Ok(d.to_doc_buf())
             }
             Err(error) => Err(Box::new(RemoteError {

@@ -1,7 +1,7 @@
 //! Reads over several shards give what one node gives, in batches of the size asked for.
 
 use super::fake::{Fake, find_all, run, run_pipeline, table};
-use document::{Document, Value, doc};
+use document::{Document, Timestamp, Value, doc};
 use proptest::prelude::*;
 use query::QueryContext;
 use query::matcher::Matcher;
@@ -55,6 +55,26 @@ async fn count_skips_and_limits_over_the_whole() {
     assert_eq!(n(doc! { "count": "c", "limit": 7 }).await, 7);
     assert_eq!(n(doc! { "count": "c", "skip": 35, "limit": 7 }).await, 5);
     assert_eq!(n(doc! { "count": "c", "skip": 50 }).await, 0);
+}
+
+#[tokio::test]
+async fn a_time_that_is_too_far_ahead_is_not_taken_over() {
+    let fake = cluster(1);
+    let router = fake.router();
+    let now = (crate::router::task::now_ms() / 1000) as u32;
+    let (hour, years) = (60 * 60, 2 * 366 * 24 * 60 * 60);
+    for (ahead, taken) in [(years, false), (hour, true)] {
+        let time = Timestamp::new(now + ahead, 1);
+        let count = doc! { "count": "c" };
+        // A client's, which the dispatcher refuses before, and a shard's.
+        let brought = doc! { "count": "c", "$clusterTime": { "clusterTime": time } };
+        for (command, told) in [(brought, None), (count, Some(time))] {
+            fake.state.lock().time = told;
+            run(&router, command).await.unwrap();
+            assert_eq!(router.cluster_time() >= time, taken, "{ahead} seconds ahead, {told:?}");
+        }
+        assert_eq!(router.hear_topology(time), !taken, "{ahead} seconds ahead");
+    }
 }
 
 #[tokio::test]

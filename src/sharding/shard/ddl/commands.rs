@@ -106,10 +106,33 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
     }
 }
 
-/// Runs a command that coordinators send to shards.
+/// Messages to participants that leave nothing behind which a crash might take back.
+const LEAVE_NOTHING: &[&str] = &[
+    "_shardsvrCheckMetadataConsistencyParticipant",
+    "_shardsvrGetStatsForBalancing",
+    "_shardsvrMeasureRange",
+    "_shardsvrReshardCatchUp",
+    "_shardsvrReshardClone",
+    "_shardsvrReshardConfirm",
+    "_shardsvrReshardDonate",
+    "_shardsvrReshardSample",
+    "_shardsvrSetAutoSplit",
+    "_shardsvrValidateShardKeyCandidate",
+];
+
+/// Runs a command that coordinators send to shards. Whatever it leaves behind, or has found done before, is majority-committed when
+/// the reply is made: the coordinator goes on to where nothing is repeated any more.
 pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
     ddl.make_way(&request);
     let _passed = ddl.fences.pass(request.body).await?;
+    let reply = answer_coordinator(ddl, op, request).await?;
+    if !LEAVE_NOTHING.contains(&request.name()) {
+        ddl.role.node.wait_all_committed().await?;
+    }
+    Ok(reply)
+}
+
+async fn answer_coordinator(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
     match request.name() {
         "_shardsvrCheckMetadataConsistencyParticipant" => ddl.check_here(request).await,
         "_shardsvrCloneCatalogData" => ddl.clone_catalog_data(request).await,
@@ -119,9 +142,7 @@ pub(super) async fn run_participant(ddl: &Ddl, op: &Operation, request: Request<
             // The versions of a routed request were checked by the coordinator.
             let mut own = Operation::internal();
             own.write_concern = WriteConcern::majority();
-            let reply = ddl.change_here(&own, request).await?;
-            ddl.role.node.wait_operation_committed(&own).await?;
-            Ok(reply)
+            ddl.change_here(&own, request).await
         }
         "_shardsvrCreateCollectionParticipant" => ddl.create_participant(request).await,
         "_shardsvrDropCollectionParticipant" => ddl.drop_participant(request).await,

@@ -172,9 +172,7 @@ impl Ddl {
             let request = Request { db: &db, body: command.doc(), sequences: &[] };
             let mut op = Operation::internal();
             op.write_concern = WriteConcern::majority();
-            let reply = commands::run_participant(&ddl, &op, request).await?;
-            ddl.role.node.wait_operation_committed(&op).await?;
-            Ok(reply)
+            commands::run_participant(&ddl, &op, request).await
         };
         let run: futures::future::BoxFuture<'static, Result<Document>> = Box::pin(run);
         self.role.spawn(async move { drop(done.send(run.await)) });

@@ -82,7 +82,10 @@ pub async fn serve(role: &Arc<ShardRole>, db: &str, command: &DocBuf) -> Result<
         Reply::Tree(tree) => tree,
     };
     role.on_reply(&reply).await;
-    role.node.acknowledge(&op).await?;
+    // As in a server: what nodes send each other waits itself for what it did.
+    if matches!(request.name(), "insert" | "update" | "delete") {
+        role.node.acknowledge(&op).await?;
+    }
     reply.push("$clusterTime", doc! { "clusterTime": role.node.cluster_time() });
     Ok(reply.to_doc_buf())
 }

@@ -406,6 +406,8 @@ pub struct Operation {
     transaction: std::sync::OnceLock<Arc<crate::transaction::Transaction>>,
     /// The fail point at which the operation waits.
     paused_at: Mutex<Option<String>>,
+    /// It waits until flow control admits it.
+    waits_for_ticket: AtomicBool,
     /// What its queries have examined, and by which plan, for the profiler.
     spilled: OnceLock<Arc<Spills>>,
     examined_keys: AtomicU64,
@@ -565,6 +567,7 @@ impl Operation {
             connection_lost: AtomicBool::new(false),
             transaction: std::sync::OnceLock::new(),
             paused_at: Mutex::new(None),
+            waits_for_ticket: AtomicBool::new(false),
             spilled: OnceLock::new(),
             examined_keys: AtomicU64::new(0),
             examined_docs: AtomicU64::new(0),
@@ -728,6 +731,12 @@ impl Operation {
     }
     pub(crate) fn set_paused_at(&self, name: Option<&str>) {
         *self.paused_at.lock() = name.map(str::to_string);
+    }
+    pub fn waits_for_ticket(&self) -> bool {
+        self.waits_for_ticket.load(Ordering::Relaxed)
+    }
+    pub fn set_waits_for_ticket(&self, waits: bool) {
+        self.waits_for_ticket.store(waits, Ordering::Relaxed);
     }
     pub fn kill_pending(&self) -> bool {
         self.killed.load(Ordering::Relaxed) != 0

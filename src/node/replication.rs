@@ -342,7 +342,7 @@ impl Replication {
 }
 
 /// The optime of an entry as the machines know it.
-pub(crate) fn known(t: OpTime) -> protocol::replication::OpTime {
+pub fn known(t: OpTime) -> protocol::replication::OpTime {
     match t.ts {
         0 => protocol::replication::OpTime::NONE,
         ts => protocol::replication::OpTime::new(t.term, ts),

@@ -24,6 +24,7 @@ pub mod connection;
 pub mod counters;
 pub mod dispatch;
 pub mod establishment;
+pub mod flow_control;
 pub mod listener;
 pub mod log;
 pub mod members;

@@ -244,7 +244,7 @@ fn describe(connection: &Connection, current: Option<&Current>, host: &str) -> D
     d.push("locks", Document::new());
     d.push("waitingForLock", false);
     d.push("lockStats", Document::new());
-    d.push("waitingForFlowControl", false);
+    d.push("waitingForFlowControl", operation.waits_for_ticket());
     d.push("flowControlStats", Document::new());
     d
 }

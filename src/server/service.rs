@@ -105,6 +105,7 @@ pub struct Service {
     pub topology: Topology,
     pub connections: ConnectionCounts,
     pub establishment: Establishment,
+    pub flow_control: crate::flow_control::FlowControl,
     /// What messages that are read or run may hold.
     pub input: Arc<wire::InputBudget>,
     /// `gethostname`:port, as the node names itself.
@@ -230,6 +231,7 @@ impl Service {
             topology: Topology::new(random_object_id(), membership),
             connections: ConnectionCounts::default(),
             establishment: Establishment::default(),
+            flow_control: Default::default(),
             input: Arc::new(wire::InputBudget::new(crate::memory::input_bytes_max())),
             host: format!("{}:{port}", hostname()),
             port,

@@ -1,10 +1,11 @@
 //! Replica sets, protocol version 1: the decisions of one member, without I/O.
 //!
 //! ```text
-//! config      the configuration document: checked, completed, compared
-//! member      one member: term, vote, elections, liveness, positions of the others, commit point
-//! source      whom to fetch from, and whether the own log continues the source's
-//! simulation  (tests) sets of such members over a network from a seed
+//! config        the configuration document: checked, completed, compared
+//! member        one member: term, vote, elections, liveness, positions of the others, commit point
+//! flow_control  how many writes a primary admits while the majority lags
+//! source        whom to fetch from, and whether the own log continues the source's
+//! simulation    (tests) sets of such members over a network from a seed
 //! ```
 //! A member keeps a log of entries, each with an [`OpTime`]. Entries flow by being fetched: a secondary asks a member that is
 //! ahead for what follows its newest entry, and reports how far it has come. An entry is committed once a majority of
@@ -15,6 +16,7 @@
 //! with the vote for oneself before votes are asked for ([`member::Action::StoreVote`]).
 
 pub mod config;
+pub mod flow_control;
 pub mod horizons;
 pub mod member;
 pub mod metrics;

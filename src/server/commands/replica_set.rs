@@ -114,6 +114,7 @@ pub fn start(service: &Arc<Service>) -> BoxFuture<'_, Result<()>> {
         let noops = PrimaryService::task("noops", move || write_noops(own.clone(), parameters.clone()));
         if node.is_replica_set() {
             node.replication.services.register(noops).await?;
+            node.replication.services.register(crate::flow_control::service(service)).await?;
         }
         if !node.is_replica_set() {
             return node.ensure_version_document(FEATURE_COMPATIBILITY_VERSION).await;

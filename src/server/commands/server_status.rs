@@ -68,6 +68,7 @@ pub const SECTIONS: &[Section] = &[
     section("connections", connections),
     Section { name: "electionMetrics", roles: Roles::SETS, default: true, build: elections },
     section("extra_info", extra_info),
+    Section { name: "flowControl", roles: Roles::MONGOD, default: true, build: flow_control },
     section("globalLock", global_lock),
     section("logicalSessionRecordCache", sessions),
     section("transactions", transactions),
@@ -214,6 +215,11 @@ fn extra_info(_: &Context) -> Value {
         "involuntary_context_switches": usage.ru_nivcsw,
     }
     .into()
+}
+
+fn flow_control(context: &Context) -> Value {
+    let enabled = context.service.parameters.bool("enableFlowControl");
+    context.service.flow_control.status(enabled).into()
 }
 
 fn global_lock(context: &Context) -> Value {

@@ -170,6 +170,9 @@ async fn run(
     if command.kind == Kind::Write && context.service.is_locked() {
         crate::commands::fsync::wait_unlocked(context).await?;
     }
+    if command.kind == Kind::Write && context.service.flow_control.is_limited() && db != "local" {
+        Box::pin(context.service.flow_control.admit(&context.operation)).await?;
+    }
     if context.operation.deadline.is_some() && context.service.failpoints().should("maxTimeAlwaysTimeOut") {
         bail!(MAX_TIME_MS_EXPIRED, "operation exceeded time limit");
     }

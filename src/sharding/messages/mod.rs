@@ -1,5 +1,5 @@
 //! What the nodes of a cluster ask each other, as structs that are written and read in this one place. Commands that have none
-//! are documents yet: those of coordinated DDL, `_shardsvrStandstill`, most of `_configsvr*`.
+//! are documents yet: those of coordinated DDL, most of `_configsvr*`.
 //!
 //! [`message!`] makes the struct, both directions, and the errors of the real server for a field that is missing (40414) or of the
 //! wrong type (14). A field is optional by its type (`Option`, [`Flag`]); null counts as absent, fields that are not listed
@@ -36,9 +36,9 @@ macro_rules! part {
 }
 
 /// `message! { Name = "_command" (ns) { field "wireName": Type, .. } }`: the command's argument is the string in the field in
-/// brackets; without brackets it is 1.
+/// brackets; without brackets it is 1, and with `(= "step")` it is that.
 macro_rules! message {
-    ($(#[$doc:meta])* $message:ident = $command:literal $(($argument:ident))? {
+    ($(#[$doc:meta])* $message:ident = $command:literal $(($argument:ident))? $((= $constant:literal))? {
         $($(#[$about:meta])* $field:ident $name:literal: $type:ty),* $(,)?
     }) => {
         $(#[$doc])*
@@ -53,13 +53,15 @@ macro_rules! message {
         impl $crate::messages::Message for $message {
             const COMMAND: &'static str = $command;
             fn to_document(&self) -> document::Document {
-                let argument = [$(document::Value::from(self.$argument.as_str()))?].into_iter().next();
+                let argument = [$(document::Value::from(self.$argument.as_str()))? $(document::Value::from($constant))?];
+                let argument = argument.into_iter().next();
                 let mut d = document::Document::new();
                 d.push($command, argument.unwrap_or(document::Value::Int32(1)));
                 $($crate::messages::push(&mut d, $name, &self.$field);)*
                 d
             }
             fn read(body: &document::Document) -> document::Result<Self> {
+                let _ = body;
                 Ok($message {
                     $($argument: $crate::messages::argument(body, $command)?,)?
                     $($field: $crate::messages::read(body, $command, $name)?,)*
@@ -80,6 +82,7 @@ pub mod chunks;
 pub mod migration;
 pub mod placement;
 pub mod ranges;
+pub mod standstill;
 pub mod user_writes;
 
 use document::{Doc, Document, ObjectId, Result, Timestamp, Value, bail, err, wrong_type};

@@ -4,6 +4,7 @@ use super::chunks::*;
 use super::migration::*;
 use super::placement::*;
 use super::ranges::*;
+use super::standstill::*;
 use super::user_writes::*;
 use super::*;
 use document::{codes, doc};
@@ -51,7 +52,18 @@ fn every_message_is_read_as_it_was_written() {
         GetNextSessionMods,
         JoinMigrations,
     );
+    check_all!(Quiesce, Begin, Take, PutBack, CopyDatabase, Confirm, End);
     check_all!(FlushRoutingTable, FlushDatabase, ClusterUserWriteBlock, ShardUserWriteBlock, KeepRanges);
+}
+
+#[test]
+fn a_step_is_read_as_the_message_that_its_name_says() {
+    let steps = [Step::Begin(Begin::example()), Step::End(End::example()), Step::Confirm(Confirm::example())];
+    for step in steps {
+        assert_eq!(Step::read(&step.to_document()), Ok(step));
+    }
+    let error = Step::read(&doc! { "_shardsvrStandstill": "rest" }).map_err(|e| e.code);
+    assert_eq!(error, Err(codes::BAD_VALUE));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::chunk::Chunk;
 use crate::config::catalog::{Database, Sharded};
 use crate::config::repair::Owned;
 use crate::config::{CHUNKS, COLLECTIONS, DATABASES, TAGS, delete, insert, put};
+use crate::messages::standstill::{Begin, CopyDatabase, DatabaseCopy};
 use crate::routing::table::RESTORED;
 use document::Timestamp;
 use node::BatchWrite;
@@ -18,9 +19,10 @@ fn databases(state: &Document) -> (&str, &str) {
 }
 
 /// What a shard is told to copy.
-fn order(state: &Document, source: &Database, shard: &str, uuids: &Document) -> Document {
+fn order(state: &Document, source: &Database, shard: &str, uuids: &Document) -> DatabaseCopy {
     let (from, to) = databases(state);
-    doc! { "from": from, "to": to, "uuids": uuids.clone(), "primary": shard == source.primary }
+    let primary = Flag(shard == source.primary);
+    DatabaseCopy { from: from.to_string(), to: to.to_string(), uuids: uuids.clone(), primary }
 }
 
 impl ConfigServer {
@@ -62,11 +64,10 @@ impl ConfigServer {
             uuids.push(name, Value::uuid(self.node.new_uuid()));
         }
         let begin = |shard: &str| {
-            let mut step = order(state, &source, shard, &uuids);
-            step.push("reads", true);
-            step
+            let copy = Some(order(state, &source, shard, &uuids));
+            Step::Begin(Begin { reads: Flag(true), restore: Flag(false), requires: None, copy })
         };
-        let found = self.on_shards(state, "begin", begin).await?;
+        let found = self.on_shards(state, begin).await?;
         let any = |name: &str| found.iter().any(|reply| reply.get_bool(name) == Some(true));
         if !any("fromExists") {
             bail!(NAMESPACE_NOT_FOUND, "database {from} not found");
@@ -98,8 +99,9 @@ impl ConfigServer {
     async fn copy_on_shards(&self, state: &mut Document) -> Result<()> {
         let source = self.source(databases(state).0)?;
         let uuids = state.get_document("uuids").cloned().unwrap_or_default();
-        let copy = |shard: &str| order(state, &source, shard, &uuids);
-        let copied = self.on_shards(state, "copy", copy).await?;
+        let copy =
+            |shard: &str| Step::CopyDatabase(CopyDatabase { copy: order(state, &source, shard, &uuids) });
+        let copied = self.on_shards(state, copy).await?;
         state.insert("collections", distinct(&copied));
         Ok(())
     }

@@ -45,6 +45,8 @@ mod snapshot;
 use super::dedicated::CONFIG_SHARD;
 use super::{ConfigServer, argument, require_majority};
 use crate::driver::{self, Performer, phase_of};
+use crate::messages::Flag;
+use crate::messages::standstill::{End, Quiesce, Step};
 use crate::remote::{Target, majority};
 use crate::shard::ddl::fence;
 use document::{Document, Error, Result, Value, bail, doc, err};
@@ -267,16 +269,10 @@ impl ConfigServer {
         SetOfShards { _topology, _members }
     }
 
-    /// Sends a step to every shard, as `of` says for each; the first error is the answer, after all have replied.
-    async fn on_shards(
-        &self,
-        state: &Document,
-        step: &str,
-        of: impl Fn(&str) -> Document,
-    ) -> Result<Vec<Document>> {
+    /// Sends every shard the step that `of` says for it; the first error is the answer, after all have replied.
+    async fn on_shards(&self, state: &Document, of: impl Fn(&str) -> Step) -> Result<Vec<Document>> {
         let asks = names(state, "shards").map(|shard| {
-            let mut command = doc! { "_shardsvrStandstill": step };
-            command.0.extend(of(shard).0);
+            let mut command = of(shard).to_document();
             command.push("writeConcern", majority());
             let command = fence::mark(command);
             async move {
@@ -288,15 +284,14 @@ impl ConfigServer {
     }
 
     async fn quiesce(&self, state: &Document) -> Result<()> {
-        self.on_shards(state, "quiesce", |_| Document::new()).await.map(drop)
+        self.on_shards(state, |_| Step::Quiesce(Quiesce {})).await.map(drop)
     }
 
     /// Ends the standstill on every shard; `drop` are names of parts that are of no use any more.
-    async fn end_everywhere(&self, state: &Document, drop: Vec<Value>) -> Result<()> {
-        let forget = state.get_bool("forgets").unwrap_or(false);
-        let end = |_: &str| doc! { "forget": forget, "drop": Value::Array(drop.clone()) };
-        self.on_shards(state, "end", end).await?;
-        for name in drop.iter().filter_map(Value::as_str) {
+    async fn end_everywhere(&self, state: &Document, drop: Vec<String>) -> Result<()> {
+        let forget = Flag(state.get_bool("forgets").unwrap_or(false));
+        self.on_shards(state, |_| Step::End(End { forget, drop: drop.clone() })).await?;
+        for name in &drop {
             self.drop_catalog_part(name).await?;
         }
         Ok(())
@@ -353,7 +348,7 @@ impl Performer for Work<'_> {
     }
     fn undo<'a>(&'a mut self, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         self.locks = None;
-        let parts = state.get_array("undone").cloned().unwrap_or_default();
+        let parts = strings(state, "undone");
         Box::pin(self.config.end_everywhere(state, parts))
     }
 }
@@ -369,6 +364,10 @@ fn stepped_down() -> Error {
 /// The strings of a list.
 fn names<'d>(d: &'d Document, list: &str) -> impl Iterator<Item = &'d str> {
     d.get_array(list).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn strings(d: &Document, list: &str) -> Vec<String> {
+    names(d, list).map(String::from).collect()
 }
 
 /// The names that any of the replies lists.

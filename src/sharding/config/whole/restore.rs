@@ -3,6 +3,7 @@
 use super::snapshot::{catalog_part, shard_part};
 use super::*;
 use crate::config::COLLECTIONS;
+use crate::messages::standstill::{Begin, KeptPart, PutBack};
 use node::fork;
 use std::collections::BTreeSet;
 
@@ -48,14 +49,12 @@ impl ConfigServer {
             bail!(NAMESPACE_NOT_FOUND, "the config server does not have its part of the snapshot");
         }
         let since = self.collections_since(&own)?;
+        let kept = KeptPart { name: part, id: id.as_uuid().unwrap_or_default() };
         let begin = |shard: &str| {
-            let mut step = doc! { "reads": true, "restore": true };
-            if parts.iter().any(|p| p == shard) {
-                step.push("requires", doc! { "name": part.as_str(), "id": id.clone() });
-            }
-            step
+            let requires = parts.iter().any(|p| p == shard).then(|| kept.clone());
+            Step::Begin(Begin { reads: Flag(true), restore: Flag(true), requires, copy: None })
         };
-        self.on_shards(state, "begin", begin).await?;
+        self.on_shards(state, begin).await?;
         state.insert("collections", snapshot.get("collections").cloned().unwrap_or(Value::Int32(0)));
         state.insert("id", id);
         state.insert("parts", parts);
@@ -76,12 +75,9 @@ impl ConfigServer {
         let databases = self.catalog().databases();
         let put_back = |shard: &str| {
             let own = databases.iter().filter(|d| d.primary == shard);
-            let mut step = doc! { "reported": own.map(|d| d.name.clone()).collect::<Vec<String>>() };
-            if names(state, "parts").any(|p| p == shard) {
-                step.push("name", part.as_str());
-            }
-            step
+            let name = names(state, "parts").any(|p| p == shard).then(|| part.clone());
+            Step::PutBack(PutBack { name, reported: own.map(|d| d.name.clone()).collect() })
         };
-        self.on_shards(state, "putBack", put_back).await.map(drop)
+        self.on_shards(state, put_back).await.map(drop)
     }
 }

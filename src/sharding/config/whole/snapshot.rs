@@ -6,6 +6,7 @@
 //! Each node keeps its part as a snapshot of its own, whose name is made of the id.
 
 use super::*;
+use crate::messages::standstill::{Begin, Confirm, KeptPart, Take};
 use node::fork::{self, Part};
 
 pub(super) const SNAPSHOTS: &str = "config.tesseraSnapshots";
@@ -23,7 +24,10 @@ impl ConfigServer {
     pub(super) async fn run_take(&self, phase: TakePhase, state: &mut Document) -> Result<()> {
         match phase {
             TakePhase::Quiesce => self.quiesce(state).await,
-            TakePhase::Begin => self.on_shards(state, "begin", |_| doc! { "reads": false }).await.map(drop),
+            TakePhase::Begin => {
+                let begin = Begin { reads: Flag(false), restore: Flag(false), requires: None, copy: None };
+                self.on_shards(state, |_| Step::Begin(begin.clone())).await.map(drop)
+            }
             TakePhase::Take => self.take_parts(state).await,
             TakePhase::Commit => self.commit_snapshot(state).await,
             TakePhase::End => self.end_and_drop_replaced(state).await,
@@ -41,7 +45,7 @@ impl ConfigServer {
     }
 
     async fn end_and_drop_replaced(&self, state: &Document) -> Result<()> {
-        self.end_everywhere(state, state.get_array("replaced").cloned().unwrap_or_default()).await
+        self.end_everywhere(state, strings(state, "replaced")).await
     }
 
     /// `{_configsvrTesseraSnapshot: name, drop?}` answers `{collections}`.
@@ -97,14 +101,13 @@ impl ConfigServer {
 
     async fn take_parts(&self, state: &mut Document) -> Result<()> {
         let id = state.get("id").cloned().unwrap_or(Value::Null);
-        let part = shard_part(&id);
-        let take = |_: &str| doc! { "name": part.as_str(), "id": id.clone() };
-        let taken = self.on_shards(state, "take", take).await?;
+        let (part, uuid) = (shard_part(&id), id.as_uuid().unwrap_or_default());
+        let kept = KeptPart { name: part.clone(), id: uuid };
+        let taken = self.on_shards(state, |_| Step::Take(Take { part: kept.clone() })).await?;
         let op = Operation::internal();
-        let uuid = id.as_uuid().unwrap_or_default();
         fork::take_part(&self.node, &op, &catalog_part(&part), Part::Catalog, uuid).await?;
         self.node.wait_operation_committed(&op).await?;
-        self.on_shards(state, "confirm", |_| Document::new()).await?;
+        self.on_shards(state, |_| Step::Confirm(Confirm {})).await?;
         state.insert("collections", distinct(&taken));
         let name = state.get_str("name").unwrap_or_default();
         if let Ok((replaced, _)) = self.snapshot_named(name) {

@@ -23,7 +23,7 @@ use super::block::SECTIONS;
 use super::fence;
 use super::locks::{Held, Purpose, STANDSTILL_WAIT};
 use crate::config::CATALOG_WAIT;
-use crate::config::{required, required_str};
+use crate::messages::standstill::{Begin, DatabaseCopy, End, KeptPart, PutBack, Step};
 use crate::shard::ShardRole;
 use crate::shard::range_deleter::{TASKS, look_again};
 use document::{Document, Result, Value, bail, doc, err};
@@ -96,27 +96,27 @@ impl Ddl {
         };
         let mut op = Operation::internal();
         op.write_concern = node::operation::WriteConcern::majority();
-        let step = required_str(&body, "_shardsvrStandstill")?;
-        match step {
-            "quiesce" => self.quiesce(coordinator).await?,
-            "end" => self.end_standstill(&op, coordinator, &body).await?,
+        let step = Step::read(&body)?;
+        match &step {
+            Step::Quiesce(_) => self.quiesce(coordinator).await?,
+            Step::End(end) => self.end_standstill(&op, coordinator, end).await?,
             _ => {
                 self.stand_still_as_written(coordinator).await?;
-                self.renew(coordinator, step != "begin")?;
+                self.renew(coordinator, !matches!(step, Step::Begin(_)))?;
             }
         }
-        self.role.node.failpoints.pause_while_set(&format!("hangStandstillAt_{step}")).await;
-        let reply = match step {
-            "begin" => self.begin_standstill(coordinator, &body).await?,
-            "take" => self.take_own(&op, &body).await?,
-            "putBack" => self.put_back_own(&op, &body).await?,
-            "copy" => self.copy_own(&op, &body).await?,
-            "quiesce" | "confirm" | "end" => Document::new(),
-            other => bail!(BAD_VALUE, "a standstill has no step '{other}'"),
+        let name = step.name();
+        self.role.node.failpoints.pause_while_set(&format!("hangStandstillAt_{name}")).await;
+        let reply = match &step {
+            Step::Begin(begin) => self.begin_standstill(coordinator, begin).await?,
+            Step::Take(take) => self.take_own(&op, &take.part).await?,
+            Step::PutBack(put_back) => self.put_back_own(&op, put_back).await?,
+            Step::CopyDatabase(order) => self.copy_own(&op, &order.copy).await?,
+            Step::Quiesce(_) | Step::Confirm(_) | Step::End(_) => Document::new(),
         };
         self.role.node.wait_operation_committed(&op).await?;
-        self.role.node.failpoints.pause_while_set(&format!("hangStandstillAfter_{step}")).await;
-        if step == "take" {
+        self.role.node.failpoints.pause_while_set(&format!("hangStandstillAfter_{name}")).await;
+        if matches!(step, Step::Take(_)) {
             self.require_standing(coordinator, true)?;
         }
         Ok(reply)
@@ -179,20 +179,15 @@ impl Ddl {
         Ok(())
     }
 
-    /// `{requires?: {name, id}, restore?: true, from?, to?, uuids?, primary?, reads}` answers `{fromExists?, toExists?}`. Whether what follows
-    /// can be done here is seen now, while all can still be undone.
-    async fn begin_standstill(&self, coordinator: [u8; 16], body: &Document) -> Result<Document> {
+    /// Answers `{fromExists?, toExists?}`. Whether what follows can be done here is seen now, while all can still be undone.
+    async fn begin_standstill(&self, coordinator: [u8; 16], begin: &Begin) -> Result<Document> {
         let node = &self.role.node;
-        if let Some(required) = body.get_document("requires") {
-            let (name, id) = (required_str(required, "name")?, required_uuid(required)?);
-            if !fork::holds_snapshot(node, name, id) {
-                bail!(NAMESPACE_NOT_FOUND, "shard {} does not have its part of the snapshot", self.shard()?);
-            }
+        if let Some(KeptPart { name, id }) = &begin.requires
+            && !fork::holds_snapshot(node, name, *id)
+        {
+            bail!(NAMESPACE_NOT_FOUND, "shard {} does not have its part of the snapshot", self.shard()?);
         }
-        let extent = match body.get_bool("reads") {
-            Some(true) => Extent::ReadsAndWrites,
-            _ => Extent::Writes,
-        };
+        let extent = if begin.reads.0 { Extent::ReadsAndWrites } else { Extent::Writes };
         if extent == Extent::ReadsAndWrites {
             let section = doc! {
                 "_id": EVERYTHING, "reason": { "coordinator": Value::uuid(coordinator) }, "blockReads": true,
@@ -213,15 +208,14 @@ impl Ddl {
             err!(EXCEEDED_TIME_LIMIT, "a prepared transaction did not end within {PREPARED_WAIT:?}")
         })?;
         self.multi_writes_pass().await;
-        if body.get_bool("restore") == Some(true) {
-            let name = body.get_document("requires").and_then(|required| required.get_str("name"));
+        if begin.restore.0 {
+            let name = begin.requires.as_ref().map(|part| part.name.as_str());
             fork::check_restore(node, name, Part::Shard)?;
         }
-        if body.contains_key("from") {
-            fork_order(body)?.check(node)?;
-        }
-        let exists = |name: &str| body.get_str(name).is_some_and(|db| fork::has_collections(node, db));
-        Ok(doc! { "fromExists": exists("from"), "toExists": exists("to") })
+        let Some(copy) = &begin.copy else { return Ok(Document::new()) };
+        fork_order(copy).check(node)?;
+        let exists = |name: &str| fork::has_collections(node, name);
+        Ok(doc! { "fromExists": exists(&copy.from), "toExists": exists(&copy.to) })
     }
 
     /// Waits for the updates and deletes of many documents that began before: their versions were compared when they began.
@@ -267,32 +261,24 @@ impl Ddl {
         is_over
     }
 
-    /// `{name, id}` answers `{namespaces}`.
-    async fn take_own(&self, op: &Operation, body: &Document) -> Result<Document> {
-        let (name, id) = (required_str(body, "name")?, required_uuid(body)?);
-        let taken = fork::take_part(&self.role.node, op, name, Part::Shard, id).await?;
+    /// Answers `{namespaces}`.
+    async fn take_own(&self, op: &Operation, part: &KeptPart) -> Result<Document> {
+        let taken = fork::take_part(&self.role.node, op, &part.name, Part::Shard, part.id).await?;
         let namespaces: Vec<String> = taken.into_iter().filter(|ns| ns != TASKS).collect();
         Ok(doc! { "namespaces": namespaces })
     }
 
-    /// `{name?, reported: [db]}`: without a name the shard was not there yet, and has nothing afterwards.
-    async fn put_back_own(&self, op: &Operation, body: &Document) -> Result<Document> {
-        let reported: BTreeSet<String> = body
-            .get_array("reported")
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(String::from)
-            .collect();
-        let (node, name) = (&self.role.node, body.get_str("name"));
+    async fn put_back_own(&self, op: &Operation, put_back: &PutBack) -> Result<Document> {
+        let reported: BTreeSet<String> = put_back.reported.iter().cloned().collect();
+        let (node, name) = (&self.role.node, put_back.name.as_deref());
         fork::restore_part(node, op, name, Part::Shard, Some(reported)).await?;
         self.role.local.ensure_collection(TASKS, &[]).await?;
         Ok(Document::new())
     }
 
-    /// `{from, to, uuids: {collection: UUID}, primary}` answers `{namespaces}`.
-    async fn copy_own(&self, op: &Operation, body: &Document) -> Result<Document> {
-        let order = fork_order(body)?;
+    /// Answers `{namespaces}`.
+    async fn copy_own(&self, op: &Operation, copy: &DatabaseCopy) -> Result<Document> {
+        let order = fork_order(copy);
         let copies = fork::fork_part(&self.role.node, op, &order).await?;
         self.copy_range_deletions(&order).await?;
         Ok(doc! { "namespaces": copies })
@@ -318,9 +304,8 @@ impl Ddl {
         Ok(())
     }
 
-    /// `{forget, drop: [name]}`: what was kept under these names is of no use any more.
-    async fn end_standstill(&self, op: &Operation, coordinator: [u8; 16], body: &Document) -> Result<()> {
-        if body.get_bool("forget") == Some(true) && self.require_standing(coordinator, true).is_ok() {
+    async fn end_standstill(&self, op: &Operation, coordinator: [u8; 16], end: &End) -> Result<()> {
+        if end.forget.0 && self.require_standing(coordinator, true).is_ok() {
             self.role.forget_all_placement().await;
         }
         if self.written()? == Some(coordinator) {
@@ -328,7 +313,7 @@ impl Ddl {
         }
         self.let_go(&mut self.standstill.standing.lock(), coordinator);
         look_again(&self.role);
-        for name in body.get_array("drop").into_iter().flatten().filter_map(Value::as_str) {
+        for name in &end.drop {
             match fork::drop_snapshot(&self.role.node, op, name).await {
                 Err(e) if e.code != document::codes::NAMESPACE_NOT_FOUND => return Err(e),
                 _ => {}
@@ -387,18 +372,14 @@ impl Ddl {
     }
 }
 
-fn fork_order(body: &Document) -> Result<ForkOrder> {
-    let uuids = body.get_document("uuids").into_iter().flat_map(Document::iter);
-    Ok(ForkOrder {
-        from: required_str(body, "from")?.to_string(),
-        to: required_str(body, "to")?.to_string(),
-        only_these: body.get_bool("primary") != Some(true),
-        uuids: uuids.filter_map(|(name, uuid)| Some((name.to_string(), uuid.as_uuid()?))).collect(),
-    })
-}
-
-fn required_uuid(body: &Document) -> Result<[u8; 16]> {
-    required(body, "id", Value::as_uuid)
+fn fork_order(copy: &DatabaseCopy) -> ForkOrder {
+    let uuids = copy.uuids.iter().filter_map(|(name, uuid)| Some((name.to_string(), uuid.as_uuid()?)));
+    ForkOrder {
+        from: copy.from.clone(),
+        to: copy.to.clone(),
+        only_these: !copy.primary.0,
+        uuids: uuids.collect(),
+    }
 }
 
 fn coordinator_of(section: &Document) -> Option<[u8; 16]> {

@@ -154,7 +154,7 @@ async fn a_copy_has_the_range_deletions_of_what_was_renamed_and_not_of_a_namesak
 /// Sends a shard a step of one standstill.
 async fn take_step(ddl: &Ddl, step: &str, reads: bool) -> Result<Document> {
     let run = fence::Run { coordinator: [3; 16], number: 1 };
-    let mut body = doc! { "_shardsvrStandstill": step, "reads": reads };
+    let mut body = doc! { "_shardsvrStandstill": step, "reads": reads, "drop": Vec::<Value>::new() };
     body.push(fence::MEMBER, run.to_document());
     let body = body.to_doc_buf();
     ddl.standstill_step(Request { db: "admin", body: body.doc(), sequences: &[] }).await

@@ -91,9 +91,9 @@ fn language(out: &mut String) {
     use pipeline::table::Kind as Stage;
     use query::{accumulator, expression, matcher, pipeline, update};
     let stages = pipeline::table::STAGES.iter();
-    // One stage is written as others before the table is asked.
-    let is_there =
-        |r: &pipeline::table::Row| r.name == "$rankFusion" || !matches!(r.kind, Stage::NotImplemented);
+    // These stages are written as others before the table is asked.
+    let is_written = |name: &str| matches!(name, "$rankFusion" | "$scoreFusion" | "$score");
+    let is_there = |r: &pipeline::table::Row| is_written(r.name) || !matches!(r.kind, Stage::NotImplemented);
     section(out, "Stages", stages.map(|r| (r.name, is_there(r))));
     let operators = expression::table::OPERATORS.iter();
     let missing = |kind| matches!(kind, expression::table::Kind::NotImplemented);

@@ -6,13 +6,14 @@
 //!       $_internalFuse
 //! ```
 //! What later stages ask for by `{$meta: "score"}` and `{$meta: "scoreDetails"}` stands in hidden fields ([`super::text`]).
+//! `$scoreFusion` and `$score` are written in [`super::score_fusion`] and [`super::score`].
 
-use super::table;
-use super::text::{Hidden, asks_for, read_from_fields};
+use super::text::{Hidden, asks_for, is_text_match, read_from_fields};
+use super::{score, score_fusion, table};
 use document::{Document, Result, Value, bail, doc, number};
 
-const SCORE: Hidden = Hidden { meta: "score", field: "__internal_score" };
-const DETAILS: Hidden = Hidden { meta: "scoreDetails", field: "__internal_scoreDetails" };
+pub(super) const SCORE: Hidden = Hidden { meta: "score", field: "__internal_score" };
+pub(super) const DETAILS: Hidden = Hidden { meta: "scoreDetails", field: "__internal_scoreDetails" };
 
 /// Stages that choose and order documents and leave them as they are.
 const SELECTION: &[&str] =
@@ -21,22 +22,47 @@ const SELECTION: &[&str] =
 const RANKED: &[&str] = &["$geoNear", "$search", "$vectorSearch"];
 const STAGES_MAX: usize = 1000;
 
-/// The pipeline of a collection (or view) without `$rankFusion`; `None` where there is none at the front.
+/// The pipeline of a collection (or view) without `$rankFusion`, `$scoreFusion` and `$score`; `None` where there are none.
 ///
 /// # Errors
 /// The real server's for a malformed argument.
 pub fn expand(stages: &[Value], collection: &str) -> Result<Option<Vec<Value>>> {
-    let Some(("$rankFusion", spec)) = stages.first().and_then(stage_of) else { return Ok(None) };
-    let fusion = Fusion::parse(spec)?;
-    let rest = stages[1..].to_vec();
-    if !fusion.score_details && rest.iter().any(|stage| asks_for(stage, &[DETAILS])) {
+    let behind = stages.get(1..).unwrap_or_default();
+    let fused = match stages.first().and_then(stage_of) {
+        Some(("$rankFusion", spec)) => Some(fused("$rankFusion", spec, behind, collection, rank_stages)?),
+        Some(("$scoreFusion", spec)) => {
+            Some(fused("$scoreFusion", spec, behind, collection, score_fusion::stages)?)
+        }
+        _ => None,
+    };
+    match score::expand(fused.as_deref().unwrap_or(stages))? {
+        Some(scored) => Ok(Some(scored)),
+        None => Ok(fused),
+    }
+}
+
+/// The stages of a fusion, which leave what is wanted in hidden fields.
+type Written = fn(&Fusion, &Document, &str, &[Hidden]) -> Result<Vec<Value>>;
+
+/// A fusion with the stages behind it. Those behind the next `$score` ask for what that computes.
+fn fused(
+    name: &'static str,
+    spec: &Value,
+    rest: &[Value],
+    collection: &str,
+    write: Written,
+) -> Result<Vec<Value>> {
+    let (fusion, combination) = Fusion::parse(name, spec)?;
+    let (own, others) = rest.split_at(score::position(rest).map_or(rest.len(), |at| at + 1));
+    if !fusion.score_details && own.iter().any(|stage| asks_for(stage, &[DETAILS])) {
         bail!(40218, "query requires scoreDetails metadata, but it is not available");
     }
     let wanted: Vec<Hidden> =
-        [SCORE, DETAILS].into_iter().filter(|h| rest.iter().any(|stage| asks_for(stage, &[*h]))).collect();
-    let mut out = fusion.stages(collection, &wanted);
-    out.extend(read_from_fields(rest, &wanted));
-    Ok(Some(out))
+        [SCORE, DETAILS].into_iter().filter(|h| own.iter().any(|stage| asks_for(stage, &[*h]))).collect();
+    let mut out = write(&fusion, &combination, collection, &wanted)?;
+    out.extend(read_from_fields(own.to_vec(), &wanted));
+    out.extend_from_slice(others);
+    Ok(out)
 }
 
 /// Refuses the stage anywhere but at the front.
@@ -50,111 +76,174 @@ pub fn check_place(name: &str, at: usize) -> Result<()> {
     Ok(())
 }
 
-fn is_fusion(name: &str) -> bool {
+pub(super) fn is_fusion(name: &str) -> bool {
     matches!(name, "$rankFusion" | "$scoreFusion")
 }
 
-fn stage_of(stage: &Value) -> Option<(&str, &Value)> {
+pub(super) fn stage_of(stage: &Value) -> Option<(&str, &Value)> {
     stage.as_document().and_then(Document::first)
 }
 
-struct Input {
-    name: String,
-    stages: Vec<Value>,
-    weight: f64,
+pub(super) struct Input {
+    pub name: String,
+    pub stages: Vec<Value>,
+    pub weight: f64,
 }
 
-struct Fusion {
-    inputs: Vec<Input>,
-    score_details: bool,
+pub(super) struct Fusion {
+    /// `$rankFusion` or `$scoreFusion`.
+    pub stage: &'static str,
+    pub inputs: Vec<Input>,
+    pub normalization: score::Normalization,
+    pub score_details: bool,
 }
 
-fn wrong_type(path: &str, v: &Value, expected: &str) -> document::Error {
+pub(super) fn wrong_type(path: &str, v: &Value, expected: &str) -> document::Error {
     document::err!(
         TYPE_MISMATCH,
-        "BSON field '$rankFusion.{path}' is the wrong type '{}', expected type '{expected}'",
+        "BSON field '{path}' is the wrong type '{}', expected type '{expected}'",
         v.type_name()
     )
 }
 
-fn missing(path: &str) -> document::Error {
-    document::err!(IDL_FAILED_TO_PARSE, "BSON field '$rankFusion.{path}' is missing but a required field")
+pub(super) fn missing(path: &str) -> document::Error {
+    document::err!(IDL_FAILED_TO_PARSE, "BSON field '{path}' is missing but a required field")
 }
 
-/// A member that is an object; null counts as absent.
-fn object<'a>(d: &'a Document, name: &str, path: &str) -> Result<Option<&'a Document>> {
-    match d.get(name) {
-        None | Some(Value::Null | Value::Undefined) => Ok(None),
+/// A member; null counts as absent.
+pub(super) fn member<'a>(d: &'a Document, name: &str) -> Option<&'a Value> {
+    d.get(name).filter(|v| !matches!(v, Value::Null | Value::Undefined))
+}
+
+/// A member that is an object.
+fn object<'a>(d: &'a Document, owner: &str, name: &str) -> Result<Option<&'a Document>> {
+    match member(d, name) {
+        None => Ok(None),
         Some(Value::Document(inner)) => Ok(Some(inner)),
-        Some(v) => Err(wrong_type(path, v, "object")),
+        Some(v) => Err(wrong_type(&format!("{owner}.{name}"), v, "object")),
     }
 }
 
-fn only(d: &Document, path: &str, known: &[&str]) -> Result<()> {
+/// A member that says yes or no.
+pub(super) fn flag(d: &Document, owner: &str, name: &str) -> Result<bool> {
+    match member(d, name) {
+        None => Ok(false),
+        Some(Value::Boolean(b)) => Ok(*b),
+        Some(v) => Err(wrong_type(&format!("{owner}.{name}"), v, "bool")),
+    }
+}
+
+pub(super) fn only(d: &Document, path: &str, known: &[&str]) -> Result<()> {
     match d.iter().find(|(name, _)| !known.contains(name)) {
-        Some((name, _)) => {
-            bail!(IDL_UNKNOWN_FIELD, "BSON field '$rankFusion{path}.{name}' is an unknown field.")
-        }
+        Some((name, _)) => bail!(IDL_UNKNOWN_FIELD, "BSON field '{path}.{name}' is an unknown field."),
         None => Ok(()),
     }
 }
 
 impl Fusion {
-    fn parse(spec: &Value) -> Result<Fusion> {
+    /// The fusion, and how its inputs are combined.
+    fn parse(stage: &'static str, spec: &Value) -> Result<(Fusion, Document)> {
         let Value::Document(d) = spec else {
             bail!(
                 FAILED_TO_PARSE,
-                "$rankFusion must take a nested object but found: {}",
+                "{stage} must take a nested object but found: {}",
                 crate::expression::parse::show(spec)
             );
         };
-        only(d, "", &["input", "combination", "scoreDetails"])?;
-        let score_details = match d.get("scoreDetails") {
-            None | Some(Value::Null | Value::Undefined) => false,
-            Some(Value::Boolean(b)) => *b,
-            Some(v) => return Err(wrong_type("scoreDetails", v, "bool")),
+        only(d, stage, &["input", "combination", "scoreDetails"])?;
+        let score_details = flag(d, stage, "scoreDetails")?;
+        let combination = object(d, stage, "combination")?;
+        let path = format!("{stage}.input");
+        let input = object(d, stage, "input")?.ok_or_else(|| missing(&path))?;
+        let normalization = match stage {
+            "$scoreFusion" => {
+                only(input, &path, &["pipelines", "normalization"])?;
+                score::normalization(input, &path)?
+                    .ok_or_else(|| missing(&format!("{path}.normalization")))?
+            }
+            _ => {
+                only(input, &path, &["pipelines"])?;
+                score::Normalization::None
+            }
         };
-        let combination = object(d, "combination", "combination")?;
-        let input = object(d, "input", "input")?.ok_or_else(|| missing("input"))?;
-        only(input, ".input", &["pipelines"])?;
-        let pipelines =
-            object(input, "pipelines", "input.pipelines")?.ok_or_else(|| missing("input.pipelines"))?;
-        if pipelines.is_empty() {
-            bail!(BAD_VALUE, "$rankFusion requires at least one pipeline");
-        }
-        let mut inputs = Vec::with_capacity(pipelines.len());
-        for (name, v) in pipelines.iter() {
-            let Value::Array(stages) = v else { return Err(wrong_type("input.pipelines", v, "array")) };
-            check_name(name)?;
-            check_stages(stages)?;
-            inputs.push(Input { name: name.to_string(), stages: stages.clone(), weight: 1.0 });
-        }
+        let inputs = inputs(stage, input, &path)?;
+        let mut fusion = Fusion { stage, inputs, normalization, score_details };
         if let Some(combination) = combination {
-            weigh(&mut inputs, combination)?;
+            fusion.weigh(combination)?;
         }
-        Ok(Fusion { inputs, score_details })
+        Ok((fusion, combination.cloned().unwrap_or_default()))
     }
-    fn stages(&self, collection: &str, wanted: &[Hidden]) -> Vec<Value> {
-        let mut out = Vec::new();
-        for (i, input) in self.inputs.iter().enumerate() {
-            let mut ranked = input.stages.clone();
-            ranked.push(
-                doc! { "$_internalRank": { "pipeline": i as i32, "sort": order_of(&input.stages) } }.into(),
-            );
-            match i {
-                0 => out = ranked,
-                _ => out.push(doc! { "$unionWith": { "coll": collection, "pipeline": ranked } }.into()),
+    fn weigh(&mut self, combination: &Document) -> Result<()> {
+        let stage = self.stage;
+        let path = format!("{stage}.combination");
+        let weights = object(combination, &path, "weights")?;
+        match (stage, weights) {
+            ("$scoreFusion", weights) => {
+                only(combination, &path, &["weights", "method", "expression"])?;
+                weights.map_or(Ok(()), |weights| weigh(stage, &mut self.inputs, weights))
+            }
+            (_, Some(weights)) => {
+                only(combination, &path, &["weights"])?;
+                weigh(stage, &mut self.inputs, weights)
+            }
+            _ => {
+                only(combination, &path, &["weights"])?;
+                Err(missing(&format!("{path}.weights")))
             }
         }
-        let names: Vec<Value> = self.inputs.iter().map(|i| Value::from(i.name.as_str())).collect();
-        let weights: Vec<Value> = self.inputs.iter().map(|i| Value::Double(i.weight)).collect();
-        let mut spec = doc! { "names": (Value::Array(names)), "weights": (Value::Array(weights)) };
-        for hidden in wanted {
-            spec.push(hidden.meta, hidden.field);
-        }
-        out.push(doc! { "$_internalFuse": spec }.into());
-        out
     }
+}
+
+fn inputs(stage: &'static str, input: &Document, path: &str) -> Result<Vec<Input>> {
+    let path = format!("{path}.pipelines");
+    let pipelines = match member(input, "pipelines") {
+        None => return Err(missing(&path)),
+        Some(Value::Document(pipelines)) => pipelines,
+        Some(v) => return Err(wrong_type(&path, v, "object")),
+    };
+    if pipelines.is_empty() {
+        bail!(BAD_VALUE, "{stage} requires at least one pipeline");
+    }
+    let mut inputs = Vec::with_capacity(pipelines.len());
+    for (name, v) in pipelines.iter() {
+        let Value::Array(stages) = v else { return Err(wrong_type(&path, v, "array")) };
+        check_name(name)?;
+        check_stages(stage, stages, &path)?;
+        inputs.push(Input { name: name.to_string(), stages: stages.clone(), weight: 1.0 });
+    }
+    Ok(inputs)
+}
+
+/// What stands for a `$rankFusion`.
+fn rank_stages(fusion: &Fusion, _: &Document, collection: &str, wanted: &[Hidden]) -> Result<Vec<Value>> {
+    let inputs = fusion.inputs.iter().enumerate().map(|(i, input)| {
+        let mut ranked = input.stages.clone();
+        ranked.push(
+            doc! { "$_internalRank": { "pipeline": i as i32, "sort": order_of(&input.stages) } }.into(),
+        );
+        ranked
+    });
+    let mut out = united(inputs, collection);
+    let names: Vec<Value> = fusion.inputs.iter().map(|i| Value::from(i.name.as_str())).collect();
+    let weights: Vec<Value> = fusion.inputs.iter().map(|i| Value::Double(i.weight)).collect();
+    let mut spec = doc! { "names": (Value::Array(names)), "weights": (Value::Array(weights)) };
+    for hidden in wanted {
+        spec.push(hidden.meta, hidden.field);
+    }
+    out.push(doc! { "$_internalFuse": spec }.into());
+    Ok(out)
+}
+
+/// The first pipeline, with the others' documents behind its own.
+pub(super) fn united(inputs: impl Iterator<Item = Vec<Value>>, collection: &str) -> Vec<Value> {
+    let mut out = Vec::new();
+    for (i, input) in inputs.enumerate() {
+        match i {
+            0 => out = input,
+            _ => out.push(doc! { "$unionWith": { "coll": collection, "pipeline": input } }.into()),
+        }
+    }
+    out
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -170,39 +259,47 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Stages may choose and order documents, in an order that they say.
-fn check_stages(stages: &[Value]) -> Result<()> {
+/// Stages may choose and order documents, in an order that they say or by a score.
+fn check_stages(stage: &'static str, stages: &[Value], path: &str) -> Result<()> {
+    let scored = stage == "$scoreFusion";
     if stages.is_empty() {
-        bail!(9834300, "$rankFusion input pipeline cannot be empty");
+        bail!(9834300, "{stage} input pipeline cannot be empty");
     }
     if let Some(v) = stages.iter().find(|v| v.as_document().is_none()) {
-        return Err(wrong_type("input.pipelines", v, "object"));
+        return Err(wrong_type(path, v, "object"));
     }
     if stages.len() > STAGES_MAX {
         bail!(7749501, "Pipeline length must be no longer than {STAGES_MAX} stages");
     }
-    for (at, stage) in stages.iter().enumerate() {
+    for (at, inner) in stages.iter().enumerate() {
         let Some((name, spec)) =
-            stage_of(stage).filter(|_| stage.as_document().is_some_and(|d| d.len() == 1))
+            stage_of(inner).filter(|_| inner.as_document().is_some_and(|d| d.len() == 1))
         else {
             bail!(40323, "A pipeline stage specification object must contain exactly one field.");
         };
         check_place(name, at)?;
         if is_fusion(name) {
-            bail!(10473002, "{name} is not allowed in an input pipeline of $rankFusion");
+            bail!(10473002, "{name} is not allowed in an input pipeline of {stage}");
         }
         if table::find(name).is_none() {
             bail!(40324, "Unrecognized pipeline stage name: '{name}'");
         }
         let adds = |field: &str| spec.as_document().is_some_and(|d| d.contains_key(field));
-        if !SELECTION.contains(&name)
-            || (name == "$geoNear" && (adds("distanceField") || adds("includeLocs")))
-        {
-            bail!(9191103, "{name} modifies documents, which an input pipeline of $rankFusion must not");
+        let selects = SELECTION.contains(&name) || (scored && name == "$score");
+        if !selects || (name == "$geoNear" && (adds("distanceField") || adds("includeLocs"))) {
+            bail!(9191103, "{name} modifies documents, which an input pipeline of {stage} must not");
         }
     }
     let names = || stages.iter().filter_map(stage_of).map(|(name, _)| name);
-    if !names().next().is_some_and(|name| RANKED.contains(&name)) && !names().any(|name| name == "$sort") {
+    let begins_ranked = names().next().is_some_and(|name| RANKED.contains(&name));
+    if scored {
+        if !begins_ranked && !is_text_match(&stages[0]) && !names().any(|name| name == "$score") {
+            bail!(
+                9402500,
+                "All subpipelines to the $scoreFusion stage must begin with a scored stage or have a $score"
+            );
+        }
+    } else if !begins_ranked && !names().any(|name| name == "$sort") {
         bail!(
             9191100,
             "All subpipelines to the $rankFusion stage must begin with a ranked stage or have a $sort"
@@ -223,32 +320,25 @@ fn order_of(stages: &[Value]) -> Value {
     }
 }
 
-fn weigh(inputs: &mut [Input], combination: &Document) -> Result<()> {
-    only(combination, ".combination", &["weights"])?;
-    let weights = object(combination, "weights", "combination.weights")?;
-    let weights = weights.ok_or_else(|| missing("combination.weights"))?;
+fn weigh(stage: &str, inputs: &mut [Input], weights: &Document) -> Result<()> {
     if weights.len() > inputs.len() {
         bail!(
             9460301,
-            "$rankFusion input has more weights ({}) than pipelines ({})",
+            "{stage} input has more weights ({}) than pipelines ({})",
             weights.len(),
             inputs.len()
         );
     }
     for (name, v) in weights.iter() {
         let Some(input) = inputs.iter_mut().find(|i| i.name == name) else {
-            bail!(9967500, "The weight '{name}' is of no pipeline of $rankFusion");
+            bail!(9967500, "The weight '{name}' is of no pipeline of {stage}");
         };
         if !v.is_number() {
-            bail!(
-                13118,
-                "A weight of $rankFusion must be a number, but '{name}' is of type {}",
-                v.type_name()
-            );
+            bail!(13118, "A weight of {stage} must be a number, but '{name}' is of type {}", v.type_name());
         }
         let weight = number::as_f64(v).unwrap_or(f64::NAN);
         if weight.is_nan() || weight < 0.0 {
-            bail!(9460300, "A weight of $rankFusion must be non-negative, but '{name}' is {weight}");
+            bail!(9460300, "A weight of {stage} must be non-negative, but '{name}' is {weight}");
         }
         input.weight = weight;
     }

@@ -21,6 +21,8 @@ pub mod lookup;
 pub mod optimize;
 pub mod parse;
 pub mod running_facet;
+pub mod score;
+pub mod score_fusion;
 pub mod seen;
 pub mod sort;
 pub mod spill;

@@ -122,7 +122,7 @@ pub const STAGES: &[Row] = &[
     local("$_internalRank", rank_fusion::rank),
     local("$_internalFuse", rank_fusion::fuse),
     no("$scoreFusion"),
-    no("$score"),
+    Row { in_facet: true, ..no("$score") },
     source("$search", false),
     source("$searchMeta", false),
     source("$vectorSearch", false),

@@ -17,7 +17,7 @@ pub(super) struct Hidden {
     pub field: &'static str,
 }
 
-const SCORE: Hidden = Hidden { meta: "textScore", field: "__internal_textScore" };
+pub(super) const SCORE: Hidden = Hidden { meta: "textScore", field: "__internal_textScore" };
 
 /// The field of `{$meta: <name>}`.
 fn field_of(v: &Value, hidden: &[Hidden]) -> Option<&'static str> {
@@ -25,24 +25,46 @@ fn field_of(v: &Value, hidden: &[Hidden]) -> Option<&'static str> {
     hidden.iter().find(|h| h.meta == name).map(|h| h.field)
 }
 
+/// Whether the members of this document are a stage that reads other documents by its `pipeline`.
+fn reads_others(d: &Document) -> bool {
+    d.len() == 1 && d.first().is_some_and(|(name, _)| matches!(name, "$lookup" | "$unionWith"))
+}
+
 /// Whether a stage asks for one of these.
 pub(super) fn asks_for(v: &Value, hidden: &[Hidden]) -> bool {
     match v {
         v if field_of(v, hidden).is_some() => true,
-        Value::Document(d) => d.iter().any(|(_, v)| asks_for(v, hidden)),
+        Value::Document(d) => d.iter().any(|(_, inner)| match inner {
+            Value::Document(join) if reads_others(d) => {
+                join.iter().any(|(name, v)| name != "pipeline" && asks_for(v, hidden))
+            }
+            inner => asks_for(inner, hidden),
+        }),
         Value::Array(items) => items.iter().any(|v| asks_for(v, hidden)),
         _ => false,
     }
 }
 
-fn replaced(v: &Value, hidden: &[Hidden]) -> Value {
+pub(super) fn replaced(v: &Value, hidden: &[Hidden]) -> Value {
     if let Some(field) = field_of(v, hidden) {
         return Value::from(format!("${field}"));
     }
+    let member = |(k, v): (&str, &Value)| (k.to_string(), replaced(v, hidden));
     match v {
-        Value::Document(d) => {
-            Value::Document(d.iter().map(|(k, v)| (k.to_string(), replaced(v, hidden))).collect())
+        Value::Document(d) if reads_others(d) => {
+            let of_join = |(k, v): (&str, &Value)| match k {
+                "pipeline" => (k.to_string(), v.clone()),
+                _ => member((k, v)),
+            };
+            let stage = |(name, v): (&str, &Value)| match v {
+                Value::Document(join) => {
+                    (name.to_string(), Value::Document(join.iter().map(of_join).collect()))
+                }
+                v => member((name, v)),
+            };
+            Value::Document(d.iter().map(stage).collect())
         }
+        Value::Document(d) => Value::Document(d.iter().map(member).collect()),
         Value::Array(items) => Value::Array(items.iter().map(|v| replaced(v, hidden)).collect()),
         other => other.clone(),
     }
@@ -89,7 +111,7 @@ pub(super) fn read_from_fields(stages: Vec<Value>, hidden: &[Hidden]) -> Vec<Val
 }
 
 /// The stage with fields in the place of the metadata.
-fn reading(stage: &Value, hidden: &[Hidden]) -> Value {
+pub(super) fn reading(stage: &Value, hidden: &[Hidden]) -> Value {
     let Some((name, v)) = stage.as_document().and_then(Document::first) else { return stage.clone() };
     let new = match (name, v) {
         ("$sort", Value::Document(d)) => {
@@ -112,7 +134,7 @@ fn reading(stage: &Value, hidden: &[Hidden]) -> Value {
             }
             Value::Document(d)
         }
-        _ => replaced(v, hidden),
+        _ => return replaced(stage, hidden),
     };
     Value::Document(Document(vec![(name.to_string(), new)]))
 }

@@ -202,7 +202,14 @@ pub fn names_others(pipeline: Doc<'_>) -> bool {
     pipeline.iter().filter_map(|e| e.value().as_document()).filter_map(|s| s.iter().next()).any(|e| {
         matches!(
             e.name_bytes(),
-            b"$lookup" | b"$graphLookup" | b"$unionWith" | b"$out" | b"$merge" | b"$facet" | b"$rankFusion"
+            b"$lookup"
+                | b"$graphLookup"
+                | b"$unionWith"
+                | b"$out"
+                | b"$merge"
+                | b"$facet"
+                | b"$rankFusion"
+                | b"$scoreFusion"
         )
     })
 }

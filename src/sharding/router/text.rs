@@ -7,7 +7,7 @@ use document::fts::TextIndex;
 use document::{Doc, Document, Result, Value, doc};
 use query::QueryContext;
 use query::matcher::{Matcher, ops::stands_in};
-use query::pipeline::{Context, text::with_score_field};
+use query::pipeline::{Context, fusion, text::with_score_field};
 use std::sync::Arc;
 
 /// Names the collection's text index to a context, where the filter has a `$text`.
@@ -38,6 +38,8 @@ pub async fn scored(
     stages: Vec<Value>,
     context: &mut Context,
 ) -> Result<Vec<Value>> {
+    let collection = ns.split_once('.').map_or("", |(_, collection)| collection);
+    let stages = fusion::expand(&stages, collection)?.unwrap_or(stages);
     let stages = with_score_field(stages)?;
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     if let Some(filter) = first.map(Document::to_doc_buf)

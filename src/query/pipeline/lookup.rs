@@ -9,6 +9,8 @@ use super::host::{HostStage, Namespace, PipelineHost, Role};
 use super::stages::unwind::set;
 use super::{Batch, Charge, Context, Flow, Needs, Pipeline, Run, parse};
 use crate::expression::{Expression, FieldPath, Vars};
+use crate::matcher::Matcher;
+use document::fts::TextIndex;
 use document::{
     Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, doc, meter, path, wrong_type,
 };
@@ -140,9 +142,7 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
     };
     let equality = equality(local, foreign, pipeline.is_some())?;
     let bindings = lookup_bindings(d, pipeline.is_some(), ctx)?;
-    let mut inner = ctx.clone();
-    inner.namespace = namespace.clone();
-    inner.in_join = true;
+    let mut inner = joined(ctx, &namespace, pipeline.as_deref().unwrap_or_default())?;
     for (name, _) in &bindings {
         inner.query.variables.insert(name, Value::Undefined);
     }
@@ -162,6 +162,21 @@ pub fn parse_lookup(name: &'static str, v: &Value, ctx: &Context) -> Result<Host
         role: Role::Join,
         join: Some(Join::Lookup(Arc::new(lookup))),
     })
+}
+
+/// The context of another collection's pipeline. Which text index that has is known where the pipeline runs; here a leading `$text`
+/// must only be well formed, and its score may be asked for.
+fn joined(ctx: &Context, namespace: &Namespace, stages: &[Value]) -> Result<Context> {
+    let mut inner = ctx.clone();
+    inner.namespace = namespace.clone();
+    inner.in_join = true;
+    (inner.query.text, inner.query.text_index) = (None, None);
+    let first = stages.first().filter(|stage| super::text::is_text_match(stage));
+    if let Some(filter) = first.and_then(Value::as_document).and_then(|d| d.get_document("$match")) {
+        inner.query.text_index = Some(Arc::new(TextIndex::parse(&doc! { "weights": { "$**": 1 } })?));
+        inner.query.text = Matcher::parse(filter.to_doc_buf().doc(), &inner.query)?.text().cloned();
+    }
+    Ok(inner)
 }
 
 fn check_lookup_fields(d: &Document) -> Result<()> {
@@ -572,9 +587,7 @@ pub fn parse_union(name: &'static str, v: &Value, ctx: &Context) -> Result<HostS
             v.type_name()
         ),
     };
-    let mut inner = ctx.clone();
-    inner.namespace = namespace.clone();
-    inner.in_join = true;
+    let inner = joined(ctx, &namespace, &pipeline)?;
     let parsed = Arc::new(parse::parse_nested(name, &pipeline, &inner, 31441)?);
     let join = Join::Union { namespace: namespace.clone(), pipeline, parsed };
     Ok(HostStage { name, spec: v.clone(), namespace: Some(namespace), role: Role::Join, join: Some(join) })

@@ -330,6 +330,9 @@ impl ReadConcern {
         if rc.after_cluster_time.is_some() && rc.at_cluster_time.is_some() {
             bail!(INVALID_OPTIONS, "Can not specify both afterClusterTime and atClusterTime");
         }
+        if rc.at_cluster_time.is_some_and(|at| at.secs == 0 && at.inc <= 1) {
+            bail!(INVALID_OPTIONS, "atClusterTime cannot be a null timestamp");
+        }
         if rc.at_cluster_time.is_some() && rc.level != ReadLevel::Snapshot {
             bail!(INVALID_OPTIONS, "atClusterTime field can be set only if level is equal to snapshot");
         }

@@ -149,16 +149,26 @@ fn whole_seconds(mut spec: Document) -> Document {
 /// The specification with the collection's collation where it names none.
 ///
 /// # Errors
-/// BadValue (2) for an index on `_id` with another collation than the collection.
+/// BadValue (2) for an index on `_id` with another collation than the collection, CannotCreateIndex (67) for one on a plane with
+/// any but the simple.
 fn inheriting(spec: &Document, default: &Collation) -> Result<Document> {
+    let on_plane = spec.get_document("key").is_some_and(|k| k.iter().any(|(_, v)| v.as_str() == Some("2d")));
+    let check_plane = |collation: &Collation| {
+        if on_plane && !collation.is_simple() {
+            bail!(CANNOT_CREATE_INDEX, "Index type '2d' does not support collation: {collation:?}");
+        }
+        Ok(())
+    };
     let Some(own) = spec.get_document("collation") else {
         let mut spec = spec.clone();
         if let Some(full) = default.document() {
+            check_plane(default)?;
             spec.push("collation", full.clone());
         }
         return Ok(spec);
     };
     let own = Collation::of_document(own)?;
+    check_plane(&own)?;
     let on_id = spec
         .get_document("key")
         .is_some_and(|k| k.keys().eq(["_id"]) && k.iter().all(|(_, v)| v.is_number()));

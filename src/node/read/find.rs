@@ -59,7 +59,7 @@ impl<'a> FindCommand<'a> {
     pub fn parse(body: Doc<'a>) -> Result<FindCommand<'a>> {
         let mut out = FindCommand::default();
         for e in body.iter().skip(1) {
-            if matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
+            if e.name() != "filter" && matches!(e.value(), ValueRef::Null | ValueRef::Undefined) {
                 FIELDS.known_null(e.name())?;
                 continue;
             }

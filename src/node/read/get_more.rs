@@ -238,6 +238,7 @@ pub fn cursors_of(request: &Request<'_>) -> Result<Vec<i64>> {
         match e.name() {
             "cursors" => match e.value() {
                 ValueRef::Array(a) => ids = Some(a),
+                ValueRef::Null | ValueRef::Undefined => {}
                 _ => return Err(KILL.wrong_type(&e, "array")),
             },
             name => KILL.unknown(name)?,
@@ -255,5 +256,5 @@ pub fn cursors_of(request: &Request<'_>) -> Result<Vec<i64>> {
             v.type_name()
         ),
     };
-    ids.iter().map(long).collect()
+    ids.iter().filter(|e| e.value() != ValueRef::Null).map(long).collect()
 }

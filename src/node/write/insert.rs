@@ -165,7 +165,7 @@ impl Stored<'_> {
 pub fn normalized<'a>(node: &Node, doc: Doc<'a>, keep_empty_timestamps: bool) -> Result<Stored<'a>> {
     if doc.bytes().len() > DOCUMENT_BYTES_MAX {
         bail!(
-            BAD_VALUE,
+            BSON_OBJECT_TOO_LARGE,
             "object to insert too large. size in bytes: {}, max size: {DOCUMENT_BYTES_MAX}",
             doc.bytes().len()
         );

@@ -164,12 +164,14 @@ impl UpdateStatement {
         let mut variables = variables.clone();
         let mut filters: Vec<Document> = Vec::new();
         let (mut multi, mut upsert, mut sort) = (false, false, None);
+        let mut constants = false;
         for e in raw.iter() {
             let v = e.value();
             match e.name_bytes() {
                 b"q" => q = v.as_document(),
                 b"u" => u = Some(v),
                 b"c" => {
+                    constants = v.as_document().is_some();
                     for e in v.as_document().into_iter().flatten() {
                         variables.insert(e.name(), e.value().to_value());
                     }
@@ -187,6 +189,9 @@ impl UpdateStatement {
             }
         }
         let (q, u) = (q.ok_or_else(|| missing("q"))?, u.ok_or_else(|| missing("u"))?);
+        if constants && u.as_array().is_none() {
+            bail!(51198, "Constant values may only be specified for pipeline updates");
+        }
         let mut context = node.parse_context_on(slot, raw.get_document("collation"), variables)?;
         node.note_text_index(&mut context, slot, q);
         let update = Update::parse(&u.to_value(), &filters, &context)?;

@@ -131,6 +131,10 @@ impl Parser<'_> {
                 if path.contains('.') {
                     bail!(31275, "Cannot use $elemMatch projection on a nested field");
                 }
+                let condition = first.value().as_document().unwrap_or(Doc::empty());
+                if condition.iter().next().is_some_and(|e| !e.name().starts_with('$')) {
+                    Matcher::parse(condition, self.ctx)?.refuse_near()?;
+                }
                 let filter = DocWriter::build(|w| w.document(path, d));
                 Ok(Item::ElemMatch(Matcher::parse(filter.doc(), self.ctx)?))
             }

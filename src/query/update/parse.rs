@@ -171,6 +171,7 @@ fn filters(list: &[Document], ctx: &QueryContext) -> Result<BTreeMap<String, Mat
         }
         let matcher =
             Matcher::parse(d.to_doc_buf().doc(), ctx).map_err(|e| e.context("Error parsing array filter"))?;
+        matcher.refuse_near().map_err(|e| e.context("Error parsing array filter"))?;
         let mut names = BTreeSet::new();
         top_names(matcher.root(), &mut names);
         let mut names = names.into_iter();

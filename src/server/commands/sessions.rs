@@ -18,7 +18,6 @@ use std::time::Duration;
 pub const ROWS: &[Command] = &[
     Command::sync("startSession", Roles::ALL, start)
         .needs(Needs::Login)
-        .stable_api()
         .takes_no_write_concern()
         .help("Makes a session."),
     Command::sync("refreshSessions", Roles::ALL, refresh)
@@ -31,7 +30,6 @@ pub const ROWS: &[Command] = &[
         .help("Says that sessions are no longer used."),
     Command::sync("killSessions", Roles::ALL, kill)
         .needs(Needs::Asked(needs::kills_sessions))
-        .stable_api()
         .takes_no_write_concern()
         .help("Ends the operations of sessions."),
     Command::sync("killAllSessions", Roles::ALL, kill_all)
@@ -239,7 +237,8 @@ fn kill_all(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<(
         return Err(request.missing("killAllSessions"));
     }
     let mut owners = Vec::new();
-    for e in list(request)?.iter() {
+    let named = list(request)?;
+    for e in named.iter().filter(|e| e.value() != ValueRef::Null) {
         let path = format!("{}.{}", request.command.name, e.name());
         let Some(d) = e.value().as_document() else {
             return Err(request.wrong_type(&path, e.value(), "object"));
@@ -252,7 +251,8 @@ fn kill_all(context: &Context, request: &Request<'_>, _: &mut Reply) -> Result<(
         };
         owners.push(UserName::new(text("user")?, text("db")?).digest());
     }
-    kill_where(context, |id| owners.is_empty() || owners.contains(&id.uid));
+    let all = named.is_empty();
+    kill_where(context, |id| all || owners.contains(&id.uid));
     Ok(())
 }
 

@@ -51,6 +51,9 @@ pub fn check_strict(request: &Request<'_>) -> Result<()> {
     if request.command.name != "aggregate" {
         return Ok(());
     }
+    if request.get("explain").is_some_and(|v| v.truthy()) {
+        bail!(API_STRICT_ERROR, "The 'explain' field of aggregate is not supported in API Version 1");
+    }
     let stages = request.get("pipeline").and_then(|v| v.as_array()).into_iter().flatten();
     let stages = stages.filter_map(|s| s.value().as_document()?.iter().next());
     for stage in stages.filter(|stage| stage.name().starts_with('$')) {
@@ -59,6 +62,15 @@ pub fn check_strict(request: &Request<'_>) -> Result<()> {
             bail!(API_STRICT_ERROR, "{}", stage_refused(name));
         }
         let expanded = stage.value().as_document().is_some_and(|d| d.get("showExpandedEvents").is_some());
+        let options = stage.value().as_document().into_iter().flatten();
+        if name == "$collStats"
+            && let Some(option) = options.map(|e| e.name()).find(|name| *name != "count")
+        {
+            bail!(
+                API_STRICT_ERROR,
+                "The '{option}' argument to $collStats is not supported in API Version 1"
+            );
+        }
         if name == "$changeStream" && expanded {
             bail!(
                 API_STRICT_ERROR,

@@ -221,10 +221,10 @@ fn check_row(context: &Context, request: &Request<'_>, generic: &Generic<'_>) ->
     if generic.api_strict == Some(true) {
         crate::commands::validate_api::check_strict(request)?;
     }
+    check_transaction(context, request)?;
     if command.admin_only && request.db != "admin" {
         bail!(UNAUTHORIZED, "{} may only be run against the admin database.", command.name);
     }
-    check_transaction(context, request)?;
     check_txn_number(context, command)?;
     check_read_concern(context, command)?;
     check_write_concern(context, command)?;

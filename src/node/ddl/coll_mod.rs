@@ -33,7 +33,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     if dry_run && !change.get_document("index").is_some_and(|i| i.contains_key("unique")) {
         bail!(INVALID_OPTIONS, "dryRun mode is only supported for the conversion of an index to unique");
     }
-    let series = crate::timeseries::of(node, &slot);
+    let series = crate::timeseries::named(node, op, &slot, request.body).await?;
     let (slot, ns, change) = match &series {
         Some(series) => {
             let change = crate::timeseries::ddl::bucket_change(change, series)?;
@@ -111,7 +111,7 @@ fn change(body: Doc<'_>, name: &str) -> Result<Document> {
     for e in body.iter().skip(1) {
         let (name, v) = (e.name(), e.value());
         if matches!(v, ValueRef::Null | ValueRef::Undefined)
-            || matches!(name, "dryRun" | "collectionUUID")
+            || matches!(name, "dryRun" | "collectionUUID" | "isTimeseriesNamespace")
             || !shapes::COLL_MOD.has(name)
         {
             continue;

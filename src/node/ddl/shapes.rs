@@ -91,6 +91,7 @@ pub const COLL_MOD: Shape = Shape {
         field("collectionUUID", Uuid),
         field("recordPreImages", Bool),
         field("noPadding", SafeBool),
+        field("isTimeseriesNamespace", Bool),
     ],
 };
 

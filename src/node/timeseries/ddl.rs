@@ -227,6 +227,17 @@ fn has_no_view(slot: &Slot, state: &SlotState) -> Result<bool> {
     }
 }
 
+/// `$out` puts one collection on one shard in the place of another.
+///
+/// # Errors
+/// IllegalOperation (20) for a time series that is sharded.
+pub(super) fn refuse_sharded(ns: &str, buckets: &SlotState) -> Result<()> {
+    match buckets.placement.as_ref().is_some_and(|p| p.filter().is_some()) {
+        true => bail!(ILLEGAL_OPERATION, "cannot $out into the sharded time-series collection {ns}"),
+        false => Ok(()),
+    }
+}
+
 /// Makes the buckets `made` those of the time series `target`, with its view, in one commit. What had the name gives way if it is a time
 /// series, too.
 ///
@@ -254,6 +265,9 @@ pub(crate) async fn put_in_place(
         node.write_wide_or_section(op, &op.received, (&view_slot, &others), |unit| {
             if let Some(target) = unit.on(target) {
                 has_no_view(&view_slot, target.state)?;
+            }
+            if let Some(there) = unit.on(&buckets.ns) {
+                refuse_sharded(target, there.state)?;
             }
             let dropped = rename::rename_latched(unit, made, &buckets.ns, true, |_| Ok(()))?;
             crate::view::put(unit, &view_slot, definition.doc(), view.clone())?;

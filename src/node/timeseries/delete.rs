@@ -42,7 +42,13 @@ pub(crate) async fn delete(
         bail!(INVALID_OPTIONS, "Cannot perform a findAndModify with sort on a time-series collection");
     }
     let search = Search { filter: buckets, sort: None, hint: None };
-    let mut candidates = Candidates::open(node, op, &series.buckets, search).await?;
+    let (_kept, mut candidates) = match s.one {
+        true => (None, Candidates::open(node, op, &series.buckets, search).await?),
+        false => {
+            let (kept, found) = Candidates::open_for_many(node, op, &series.buckets, search).await?;
+            (Some(kept), found)
+        }
+    };
     let mut removed = Removed::default();
     loop {
         op.check_interrupt()?;
@@ -96,6 +102,9 @@ fn from_bucket(
     let Some(old) = unit.collection().and_then(|c| c.get(record)).map(|d| d.to_owned()) else {
         return Ok(Removed::default());
     };
+    if !unit.owns(old.doc()) {
+        return Ok(Removed::default());
+    }
     let mut removed = Removed::default();
     let mut kept = Vec::new();
     for (row, goes) in aside.latched(old.doc(), || matching(series, s, old.doc()))? {
@@ -118,8 +127,12 @@ fn from_bucket(
             w.bool(REMOVES, true);
         }
     });
-    let origin =
-        Origin { statement: Some(stmt).filter(|_| s.one), more: Some(more.doc()), ..Origin::default() };
+    let origin = Origin {
+        statement: Some(stmt).filter(|_| s.one),
+        from_migrate: unit.is_orphan(old.doc()),
+        more: Some(more.doc()),
+        ..Origin::default()
+    };
     if kept.is_empty() {
         unit.delete(record, origin)?;
         return Ok(removed);

@@ -10,6 +10,7 @@ use crate::{Node, Operation};
 use document::{Doc, DocBuf, ObjectId, Result, bail};
 use query::timeseries::bucket::{self, Measurement, ROWS_MAX, Room};
 use std::collections::HashMap;
+use std::ops::Range;
 use storage::RecordId;
 
 /// Measurements that are written in one commit.
@@ -64,7 +65,8 @@ pub(crate) async fn insert(
                 Err(e) => outcome.fail(index, &e),
             }
         }
-        let ended = write(node, op, series, &mut groups, &mut outcome, flags).await?;
+        let after = next..documents.len();
+        let ended = write(node, op, series, &mut groups, &mut outcome, (flags, after)).await?;
         if ended {
             break;
         }
@@ -96,7 +98,7 @@ fn join(
     series: &Series,
     (index, stmt): (usize, i32),
 ) {
-    let window = series.options.window(m.time);
+    let window = series.packing.window(m.time);
     let mut key = window.to_be_bytes().to_vec();
     key.extend_from_slice(m.meta.bytes());
     let at = *places.entry(key.clone()).or_insert_with(|| {
@@ -106,14 +108,15 @@ fn join(
     groups[at].rows.push((m.time, m.row, index, stmt));
 }
 
-/// Writes the groups as one commit; true when the command has ended by an error of its own.
+/// Writes the groups as one commit; true when the command has ended by an error of its own. Where that is a stale version, what comes
+/// `after` them was not executed either, and an unordered command says so of each.
 async fn write(
     node: &Node,
     op: &Operation,
     series: &Series,
     groups: &mut [Group],
     outcome: &mut Outcome,
-    flags: Flags,
+    (flags, after): (Flags, Range<usize>),
 ) -> Result<bool> {
     if groups.is_empty() {
         return Ok(false);
@@ -131,6 +134,9 @@ async fn write(
     let mut left: Vec<usize> =
         groups.iter().flat_map(|g| g.rows[g.written..].iter().map(|(_, _, index, _)| *index)).collect();
     left.sort_unstable();
+    if is_stale(&e) {
+        left.extend(after);
+    }
     for index in left.into_iter().take(if flags.ordered { 1 } else { usize::MAX }) {
         outcome.fail(index, &e);
     }
@@ -195,7 +201,10 @@ fn open_bucket(
     let uuid = collection.uuid();
     let open = unit.node.series.get(uuid, &group.key).and_then(|id| {
         let (record, old) = collection.find_id(document::ValueRef::ObjectId(id))?;
-        let room = bucket::room(old, group.meta.doc(), group.window, &series.options)?;
+        if unit.is_orphan(old) {
+            return None;
+        }
+        let room = bucket::room(old, group.meta.doc(), group.window, &series.packing)?;
         Some((record, old.to_owned(), room))
     });
     Ok((uuid, open))

@@ -16,7 +16,7 @@ pub mod update;
 use crate::namespace::Slot;
 use crate::view::View;
 use crate::{Node, Operation};
-use document::{ObjectId, Result, bail};
+use document::{Doc, ObjectId, Result, bail};
 use parking_lot::Mutex;
 use query::timeseries::{BUCKETS_PREFIX, Options, unpacked_by};
 use std::collections::HashMap;
@@ -48,11 +48,14 @@ impl Catalog {
 }
 
 /// A time series collection.
+#[derive(Clone)]
 pub struct Series {
     /// The collection as users name it.
     pub ns: String,
     pub buckets: Arc<Slot>,
     pub options: Options,
+    /// By what measurements are sorted into buckets: shorter windows where buckets are sharded by time.
+    pub(crate) packing: Options,
 }
 
 /// Whether a view is that of a time series collection.
@@ -68,13 +71,41 @@ pub fn of(node: &Node, slot: &Slot) -> Option<Series> {
     with_buckets(&slot.ns, buckets)
 }
 
+/// The time series that a write command concerns. A router names the buckets of a sharded one, and says so: the view stands on one shard
+/// alone.
+///
+/// # Errors
+/// NamespaceNotFound (26) where the buckets are gone; a stale version.
+pub(crate) async fn named(
+    node: &Node,
+    op: &Operation,
+    slot: &Arc<Slot>,
+    body: Doc<'_>,
+) -> Result<Option<Series>> {
+    if !body.get_bool("isTimeseriesNamespace").unwrap_or(false) {
+        return Ok(of(node, slot));
+    }
+    let (db, name) = split_namespace(&slot.ns);
+    let Some(name) = name.strip_prefix(BUCKETS_PREFIX) else { return Ok(of(node, slot)) };
+    if let Some(series) = with_buckets(&format!("{db}.{name}"), slot.clone()) {
+        return Ok(Some(series));
+    }
+    slot.read(op, |_| Ok(())).await?;
+    bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", slot.ns)
+}
+
 /// The time series collection that has these buckets, if that is what they are.
 fn with_buckets(ns: &str, buckets: Arc<Slot>) -> Option<Series> {
-    let options = {
+    let (options, packing) = {
         let state = buckets.read_unchecked();
-        Options::of_document(state.collection.as_ref()?.meta().options.get_document("timeseries")?)?
+        let definition = state.collection.as_ref()?.meta().options.get_document("timeseries")?;
+        let options = Options::of_document(definition)?;
+        let owned = state.placement.as_ref().and_then(|p| p.filter());
+        let by_time = owned.is_some_and(|filter| filter.paths().iter().any(|p| p.starts_with("control.")));
+        let packing = if by_time { options.narrow() } else { options.clone() };
+        (options, packing)
     };
-    Some(Series { ns: ns.to_string(), buckets, options })
+    Some(Series { ns: ns.to_string(), buckets, options, packing })
 }
 
 /// Placing a time series elsewhere than on its database's primary is not done yet.

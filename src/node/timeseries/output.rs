@@ -100,8 +100,12 @@ impl LocalHost {
                 ),
             ));
         }
+        let there = super::of(node, &slot);
+        if let Some(series) = &there {
+            ddl::refuse_sharded(target, &series.buckets.read_unchecked())?;
+        }
         let asked = asked.map(|d| ddl::definition_for(d.to_doc_buf().doc(), false)).transpose()?;
-        let existing = super::of(node, &slot)
+        let existing = there
             .map(|series| Target { options: series.buckets_options(), indexes: series.bucket_indexes() });
         let made = match (existing, asked) {
             (Some(made), Some(asked)) if made.options.get_document("timeseries") != Some(&asked) => {
@@ -127,6 +131,10 @@ impl LocalHost {
 }
 
 impl Series {
+    /// The option `timeseries` of the collection.
+    pub fn definition(&self) -> Document {
+        self.buckets_options().get_document("timeseries").cloned().unwrap_or_default()
+    }
     pub(super) fn buckets_options(&self) -> Document {
         let state = self.buckets.read_unchecked();
         state.collection.as_ref().map(|c| c.meta().options.clone()).unwrap_or_default()

@@ -264,7 +264,13 @@ impl Bulk<'_> {
             }
             None => {
                 let renamed = as_statement(raw, "delete", DELETE_NAMES)?;
-                let s = DeleteStatement::parse(self.node, slot, renamed.doc(), &self.variables)?;
+                let series = timeseries::of(self.node, slot);
+                let s = DeleteStatement::parse(
+                    self.node,
+                    (slot, series.as_ref()),
+                    renamed.doc(),
+                    &self.variables,
+                )?;
                 if !s.one && self.op.is_retryable_write() {
                     bail!(INVALID_OPTIONS, "Cannot use retryable writes with limit=0");
                 }

@@ -43,6 +43,7 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
     let slot = node.namespaces.slot(&ns);
     check_uuid(request.body, &slot)?;
     let variables = crate::read::command_variables(node, request.body)?;
+    let series = timeseries::named(node, op, &slot, request.body).await?;
     let checkout = node.sessions.check_out(node, op).await?;
     let mut outcome = Outcome::default();
     for (index, raw) in statements.iter().enumerate() {
@@ -52,7 +53,7 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
                 outcome.retried.push(stmt);
                 Ok(1)
             }
-            None => match DeleteStatement::parse(node, &slot, *raw, &variables) {
+            None => match DeleteStatement::parse(node, (&slot, series.as_ref()), *raw, &variables) {
                 Ok(s) if !s.one && op.is_retryable_write() => {
                     Err(err!(INVALID_OPTIONS, "Cannot use retryable writes with limit=0"))
                 }
@@ -75,7 +76,13 @@ pub async fn delete(node: &Node, op: &Operation, request: Request<'_>) -> Result
 }
 
 impl DeleteStatement {
-    pub fn parse(node: &Node, slot: &Slot, raw: Doc<'_>, variables: &Document) -> Result<DeleteStatement> {
+    /// Reads a statement on a collection, of which is said whether it is a time series.
+    pub fn parse(
+        node: &Node,
+        (slot, series): (&Slot, Option<&Series>),
+        raw: Doc<'_>,
+        variables: &Document,
+    ) -> Result<DeleteStatement> {
         let missing = |f: &str| {
             err!(IDL_FAILED_TO_PARSE, "BSON field 'delete.deletes.{f}' is missing but a required field")
         };
@@ -85,7 +92,7 @@ impl DeleteStatement {
         let mut context = node.parse_context_on(slot, raw.get_document("collation"), variables.clone())?;
         node.note_text_index(&mut context, slot, q);
         Ok(DeleteStatement {
-            series: series_of(node, slot, q, &context)?,
+            series: with_filter(series.cloned(), q, &context)?,
             // A hint must name an index even where `_id` would do.
             id: crate::read::pinned_id(q, &context, slot).filter(|_| raw.get_present("hint").is_none()),
             filter: Matcher::parse(q, &context)?,
@@ -108,7 +115,15 @@ pub fn series_of(
     q: Doc<'_>,
     context: &QueryContext,
 ) -> Result<Option<(Series, Matcher)>> {
-    let Some(series) = timeseries::of(node, slot) else { return Ok(None) };
+    with_filter(timeseries::of(node, slot), q, context)
+}
+
+fn with_filter(
+    series: Option<Series>,
+    q: Doc<'_>,
+    context: &QueryContext,
+) -> Result<Option<(Series, Matcher)>> {
+    let Some(series) = series else { return Ok(None) };
     let buckets = timeseries::delete::bucket_filter(&series, q, context)?;
     Ok(Some((series, buckets)))
 }

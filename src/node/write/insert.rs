@@ -26,13 +26,17 @@ pub async fn insert(node: &Node, op: &Operation, request: Request<'_>) -> Result
     check_batch(documents.len())?;
     let slot = node.namespaces.slot(&ns);
     check_uuid(request.body, &slot)?;
+    let series = crate::timeseries::named(node, op, &slot, request.body).await?;
     let flags = Flags {
         ordered: ordered(request.body),
         keep_empty_timestamps: request.body.get_bool("bypassEmptyTsReplacement").unwrap_or(false),
         bypass_validation: request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy()),
         from_migrate: false,
     };
-    insert_documents(node, op, &slot, &documents, flags).await.map(|o| o.reply(false))
+    let checkout = node.sessions.check_out(node, op).await?;
+    let (into, statement) = ((&*slot, series.as_ref()), |i| statement_id(op, i));
+    let done = insert_into(node, op, into, &documents, flags, checkout.as_ref(), statement).await;
+    done.map(|outcome| outcome.reply(false))
 }
 
 /// How documents are to be inserted.
@@ -67,8 +71,22 @@ pub(super) async fn insert_numbered(
     checkout: Option<&Checkout>,
     statement: impl Fn(usize) -> i32,
 ) -> Result<Outcome> {
-    if let Some(series) = crate::timeseries::of(node, slot) {
-        return crate::timeseries::insert::insert(node, op, &series, documents, flags, checkout, statement)
+    let series = crate::timeseries::of(node, slot);
+    insert_into(node, op, (slot, series.as_ref()), documents, flags, checkout, statement).await
+}
+
+/// The same into a collection of which is said whether it is a time series.
+async fn insert_into(
+    node: &Node,
+    op: &Operation,
+    (slot, series): (&crate::namespace::Slot, Option<&crate::timeseries::Series>),
+    documents: &[Doc<'_>],
+    flags: Flags,
+    checkout: Option<&Checkout>,
+    statement: impl Fn(usize) -> i32,
+) -> Result<Outcome> {
+    if let Some(series) = series {
+        return crate::timeseries::insert::insert(node, op, series, documents, flags, checkout, statement)
             .await;
     }
     let mut outcome = Outcome::default();

@@ -119,7 +119,7 @@ pub async fn update(node: &Node, op: &Operation, request: Request<'_>) -> Result
     check_uuid(request.body, &slot)?;
     let variables = crate::read::command_variables(node, request.body)?;
     let bypass = request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy());
-    let series = timeseries::of(node, &slot);
+    let series = timeseries::named(node, op, &slot, request.body).await?;
     let checkout = node.sessions.check_out(node, op).await?;
     let mut outcome = Outcome::default();
     for (index, raw) in statements.iter().enumerate() {

@@ -43,7 +43,7 @@ fn distance_field(s: &Parsed) -> Option<Document> {
 }
 
 /// Stages that look at one document at a time and need no host.
-const PER_DOCUMENT: [&str; 9] = [
+const PER_DOCUMENT: [&str; 10] = [
     "$match",
     "$project",
     "$addFields",
@@ -53,6 +53,7 @@ const PER_DOCUMENT: [&str; 9] = [
     "$replaceRoot",
     "$replaceWith",
     "$redact",
+    crate::timeseries::UNPACK,
 ];
 
 /// Divides an optimised pipeline.

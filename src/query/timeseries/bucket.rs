@@ -63,25 +63,47 @@ pub struct Measurement {
 /// # Errors
 /// BadValue (2) when its time is missing or no date.
 pub fn split(measurement: Doc<'_>, options: &Options) -> Result<Measurement> {
-    let Some(ValueRef::DateTime(time)) = measurement.get(&options.time) else {
-        bail!(BAD_VALUE, "'{}' must be present and contain a valid BSON UTC datetime value", options.time)
-    };
+    let time = valid_time(measurement, options)?;
     let meta_name = options.meta.as_deref();
-    let meta = DocWriter::build(|w| {
-        if let Some(value) = meta_name.and_then(|name| measurement.get(name)) {
-            match value {
-                ValueRef::Document(_) | ValueRef::Array(_) => {
-                    w.value("meta", sorted(value.to_value()).to_holder().get("").unwrap_or(value));
-                }
-                plain => w.value("meta", plain),
-            }
-        }
-    });
+    let meta = DocWriter::build(|w| write_meta(w, measurement, options));
     // A collection whose meta field is its time, or `_id`, keeps both in the row as well.
     let moved = |name: &str| Some(name) == meta_name && name != options.time;
     let row =
         DocWriter::build(|w| measurement.iter().filter(|e| !moved(e.name())).for_each(|e| w.element(&e)));
     Ok(Measurement { time, row, meta })
+}
+
+/// What a shard key can say of the bucket that a measurement would begin: its meta, and its least time.
+///
+/// # Errors
+/// As [`split`].
+pub fn key_fields(measurement: Doc<'_>, options: &Options) -> Result<DocBuf> {
+    let least = options.rounded(valid_time(measurement, options)?);
+    Ok(DocWriter::build(|w| {
+        w.document_with("control", |w| {
+            w.document_with("min", |w| w.value(&options.time, ValueRef::DateTime(least)));
+        });
+        write_meta(w, measurement, options);
+    }))
+}
+
+fn valid_time(measurement: Doc<'_>, options: &Options) -> Result<i64> {
+    match measurement.get(&options.time) {
+        Some(ValueRef::DateTime(time)) => Ok(time),
+        _ => {
+            bail!(BAD_VALUE, "'{}' must be present and contain a valid BSON UTC datetime value", options.time)
+        }
+    }
+}
+
+fn write_meta(w: &mut DocWriter<'_>, measurement: Doc<'_>, options: &Options) {
+    match options.meta.as_deref().and_then(|name| measurement.get(name)) {
+        Some(value @ (ValueRef::Document(_) | ValueRef::Array(_))) => {
+            w.value("meta", sorted(value.to_value()).to_holder().get("").unwrap_or(value));
+        }
+        Some(plain) => w.value("meta", plain),
+        None => {}
+    }
 }
 
 /// Documents that differ only in the order of their fields are one meta.
@@ -115,6 +137,9 @@ pub fn room(bucket: Doc<'_>, meta: Doc<'_>, window: i64, options: &Options) -> O
     // The least time is rounded, and so may lie before the window; a time of the bucket itself does not.
     let ValueRef::DateTime(last) = control.get_document("max")?.get(&options.time)? else { return None };
     let same_window = options.window(last) == window && options.rounded(last) >= first;
+    // Where windows are as long as what times are rounded to, the least time is that of the window.
+    let same_window =
+        same_window && (options.span_seconds > options.rounding_seconds || options.window(first) == window);
     if !same_meta || !same_window || control.get_i64("version") != Some(i64::from(VERSION)) {
         return None;
     }
@@ -140,15 +165,7 @@ struct Draft<'a> {
 /// # Errors
 /// InternalError (1) when nothing can be compressed, for want of memory.
 pub fn build(id: ObjectId, meta: Doc<'_>, rows: &[Doc<'_>], options: &Options) -> Result<DocBuf> {
-    let mut draft = Draft {
-        id,
-        meta,
-        control: Control::default(),
-        count: 0,
-        bytes: 0,
-        blocks: Vec::new(),
-        tail: Vec::new(),
-    };
+    let mut draft = Draft { id, meta, ..Draft::empty() };
     draft.add(rows, options)?;
     Ok(draft.write())
 }
@@ -185,17 +202,35 @@ pub fn append(bucket: Doc<'_>, more: &[Doc<'_>], options: &Options) -> Result<Do
     Ok(draft.write())
 }
 
-/// The bucket with these rows in place of its own.
+/// The bucket with these rows in place of its own. Its least time stays, which may be a part of its shard key.
 ///
 /// # Errors
 /// As [`append`].
 pub fn rebuilt(bucket: Doc<'_>, rows: &[Doc<'_>], options: &Options) -> Result<DocBuf> {
     let ValueRef::ObjectId(id) = bucket.get("_id").unwrap_or(ValueRef::Null) else { return Err(damaged()) };
     let meta = DocWriter::build(|w| bucket.element("meta").iter().for_each(|e| w.element(e)));
-    build(id, meta.doc(), rows, options)
+    let mut draft = Draft { id, meta: meta.doc(), ..Draft::empty() };
+    let least = bucket.get_document("control").and_then(|c| c.get_document("min")?.element(&options.time));
+    if let Some(least) = least {
+        let at = draft.control.push(&options.time);
+        draft.control.fields[at].1[MIN] = Some(least.value().to_value());
+    }
+    draft.add(rows, options)?;
+    Ok(draft.write())
 }
 
 impl<'a> Draft<'a> {
+    fn empty() -> Draft<'a> {
+        Draft {
+            id: ObjectId([0; 12]),
+            meta: Doc::empty(),
+            control: Control::default(),
+            count: 0,
+            bytes: 0,
+            blocks: Vec::new(),
+            tail: Vec::new(),
+        }
+    }
     fn add(&mut self, rows: &[Doc<'a>], options: &Options) -> Result<()> {
         for row in rows {
             self.count += 1;

@@ -66,6 +66,11 @@ impl Options {
         let step = self.rounding_seconds.saturating_mul(1000);
         millis.saturating_sub(millis.rem_euclid(step))
     }
+    /// These with windows so short that all measurements of one have the same rounded time, and so the same shard key as
+    /// their bucket.
+    pub fn narrow(&self) -> Options {
+        Options { span_seconds: self.rounding_seconds, ..self.clone() }
+    }
     /// The stage that unpacks these buckets.
     pub fn unpack_stage(&self) -> Document {
         let mut spec = doc! { "timeField": self.time.as_str() };
@@ -90,10 +95,19 @@ pub fn unpacked_by(pipeline: &[Value]) -> Option<Options> {
 
 /// A pipeline over buckets, with the part of its first filter that buckets can answer put before they are unpacked.
 pub fn with_bucket_filter(pipeline: Vec<Value>) -> Vec<Value> {
-    let filter = unpacked_by(&pipeline).and_then(|options| {
-        let matched = pipeline.get(1)?.as_document()?.get_document("$match")?;
-        predicate::on_buckets(matched, &options)
-    });
+    let filter =
+        unpacked_by(&pipeline).and_then(|options| predicate::on_buckets(first_filter(&pipeline)?, &options));
     let Some(filter) = filter else { return pipeline };
     std::iter::once(Value::Document(doc! { "$match": filter })).chain(pipeline).collect()
+}
+
+/// The filter of the measurements that such a pipeline begins with.
+fn first_filter(pipeline: &[Value]) -> Option<&Document> {
+    pipeline.get(1)?.as_document()?.get_document("$match")
+}
+
+/// What the first filter of a pipeline over buckets says of their shard keys.
+pub fn shard_key_filter(pipeline: &[Value]) -> Option<Document> {
+    let options = unpacked_by(pipeline)?;
+    predicate::on_shard_key(first_filter(pipeline)?, &options)
 }

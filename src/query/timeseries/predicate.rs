@@ -8,19 +8,30 @@ use document::{Document, Value, doc};
 
 /// The filter for buckets; none where nothing can be said.
 pub fn on_buckets(filter: &Document, options: &Options) -> Option<Document> {
+    said_of(filter, options, false)
+}
+
+/// The same, with what follows for the least time from the longest span of a bucket: that is a field of shard keys, while the
+/// greatest time is none.
+pub fn on_shard_key(filter: &Document, options: &Options) -> Option<Document> {
+    said_of(filter, options, true)
+}
+
+fn said_of(filter: &Document, options: &Options, by_span: bool) -> Option<Document> {
     let mut parts: Vec<Value> = Vec::new();
     for (name, value) in filter.iter() {
         match (name, value) {
             ("$and", Value::Array(list)) => {
                 let inner = list.iter().filter_map(Value::as_document);
-                parts.extend(inner.filter_map(|d| on_buckets(d, options)).map(Value::Document));
+                parts.extend(inner.filter_map(|d| said_of(d, options, by_span)).map(Value::Document));
             }
             ("$or", Value::Array(list)) => {
-                let each = list.iter().map(|v| on_buckets(v.as_document()?, options).map(Value::Document));
+                let each =
+                    list.iter().map(|v| said_of(v.as_document()?, options, by_span).map(Value::Document));
                 parts.extend(each.collect::<Option<Vec<_>>>().map(|list| Value::from(doc! { "$or": list })));
             }
             (name, _) if name.starts_with('$') => {}
-            (name, value) if name == options.time => on_time(value, options, &mut parts),
+            (name, value) if name == options.time => on_time(value, options, by_span, &mut parts),
             (name, value) => {
                 if let Some(rest) = options.below_meta(name) {
                     let path = format!("meta{rest}");
@@ -35,8 +46,14 @@ pub fn on_buckets(filter: &Document, options: &Options) -> Option<Document> {
     }
 }
 
-fn on_time(value: &Value, options: &Options, parts: &mut Vec<Value>) {
+fn on_time(value: &Value, options: &Options, by_span: bool, parts: &mut Vec<Value>) {
+    let reach = options.span_seconds.saturating_add(options.rounding_seconds).saturating_mul(1000);
     let mut bound = |side: &str, operator: &str, date: i64| {
+        if by_span && side == "max" {
+            let least = Value::DateTime(date.saturating_sub(reach));
+            let path = format!("control.min.{}", options.time);
+            parts.push(Value::Document(doc! { path: { "$gte": least } }));
+        }
         let path = format!("control.{side}.{}", options.time);
         parts.push(Value::Document(doc! { path: { operator: Value::DateTime(date) } }));
     };

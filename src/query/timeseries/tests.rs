@@ -207,3 +207,42 @@ fn the_filter_of_a_partial_index_asks_for_the_side_that_can_hold_it() {
     );
     assert_eq!(on(doc! { "$and": [{ "v": 5 }, { "m": 1 }] }), doc! { "$and": [both, { "meta": 1 }] });
 }
+
+#[test]
+fn a_filter_on_time_reaches_every_bucket_that_may_have_begun_before() {
+    let at = |millis: i64| Value::DateTime(millis);
+    let said =
+        predicate::on_shard_key(&doc! { "m": 1, "t": { "$gte": (at(10_000_000)) } }, &options()).unwrap();
+    let reach = (options().span_seconds + options().rounding_seconds) * 1000;
+    assert_eq!(
+        said,
+        doc! { "$and": [
+            { "meta": 1 }, { "control.min.t": { "$gte": (at(10_000_000 - reach)) } },
+            { "control.max.t": { "$gte": (at(10_000_000)) } },
+        ] }
+    );
+    assert_eq!(predicate::on_shard_key(&doc! { "v": 1 }, &options()), None);
+}
+
+#[test]
+fn a_measurement_has_the_shard_key_of_the_bucket_it_begins() {
+    let measurement = doc! { "_id": 1, "m": { "b": 1, "a": 2 }, "t": (Value::DateTime(123_456)) };
+    let fields = bucket::key_fields(measurement.to_doc_buf().doc(), &options()).unwrap().doc().to_document();
+    let split = bucket::split(measurement.to_doc_buf().doc(), &options()).unwrap();
+    let begun = bucket::build(ObjectId([1; 12]), split.meta.doc(), &[split.row.doc()], &options()).unwrap();
+    assert_eq!(fields.get("meta"), begun.doc().to_document().get("meta"));
+    assert_eq!(fields.get_path("control.min.t"), begun.doc().to_document().get_path("control.min.t"));
+}
+
+#[test]
+fn a_bucket_that_loses_its_first_rows_keeps_its_least_time() {
+    let row = |millis: i64| doc! { "_id": millis, "t": (Value::DateTime(millis)), "v": millis }.to_doc_buf();
+    let rows = [row(60_000), row(180_000)];
+    let none = Document::new().to_doc_buf();
+    let whole =
+        bucket::build(ObjectId([1; 12]), none.doc(), &[rows[0].doc(), rows[1].doc()], &options()).unwrap();
+    let left = bucket::rebuilt(whole.doc(), &[rows[1].doc()], &options()).unwrap().doc().to_document();
+    assert_eq!(left.get_path("control.min.t"), Some(&Value::DateTime(60_000)));
+    assert_eq!(left.get_path("control.max.t"), Some(&Value::DateTime(180_000)));
+    assert_eq!(left.get_path("control.min.v"), Some(&Value::Int64(180_000)));
+}

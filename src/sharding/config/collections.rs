@@ -10,6 +10,7 @@ use super::{
 use super::{require_majority, required, required_doc, required_str};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
+use crate::routing::table::SERIES;
 use document::{Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation, Request};
 use std::collections::BTreeSet;
@@ -83,6 +84,9 @@ impl ConfigServer {
         document.push("noBalance", false);
         if body.get_bool("unsplittable").unwrap_or(false) {
             document.push("unsplittable", true);
+        }
+        if let Some(fields) = body.get_document(SERIES) {
+            document.push(SERIES, fields.clone());
         }
         let mut chunks = Vec::new();
         for (i, range) in required(body, "chunks", Value::as_array)?.iter().enumerate() {

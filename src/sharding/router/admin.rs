@@ -174,7 +174,8 @@ pub async fn coll_stats(task: &Task<'_>) -> Result<DocBuf> {
     let Some(replies) = ddl::on_all_owners(task, &ns).await? else {
         bail!(NAMESPACE_NOT_FOUND, "Database [{}] not found.", task.db());
     };
-    let sharded = task.placement(&ns).await?.is_some_and(|p| p.table.is_some());
+    let series = super::timeseries::sharded(task, &ns).await?;
+    let sharded = series.is_some() || task.placement(&ns).await?.is_some_and(|p| p.table.is_some());
     let mut sum =
         summed(&replies, &["ns", "scaleFactor", "avgObjSize", "nindexes", "capped", "max", "maxSize"]);
     let (size, count) = (sum.get("size").and_then(number), sum.get("count").and_then(number));
@@ -182,6 +183,9 @@ pub async fn coll_stats(task: &Task<'_>) -> Result<DocBuf> {
         && count > 0.0
     {
         sum.insert("avgObjSize", Value::Int64((size / count) as i64));
+    }
+    if series.is_some() {
+        of_series(&mut sum, &ns);
     }
     let mut shards = Document::new();
     for (shard, reply) in &replies {
@@ -196,6 +200,15 @@ pub async fn coll_stats(task: &Task<'_>) -> Result<DocBuf> {
         reply.push("shards", shards);
     }
     Ok(ok_reply(reply))
+}
+
+/// The sums of a sharded time series, in place of those of its buckets' shards.
+fn of_series(sum: &mut Document, ns: &str) {
+    sum.insert("ns", ns);
+    let Some(Value::Document(buckets)) = sum.get_mut("timeseries") else { return };
+    let total = |name: &str| buckets.get_i64(name).unwrap_or(0);
+    let average = total("numBytesUncompressed").checked_div(total("bucketCount")).unwrap_or(0);
+    buckets.insert("avgBucketSize", document::number::int_or_long(average));
 }
 
 /// `validate`: valid where every shard says so.

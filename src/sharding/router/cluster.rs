@@ -44,6 +44,11 @@ pub trait Cluster: Send + Sync + 'static {
     fn cached(&self, ns: &str) -> Option<Placement>;
     /// Where the namespace is; `None` when its database does not exist.
     fn placement<'a>(&'a self, ns: &'a str) -> BoxFuture<'a, Result<Option<Placement>>>;
+    /// Whether anything was ever asked or told of where the namespace is.
+    fn has_heard_of(&self, ns: &str) -> bool {
+        let _ = ns;
+        false
+    }
     /// Takes in a stale error of a request on `ns`: what it speaks of is read anew by the next [`Cluster::placement`].
     fn note_stale(&self, ns: &str, error: &Error);
     /// The next [`Cluster::placement`] reads this collection and its database anew.
@@ -210,6 +215,9 @@ impl Cluster for LiveCluster {
             };
             Ok(self.assemble(ns, database, routing))
         })
+    }
+    fn has_heard_of(&self, ns: &str) -> bool {
+        self.cache.has_heard_of(ns)
     }
     fn note_stale(&self, ns: &str, error: &Error) {
         let names_it = error.info.as_ref().is_some_and(|i| i.contains_key("ns") || i.contains_key("db"));

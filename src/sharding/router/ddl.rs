@@ -4,11 +4,12 @@
 //! A command that concerns metadata of the whole cluster has an internal form (`_shardsvr..`, `_configsvr..`), sent with
 //! the database's version and majority write concern. What concerns an unsharded collection alone is sent as it is.
 
-use super::body::{Placement, ok_reply, strip_times, take};
+use super::body::{ArrayBuilder, Placement, ok_reply, strip_times, take};
 use super::cluster::database_of;
 use super::single;
 use super::target;
 use super::task::{ATTEMPTS_MAX, Retry, Task};
+use super::timeseries::{self, Series};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
 use crate::config::dedicated::CONFIG_SHARD;
@@ -17,8 +18,10 @@ use crate::messages::chunks::{ClearJumboFlag, ShardMergeChunks};
 use crate::routing::RoutingTable;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
+use node::Request;
 use node::generic::is_generic;
 use query::QueryContext;
+use query::timeseries::indexes;
 use runtime::Instant;
 use std::sync::Arc;
 
@@ -118,7 +121,8 @@ fn bound(task: &Task<'_>, name: &str) -> Option<Document> {
 pub async fn create(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
     let placement = task.placement_for_write(&ns).await?;
-    if placement.table.is_some() {
+    let as_series = task.get("timeseries").is_some();
+    if placement.table.is_some() || (as_series && timeseries::sharded(task, &ns).await?.is_some()) {
         bail!(NAMESPACE_EXISTS, "namespace {ns} already exists, but is sharded");
     }
     as_it_is(task, &ns).await
@@ -146,7 +150,10 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
     while vanished < ATTEMPTS_MAX {
         let placement = task.placement_for_write(&ns).await?;
         if placement.table.is_none() && placement.alone.is_none() {
-            return as_it_is(task, &ns).await;
+            return match timeseries::sharded(task, &ns).await? {
+                Some(series) => create_indexes_of_series(task, &series).await,
+                None => as_it_is(task, &ns).await,
+            };
         }
         if task.in_transaction() {
             // Each shard refuses what it does not have yet; a coordinator would wait for the transaction to end.
@@ -168,6 +175,20 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
         vanished += 1;
     }
     bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the placement of {ns} kept changing")
+}
+
+/// `createIndexes` of a sharded time series: those of its buckets.
+async fn create_indexes_of_series(task: &Task<'_>, series: &Series) -> Result<DocBuf> {
+    let (db, buckets) = series.buckets.split_once('.').unwrap_or((&series.buckets, ""));
+    let mut command = with_sequences(task, internal(task, "_shardsvrCreateIndexes", buckets));
+    let specs = command.get_array("indexes").into_iter().flatten().filter_map(Value::as_document);
+    let specs: Vec<Document> =
+        specs.map(|spec| indexes::bucket_spec(spec, &series.options)).collect::<Result<_>>()?;
+    command.insert("indexes", specs);
+    match on_primary(task, db, db, command).await? {
+        Some(reply) => Ok(strip_times(reply.doc())),
+        None => bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", series.buckets),
+    }
 }
 
 /// `setIndexCommitQuorum`: on every shard that builds the indexes.
@@ -229,7 +250,10 @@ async fn changed_everywhere(task: &Task<'_>, internal_name: &str) -> Result<DocB
     let ns = task.request.namespace()?;
     let placement = task.placement(&ns).await?;
     if placement.as_ref().is_some_and(|p| p.table.is_none() && p.alone.is_none()) {
-        return as_it_is(task, &ns).await;
+        return match timeseries::sharded(task, &ns).await? {
+            Some(series) => buckets_changed(task, internal_name, &series).await,
+            None => as_it_is(task, &ns).await,
+        };
     }
     let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
     // The database may have been dropped since its placement was read.
@@ -238,6 +262,27 @@ async fn changed_everywhere(task: &Task<'_>, internal_name: &str) -> Result<DocB
         Some(_) => on_primary(task, db, db, internal(task, internal_name, collection)).await?,
     };
     reply.ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}"))
+}
+
+/// The same of a sharded time series.
+async fn buckets_changed(task: &Task<'_>, internal_name: &str, series: &Series) -> Result<DocBuf> {
+    let (db, buckets) = series.buckets.split_once('.').unwrap_or((&series.buckets, ""));
+    let mut command = internal(task, internal_name, buckets);
+    if let Some(Value::Document(key)) = command.get("index")
+        && !key.contains_key("keyPattern")
+        && internal_name == "_shardsvrDropIndexes"
+    {
+        let key = indexes::bucket_key(key, &series.options)?;
+        command.insert("index", key);
+    }
+    if internal_name == "_shardsvrCollMod" {
+        if command.get_present("timeseries").is_some() {
+            bail!(NOT_IMPLEMENTED, "changing the bucketing of a sharded time series is not implemented");
+        }
+        command.insert("isTimeseriesNamespace", true);
+    }
+    let reply = on_primary(task, db, db, command).await?;
+    reply.ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "ns does not exist: {}", series.buckets))
 }
 
 pub async fn drop_indexes(task: &Task<'_>) -> Result<DocBuf> {
@@ -255,8 +300,16 @@ pub async fn drop_collection(task: &Task<'_>) -> Result<DocBuf> {
         return as_it_is(task, &ns).await;
     }
     let reply = on_primary(task, db, db, internal(task, "_shardsvrDropCollection", collection)).await;
-    task.router.cluster.forget(Some(&ns));
+    forget_with_buckets(task, &ns);
     Ok(reply?.map_or_else(|| ok_reply(Document::new()), |r| super::body::strip_times(r.doc())))
+}
+
+/// A time series has its placement under another name.
+fn forget_with_buckets(task: &Task<'_>, ns: &str) {
+    task.router.cluster.forget(Some(ns));
+    if let Some(buckets) = timeseries::buckets_of(ns) {
+        task.router.cluster.forget(Some(&buckets));
+    }
 }
 
 /// `dropDatabase`.
@@ -316,7 +369,7 @@ pub async fn shard_collection(task: &Task<'_>) -> Result<DocBuf> {
     let mut command = doc! { "_shardsvrCreateCollection": collection, "shardKey": key };
     command.0.extend(own_fields(task).into_iter().filter(|(name, _)| name != "key"));
     let reply = on_primary(task, db, db, command).await;
-    task.router.cluster.forget(Some(&ns));
+    forget_with_buckets(task, &ns);
     reply?;
     Ok(ok_reply(doc! { "collectionsharded": ns }))
 }
@@ -735,9 +788,26 @@ pub async fn on_database(task: &Task<'_>) -> Result<DocBuf> {
     }
 }
 
+/// `listIndexes` of a sharded time series: those of its buckets, as the user made them.
+async fn list_indexes_of_series(task: &Task<'_>, ns: &str, series: &Series) -> Result<DocBuf> {
+    let body = series.renamed(task.body());
+    let inner = Task::new(task.router, task.op, Request { db: task.db(), body: body.doc(), sequences: &[] });
+    let reply = Box::pin(list_indexes(&inner)).await?;
+    let all = super::aggregate::rest_of(&inner, task.db(), body.doc(), reply).await?;
+    task.hear_from(&inner);
+    let mut shown = ArrayBuilder::default();
+    for spec in all.iter().filter_map(|spec| indexes::shown(&spec.doc().to_document())) {
+        shown.push(spec.to_doc_buf().doc());
+    }
+    Ok(super::body::cursor_reply("firstBatch", &shown, 0, ns))
+}
+
 /// `listIndexes`: of a shard that owns a chunk.
 pub async fn list_indexes(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
+    if let Some(series) = timeseries::sharded(task, &ns).await? {
+        return list_indexes_of_series(task, &ns, &series).await;
+    }
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(&ns).await? else {
@@ -764,6 +834,14 @@ pub async fn list_collections(task: &Task<'_>) -> Result<DocBuf> {
 
 /// The client's command, as it is, on every shard with the collection's versions.
 pub async fn on_all_owners(task: &Task<'_>, ns: &str) -> Result<Option<Vec<(ShardId, DocBuf)>>> {
+    if let Some(series) = timeseries::sharded(task, ns).await? {
+        let body = series.renamed(task.body());
+        let request = Request { db: task.db(), body: body.doc(), sequences: &[] };
+        let inner = Task::new(task.router, task.op, request);
+        let replies = Box::pin(on_all_owners(&inner, &series.buckets)).await;
+        task.hear_from(&inner);
+        return replies;
+    }
     let mut retry = Retry::default();
     loop {
         let Some(placement) = task.placement(ns).await? else { return Ok(None) };

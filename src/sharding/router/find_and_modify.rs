@@ -4,7 +4,7 @@ use super::collation;
 use super::one_document::{self, Statement};
 use super::target;
 use super::task::{Retry, Task, is_stale};
-use document::{DocBuf, Result, codes};
+use document::{DocBuf, Result, bail, codes};
 
 pub async fn find_and_modify(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
@@ -12,7 +12,15 @@ pub async fn find_and_modify(task: &Task<'_>) -> Result<DocBuf> {
     let mut retry = Retry::default();
     loop {
         match attempt(task, &ns).await {
-            Err(e) if is_stale(&e) => retry.absorb(task, &ns, e).await?,
+            Err(e) if is_stale(&e) => {
+                retry.absorb(task, &ns, e).await?;
+                if super::timeseries::sharded_if_known(task, &ns).await?.is_some() {
+                    bail!(
+                        NOT_IMPLEMENTED,
+                        "findAndModify on the sharded time series {ns} is not implemented"
+                    );
+                }
+            }
             Err(e) if e.code == codes::WOULD_CHANGE_OWNING_SHARD => {
                 return one_document::run(task, &Statement::FindAndModify(task, &ns)).await;
             }

@@ -44,6 +44,7 @@ pub mod snapshot;
 pub mod target;
 pub mod task;
 mod text;
+mod timeseries;
 pub mod transaction;
 pub mod write;
 

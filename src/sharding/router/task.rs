@@ -105,8 +105,18 @@ impl<'a> Task<'a> {
         versions: &Versions,
         more: impl FnOnce(&mut DocWriter<'_>),
     ) -> DocBuf {
+        self.forward_as(self.body(), without, versions, more)
+    }
+    /// The same with another command in place of the client's.
+    pub fn forward_as(
+        &self,
+        command: Doc<'_>,
+        without: &[&str],
+        versions: &Versions,
+        more: impl FnOnce(&mut DocWriter<'_>),
+    ) -> DocBuf {
         let bypass = self.op.may_bypass_write_blocking();
-        forward(self.body(), self.db(), without, self.router.cluster_time(), versions, |w| {
+        forward(command, self.db(), without, self.router.cluster_time(), versions, |w| {
             more(w);
             if bypass {
                 w.bool("mayBypassWriteBlocking", true);

@@ -16,6 +16,7 @@ use super::one_document::{self, put_moved};
 use super::paused_migrations::Hold;
 use super::target::{self, Target};
 use super::task::{Retry, Task, is_stale};
+use super::timeseries::{self, Series};
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
 use document::error::RETRIABLE;
@@ -98,7 +99,7 @@ pub async fn execute<'a>(
 async fn run(task: &Task<'_>, kind: Kind) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
     let mut write = Write::new(task, &ns, kind)?;
-    let placement = task.placement_for_write(&ns).await?;
+    let placement = write.placement().await?;
     write.give_ids(&placement);
     if let Some(reply) = write.in_one_batch(&placement).await? {
         return Ok(reply);
@@ -126,6 +127,14 @@ pub struct Write<'t, 'a> {
     alone: bool,
     /// A statement that was refused because it moves its document, and is executed anew in a transaction.
     moves: Option<usize>,
+    /// What the statements concern, if it is a sharded time series.
+    series: Option<Box<OfSeries>>,
+}
+
+/// A sharded time series, and the client's command said of its buckets.
+struct OfSeries {
+    series: Series,
+    body: DocBuf,
 }
 
 /// What a batch came to.
@@ -162,6 +171,7 @@ impl<'t, 'a> Write<'t, 'a> {
             pending: (0..statements.len()).collect(),
             alone: statements.len() == 1,
             moves: None,
+            series: None,
             statements,
             outcome: Outcome::default(),
             ordered: !matches!(task.body().get("ordered"), Some(ValueRef::Boolean(false))),
@@ -183,7 +193,7 @@ impl<'t, 'a> Write<'t, 'a> {
     /// Executes what is pending.
     async fn finish(&mut self) -> Result<()> {
         while !self.is_finished() {
-            let placement = self.task.placement_for_write(self.ns).await?;
+            let placement = self.placement().await?;
             self.give_ids(&placement);
             if self.ordered {
                 self.next_run(&placement).await?;
@@ -195,6 +205,21 @@ impl<'t, 'a> Write<'t, 'a> {
             }
         }
         Ok(())
+    }
+    /// Where what the statements concern is now.
+    async fn placement(&mut self) -> Result<Placement> {
+        let placement = self.task.placement_for_write(self.ns).await?;
+        self.series = None;
+        if placement.table.is_none()
+            && placement.alone.is_none()
+            && let Some(series) = timeseries::sharded_if_known(self.task, self.ns).await?
+        {
+            let body = series.renamed(self.task.body());
+            let placement = series.placement.clone();
+            self.series = Some(Box::new(OfSeries { series, body }));
+            return Ok(placement);
+        }
+        Ok(placement)
     }
     fn is_finished(&self) -> bool {
         self.stopped || self.pending.is_empty()
@@ -217,6 +242,9 @@ impl<'t, 'a> Write<'t, 'a> {
     fn aim(&self, placement: &Placement, i: usize) -> Result<Aim> {
         let Some(table) = &placement.table else { return Ok(Aim::One(placement.home().clone())) };
         let statement = self.statements[i].doc();
+        if let Some(of) = &self.series {
+            return self.aim_in_series(&of.series, table, statement);
+        }
         match self.kind {
             Kind::Insert => Ok(Aim::One(target::document(table, statement)?)),
             Kind::Update => self.aim_update(table, statement),
@@ -224,6 +252,27 @@ impl<'t, 'a> Write<'t, 'a> {
                 let target = self.filter_target(table, statement)?;
                 Ok(aim_of(target, statement.get_i64("limit") == Some(0)))
             }
+        }
+    }
+    fn aim_in_series(&self, series: &Series, table: &RoutingTable, statement: Doc<'_>) -> Result<Aim> {
+        if self.kind == Kind::Insert {
+            return Ok(Aim::One(target::document(table, series.key_fields(statement)?.doc())?));
+        }
+        let filter = statement.get_document("q").unwrap_or(Doc::empty());
+        let context = collation::context(self.task, statement, table)?;
+        let target = target::filter(table, series.key_filter(filter).doc(), &context);
+        let flag = |name: &str| statement.get(name).is_some_and(|v| v.truthy());
+        match self.kind {
+            // Any shard refuses what no time series takes.
+            Kind::Update if !flag("multi") || flag("upsert") || series.options.meta.is_none() => {
+                Ok(Aim::One(target.shards[0].clone()))
+            }
+            Kind::Delete if flag("limit") && target.shards.len() > 1 => bail!(
+                NOT_IMPLEMENTED,
+                "a delete of one measurement whose filter does not say on which shard it is: {} is sharded",
+                self.ns
+            ),
+            _ => Ok(aim_of(target, true)),
         }
     }
     fn aim_update(&self, table: &RoutingTable, statement: Doc<'_>) -> Result<Aim> {
@@ -429,8 +478,14 @@ impl<'t, 'a> Write<'t, 'a> {
     }
     async fn send_docs(&self, shard: &str, versions: &Versions, indexes: &[usize], docs: &[Doc<'_>]) -> Sent {
         let list = self.kind.list();
-        let body = self.task.forward(&[list, "stmtIds", "stmtId"], versions, |w| {
+        let of_series = self.series.is_some();
+        let command = self.series.as_ref().map_or(self.task.body(), |of| of.body.doc());
+        let without = &[list, "stmtIds", "stmtId", "isTimeseriesNamespace"][..];
+        let body = self.task.forward_as(command, without, versions, |w| {
             self.write_ids(w, indexes);
+            if of_series {
+                w.bool("isTimeseriesNamespace", true);
+            }
             if self.alone && self.kind == Kind::Update && self.task.in_transaction() {
                 w.bool("mayMoveDocument", true);
             }
@@ -514,7 +569,7 @@ impl<'t, 'a> Write<'t, 'a> {
                     self.fail(&[i], &e);
                     return Ok(());
                 }
-                placement = Cow::Owned(self.task.placement_for_write(self.ns).await?);
+                placement = Cow::Owned(self.placement().await?);
                 remaining = match self.aim(&placement, i) {
                     Ok(Aim::Many(shards)) => shards,
                     Ok(Aim::One(shard)) => vec![shard],
@@ -554,7 +609,7 @@ impl<'t, 'a> Write<'t, 'a> {
                 return Ok(());
             }
             let nobody_did = refused.len() == remaining.len();
-            placement = Cow::Owned(self.task.placement_for_write(self.ns).await?);
+            placement = Cow::Owned(self.placement().await?);
             remaining = match self.aim(&placement, i) {
                 Ok(Aim::Many(shards)) if nobody_did => shards,
                 Ok(Aim::One(shard)) if nobody_did => vec![shard],
@@ -566,7 +621,10 @@ impl<'t, 'a> Write<'t, 'a> {
     /// range away answers when that has moved. Had the others executed the statement meanwhile, the one that receives the
     /// range among them, nobody would do so for its documents.
     async fn stale_on(&self, placement: &Placement, shards: &[ShardId], i: usize) -> Option<Error> {
-        let never = document::doc! { "_id": { "$in": [] } }.to_doc_buf();
+        // Of a time series an update can only speak of the meta field.
+        let meta = self.series.as_ref().and_then(|of| of.series.options.meta.as_deref());
+        let field = meta.filter(|_| self.kind == Kind::Update).unwrap_or("_id");
+        let never = document::doc! { field: { "$in": [] } }.to_doc_buf();
         let never = one_document::with_filter(self.statements[i].doc(), never.doc());
         let asked = shards.iter().map(|shard| {
             let never = &never;

@@ -185,6 +185,10 @@ impl CatalogCache {
         self.databases.read().get(db).and_then(|e| e.good()).flatten()
     }
 
+    /// Whether anything was asked or told of the collection since the cache was cleared.
+    pub fn has_heard_of(&self, ns: &str) -> bool {
+        self.collections.read().contains_key(ns)
+    }
     /// The next use of this collection reads its placement anew.
     pub fn invalidate(&self, ns: &str) {
         slot(&self.collections, ns).invalidate();

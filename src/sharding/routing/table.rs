@@ -11,6 +11,7 @@ use crate::chunk::{Chunk, ShardId};
 use crate::key_pattern::ShardKeyPattern;
 use document::{Collation, Document, ObjectId, Result, Timestamp, bail};
 use protocol::version::ShardVersion;
+use query::timeseries::Options;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ const PAGE: usize = 256;
 
 /// When the collection was put back to a snapshot: the histories of its chunks do not say who had its data before. DO NOT CHANGE: on disk.
 pub const RESTORED: &str = "restoredAt";
+
+/// The definition of the time series whose buckets a collection holds. DO NOT CHANGE: clients read it.
+pub const SERIES: &str = "timeseriesFields";
 
 /// Placement of a sharded collection as of its collection version.
 #[derive(Clone, Debug)]
@@ -37,6 +41,8 @@ pub struct RoutingTable {
     pub unsplittable: bool,
     /// When it was put back to a snapshot; 0: never.
     pub restored: Timestamp,
+    /// It holds the buckets of a time series with these options.
+    pub series: Option<Options>,
     pages: Vec<Arc<Vec<Arc<Chunk>>>>,
     shards: BTreeMap<ShardId, Owned>,
     version: Timestamp,
@@ -68,6 +74,8 @@ pub struct CollectionInfo {
     pub unsplittable: bool,
     /// When it was put back to a snapshot; 0: never.
     pub restored: Timestamp,
+    /// It holds the buckets of a time series with these options.
+    pub series: Option<Options>,
 }
 
 impl CollectionInfo {
@@ -89,6 +97,7 @@ impl CollectionInfo {
                 .all(|flag| d.get_bool(flag).unwrap_or(true)),
             unsplittable: d.get_bool("unsplittable").unwrap_or(false),
             restored: d.get(RESTORED).and_then(|v| v.as_timestamp()).unwrap_or_default(),
+            series: d.get_document(SERIES).and_then(Options::of_document),
         })
     }
 }
@@ -114,6 +123,7 @@ impl RoutingTable {
             allow_migrations: info.allow_migrations,
             unsplittable: info.unsplittable,
             restored: info.restored,
+            series: info.series.clone(),
             pages: chunks.chunks(PAGE).map(|page| Arc::new(page.to_vec())).collect(),
             shards: BTreeMap::new(),
             version: Timestamp::default(),
@@ -130,6 +140,7 @@ impl RoutingTable {
         changed.sort_by_key(|a| a.version);
         let mut table = self.clone();
         table.allow_migrations = info.allow_migrations;
+        table.series = info.series.clone();
         for chunk in changed {
             table.lay_over(chunk);
         }
@@ -327,6 +338,7 @@ mod tests {
             allow_migrations: true,
             unsplittable: false,
             restored: Timestamp::default(),
+            series: None,
         }
     }
     fn bound(v: Option<i32>, end: Value) -> Document {

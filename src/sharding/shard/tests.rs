@@ -34,6 +34,7 @@ pub(crate) fn table_of(chunks: &[(Option<i32>, Option<i32>, &str)]) -> Arc<Routi
         allow_migrations: true,
         unsplittable: false,
         restored: Default::default(),
+        series: None,
     };
     let key = ShardKeyPattern::parse(&info.key).unwrap();
     let chunks = chunks.iter().enumerate().map(|(i, (lo, hi, shard))| {

@@ -69,6 +69,7 @@ fn info(key: Document) -> CollectionInfo {
         allow_migrations: true,
         unsplittable: false,
         restored: Default::default(),
+        series: None,
     }
 }
 

@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use node::{Operation, Request};
 use protocol::ddl::protocols::{CollModPhase, DropIndexesPhase};
 use protocol::ddl::{Protocol, protocols};
+use query::planner;
 use std::collections::BTreeSet;
 
 pub(super) struct CollMod;
@@ -122,7 +123,8 @@ impl Ddl {
             Some(Value::String(s)) => [s.clone()].into(),
             Some(Value::Array(a)) => a.iter().filter_map(|v| v.as_str().map(str::to_string)).collect(),
             Some(Value::Document(d)) => {
-                specs.iter().filter(|s| s.get_document("key") == Some(d)).map(named).collect()
+                let same = |s: &&Document| s.get_document("key").is_some_and(|k| planner::same_key(k, d));
+                specs.iter().filter(same).map(named).collect()
             }
             _ => BTreeSet::new(),
         };

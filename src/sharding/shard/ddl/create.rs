@@ -12,6 +12,7 @@
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace};
 use super::distribution::{First, Wanted, first_chunks};
+use super::timeseries::{SERIES_KEY, is_of_series, key_index, series_of_buckets};
 use super::{Ddl, split};
 use crate::config::{argument, required};
 use crate::driver::phase_of;
@@ -19,6 +20,7 @@ use crate::key_pattern::ShardKeyPattern;
 use crate::messages::Message;
 use crate::messages::placement::FlushRoutingTable;
 use crate::remote::Target;
+use crate::routing::table::SERIES;
 use crate::shard::migration::range::{Position, walk_records};
 use document::{Document, Error, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
@@ -41,6 +43,8 @@ const OWN: &[&str] = &[
     "implicitlyCreateIndex",
     "enforceUniquenessCheck",
     "skipHashedShardKeyIndexCreation",
+    super::timeseries::SERIES_KEY,
+    SERIES,
     "unsplittable",
     "dataShard",
     "registerExistingCollectionInGlobalCatalog",
@@ -73,6 +77,10 @@ impl Coordinator for Create {
             ddl.set_block(namespace(state), BlockType::Unblock, &reason(state)).await
         })
     }
+    fn also_locks(&self, state: &Document) -> Vec<String> {
+        let of_series = is_of_series(request(state));
+        series_of_buckets(namespace(state)).filter(|_| of_series).into_iter().collect()
+    }
 }
 
 fn reason(state: &Document) -> Document {
@@ -104,6 +112,7 @@ impl Ddl {
         }
         check_arguments(&ns, &body)?;
         argument(&request)?;
+        let (ns, body) = self.series_request(op, &ns, &body).await?.unwrap_or((ns, body));
         let alone = self.tracked(&ns).await?.filter(|d| d.get_bool("unsplittable") == Some(true));
         if let Some(alone) = alone.filter(|_| !flag(&body, "unsplittable", false)) {
             return self.shard_tracked(op, &ns, body, &alone).await;
@@ -184,6 +193,7 @@ impl Ddl {
             }
             state.insert("alreadySharded", true);
         }
+        self.check_buckets(&ns, body)?;
         let wanted = body.get("collectionUUID").and_then(Value::as_uuid);
         if let (Some(wanted), found) = (wanted, self.local_uuid(&ns))
             && found != Some(wanted)
@@ -345,6 +355,14 @@ impl Ddl {
         }
         let slot = self.role.node.namespaces.slot(ns);
         let mut spec = doc! { "v": 2, "key": pattern.document().clone(), "name": pattern.index_name() };
+        let series = series_of_buckets(ns).and_then(|series| {
+            let slot = self.role.node.namespaces.slot(&series);
+            node::timeseries::of(&self.role.node, &slot)
+        });
+        if let Some((key, series)) = body.get_document(SERIES_KEY).zip(series) {
+            let name = ShardKeyPattern::parse(key)?.index_name();
+            spec = key_index(key, pattern.document(), &name, &series)?;
+        }
         if !slot.collation().is_simple() {
             spec.push("collation", doc! { "locale": "simple" });
         }
@@ -387,6 +405,9 @@ impl Ddl {
         };
         if let Some(default) = self.role.node.namespaces.slot(&ns).collation().document() {
             command.push("defaultCollation", default.clone());
+        }
+        if let Some(definition) = body.get(SERIES) {
+            command.push(SERIES, definition.clone());
         }
         let alone = flag(body, "unsplittable", false);
         command.push("unsplittable", alone);
@@ -493,7 +514,6 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
     if matches!(db, "admin" | "local") || (db == "config" && name != "system.sessions") {
         bail!(ILLEGAL_OPERATION, "can't shard collections of the database {db}");
     }
-    node::timeseries::refuse_sharding_buckets(ns)?;
     if name.starts_with("system.") && db != "config" {
         bail!(ILLEGAL_OPERATION, "can't shard system namespaces");
     }
@@ -526,9 +546,6 @@ fn check_arguments(ns: &str, body: &Document) -> Result<()> {
             "numInitialChunks is only supported for collections with a hashed prefix of the shard key"
         );
     }
-    if body.get_present("timeseries").is_some() {
-        bail!(NOT_IMPLEMENTED, "time-series collections are not implemented");
-    }
     Ok(())
 }
 
@@ -560,7 +577,6 @@ fn check_definitions(
     let unique = flag(body, "unique", false);
     let slot = node.namespaces.slot(ns);
     let state = slot.read_unchecked();
-    node::timeseries::refuse_sharding(ns, state.view.as_deref())?;
     if state.view.is_some() {
         bail!(COMMAND_NOT_SUPPORTED_ON_VIEW, "Namespace {ns} is a view, not a collection");
     }

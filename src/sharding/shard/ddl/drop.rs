@@ -34,13 +34,20 @@ impl Coordinator for Drop {
                     ddl.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await
                 }
                 DropPhase::DropCollection => {
-                    ddl.drop_everywhere(ns, state.get("collectionUUID").cloned()).await
+                    ddl.drop_everywhere(ns, state.get("collectionUUID").cloned()).await?;
+                    match state.get_str(SERIES) {
+                        Some(series) => ddl.drop_view_of(series).await,
+                        None => Ok(()),
+                    }
                 }
                 DropPhase::ReleaseCriticalSection => {
                     ddl.block_everywhere(ns, BlockType::Unblock, &reason(state)).await
                 }
             }
         })
+    }
+    fn also_locks(&self, state: &Document) -> Vec<String> {
+        state.get_str(SERIES).map(str::to_string).into_iter().collect()
     }
     fn undo<'a>(&'a self, ddl: &'a Ddl, state: &'a Document) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
@@ -50,6 +57,9 @@ impl Coordinator for Drop {
         })
     }
 }
+
+/// Member of the coordinator's document: the time series whose buckets go.
+const SERIES: &str = "series";
 
 fn reason(state: &Document) -> Document {
     doc! { "command": "dropCollection", "ns": namespace(state) }
@@ -71,6 +81,16 @@ impl Ddl {
             && tracked.or(found) != Some(wanted)
         {
             return Err(uuid_mismatch(&ns, wanted));
+        }
+        if tracked.is_none()
+            && wanted.is_none()
+            && let Some((buckets, entry)) = self.tracked_buckets(&ns).await?
+        {
+            let uuid = entry.get("uuid").cloned();
+            let fields = doc! { "collectionUUID": uuid, "thisOnly": false, SERIES: ns.as_str() };
+            self.log_change("dropCollection.start", &ns, Document::new()).await;
+            self.coordinate(op, &Drop, &buckets, fields).await?;
+            return Ok(doc! { "ns": ns });
         }
         if tracked.is_none() {
             return self.drop_unsharded(op, &ns, wanted).await;
@@ -99,6 +119,9 @@ impl Ddl {
         let _held = self.locks.take(&[ns], &format!("drop of {ns}")).await?;
         if self.tracked(ns).await?.is_some() {
             bail!(CONFLICTING_OPERATION_IN_PROGRESS, "collection {ns} was sharded meanwhile");
+        }
+        if self.tracked_buckets(ns).await?.is_some() {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "time series {ns} was sharded meanwhile");
         }
         let this = |uuid| wanted.is_none() || uuid == wanted;
         let dropped = node::ddl::collections::drop_if(&self.role.node, op, ns, false, this).await?;

@@ -58,6 +58,7 @@ pub mod split;
 pub mod standstill;
 #[cfg(test)]
 mod tests;
+mod timeseries;
 mod untrack;
 
 use super::ShardRole;

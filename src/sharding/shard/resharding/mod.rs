@@ -109,6 +109,7 @@ pub fn table_of(ns: &str, key: &Document, chunks: &[Document]) -> Result<Routing
         allow_migrations: false,
         unsplittable: false,
         restored: Default::default(),
+        series: None,
     };
     let chunks = chunks.iter().map(|c| {
         let mut c = c.clone();

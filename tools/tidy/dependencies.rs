@@ -1,6 +1,6 @@
 //! What a crate declares it uses, and what the workspace declares some crate does.
 
-use crate::{File, files};
+use crate::files;
 
 /// Used without being named in a source.
 const UNNAMED: &[&str] = &["libfuzzer-sys"];
@@ -27,8 +27,29 @@ fn crate_name(package: &str) -> String {
     package.strip_prefix("md-").map_or_else(|| package.replace('-', "_"), |n| format!("md{n}"))
 }
 
-fn names(source: &File, wanted: &str) -> bool {
-    source.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|found| found == wanted)
+/// Whether a source says this crate's name as the head of a path, or imports the crate; a field or a variable may be called alike.
+fn names(source: &str, wanted: &str) -> bool {
+    source.match_indices(wanted).any(|(at, _)| {
+        let (before, after) = (&source[..at], &source[at + wanted.len()..]);
+        let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '>');
+        let begins = !before.strip_suffix("::").unwrap_or(before).ends_with(inside);
+        begins && (after.starts_with("::") || before.ends_with("use ") && after.starts_with([';', ' ']))
+    })
+}
+
+#[test]
+fn a_crate_is_used_where_a_path_begins_with_its_name() {
+    for (source, used) in [
+        ("let key = hmac::Hmac::new();", true),
+        ("use hmac as mac;", true),
+        ("let key = ::hmac::Hmac::new();", true),
+        ("let hmac = 1;", false),
+        ("crate::hmac::sum()", false),
+        ("old_hmac::sum()", false),
+        ("hmac_sum::of()", false),
+    ] {
+        assert_eq!(names(source, "hmac"), used, "{source}");
+    }
 }
 
 #[test]
@@ -41,7 +62,7 @@ fn every_declared_dependency_is_used() {
         let sources = files(under, ".rs");
         for package in declared(&manifest.text, |s| matches!(s, "dependencies" | "dev-dependencies")) {
             let name = crate_name(package);
-            if !UNNAMED.contains(&package) && !sources.iter().any(|source| names(source, &name)) {
+            if !UNNAMED.contains(&package) && !sources.iter().any(|source| names(&source.text, &name)) {
                 unused.push(format!("{}: {package}", manifest.path));
             }
         }

@@ -536,6 +536,3 @@ pub const FLAGS: &[Flag] = &[
 pub fn by_name(program: Program, name: &str) -> Option<&'static Flag> {
     FLAGS.iter().find(|f| f.name == name && f.is_on(program))
 }
-pub fn by_short(program: Program, c: char) -> Option<&'static Flag> {
-    FLAGS.iter().find(|f| f.short == Some(c) && f.is_on(program))
-}

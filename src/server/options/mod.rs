@@ -6,6 +6,7 @@
 
 mod file;
 pub mod flags;
+mod line;
 mod parse;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Command line to options.
 
-use super::flags::{Argument, FLAGS, Flag, by_name, by_short};
-use super::{Action, Options, Program, Refused, file, text};
+use super::flags::{Argument, FLAGS, Flag};
+use super::{Action, Options, Program, Refused, file, line, text};
 use document::{Document, Value};
 
 /// What exit code a usage error gives.
@@ -45,70 +45,10 @@ fn usage(program: Program, text: &str) -> Refused {
 /// The document of the flags given; a plain text on error.
 fn command_line(program: Program, args: &[String]) -> Result<Document, String> {
     let mut parsed = Document::new();
-    let mut rest = args.iter().map(String::as_str).peekable();
-    while let Some(arg) = rest.next() {
-        if let Some(long) = arg.strip_prefix("--") {
-            let (name, inline) = match long.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (long, None),
-            };
-            let flag = find_long(program, name)?;
-            let value = match (flag.takes_value(), inline) {
-                (true, Some(value)) => value,
-                (true, None) => rest.next().ok_or_else(|| missing_argument(flag))?,
-                (false, None) if flag.argument == Argument::OptionalBool => {
-                    rest.next_if(|next| matches!(*next, "true" | "false")).unwrap_or("")
-                }
-                (false, inline) => inline.unwrap_or(""),
-            };
-            set(&mut parsed, flag, value)?;
-        } else if let Some(shorts) = arg.strip_prefix('-').filter(|s| !s.is_empty()) {
-            short(program, shorts, &mut rest, &mut parsed)?;
-        } else {
-            return Err("too many positional options have been specified on the command line".to_string());
-        }
+    for (flag, text) in line::given(program, args)? {
+        set(&mut parsed, flag, &text)?;
     }
     Ok(parsed)
-}
-
-/// A long flag by its whole name, or by a prefix that names just one.
-fn find_long(program: Program, name: &str) -> Result<&'static Flag, String> {
-    if let Some(flag) = by_name(program, name) {
-        return Ok(flag);
-    }
-    let vs = !name.is_empty() && name.bytes().all(|b| b == b'v');
-    match by_name(program, "verbose").filter(|_| vs) {
-        Some(flag) => Ok(flag),
-        None => Err(format!("unrecognised option '--{name}'")),
-    }
-}
-
-fn short<'a>(
-    program: Program,
-    shorts: &'a str,
-    rest: &mut impl Iterator<Item = &'a str>,
-    parsed: &mut Document,
-) -> Result<(), String> {
-    let first = shorts.chars().next().unwrap_or(' ');
-    let Some(flag) = by_short(program, first) else { return Err(format!("unrecognised option '-{shorts}'")) };
-    if flag.argument == Argument::Verbosity {
-        return match shorts.chars().all(|c| c == 'v') {
-            true => set(parsed, flag, shorts),
-            false => Err(format!("unrecognised option '-{shorts}'")),
-        };
-    }
-    let inline = shorts[first.len_utf8()..].trim_start_matches('=');
-    let value = match (flag.takes_value(), inline.is_empty()) {
-        (true, true) => rest.next().ok_or_else(|| missing_argument(flag))?,
-        (true, false) => inline,
-        (false, true) => "",
-        (false, false) => return Err(format!("unrecognised option '-{shorts}'")),
-    };
-    set(parsed, flag, value)
-}
-
-fn missing_argument(flag: &Flag) -> String {
-    format!("the required argument for option '--{}' is missing", flag.name)
 }
 
 /// Puts the text of one flag where its path says, with the type of its row.

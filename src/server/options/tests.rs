@@ -30,6 +30,36 @@ fn flags_take_their_value_after_a_space_or_an_equals_sign() {
 }
 
 #[test]
+fn the_short_form_takes_its_value_attached_or_after() {
+    for line in ["-f /no/such/file", "-f=/no/such/file", "-f/no/such/file", "-vf /no/such/file"] {
+        let text = refused(Program::Mongod, line).text;
+        assert_eq!(text, "Error opening config file: No such file or directory", "{line}");
+    }
+}
+
+#[test]
+fn levels_are_counted_in_vs() {
+    let lines =
+        ["-vvv", "--vvv", "-v -v -v", "-vv --verbose", "--verbose=vvv", "--verbose=3", "-v --verbose=3"];
+    for line in lines {
+        assert_eq!(mongod(line).verbosity, 3, "{line}");
+    }
+    assert_eq!(mongod("--verbose").verbosity, 1);
+}
+
+#[test]
+fn the_last_of_contradictory_flags_counts_and_switches_take_a_truth_after_an_equals_sign() {
+    assert!(!mongod("--auth --noauth").auth);
+    assert!(mongod("--noauth --auth").auth);
+    assert_eq!(mongod("--port 5 --slowms 7 --port 6").port, 6);
+    assert!(mongod("--ipv6=true").ipv6);
+    assert!(!mongod("--ipv6 --ipv6=false").ipv6);
+    assert_eq!(mongod("--slowms -1").slow_ms, -1);
+    mongod("--enableMajorityReadConcern true --port 5");
+    mongod("--enableMajorityReadConcern --port 5");
+}
+
+#[test]
 fn roles_choose_the_default_port_and_path() {
     assert_eq!(mongod("").port, 27017);
     assert_eq!(mongod("--shardsvr --replSet a").port, 27018);
@@ -86,6 +116,18 @@ fn mistakes_are_refused_with_the_real_texts() {
         (
             "--port a",
             "Error parsing command line: the argument ('a') for option '--port' is invalid\ntry 'mongod --help' for more information",
+        ),
+        (
+            "--port 5 --x=7",
+            "Error parsing command line: unrecognised option '--x'\ntry 'mongod --help' for more information",
+        ),
+        (
+            "--slowms 5 -f",
+            "Error parsing command line: the required argument for option '--config' is missing\ntry 'mongod --help' for more information",
+        ),
+        (
+            "--fork yes",
+            "Error parsing command line: too many positional options have been specified on the command line\ntry 'mongod --help' for more information",
         ),
         (
             "extra",

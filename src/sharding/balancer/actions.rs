@@ -27,8 +27,8 @@ pub(super) enum Action {
 }
 
 /// What a policy has.
-pub(super) enum Next {
-    Action(Action),
+pub(super) enum Next<A = Action> {
+    Action(A),
     /// Something in so many milliseconds, if nothing happens before.
     In(i64),
     Nothing,
@@ -96,7 +96,8 @@ impl ConfigServer {
             if !self.balancing_now() {
                 return SLEEP_MAX;
             }
-            match self.next_action(runtime::random()) {
+            let policies = [ConfigServer::next_defragmentation, ConfigServer::next_auto_merge];
+            match ask(policies.map(|policy| move || policy(self)), runtime::random()) {
                 Next::Action(action) => self.issue(action, inside),
                 Next::In(ms) => {
                     wait = wait.min(Duration::from_millis(u64::try_from(ms).unwrap_or(0)));
@@ -106,21 +107,6 @@ impl ConfigServer {
             }
         }
         wait
-    }
-
-    fn next_action(&self, defragmentation_first: bool) -> Next {
-        let policies: [fn(&ConfigServer) -> Next; 2] =
-            [ConfigServer::next_defragmentation, ConfigServer::next_auto_merge];
-        let (first, second) = if defragmentation_first { (0, 1) } else { (1, 0) };
-        let answers = match policies[first](self) {
-            found @ Next::Action(_) => return found,
-            other => (other, policies[second](self)),
-        };
-        match answers {
-            (_, found @ Next::Action(_)) => found,
-            (Next::In(a), Next::In(b)) => Next::In(a.min(b)),
-            (Next::Nothing, other) | (other, _) => other,
-        }
     }
 
     fn issue(self: &Arc<Self>, action: Action, inside: super::Inside) {
@@ -137,5 +123,62 @@ impl ConfigServer {
         let mut actions = self.balancer.actions.lock();
         while actions.try_join_next().is_some() {}
         runtime::spawn_in(&mut actions, task);
+    }
+}
+
+/// What two policies have, the second asked only when the first has no action; `swapped` makes the second the first.
+fn ask<A>(policies: [impl Fn() -> Next<A>; 2], swapped: bool) -> Next<A> {
+    let [mut first, mut second] = policies.each_ref();
+    if swapped {
+        std::mem::swap(&mut first, &mut second);
+    }
+    match first() {
+        Next::Nothing => second(),
+        Next::In(a) => match second() {
+            Next::In(b) => Next::In(a.min(b)),
+            Next::Nothing => Next::In(a),
+            action @ Next::Action(_) => action,
+        },
+        action @ Next::Action(_) => action,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Next, ask};
+    use std::cell::Cell;
+
+    #[test]
+    fn the_policy_that_is_asked_first_has_its_action_issued() {
+        let asked = Cell::new((0, 0));
+        let policies = || {
+            [true, false].map(|defragments| {
+                let asked = &asked;
+                move || {
+                    let (d, m) = asked.get();
+                    asked.set(if defragments { (d + 1, m) } else { (d, m + 1) });
+                    Next::Action(if defragments { "defragment" } else { "merge" })
+                }
+            })
+        };
+        assert!(matches!(ask(policies(), false), Next::Action("defragment")));
+        assert!(matches!(ask(policies(), true), Next::Action("merge")));
+        assert_eq!(asked.get(), (1, 1), "the other policy was asked in vain");
+    }
+
+    #[test]
+    fn a_policy_that_waits_or_has_nothing_leaves_the_turn_to_the_other() {
+        let of = |first: fn() -> Next<i32>, second: fn() -> Next<i32>| {
+            [false, true].map(|swapped| match ask([first, second], swapped) {
+                Next::Action(action) => (action, 0),
+                Next::In(ms) => (0, ms),
+                Next::Nothing => (0, 0),
+            })
+        };
+        assert_eq!(of(|| Next::In(5), || Next::Action(1)), [(1, 0); 2]);
+        assert_eq!(of(|| Next::Nothing, || Next::Action(1)), [(1, 0); 2]);
+        assert_eq!(of(|| Next::In(5), || Next::In(3)), [(0, 3); 2]);
+        assert_eq!(of(|| Next::In(5), || Next::Nothing), [(0, 5); 2]);
+        assert_eq!(of(|| Next::Nothing, || Next::Nothing), [(0, 0); 2]);
     }
 }

@@ -276,8 +276,7 @@ def test_a_shard_is_stepped_down_by_command(up):
     cluster = up("--shards", 1, "--replicas", 3)
     members = Members(cluster, 0)
     before, name = members.primary(), cluster.info["shards"][0]["id"]
-    port = cluster.info["routers"][0].split(":")[-1].strip("/")
-    run = lambda *more: subprocess.run([BIN / "tessera", "step-down", *more, "--port", port], capture_output=True, text=True)  # noqa: E731
+    run = lambda *more: subprocess.run([BIN / "tessera", "step-down", *more, "--uri", cluster.uri], capture_output=True, text=True)  # noqa: E731
     done = run(name)
     assert done.returncode == 0, done.stderr
     after = members.primary()

@@ -1,5 +1,6 @@
 """What `tessera` offers a person: an options file, TLS, copies and snapshots of a running server, completions."""
 
+import json
 import subprocess
 
 import pymongo
@@ -71,6 +72,12 @@ def test_a_cluster_speaks_tls_with_a_certificate_of_its_own(up, workdir):
     with pymongo.MongoClient(cluster.uri, serverSelectionTimeoutMS=20000) as client:
         client.d.c.insert_one({"_id": 1})
         assert client.d.c.find_one() == {"_id": 1}
+        client.d.c.insert_one({"_id": 2})
+    code, text = tessera("snapshot", "two", "--uri", cluster.uri)
+    assert (code, text.startswith("took snapshot two: ")) == (0, True), text
+    code, text = tessera("status", cluster.uri, "--json")
+    view = json.loads(text)
+    assert (code, view["kind"], view["shards"][0]["members"][0]["state"]) == (0, "sharded", "primary"), text
     plain = cluster.uri.split("/?")[0] + "/"
     with pymongo.MongoClient(plain, serverSelectionTimeoutMS=500) as client:
         try:

@@ -1,14 +1,17 @@
 //! `tessera fork`, `snapshot`, `snapshots`, `restore`: one command each, to a server that runs.
 
+use crate::tls;
 use clap::Args;
 use document::{Document, Error, Result, codes, doc, err};
+use mongodb::options::{ClientOptions, Tls};
 use runtime::Instant;
+use std::sync::Arc;
 use wire::client::{ConnectOptions, Connection, Credentials};
 
 /// Where the server is.
 #[derive(Args, Clone, Debug)]
 pub struct Server {
-    /// The address that `tessera up` prints, or any of the same form; without TLS.
+    /// The address that `tessera up` prints, or any that drivers take.
     #[arg(long, default_value = "mongodb://127.0.0.1:27017/")]
     pub uri: String,
 }
@@ -80,75 +83,53 @@ pub(crate) fn run(command: impl Future<Output = Result<()>>) -> i32 {
 }
 
 async fn ask(uri: &str, question: &Question) -> Result<String> {
-    let mut connection = Address::parse(uri)?.connect().await?;
+    let mut connection = Address::parse(uri).await?.connect().await?;
     let started = Instant::now();
     let reply = connection.run("admin", question.command().to_doc_buf()).await?.to_document();
     Ok(question.told(&reply, started.elapsed().as_secs_f64() * 1000.0))
 }
 
-/// `mongodb://[user:password@]host[:port][,host...]/[db][?options]`
-#[derive(Debug, PartialEq)]
+/// Where a server is, and how it is spoken to.
 pub(crate) struct Address {
     hosts: Vec<String>,
-    /// User, password, and the database that knows them.
-    login: Option<(String, String, String)>,
+    pub(crate) options: ConnectOptions,
 }
 
 impl Address {
-    pub(crate) fn parse(uri: &str) -> Result<Address> {
-        let bad = |why: &str| err!(FAILED_TO_PARSE, "the address {uri} {why}");
-        let rest = uri.strip_prefix("mongodb://").ok_or_else(|| bad("does not begin with mongodb://"))?;
-        let (authority, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let option = |name: &str| {
-            query.split('&').filter_map(|pair| pair.split_once('=')).find(|(n, _)| *n == name).map(|(_, v)| v)
+    /// Reads an address as drivers do, by the driver.
+    ///
+    /// # Errors
+    /// FailedToParse (9); files of certificates that cannot be used, InvalidSSLConfiguration (140).
+    pub(crate) async fn parse(uri: &str) -> Result<Address> {
+        let bad = |e: mongodb::error::Error| err!(FAILED_TO_PARSE, "the address cannot be used: {}", e.kind);
+        let found = ClientOptions::parse(uri).await.map_err(bad)?;
+        let credentials = found.credential.and_then(|login| {
+            let db = login.source.or(found.default_database).unwrap_or_else(|| "admin".to_string());
+            Some(Credentials::new(&login.username?, &db, vec![login.password.unwrap_or_default()]))
+        });
+        let encrypted = match found.tls {
+            Some(Tls::Enabled(files)) => Some(tls::TlsOptions {
+                mode: tls::Mode::Require,
+                certificate_key_file: files.cert_key_file_path,
+                ca_file: files.ca_file_path,
+                invalid_certificates: files.allow_invalid_certificates == Some(true),
+                ..tls::TlsOptions::default()
+            }),
+            _ => None,
         };
-        if ["tls", "ssl"].iter().any(|name| option(name) == Some("true")) {
-            return Err(bad("asks for TLS, which this command does not speak"));
-        }
-        let (user, hosts) = match authority.rsplit_once('@') {
-            Some((user, hosts)) => (Some(user), hosts),
-            None => (None, authority),
-        };
-        let decoded = |text: &str| -> Result<String> {
-            let text = percent_encoding::percent_decode_str(text).decode_utf8();
-            text.map(|text| text.into_owned()).map_err(|_| bad("is no UTF-8"))
-        };
-        let login = match user {
-            None => None,
-            Some(user) => {
-                let (user, password) =
-                    user.split_once(':').ok_or_else(|| bad("names a user without a password"))?;
-                let db = option("authSource").unwrap_or(if path.is_empty() { "admin" } else { path });
-                Some((decoded(user)?, decoded(password)?, decoded(db)?))
-            }
-        };
-        let with_port = |host: &str| match host.contains(':') {
-            true => host.to_string(),
-            false => format!("{host}:27017"),
-        };
-        let hosts: Vec<String> = hosts.split(',').filter(|h| !h.is_empty()).map(with_port).collect();
-        if hosts.is_empty() {
-            return Err(bad("names no host"));
-        }
-        Ok(Address { hosts, login })
-    }
-
-    /// How to connect.
-    pub(crate) fn options(&self) -> ConnectOptions {
-        let login = self.login.as_ref();
-        let credentials =
-            login.map(|(user, password, db)| Credentials::new(user, db, vec![password.clone()]));
-        ConnectOptions {
+        let encrypted = encrypted.map(|options| tls::of_client(&options)).transpose();
+        let options = ConnectOptions {
             app_name: Some("tessera".to_string()),
-            credentials: credentials.map(std::sync::Arc::new),
+            credentials: credentials.map(Arc::new),
+            tls: encrypted.map_err(|why| err!(INVALID_SSL_CONFIGURATION, "{why}"))?,
             ..ConnectOptions::default()
-        }
+        };
+        Ok(Address { hosts: found.hosts.iter().map(ToString::to_string).collect(), options })
     }
 
     /// See [`connect_to_writable`].
     pub(crate) async fn connect(&self) -> Result<Connection> {
-        connect_to_writable(self.hosts.clone(), &self.options()).await
+        connect_to_writable(self.hosts.clone(), &self.options).await
     }
 }
 
@@ -179,14 +160,16 @@ pub(crate) async fn connect_to_writable(
 mod tests {
     use super::*;
 
-    #[test]
-    fn addresses_are_read_as_drivers_read_them() {
-        let found = Address::parse("mongodb://u%40x:p%3A@h1:1,h2/?replicaSet=rs&authSource=d").unwrap();
-        let login = Some(("u@x".to_string(), "p:".to_string(), "d".to_string()));
-        assert_eq!(found, Address { hosts: vec!["h1:1".to_string(), "h2:27017".to_string()], login });
-        assert_eq!(Address::parse("mongodb://h/").unwrap().hosts, ["h:27017"]);
-        for bad in ["h:1", "mongodb:///", "mongodb://u@h/", "mongodb://h/?tls=true"] {
-            assert!(Address::parse(bad).is_err(), "{bad}");
+    #[tokio::test]
+    async fn addresses_are_read_as_drivers_read_them() {
+        let address = |uri| Address::parse(uri);
+        let found = address("mongodb://u%40x:p%3A@h1:1,h2/?replicaSet=rs&authSource=d").await.unwrap();
+        let login = Credentials::new("u@x", "d", vec!["p:".to_string()]);
+        assert_eq!(found.hosts, ["h1:1", "h2:27017"]);
+        assert_eq!(format!("{:?}", found.options.credentials.unwrap()), format!("{login:?}"));
+        assert!(address("mongodb://h/?tls=true").await.unwrap().options.tls.is_some());
+        for bad in ["h:1", "mongodb:///", "mongodb://h/?tls=true&tlsCAFile=/nowhere.pem"] {
+            assert!(address(bad).await.is_err(), "{bad}");
         }
     }
 }

@@ -1,19 +1,20 @@
 //! `tessera step-down SHARD`: the primary of a shard of a running cluster hands over to another member.
 
+use crate::ask::{Address, Server};
 use document::{Result, Value, bail, doc, err};
 use protocol::selection::PRIMARY;
 use sharding::sets::Sets;
 use std::sync::Arc;
-use wire::client::Pool;
+use wire::client::{Pool, PoolOptions};
 
 /// The options of `tessera step-down`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct StepDown {
     /// The shard's name, or `config`.
     pub shard: String,
-    /// Where a router of the cluster listens.
-    #[arg(long, default_value_t = 27017)]
-    pub port: u16,
+    /// A router of the cluster.
+    #[command(flatten)]
+    pub server: Server,
     /// How long the member does not stand for election.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
     pub seconds: u32,
@@ -33,11 +34,11 @@ pub fn main(options: &StepDown) -> i32 {
 
 /// The primaries before and after.
 async fn run(options: &StepDown) -> Result<(String, String)> {
-    let pool = Pool::default();
-    let router = format!("127.0.0.1:{}", options.port);
-    let map = pool.run(&router, "admin", doc! { "getShardMap": 1 }.to_doc_buf()).await?.to_document();
+    let address = Address::parse(&options.server.uri).await?;
+    let map = address.connect().await?.run("admin", doc! { "getShardMap": 1 }.to_doc_buf()).await?.to_document();
     let connection = map.get_document("map").and_then(|m| m.get(&options.shard)).and_then(Value::as_str);
     let Some(connection) = connection else { bail!(SHARD_NOT_FOUND, "Shard {} not found", options.shard) };
+    let pool = Pool::new(PoolOptions { connect: address.options, ..PoolOptions::default() });
     let sets = Sets::new(Arc::new(pool.clone()));
     let before = sets.find(connection, &PRIMARY).await?;
     let command = doc! {

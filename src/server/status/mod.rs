@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The options of `tessera status`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Status {
-    /// The address of a router or of a set, as `tessera up` prints it; without TLS.
+    /// The address of a router or of a set, as `tessera up` prints it.
     #[arg(default_value = "mongodb://127.0.0.1:27017/")]
     pub uri: String,
     /// Show it anew every second, until Ctrl-C.
@@ -40,8 +40,8 @@ pub fn main(status: &Status) -> i32 {
 }
 
 async fn show(status: &Status) -> Result<()> {
-    let address = Address::parse(&status.uri)?;
-    let mut gatherer = Gatherer::new(address.connect().await?, address.options(), Arc::default());
+    let address = Address::parse(&status.uri).await?;
+    let mut gatherer = Gatherer::new(address.connect().await?, address.options.clone(), Arc::default());
     let mut before = None;
     loop {
         let view = gatherer.gather().await?;

@@ -126,7 +126,7 @@ fn read(options: &TlsOptions) -> Result<(ServerConfig, ClientConfig, String), St
         Some(file) => identity(file)?,
         None => (chain.clone(), key.clone_key()),
     };
-    Ok((server_config(options, chain, key)?, client_config(options, own)?, subject))
+    Ok((server_config(options, chain, key)?, client_config(options, Some(own))?, subject))
 }
 
 fn server_config(
@@ -158,16 +158,25 @@ fn server_config(
     builder.with_single_cert(chain, key).map_err(|e| text(&e))
 }
 
-fn client_config(options: &TlsOptions, own: Identity) -> Result<ClientConfig, String> {
+fn client_config(options: &TlsOptions, own: Option<Identity>) -> Result<ClientConfig, String> {
     let text = |e: &dyn std::fmt::Display| format!("Can not set up TLS: {e}");
     let builder = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&versions(options))
         .map_err(|e| text(&e))?;
     let verifier =
         verify::Server::new(options, options.ca_file.as_deref().map(roots).transpose()?, revoked(options)?)?;
-    builder
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_client_auth_cert(own.0, own.1)
-        .map_err(|e| text(&e))
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    match own {
+        None => Ok(builder.with_no_client_auth()),
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|e| text(&e)),
+    }
+}
+
+/// TLS of a program that only connects; the certificate is shown where there is one.
+///
+/// # Errors
+/// As [`Tls::open`].
+pub(crate) fn of_client(options: &TlsOptions) -> Result<Arc<ClientTls>, String> {
+    let own = options.certificate_key_file.as_deref().map(identity).transpose()?;
+    client_config(options, own).map(ClientTls::new)
 }

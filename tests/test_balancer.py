@@ -170,6 +170,30 @@ def test_data_evens_out_though_donor_recipient_and_config_server_are_killed(sepa
     assert inconsistencies(client) == []
 
 
+@pytest.mark.timeout(300)
+def test_a_paused_shard_holds_up_neither_the_others_nor_stopping(separate):
+    client = separate.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    donor, paused, recipient = separate.shards
+    client.admin.command("enableSharding", "d", primaryShard=donor)
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    for base in range(0, 640, 64):
+        client.d.c.insert_many([{"_id": base + i, "pad": b"p" * 16_000} for i in range(64)])
+    process = separate.running[paused][0].child
+    process.send_signal(signal.SIGSTOP)
+    try:
+        client.admin.command("balancerStart")
+        chunks = client.config.chunks
+        until(lambda: chunks.count_documents({"shard": recipient}) > 0, 120, lambda: list(chunks.find()))
+        client.admin.command("balancerStop")
+        stopped = list(chunks.find().sort("_id", 1))
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert client.d.c.count_documents({}) == 640
+    assert list(chunks.find().sort("_id", 1)) == stopped
+
+
 @pytest.mark.timeout(200)
 def test_a_stopped_balancer_changes_no_chunk(up):
     cluster = up("--shards", 4)

@@ -35,7 +35,8 @@ pub fn main(options: &StepDown) -> i32 {
 /// The primaries before and after.
 async fn run(options: &StepDown) -> Result<(String, String)> {
     let address = Address::parse(&options.server.uri).await?;
-    let map = address.connect().await?.run("admin", doc! { "getShardMap": 1 }.to_doc_buf()).await?.to_document();
+    let map =
+        address.connect().await?.run("admin", doc! { "getShardMap": 1 }.to_doc_buf()).await?.to_document();
     let connection = map.get_document("map").and_then(|m| m.get(&options.shard)).and_then(Value::as_str);
     let Some(connection) = connection else { bail!(SHARD_NOT_FOUND, "Shard {} not found", options.shard) };
     let pool = Pool::new(PoolOptions { connect: address.options, ..PoolOptions::default() });

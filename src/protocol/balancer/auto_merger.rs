@@ -5,7 +5,8 @@
 //! issue       at most ACTIONS_PER_SHARD_MAX at a time on a shard, and one for a collection each `throttling`
 //! drained     the interval begins
 //! ```
-//! A merge that left something to merge, or whose failure is worth another attempt, is issued again in the same run. The
+//! A merge that left something to merge, or whose failure is worth another attempt, is issued again in the same run; one
+//! that has failed [`ATTEMPTS_MAX`] times is left to the next, so that a shard that is away does not keep the run open. The
 //! scan itself reads the catalog and is the driver's; what may be merged is the definition of `mergeAllChunksOnShard`.
 
 use super::Outcome;
@@ -13,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Merges of one shard that are under way at a time.
 pub const ACTIONS_PER_SHARD_MAX: usize = 10;
+
+/// Failed attempts at a merge in one run.
+pub const ATTEMPTS_MAX: u32 = 3;
 
 /// A shard and a collection with chunks to merge on it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +30,8 @@ pub struct Merge {
 pub struct AutoMerger {
     due: BTreeSet<Merge>,
     running: BTreeSet<Merge>,
+    /// Failed attempts, in this run.
+    failed: BTreeMap<Merge, u32>,
     /// When the last merge of a collection was issued, in this run.
     issued: BTreeMap<String, i64>,
     /// When the last run had drained; `None` before the first run.
@@ -42,6 +48,7 @@ impl AutoMerger {
     pub fn begin(&mut self, found: impl IntoIterator<Item = Merge>, now: i64) {
         self.due = found.into_iter().collect();
         self.issued.clear();
+        self.failed.clear();
         self.in_run = true;
         self.end_if_drained(now);
     }
@@ -62,7 +69,16 @@ impl AutoMerger {
         if !self.running.remove(merge) {
             return;
         }
-        if outcome == Outcome::Retriable || (outcome == Outcome::Done && more) {
+        let again = match outcome {
+            Outcome::Done => more,
+            Outcome::Failed => false,
+            Outcome::Retriable => {
+                let failed = self.failed.entry(merge.clone()).or_default();
+                *failed += 1;
+                *failed < ATTEMPTS_MAX
+            }
+        };
+        if again {
             self.due.insert(merge.clone());
         }
         self.end_if_drained(now);

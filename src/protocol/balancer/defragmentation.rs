@@ -226,17 +226,23 @@ impl Defragmentation {
     pub fn remaining(&self) -> usize {
         self.steps.len() + self.running.len() + self.small.len() + self.moving.len()
     }
-    /// The second loop has something to ask for.
-    pub fn has_action(&self) -> bool {
-        !self.failed && !self.steps.is_empty()
+    /// The second loop has something to ask for, of shards that may be asked.
+    pub fn has_action(&self, may: impl Fn(usize) -> bool) -> bool {
+        !self.failed && self.steps.iter().any(|step| may(self.shard_of(step)))
     }
 
-    /// The next action of the second loop.
-    pub fn next_action(&mut self) -> Option<Action> {
+    fn shard_of(&self, step: &Step) -> usize {
+        let (Step::Merge(first, _) | Step::Measure(first)) = step;
+        self.links[*first].chunk.shard
+    }
+
+    /// The next action of the second loop, of shards that may be asked.
+    pub fn next_action(&mut self, may: impl Fn(usize) -> bool) -> Option<Action> {
         if self.failed {
             return None;
         }
-        let step = self.steps.pop_front()?;
+        let at = self.steps.iter().position(|step| may(self.shard_of(step)))?;
+        let step = self.steps.remove(at)?;
         let (first, last) = match step {
             Step::Merge(first, last) => (first, last),
             Step::Measure(chunk) => (chunk, chunk),
@@ -254,7 +260,7 @@ impl Defragmentation {
     pub fn merged(&mut self, chunk: ChunkId, outcome: Outcome) {
         let Some(Step::Merge(first, last)) = self.running.remove(&chunk) else { return };
         match outcome {
-            Outcome::Retriable => self.steps.push_front(Step::Merge(first, last)),
+            Outcome::Retriable => self.steps.push_back(Step::Merge(first, last)),
             Outcome::Failed => self.failed = true,
             Outcome::Done => {
                 self.collapse(first, last);
@@ -309,7 +315,7 @@ impl Defragmentation {
                 self.links[chunk].bytes = Some(bytes);
                 self.links[chunk].busy = false;
             }
-            Err(Outcome::Retriable) => self.steps.push_front(step),
+            Err(Outcome::Retriable) => self.steps.push_back(step),
             Err(_) => self.failed = true,
         }
     }

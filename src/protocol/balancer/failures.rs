@@ -45,6 +45,31 @@ impl Streak {
     }
 }
 
+/// What rests after failures of its own, each of which doubles the rest, by name.
+#[derive(Debug, Default)]
+pub struct Rests(BTreeMap<String, Streak>);
+
+impl Rests {
+    /// Something failed at `now`, in milliseconds.
+    pub fn failed(&mut self, name: &str, now: i64) {
+        let streak = self.0.entry(name.to_string()).or_default();
+        // What was under way with it has failed for the same reason.
+        if !streak.rests(now) {
+            streak.failed(0, REST_MS_MAX_SHARED, now);
+        }
+    }
+    pub fn succeeded(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+    pub fn rests(&self, name: &str, now: i64) -> bool {
+        self.0.get(name).is_some_and(|s| s.rests(now))
+    }
+    /// When the next rest ends.
+    pub fn next_end(&self, now: i64) -> Option<i64> {
+        self.0.values().map(|s| s.rests_until).filter(|at| *at > now).min()
+    }
+}
+
 /// The memory of one balancer.
 #[derive(Debug, Default)]
 pub struct Failures {

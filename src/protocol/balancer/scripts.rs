@@ -259,7 +259,11 @@ impl World {
                 self.machine = Some(Defragmentation::begin(phase, chunks, c.max_chunk_bytes));
             }
             "next" => {
-                while let Some(action) = self.machine.as_mut().unwrap().next_action() {
+                let resting =
+                    option(words, "resting").and_then(|name| self.shards.iter().position(|s| s.name == name));
+                let may = |shard| Some(shard) != resting;
+                let machine = self.machine.as_mut().unwrap();
+                while let Some(action) = machine.next_action(may) {
                     let (what, chunk, shard, min, max) = match &action {
                         Action::Merge { chunk, shard, min, max } => ("merge", chunk, shard, min, max),
                         Action::Measure { chunk, shard, min, max } => ("measure", chunk, shard, min, max),

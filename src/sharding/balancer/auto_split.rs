@@ -5,7 +5,6 @@ use super::moves::Chosen;
 use super::statistics;
 use crate::config::catalog::Sharded;
 use crate::config::{ConfigServer, argument, required_doc};
-use crate::remote::Target;
 use document::{Document, Result, doc};
 use node::{Operation, Request};
 use protocol::balancer::move_to_least;
@@ -33,7 +32,7 @@ impl ConfigServer {
         let shards = self.catalog().shards();
         let tell = |host: String| {
             let command = command.clone();
-            async move { self.remote.admin(Target::Host(&host), command).await }
+            async move { self.ask_briefly(&host, command).await }
         };
         let told = futures::future::join_all(shards.into_iter().map(|s| tell(s.host))).await;
         if !enabled && told.iter().all(Result::is_ok) {

@@ -14,8 +14,9 @@ use crate::config::{COLLECTIONS, ConfigServer, put};
 use crate::messages::Message;
 use crate::messages::chunks::{MeasureRange, ShardMergeChunks};
 use crate::remote::Target;
-use document::{Document, ObjectId, Result, doc, err};
+use document::{Document, ObjectId, Result, bail, doc, err};
 use protocol::balancer::defragmentation::{self as policy, ChunkId, Defragmentation, Phase};
+use protocol::balancer::failures::Rests;
 use protocol::balancer::{ChunkView, Move, Outcome, Reason, Round, assign_zones};
 use std::collections::BTreeMap;
 
@@ -34,6 +35,13 @@ pub(super) struct Running {
     rests_until_ms: i64,
 }
 
+impl Running {
+    /// The name of the shard that the machine means.
+    fn shard(&self, index: usize) -> &str {
+        self.shards.get(index).map_or("", String::as_str)
+    }
+}
+
 /// All of them, by namespace.
 #[derive(Default)]
 pub(super) struct Defragmentations {
@@ -41,12 +49,27 @@ pub(super) struct Defragmentations {
     generations: u64,
     /// When the last action was issued, in milliseconds.
     issued_ms: Option<i64>,
+    /// Shards of which a step has failed for a passing reason.
+    resting: Rests,
+    /// Steps under way, by shard.
+    under_way: BTreeMap<String, usize>,
+}
+
+/// Steps of one shard that are under way at a time, over all collections: one that is slow leaves room for others.
+const STEPS_PER_SHARD_MAX: usize = 10;
+
+impl Defragmentations {
+    fn may_step(&self, shard: &str, now: i64) -> bool {
+        let under_way = self.under_way.get(shard).copied().unwrap_or(0);
+        under_way < STEPS_PER_SHARD_MAX && !self.resting.rests(shard, now)
+    }
 }
 
 /// An action handed out.
 pub(super) struct Step {
     ns: String,
     generation: u64,
+    epoch: ObjectId,
     shard: String,
     action: policy::Action,
 }
@@ -200,29 +223,36 @@ impl ConfigServer {
         let ready: Vec<String> = all
             .running
             .iter()
-            .filter(|(_, r)| r.rests_until_ms <= now && r.machine.has_action())
+            .filter(|(_, r)| {
+                r.rests_until_ms <= now && r.machine.has_action(|i| all.may_step(r.shard(i), now))
+            })
             .map(|(ns, _)| ns.clone())
             .collect();
         if ready.is_empty() {
             let rests = all.running.values().map(|r| r.rests_until_ms).filter(|at| *at > now).min();
+            let rests = rests.into_iter().chain(all.resting.next_end(now)).min();
             return rests.map_or(Next::Nothing, |at| Next::In(at - now));
         }
         if let Some(at) = all.issued_ms.map(|at| at.saturating_add(throttling)).filter(|at| *at > now) {
             return Next::In(at - now);
         }
         let ns = ready[runtime::random::<u32>() as usize % ready.len()].clone();
+        let Some(r) = all.running.get(&ns) else { return Next::Nothing };
+        let may: Vec<bool> = r.shards.iter().map(|shard| all.may_step(shard, now)).collect();
         let Some(r) = all.running.get_mut(&ns) else { return Next::Nothing };
-        let Some(action) = r.machine.next_action() else { return Next::Nothing };
+        let action = r.machine.next_action(|i| may.get(i).copied().unwrap_or(false));
+        let Some(action) = action else { return Next::Nothing };
         let (policy::Action::Merge { shard, .. } | policy::Action::Measure { shard, .. }) = &action;
-        let shard = r.shards.get(*shard).cloned().unwrap_or_default();
-        let step = Step { ns, generation: r.generation, shard, action };
+        let shard = r.shard(*shard).to_string();
+        let step = Step { ns, generation: r.generation, epoch: r.epoch, shard, action };
+        *all.under_way.entry(step.shard.clone()).or_default() += 1;
         all.issued_ms = Some(now);
         Next::Action(Action::Defragmentation(step))
     }
 
     /// Performs an action and tells its machine.
     pub(super) async fn perform_step(&self, step: Step) {
-        let done = self.try_step(&step).await;
+        let done = self.while_heard([&step.shard, &step.shard], self.try_step(&step)).await;
         if let Err(e) = &done
             && !is_passing(e)
         {
@@ -231,11 +261,14 @@ impl ConfigServer {
             };
             self.log_action("balancer.error", &step.ns, details).await;
         }
-        if outcome_of(&done) == Outcome::Retriable {
-            // Not at once.
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        }
         let mut all = self.balancer.defragmentations.lock();
+        if let Some(n) = all.under_way.get_mut(&step.shard) {
+            *n = n.saturating_sub(1);
+        }
+        match outcome_of(&done) {
+            Outcome::Retriable => all.resting.failed(&step.shard, self.node.now_ms()),
+            _ => all.resting.succeeded(&step.shard),
+        }
         let Some(r) = all.running.get_mut(&step.ns).filter(|r| r.generation == step.generation) else {
             return;
         };
@@ -251,8 +284,11 @@ impl ConfigServer {
     /// Returns the size measured; 0 after a merge.
     async fn try_step(&self, step: &Step) -> Result<i64> {
         let collection = self.catalog().sharded(&step.ns)?;
-        let shard = self.catalog().shard(&step.shard)?;
         let (epoch, timestamp) = (collection.info.epoch, collection.info.timestamp);
+        if epoch != step.epoch || !collection.is_defragmented() {
+            bail!(CONFLICTING_OPERATION_IN_PROGRESS, "{} is not defragmented any more", step.ns);
+        }
+        let shard = self.catalog().shard(&step.shard)?;
         match &step.action {
             policy::Action::Merge { min, max, .. } => {
                 let merge = ShardMergeChunks {
@@ -297,7 +333,7 @@ impl ConfigServer {
                 all.running.remove(&collection.info.ns);
                 continue;
             }
-            if r.rests_until_ms > now {
+            if r.rests_until_ms > now || r.epoch != collection.info.epoch {
                 continue;
             }
             let name = |i: usize| statistics.shards.get(i).map(|s| s.name.clone()).unwrap_or_default();

@@ -54,7 +54,7 @@ impl ConfigServer {
     }
 
     pub(super) async fn perform_auto_merge(&self, merge: Merge) {
-        let merged = self.merge_all(&merge).await;
+        let merged = self.while_heard([&merge.shard, &merge.shard], self.merge_all(&merge)).await;
         if let Err(e) = &merged {
             let details = doc! { "step": "autoMerge", "shard": merge.shard.as_str(), "code": e.code, "errmsg": e.message.as_str() };
             self.log_action("balancer.error", &merge.ns, details).await;

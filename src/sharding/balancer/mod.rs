@@ -9,6 +9,7 @@
 //! actions      the second loop: merges and measurements, not waited for
 //! defragment   collections that are defragmented, phase by phase
 //! merger       what may be merged, now and then
+//! silence      shards that do not reply hold nothing up
 //! commands     what users ask and say
 //! ```
 //!
@@ -26,6 +27,7 @@ mod merger;
 mod moves;
 mod rounds;
 mod settings;
+mod silence;
 pub(crate) mod statistics;
 
 use parking_lot::Mutex;
@@ -58,7 +60,7 @@ pub struct Balancer {
     /// Collections that the last round moved chunks of, and did not fail with.
     under_way: Mutex<BTreeSet<String>>,
     /// Shards that may be in a migration whose answer was lost.
-    unsure: Mutex<BTreeSet<String>>,
+    unsure: Arc<Mutex<BTreeSet<String>>>,
     /// Wakes the second loop.
     wake_actions: Arc<tokio::sync::Notify>,
     /// The second loop is to look at the catalog again.
@@ -76,6 +78,21 @@ struct Outstanding(Arc<AtomicUsize>);
 impl Drop for Outstanding {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Two shards that are in a migration of the balancer's. Unless its end is known, they stay noted.
+pub(super) struct Unsure {
+    all: Arc<Mutex<BTreeSet<String>>>,
+    shards: [String; 2],
+    pub(super) is_over: bool,
+}
+
+impl Drop for Unsure {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.all.lock().extend(self.shards.clone());
+        }
     }
 }
 
@@ -105,6 +122,9 @@ impl Balancer {
         let mut inside = self.inside.subscribe();
         // The sender lives as long as the balancer.
         let _ = inside.wait_for(|n| *n == 0).await;
+    }
+    fn unsure_of(&self, from: &str, to: &str) -> Unsure {
+        Unsure { all: self.unsure.clone(), shards: [from.to_string(), to.to_string()], is_over: false }
     }
     fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::SeqCst)

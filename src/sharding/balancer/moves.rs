@@ -1,12 +1,14 @@
 //! One migration that a policy chose, and what follows from how it ended; splits at the edges of zones.
 
 use super::statistics;
+use crate::chunk::Chunk;
 use crate::config::ConfigServer;
 use crate::config::catalog::Sharded;
-use crate::messages::chunks::CommitChunkSplit;
+use crate::messages::Message;
+use crate::messages::chunks::{CommitChunkSplit, MeasureRange};
 use crate::remote::Target;
 use crate::shard::migration::{MoveRange, throttle_of};
-use document::error::{INTERRUPTION, NETWORK};
+use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY};
 use document::{Document, Error, Result, Value, codes, doc};
 use protocol::balancer::{CollectionView, Move, Policy, Reason, splits, violation};
 
@@ -43,7 +45,11 @@ impl ConfigServer {
             return Ok(Made::Stopped);
         }
         let Chosen { what, collection, .. } = chosen;
-        match self.migrate(&self.migration_of(collection, what)).await {
+        let mut unsure = self.balancer.unsure_of(&what.from, &what.to);
+        let request = self.migration_of(collection, what);
+        let made = self.while_heard([&what.from, &what.to], self.migrate(&request)).await;
+        unsure.is_over = !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY));
+        match made {
             Ok(()) => {
                 self.balancer.failures.lock().succeeded(what);
                 Ok(Made::Moved)
@@ -60,9 +66,6 @@ impl ConfigServer {
     }
 
     fn remember(&self, what: &Move, e: Error) -> Error {
-        if e.is(NETWORK | INTERRUPTION) {
-            self.balancer.unsure.lock().extend([what.from.clone(), what.to.clone()]);
-        }
         self.balancer.failures.lock().failed(what, self.node.now_ms());
         e
     }
@@ -90,7 +93,7 @@ impl ConfigServer {
     }
 
     /// Splits the chunk that begins at `min` into pieces that can be moved; marks it jumbo where no split helps, because
-    /// all of it has one key.
+    /// all of it has one key. One that is no longer too big, since somebody has split it or deleted from it, is let be.
     async fn split_or_mark(&self, collection: &Sharded, min: &Document) -> Result<()> {
         let ns = &collection.info.ns;
         let Some(chunk) = self.catalog().chunk_at(collection, min)? else { return Ok(()) };
@@ -105,10 +108,25 @@ impl ConfigServer {
         let reply = self.remote.admin(Target::Host(&owner.host), ask).await?;
         let points = reply.get_array("splitKeys").cloned().unwrap_or_default();
         if points.is_empty() {
-            return self.mark_jumbo(ns, min).await;
+            let too_big = self.is_too_big(collection, &chunk, &owner.host).await?;
+            return if too_big { self.mark_jumbo(collection, &chunk).await } else { Ok(()) };
         }
         let points = points.into_iter().filter_map(|p| p.as_document().cloned()).collect();
         self.split_own(collection, &chunk.shard, &chunk.min, &chunk.max, points).await
+    }
+
+    async fn is_too_big(&self, collection: &Sharded, chunk: &Chunk, host: &str) -> Result<bool> {
+        let ask = MeasureRange {
+            ns: collection.info.ns.clone(),
+            key: collection.key.document().clone(),
+            min: chunk.min.clone(),
+            max: chunk.max.clone(),
+        };
+        let measured = self.remote.admin(Target::Host(host), ask.to_document()).await?;
+        let number = |name: &str| measured.get_i64(name).unwrap_or(0);
+        let most = self.objects_max();
+        Ok(number("size") > self.max_chunk_bytes(collection)
+            || most.is_some_and(|n| number("numObjects") > n))
     }
 
     /// Splits the chunks that reach over the edge of a zone, so that every chunk lies in one zone or none.
@@ -124,11 +142,13 @@ impl ConfigServer {
             balanced: true,
             ..CollectionView::default()
         };
+        let mut done = Ok(());
         for split in splits(&view) {
             let shard = shards.get(split.shard).map_or("", |s| &s.name);
-            self.split_own(collection, shard, &split.min, &split.max, split.points).await?;
+            // One that fails holds up no other.
+            done = done.and(self.split_own(collection, shard, &split.min, &split.max, split.points).await);
         }
-        Ok(())
+        done
     }
 
     async fn split_own(

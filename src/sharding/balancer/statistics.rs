@@ -3,9 +3,8 @@
 use crate::chunk::Chunk;
 use crate::config::ConfigServer;
 use crate::config::catalog::{Sharded, ZoneRange};
-use crate::remote::Target;
 use crate::routing::registry::Shard;
-use document::{Document, Error, Result, Value, doc, err};
+use document::{Document, Error, Result, Value, bail, doc, err};
 use protocol::balancer::{ChunkView, CollectionView, ShardView, ZoneView, assign_zones};
 use std::collections::BTreeMap;
 
@@ -32,7 +31,7 @@ pub(crate) async fn gather(config: &ConfigServer, collections: &[Sharded]) -> St
         let host = shard.host.clone();
         let command =
             doc! { "_shardsvrGetStatsForBalancing": 1, "collections": wanted.clone(), "scaleFactor": 1 };
-        async move { config.remote.admin(Target::Host(&host), command).await.and_then(|r| parse(&r)) }
+        async move { config.ask_briefly(&host, command).await.and_then(|r| parse(&r)) }
     };
     let replies = futures::future::join_all(shards.iter().map(ask)).await;
     let (mut views, mut owned, mut failed) = (Vec::new(), Vec::new(), Vec::new());
@@ -106,13 +105,29 @@ pub(crate) fn view(
     })
 }
 
-/// Zone ranges with their encoded bounds.
+/// Zone ranges with their encoded bounds, in order.
+///
+/// # Errors
+/// Ranges that do not fit the shard key; RangeOverlapConflict (178).
 pub(crate) fn zone_views(collection: &Sharded, ranges: Vec<ZoneRange>) -> Result<Vec<ZoneView>> {
     let view = |z: ZoneRange| {
         let (min_key, max_key) = (collection.key.encode_bound(&z.min)?, collection.key.encode_bound(&z.max)?);
         Ok(ZoneView { zone: z.zone, min: z.min, max: z.max, min_key, max_key })
     };
-    ranges.into_iter().map(view).collect()
+    let mut zones: Vec<ZoneView> = ranges.into_iter().map(view).collect::<Result<_>>()?;
+    zones.sort_by(|a, b| a.min_key.cmp(&b.min_key));
+    // Commands make none that overlap; whoever writes to config.tags may.
+    match zones.windows(2).find(|pair| pair[1].min_key < pair[0].max_key) {
+        Some(pair) => bail!(
+            RANGE_OVERLAP_CONFLICT,
+            "Ranges of zones {} and {} of {} overlap at {}",
+            pair[0].zone,
+            pair[1].zone,
+            collection.info.ns,
+            document::extended_json::to_relaxed(&Value::Document(pair[1].min.clone()))
+        ),
+        None => Ok(zones),
+    }
 }
 
 /// The chunks of a collection; one on a shard that is no longer there counts for none of them.

@@ -80,12 +80,14 @@ impl ConfigServer {
     }
 
     /// Marks a chunk that cannot be moved, so that the balancer passes it by. The version stays: routing is the same.
-    pub async fn mark_jumbo(&self, ns: &str, min: &Document) -> Result<()> {
+    /// Another one in its place, or another incarnation of the collection, is let be.
+    pub(crate) async fn mark_jumbo(&self, of: &Sharded, chunk: &Chunk) -> Result<()> {
+        let ns = &of.info.ns;
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
-        let min_key = collection.key.encode_bound(min)?;
-        let found = self.catalog().chunk_at(&collection, min)?;
-        match found.filter(|c| !c.jumbo && c.min_key == min_key) {
+        let found = self.catalog().chunk_at(&collection, &chunk.min)?;
+        let same = |c: &Chunk| (&c.min_key, &c.max_key) == (&chunk.min_key, &chunk.max_key);
+        match found.filter(|c| !c.jumbo && same(c) && collection.info.epoch == of.info.epoch) {
             Some(chunk) => self.commit(&[self.put_chunk(&collection, &Chunk { jumbo: true, ..chunk })]).await,
             None => Ok(()),
         }

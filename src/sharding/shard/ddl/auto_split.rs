@@ -23,6 +23,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use storage::CollectionView;
+use tokio::sync::watch;
 
 /// A chunk is looked at when this part of its size has been written to it.
 const LOOKED_AT_PARTS: i64 = 5;
@@ -60,6 +61,8 @@ impl Sizes {
 pub(crate) struct AutoSplit {
     /// `None` while nothing is to be split.
     sizes: RwLock<Option<Sizes>>,
+    /// Splits that are being made.
+    splitting: watch::Sender<usize>,
     /// By namespace and lower bound of the chunk.
     written: Mutex<BTreeMap<(String, Vec<u8>), Written>>,
 }
@@ -68,6 +71,15 @@ impl AutoSplit {
     /// The size of the collection's chunks; `None` while nothing is to be split.
     fn chunk_bytes(&self, ns: &str) -> Option<i64> {
         self.sizes.read().as_ref().map(|sizes| sizes.of(ns))
+    }
+}
+
+/// A split that is being made.
+struct Splitting(Arc<AutoSplit>);
+
+impl Drop for Splitting {
+    fn drop(&mut self) {
+        self.0.splitting.send_modify(|n| *n = n.saturating_sub(1));
     }
 }
 
@@ -114,8 +126,9 @@ impl Tracker {
 }
 
 impl Ddl {
-    /// Runs `_shardsvrSetAutoSplit`: `{enabled, maxChunkSizeBytes, collections: [{ns, maxChunkSizeBytes}]}`.
-    pub(super) fn set_auto_split(self: &Arc<Self>, request: Request<'_>) -> Result<Document> {
+    /// Runs `_shardsvrSetAutoSplit`: `{enabled, maxChunkSizeBytes, collections: [{ns, maxChunkSizeBytes}]}`. Once splitting has
+    /// been switched off, none is under way when this returns.
+    pub(super) async fn set_auto_split(self: &Arc<Self>, request: Request<'_>) -> Result<Document> {
         let body = request.body.to_document();
         let sizes = match required(&body, "enabled", Value::as_bool)? {
             true => Some(Sizes::parse(&body)?),
@@ -132,6 +145,10 @@ impl Ddl {
             self.role.node.observers.watch_all(enabled.then(tracker));
         }
         self.forget_gone();
+        if !enabled {
+            // The sender lives as long as this node.
+            drop(self.auto_split.splitting.subscribe().wait_for(|n| *n == 0).await);
+        }
         Ok(Document::new())
     }
 
@@ -181,11 +198,18 @@ impl Ddl {
             return Ok(());
         }
         let moves_on = self.use_extreme_key(ns, table, &chunk, &mut points);
+        self.auto_split.splitting.send_modify(|n| *n += 1);
+        let splitting = Splitting(self.auto_split.clone());
+        // It may have been switched off since.
+        if self.auto_split.chunk_bytes(ns).is_none() {
+            return Ok(());
+        }
         let commit = doc! {
             "_configsvrCommitChunkSplit": ns, "collEpoch": table.epoch, "timestamp": table.timestamp,
             "min": chunk.min.clone(), "max": chunk.max.clone(), "splitPoints": points, "shard": &*own,
         };
         self.config(commit).await?;
+        drop(splitting);
         self.role.refresh_collection(ns).await?;
         if let Some(min) = moves_on {
             self.config(doc! { "_configsvrRebalanceChunk": ns, "min": min }).await?;

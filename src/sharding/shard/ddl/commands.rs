@@ -149,7 +149,7 @@ async fn answer_coordinator(ddl: &Ddl, op: &Operation, request: Request<'_>) -> 
         "_shardsvrDropDatabaseParticipant" => ddl.drop_database_participant(request).await,
         "_shardsvrGetStatsForBalancing" => ddl.stats_for_balancing(op, request).await,
         "_shardsvrMeasureRange" => ddl.measure_range(op, request).await,
-        "_shardsvrSetAutoSplit" => ddl.strong()?.set_auto_split(request),
+        "_shardsvrSetAutoSplit" => ddl.strong()?.set_auto_split(request).await,
         "_shardsvrParticipantBlock" => participant_block(ddl, request).await,
         "_shardsvrSetUserWriteBlockMode" => {
             let asked = ShardUserWriteBlock::parse(request.body)?;

@@ -69,9 +69,20 @@ pub async fn acknowledge(context: &Context, reply: &mut Reply) -> Result<()> {
         return Ok(());
     }
     if let Some(error) = node(context)?.acknowledge(&context.operation).await? {
-        reply.fields(&doc! { "writeConcernError": error });
+        show_concern_error(reply, error, context.operation.is_retryable_write());
     }
     Ok(())
+}
+
+/// Adds the error of a write concern. After a step-down nobody knows whether the write stays: by the label the driver sends it
+/// once more, as it does after an error. `retryable`: a write that is done once however often it is sent.
+pub fn show_concern_error(reply: &mut Reply, error: Document, retryable: bool) {
+    let code = error.get_i64("code").and_then(|code| i32::try_from(code).ok()).unwrap_or(0);
+    let retriable = document::error::categories(code) & document::error::RETRIABLE != 0;
+    reply.fields(&doc! { "writeConcernError": error });
+    if retriable && retryable {
+        reply.fields(&doc! { "errorLabels": ["RetryableWriteError"] });
+    }
 }
 
 /// Ends a command that writes: its members, then the acknowledgement. A command that failed is acknowledged too, since

@@ -1,6 +1,6 @@
 //! commitTransaction, abortTransaction, prepareTransaction, and what every statement of a transaction passes.
 
-use super::crud::node;
+use super::crud::{node, show_concern_error};
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
 use document::{Result, ValueRef, bail, codes, doc, err};
@@ -206,7 +206,7 @@ async fn conclude_commit(context: &Context, reply: &mut Reply, done: Result<()>)
 async fn conclude(context: &Context, reply: &mut Reply, done: Result<()>) -> Result<()> {
     let concern = node(context)?.acknowledge(&context.operation).await?;
     match (done, concern) {
-        (Ok(()), Some(error)) => reply.fields(&doc! { "writeConcernError": error }),
+        (Ok(()), Some(error)) => show_concern_error(reply, error, true),
         (Ok(()), None) => {}
         (Err(e), Some(error)) if context.operation.write_concern.given => {
             let mut info = e.info.as_deref().cloned().unwrap_or_default();

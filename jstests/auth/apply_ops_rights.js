@@ -27,9 +27,18 @@ denied({op: "c", ns: "admin.$cmd", o: {renameCollection: "d.c", to: "d.e"}});
 assert.commandWorked(admin.runCommand({grantPrivilegesToRole: "applier", privileges: [on(["insert", "update"])]}));
 assert.commandWorked(apply(insert));
 denied(insert, remove);
+denied({op: "c", ns: "d.$cmd", o: {applyOps: [remove]}});
 assert.eq(2, root.getDB("d").c.find().itcount());
 assert.commandWorked(admin.runCommand({grantPrivilegesToRole: "applier", privileges: [on(["remove", "dropCollection"])]}));
 assert.commandWorked(apply(remove, drop));
 assert.eq([], root.getDB("d").getCollectionNames());
 denied(users);
+
+// A UUID may be that of any collection.
+const byUUID = Object.assign({ui: UUID()}, insert);
+denied(byUUID);
+denied({op: "c", ns: "d.$cmd", o: {applyOps: [byUUID]}});
+const uuids = {resource: {cluster: true}, actions: ["useUUID", "forceUUID"]};
+assert.commandWorked(admin.runCommand({grantPrivilegesToRole: "applier", privileges: [uuids]}));
+assert.commandFailedWithCode(apply(byUUID), ErrorCodes.NamespaceNotFound);
 MongoRunner.stopMongod(conn);

@@ -67,11 +67,16 @@ for (const [bad, code] of [
          [update(1, {$v: 2, diff: {d: {_id: false}}}), 66],
          [update(1, {$v: 2, diff: {sa: {a: true, u999999999: 1}}}), 10334],
          [update(1, {$v: 1, $set: {a: 1}}), 4772600],
-         [update(1, {$set: {a: 1}}), 238],
+         [update(1, {$set: {a: 1}}), 4772600],
          [{op: "i", ns, o: {_id: 1}, ui: UUID()}, 26],
          [{op: "i", ns: "local.oplog.rs", o: {_id: 1}}, 73],
          [cmd({nonsense: 1}), 2],
-         [cmd({applyOps: []}), 238],
+         [cmd({startIndexBuild: "c"}), 115],
+         [cmd({commitIndexBuild: "c"}), 115],
+         [{op: "d", ns, o: {_id: 1}, ui: 1}, 14],
+         [Object.assign(cmd({drop: "c"}), {ui: UUID()}), 26],
+         [Object.assign(cmd({create: "c"}), {ui: UUID()}), 48],
+         [cmd({applyOps: [update(1, {$set: {a: 1}})]}), 4772600],
          [{op: "c", ns, o: {drop: "c"}}, 73],
 ]) {
     assert.commandFailedWithCode(apply([bad]), code, tojson(bad));
@@ -84,6 +89,37 @@ assert.commandFailedWithCode(apply([], {partialTxn: false}), 31056);
 assert.commandFailedWithCode(apply([], {prepare: true}), 2);
 assert.commandWorked(apply([], {alwaysUpsert: false, allowAtomic: "yes", other: 1}));
 assert.eq(expected[0], c.findOne({_id: 1}));
+
+// An applyOps within another applies its entries in their place; a bad one in it is refused before any is applied.
+reply = assert.commandWorked(apply([insert({_id: "n1"}), cmd({applyOps: [insert({_id: "n2"}), cmd({applyOps: [insert({_id: "n3"})]})]})]));
+assert.eq([2, [true, true]], [reply.applied, reply.results]);
+assert.commandFailedWithCode(apply([insert({_id: "n4"}), cmd({applyOps: [{op: "x", ns, o: {}}]})]), 2);
+assert.commandFailedWithCode(apply([cmd({applyOps: 1})]), 14);
+let deep = insert({_id: "deep"});
+for (let i = 0; i < 10; i++) {
+    deep = cmd({applyOps: [deep]});
+}
+assert.commandWorked(apply([deep]));
+assert.commandFailedWithCode(apply([cmd({applyOps: [deep]})]), 9);
+assert.eq(["deep", "n1", "n2", "n3"], c.find({_id: /^[nd]/}).sort({_id: 1}).toArray().map((d) => d._id));
+
+// A command that names its collection by UUID finds it under any name; a new one gets the UUID.
+const uuid = UUID();
+const uuidOf = (name) => testDB.getCollectionInfos({name})[0].info.uuid;
+const by = (o) => Object.assign(cmd(o), {ui: uuid});
+assert.commandWorked(apply([by({create: "made"})]));
+assert.eq(uuid, uuidOf("made"));
+assert.commandWorked(apply([by({create: "made"})]));
+assert.commandFailedWithCode(apply([by({create: "other"})]), 48);
+assert.commandWorked(testDB.adminCommand({renameCollection: "apply_ops.made", to: "apply_ops.found"}));
+assert.commandWorked(apply([by({createIndexes: "made", v: 2, key: {z: 1}, name: "zed"})]));
+assert.eq(2, testDB.found.getIndexes().length);
+assert.commandWorked(apply([by({dropIndexes: "made", index: "zed"}), by({collMod: "made", validator: {a: 1}})]));
+assert.eq(1, testDB.found.getIndexes().length);
+assert.commandWorked(apply([by({renameCollection: "apply_ops.made", to: "apply_ops.again"})]));
+assert.eq(uuid, uuidOf("again"));
+assert.commandWorked(apply([by({drop: "made"})]));
+assert(!testDB.getCollectionNames().includes("again"));
 
 // Validators, views and unique indexes hold.
 assert.commandWorked(apply([cmd({collMod: "c", validator: {bad: {$exists: false}}})]));

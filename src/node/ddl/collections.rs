@@ -16,6 +16,16 @@ use storage::{Collection, CollectionMeta, split_namespace};
 
 /// Runs a `create` command.
 pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+    create_as(node, op, request, None).await
+}
+
+/// The same, with the UUID that the collection gets.
+pub(crate) async fn create_as(
+    node: &Node,
+    op: &Operation,
+    request: Request<'_>,
+    uuid: Option<[u8; 16]>,
+) -> Result<Document> {
     let ns = request.namespace()?;
     node.check_write_concern(op)?;
     shapes::CREATE.check_command(request.body, request.sequences)?;
@@ -70,7 +80,7 @@ pub async fn create(node: &Node, op: &Operation, request: Request<'_>) -> Result
     Validator::check_new(&ns, &options)?;
     clustered::check_options(&options, node.now_ms())?;
     leave_out_defaults(&mut options);
-    create_collection(node, op, &ns, options, None).await?;
+    create_collection(node, op, &ns, options, uuid).await?;
     Ok(Document::new())
 }
 

@@ -23,6 +23,8 @@ const ALWAYS_UPSERT: i32 = 6711601;
 const PARTIAL_TRANSACTION: i32 = 31056;
 /// The code of an update in a form that is no longer known.
 const UPDATE_VERSION: i32 = 4772600;
+/// How deep applyOps may stand within applyOps.
+const DEPTH_MAX: usize = 10;
 /// The most items that an array within a document of the largest size can have.
 const ITEMS_MAX: u64 = 2_100_000;
 
@@ -32,6 +34,8 @@ struct Entry<'a> {
     ns: &'a str,
     o: Doc<'a>,
     raw: Doc<'a>,
+    /// Those of a command that is an `applyOps` itself.
+    nested: Vec<Entry<'a>>,
 }
 
 /// Runs an `applyOps` command.
@@ -40,7 +44,8 @@ struct Entry<'a> {
 /// What the entries are refused for, before any is applied; then that of the first which fails, with `applied` and `results`;
 /// UnknownError (8) where an update found nothing.
 pub async fn apply_ops(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
-    let entries = checked(request)?;
+    check_options(request.body)?;
+    let entries = read_all(request.argument(), 0)?;
     node.check_write_concern(op)?;
     let bypass = request.body.get("bypassDocumentValidation").is_some_and(|v| v.truthy());
     let mut results = Vec::new();
@@ -73,13 +78,16 @@ fn with_results(mut error: Error, results: Vec<Value>) -> Error {
     error.with_info(info)
 }
 
-fn checked<'a>(request: Request<'a>) -> Result<Vec<Entry<'a>>> {
-    let Some(ValueRef::Array(list)) = request.argument() else {
-        let found = request.argument().map_or("missing", |v| v.type_name());
+/// The entries of an array, those of nested `applyOps` looked at too.
+fn read_all(list: Option<ValueRef<'_>>, depth: usize) -> Result<Vec<Entry<'_>>> {
+    if depth > DEPTH_MAX {
+        bail!(FAILED_TO_PARSE, "Too many nested applyOps");
+    }
+    let Some(ValueRef::Array(list)) = list else {
+        let found = list.map_or("missing", |v| v.type_name());
         bail!(TYPE_MISMATCH, "BSON field 'applyOps' is the wrong type '{found}', expected type 'array'")
     };
-    check_options(request.body)?;
-    list.iter().map(|e| Entry::read(&e)).collect()
+    list.iter().map(|e| Entry::read(&e, depth)).collect()
 }
 
 fn check_options(body: Doc<'_>) -> Result<()> {
@@ -118,7 +126,7 @@ fn check_options(body: Doc<'_>) -> Result<()> {
 }
 
 impl<'a> Entry<'a> {
-    fn read(e: &Element<'a>) -> Result<Entry<'a>> {
+    fn read(e: &Element<'a>, depth: usize) -> Result<Entry<'a>> {
         let ValueRef::Document(raw) = e.value() else {
             bail!(TYPE_MISMATCH, "op not an object: {}", e.value().type_name())
         };
@@ -159,14 +167,18 @@ impl<'a> Entry<'a> {
                 bail!(IDL_FAILED_TO_PARSE, "BSON field 'OplogEntryBase.o' is missing but a required field")
             }
         };
-        Ok(Entry { op, ns, o, raw })
+        let nested = match (op, o.iter().next()) {
+            (Op::Command, Some(e)) if e.name() == "applyOps" => read_all(Some(e.value()), depth + 1)?,
+            _ => Vec::new(),
+        };
+        Ok(Entry { op, ns, o, raw, nested })
     }
 
     /// Applies the entry: whether it fits, or nothing for one that changes nothing.
     async fn apply(&self, node: &Node, op: &Operation, bypass: bool) -> Result<Option<bool>> {
         match self.op {
             Op::Noop => return Ok(None),
-            Op::Command => return Box::pin(self.command(node, op)).await.map(Some),
+            Op::Command => return Box::pin(self.command(node, op, bypass)).await.map(Some),
             Op::Insert | Op::Update | Op::Delete => {}
         }
         let (db, name) = split_namespace(self.ns);
@@ -207,54 +219,129 @@ impl<'a> Entry<'a> {
 
     /// A collection that is named by its UUID, too, must be that one.
     fn check_uuid(&self, slot: &Slot, unit: &WriteUnit<'_>) -> Result<()> {
-        let Some(ValueRef::Binary(_, uuid)) = self.raw.get_present("ui") else { return Ok(()) };
-        match unit.collection().is_some_and(|c| c.uuid() == *uuid) {
+        let Some(uuid) = self.uuid()? else { return Ok(()) };
+        match unit.collection().is_some_and(|c| c.uuid() == uuid) {
             true => Ok(()),
             false => bail!(NAMESPACE_NOT_FOUND, "no collection {} with the UUID of the entry", slot.ns),
         }
     }
 
-    async fn command(&self, node: &Node, op: &Operation) -> Result<bool> {
+    fn uuid(&self) -> Result<Option<[u8; 16]>> {
+        match self.raw.get_present("ui") {
+            None => Ok(None),
+            Some(ValueRef::Binary(_, bytes)) => match bytes.try_into() {
+                Ok(uuid) => Ok(Some(uuid)),
+                Err(_) => bail!(INVALID_UUID, "the UUID of an entry has 16 bytes, not {}", bytes.len()),
+            },
+            Some(v) => {
+                let found = v.type_name();
+                bail!(
+                    TYPE_MISMATCH,
+                    "BSON field 'OplogEntryBase.ui' is the wrong type '{found}', expected type 'binData'"
+                )
+            }
+        }
+    }
+
+    /// The command, on the collection that has the entry's UUID whatever its name is now.
+    fn by_uuid(&self, node: &Node) -> Result<DocBuf> {
+        let (Some(uuid), Some(first)) = (self.uuid()?, self.o.iter().next()) else {
+            return Ok(self.o.to_owned());
+        };
+        if matches!(first.name(), "create" | "dropDatabase") {
+            return Ok(self.o.to_owned());
+        }
+        let Some(ns) = of_uuid(node, uuid) else {
+            bail!(NAMESPACE_NOT_FOUND, "no collection has the UUID of the entry {}", self.ns)
+        };
+        let (db, name) = split_namespace(&ns);
+        if db != split_namespace(self.ns).0 && first.name() != "renameCollection" {
+            bail!(NAMESPACE_NOT_FOUND, "the collection with the UUID of the entry is {ns}");
+        }
+        let named = if first.name() == "renameCollection" { ns.as_str() } else { name };
+        Ok(DocWriter::build(|w| {
+            w.string(first.name(), named);
+            self.o.iter().skip(1).for_each(|e| w.element(&e));
+        }))
+    }
+
+    /// A collection gets the UUID that the entry names; where it has it already, it stays as it is.
+    async fn create(&self, node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+        let uuid = self.uuid()?;
+        let (Some(wanted), ns) = (uuid, request.namespace()?) else {
+            return collections::create(node, op, request).await;
+        };
+        if self.o.get_present("timeseries").is_some() {
+            bail!(NOT_IMPLEMENTED, "a time series collection with a UUID in applyOps is not implemented");
+        }
+        match of_uuid(node, wanted) {
+            Some(found) if found == ns => return Ok(Document::new()),
+            Some(found) => bail!(NAMESPACE_EXISTS, "The UUID of the entry is that of {found}."),
+            None if node.namespaces.slot(&ns).read_unchecked().collection.is_some() => {
+                bail!(NAMESPACE_EXISTS, "Collection {ns} already exists, with another UUID.")
+            }
+            None => {}
+        }
+        collections::create_as(node, op, request, uuid).await
+    }
+
+    /// Each entry of an `applyOps` within this one.
+    async fn apply_nested(&self, node: &Node, op: &Operation, bypass: bool) -> Result<bool> {
+        let mut all = true;
+        for entry in &self.nested {
+            op.check_interrupt()?;
+            all &= Box::pin(entry.apply(node, op, bypass)).await? != Some(false);
+        }
+        Ok(all)
+    }
+
+    async fn command(&self, node: &Node, op: &Operation, bypass: bool) -> Result<bool> {
         let (db, name) = split_namespace(self.ns);
         check_database_name(db)?;
         if name != "$cmd" {
             bail!(INVALID_NAMESPACE, "a command's namespace is <db>.$cmd, not {}", self.ns);
         }
-        if self.raw.get_present("ui").is_some() {
-            bail!(NOT_IMPLEMENTED, "a UUID in a command of applyOps is not implemented");
-        }
         if self.o.get_present("viewOn").is_some() {
             bail!(NOT_IMPLEMENTED, "a view in a command of applyOps is not implemented");
         }
-        let request = Request { db, body: self.o, sequences: &[] };
+        let body = self.by_uuid(node)?;
+        let request = Request { db, body: body.doc(), sequences: &[] };
         let done = match request.name() {
-            "create" => collections::create(node, op, request).await,
+            "create" => self.create(node, op, request).await,
             "drop" => {
-                shapes::DROP.check_command(self.o, &[])?;
+                shapes::DROP.check_command(request.body, &[])?;
                 collections::drop(node, op, request).await
             }
             "dropDatabase" => collections::drop_database(node, op, request).await,
             "collMod" => crate::ddl::coll_mod::coll_mod(node, op, request).await,
             "createIndexes" => {
-                let body = index_command(self.o);
+                let body = index_command(request.body);
                 shapes::CREATE_INDEXES.check_command(body.doc(), &[])?;
                 indexes::create_indexes(node, op, Request { body: body.doc(), ..request }).await
             }
             "dropIndexes" | "deleteIndexes" => {
-                shapes::DROP_INDEXES.check_command(self.o, &[])?;
+                shapes::DROP_INDEXES.check_command(request.body, &[])?;
                 indexes::drop_indexes(node, op, request).await
             }
             "renameCollection" => {
-                shapes::RENAME.check_command(self.o, &[])?;
+                shapes::RENAME.check_command(request.body, &[])?;
                 rename::rename_collection(node, op, request).await
             }
-            name @ ("startIndexBuild" | "commitIndexBuild" | "abortIndexBuild" | "applyOps" | "dbCheck") => {
-                bail!(NOT_IMPLEMENTED, "the command {name} within applyOps is not implemented")
+            "applyOps" => return self.apply_nested(node, op, bypass).await,
+            name @ ("startIndexBuild" | "commitIndexBuild" | "abortIndexBuild") => {
+                bail!(COMMAND_NOT_SUPPORTED, "The {name} operation is not supported in applyOps mode")
             }
+            "dbCheck" => bail!(NOT_IMPLEMENTED, "the command dbCheck within applyOps is not implemented"),
             name => bail!(BAD_VALUE, "Invalid key '{name}' found in 'o'"),
         };
         done.map(|_| true)
     }
+}
+
+/// The name of the collection that has this UUID.
+fn of_uuid(node: &Node, uuid: [u8; 16]) -> Option<String> {
+    let has = |slot: &Slot| slot.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == uuid);
+    node.namespaces.visible().iter().find(|slot| has(slot)).map(|slot| slot.ns.to_string())
 }
 
 /// The command of an entry `{createIndexes: <collection>, v, key, name, ..}`.
@@ -292,7 +379,8 @@ impl Change {
             }
             Some(_) => {}
             None if entry.o.iter().next().is_some_and(|e| e.name().starts_with('$')) => {
-                bail!(NOT_IMPLEMENTED, "update operators within applyOps are not implemented")
+                // Without a version they are of the first one.
+                return Err(Error::new(UPDATE_VERSION, "Unsupported oplog entry version: 1"));
             }
             None => return Ok(Change::Replace { with: entry.o.to_document(), upsert }),
         }

@@ -179,15 +179,20 @@ pub fn renames(asker: &Asker<'_>) -> bool {
 }
 /// The command, and for each entry what the command needs that does the same.
 pub fn applies_ops(asker: &Asker<'_>) -> bool {
-    let entries = asker.request.target().as_array();
-    asker.on_cluster(ApplyOps)
-        && entries.iter().flat_map(|list| list.iter()).all(|e| {
-            let entry = e.value().as_document();
-            entry.is_none_or(|entry| may_apply(asker, entry))
-        })
+    asker.on_cluster(ApplyOps) && may_apply_all(asker, asker.request.target())
 }
+fn may_apply_all(asker: &Asker<'_>, entries: ValueRef<'_>) -> bool {
+    entries.as_array().iter().flat_map(|list| list.iter()).all(|e| {
+        let entry = e.value().as_document();
+        entry.is_none_or(|entry| may_apply(asker, entry))
+    })
+}
+/// A UUID may stand for a collection of any name, so whoever gives one must be allowed to.
 fn may_apply(asker: &Asker<'_>, entry: Doc<'_>) -> bool {
     let ns = entry.get_str("ns").unwrap_or("");
+    if entry.get_present("ui").is_some() && !(asker.on_cluster(UseUUID) && asker.on_cluster(ForceUUID)) {
+        return false;
+    }
     match (entry.get_str("op"), entry.get_document("o").and_then(|o| o.iter().next())) {
         (Some("i" | "u"), _) => asker.may_all(&namespace(ns), &[Insert, Update]),
         (Some("d"), _) => asker.may(&namespace(ns), Remove),
@@ -202,6 +207,9 @@ fn may_apply_command(
     argument: ValueRef<'_>,
     entry: Doc<'_>,
 ) -> bool {
+    if name == "applyOps" {
+        return may_apply_all(asker, argument);
+    }
     let (db, argument) = (ns.split('.').next().unwrap_or(""), argument.as_str().unwrap_or(""));
     let named = Target::Namespace(db.to_string(), argument.to_string());
     let to = entry.get_document("o").and_then(|o| o.get_str("to")).unwrap_or("");

@@ -78,7 +78,14 @@ impl Parameter {
         self.at_runtime = false;
         self
     }
+    const fn runtime_only(mut self) -> Parameter {
+        self.at_startup = false;
+        self
+    }
 }
+
+/// DO NOT CHANGE: the names of configuration files and commands.
+const CLUSTER_AUTH_MODES: &[&str] = &["keyFile", "sendKeyFile", "sendX509", "x509"];
 
 use Initial::{Bool, Double, Int, List, Long, Text};
 
@@ -102,6 +109,7 @@ pub const TABLE: &[Parameter] = &[
     inert("chunkMigrationFetcherMaxBufferedSizeBytesPerThread", Int(0)).min(0.0),
     inert("collectionSamplingLogIntervalSeconds", Int(10)),
     inert("connPoolMaxConnsPerHost", Int(200)).startup_only(),
+    row("clusterAuthMode", Text("undefined")).one_of(CLUSTER_AUTH_MODES).runtime_only(),
     row("coordinateCommitReturnImmediatelyAfterPersistingDecision", Bool(false)),
     inert("createRollbackDataFiles", Bool(true)),
     row("cursorTimeoutMillis", Long(600_000)).min(1.0),

@@ -140,13 +140,12 @@ pub async fn start(service: &Arc<Service>) -> Result<()> {
 
 /// How this node connects to others: as a member of the cluster, by the key and the certificate they share.
 pub fn as_member(service: &Service) -> ConnectOptions {
-    let by_certificate = service.options.cluster_auth.sends_certificate();
     ConnectOptions {
         internal_client: Some(
             doc! { "minWireVersion": 0, "maxWireVersion": crate::options::MAX_WIRE_VERSION },
         ),
-        credentials: service.auth.key.as_ref().filter(|_| !by_certificate).map(|key| key.credentials()),
-        certificate_login: by_certificate,
+        credentials: service.auth.key.as_ref().map(|key| key.credentials()),
+        certificate_login: service.auth.sends_certificate.clone(),
         tls: service.tls.as_ref().filter(|tls| tls.options.mode.encrypts_own()).map(|tls| tls.client.clone()),
         limits: Limits::BETWEEN_NODES,
         // Where users are not checked, a node that does not know the key is served as one without it.

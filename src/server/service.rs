@@ -6,7 +6,7 @@
 //! ```
 //! `mongod` and `mongos` start one; `tessera up` starts several in one process.
 
-use crate::auth::{Auth, ClusterKey};
+use crate::auth::{Auth, ClusterAuthMode, ClusterKey};
 use crate::connection::Connection;
 use crate::counters::{Counter, Counters};
 use crate::dispatch::{Command, Context, Lookup, Roles};
@@ -215,6 +215,12 @@ impl Service {
         };
         let parameters = Parameters::new();
         parameters.set_slow_ms(options.slow_ms);
+        if options.key_file.is_some() || options.cluster_auth != ClusterAuthMode::KeyFile {
+            // It is one of the names that the parameter takes.
+            drop(parameters.set_at_runtime("clusterAuthMode", &options.cluster_auth.name().into()));
+        }
+        let auth = Auth::new(options.auth && !options.transition_to_auth, node.clone().map(Store::new));
+        auth.sends_certificate.store(options.cluster_auth.sends_certificate(), Ordering::Relaxed);
         Service {
             program: options.program,
             role: role(&options),
@@ -222,7 +228,7 @@ impl Service {
             log,
             counters: Counters::new(lookup(options.program)),
             tls: None,
-            auth: Auth::new(options.auth && !options.transition_to_auth, node.clone().map(Store::new)),
+            auth,
             node,
             signed_times: crate::signed_time::SignedTimes::default(),
             members: crate::members::Members::default(),
@@ -257,6 +263,15 @@ impl Service {
     /// Whether this node has the command at all.
     pub fn answers(&self, row: &Command) -> bool {
         row.roles.contains(self.role) && (!row.test_only || self.parameters.test_commands())
+    }
+    /// How members know one another now.
+    pub fn cluster_auth_mode(&self) -> ClusterAuthMode {
+        ClusterAuthMode::from_name(&self.parameters.text("clusterAuthMode")).unwrap_or_default()
+    }
+    /// Makes what `clusterAuthMode` says count for connections that this node makes.
+    pub fn apply_cluster_auth_mode(&self) {
+        let by_certificate = self.cluster_auth_mode().sends_certificate();
+        self.auth.sends_certificate.store(by_certificate, Ordering::Relaxed);
     }
     pub fn is_router(&self) -> bool {
         self.program == Program::Mongos

@@ -11,6 +11,7 @@ use crate::{FrameError, FrameReader, Limits, Message, OpMsg, encode};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, codes};
 use runtime::Instant;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout_at;
@@ -34,8 +35,8 @@ pub struct ConnectOptions {
     pub tls: Option<Arc<ClientTls>>,
     /// Whom to log in as, right after hello.
     pub credentials: Option<Arc<Credentials>>,
-    /// Log in by the certificate that TLS has shown, instead of by credentials.
-    pub certificate_login: bool,
+    /// Log in by the certificate that TLS has shown, instead of by credentials. Asked for every connection that is made.
+    pub certificate_login: Arc<AtomicBool>,
     /// A peer that refuses the credentials is talked to all the same: while a cluster is being given a key.
     pub credentials_optional: bool,
     /// Compressors to offer, the preferred one first. Empty: none.
@@ -56,7 +57,7 @@ impl Default for ConnectOptions {
             internal_client: None,
             tls: None,
             credentials: None,
-            certificate_login: false,
+            certificate_login: Arc::default(),
             credentials_optional: false,
             compressors: Vec::new(),
             checksum: false,
@@ -159,7 +160,9 @@ impl Connection {
         }
         self.hello = hello;
         let login = match &options.credentials {
-            _ if options.certificate_login => super::auth::log_in_by_certificate(self, &call).await,
+            _ if options.certificate_login.load(Ordering::Relaxed) => {
+                super::auth::log_in_by_certificate(self, &call).await
+            }
             Some(credentials) => credentials.log_in(self, &call).await,
             None => return Ok(()),
         };

@@ -86,7 +86,7 @@ pub fn names_member(service: &Service, subject: &str) -> bool {
 /// Members are no users: where the mode takes no certificates nobody logs in with a member's.
 fn log_in_member(context: &Context, subject: &str) -> std::result::Result<UserName, String> {
     let service = &context.service;
-    if !service.options.cluster_auth.takes_certificate() {
+    if !service.cluster_auth_mode().takes_certificate() {
         return Err("the certificate is a member's, and members log in by key file".to_string());
     }
     if let Some(user) = context.connection.client.user()

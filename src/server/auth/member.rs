@@ -8,6 +8,8 @@
 //! sendX509           certificate    either
 //! x509               certificate    certificate
 //! ```
+//! While it runs a node goes from `sendKeyFile` to `sendX509` and on to `x509`; the other steps need restarts.
+//!
 //! A certificate is a member's when the O, OU and DC parts of its subject are those of this node's own certificate, and there is one at
 //! least.
 
@@ -30,6 +32,19 @@ impl ClusterAuthMode {
             "x509" => Some(ClusterAuthMode::X509),
             _ => None,
         }
+    }
+    pub fn name(self) -> &'static str {
+        match self {
+            ClusterAuthMode::KeyFile => "keyFile",
+            ClusterAuthMode::SendKeyFile => "sendKeyFile",
+            ClusterAuthMode::SendX509 => "sendX509",
+            ClusterAuthMode::X509 => "x509",
+        }
+    }
+    /// Whether a running node may go over to this mode: only on towards certificates, one step at a time.
+    pub fn follows(self, from: ClusterAuthMode) -> bool {
+        use ClusterAuthMode::*;
+        matches!((from, self), (SendKeyFile, SendX509) | (SendX509, X509))
     }
     pub fn sends_certificate(self) -> bool {
         matches!(self, ClusterAuthMode::SendX509 | ClusterAuthMode::X509)

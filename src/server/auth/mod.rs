@@ -57,6 +57,8 @@ pub const MECHANISMS: [&str; 3] = ["MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256
 pub struct Auth {
     /// Requests are checked. Off, users may still log in.
     pub enabled: bool,
+    /// This node shows its certificate to other members instead of proving that it knows the key.
+    pub sends_certificate: Arc<AtomicBool>,
     /// Known to every member of the cluster.
     pub key: Option<Arc<ClusterKey>>,
     /// Where users are kept; a router asks the config server.
@@ -78,6 +80,7 @@ impl Auth {
     pub fn new(enabled: bool, store: Option<Store>) -> Auth {
         Auth {
             enabled,
+            sends_certificate: Arc::default(),
             key: None,
             store,
             cursors: cursors::Owners::default(),

@@ -127,7 +127,7 @@ async fn credentials(
     let rounds = service.parameters.int(rounds_parameter(mechanism)).max(1) as u32;
     let pretended = || vec![Credential::pretended(mechanism, &service.auth.pretended, &name.shown(), rounds)];
     if name.is_system() {
-        return Ok(match service.auth.key.as_ref().filter(|_| service.options.cluster_auth.takes_key()) {
+        return Ok(match service.auth.key.as_ref().filter(|_| service.cluster_auth_mode().takes_key()) {
             Some(key) => (Some(Arc::new(User::system())), key.stored(mechanism)),
             None => (None, pretended()),
         });
@@ -270,7 +270,7 @@ fn count(context: &Context, mechanism: Mechanism, speculative: bool, successful:
 pub async fn mechanisms_of(context: &Context, name: &UserName) -> Result<Option<Vec<&'static str>>> {
     if name.is_system() {
         let both = || vec![Mechanism::Sha1.name(), Mechanism::Sha256.name()];
-        let takes_key = context.service.options.cluster_auth.takes_key();
+        let takes_key = context.service.cluster_auth_mode().takes_key();
         return Ok(context.service.auth.key.as_ref().filter(|_| takes_key).map(|_| both()));
     }
     let Some(user) = users::find(&context.service, name).await? else { return Ok(None) };

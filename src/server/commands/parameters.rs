@@ -1,5 +1,6 @@
 //! `getParameter`, `setParameter`, `setFeatureCompatibilityVersion`.
 
+use crate::auth::ClusterAuthMode;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::options::FEATURE_COMPATIBILITY_VERSION;
 use document::{Document, Result, Value, ValueRef, bail, doc};
@@ -160,6 +161,9 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
             bail!(ILLEGAL_OPERATION, "not allowed to change [{name}] at runtime");
         }
         service.parameters.check_at_runtime(name, value)?;
+        if *name == "clusterAuthMode" {
+            check_cluster_auth_mode(context, value)?;
+        }
     }
     for (name, value) in fields {
         let was = service.parameters.set_at_runtime(name, &value)?;
@@ -174,6 +178,29 @@ fn set(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()
         reply.fields(&doc! { "was": was });
     }
     service.apply_log_level();
+    service.apply_cluster_auth_mode();
+    Ok(())
+}
+
+/// A running node goes over to certificates step by step, and only where it shows one to others.
+fn check_cluster_auth_mode(context: &Context, value: &Value) -> Result<()> {
+    let service = &context.service;
+    let (from, to) = (service.cluster_auth_mode(), value.as_str().and_then(ClusterAuthMode::from_name));
+    let Some(to) = to.filter(|to| to.follows(from)) else {
+        bail!(
+            BAD_VALUE,
+            "Illegal state transition for clusterAuthMode, change from {} to {}",
+            from.name(),
+            value.as_str().unwrap_or_default()
+        )
+    };
+    let shows_certificate = service.tls.as_ref().is_some_and(|tls| tls.options.mode.encrypts_own());
+    if to.sends_certificate() && !shows_certificate {
+        bail!(
+            BAD_VALUE,
+            "Illegal state transition for clusterAuthMode, need to enable TLS for outgoing connections"
+        )
+    }
     Ok(())
 }
 

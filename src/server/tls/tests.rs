@@ -212,7 +212,7 @@ async fn members_know_one_another_by_certificate_where_the_mode_says_so() {
             let options = ConnectOptions {
                 internal_client: Some(doc! { "minWireVersion": 0, "maxWireVersion": 25 }),
                 tls: Some(Tls::open(tls).unwrap().unwrap().client),
-                certificate_login: !by_key,
+                certificate_login: Arc::new((!by_key).into()),
                 credentials: by_key.then(|| ClusterKey::new(vec!["somekey".to_string()]).credentials()),
                 ..ConnectOptions::default()
             };
@@ -235,6 +235,41 @@ async fn members_know_one_another_by_certificate_where_the_mode_says_so() {
     let mut c = node.connect(Some(&member)).await.unwrap();
     let login = doc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
     assert_eq!(run(&mut c, "$external", login).await.unwrap_err().code, 18);
+    node.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_running_cluster_goes_over_to_certificates_step_by_step() {
+    let authority = Authority::new();
+    authority.sign_in("member.pem", "other", "nodes", "127.0.0.1");
+    let member = authority.options(Mode::Require, "member.pem");
+    let node = authority.node_in(ClusterAuthMode::SendKeyFile, |_| {}).await;
+    let address = format!("127.0.0.1:{}", node.running.port());
+    let by_key = ConnectOptions {
+        tls: Some(Tls::open(&member).unwrap().unwrap().client),
+        credentials: Some(ClusterKey::new(vec!["somekey".to_string()]).credentials()),
+        ..ConnectOptions::default()
+    };
+    // As this node has connected to others since its start.
+    let own = crate::members::as_member(&node.running.service);
+    let mut c = Connection::connect_with(&address, &by_key).await.unwrap();
+    let mut set = async |mode: &str| {
+        run(&mut c, "admin", doc! { "setParameter": 1, "clusterAuthMode": mode })
+            .await
+            .map(|reply| reply.get_str("was").unwrap().to_string())
+    };
+    for mode in ["x509", "keyFile", "sendKeyFile", "other"] {
+        assert_eq!(set(mode).await.unwrap_err().code, 2, "{mode}");
+    }
+    assert_eq!(set("sendX509").await.unwrap(), "sendKeyFile");
+    Connection::connect_with(&address, &by_key).await.unwrap();
+    assert_eq!(set("sendKeyFile").await.unwrap_err().code, 2);
+    assert_eq!(set("x509").await.unwrap(), "sendX509");
+    let shown = run(&mut c, "admin", doc! { "getParameter": 1, "clusterAuthMode": 1 }).await.unwrap();
+    assert_eq!(shown.get_str("clusterAuthMode"), Some("x509"));
+    assert_eq!(Connection::connect_with(&address, &by_key).await.unwrap_err().code, 18);
+    let mut c = Connection::connect_with(&address, &own).await.unwrap();
+    run(&mut c, "admin", doc! { "getParameter": 1, "clusterAuthMode": 1 }).await.unwrap();
     node.running.stop().await;
 }
 

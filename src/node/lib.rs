@@ -155,8 +155,10 @@ impl Node {
         self.index_builds.forget_dropped(uuid);
         self.plan_caches.forget(uuid);
     }
-    /// What a blocking sort may use that the client allows the disk, or does not. What it writes is noted with the operation.
-    pub fn sort_means(&self, op: &Operation, disk: bool) -> exec::sorter::Means {
+    /// What a blocking sort may use: the disk where the client says so, or the parameter when the client says nothing.
+    /// What it writes is noted with the operation.
+    pub fn sort_means(&self, op: &Operation, disk: Option<bool>) -> exec::sorter::Means {
+        let disk = disk.unwrap_or_else(|| self.disk_use_by_default.load(Ordering::Relaxed));
         let space = disk.then(|| self.temporary.clone() as _);
         let told = vec![op.spills(), self.spills.clone()];
         exec::sorter::Means { bytes_max: Some(self.limits.read().sort), space, account: None, told }

@@ -199,7 +199,7 @@ impl Subject {
             min: self.min.as_ref(),
             max: self.max.as_ref(),
             collation: self.collation.clone(),
-            sort_means: node.sort_means(op, !self.no_disk),
+            sort_means: node.sort_means(op, self.allow_disk_use),
             shape: self.shape.clone(),
             needed: self.needed.clone(),
             ..Wanted::default()

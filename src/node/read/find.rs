@@ -44,8 +44,8 @@ pub struct FindCommand<'a> {
     pub no_timeout: bool,
     pub tailable: bool,
     pub await_data: bool,
-    /// `allowDiskUse: false`.
-    pub no_disk: bool,
+    /// `None`: as the parameter says.
+    pub allow_disk_use: Option<bool>,
     pub collation: Option<Doc<'a>>,
     /// Something beside filter, projection, limit and batch size was given.
     pub(crate) rare: bool,
@@ -71,7 +71,7 @@ impl<'a> FindCommand<'a> {
                 "singleBatch" => out.single_batch = FIELDS.bool(&e)?,
                 "allowDiskUse" => {
                     let allowed = FIELDS.bool(&e)?;
-                    out.set(|o| &mut o.no_disk, !allowed);
+                    out.set(|o| &mut o.allow_disk_use, Some(allowed));
                 }
                 "allowPartialResults" | "oplogReplay" => drop(FIELDS.bool(&e)?),
                 "$_internalReadAtClusterTime"
@@ -206,7 +206,7 @@ impl Parsed {
         let hint = command.hint.map(Hint::given).transpose()?.flatten();
         // `$near` sorts by distance.
         let sorts = sort.is_some() || filter.near().is_some();
-        let sort_means = if sorts { node.sort_means(op, !command.no_disk) } else { Means::default() };
+        let sort_means = if sorts { node.sort_means(op, command.allow_disk_use) } else { Means::default() };
         Ok(Parsed {
             sort,
             collation: context.collation.clone(),
@@ -436,7 +436,7 @@ pub fn on_view(node: &Node, ns: &str, command: &FindCommand<'_>, body: Doc<'_>) 
     Ok(Asked {
         pipeline: view_pipeline(command)?,
         hint: command.hint.map(Hint::given).transpose()?.flatten(),
-        allow_disk_use: asked.allow_disk_use && !command.no_disk,
+        allow_disk_use: command.allow_disk_use.unwrap_or(asked.allow_disk_use),
         ..asked
     })
 }

@@ -914,6 +914,37 @@ async fn a_read_of_a_view_heeds_its_hint_and_whether_it_may_use_the_disk() {
 }
 
 #[tokio::test]
+async fn reads_that_do_not_say_whether_they_may_use_the_disk_do_as_the_parameter_says() {
+    let node = node();
+    let documents: Vec<Document> =
+        (0..300).map(|i| doc! { "_id": i, "k": i % 9, "s": "x".repeat(100) }).collect();
+    insert(&node, "c", &documents).await;
+    run(&node, doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await.expect("a view");
+    *node.limits.write() = query::pipeline::Limits { sort: 10_000, ..Default::default() };
+    let refused = Some(codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
+    let reads = [
+        doc! { "find": "c", "sort": { "k": 1 } },
+        doc! { "find": "v", "sort": { "k": 1 } },
+        doc! { "aggregate": "c", "pipeline": [{ "$sort": { "k": 1 } }], "cursor": {} },
+    ];
+    for read in reads {
+        for by_default in [false, true] {
+            node.disk_use_by_default.store(by_default, std::sync::atomic::Ordering::Relaxed);
+            for said in [None, Some(false), Some(true)] {
+                let mut command = read.clone();
+                command.0.extend(said.map(|disk| ("allowDiskUse".to_string(), Value::Boolean(disk))));
+                let explained = doc! { "explain": command.clone(), "verbosity": "executionStats" };
+                let expected = if said.unwrap_or(by_default) { None } else { refused };
+                for command in [command, explained] {
+                    let shown = format!("{command:?} where the default is {by_default}");
+                    assert_eq!(run(&node, command).await.err().map(|e| e.code), expected, "{shown}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn no_document_beyond_16_mib_leaves() {
     let node = node();
     insert(&node, "c", &[doc! { "_id": 1, "s": "x".repeat(9 << 20) }]).await;

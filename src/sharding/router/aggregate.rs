@@ -549,7 +549,8 @@ async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: 
     }
     let mut command =
         doc! { "aggregate": ns.collection.as_str(), "pipeline": Value::Array(pipeline), "cursor": cursor };
-    command.0.extend(take(task.body(), generic));
+    // A null field counts as absent in these commands, but not in every field of an aggregate.
+    command.0.extend(take(task.body(), generic).0.into_iter().filter(|(_, v)| !v.is_null()));
     command.insert("collation", collation);
     let body = command.to_doc_buf();
     let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
@@ -596,7 +597,8 @@ fn find_stages(task: &Task<'_>, filter: &str) -> Vec<Value> {
     out
 }
 
-const READ_FIELDS: &[&str] = &["lsid", "maxTimeMS", "readConcern", "comment", "let", "collation", "hint"];
+const READ_FIELDS: &[&str] =
+    &["lsid", "maxTimeMS", "readConcern", "comment", "let", "collation", "hint", "allowDiskUse"];
 
 pub async fn find_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
     on_resolved(task, error, find_stages(task, "filter"), READ_FIELDS).await

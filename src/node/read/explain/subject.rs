@@ -22,8 +22,8 @@ pub(super) struct Subject {
     pub(super) max: Option<Document>,
     pub(super) collation: Collation,
     pub(super) shape: Shape,
-    /// A sort must not go on in files.
-    pub(super) no_disk: bool,
+    /// Whether a sort may go on in files; `None`: as the parameter says.
+    pub(super) allow_disk_use: Option<bool>,
     /// `COUNT`, `UPDATE`, `DELETE`, ... around the plan.
     pub(super) around: Option<&'static str>,
     /// Where nothing matches, a document would be inserted.
@@ -112,7 +112,7 @@ impl Subject {
             min: parsed.min,
             max: parsed.max,
             collation: parsed.collation,
-            no_disk: command.no_disk,
+            allow_disk_use: command.allow_disk_use,
             ..Subject::default()
         })
     }

@@ -5,28 +5,70 @@ use super::frame::{self, Frame};
 use super::{fill, rate};
 use crate::accumulator::{self, value_bytes};
 use crate::expression::{Arg, Expression, Variables, Vars, parse::show};
+use crate::pipeline::Charge;
+use crate::pipeline::spill::Space;
 use crate::pipeline::spool::{Place, Spool};
-use document::{Collation, Doc, Document, Result, Value, bail, meter, number};
+use document::{Collation, Doc, Document, Error, Result, Value, bail, err, meter, number};
 
 /// A complete partition, sorted.
 pub struct Partition<'a> {
     pub documents: &'a mut Spool,
     /// The value of the one sort field in each document; null where it is missing, or where there is no such field.
-    pub keys: &'a [Value],
+    pub keys: Vec<Value>,
     /// How those values compare.
     pub collation: &'a Collation,
+    /// What the stage holds.
+    pub charge: &'a mut Charge,
+    /// What the documents in memory take of it.
+    pub documents_bytes: usize,
+    /// What the values take of it that [`Partition::each`] made and that have not been released.
+    pub values_bytes: usize,
+    pub space: Option<&'a dyn Space>,
 }
 
 impl Partition<'_> {
-    /// What `f` makes of each document.
-    pub fn each<T>(&mut self, mut f: impl FnMut(Doc<'_>) -> Result<T>) -> Result<Vec<T>> {
+    /// What `f` makes of each document. The values are charged until they are released.
+    ///
+    /// # Errors
+    /// 292 when they exceed the limit and nothing may go to a file; those of `f` and of the space.
+    pub fn each(&mut self, mut f: impl FnMut(Doc<'_>) -> Result<Arg>) -> Result<Vec<Arg>> {
         let mut made = Vec::with_capacity(self.documents.len());
         let mut place = Place::default();
         while let Some(d) = self.documents.next(&mut place)? {
-            made.push(f(d)?);
+            let value = f(d)?;
+            let bytes = held_bytes(&value);
+            made.push(value);
+            self.values_bytes += bytes;
+            self.charge.add(bytes);
+            if self.space.is_none() && self.charge.is_over() {
+                return Err(too_much(self.charge.bytes(), self.charge));
+            }
+        }
+        if self.charge.is_over()
+            && let Some(space) = self.space
+        {
+            let stored = self.documents.spill(space)?;
+            self.charge.spilled_part(std::mem::take(&mut self.documents_bytes), stored);
         }
         Ok(made)
     }
+    /// The values that were made are not held any more.
+    pub fn release_values(&mut self) {
+        self.charge.subtract(std::mem::take(&mut self.values_bytes));
+    }
+}
+
+/// What a value takes in memory.
+pub fn held_bytes(v: &Arg) -> usize {
+    v.as_ref().map_or(size_of::<Arg>(), value_bytes)
+}
+
+pub fn too_much(bytes: usize, charge: &Charge) -> Error {
+    err!(
+        QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
+        "Exceeded memory limit for $setWindowFields: a partition holds {bytes} bytes, but {} are allowed; pass allowDiskUse:true to opt in to external spilling",
+        charge.limit()
+    )
 }
 
 /// One output field.
@@ -342,7 +384,7 @@ impl Output {
             }
             Function::MovingAverage { input, alpha } => Ok(averages(&evaluated(input, p, vars)?, alpha)),
             Function::CarryForward(input) => Ok(fill::carried(evaluated(input, p, vars)?)),
-            Function::LinearFill(input) => fill::interpolated(evaluated(input, p, vars)?, p.keys),
+            Function::LinearFill(input) => fill::interpolated(evaluated(input, p, vars)?, &p.keys),
             Function::Rate(rate, frame) => {
                 let values = evaluated(&rate.input, p, vars)?;
                 over_frames(frame, p, |range| rate.over(&values[range.clone()], &p.keys[range]))
@@ -370,7 +412,7 @@ fn over_frames(
     for at in 0..p.documents.len() {
         // A value that is the same for many documents is held by each.
         meter::spend(1 + value_units)?;
-        let next = frame.at(at, p.keys, &range)?;
+        let next = frame.at(at, &p.keys, &range)?;
         let same = at > 0 && next == range;
         if !same {
             let value = f(next.clone())?;
@@ -424,7 +466,7 @@ fn is_not_finite(v: &Arg) -> bool {
 }
 
 fn ranks(kind: Rank, p: &Partition<'_>) -> Vec<Arg> {
-    let keys = p.keys;
+    let keys = &p.keys;
     let mut rank = 0i64;
     let mut out = Vec::with_capacity(keys.len());
     for (i, key) in keys.iter().enumerate() {

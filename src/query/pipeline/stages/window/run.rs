@@ -1,19 +1,19 @@
 //! The running stage: gathers a partition, then gives it out with the computed fields.
 //!
 //! A partition over the limit goes to a file, which is read once for each field and once more when the documents are given;
-//! then the computed fields wait in files too. So they do where they would take the partition over the limit. The limit is
-//! that of what waits: while a field is computed its sort keys, inputs and results are in memory beside it, a value of each
-//! for each document. Only the process's total counts those.
+//! then the computed fields wait in files too. So they do where they would take the partition over the limit. While a field is
+//! computed its sort keys and inputs are in memory beside it, a value of each for each document. They are charged, and send the
+//! documents to the file when they exceed the limit together; alone they may exceed it where the disk may be used. The results of
+//! the one field are charged when all of them are there. Until then only the process's total counts them.
 
 use super::SetWindowFields;
-use super::function::Partition;
-use crate::accumulator::value_bytes;
+use super::function::{Partition, held_bytes, too_much};
 use crate::expression::{Arg, Vars};
 use crate::pipeline::account::{Kind, Use};
 use crate::pipeline::spill::Space;
 use crate::pipeline::spool::{Place, Spool};
 use crate::pipeline::{Batch, Charge, Flow, Run, Stage};
-use document::{Collation, DocBuf, DocWriter, Error, Result, Value, bail, err};
+use document::{Collation, DocBuf, DocWriter, Result, Value, bail};
 use std::sync::Arc;
 
 pub struct Running {
@@ -101,32 +101,44 @@ impl Running {
             // What came after the last spill, so that the computed fields are charged from nothing on.
             self.charge.spilled(self.documents.spill(&**space)?);
         }
-        let mut partition =
-            Partition { documents: &mut self.documents, keys: &[], collation: &self.collation };
-        let keys = match &self.plan.sort_field {
-            Some(path) => partition.each(|d| Ok(path.get(d).unwrap_or(Value::Null)))?,
+        let documents_bytes = self.charge.bytes();
+        let mut partition = Partition {
+            documents: &mut self.documents,
+            keys: Vec::new(),
+            collation: &self.collation,
+            charge: &mut self.charge,
+            documents_bytes,
+            values_bytes: 0,
+            space: self.space.as_deref(),
+        };
+        partition.keys = match &self.plan.sort_field {
+            Some(path) => {
+                let keys = partition.each(|d| Ok(Some(path.get(d).unwrap_or(Value::Null))))?;
+                keys.into_iter().flatten().collect()
+            }
             None => vec![Value::Null; partition.documents.len()],
         };
-        partition.keys = &keys;
+        let keys_bytes = std::mem::take(&mut partition.values_bytes);
         let mut columns = Vec::with_capacity(self.plan.outputs.len());
         for output in &self.plan.outputs {
             let values = output.column(&mut partition, &mut self.vars)?;
-            let bytes =
-                values.iter().map(|v| v.as_ref().map_or(size_of::<Arg>(), value_bytes)).sum::<usize>();
-            let fits = self.charge.bytes().saturating_add(bytes) <= self.charge.limit();
-            columns.push(match &self.space {
+            partition.release_values();
+            let charge = &mut *partition.charge;
+            let bytes = values.iter().map(held_bytes).sum::<usize>();
+            let all = charge.bytes().saturating_add(bytes);
+            let fits = all <= charge.limit();
+            columns.push(match partition.space {
                 Some(space) if partition.documents.has_spilled() || !fits => {
-                    Column::spilled(values, &**space, &mut self.charge)?
+                    Column::spilled(values, space, charge)?
                 }
-                None if !fits => {
-                    return Err(too_much(self.charge.bytes().saturating_add(bytes), &self.charge));
-                }
+                None if !fits => return Err(too_much(all, charge)),
                 _ => {
-                    self.charge.add(bytes);
+                    charge.add(bytes);
                     Column::Memory(values.into_iter())
                 }
             });
         }
+        partition.charge.subtract(keys_bytes);
         Ok(Giving { place: Place::default(), columns })
     }
     /// Gives out as much of a partition as there is room for; false when there is more.
@@ -155,14 +167,6 @@ impl Running {
         }
         Ok(())
     }
-}
-
-fn too_much(bytes: usize, charge: &Charge) -> Error {
-    err!(
-        QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
-        "Exceeded memory limit for $setWindowFields: a partition holds {bytes} bytes, but {} are allowed; pass allowDiskUse:true to opt in to external spilling",
-        charge.limit()
-    )
 }
 
 impl Stage for Running {

@@ -179,6 +179,20 @@ fn computed_fields_count_towards_the_limit_of_their_partition() {
     assert_eq!(refused.code, document::codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
 }
 
+/// Strings count as inputs of a sum and not in it, so that the inputs are what exceeds the limit.
+#[test]
+fn the_inputs_of_a_computed_field_count_towards_the_limit_of_the_partition() {
+    let input: Vec<Document> = (0..200).map(|i| doc! { "_id": i }).collect();
+    let output = doc! { "a": { "$sum": { "$concat": ["x".repeat(1000), { "$toString": "$_id" }] } } };
+    let limit = 100_000;
+    let refused = run_within(output.clone(), &input, limit, None).expect_err("no disk");
+    assert_eq!(refused.code, document::codes::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED);
+    let used = spills_of(output.clone(), &input, limit);
+    assert_eq!(used.spilled_records, 400, "the documents and the computed field: {used:?}");
+    let spilled = run_within(output.clone(), &input, limit, Some(Arc::default())).expect("on disk");
+    assert_eq!(spilled, run_within(output, &input, 10 * limit, None).expect("in memory"));
+}
+
 /// A document takes 64 bytes beside its own.
 #[test]
 fn a_spilled_partition_is_written_to_its_end_and_each_document_once() {

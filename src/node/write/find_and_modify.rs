@@ -147,6 +147,7 @@ impl Command {
                     update,
                     multi: false,
                     upsert: flag("upsert"),
+                    supplied: None,
                     sort,
                     hint,
                     aside: Aside::default(),

@@ -1,4 +1,4 @@
-//! update: statements `{q, u, upsert, multi, arrayFilters, collation, hint, sort, c}`.
+//! update: statements `{q, u, upsert, multi, arrayFilters, collation, hint, sort, c, upsertSupplied}`.
 //!
 //! A statement that names its document by `_id` is evaluated under the latch. Any other finds its candidates outside,
 //! on a snapshot; under the latch each is fetched and matched again, and the update applied to what it is *now*. A
@@ -36,6 +36,8 @@ pub struct UpdateStatement {
     pub update: Update,
     pub multi: bool,
     pub upsert: bool,
+    /// What an upsert is made by, where the statement supplies its document.
+    pub supplied: Option<Update>,
     pub sort: Option<SortSpec>,
     pub hint: Option<Hint>,
     pub aside: Aside<Option<Applied>>,
@@ -213,6 +215,7 @@ impl UpdateStatement {
             update,
             multi,
             upsert,
+            supplied: Update::of_supplied(raw, &context)?,
             sort,
             hint: if hint.is_some() { crate::read::parse_hint(raw)? } else { None },
             aside: Aside::default(),
@@ -573,7 +576,7 @@ pub struct Upserted {
 
 /// Inserts the document that the statement's filter and update describe. Its entry holds all that a retry is answered with.
 pub fn upsert(unit: &mut WriteUnit<'_>, s: &UpdateStatement, stmt: i32, bypass: bool) -> Result<Upserted> {
-    let fresh = s.update.upsert_document(s.filter.matcher()?)?;
+    let fresh = s.supplied.as_ref().unwrap_or(&s.update).upsert_document(s.filter.matcher()?)?;
     let stored = normalized(unit.node, fresh.doc(), false)?;
     let doc = stored.doc();
     if unit.state.view.is_some() {

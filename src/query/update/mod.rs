@@ -79,6 +79,29 @@ impl Update {
     pub fn parse(u: &Value, array_filters: &[Document], ctx: &QueryContext) -> Result<Update> {
         Ok(Update { kind: parse::update(u, array_filters, ctx)? })
     }
+    /// The update by which a statement inserts where it finds nothing, if it names one: `upsertSupplied` says that the
+    /// document to insert is `new` among the constants `c`.
+    ///
+    /// # Errors
+    /// FailedToParse (9) where no document is supplied.
+    pub fn of_supplied(statement: Doc<'_>, ctx: &QueryContext) -> Result<Option<Update>> {
+        let said = |field| statement.get(field).is_some_and(|v| v.truthy());
+        if !said("upsert") || !said("upsertSupplied") {
+            return Ok(None);
+        }
+        let supplied = statement.get_document("c").and_then(|c| c.get_document("new"));
+        let Some(supplied) = supplied else {
+            bail!(
+                FAILED_TO_PARSE,
+                "the parameter 'upsertSupplied' is set to 'true', but no document was supplied"
+            );
+        };
+        let update = Update::parse(&Value::Document(supplied.to_document()), &[], ctx)?;
+        match update.is_replacement() {
+            true => Ok(Some(update)),
+            false => bail!(FAILED_TO_PARSE, "the document supplied for an upsert must not be an update"),
+        }
+    }
     pub fn is_replacement(&self) -> bool {
         matches!(self.kind, Kind::Replacement(_))
     }

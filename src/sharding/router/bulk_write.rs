@@ -29,6 +29,7 @@ const UPDATE_NAMES: &[(&str, &str)] = &[
     ("collation", "collation"),
     ("constants", "c"),
     ("sort", "sort"),
+    ("upsertSupplied", "upsertSupplied"),
 ];
 const DELETE_NAMES: &[(&str, &str)] = &[("filter", "q"), ("hint", "hint"), ("collation", "collation")];
 

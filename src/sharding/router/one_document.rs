@@ -256,7 +256,10 @@ impl Statement<'_, '_> {
     /// The document that the upsert inserts, with its `_id`.
     fn new_document(&self, task: &Task<'_>, table: &RoutingTable) -> Result<DocBuf> {
         let spec = self.spec();
-        let context = collation::context(task, spec, table)?;
+        let mut context = collation::context(task, spec, table)?;
+        for e in spec.get_document("c").into_iter().flatten() {
+            context.variables.insert(e.name(), e.value().to_value());
+        }
         let matcher = Matcher::parse(self.filter(), &context)?;
         let filters: Vec<Document> = spec
             .get("arrayFilters")
@@ -267,7 +270,11 @@ impl Statement<'_, '_> {
             .collect();
         let update = spec.get(if matches!(self, Statement::Write(..)) { "u" } else { "update" });
         let update = update.map_or(Value::Null, |v| v.to_value());
-        let new = Update::parse(&update, &filters, &context)?.upsert_document(&matcher)?;
+        let update = match Update::of_supplied(spec, &context)? {
+            Some(supplied) => supplied,
+            None => Update::parse(&update, &filters, &context)?,
+        };
+        let new = update.upsert_document(&matcher)?;
         Ok(task.router.with_id(new.doc()).unwrap_or(new))
     }
 }

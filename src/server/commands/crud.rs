@@ -3,6 +3,7 @@
 //! A write answers when its write concern is met; one that cannot be met is a `writeConcernError` beside what was
 //! done, since what was done stays done.
 
+use super::validate_api::unstable;
 use crate::auth::needs;
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::topology::Membership;
@@ -26,7 +27,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::updates))
         .write()
         .in_transaction()
-        .stable_api()
+        .stable_api_without(unstable::UPDATE)
         .retryable()
         .help("Updates documents."),
     Command::future("delete", Roles::MONGOD, |c, r, reply| Box::pin(delete(c, r, reply)))

@@ -1,6 +1,7 @@
 //! The catalog commands: rows over `node::ddl`.
 
 use super::crud::{check_read_concern, conclude, node, write_cursor};
+use super::validate_api::unstable;
 use crate::auth::{listed, needs};
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use document::{Document, Result, ValueRef, bail, doc};
@@ -14,7 +15,7 @@ pub const ROWS: &[Command] = &[
     Command::future("create", Roles::MONGOD, |c, r, reply| Box::pin(create(c, r, reply)))
         .needs(Needs::Asked(needs::creates))
         .write()
-        .stable_api()
+        .stable_api_without(unstable::CREATE)
         .in_transaction()
         .shape(&shapes::CREATE)
         .help("Creates a collection or view."),
@@ -45,7 +46,7 @@ pub const ROWS: &[Command] = &[
     Command::future("createIndexes", Roles::MONGOD, |c, r, reply| Box::pin(create_indexes(c, r, reply)))
         .needs(Needs::Collection(&[A::CreateIndex]))
         .write()
-        .stable_api()
+        .stable_api_without(unstable::CREATE_INDEXES)
         .in_transaction()
         .shape(&shapes::CREATE_INDEXES)
         .help("Creates indexes."),

@@ -4,6 +4,7 @@
 
 use super::crud::{acknowledge, node};
 use super::current_op::{Shown, documents};
+use super::validate_api::unstable;
 use crate::auth::needs;
 use crate::dispatch::{After, Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
@@ -19,7 +20,7 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Asked(needs::reads))
         .reads_documents()
         .in_transaction()
-        .stable_api()
+        .stable_api_without(unstable::FIND)
         .help("Finds documents."),
     Command::future("getMore", Roles::MONGOD, |c, r, reply| Box::pin(get_more(c, r, reply)))
         .needs(Needs::Asked(needs::gets_more))

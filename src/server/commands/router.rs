@@ -3,6 +3,7 @@
 //! A row's function makes the whole reply as bytes; here it is copied into the outgoing message without the times that
 //! shards put into it. Names that a data-bearing node has too are rows of their own: each program looks up its own rows.
 
+use super::validate_api::unstable;
 use crate::auth::{listed, needs};
 use crate::dispatch::{After, BoxFuture, Command, Context, Needs, Reply, Request, Roles};
 use document::{Doc, DocBuf, Document, Result};
@@ -31,7 +32,7 @@ pub const ROWS: &[Command] = &[
     routed!("find", find::find)
         .needs(Needs::Asked(needs::reads))
         .reads_documents()
-        .stable_api()
+        .stable_api_without(unstable::FIND)
         .in_transaction()
         .help("Finds documents."),
     routed!("getMore", cursor::get_more)
@@ -91,7 +92,7 @@ pub const ROWS: &[Command] = &[
     routed!("update", write::update)
         .needs(Needs::Asked(needs::updates))
         .write()
-        .stable_api()
+        .stable_api_without(unstable::UPDATE)
         .in_transaction()
         .retryable()
         .help("Updates documents."),
@@ -121,14 +122,14 @@ pub const ROWS: &[Command] = &[
     routed!("create", ddl::create)
         .needs(Needs::Asked(needs::creates))
         .write()
-        .stable_api()
+        .stable_api_without(unstable::CREATE)
         .in_transaction()
         .shape(&shapes::CREATE)
         .help("Creates a collection or a view."),
     routed!("createIndexes", ddl::create_indexes)
         .needs(Needs::Collection(&[A::CreateIndex]))
         .write()
-        .stable_api()
+        .stable_api_without(unstable::CREATE_INDEXES)
         .in_transaction()
         .shape(&shapes::CREATE_INDEXES)
         .help("Creates indexes."),

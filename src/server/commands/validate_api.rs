@@ -1,4 +1,4 @@
-//! `validateDBMetadata`: what in the catalog the stable API does not allow.
+//! What the stable API does not allow: of a request under `apiStrict`, and in the catalog (`validateDBMetadata`).
 
 use super::crud::node;
 use crate::auth::needs;
@@ -43,39 +43,84 @@ const STAGES: &[&str] = &[
 /// Stages of version 1 that a view cannot have.
 const OTHER_STAGES: &[&str] = &["$changeStream", "$collStats", "$merge", "$out"];
 
+/// Fields that version 1 has not, of commands that it has.
+pub mod unstable {
+    pub const FIND: &[&str] = &[
+        "awaitData",
+        "max",
+        "min",
+        "noCursorTimeout",
+        "oplogReplay",
+        "returnKey",
+        "showRecordId",
+        "tailable",
+    ];
+    pub const CREATE: &[&str] =
+        &["autoIndexId", "capped", "indexOptionDefaults", "max", "size", "storageEngine"];
+    pub const CREATE_INDEXES: &[&str] =
+        &["indexes.background", "indexes.bucketSize", "indexes.sparse", "indexes.storageEngine"];
+    pub const UPDATE: &[&str] = &["updates.upsertSupplied"];
+}
+
 /// Refuses what a request under `apiStrict` asks beside its command's name.
 ///
 /// # Errors
-/// APIStrictError (323) for a stage of an aggregation that version 1 has not.
+/// APIStrictError (323) for a field, a stage of an aggregation or a kind of index that version 1 has not.
 pub fn check_strict(request: &Request<'_>) -> Result<()> {
+    for field in request.command.unstable_fields {
+        let given = match field.split_once('.') {
+            None => request.body.iter().skip(1).any(|e| e.name() == *field),
+            Some((list, field)) => request.documents(list).any(|d| d.get(field).is_some()),
+        };
+        if given {
+            let name = request.command.name;
+            bail!(API_STRICT_ERROR, "BSON field '{name}.{field}' is not allowed with apiStrict:true.");
+        }
+    }
+    for index in request.documents("indexes").filter(|_| request.command.name == "createIndexes") {
+        if index.get_document("key").is_some_and(has_special_kind) {
+            bail!(API_STRICT_ERROR, "{}", index_refused(index.get_str("name").unwrap_or_default()));
+        }
+    }
     if request.command.name != "aggregate" {
         return Ok(());
     }
     if request.get("explain").is_some_and(|v| v.truthy()) {
         bail!(API_STRICT_ERROR, "The 'explain' field of aggregate is not supported in API Version 1");
     }
-    let stages = request.get("pipeline").and_then(|v| v.as_array()).into_iter().flatten();
-    let stages = stages.filter_map(|s| s.value().as_document()?.iter().next());
+    request.get("pipeline").and_then(|v| v.as_array()).map_or(Ok(()), check_stages)
+}
+
+/// The same of stages, and of the pipelines in them.
+fn check_stages(stages: Doc<'_>) -> Result<()> {
+    let stages = stages.iter().filter_map(|s| s.value().as_document()?.iter().next());
     for stage in stages.filter(|stage| stage.name().starts_with('$')) {
         let name = stage.name();
         if !STAGES.contains(&name) && !OTHER_STAGES.contains(&name) {
             bail!(API_STRICT_ERROR, "{}", stage_refused(name));
         }
-        let expanded = stage.value().as_document().is_some_and(|d| d.get("showExpandedEvents").is_some());
-        let options = stage.value().as_document().into_iter().flatten();
+        let Some(argument) = stage.value().as_document() else { continue };
+        if name == "$changeStream" && argument.get("showExpandedEvents").is_some() {
+            bail!(
+                API_STRICT_ERROR,
+                "The 'showExpandedEvents' parameter to $changeStream is not supported in API Version 1"
+            );
+        }
+        let option = argument.iter().map(|e| e.name()).find(|option| *option != "count");
         if name == "$collStats"
-            && let Some(option) = options.map(|e| e.name()).find(|name| *name != "count")
+            && let Some(option) = option
         {
             bail!(
                 API_STRICT_ERROR,
                 "The '{option}' argument to $collStats is not supported in API Version 1"
             );
         }
-        if name == "$changeStream" && expanded {
-            bail!(
-                API_STRICT_ERROR,
-                "The 'showExpandedEvents' parameter to $changeStream is not supported in API Version 1"
-            );
+        let nested = argument.iter().filter(|e| match name {
+            "$lookup" | "$unionWith" => e.name() == "pipeline",
+            _ => name == "$facet",
+        });
+        for pipeline in nested.filter_map(|e| e.value().as_array()) {
+            check_stages(pipeline)?;
         }
     }
     Ok(())
@@ -165,12 +210,16 @@ fn stage_refused(name: &str) -> String {
 
 fn unstable_index(spec: &storage::IndexSpec) -> Option<String> {
     let d = spec.document();
-    let special = d.get_document("key")?.iter().find_map(|(_, v)| match v.as_str() {
-        Some(kind @ ("text" | "geoHaystack")) => Some(kind.to_string()),
-        _ => None,
-    });
-    let option = ["sparse", "storageEngine"].iter().find(|o| d.get(o).is_some_and(Value::truthy));
-    (special.is_some() || option.is_some()).then(|| {
-        format!("The index with name {} is not allowed in API version 1.", d.get_str("name").unwrap_or(""))
-    })
+    let special = has_special_kind(d.get_document("key")?.to_doc_buf().doc());
+    let option = ["sparse", "storageEngine"].iter().any(|o| d.get(o).is_some_and(Value::truthy));
+    (special || option).then(|| index_refused(d.get_str("name").unwrap_or_default()))
+}
+
+/// Whether the key is one of an index that version 1 has not.
+fn has_special_kind(key: Doc<'_>) -> bool {
+    key.iter().any(|e| matches!(e.value().as_str(), Some("text" | "geoHaystack")))
+}
+
+fn index_refused(name: &str) -> String {
+    format!("The index with name {name} is not allowed in API version 1.")
 }

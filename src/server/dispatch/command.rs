@@ -102,6 +102,8 @@ pub struct Command {
     pub in_transaction: bool,
     /// Member of the stable API, version "1".
     pub stable_api: bool,
+    /// Its fields that version "1" has not; `list.field` is one of the documents in a list.
+    pub unstable_fields: &'static [&'static str],
     /// Runs against `admin` only.
     pub admin_only: bool,
     /// Exists only when the node was started with `enableTestCommands=1`.
@@ -138,6 +140,7 @@ impl Command {
             needs: Needs::Member,
             in_transaction: false,
             stable_api: false,
+            unstable_fields: &[],
             admin_only: false,
             test_only: false,
             ends_with_client: false,
@@ -241,6 +244,11 @@ impl Command {
     pub const fn stable_api(mut self) -> Command {
         self.stable_api = true;
         self
+    }
+    /// A member of the stable API but for these fields.
+    pub const fn stable_api_without(mut self, fields: &'static [&'static str]) -> Command {
+        self.unstable_fields = fields;
+        self.stable_api()
     }
     pub const fn admin_only(mut self) -> Command {
         self.admin_only = true;

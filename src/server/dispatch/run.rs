@@ -471,6 +471,7 @@ mod tests {
                 ("aliases", row.aliases == routed.aliases, true),
                 ("in_transaction", row.in_transaction, routed.in_transaction),
                 ("stable_api", row.stable_api, routed.stable_api),
+                ("unstable_fields", row.unstable_fields == routed.unstable_fields, true),
                 ("admin_only", row.admin_only, routed.admin_only),
                 ("test_only", row.test_only, routed.test_only),
                 ("reads_documents", row.reads_documents, routed.reads_documents),

@@ -7,6 +7,8 @@
 //! Entries are applied one by one in the order of the log, so a reader on a secondary always sees a state that the primary
 //! went through. Consecutive writes to one collection share a latch, for a bounded number of entries.
 //!
+//! An entry whose image for a retry was too large to come along gets it here, from the document before or after the change.
+//!
 //! An entry that does not fit means that the two logs or the two trees differ: nothing of it is applied, and the caller has
 //! this member copy everything anew.
 
@@ -18,10 +20,10 @@ use parking_lot::{Mutex, RwLockWriteGuard};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use storage::checkpoint::OpenTransaction;
-use storage::entry::{Entry, Op};
+use storage::entry::{Entry, Op, RETRY_IMAGES};
 use storage::log::{Class, OpTime};
 use storage::recovery::{Applier, apply_to_collection};
-use storage::{CollectionView, split_namespace};
+use storage::{Collection, CollectionView, split_namespace};
 
 /// Writes to one collection that share a latch.
 const RUN_MAX: usize = 64;
@@ -60,6 +62,31 @@ impl Fetched {
     fn entry(&self) -> Result<Entry<'_>> {
         Entry::read(self.payload.doc())
     }
+    /// Which image for a retry the entry had where it comes from and does not have here. (The image of a change to a time series
+    /// is a measurement, which is not the document that changes.)
+    fn missing_image(&self, entry: &Entry<'_>) -> Option<&'static str> {
+        let kind = self.payload.doc().get_str("needsRetryImage")?;
+        let of_series = split_namespace(entry.ns).1.starts_with("system.buckets.");
+        RETRY_IMAGES.into_iter().find(|known| *known == kind && !of_series)
+    }
+    /// The entry with its image.
+    fn with_image(&self, kind: &str, image: &DocBuf) -> Fetched {
+        let payload = DocWriter::build(|w| {
+            for element in self.payload.doc().iter() {
+                match element.name_bytes() {
+                    b"needsRetryImage" => w.document(kind, image.doc()),
+                    _ => w.element(&element),
+                }
+            }
+        });
+        Fetched { payload, optime: self.optime, wall: self.wall }
+    }
+}
+
+/// The document of an entry as it is now, if the image that is missing is the one of this moment.
+fn image_in(collection: &Collection, entry: &Entry<'_>, missing: &str, kind: &str) -> Option<DocBuf> {
+    let id = entry.document_id().filter(|_| missing == kind)?;
+    CollectionView::find_id(collection, id).map(|(_, d)| d.to_owned())
 }
 
 /// What lies between entries: transactions whose operations came and whose outcome did not.
@@ -132,8 +159,15 @@ impl Node {
                 let Some(collection) = state.collection.as_mut() else {
                     return Err(misfit(&entry, "the collection does not exist"));
                 };
+                let missing = fetched.missing_image(&entry);
+                let before = missing.and_then(|kind| image_in(collection, &entry, kind, "preImage"));
                 apply_to_collection(collection, &entry).map_err(|reason| misfit(&entry, &reason))?;
-                self.append_fetched(fetched);
+                let image = before
+                    .or_else(|| missing.and_then(|kind| image_in(collection, &entry, kind, "postImage")));
+                match missing.zip(image) {
+                    Some((kind, image)) => self.append_fetched(&fetched.with_image(kind, &image)),
+                    None => self.append_fetched(fetched),
+                }
                 for observer in &observers {
                     tell(observer.as_ref(), collection, &entry);
                 }

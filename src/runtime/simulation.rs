@@ -71,6 +71,12 @@ pub enum Check {
     DurableDecision,
     /// That a statement's transaction has not ended.
     EndedTransaction,
+    /// That a vote is stored before it is given.
+    StoredVote,
+    /// That a log that parts from the set's is rolled back.
+    Rollback,
+    /// That a member in a later term says so when it reports how far it has come.
+    ReporterTerm,
 }
 
 /// From now on nodes do without a check.

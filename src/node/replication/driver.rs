@@ -14,6 +14,7 @@ use crate::{Node, log_failed};
 use document::{Document, Result, bail, doc, err};
 use futures::future::BoxFuture;
 use protocol::replication::member::{Action, Vote, VoteRequest};
+use runtime::simulation::{self, Check};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,6 +62,9 @@ impl Node {
     }
 
     pub(super) fn store_vote(&self, vote: Vote) -> Result<()> {
+        if simulation::omits(Check::StoredVote) {
+            return Ok(());
+        }
         let state = &self.replication.state;
         state
             .change(|k| k.vote = Some(vote))

@@ -19,6 +19,7 @@ use document::{Doc, DocBuf, Document, Result, Timestamp, bail, doc, err};
 use protocol::replication::OpTime;
 use protocol::replication::source::{First, choose, judge, should_change};
 use runtime::Instant;
+use runtime::simulation::{self, Check};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -206,6 +207,9 @@ impl Node {
                 return Ok(End::Changed);
             }
             First::TooStale => return Ok(End::TooStale),
+            First::Diverged if simulation::omits(Check::Rollback) => {
+                entries.retain(|e| known(e.optime).ts > last.ts);
+            }
             First::Diverged => {
                 let ahead = entries.last().is_some_and(|e| known(e.optime) > last);
                 // A source behind this member's history is none to roll back against.
@@ -458,12 +462,12 @@ pub(super) async fn report(node: Weak<Node>) {
         let mut progress = strong.replication.progress();
         let follows = strong.follows();
         let appended = strong.log.appended();
-        let durable = match follows {
+        if follows {
             // A secondary's entries count once they are durable: it asks for that.
-            true => strong.log.wait_durable(appended).await,
-            false => Ok(()),
-        };
-        if durable.is_err() && strong.log.health().is_err() {
+            drop(strong.log.wait_durable(appended).await);
+        }
+        // Nobody waits for a log that has failed, on a primary either: this would go round without end.
+        if strong.log.health().is_err() {
             return;
         }
         let actions = strong.positions();
@@ -473,7 +477,12 @@ pub(super) async fn report(node: Weak<Node>) {
         let keep_alive =
             strong.replication.look(|m| m.config().map_or(1000, |c| c.election_timeout_ms() / 3));
         if follows && !host.is_empty() && sent.as_ref() != Some(&(host.clone(), positions.clone())) {
-            let command = doc! { "replSetUpdatePosition": 1, "optimes": positions.clone() };
+            // Asked after the positions: none of them is of an entry that was appended in a later term. A source that
+            // led in an earlier one hears that it leads no longer before it counts entries that may be rolled back.
+            let term = strong.replication.look(|m| m.term());
+            let command = doc! {
+                "replSetUpdatePosition": 1, "optimes": positions.clone(), "$replData": { "term": term },
+            };
             let done = strong.ask(&host, "admin", command, Duration::from_secs(5)).await;
             sent = done.is_ok().then_some((host, positions));
             strong.replication.note_progress();

@@ -7,6 +7,7 @@ use node::auth::Action as A;
 use node::replication::HeartbeatRequest;
 use protocol::replication::OpTime;
 use protocol::replication::member::VoteRequest;
+use runtime::simulation::{self, Check};
 
 pub const ROWS: &[Command] = &[
     Command::future("replSetHeartbeat", Roles::MONGOD, |c, r, reply| Box::pin(heartbeat(c, r, reply)))
@@ -94,6 +95,11 @@ async fn positions(context: &Context, request: &Request<'_>, _: &mut Reply) -> R
         return Err(request.missing("optimes"));
     };
     let lines: Vec<_> = list.iter().filter_map(|e| e.value().as_document()).map(position).collect();
+    // First the term of the sender: who has voted for another leader says nothing of what this one has committed.
+    let data = request.body.get_document("$replData").filter(|_| !simulation::omits(Check::ReporterTerm));
+    if let Some(term) = data.and_then(|data| data.get_i64("term")) {
+        node.see_term(term).await?;
+    }
     node.take_positions(&lines).await
 }
 

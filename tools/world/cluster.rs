@@ -1,11 +1,14 @@
-//! A cluster whose nodes can be killed: a config server, two shards, two routers, each on a disk of its own.
+//! Nodes that can be killed, each on a disk of its own: those of a cluster (a config server, two shards, two routers), or the
+//! members of one set.
 
+use document::error::NOT_PRIMARY;
 use document::{DocBuf, Document, Error, doc};
 use runtime::simulation::{self, Check, network};
 use runtime::{Owner, random, random_range};
 use server::log::{Logger, Target};
 use server::options::{Options, Program, put};
 use server::service::{Config, Running, Service};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +18,11 @@ use wire::client::{CallOptions, ConnectOptions, Connection};
 /// The nodes, in the order in which they start: the config server, the shards, and from [`ROUTER`] on the routers.
 pub const NAMES: [&str; 5] = ["config", "shard0", "shard1", "router0", "router1"];
 pub const ROUTER: usize = 3;
-pub const ROUTERS: std::ops::Range<usize> = ROUTER..NAMES.len();
+pub const ROUTERS: Range<usize> = ROUTER..NAMES.len();
+/// The members of a set without a cluster.
+pub const MEMBERS: [&str; 3] = ["member0", "member1", "member2"];
+/// What their set is called.
+pub const SET: &str = "set";
 const FIRST_PORT: u16 = 27100;
 
 /// What a run may be asked for beside its seed.
@@ -23,6 +30,8 @@ const FIRST_PORT: u16 = 27100;
 pub struct Wishes {
     /// Connections break all the time.
     pub hard: bool,
+    /// A set of three members instead of a cluster.
+    pub set: bool,
     /// What the cluster does without.
     pub without: Option<Without>,
     /// Where nodes write their logs.
@@ -40,14 +49,22 @@ pub enum Without {
 }
 
 impl Without {
-    pub const ALL: [(&str, Without); 6] = [
+    pub const ALL: [(&str, Without); 9] = [
         ("sync", Without::Sync),
         ("version", Without::Check(Check::ShardVersion)),
         ("executed", Without::Check(Check::Executed)),
         ("conflict", Without::Check(Check::WriteConflict)),
         ("decision", Without::Check(Check::DurableDecision)),
         ("ended", Without::Check(Check::EndedTransaction)),
+        ("vote", Without::Check(Check::StoredVote)),
+        ("rollback", Without::Check(Check::Rollback)),
+        ("term", Without::Check(Check::ReporterTerm)),
     ];
+
+    /// Whether a set of several shows it, and not a cluster of sets of one.
+    pub fn concerns_sets(self) -> bool {
+        matches!(self, Without::Check(Check::StoredVote | Check::Rollback | Check::ReporterTerm))
+    }
 
     pub fn named(name: &str) -> Option<Without> {
         Without::ALL.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
@@ -60,6 +77,16 @@ pub struct Node {
     disk: SimulatedDisk,
     wishes: Wishes,
     life: Option<(Owner, Running)>,
+    role: Role,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Config,
+    Shard,
+    Router,
+    /// Of a set without a cluster.
+    Member,
 }
 
 /// How a node ends.
@@ -81,28 +108,34 @@ impl Node {
     pub fn new(at: usize, wishes: &Wishes) -> Node {
         let disk = SimulatedDisk::new();
         disk.ignore_syncs(wishes.without == Some(Without::Sync));
-        Node { name: NAMES[at], at, disk, wishes: wishes.clone(), life: None }
+        let (name, role) = match at {
+            _ if wishes.set => (MEMBERS[at], Role::Member),
+            0 => (NAMES[at], Role::Config),
+            ROUTER.. => (NAMES[at], Role::Router),
+            _ => (NAMES[at], Role::Shard),
+        };
+        Node { name, at, disk, wishes: wishes.clone(), life: None, role }
     }
 
     fn options(&self) -> Options {
-        let program = if self.at >= ROUTER { Program::Mongos } else { Program::Mongod };
+        let is_router = self.role == Role::Router;
+        let program = if is_router { Program::Mongos } else { Program::Mongod };
         let mut parsed = doc! {
             "net": { "port": i32::from(FIRST_PORT) + self.at as i32, "unixDomainSocket": { "enabled": false } },
             "storage": { "dbPath": "/data", "syncPeriodSecs": 5.0 },
         };
-        let role = if self.at == 0 { "configsvr" } else { "shardsvr" };
-        let texts: &[(&str, String)] = if self.at >= ROUTER {
-            &[("sharding.configDB", format!("config/{}", address(0)))]
+        let mut set = |path: &str, text: &str| put(&mut parsed, path, text.into());
+        if is_router {
+            set("sharding.configDB", &format!("config/{}", address(0)));
         } else {
-            &[
-                ("replication.replSet", self.name.to_string()),
-                ("sharding.clusterRole", role.to_string()),
-                ("setParameter.orphanCleanupDelaySecs", "1".to_string()),
-                ("setParameter.transactionLifetimeLimitSeconds", "5".to_string()),
-            ]
-        };
-        for (path, text) in texts {
-            put(&mut parsed, path, text.as_str().into());
+            set("replication.replSet", if self.role == Role::Member { SET } else { self.name });
+            set("setParameter.orphanCleanupDelaySecs", "1");
+            set("setParameter.transactionLifetimeLimitSeconds", "5");
+        }
+        match self.role {
+            Role::Config => set("sharding.clusterRole", "configsvr"),
+            Role::Shard => set("sharding.clusterRole", "shardsvr"),
+            Role::Router | Role::Member => {}
         }
         Options::from_parsed(program, vec![program.name().to_string()], parsed)
     }
@@ -135,7 +168,7 @@ impl Node {
     /// Ends the node, wherever it stands.
     pub async fn kill(&mut self, how: Ending) {
         let Some((owner, running)) = self.life.take() else { return };
-        if matches!(how, Ending::Disk) && self.at < ROUTER {
+        if matches!(how, Ending::Disk) && self.role != Role::Router {
             self.disk.fail_at(self.disk.operations() + random_range(0..24), Fault::PowerOff);
             let ended = running.service.end_requested();
             let _ = tokio::time::timeout(Duration::from_secs(3), ended).await;
@@ -171,21 +204,30 @@ impl Failure {
     }
 }
 
-/// A connection that is made anew when it was lost.
-#[derive(Default)]
+/// A connection that is made anew when it was lost, or leads to a member that is not primary.
 pub struct Client {
     connection: Option<Connection>,
-    /// The node; any router where there is none.
-    at: Option<usize>,
+    /// The nodes of which it leads to one.
+    nodes: Range<usize>,
+}
+
+/// Of any router.
+impl Default for Client {
+    fn default() -> Client {
+        Client::of_any(ROUTERS)
+    }
 }
 
 impl Client {
     pub fn of(at: usize) -> Client {
-        Client { connection: None, at: Some(at) }
+        Client::of_any(at..at + 1)
+    }
+    pub fn of_any(nodes: Range<usize>) -> Client {
+        Client { connection: None, nodes }
     }
 
     async fn connect(&self) -> Result<Connection, Failure> {
-        let at = self.at.unwrap_or_else(|| random_range(ROUTERS));
+        let at = if self.nodes.len() == 1 { self.nodes.start } else { random_range(self.nodes.clone()) };
         let options = ConnectOptions { connect_timeout: Duration::from_secs(5), ..Default::default() };
         let connected = Connection::connect_with(&address(at), &options).await;
         connected.map_err(|error| Failure { error, network: true })
@@ -211,7 +253,7 @@ impl Client {
             }
             Err(failed) => {
                 let network = failed.is_network();
-                if !network {
+                if !network && !failed.error.is(NOT_PRIMARY) {
                     self.connection = Some(connection);
                 }
                 Err(Failure { error: failed.error, network })
@@ -240,6 +282,9 @@ impl Client {
 pub async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
     if let Some(Without::Check(check)) = wishes.without {
         simulation::omit(check);
+    }
+    if wishes.set {
+        return crate::set::establish(wishes).await;
     }
     let mut nodes: Vec<Node> = (0..NAMES.len()).map(|at| Node::new(at, wishes)).collect();
     for at in 0..ROUTER {

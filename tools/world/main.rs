@@ -1,11 +1,12 @@
 //! A whole cluster in one thread, on time, network and disks that follow from a seed.
 //!
 //! ```text
-//! cargo test -p world                              TESSERA_SEEDS seeds (200), half of them with connections that break all the
-//!                                                  time; then without each check, until a seed fails: one that never does
+//! cargo test -p world                              TESSERA_SEEDS seeds (200) of a cluster and half as many of a set, half of
+//!                                                  both with connections that break all the time; then without each check, until a seed fails: one that never does
 //!                                                  would mean that this test is blind
 //! cargo test -p world -- --seeds 1000..1200        these
 //! cargo test -p world -- --seed 17 --verbose --logs DIR     one, with every message and the nodes' logs
+//! cargo test -p world -- --set --seeds 1..41       one set of three members instead of a cluster
 //! cargo test -p world -- --hard --seeds 1..41      connections break all the time
 //! cargo test -p world -- --without version --seeds 1..50    nodes do without a check (`Without::ALL` has the others)
 //! ```
@@ -19,6 +20,7 @@ mod appender;
 mod cluster;
 mod entropy;
 mod history;
+mod set;
 mod workload;
 
 use cluster::{Wishes, Without};
@@ -54,6 +56,7 @@ fn arguments() -> Result<Arguments, String> {
                 all.wishes.without = Some(known.ok_or_else(|| format!("nothing is called {name:?}"))?);
                 all.without = Some(name);
             }
+            "--set" => all.wishes.set = true,
             "--hard" => all.wishes.hard = true,
             "--verbose" => all.wishes.verbose = true,
             "--logs" => all.wishes.logs = Some(value().into()),
@@ -76,7 +79,8 @@ fn main() -> ExitCode {
         return one(seed, arguments.wishes);
     }
     if let Some(seeds) = arguments.seeds {
-        return conclude(&many(seeds, arguments.wishes.hard, arguments.without.as_deref(), usize::MAX));
+        let kind = Kind { set: arguments.wishes.set, hard: arguments.wishes.hard };
+        return conclude(&many(seeds, kind, arguments.without.as_deref(), usize::MAX));
     }
     if let Some(what) = history::overlooks() {
         println!("the checker of histories is wrong about {what}");
@@ -84,20 +88,23 @@ fn main() -> ExitCode {
     }
     let count = std::env::var("TESSERA_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     let half = 1 + count / 2;
-    let mut run = many(1..half, false, None, usize::MAX);
-    let hard = many(half..1 + count, true, None, usize::MAX);
-    run.passed += hard.passed;
-    run.failed.extend(hard.failed);
-    // A decision that is not durable shows in one seed of a hundred only.
-    for (what, _) in Without::ALL.into_iter().filter(|(what, _)| *what != "decision") {
-        let hard = what == "executed";
-        if many(1..1 + NOTICED_WITHIN, hard, Some(what), 1).failed.is_empty() {
+    let mut run = Run::new();
+    run.add(many(1..half, Kind { set: false, hard: false }, None, usize::MAX));
+    run.add(many(half..1 + count, Kind { set: false, hard: true }, None, usize::MAX));
+    run.add(many(1..1 + count / 4, Kind { set: true, hard: false }, None, usize::MAX));
+    run.add(many(half..half + count / 4, Kind { set: true, hard: true }, None, usize::MAX));
+    for (what, without) in Without::ALL.into_iter().filter(|(what, _)| !RARE.contains(what)) {
+        let kind = Kind { set: without.concerns_sets(), hard: what == "executed" };
+        if many(1..1 + NOTICED_WITHIN, kind, Some(what), 1).failed.is_empty() {
             println!("no seed fails without {what}: this test would not notice");
             run.failed.push(0);
         }
     }
     conclude(&run)
 }
+
+/// What shows in one seed of a hundred, or fewer.
+const RARE: [&str; 3] = ["decision", "vote", "term"];
 
 /// So many seeds at most until one fails because something was left out.
 const NOTICED_WITHIN: u64 = 200;
@@ -117,6 +124,7 @@ fn one(seed: u64, wishes: Wishes) -> ExitCode {
         runtime::simulation::run(seed, async move {
             runtime::simulation::trace_to_stderr(wishes.verbose);
             let result = match cluster::establish(&wishes).await {
+                Ok(mut nodes) if wishes.set => set::run(&mut nodes, wishes.hard).await,
                 Ok(mut nodes) => workload::run(&mut nodes, wishes.hard).await,
                 Err(error) => Err(format!("the cluster did not come up: {error}")),
             };
@@ -138,13 +146,20 @@ fn one(seed: u64, wishes: Wishes) -> ExitCode {
     }
 }
 
+/// What a seed is run on.
+#[derive(Clone, Copy)]
+struct Kind {
+    set: bool,
+    hard: bool,
+}
+
 /// Runs a seed in a process of its own; what it printed, and whether all held.
-fn apart(seed: u64, hard: bool, without: Option<&str>) -> (String, bool) {
+fn apart(seed: u64, kind: Kind, without: Option<&str>) -> (String, bool) {
     let program = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(program);
     command.arg("--seed").arg(seed.to_string());
-    if hard {
-        command.arg("--hard");
+    for (flag, _) in [("--set", kind.set), ("--hard", kind.hard)].into_iter().filter(|(_, on)| *on) {
+        command.arg(flag);
     }
     if let Some(what) = without {
         command.args(["--without", what]);
@@ -165,16 +180,26 @@ struct Run {
     failed: Vec<u64>,
 }
 
+impl Run {
+    fn new() -> Run {
+        Run { began: std::time::Instant::now(), passed: 0, failed: Vec::new() }
+    }
+    fn add(&mut self, other: Run) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+    }
+}
+
 /// Runs seeds on all cores until so many have failed, the first of them twice unless something is left out: that two runs
 /// differ would not show that it is missed.
-fn many(seeds: Range<u64>, hard: bool, without: Option<&str>, failures_max: usize) -> Run {
-    let run = Mutex::new(Run { began: std::time::Instant::now(), passed: 0, failed: Vec::new() });
+fn many(seeds: Range<u64>, kind: Kind, without: Option<&str>, failures_max: usize) -> Run {
+    let run = Mutex::new(Run::new());
     let next = Mutex::new(seeds.clone());
     let work = || {
         while run.lock().expect("no worker panics").failed.len() < failures_max {
             let Some(seed) = next.lock().expect("no worker panics").next() else { return };
-            let (mut text, mut held) = apart(seed, hard, without);
-            if held && without.is_none() && seed == seeds.start && apart(seed, hard, without).0 != text {
+            let (mut text, mut held) = apart(seed, kind, without);
+            if held && without.is_none() && seed == seeds.start && apart(seed, kind, without).0 != text {
                 (text, held) = ("two runs differ".to_string(), false);
             }
             let mut run = run.lock().expect("no worker panics");
@@ -182,7 +207,8 @@ fn many(seeds: Range<u64>, hard: bool, without: Option<&str>, failures_max: usiz
                 run.passed += 1;
             } else {
                 let what = without.map(|what| format!(" without {what}")).unwrap_or_default();
-                println!("seed {seed} failed{what}: {text}");
+                let on = if kind.set { " on a set" } else { "" };
+                println!("seed {seed} failed{on}{what}: {text}");
                 run.failed.push(seed);
             }
         }

@@ -13,6 +13,7 @@ use runtime::random_range;
 use runtime::simulation::network;
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 const WRITERS: i32 = 3;
@@ -20,9 +21,13 @@ const APPENDERS: usize = 3;
 const STEPS: i32 = 40;
 
 /// One session that writes and looks at what it wrote.
-struct Writer {
+pub struct Writer {
     number: i32,
     client: Client,
+    /// Where a set is written to without a cluster: any of its members, which may lag behind.
+    members: Option<Client>,
+    /// Of the newest acknowledgement.
+    operation_time: Option<Value>,
     session: Value,
     txn: i64,
     next: i32,
@@ -35,11 +40,19 @@ impl Writer {
         Writer {
             number,
             client: Client::default(),
+            members: None,
+            operation_time: None,
             session: Value::from(doc! { "id": Value::uuid(runtime::uuid()) }),
             txn: 0,
             next: 0,
             expected: BTreeMap::new(),
         }
+    }
+
+    /// One that writes to the primary of a set, and reads from any of its members.
+    pub fn to_set(number: i32, members: Range<usize>) -> Writer {
+        let client = Client::of_any(members.clone());
+        Writer { client, members: Some(Client::of_any(members)), ..Writer::new(number) }
     }
 
     async fn write(&mut self, mut command: Document) -> Result<(), String> {
@@ -53,6 +66,7 @@ impl Writer {
                 Ok(reply)
                     if reply.get("writeErrors").is_none() && reply.get("writeConcernError").is_none() =>
                 {
+                    self.operation_time = reply.get("operationTime").cloned();
                     return match reply.get("n").and_then(Value::as_i64) {
                         Some(1) => Ok(()),
                         n => Err(format!(
@@ -98,9 +112,17 @@ impl Writer {
     }
 
     /// Compares what a query over all shards finds with what must be there.
-    async fn look(&mut self) -> Result<(), String> {
-        let find = doc! { "find": "c", "filter": { "w": self.number }, "batchSize": 1000 };
-        let reply = self.client.insist("test", &find).await?;
+    pub async fn look(&mut self) -> Result<(), String> {
+        let mut find = doc! { "find": "c", "filter": { "w": self.number }, "batchSize": 1000 };
+        if self.members.is_some() {
+            let mut concern = doc! { "level": "majority" };
+            if let Some(time) = &self.operation_time {
+                concern.push("afterClusterTime", time.clone());
+            }
+            find.push("readConcern", concern);
+            find.push("$readPreference", doc! { "mode": "nearest" });
+        }
+        let reply = self.members.as_mut().unwrap_or(&mut self.client).insist("test", &find).await?;
         let batch = reply.get_path("cursor.firstBatch").and_then(Value::as_array);
         let int = |d: &Document, name: &str| d.get(name).and_then(Value::as_i64).unwrap_or(-1) as i32;
         let mut found: Vec<(i32, (i32, i32))> = batch
@@ -124,7 +146,7 @@ impl Writer {
         ))
     }
 
-    async fn work(&mut self) -> Result<(), String> {
+    pub async fn work(&mut self) -> Result<(), String> {
         for _ in 0..STEPS {
             let ids: Vec<i32> = self.expected.keys().copied().collect();
             match random_range(0..10) {
@@ -189,7 +211,7 @@ async fn break_connections() {
     }
 }
 
-async fn restart(node: &mut Node) -> Result<(), String> {
+pub async fn restart(node: &mut Node) -> Result<(), String> {
     let mut last = String::new();
     for _ in 0..20 {
         match node.start().await {

@@ -43,7 +43,7 @@ check([[2, 0.75], [1, 0.5], [3, 0.25]], run({$scoreFusion: fuse({a: byA, b: byB}
 assert.eq([{_id: 2, a: 20, b: 30}], run({$scoreFusion: fuse({a: byA, b: byB})}, {$limit: 1}), "a fused document is not as it was");
 const [four] = run({$scoreFusion: fuse({all, b: byB}, {scoreDetails: true, combination: {weights: {all: 3}}}, "none")}, {$match: {_id: 4}},
                    {$project: {s, d: {$meta: "scoreDetails"}}});
-assert.eq([60, four.s, "none", {method: "average"}], [four.s, four.d.value, four.d.normalization, four.d.combination]);
+assert.eq([60, four.s, "none", {method: "avg"}], [four.s, four.d.value, four.d.normalization, four.d.combination]);
 assert.eq([{inputPipelineName: "all", inputPipelineRawScore: 40, weight: 3, value: 120, details: []}], four.d.details);
 check([[2, 26], [1, 21], [4, 21], [3, 16]], run({$scoreFusion: fuse({all, b: byB})}, {$score: {score: {$add: [s, 1]}}}, show));
 

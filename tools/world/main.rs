@@ -25,8 +25,9 @@ mod workload;
 
 use cluster::{Wishes, Without};
 use std::ops::Range;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
 #[derive(Default)]
 struct Arguments {
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
     conclude(&run)
 }
 
-/// What shows in one seed of a hundred, or fewer.
+/// What shows in one seed of a hundred, fewer, or none so far.
 const RARE: [&str; 3] = ["decision", "vote", "term"];
 
 /// So many seeds at most until one fails because something was left out.
@@ -164,13 +165,29 @@ fn apart(seed: u64, kind: Kind, without: Option<&str>) -> (String, bool) {
     if let Some(what) = without {
         command.args(["--without", what]);
     }
-    let output = command.output().expect("this program can be started");
+    let output = within(LIMIT, &mut command).expect("this program can be started");
     let mut text = String::from_utf8_lossy(&output.stdout).trim().to_string();
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         text.push_str(&format!(" [{}] {}", output.status, errors.trim()));
     }
     (text, output.status.success())
+}
+
+/// A seed takes a second; one that takes so long has a node that goes round and round in no time at all.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Runs a program to its end, or kills it after so long.
+fn within(limit: Duration, command: &mut Command) -> std::io::Result<Output> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let began = std::time::Instant::now();
+    while child.try_wait()?.is_none() {
+        if began.elapsed() > limit {
+            child.kill()?;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output()
 }
 
 /// What became of some seeds.

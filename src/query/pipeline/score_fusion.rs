@@ -61,7 +61,7 @@ impl Combination {
     }
     fn details(&self) -> Document {
         match self {
-            Combination::Average => doc! { "method": "average" },
+            Combination::Average => doc! { "method": "avg" },
             Combination::Expression(e) => {
                 doc! { "method": "custom expression", "expression": { "$literal": (text_of(e)) } }
             }

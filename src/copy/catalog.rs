@@ -8,7 +8,7 @@ use mongodb::bson::{Bson, Document, doc};
 use std::collections::HashSet;
 
 /// A collection or view of the source, as listCollections describes it.
-pub struct Described {
+pub(crate) struct Described {
     pub db: String,
     pub name: String,
     /// None of a view.
@@ -18,20 +18,20 @@ pub struct Described {
 }
 
 impl Described {
-    pub fn ns(&self) -> String {
+    pub(crate) fn ns(&self) -> String {
         format!("{}.{}", self.db, self.name)
     }
-    pub fn is_view(&self) -> bool {
+    pub(crate) fn is_view(&self) -> bool {
         self.kind == "view"
     }
-    pub fn is_time_series(&self) -> bool {
+    pub(crate) fn is_time_series(&self) -> bool {
         self.kind == "timeseries"
     }
-    pub fn is_capped(&self) -> bool {
+    pub(crate) fn is_capped(&self) -> bool {
         self.options.get_bool("capped").unwrap_or(false)
     }
     /// Whether ranges of `_id` can be read by the index on it.
-    pub fn has_id_index(&self) -> bool {
+    pub(crate) fn has_id_index(&self) -> bool {
         self.kind == "collection" && !self.is_capped() && !self.options.contains_key("clusteredIndex")
     }
     fn is_copied(&self) -> bool {
@@ -40,18 +40,18 @@ impl Described {
 }
 
 /// The databases of the source that are meant.
-pub async fn databases(copy: &Copy) -> Result<Vec<String>> {
+pub(crate) async fn databases(copy: &Copy) -> Result<Vec<String>> {
     let names = copy.from.list_database_names().await?;
     Ok(names.into_iter().filter(|db| copy.takes(db)).collect())
 }
 
 /// The collections and views of a database, views last; what belongs to the server itself is left out.
-pub async fn collections(client: &Client, db: &str) -> Result<Vec<Described>> {
+pub(crate) async fn collections(client: &Client, db: &str) -> Result<Vec<Described>> {
     described(client, db, doc! {}).await
 }
 
 /// The collection of that name, if there is one.
-pub async fn collection(client: &Client, db: &str, name: &str) -> Result<Option<Described>> {
+pub(crate) async fn collection(client: &Client, db: &str, name: &str) -> Result<Option<Described>> {
     Ok(described(client, db, doc! { "name": name }).await?.pop())
 }
 
@@ -78,7 +78,7 @@ async fn described(client: &Client, db: &str, filter: Document) -> Result<Vec<De
 ///
 /// # Errors
 /// `Refused`, and those of the servers.
-pub async fn check_free(copy: &Copy) -> Result<()> {
+pub(crate) async fn check_free(copy: &Copy) -> Result<()> {
     for db in databases(copy).await? {
         let there: HashSet<String> = collections(&copy.to, &db).await?.iter().map(Described::ns).collect();
         if let Some(taken) = collections(&copy.from, &db).await?.iter().find(|c| there.contains(&c.ns())) {
@@ -92,7 +92,7 @@ pub async fn check_free(copy: &Copy) -> Result<()> {
 }
 
 /// Makes a collection or view with its options and, as they must not wait for the documents to be sorted, its indexes.
-pub async fn make(copy: &Copy, collection: &Described) -> Result<()> {
+pub(crate) async fn make(copy: &Copy, collection: &Described) -> Result<()> {
     let mut command = doc! { "create": &collection.name };
     command.extend(collection.options.clone());
     command.remove("uuid");
@@ -113,7 +113,7 @@ async fn make_indexes(copy: &Copy, db: &str, name: &str, indexes: Vec<Document>)
 
 /// Indexes as createIndexes wants them, of their descriptions. The one on `_id` comes with the collection, and one without a
 /// collation has none, whatever that of the collection.
-pub fn to_make(mut indexes: Vec<Document>) -> Vec<Document> {
+pub(crate) fn to_make(mut indexes: Vec<Document>) -> Vec<Document> {
     indexes.retain(|index| {
         !index.get_str("name").is_ok_and(|n| n == "_id_") && !index.contains_key("clustered")
     });
@@ -148,7 +148,7 @@ async fn indexes(copy: &Copy, collection: &Described) -> Result<Vec<Document>> {
 }
 
 /// What a cluster knows of its sharded collections.
-pub struct Sharding {
+pub(crate) struct Sharding {
     /// `config.collections`: `_id`, `key`, `unique`, ...
     keys: Vec<Document>,
     /// `config.tags`: `ns`, `min`, `max`, `tag`.
@@ -159,7 +159,7 @@ pub struct Sharding {
 
 impl Sharding {
     /// None unless both sides are routers: where one is not, there are no shard keys to be had or to be set.
-    pub async fn of(copy: &Copy) -> Result<Option<Sharding>> {
+    pub(crate) async fn of(copy: &Copy) -> Result<Option<Sharding>> {
         if !Copy::is_router(&copy.from).await? || !Copy::is_router(&copy.to).await? {
             return Ok(None);
         }
@@ -182,7 +182,7 @@ impl Sharding {
 
     /// Gives the target's shards the zones of the source's, one to one in order of their names, from the first again where the
     /// target has fewer.
-    pub async fn make_zones(&self, copy: &Copy) -> Result<()> {
+    pub(crate) async fn make_zones(&self, copy: &Copy) -> Result<()> {
         let reply = copy.to.database("admin").run_command(doc! { "listShards": 1 }).await?;
         let shards = reply.get_array("shards").into_iter().flatten().filter_map(|s| s.as_document());
         let mut names: Vec<&str> = shards.filter_map(|s| s.get_str("_id").ok()).collect();
@@ -196,7 +196,7 @@ impl Sharding {
     }
 
     /// Shards a collection of the target as the source's is, its zones first, so that its chunks begin where they belong.
-    pub async fn shard(&self, copy: &Copy, ns: &str) -> Result<()> {
+    pub(crate) async fn shard(&self, copy: &Copy, ns: &str) -> Result<()> {
         let Some(key) = self.keys.iter().find(|k| k.get_str("_id").is_ok_and(|n| n == ns)) else {
             return Ok(());
         };
@@ -212,6 +212,6 @@ impl Sharding {
 }
 
 /// The command that shards a collection; its own collation does not matter to a shard key, and has to be denied.
-pub fn shard_collection(ns: &str, key: Bson, unique: bool) -> Document {
+pub(crate) fn shard_collection(ns: &str, key: Bson, unique: bool) -> Document {
     doc! { "shardCollection": ns, "key": key, "unique": unique, "collation": { "locale": "simple" } }
 }

@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumen
 
 /// One event of the source.
 #[derive(Debug)]
-pub struct Event {
+pub(crate) struct Event {
     /// Where the stream goes on behind it.
     pub token: RawBson,
     pub db: String,
@@ -22,7 +22,7 @@ pub struct Event {
 
 /// What the target is to do.
 #[derive(Debug, PartialEq)]
-pub enum Change {
+pub(crate) enum Change {
     /// The document is this one now.
     Put { id: RawBson, document: RawDocumentBuf },
     /// The source says what the document is now, if it is: one that was updated, or that left a shard, for another perhaps,
@@ -45,7 +45,7 @@ impl Event {
     ///
     /// # Errors
     /// What lacks the fields of its kind.
-    pub fn of(raw: &RawDocument) -> Result<Event, mongodb::bson::error::Error> {
+    pub(crate) fn of(raw: &RawDocument) -> Result<Event, mongodb::bson::error::Error> {
         let ns = raw.get_document("ns").ok();
         let name = |field| ns.and_then(|ns| ns.get_str(field).ok()).unwrap_or_default().to_string();
         Ok(Event {
@@ -59,12 +59,12 @@ impl Event {
         })
     }
 
-    pub fn ns(&self) -> String {
+    pub(crate) fn ns(&self) -> String {
         format!("{}.{}", self.db, self.collection)
     }
 
     /// Database and name of the collection once the event has happened.
-    pub fn name_now(&self) -> (&str, &str) {
+    pub(crate) fn name_now(&self) -> (&str, &str) {
         match &self.change {
             Change::Renamed { to_db, to_collection } => (to_db, to_collection),
             _ => (&self.db, &self.collection),
@@ -72,33 +72,33 @@ impl Event {
     }
 
     /// Whether that collection is the event's own, as far as the source tells.
-    pub fn is_of(&self, collection: Option<&Described>) -> bool {
+    pub(crate) fn is_of(&self, collection: Option<&Described>) -> bool {
         collection.is_some_and(|c| self.uuid.is_none() || c.uuid == self.uuid)
     }
 
     /// The document that is put, with its `_id`.
-    pub fn put(&self) -> Option<(&RawBson, &RawDocumentBuf)> {
+    pub(crate) fn put(&self) -> Option<(&RawBson, &RawDocumentBuf)> {
         match &self.change {
             Change::Put { id, document } => Some((id, document)),
             _ => None,
         }
     }
 
-    pub fn looked_for(&self) -> Option<&RawBson> {
+    pub(crate) fn looked_for(&self) -> Option<&RawBson> {
         match &self.change {
             Change::Look { id } => Some(id),
             _ => None,
         }
     }
 
-    pub fn gone(&self) -> Option<&RawBson> {
+    pub(crate) fn gone(&self) -> Option<&RawBson> {
         match &self.change {
             Change::Gone { id } => Some(id),
             _ => None,
         }
     }
 
-    pub fn changes_catalog(&self) -> bool {
+    pub(crate) fn changes_catalog(&self) -> bool {
         matches!(self.change, Change::Catalog { .. } | Change::Router { .. } | Change::Renamed { .. })
     }
 }

@@ -180,25 +180,25 @@ async fn hello(client: &Client) -> Result<Document> {
 /// Codes of the servers that the copy tells apart.
 mod codes {
     /// Not allowed, no memory, no disk: whatever the change was.
-    pub const OF_NO_CHANGE: [i32; 3] = [13, 146, 14031];
+    pub(crate) const OF_NO_CHANGE: [i32; 3] = [13, 146, 14031];
     /// A document that may be inserted but not take the place of another: names with a dollar; an `_id` that is equal by the
     /// collection's collation alone.
-    pub const NO_REPLACEMENT: [i32; 2] = [52, 66];
-    pub const UNKNOWN_FIELD: i32 = 40415;
-    pub const NAMESPACE_NOT_FOUND: i32 = 26;
-    pub const INDEX_NOT_FOUND: i32 = 27;
-    pub const ALREADY_INITIALIZED: i32 = 23;
-    pub const NAMESPACE_EXISTS: i32 = 48;
-    pub const DUPLICATE_KEY: i32 = 11000;
+    pub(crate) const NO_REPLACEMENT: [i32; 2] = [52, 66];
+    pub(crate) const UNKNOWN_FIELD: i32 = 40415;
+    pub(crate) const NAMESPACE_NOT_FOUND: i32 = 26;
+    pub(crate) const INDEX_NOT_FOUND: i32 = 27;
+    pub(crate) const ALREADY_INITIALIZED: i32 = 23;
+    pub(crate) const NAMESPACE_EXISTS: i32 = 48;
+    pub(crate) const DUPLICATE_KEY: i32 = 11000;
     /// An index of that name or key is another one, or documents of different times claim one key: the stream will tell.
-    pub const INDEX_TO_COME: [i32; 3] = [85, 86, DUPLICATE_KEY];
+    pub(crate) const INDEX_TO_COME: [i32; 3] = [85, 86, DUPLICATE_KEY];
     /// An index of that name or key is another one.
-    pub const OTHER_INDEX: [i32; 2] = [85, 86];
-    pub const HISTORY_LOST: i32 = 286;
+    pub(crate) const OTHER_INDEX: [i32; 2] = [85, 86];
+    pub(crate) const HISTORY_LOST: i32 = 286;
     /// The retryable codes of reads and writes (https://github.com/mongodb/specifications); lost cursors; locks, limits,
     /// conflicts and stale versions, which pass.
     #[rustfmt::skip]
-    pub const PASSING: &[i32] = &[
+    pub(crate) const PASSING: &[i32] = &[
         6, 7, 64, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436,
         43, 175,
         24, 50, 112, 117, 215, 11601, 13388,

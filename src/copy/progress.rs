@@ -6,13 +6,13 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use mongodb::bson::doc;
 
 /// Counts bytes of documents.
-pub struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
     /// For a copy of these collections, whose size the source estimates.
-    pub async fn of(copy: &Copy, collections: &[Described]) -> Result<Progress> {
+    pub(crate) async fn of(copy: &Copy, collections: &[Described]) -> Result<Progress> {
         let mut bytes = 0;
         for collection in collections.iter().filter(|c| !c.is_view()) {
             let stats =
@@ -27,20 +27,20 @@ impl Progress {
         Ok(Progress { bar })
     }
 
-    pub fn none() -> Progress {
+    pub(crate) fn none() -> Progress {
         Progress { bar: ProgressBar::hidden() }
     }
 
-    pub fn add(&self, bytes: usize) {
+    pub(crate) fn add(&self, bytes: usize) {
         self.bar.inc(bytes as u64);
     }
 
     /// A line above the bar.
-    pub fn say(&self, line: &str) {
+    pub(crate) fn say(&self, line: &str) {
         self.bar.suspend(|| println!("{line}"));
     }
 
-    pub fn finish(&self, collections: usize) {
+    pub(crate) fn finish(&self, collections: usize) {
         self.bar.finish_and_clear();
         println!("copied {collections} collections, {}", HumanBytes(self.bar.position()));
     }

@@ -20,7 +20,7 @@ use mongodb::bson::{Bson, Document, Timestamp, doc};
 use mongodb::options::ClientOptions;
 
 /// The note about one copy.
-pub struct Record {
+pub(crate) struct Record {
     name: String,
     owner: ObjectId,
     pub start_at: Timestamp,
@@ -39,7 +39,7 @@ impl Record {
     ///
     /// # Errors
     /// Those of the servers; `Refused` when the target already has a collection of the source's.
-    pub async fn open(copy: &Copy) -> Result<Record> {
+    pub(crate) async fn open(copy: &Copy) -> Result<Record> {
         check_apart(copy).await?;
         let (name, owner) = (name(copy).await?, ObjectId::new());
         if copy.options.drop {
@@ -67,7 +67,7 @@ impl Record {
     ///
     /// # Errors
     /// `Refused` otherwise.
-    pub async fn check(&self, copy: &Copy) -> Result<()> {
+    pub(crate) async fn check(&self, copy: &Copy) -> Result<()> {
         match copies(copy).find_one(self.own()).await? {
             Some(_) => Ok(()),
             None => Err(taken_over()),
@@ -78,12 +78,12 @@ impl Record {
         doc! { "_id": &self.name, "owner": self.owner }
     }
 
-    pub fn has_documents(&self) -> bool {
+    pub(crate) fn has_documents(&self) -> bool {
         self.copied_at.is_some()
     }
 
     /// Notes that all documents are in; again later, that from now on alone a rename finds its collection at the target.
-    pub async fn note_documents(&mut self, copy: &Copy) -> Result<()> {
+    pub(crate) async fn note_documents(&mut self, copy: &Copy) -> Result<()> {
         let now = source_time(copy).await?;
         self.set(copy, doc! { "copiedAt": now }).await?;
         self.copied_at = Some(now);
@@ -91,7 +91,7 @@ impl Record {
     }
 
     /// Notes that everything up to the token is applied.
-    pub async fn note_token(&mut self, copy: &Copy, token: Bson) -> Result<()> {
+    pub(crate) async fn note_token(&mut self, copy: &Copy, token: Bson) -> Result<()> {
         if self.token.as_ref() != Some(&token) {
             self.set(copy, doc! { "token": token.clone() }).await?;
             self.token = Some(token);
@@ -99,24 +99,24 @@ impl Record {
         Ok(())
     }
 
-    pub async fn note_anew(&mut self, copy: &Copy, anew: bool) -> Result<()> {
+    pub(crate) async fn note_anew(&mut self, copy: &Copy, anew: bool) -> Result<()> {
         self.set(copy, doc! { "anew": anew }).await?;
         self.anew = anew;
         Ok(())
     }
 
     /// Whether the event's collection gave way to one that was copied later than the event.
-    pub fn is_over(&self, event: &Event) -> bool {
+    pub(crate) fn is_over(&self, event: &Event) -> bool {
         !event.changes_catalog() && event.uuid.as_ref().is_some_and(|uuid| self.over.contains(uuid))
     }
 
     /// From now on nothing that the stream says of the documents of the event's collection counts.
-    pub fn note_over(&mut self, event: &Event) {
+    pub(crate) fn note_over(&mut self, event: &Event) {
         self.over.extend(event.uuid.clone());
     }
 
     /// The event's collection was copied, under whatever name.
-    pub fn note_copied(&mut self, event: &Event) {
+    pub(crate) fn note_copied(&mut self, event: &Event) {
         self.over.retain(|uuid| Some(uuid) != event.uuid.as_ref());
     }
 
@@ -126,7 +126,7 @@ impl Record {
     }
 
     /// How a collection is cut into parts and which of them are in; planned by `plan` when first asked for.
-    pub async fn parts(
+    pub(crate) async fn parts(
         &self,
         copy: &Copy,
         ns: &str,
@@ -145,7 +145,7 @@ impl Record {
 }
 
 /// A collection in parts: values of `_id` at which one ends and the next begins, so there is one more part than cuts.
-pub struct Parts {
+pub(crate) struct Parts {
     id: Document,
     cuts: Vec<Bson>,
     done: Vec<i64>,
@@ -153,14 +153,14 @@ pub struct Parts {
 
 impl Parts {
     /// The parts that are not in yet: number, first `_id`, and the `_id` behind the last; none where nothing bounds it.
-    pub fn missing(&self) -> Vec<(i64, Option<Bson>, Option<Bson>)> {
+    pub(crate) fn missing(&self) -> Vec<(i64, Option<Bson>, Option<Bson>)> {
         let cut = |n: usize| self.cuts.get(n).cloned();
         let part = |n: usize| (n as i64, n.checked_sub(1).and_then(cut), cut(n));
         (0..=self.cuts.len()).map(part).filter(|(n, ..)| !self.done.contains(n)).collect()
     }
 
     /// Notes that the target has part `n`.
-    pub async fn note(&self, copy: &Copy, n: i64) -> Result<()> {
+    pub(crate) async fn note(&self, copy: &Copy, n: i64) -> Result<()> {
         let done =
             plans(copy).update_one(doc! { "_id": &self.id }, doc! { "$addToSet": { "done": n } }).await?;
         if done.matched_count == 1 { Ok(()) } else { Err(taken_over()) }
@@ -168,7 +168,7 @@ impl Parts {
 }
 
 /// The time of a source that has none.
-pub const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };
+pub(crate) const NEVER: Timestamp = Timestamp { time: 0, increment: 0 };
 
 fn taken_over() -> Error {
     Error::Refused("another process copies the same now, or the notes in the target are gone".to_string())

@@ -33,30 +33,30 @@ use crate::decimal::{Parts, floor_to_f64, normalize};
 use crate::{Decimal128, Doc, Value, ValueRef};
 
 mod kind {
-    pub const MIN_KEY: u8 = 0x0A;
-    pub const UNDEFINED: u8 = 0x0F;
-    pub const NULL: u8 = 0x14;
-    pub const NAN: u8 = 0x1E;
-    pub const NEGATIVE_INFINITY: u8 = 0x1F;
-    pub const NEGATIVE_LARGE: u8 = 0x20;
+    pub(super) const MIN_KEY: u8 = 0x0A;
+    pub(super) const UNDEFINED: u8 = 0x0F;
+    pub(super) const NULL: u8 = 0x14;
+    pub(super) const NAN: u8 = 0x1E;
+    pub(super) const NEGATIVE_INFINITY: u8 = 0x1F;
+    pub(super) const NEGATIVE_LARGE: u8 = 0x20;
     /// Zero; `ZERO - n` and `ZERO + n` are the numbers of n bytes.
-    pub const ZERO: u8 = 0x29;
-    pub const POSITIVE_LARGE: u8 = 0x32;
-    pub const INFINITY: u8 = 0x33;
-    pub const STRING: u8 = 0x3C;
-    pub const DOCUMENT: u8 = 0x46;
-    pub const ARRAY: u8 = 0x50;
-    pub const BINARY: u8 = 0x5A;
-    pub const OBJECT_ID: u8 = 0x64;
-    pub const FALSE: u8 = 0x6E;
-    pub const TRUE: u8 = 0x6F;
-    pub const DATE: u8 = 0x78;
-    pub const TIMESTAMP: u8 = 0x82;
-    pub const REGEX: u8 = 0x8C;
-    pub const DB_POINTER: u8 = 0x96;
-    pub const CODE: u8 = 0xA0;
-    pub const CODE_WITH_SCOPE: u8 = 0xAA;
-    pub const MAX_KEY: u8 = 0xF0;
+    pub(super) const ZERO: u8 = 0x29;
+    pub(super) const POSITIVE_LARGE: u8 = 0x32;
+    pub(super) const INFINITY: u8 = 0x33;
+    pub(super) const STRING: u8 = 0x3C;
+    pub(super) const DOCUMENT: u8 = 0x46;
+    pub(super) const ARRAY: u8 = 0x50;
+    pub(super) const BINARY: u8 = 0x5A;
+    pub(super) const OBJECT_ID: u8 = 0x64;
+    pub(super) const FALSE: u8 = 0x6E;
+    pub(super) const TRUE: u8 = 0x6F;
+    pub(super) const DATE: u8 = 0x78;
+    pub(super) const TIMESTAMP: u8 = 0x82;
+    pub(super) const REGEX: u8 = 0x8C;
+    pub(super) const DB_POINTER: u8 = 0x96;
+    pub(super) const CODE: u8 = 0xA0;
+    pub(super) const CODE_WITH_SCOPE: u8 = 0xAA;
+    pub(super) const MAX_KEY: u8 = 0xF0;
 }
 
 /// The key of several components; `descending` may be shorter than `values` (the rest ascends).

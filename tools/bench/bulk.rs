@@ -7,7 +7,7 @@ use document::DocBuf;
 
 const BATCH: usize = 1000;
 
-pub async fn run(settings: &Settings) {
+pub(crate) async fn run(settings: &Settings) {
     println!("## {} documents of 1 KB, {BATCH} a batch", settings.documents);
     let node = Server::real("mongod", &[]);
     let mut client = Client::connect(&node.address()).await;

@@ -7,7 +7,7 @@ use crate::traffic::{drive, frame, write_document};
 
 const CONNECTIONS: usize = 64;
 
-pub async fn run(settings: &Settings) {
+pub(crate) async fn run(settings: &Settings) {
     println!("## j:true single inserts, {CONNECTIONS} connections");
     let make = |n: u64, out: &mut Vec<u8>| {
         *out = frame("bench", |w| {

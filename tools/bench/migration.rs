@@ -8,7 +8,7 @@ use document::DocWriter;
 use std::time::Instant;
 use tokio::io::AsyncWriteExt;
 
-pub async fn run(settings: &Settings) {
+pub(crate) async fn run(settings: &Settings) {
     println!("## moveRange of {} documents of 1 KB", settings.documents);
     let cluster = Cluster::start(2).await;
     let mut client = Client::connect(&cluster.router.address()).await;

@@ -10,14 +10,14 @@ const CONNECTIONS: usize = 16;
 const DOCUMENTS: u64 = 10_000;
 
 /// A cluster of separate processes: config server, one shard, one router.
-pub struct Cluster {
+pub(crate) struct Cluster {
     pub router: Server,
     pub shards: Vec<Server>,
     _config: Server,
 }
 
 impl Cluster {
-    pub async fn start(shards: usize) -> Cluster {
+    pub(crate) async fn start(shards: usize) -> Cluster {
         let config = Server::real("mongod", &["--configsvr", "--replSet", "cfg"]);
         initiate(&config).await;
         let servers: Vec<Server> = (0..shards)
@@ -106,7 +106,7 @@ fn insert_one(n: u64, out: &mut Vec<u8>) {
 
 type Frame = fn(u64, &mut Vec<u8>);
 
-pub async fn run(settings: &Settings) {
+pub(crate) async fn run(settings: &Settings) {
     println!("## point operations, {CONNECTIONS} connections, {} s each", settings.seconds.as_secs());
     let echo = Server::own(&["echo-server"]);
     let node = Server::real("mongod", &[]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A running server. Killed when dropped, with its directory.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     pub port: u16,
     directory: Option<PathBuf>,
@@ -13,7 +13,7 @@ pub struct Server {
 
 /// CPU time and resident memory of a process.
 #[derive(Clone, Copy)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// User and system time, in microseconds.
     pub cpu_us: f64,
     pub resident_bytes: u64,
@@ -25,7 +25,7 @@ fn binary(name: &str) -> PathBuf {
 }
 
 /// A fresh directory for data.
-pub fn directory(name: &str) -> PathBuf {
+pub(crate) fn directory(name: &str) -> PathBuf {
     let path = std::env::temp_dir().join(format!("tessera-bench-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(&path).expect("a data directory");
@@ -34,12 +34,12 @@ pub fn directory(name: &str) -> PathBuf {
 
 impl Server {
     /// Starts one of this program's own servers.
-    pub fn own(args: &[&str]) -> Server {
+    pub(crate) fn own(args: &[&str]) -> Server {
         let me = std::env::current_exe().expect("the path of this program");
         Server::start(me, args.iter().map(|a| a.to_string()).collect(), None)
     }
     /// Starts `mongod` or `mongos` on any port, with a data directory of its own for a `mongod`.
-    pub fn real(program: &str, args: &[&str]) -> Server {
+    pub(crate) fn real(program: &str, args: &[&str]) -> Server {
         let mut all: Vec<String> = args.iter().map(|a| a.to_string()).collect();
         all.extend(["--port", "0", "--nounixsocket"].map(String::from));
         let dir = (program == "mongod").then(|| directory(&format!("{program}-{}", next_number())));
@@ -65,10 +65,10 @@ impl Server {
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Server { child, port, directory }
     }
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
-    pub fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> Usage {
         usage(self.child.id())
     }
 }
@@ -103,7 +103,7 @@ fn port_of(line: &str) -> Option<u16> {
 }
 
 /// Reads /proc.
-pub fn usage(pid: u32) -> Usage {
+pub(crate) fn usage(pid: u32) -> Usage {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
     let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub fn run() {
+pub(crate) fn run() {
     println!("## tessera up, 2 shards, 1 config server, 1 router");
     let mut times = Vec::new();
     let mut resident = 0;

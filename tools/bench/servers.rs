@@ -31,7 +31,7 @@ async fn read_frame(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> bool {
 }
 
 /// Answers every frame with a frame of the size its bytes 4..8 (the request id) ask for.
-pub async fn echo() {
+pub(crate) async fn echo() {
     let listener = listen().await;
     while let Ok((mut stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
@@ -53,7 +53,7 @@ pub async fn echo() {
 }
 
 /// Appends every frame to one file, syncs in groups, and answers each when its group is synced.
-pub async fn log(dir: &str) {
+pub(crate) async fn log(dir: &str) {
     let file = std::fs::File::create(std::path::Path::new(dir).join("bare.log")).expect("a log file");
     let (append, mut queue) = mpsc::unbounded_channel::<(Vec<u8>, oneshot::Sender<()>)>();
     std::thread::spawn(move || {
@@ -94,7 +94,7 @@ pub async fn log(dir: &str) {
 }
 
 /// Reads and forgets: the far end of a loopback copy.
-pub async fn sink() {
+pub(crate) async fn sink() {
     let listener = listen().await;
     while let Ok((mut stream, _)) = listener.accept().await {
         tokio::spawn(async move {

@@ -8,19 +8,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// One connection, one request at a time.
-pub struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Client {
-    pub async fn connect(address: &str) -> Client {
+    pub(crate) async fn connect(address: &str) -> Client {
         let stream = TcpStream::connect(address).await.expect("connect");
         stream.set_nodelay(true).expect("nodelay");
         Client { stream, buffer: Vec::with_capacity(64 * 1024) }
     }
     /// Sends a frame and reads the whole reply, header included.
-    pub async fn call(&mut self, frame: &[u8]) -> &[u8] {
+    pub(crate) async fn call(&mut self, frame: &[u8]) -> &[u8] {
         self.stream.write_all(frame).await.expect("send");
         self.buffer.clear();
         loop {
@@ -35,7 +35,7 @@ impl Client {
         }
     }
     /// Runs a command and asserts that it succeeded.
-    pub async fn command(&mut self, db: &str, command: impl FnOnce(&mut DocWriter<'_>)) -> DocBuf {
+    pub(crate) async fn command(&mut self, db: &str, command: impl FnOnce(&mut DocWriter<'_>)) -> DocBuf {
         let frame = frame(db, command);
         let reply = self.call(&frame).await;
         let body = DocBuf::from_validated(reply[21..].to_vec());
@@ -46,7 +46,7 @@ impl Client {
 }
 
 /// An OP_MSG frame of one command.
-pub fn frame(db: &str, command: impl FnOnce(&mut DocWriter<'_>)) -> Vec<u8> {
+pub(crate) fn frame(db: &str, command: impl FnOnce(&mut DocWriter<'_>)) -> Vec<u8> {
     let mut out = vec![0; 21];
     DocWriter::write(&mut out, |w| {
         command(w);
@@ -60,7 +60,7 @@ pub fn frame(db: &str, command: impl FnOnce(&mut DocWriter<'_>)) -> Vec<u8> {
 }
 
 /// A document of 20 fields and about 1 KB; `n` is a counter.
-pub fn write_document(w: &mut DocWriter<'_>, id: u64) {
+pub(crate) fn write_document(w: &mut DocWriter<'_>, id: u64) {
     w.i64("_id", id as i64);
     w.i32("n", 0);
     w.object_id("owner", ObjectId([7; 12]));
@@ -77,18 +77,18 @@ pub fn write_document(w: &mut DocWriter<'_>, id: u64) {
 
 /// What many connections achieved together.
 #[derive(Clone, Copy)]
-pub struct Rate {
+pub(crate) struct Rate {
     pub requests: u64,
     pub seconds: f64,
 }
 impl Rate {
-    pub fn per_second(&self) -> f64 {
+    pub(crate) fn per_second(&self) -> f64 {
         self.requests as f64 / self.seconds
     }
 }
 
 /// Keeps `connections` busy for `time`; `next` makes the frame of the n-th request.
-pub async fn drive(
+pub(crate) async fn drive(
     address: &str,
     connections: usize,
     time: Duration,

@@ -7,7 +7,7 @@ const HEIGHT: f64 = 240.0;
 const MARGIN: f64 = 44.0;
 
 /// `values` over 0, 1, 2, ...
-pub fn svg(title: &str, x: &str, y: &str, values: &[f64]) -> String {
+pub(crate) fn svg(title: &str, x: &str, y: &str, values: &[f64]) -> String {
     let top = values.iter().copied().fold(1.0, f64::max);
     let last = values.len().saturating_sub(1).max(1) as f64;
     let at = |(i, v): (usize, &f64)| {

@@ -6,11 +6,11 @@ use protocol::balancer::failures::Failures;
 use protocol::balancer::{ChunkView, CollectionView, Move, Policy, Round, ShardView, select};
 
 /// The maximum size of a chunk in this world.
-pub const CHUNK_BYTES: i64 = 128 << 20;
+pub(crate) const CHUNK_BYTES: i64 = 128 << 20;
 /// Time between two rounds, in milliseconds.
 const ROUND_MS: i64 = 1000;
 
-pub struct World {
+pub(crate) struct World {
     pub shards: Vec<ShardView>,
     pub collections: Vec<CollectionView>,
     /// Bytes of each chunk, as `collections` has them.
@@ -23,7 +23,7 @@ pub struct World {
     pub failed: usize,
 }
 
-pub fn key(at: u64) -> (Document, Vec<u8>) {
+pub(crate) fn key(at: u64) -> (Document, Vec<u8>) {
     (doc! { "x": at as i64 }, at.to_be_bytes().to_vec())
 }
 
@@ -32,7 +32,7 @@ fn position(key: &[u8]) -> u64 {
 }
 
 impl World {
-    pub fn new(shards: usize) -> World {
+    pub(crate) fn new(shards: usize) -> World {
         let shard = |i| ShardView { name: format!("shard{i:04}"), ..ShardView::default() };
         World {
             shards: (0..shards).map(shard).collect(),
@@ -47,7 +47,12 @@ impl World {
     }
 
     /// Adds a collection whose i-th chunk has `bytes(i)` and lies on `owner(i)`.
-    pub fn add(&mut self, chunks: usize, bytes: impl Fn(usize) -> i64, owner: impl Fn(usize) -> usize) {
+    pub(crate) fn add(
+        &mut self,
+        chunks: usize,
+        bytes: impl Fn(usize) -> i64,
+        owner: impl Fn(usize) -> usize,
+    ) {
         let width = (i64::MAX as u64) / chunks as u64;
         let view = |i: usize| {
             let ((min, min_key), (max, max_key)) = (key(i as u64 * width), key((i as u64 + 1) * width));
@@ -69,7 +74,7 @@ impl World {
     }
 
     /// The migrations of one round.
-    pub fn decide(&self) -> Vec<Move> {
+    pub(crate) fn decide(&self) -> Vec<Move> {
         let mut round = Round::new(&self.shards);
         let mut moves = Vec::new();
         for c in &self.collections {
@@ -79,7 +84,7 @@ impl World {
     }
 
     /// Decides a round and makes its migrations; returns how many were tried.
-    pub fn round(&mut self) -> usize {
+    pub(crate) fn round(&mut self) -> usize {
         let moves = self.decide();
         for m in &moves {
             let index = |name: &str| self.shards.iter().position(|s| s.name == name).unwrap_or(0);
@@ -122,7 +127,7 @@ impl World {
     }
 
     /// The difference between the fullest and the emptiest of the shards that `counts`, in chunk sizes.
-    pub fn imbalance(&self, counts: impl Fn(usize) -> bool) -> f64 {
+    pub(crate) fn imbalance(&self, counts: impl Fn(usize) -> bool) -> f64 {
         let c = &self.collections[0];
         let known = || c.bytes.iter().enumerate().filter(|(i, _)| counts(*i)).filter_map(|(_, b)| *b);
         let (low, high) = (known().min().unwrap_or(0), known().max().unwrap_or(0));
@@ -132,7 +137,7 @@ impl World {
 
 /// The fewest migrations of one chunk size each after which no two loads are three chunk sizes apart; loads are in chunk
 /// sizes. Whatever window the loads end in, what lies above it must leave, and what is missing below it must come.
-pub fn fewest_moves(loads: &[f64]) -> usize {
+pub(crate) fn fewest_moves(loads: &[f64]) -> usize {
     let highest = loads.iter().copied().fold(0.0, f64::max) as usize;
     let needed = |low: usize| {
         let excess: f64 = loads.iter().map(|l| (l - (low as f64 + 3.0)).max(0.0).ceil()).sum();

@@ -30,7 +30,7 @@ fn push(list: i32, value: i64) -> Document {
     doc! { "update": "c", "updates": [doc! { "q": one(list), "u": { "$push": { "v": Value::Int64(value) } } }] }
 }
 
-pub struct Appender {
+pub(crate) struct Appender {
     number: usize,
     clients: Vec<Client>,
     /// Which of them.
@@ -45,7 +45,7 @@ pub struct Appender {
 }
 
 impl Appender {
-    pub fn new(number: usize) -> Appender {
+    pub(crate) fn new(number: usize) -> Appender {
         Appender {
             number,
             clients: ROUTERS.map(Client::of).collect(),
@@ -61,7 +61,7 @@ impl Appender {
     }
 
     /// Makes the lists, before anything goes wrong.
-    pub async fn make_lists(&mut self) -> Result<(), String> {
+    pub(crate) async fn make_lists(&mut self) -> Result<(), String> {
         let list = |i: i32| doc! { "_id": FIRST + i, "k": key_of(i), "v": Value::Array(Vec::new()) }.into();
         let documents: Vec<Value> = (0..LISTS).map(list).collect();
         let concern = doc! { "w": "majority" };
@@ -69,7 +69,7 @@ impl Appender {
         self.insist(&insert).await.map(drop)
     }
 
-    pub async fn work(&mut self) -> Result<(), String> {
+    pub(crate) async fn work(&mut self) -> Result<(), String> {
         for _ in 0..STEPS {
             let ops = Vec::new();
             let mut t =
@@ -118,7 +118,7 @@ impl Appender {
     }
 
     /// Knows from now on of what others have had acknowledged.
-    pub fn listen_to(&mut self, others: &[Appender]) {
+    pub(crate) fn listen_to(&mut self, others: &[Appender]) {
         for time in others.iter().filter_map(|other| other.cluster_time.clone()) {
             self.hear_of(&doc! { "$clusterTime": time });
         }
@@ -256,7 +256,7 @@ impl Appender {
     }
 
     /// All lists as of one moment.
-    pub async fn read_all(&mut self) -> Result<Lists, String> {
+    pub(crate) async fn read_all(&mut self) -> Result<Lists, String> {
         let mut find = find_all();
         find.push("readConcern", doc! { "level": "snapshot" });
         Ok(lists_of(&self.insist(&find).await?))

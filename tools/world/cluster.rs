@@ -16,18 +16,18 @@ use storage::files::{CrashMode, Fault, Files, SimulatedDisk};
 use wire::client::{CallOptions, ConnectOptions, Connection};
 
 /// The nodes, in the order in which they start: the config server, the shards, and from [`ROUTER`] on the routers.
-pub const NAMES: [&str; 5] = ["config", "shard0", "shard1", "router0", "router1"];
-pub const ROUTER: usize = 3;
-pub const ROUTERS: Range<usize> = ROUTER..NAMES.len();
+pub(crate) const NAMES: [&str; 5] = ["config", "shard0", "shard1", "router0", "router1"];
+pub(crate) const ROUTER: usize = 3;
+pub(crate) const ROUTERS: Range<usize> = ROUTER..NAMES.len();
 /// The members of a set without a cluster.
-pub const MEMBERS: [&str; 3] = ["member0", "member1", "member2"];
+pub(crate) const MEMBERS: [&str; 3] = ["member0", "member1", "member2"];
 /// What their set is called.
-pub const SET: &str = "set";
+pub(crate) const SET: &str = "set";
 const FIRST_PORT: u16 = 27100;
 
 /// What a run may be asked for beside its seed.
 #[derive(Clone, Default)]
-pub struct Wishes {
+pub(crate) struct Wishes {
     /// Connections break all the time.
     pub hard: bool,
     /// A set of three members instead of a cluster.
@@ -42,14 +42,14 @@ pub struct Wishes {
 
 /// What a cluster can do without; each must make some seed fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Without {
+pub(crate) enum Without {
     /// Disks say that they have synced and do nothing: what a forgotten sync amounts to.
     Sync,
     Check(Check),
 }
 
 impl Without {
-    pub const ALL: [(&str, Without); 9] = [
+    pub(crate) const ALL: [(&str, Without); 9] = [
         ("sync", Without::Sync),
         ("version", Without::Check(Check::ShardVersion)),
         ("executed", Without::Check(Check::Executed)),
@@ -62,16 +62,16 @@ impl Without {
     ];
 
     /// Whether a set of several shows it, and not a cluster of sets of one.
-    pub fn concerns_sets(self) -> bool {
+    pub(crate) fn concerns_sets(self) -> bool {
         matches!(self, Without::Check(Check::StoredVote | Check::Rollback | Check::ReporterTerm))
     }
 
-    pub fn named(name: &str) -> Option<Without> {
+    pub(crate) fn named(name: &str) -> Option<Without> {
         Without::ALL.iter().find(|(known, _)| *known == name).map(|(_, what)| *what)
     }
 }
 
-pub struct Node {
+pub(crate) struct Node {
     name: &'static str,
     at: usize,
     disk: SimulatedDisk,
@@ -91,7 +91,7 @@ enum Role {
 
 /// How a node ends.
 #[derive(Debug, Clone, Copy)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// Between two steps, and the machine goes on: nothing that was written is lost.
     Process,
     /// Between two steps, and what was not synced is lost, whole or in part.
@@ -100,12 +100,12 @@ pub enum Ending {
     Disk,
 }
 
-pub fn address(at: usize) -> String {
+pub(crate) fn address(at: usize) -> String {
     format!("127.0.0.1:{}", FIRST_PORT + at as u16)
 }
 
 impl Node {
-    pub fn new(at: usize, wishes: &Wishes) -> Node {
+    pub(crate) fn new(at: usize, wishes: &Wishes) -> Node {
         let disk = SimulatedDisk::new();
         disk.ignore_syncs(wishes.without == Some(Without::Sync));
         let (name, role) = match at {
@@ -141,7 +141,7 @@ impl Node {
     }
 
     /// Starts the node. One that does not come up is taken down again.
-    pub async fn start(&mut self) -> Result<(), String> {
+    pub(crate) async fn start(&mut self) -> Result<(), String> {
         let target = match &self.wishes.logs {
             Some(dir) => Target::File { path: dir.join(format!("{}.log", self.name)), append: true },
             None => Target::Nowhere,
@@ -166,7 +166,7 @@ impl Node {
     }
 
     /// Ends the node, wherever it stands.
-    pub async fn kill(&mut self, how: Ending) {
+    pub(crate) async fn kill(&mut self, how: Ending) {
         let Some((owner, running)) = self.life.take() else { return };
         if matches!(how, Ending::Disk) && self.role != Role::Router {
             self.disk.fail_at(self.disk.operations() + random_range(0..24), Fault::PowerOff);
@@ -184,14 +184,14 @@ impl Node {
     }
 
     /// Takes every byte that was not synced.
-    pub async fn lose_power(&mut self) {
+    pub(crate) async fn lose_power(&mut self) {
         self.kill(Ending::Power).await;
         self.disk.crash(CrashMode::DropUnsynced);
     }
 }
 
 /// Why a command has no reply that says ok.
-pub struct Failure {
+pub(crate) struct Failure {
     pub error: Error,
     /// No reply came.
     pub network: bool,
@@ -199,13 +199,13 @@ pub struct Failure {
 
 impl Failure {
     /// A reply that is none to what was asked.
-    pub fn of(text: String) -> Failure {
+    pub(crate) fn of(text: String) -> Failure {
         Failure { error: Error::new(0, text), network: false }
     }
 }
 
 /// A connection that is made anew when it was lost, or leads to a member that is not primary.
-pub struct Client {
+pub(crate) struct Client {
     connection: Option<Connection>,
     /// The nodes of which it leads to one.
     nodes: Range<usize>,
@@ -219,10 +219,10 @@ impl Default for Client {
 }
 
 impl Client {
-    pub fn of(at: usize) -> Client {
+    pub(crate) fn of(at: usize) -> Client {
         Client::of_any(at..at + 1)
     }
-    pub fn of_any(nodes: Range<usize>) -> Client {
+    pub(crate) fn of_any(nodes: Range<usize>) -> Client {
         Client { connection: None, nodes }
     }
 
@@ -234,12 +234,12 @@ impl Client {
     }
 
     /// Runs a command once and returns the reply, or why there is none.
-    pub async fn run(&mut self, db: &str, command: &Document) -> Result<Document, String> {
+    pub(crate) async fn run(&mut self, db: &str, command: &Document) -> Result<Document, String> {
         self.ask(db, command).await.map_err(|failure| failure.error.to_string())
     }
 
     /// As [`Client::run`], with all that is known of a failure.
-    pub async fn ask(&mut self, db: &str, command: &Document) -> Result<Document, Failure> {
+    pub(crate) async fn ask(&mut self, db: &str, command: &Document) -> Result<Document, Failure> {
         let limit = CallOptions::timeout(Duration::from_secs(15));
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -265,7 +265,7 @@ impl Client {
     ///
     /// # Errors
     /// The last failure, after minutes of them.
-    pub async fn insist(&mut self, db: &str, command: &Document) -> Result<Document, String> {
+    pub(crate) async fn insist(&mut self, db: &str, command: &Document) -> Result<Document, String> {
         let mut last = String::new();
         for _ in 0..600 {
             match self.run(db, command).await {
@@ -279,7 +279,7 @@ impl Client {
 }
 
 /// Starts all nodes and makes a cluster of them, with a sharded collection `test.c` of four chunks.
-pub async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
+pub(crate) async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
     if let Some(Without::Check(check)) = wishes.without {
         simulation::omit(check);
     }

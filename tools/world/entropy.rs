@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static STATE: AtomicU64 = AtomicU64::new(0);
 
 /// From now on this process gets its "random" bytes from `seed`.
-pub fn fix(seed: u64) {
+pub(crate) fn fix(seed: u64) {
     STATE.store(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, Ordering::SeqCst);
 }
 

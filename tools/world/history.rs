@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub(crate) enum Status {
     Committed,
     Aborted,
     /// Nobody has heard.
@@ -25,13 +25,13 @@ pub enum Status {
 }
 
 #[derive(Debug, Clone)]
-pub enum Op {
+pub(crate) enum Op {
     Append(i32, i64),
     Read(i32, Vec<i64>),
 }
 
 #[derive(Debug, Clone)]
-pub struct Txn {
+pub(crate) struct Txn {
     pub session: usize,
     /// Milliseconds of one clock.
     pub began: i64,
@@ -50,13 +50,13 @@ impl Txn {
     fn last_append_to(&self, list: i32) -> Option<i64> {
         self.appends().filter(|(key, _)| *key == list).map(|(_, value)| value).last()
     }
-    pub fn only_reads(&self) -> bool {
+    pub(crate) fn only_reads(&self) -> bool {
         self.appends().next().is_none()
     }
 }
 
 /// All lists after everything has ended.
-pub type Lists = BTreeMap<i32, Vec<i64>>;
+pub(crate) type Lists = BTreeMap<i32, Vec<i64>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -77,7 +77,7 @@ struct History<'a> {
 
 /// # Errors
 /// The first anomaly found.
-pub fn check(txns: &[Txn], lists: &Lists) -> Result<(), String> {
+pub(crate) fn check(txns: &[Txn], lists: &Lists) -> Result<(), String> {
     let writers =
         txns.iter().enumerate().flat_map(|(i, t)| t.appends().map(move |(_, value)| (value, i))).collect();
     let mut history = History { txns, lists, writers, committed: BTreeSet::new() };
@@ -227,7 +227,7 @@ fn cycle(from: &BTreeMap<usize, Vec<(Kind, usize)>>, start: usize) -> Option<Vec
 
 /// The name of an anomaly that [`check`] does not find where it was planted; `None` when it finds all, and nothing where there is
 /// none.
-pub fn overlooks() -> Option<&'static str> {
+pub(crate) fn overlooks() -> Option<&'static str> {
     use Op::{Append as W, Read};
     use Status::{Aborted, Committed as C, Unknown};
     let r = |list, values: &[i64]| Read(list, values.to_vec());

@@ -19,7 +19,7 @@ const WRITERS: i32 = 3;
 /// Fast enough that a run has many elections.
 const ELECTION_MS: i32 = 1500;
 
-pub async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
+pub(crate) async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
     let mut nodes: Vec<Node> = ALL.map(|at| Node::new(at, wishes)).collect();
     for node in &mut nodes {
         node.start().await?;
@@ -41,7 +41,7 @@ pub async fn establish(wishes: &Wishes) -> Result<Vec<Node>, String> {
 ///
 /// # Errors
 /// What should have held and did not.
-pub async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
+pub(crate) async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
     let done = Cell::new(false);
     let mut writers: Vec<Writer> = (0..WRITERS).map(|number| Writer::to_set(number, ALL)).collect();
     let working = async {

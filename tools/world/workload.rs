@@ -21,7 +21,7 @@ const APPENDERS: usize = 3;
 const STEPS: i32 = 40;
 
 /// One session that writes and looks at what it wrote.
-pub struct Writer {
+pub(crate) struct Writer {
     number: i32,
     client: Client,
     /// Where a set is written to without a cluster: any of its members, which may lag behind.
@@ -50,7 +50,7 @@ impl Writer {
     }
 
     /// One that writes to the primary of a set, and reads from any of its members.
-    pub fn to_set(number: i32, members: Range<usize>) -> Writer {
+    pub(crate) fn to_set(number: i32, members: Range<usize>) -> Writer {
         let client = Client::of_any(members.clone());
         Writer { client, members: Some(Client::of_any(members)), ..Writer::new(number) }
     }
@@ -112,7 +112,7 @@ impl Writer {
     }
 
     /// Compares what a query over all shards finds with what must be there.
-    pub async fn look(&mut self) -> Result<(), String> {
+    pub(crate) async fn look(&mut self) -> Result<(), String> {
         let mut find = doc! { "find": "c", "filter": { "w": self.number }, "batchSize": 1000 };
         if self.members.is_some() {
             let mut concern = doc! { "level": "majority" };
@@ -146,7 +146,7 @@ impl Writer {
         ))
     }
 
-    pub async fn work(&mut self) -> Result<(), String> {
+    pub(crate) async fn work(&mut self) -> Result<(), String> {
         for _ in 0..STEPS {
             let ids: Vec<i32> = self.expected.keys().copied().collect();
             match random_range(0..10) {
@@ -211,7 +211,7 @@ async fn break_connections() {
     }
 }
 
-pub async fn restart(node: &mut Node) -> Result<(), String> {
+pub(crate) async fn restart(node: &mut Node) -> Result<(), String> {
     let mut last = String::new();
     for _ in 0..20 {
         match node.start().await {
@@ -227,7 +227,7 @@ pub async fn restart(node: &mut Node) -> Result<(), String> {
 ///
 /// # Errors
 /// What should have held and did not.
-pub async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
+pub(crate) async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String> {
     let done = Cell::new(false);
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
     let mut appenders: Vec<Appender> = (0..APPENDERS).map(Appender::new).collect();

@@ -3,7 +3,7 @@
 use document::{Error, codes};
 use std::path::PathBuf;
 
-pub const DEFAULT_PORT: u16 = 27017;
+pub(super) const DEFAULT_PORT: u16 = 27017;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Replaces this process by `tessera` under `name`. Returns, with an exit code, only when that fails.
-pub fn become_server(name: &str) -> i32 {
+pub(crate) fn become_server(name: &str) -> i32 {
     let program = match std::env::current_exe() {
         Ok(path) => path.with_file_name("tessera"),
         Err(error) => {

@@ -3,7 +3,7 @@
 use crate::{Binary, Decimal128, Document, ObjectId, Regex, Timestamp, Value};
 use proptest::prelude::*;
 
-pub fn decimal() -> impl Strategy<Value = Decimal128> {
+pub(super) fn decimal() -> impl Strategy<Value = Decimal128> {
     let edges = [
         "0",
         "-0",
@@ -40,7 +40,7 @@ pub fn decimal() -> impl Strategy<Value = Decimal128> {
     ]
 }
 
-pub fn number() -> impl Strategy<Value = Value> {
+pub(super) fn number() -> impl Strategy<Value = Value> {
     let p53 = 1i64 << 53;
     let integers =
         vec![0, 1, -1, 63, 64, 127, 128, p53 - 1, p53, p53 + 1, -p53 - 1, i64::MIN, i64::MAX, i64::MAX - 512];
@@ -109,7 +109,7 @@ fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-pub fn value() -> impl Strategy<Value = Value> {
+pub(super) fn value() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(3, 24, 4, |inner| {
         let fields = prop::collection::vec((name(), inner.clone()), 0..4).prop_map(Document).boxed();
         prop_oneof![
@@ -120,6 +120,6 @@ pub fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-pub fn document() -> impl Strategy<Value = Document> {
+pub(super) fn document() -> impl Strategy<Value = Document> {
     prop::collection::vec((name(), value()), 0..6).prop_map(Document)
 }

@@ -17,7 +17,7 @@ use storage::entry::{Entry, Op};
 use storage::log::{Class, FrameRef, LogError, ReadFrom};
 
 /// The operations of one commit, in order.
-pub struct Unwound {
+pub(super) struct Unwound {
     time: Timestamp,
     wall: i64,
     payloads: Vec<DocBuf>,
@@ -27,7 +27,7 @@ pub struct Unwound {
 }
 
 /// What an entry is to a stream.
-pub enum Entries {
+pub(super) enum Entries {
     /// One operation.
     One,
     /// Several, which are committed here.
@@ -38,7 +38,7 @@ pub enum Entries {
 
 /// # Errors
 /// ChangeStreamHistoryLost (286) when the beginning of a transaction is no longer in the log.
-pub fn unwind(node: &Node, frame: &FrameRef<'_>, entry: &Entry<'_>) -> Result<Entries> {
+pub(super) fn unwind(node: &Node, frame: &FrameRef<'_>, entry: &Entry<'_>) -> Result<Entries> {
     if entry.op != Op::Command {
         return Ok(Entries::One);
     }
@@ -77,12 +77,12 @@ impl Unwound {
         Ok(Unwound { time, wall: frame.wall, payloads, operations, next: 0 })
     }
 
-    pub fn time(&self) -> Timestamp {
+    pub(super) fn time(&self) -> Timestamp {
         self.time
     }
 
     /// The next operation; entries that are none are passed over.
-    pub fn next(&mut self) -> Option<Logged<'_>> {
+    pub(super) fn next(&mut self) -> Option<Logged<'_>> {
         loop {
             let index = self.next;
             let (payload, range) = self.operations.get(index)?.clone();

@@ -81,7 +81,7 @@ const OF_TEXTS: &[(i32, &str)] = &[
 ///
 /// # Errors
 /// Those of the shapes, and one of the real server's numbers for each rule.
-pub fn check(options: &Document) -> Result<()> {
+pub(super) fn check(options: &Document) -> Result<()> {
     let Some(definition) = options.get_document("encryptedFields") else { return Ok(()) };
     let definition = definition.to_doc_buf();
     WHOLE.check(definition.doc())?;

@@ -60,7 +60,7 @@ const KEYS: &[&str] = &[
 ///
 /// # Errors
 /// InvalidOptions, BadValue and FailedToParse for an engine's options, 40415 for an unknown default of indexes.
-pub fn check(options: &Document) -> Result<()> {
+pub(super) fn check(options: &Document) -> Result<()> {
     if let Some(engines) = options.get_document("storageEngine") {
         check_engines(engines.to_doc_buf().doc())?;
     }

@@ -12,14 +12,14 @@ pub(super) struct Covered {
 
 impl Covered {
     /// `None` for a scan that leads to documents.
-    pub fn of(scan: &IndexScan) -> Option<Covered> {
+    pub(super) fn of(scan: &IndexScan) -> Option<Covered> {
         let fields = scan.key.keys().zip(scan.descending()).zip(&scan.covered);
         let fields: Vec<_> = fields.map(|((path, down), wanted)| (path.to_string(), down, *wanted)).collect();
         (!fields.is_empty()).then_some(Covered { fields })
     }
     /// The wanted fields in the order of the index, written in place of what `out` holds; `None` where the key does not tell
     /// one of them.
-    pub fn read<'o>(&self, key: &[u8], kinds: Kinds, out: &'o mut Vec<u8>) -> Option<Doc<'o>> {
+    pub(super) fn read<'o>(&self, key: &[u8], kinds: Kinds, out: &'o mut Vec<u8>) -> Option<Doc<'o>> {
         out.clear();
         let mut told = None;
         DocWriter::write(out, |w| told = self.write(key, kinds, w));
@@ -48,11 +48,11 @@ pub(super) struct Skip {
 }
 
 impl Skip {
-    pub fn of(scan: &IndexScan) -> Option<Skip> {
+    pub(super) fn of(scan: &IndexScan) -> Option<Skip> {
         scan.skips_after.map(|fields| Skip { descending: scan.descending().take(fields).collect() })
     }
     /// The least key behind all that share the leading fields; `None` to go to the next key, where the last of them is null.
-    pub fn behind(&self, key: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn behind(&self, key: &[u8]) -> Option<Vec<u8>> {
         let mut at = 0;
         for (i, descending) in self.descending.iter().enumerate() {
             let rest = key.get(at..)?;

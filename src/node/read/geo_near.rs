@@ -7,7 +7,7 @@ use document::{Document, Result, Value, bail};
 ///
 /// # Errors
 /// NamespaceNotFound (26) without the collection, IndexNotFound (27) without an index on places, or with several.
-pub fn with_key(node: &Node, ns: &str, mut stages: Vec<Value>) -> Result<Vec<Value>> {
+pub(super) fn with_key(node: &Node, ns: &str, mut stages: Vec<Value>) -> Result<Vec<Value>> {
     let Some(Value::Document(stage)) = stages.first_mut() else { return Ok(stages) };
     let Some((_, Value::Document(spec))) = stage.0.first_mut().filter(|(name, _)| name == "$geoNear") else {
         return Ok(stages);

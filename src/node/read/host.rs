@@ -41,7 +41,7 @@ pub struct Writing {
 }
 
 /// The node as a pipeline sees it, for one command.
-pub struct LocalHost {
+pub(crate) struct LocalHost {
     pub node: Arc<Node>,
     pub op: Arc<Operation>,
     pub writing: Arc<Writing>,
@@ -60,7 +60,7 @@ fn storage_scale(v: &Value) -> Result<i64> {
 
 impl LocalHost {
     /// For the stages of a change stream, which write nothing.
-    pub fn of_stream(node: Arc<Node>, op: Arc<Operation>, ns: &str) -> LocalHost {
+    pub(crate) fn of_stream(node: Arc<Node>, op: Arc<Operation>, ns: &str) -> LocalHost {
         LocalHost { node, op, writing: Arc::new(Writing::default()), ns: ns.to_string() }
     }
 

@@ -29,7 +29,7 @@ use storage::{Collection, CollectionView, split_namespace};
 const RUN_MAX: usize = 64;
 
 /// An entry as it came: the payload of its frame, and what the frame carries.
-pub struct Fetched {
+pub(crate) struct Fetched {
     pub payload: DocBuf,
     pub optime: OpTime,
     pub wall: i64,
@@ -40,7 +40,7 @@ impl Fetched {
     ///
     /// # Errors
     /// BadValue (2) for a document that is no entry of version 2.
-    pub fn read(shown: Doc<'_>) -> Result<Fetched> {
+    pub(crate) fn read(shown: Doc<'_>) -> Result<Fetched> {
         let ts = shown.get("ts").and_then(|v| v.as_timestamp());
         let (Some(ts), Some(2)) = (ts, shown.get_i64("v")) else {
             bail!(BAD_VALUE, "not an oplog entry of version 2: {shown:?}")
@@ -90,7 +90,7 @@ fn image_in(collection: &Collection, entry: &Entry<'_>, missing: &str, kind: &st
 }
 
 /// What lies between entries: transactions whose operations came and whose outcome did not.
-pub struct Between(Mutex<Applier<'static>>);
+pub(super) struct Between(Mutex<Applier<'static>>);
 
 impl Default for Between {
     fn default() -> Self {
@@ -100,20 +100,20 @@ impl Default for Between {
 
 impl Between {
     /// The state was replaced by one in which these are under way.
-    pub fn replace(&self, transactions: Vec<OpenTransaction>) {
+    pub(super) fn replace(&self, transactions: Vec<OpenTransaction>) {
         let mut applier = Applier::new(&partial_predicate);
         applier.restore_transactions(transactions);
         *self.0.lock() = applier;
     }
     /// Adds what this member has prepared itself.
-    pub fn add(&self, transactions: Vec<OpenTransaction>) {
+    pub(super) fn add(&self, transactions: Vec<OpenTransaction>) {
         self.0.lock().restore_transactions(transactions);
     }
-    pub fn open(&self) -> Vec<OpenTransaction> {
+    pub(super) fn open(&self) -> Vec<OpenTransaction> {
         self.0.lock().open_transactions()
     }
     /// Hands over what is under way to a member that begins to lead.
-    pub fn take(&self) -> Vec<OpenTransaction> {
+    pub(super) fn take(&self) -> Vec<OpenTransaction> {
         self.0.lock().take_transactions()
     }
 }

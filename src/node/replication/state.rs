@@ -25,7 +25,7 @@ const FILE: &str = "replset.bson";
 
 /// The content of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub(crate) struct Kept {
     pub vote: Option<Vote>,
     pub config: Option<Document>,
     pub rollback_id: i32,
@@ -40,14 +40,14 @@ pub struct Kept {
 }
 
 /// The file.
-pub struct State {
+pub(crate) struct State {
     file: Option<(Arc<dyn Files>, PathBuf)>,
     kept: Mutex<Kept>,
 }
 
 impl State {
     /// In memory only.
-    pub fn in_memory() -> State {
+    pub(crate) fn in_memory() -> State {
         State { file: None, kept: Mutex::new(Kept { rollback_id: 1, ..Kept::default() }) }
     }
 
@@ -55,7 +55,7 @@ impl State {
     ///
     /// # Errors
     /// I/O; a file that holds no document.
-    pub fn open(files: Arc<dyn Files>, dir: &Path) -> io::Result<State> {
+    pub(crate) fn open(files: Arc<dyn Files>, dir: &Path) -> io::Result<State> {
         let path = dir.join(FILE);
         let mut kept = Kept { rollback_id: 1, ..Kept::default() };
         if files.exists(&path)? {
@@ -67,7 +67,7 @@ impl State {
         Ok(State { file: Some((files, path)), kept: Mutex::new(kept) })
     }
 
-    pub fn get(&self) -> Kept {
+    pub(crate) fn get(&self) -> Kept {
         self.kept.lock().clone()
     }
 
@@ -75,7 +75,7 @@ impl State {
     ///
     /// # Errors
     /// I/O; nothing is known of the change then, and the node must not act on it.
-    pub fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
         let mut kept = self.kept.lock();
         let mut new = kept.clone();
         change(&mut new);

@@ -25,7 +25,7 @@ pub(super) enum Normalization {
 }
 
 impl Normalization {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Normalization::None => "none",
             Normalization::Sigmoid => "sigmoid",
@@ -33,7 +33,7 @@ impl Normalization {
         }
     }
     /// The stages that put the normalised and weighted number of one field into another.
-    pub fn stages(self, raw: &str, to: &str, weight: f64) -> Vec<Value> {
+    pub(super) fn stages(self, raw: &str, to: &str, weight: f64) -> Vec<Value> {
         let number = format!("${raw}");
         let add = |v: Value| {
             let product = doc! { "$multiply": (Value::Array(vec![v, Value::Double(weight)])) };

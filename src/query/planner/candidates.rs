@@ -13,7 +13,7 @@ pub(super) const SCANS_MAX: usize = 200;
 
 /// A scan of one index and what it is worth.
 #[derive(Clone, Debug)]
-pub struct Candidate {
+pub(super) struct Candidate {
     pub scan: IndexScan,
     pub filter: Matcher,
     pub provides_sort: bool,
@@ -29,7 +29,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// The plan for a request with this sort.
-    pub fn into_plan(self, sort: Option<&SortSpec>) -> Result<Plan> {
+    pub(super) fn into_plan(self, sort: Option<&SortSpec>) -> Result<Plan> {
         let Candidate { scan, filter, provides_sort, exploded, .. } = self;
         if let Some(order) = sort.filter(|_| !exploded.is_empty()) {
             let branch = |scan| Plan::Index { scan, filter: filter.clone() };
@@ -41,7 +41,7 @@ impl Candidate {
         let plan = Plan::Index { scan, filter };
         if provides_sort { Ok(plan) } else { super::with_sort(plan, sort) }
     }
-    pub fn is_bounded(&self) -> bool {
+    pub(super) fn is_bounded(&self) -> bool {
         self.equalities + self.other_bounds > 0
     }
 }
@@ -150,7 +150,7 @@ pub(super) fn single_value(filter: &Matcher, path: &str) -> Option<Value> {
 }
 
 /// The candidates among `indexes`: those that bound something or provide the sort.
-pub fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> Vec<Candidate> {
+pub(super) fn all(filter: &Matcher, sort: Option<&SortSpec>, indexes: &[IndexInfo]) -> Vec<Candidate> {
     all_within(filter, sort, indexes, SCANS_MAX)
 }
 
@@ -203,7 +203,7 @@ fn holds_all(filter: &Matcher, bounds: &[Bound<'_>], index: &IndexInfo) -> bool 
 
 /// The plan a hint asks for. A partial index that does not hold all that the query can match is read whole, and the
 /// answer is what of it matches: who hints asks for that.
-pub fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
+pub(super) fn forced(filter: &Matcher, sort: Option<&SortSpec>, index: &IndexInfo) -> Result<Plan> {
     let holds_all = index
         .partial_filter
         .as_ref()
@@ -454,7 +454,7 @@ fn sort_direction(
 }
 
 /// A scan between explicit `min` and `max` keys of the hinted index.
-pub fn min_max(request: &Request<'_>) -> Result<Plan> {
+pub(super) fn min_max(request: &Request<'_>) -> Result<Plan> {
     let Some(hint) = request.hint else {
         bail!(51173, "When using min()/max() a hint of which index to use must be provided");
     };

@@ -7,7 +7,7 @@ use document::{Collation, Doc};
 use std::cmp::Ordering;
 
 /// Whether everything that `query` matches also matches the index's filter. May say no where the truth is yes.
-pub fn implies(query: &Matcher, index_filter: Doc<'_>, of_index: &Collation) -> bool {
+pub(super) fn implies(query: &Matcher, index_filter: Doc<'_>, of_index: &Collation) -> bool {
     let ctx = QueryContext::collated(of_index);
     match Matcher::parse(index_filter, &ctx) {
         Ok(wanted) => implies_node(query.root(), wanted.root()),

@@ -31,7 +31,11 @@ fn serves(layout: &Layout, test: &Geo) -> bool {
 
 /// The cells in which a predicate at `path` finds its documents, and that predicate. `None` when there is no such
 /// predicate that the index can serve.
-pub fn intervals<'a>(filter: &'a Matcher, path: &'a str, layout: &Layout) -> Option<(Intervals, &'a Geo)> {
+pub(super) fn intervals<'a>(
+    filter: &'a Matcher,
+    path: &'a str,
+    layout: &Layout,
+) -> Option<(Intervals, &'a Geo)> {
     let test = predicates(filter, path).find(|test| serves(layout, test))?;
     let Some(ranges) = layout.ranges(&test.region()) else {
         return Some((Intervals { takes_missing: false, ..Intervals::everything() }, test));
@@ -49,7 +53,11 @@ pub fn intervals<'a>(filter: &'a Matcher, path: &'a str, layout: &Layout) -> Opt
 ///
 /// # Errors
 /// NoQueryExecutionPlans (291) without one.
-pub fn near(request: &Request<'_>, sort: Option<&SortSpec>, hinted: Option<&IndexInfo>) -> Result<Plan> {
+pub(super) fn near(
+    request: &Request<'_>,
+    sort: Option<&SortSpec>,
+    hinted: Option<&IndexInfo>,
+) -> Result<Plan> {
     let Some((path, wanted)) = request.filter.near() else { return Ok(Plan::Eof) };
     let holds_near = |index: &&IndexInfo| {
         let place =

@@ -56,7 +56,7 @@ fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
 
 /// How a field's component is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldKind {
+pub(super) enum FieldKind {
     Ascending,
     Descending,
     Hashed,
@@ -66,7 +66,7 @@ pub enum FieldKind {
 
 impl FieldKind {
     /// Of the value in a key pattern; `None` for kinds this planner cannot use.
-    pub fn of(v: &Value) -> Option<FieldKind> {
+    pub(super) fn of(v: &Value) -> Option<FieldKind> {
         match v {
             Value::String(s) if s == "hashed" => Some(FieldKind::Hashed),
             Value::String(s) if s == "2dsphere" || s == "2d" => Some(FieldKind::Place),
@@ -88,7 +88,7 @@ impl FieldKind {
 }
 
 /// The ranges, ascending, and how many leading fields they decide.
-pub fn build(fields: &[(FieldKind, &Intervals)]) -> (Vec<KeyRange>, usize) {
+pub(super) fn build(fields: &[(FieldKind, &Intervals)]) -> (Vec<KeyRange>, usize) {
     let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
     for (decided, (kind, intervals)) in fields.iter().enumerate() {
         let usable = *kind != FieldKind::Hashed || intervals.is_points();

@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 const CANDIDATES_MAX: usize = 16;
 
 /// The best of the candidates; of equals the one listed first.
-pub fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
+pub(super) fn best(candidates: Vec<Candidate>) -> Option<Candidate> {
     candidates.into_iter().min_by_key(worth)
 }
 
 /// The candidates worth comparing, the best by rule first; alone if it finds one record at most.
-pub fn ordered(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+pub(super) fn ordered(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates.sort_by_key(worth);
     let alone = candidates.first().is_some_and(one_record);
     candidates.truncate(if alone { 1 } else { CANDIDATES_MAX });

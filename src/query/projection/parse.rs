@@ -28,7 +28,7 @@ struct Parser<'a> {
     items: Vec<(String, Item)>,
 }
 
-pub fn projection(spec: Doc<'_>, filter: &Matcher, ctx: &QueryContext) -> Result<Projection> {
+pub(super) fn projection(spec: Doc<'_>, filter: &Matcher, ctx: &QueryContext) -> Result<Projection> {
     let own;
     let ctx = match filter.text() {
         Some(text) => {

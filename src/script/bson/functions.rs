@@ -13,7 +13,7 @@ use rquickjs::{Array, Ctx, Function, Object, Result, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-pub fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
+pub(super) fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
     define(ctx, "bsonWoCompare", bson_wo_compare)?;
     define(ctx, "bsonUnorderedFieldsCompare", bson_unordered_fields_compare)?;
     define(ctx, "bsonBinaryEqual", bson_binary_equal)?;

@@ -50,7 +50,7 @@ crate::opaque_class! { Native Original }
 /// A document is decoded into an instance of this class with `Object.prototype`, so that nothing shows; an array
 /// carries one in a hidden property.
 #[derive(Clone)]
-pub struct Original {
+pub(super) struct Original {
     bytes: Arc<[u8]>,
     range: Range<usize>,
     /// Written back as it is, whatever became of the object: for documents no object can say, such as `{a: 1, a: 2}`.
@@ -59,11 +59,11 @@ pub struct Original {
 
 impl Original {
     /// `doc` must lie within `bytes`.
-    pub fn new(bytes: &Arc<[u8]>, doc: Doc<'_>, exact: bool) -> Original {
+    pub(super) fn new(bytes: &Arc<[u8]>, doc: Doc<'_>, exact: bool) -> Original {
         let start = doc.bytes().as_ptr() as usize - bytes.as_ptr() as usize;
         Original { bytes: bytes.clone(), range: start..start + doc.bytes().len(), exact }
     }
-    pub fn doc(&self) -> Doc<'_> {
+    pub(super) fn doc(&self) -> Doc<'_> {
         Doc::from_validated(self.bytes.get(self.range.clone()).unwrap_or(&document::raw::EMPTY))
     }
 }

@@ -6,7 +6,7 @@ use crate::errors::throw_code;
 use document::{Doc, Document, Value as Bson, codes, compare, number};
 use rquickjs::{Ctx, Function, Result, Value};
 
-pub fn register(ctx: &Ctx<'_>) -> Result<()> {
+pub(super) fn register(ctx: &Ctx<'_>) -> Result<()> {
     let globals = ctx.globals();
     globals.set("_resultSetsEqualUnordered", Function::new(ctx.clone(), equal_unordered)?)?;
     globals.set("_resultSetsEqualNormalized", Function::new(ctx.clone(), equal_normalized)?)

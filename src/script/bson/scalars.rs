@@ -9,7 +9,7 @@ use rquickjs::{Class, Ctx, Function, Object, Result, Value};
 use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub fn register<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> Result<()> {
+pub(super) fn register<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> Result<()> {
     native.set(
         "install",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, from: Object<'js>| Kernel::install(&ctx, &from))?,

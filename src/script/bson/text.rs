@@ -37,7 +37,7 @@ pub fn boxed<'js>(ctx: &Ctx<'js>, text: &str) -> rquickjs::Result<Value<'js>> {
 }
 
 /// The columns a terminal takes for `text`: wide East Asian characters count two, combining marks none.
-pub fn width(text: &str) -> usize {
+pub(super) fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 

@@ -21,7 +21,7 @@ const PRINTED_BYTES_MAX: usize = 64 << 10;
 
 /// How a call failed.
 #[derive(Debug)]
-pub struct Failure {
+pub(super) struct Failure {
     /// `None`: JSInterpreterFailure.
     pub code: Option<i32>,
     pub message: String,
@@ -29,7 +29,7 @@ pub struct Failure {
 
 /// What a call gave.
 #[derive(Debug)]
-pub enum Result {
+pub(super) enum Result {
     /// `{"": value}`.
     Value(Vec<u8>),
     /// The `{k, v}` of each emit.
@@ -48,7 +48,7 @@ struct Shared {
     emitted_bytes_max: Cell<Option<usize>>,
 }
 
-pub struct Session {
+pub(super) struct Session {
     // Declared before the runtime, so that they are dropped first.
     functions: HashMap<Box<str>, rquickjs::Persistent<Function<'static>>>,
     context: Context,
@@ -60,7 +60,7 @@ pub struct Session {
 
 impl Session {
     /// A fresh set of globals whose objects may take `heap_bytes`.
-    pub fn new(heap_bytes: usize, version: &str) -> std::result::Result<Session, Failure> {
+    pub(super) fn new(heap_bytes: usize, version: &str) -> std::result::Result<Session, Failure> {
         let failed = |e: rquickjs::Error| Failure { code: None, message: e.to_string() };
         let runtime = Runtime::new().map_err(failed)?;
         runtime.set_max_stack_size(SCRIPT_STACK_BYTES);
@@ -84,7 +84,7 @@ impl Session {
         Ok(session)
     }
     /// Calls a function.
-    pub fn call(&mut self, call: &Call<'_>) -> std::result::Result<Result, Failure> {
+    pub(super) fn call(&mut self, call: &Call<'_>) -> std::result::Result<Result, Failure> {
         self.shared.begin(call);
         let done = self.set_scope(call.scope).and_then(|()| self.call_in_time(call));
         if self.shared.is_late() {
@@ -94,7 +94,7 @@ impl Session {
         done
     }
     /// The lines printed since the last call.
-    pub fn take_printed(&self) -> Vec<String> {
+    pub(super) fn take_printed(&self) -> Vec<String> {
         self.shared.printed_bytes.set(0);
         self.shared.printed.take()
     }

@@ -10,7 +10,7 @@ use sharding::analysis::{Runner, analyze};
 use sharding::router::{Router, Task, aggregate, ddl as routed, single};
 use std::sync::Arc;
 
-pub const ROWS: &[Command] =
+pub(super) const ROWS: &[Command] =
     &[Command::future("analyzeShardKey", Roles::ALL, |c, r, reply| Box::pin(run(c, r, reply)))
         .needs(Needs::Namespace(&[A::AnalyzeShardKey]))
         .admin_only()

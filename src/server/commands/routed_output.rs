@@ -6,7 +6,7 @@ use crate::dispatch::{Command, Context, Reply, Request, Roles};
 use document::Result;
 use node::read::routed_output;
 
-pub const ROWS: &[Command] =
+pub(super) const ROWS: &[Command] =
     &[Command::future("_shardsvrWriteOutput", Roles::MONGOD, |c, r, reply| Box::pin(run(c, r, reply)))
         .primary_only()
         .ends_with_client()

@@ -34,7 +34,7 @@ impl Outcome {
 
 /// Runs one command. `body` and `sequences` were validated. `request_id` is that of the message. `out` is the outgoing
 /// message so far (its header); the reply's document is appended to it.
-pub async fn dispatch(
+pub(super) async fn dispatch(
     service: &Arc<Service>,
     connection: &Arc<Connection>,
     body: Doc<'_>,

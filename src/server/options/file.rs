@@ -7,7 +7,7 @@ use document::{Document, Value};
 use serde_json::Value as Json;
 
 /// Reads a file and tells its form from its content: INI has `name=value` on its first line that says anything.
-pub fn read(program: Program, path: &str) -> Result<Document, Refused> {
+pub(super) fn read(program: Program, path: &str) -> Result<Document, Refused> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| refused(format!("Error opening config file: {}", reason(&e))))?;
     if is_ini(&text) { ini(program, &text) } else { yaml(program, &text) }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Bytes read at a time.
 const BLOCK_BYTES: usize = 64 << 10;
 
-pub struct Process {
+pub(super) struct Process {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
@@ -20,7 +20,7 @@ pub struct Process {
 }
 
 /// Why there is no reply.
-pub enum Failed {
+pub(super) enum Failed {
     /// The one who waits was asked and gave up.
     Asked(Error),
     Pipe(io::Error),
@@ -37,7 +37,7 @@ impl Process {
     ///
     /// # Errors
     /// The system's.
-    pub fn start(version: &str) -> io::Result<Process> {
+    pub(super) fn start(version: &str) -> io::Result<Process> {
         let program = match cfg!(target_os = "linux") {
             // Also right when the file has been replaced since.
             true => "/proc/self/exe".into(),
@@ -65,14 +65,14 @@ impl Process {
     ///
     /// # Errors
     /// The pipe's; one that is full counts as broken.
-    pub fn tell(&mut self, message: &[u8]) -> io::Result<()> {
+    pub(super) fn tell(&mut self, message: &[u8]) -> io::Result<()> {
         self.input.write_all(message)
     }
     /// Sends a message and waits for its reply, asking after each `look_every` whether to go on.
     ///
     /// # Errors
     /// What `go_on` says, and the pipes' errors.
-    pub fn exchange(
+    pub(super) fn exchange(
         &mut self,
         message: &[u8],
         look_every: Duration,

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The files of one cluster.
-pub struct Certificates {
+pub(super) struct Certificates {
     /// What clients check the nodes by.
     pub authority: PathBuf,
     /// What the nodes show, with its key.
@@ -20,7 +20,7 @@ pub struct Certificates {
 
 impl Certificates {
     /// Those below `root`, made where they are missing.
-    pub fn ensure(root: &Path) -> io::Result<Certificates> {
+    pub(super) fn ensure(root: &Path) -> io::Result<Certificates> {
         let dir = root.join("tls");
         std::fs::create_dir_all(&dir)?;
         let dir = dir.canonicalize()?;
@@ -33,7 +33,7 @@ impl Certificates {
         Ok(made)
     }
     /// Has a node show them, and ask clients for none.
-    pub fn put(&self, parsed: &mut Document) {
+    pub(super) fn put(&self, parsed: &mut Document) {
         options::put(parsed, "net.tls.mode", "requireTLS".into());
         options::put(parsed, "net.tls.certificateKeyFile", self.own.display().to_string().into());
         options::put(parsed, "net.tls.CAFile", self.authority.display().to_string().into());

@@ -74,7 +74,7 @@ fn shard_view(config: &ConfigServer, shard: &Shard, used: i64) -> ShardView {
 
 impl Statistics {
     /// What each shard owns of a collection.
-    pub fn bytes_of(&self, ns: &str) -> Vec<Option<i64>> {
+    pub(crate) fn bytes_of(&self, ns: &str) -> Vec<Option<i64>> {
         let of = |known: &BTreeMap<String, i64>| known.get(ns).copied().unwrap_or(0);
         self.owned.iter().map(|known| known.as_ref().map(of)).collect()
     }

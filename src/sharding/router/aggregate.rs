@@ -389,7 +389,7 @@ pub(super) struct RouterHost<'t, 'a> {
 }
 
 impl<'t, 'a> RouterHost<'t, 'a> {
-    pub fn reading(task: &'t Task<'a>) -> RouterHost<'t, 'a> {
+    pub(super) fn reading(task: &'t Task<'a>) -> RouterHost<'t, 'a> {
         RouterHost { task, output: None }
     }
 }

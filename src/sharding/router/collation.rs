@@ -15,7 +15,7 @@ fn named(body: Doc<'_>) -> Option<Doc<'_>> {
 }
 
 /// Whether strings are compared byte by byte, asked without reading the collation.
-pub fn is_simple(body: Doc<'_>, table: &RoutingTable) -> bool {
+pub(super) fn is_simple(body: Doc<'_>, table: &RoutingTable) -> bool {
     match named(body) {
         Some(c) => c.get_str("locale") == Some("simple"),
         None => table.default_collation.is_simple(),
@@ -26,18 +26,18 @@ pub fn is_simple(body: Doc<'_>, table: &RoutingTable) -> bool {
 ///
 /// # Errors
 /// Those of [`Collation::parse`].
-pub fn of(body: Doc<'_>, table: &RoutingTable) -> Result<Collation> {
+pub(super) fn of(body: Doc<'_>, table: &RoutingTable) -> Result<Collation> {
     named(body).map_or_else(|| Ok(table.default_collation.clone()), Collation::parse)
 }
 
 /// What a parser of the statement's queries may see of the outside, its collation included.
-pub fn context(task: &Task<'_>, statement: Doc<'_>, table: &RoutingTable) -> Result<QueryContext> {
+pub(super) fn context(task: &Task<'_>, statement: Doc<'_>, table: &RoutingTable) -> Result<QueryContext> {
     Ok(QueryContext::from(task.parse_context()?).with_collation(&of(statement, table)?))
 }
 
 /// The collation of a command whose stages run here. The default of a collection that is not sharded is asked of the
 /// shard that has it.
-pub async fn of_pipeline(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Collation> {
+pub(super) async fn of_pipeline(task: &Task<'_>, ns: &str, placement: &Placement) -> Result<Collation> {
     match (named(task.body()), &placement.table) {
         (Some(c), _) => Collation::parse(c),
         (None, Some(table)) => Ok(table.default_collation.clone()),

@@ -36,7 +36,12 @@ const NO_UNIQUE_INDEX: i32 = 51183;
 const NO_SERIES: i32 = 7268700;
 
 /// Runs the pipeline to its end, writing what comes of it.
-pub async fn run(task: &Task<'_>, ns: &str, mut cursor: PipelineCursor, stage: &HostStage) -> Result<DocBuf> {
+pub(super) async fn run(
+    task: &Task<'_>,
+    ns: &str,
+    mut cursor: PipelineCursor,
+    stage: &HostStage,
+) -> Result<DocBuf> {
     let done = match Output::open(task, stage).await {
         Ok(output) => {
             let done = drain(task, &mut cursor, &output).await;

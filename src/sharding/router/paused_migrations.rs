@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-pub const PARAMETER: &str = "pauseMigrationsDuringMultiUpdates";
+pub(super) const PARAMETER: &str = "pauseMigrationsDuringMultiUpdates";
 /// How long a shard keeps its ranges for a router it hears nothing of.
 const LEASE: Duration = Duration::from_secs(15);
 const RENEW_EVERY: Duration = Duration::from_secs(3);
@@ -71,7 +71,7 @@ impl Switch {
 }
 
 /// The ranges held for one statement.
-pub struct Hold<'t, 'a> {
+pub(super) struct Hold<'t, 'a> {
     task: &'t Task<'a>,
     ns: &'t str,
     number: i64,
@@ -87,7 +87,7 @@ impl Drop for Hold<'_, '_> {
 
 impl<'t, 'a> Hold<'t, 'a> {
     /// One that holds nothing yet; `None` where migrations may go on. A transaction sees each document once anyway.
-    pub fn wanted(task: &'t Task<'a>, ns: &'t str) -> Option<Hold<'t, 'a>> {
+    pub(super) fn wanted(task: &'t Task<'a>, ns: &'t str) -> Option<Hold<'t, 'a>> {
         let switch = &task.router.pauses_migrations;
         let wanted = switch.enabled.load(Ordering::Relaxed) && !task.in_transaction();
         wanted.then(|| Hold { task, ns, number: switch.begin(), shards: Mutex::default() })
@@ -97,7 +97,7 @@ impl<'t, 'a> Hold<'t, 'a> {
     ///
     /// # Errors
     /// Those of asking a shard.
-    pub async fn on(&self, shards: &[ShardId]) -> Result<()> {
+    pub(super) async fn on(&self, shards: &[ShardId]) -> Result<()> {
         let known = self.shards.lock().clone();
         let new = shards.iter().filter(|shard| known.get(*shard) != Some(&true));
         try_join_all(new.map(|shard| async move {
@@ -112,7 +112,7 @@ impl<'t, 'a> Hold<'t, 'a> {
     }
 
     /// Renews the leases, each by itself; returns when one is lost.
-    pub async fn lost(&self) -> Error {
+    pub(super) async fn lost(&self) -> Error {
         let mut renewed = BTreeSet::new();
         let mut renewals = FuturesUnordered::new();
         loop {
@@ -148,7 +148,7 @@ impl<'t, 'a> Hold<'t, 'a> {
     ///
     /// # Errors
     /// That of a shard which may not have had its lease until now.
-    pub async fn release(self) -> Result<()> {
+    pub(super) async fn release(self) -> Result<()> {
         let asked: Vec<ShardId> = self.shards.lock().keys().cloned().collect();
         join_all(asked.iter().map(|shard| self.give_back_in_time(shard))).await.into_iter().collect()
     }

@@ -3,7 +3,7 @@
 use node::shape::Kind::{Any, Number, Object, Objects, SafeBool, String, Uuid};
 use node::shape::{Shape, field, required};
 
-pub const SHARD_COLLECTION: Shape = Shape {
+pub(super) const SHARD_COLLECTION: Shape = Shape {
     name: "shardCollection",
     generic: true,
     fields: &[
@@ -22,7 +22,7 @@ pub const SHARD_COLLECTION: Shape = Shape {
     ],
 };
 
-pub const MOVE_RANGE: Shape = Shape {
+pub(super) const MOVE_RANGE: Shape = Shape {
     name: "moveRange",
     generic: true,
     fields: &[
@@ -36,13 +36,13 @@ pub const MOVE_RANGE: Shape = Shape {
     ],
 };
 
-pub const CONFIGURE_COLLECTION_BALANCING: Shape = Shape {
+pub(super) const CONFIGURE_COLLECTION_BALANCING: Shape = Shape {
     name: "configureCollectionBalancing",
     generic: true,
     fields: &[field("chunkSize", Any), field("defragmentCollection", Any), field("enableAutoMerger", Any)],
 };
 
-pub const REFINE_SHARD_KEY: Shape = Shape {
+pub(super) const REFINE_SHARD_KEY: Shape = Shape {
     name: "refineCollectionShardKey",
     generic: true,
     fields: &[
@@ -52,7 +52,7 @@ pub const REFINE_SHARD_KEY: Shape = Shape {
     ],
 };
 
-pub const RESHARD_COLLECTION: Shape = Shape {
+pub(super) const RESHARD_COLLECTION: Shape = Shape {
     name: "reshardCollection",
     generic: true,
     fields: &[
@@ -71,21 +71,21 @@ pub const RESHARD_COLLECTION: Shape = Shape {
     ],
 };
 
-pub const MOVE_COLLECTION: Shape =
+pub(super) const MOVE_COLLECTION: Shape =
     Shape { name: "moveCollection", generic: true, fields: &[required("toShard", String)] };
 
-pub const UNSHARD_COLLECTION: Shape =
+pub(super) const UNSHARD_COLLECTION: Shape =
     Shape { name: "unshardCollection", generic: true, fields: &[field("toShard", String)] };
 
-pub const ABORT_RESHARD_COLLECTION: Shape = plain("abortReshardCollection");
-pub const ABORT_MOVE_COLLECTION: Shape = plain("abortMoveCollection");
-pub const ABORT_UNSHARD_COLLECTION: Shape = plain("abortUnshardCollection");
-pub const COMMIT_RESHARD_COLLECTION: Shape = plain("commitReshardCollection");
-pub const CLEANUP_RESHARD_COLLECTION: Shape = plain("cleanupReshardCollection");
-pub const UNTRACK_COLLECTION: Shape = plain("untrackUnshardedCollection");
+pub(super) const ABORT_RESHARD_COLLECTION: Shape = plain("abortReshardCollection");
+pub(super) const ABORT_MOVE_COLLECTION: Shape = plain("abortMoveCollection");
+pub(super) const ABORT_UNSHARD_COLLECTION: Shape = plain("abortUnshardCollection");
+pub(super) const COMMIT_RESHARD_COLLECTION: Shape = plain("commitReshardCollection");
+pub(super) const CLEANUP_RESHARD_COLLECTION: Shape = plain("cleanupReshardCollection");
+pub(super) const UNTRACK_COLLECTION: Shape = plain("untrackUnshardedCollection");
 
-pub const RESET_PLACEMENT_HISTORY: Shape = plain("resetPlacementHistory");
-pub const REPAIR_CHUNKS_HISTORY: Shape = Shape {
+pub(super) const RESET_PLACEMENT_HISTORY: Shape = plain("resetPlacementHistory");
+pub(super) const REPAIR_CHUNKS_HISTORY: Shape = Shape {
     name: "repairShardedCollectionChunksHistory",
     generic: true,
     fields: &[field("force", SafeBool)],
@@ -96,7 +96,7 @@ const fn plain(name: &'static str) -> Shape {
     Shape { name, generic: true, fields: &[] }
 }
 
-pub const CREATE_UNSPLITTABLE: Shape = Shape {
+pub(super) const CREATE_UNSPLITTABLE: Shape = Shape {
     name: "createUnsplittableCollection",
     generic: true,
     fields: &[field("dataShard", String), field("collectionUUID", Uuid)],

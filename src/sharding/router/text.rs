@@ -11,7 +11,7 @@ use query::pipeline::{Context, fusion, text::with_score_field};
 use std::sync::Arc;
 
 /// Names the collection's text index to a context, where the filter has a `$text`.
-pub async fn note_index(
+pub(super) async fn note_index(
     task: &Task<'_>,
     ns: &str,
     placement: &Placement,
@@ -31,7 +31,7 @@ pub async fn note_index(
 }
 
 /// The stages of a pipeline that is to be divided, with the score of a leading `$text` in a field.
-pub async fn scored(
+pub(super) async fn scored(
     task: &Task<'_>,
     ns: &str,
     placement: &Placement,

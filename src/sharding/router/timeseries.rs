@@ -16,7 +16,7 @@ use document::{Doc, DocBuf, DocWriter, Result, ValueRef};
 use query::timeseries::{BUCKETS_PREFIX, Options, bucket, predicate};
 
 /// A sharded time series.
-pub struct Series {
+pub(super) struct Series {
     /// The namespace of its buckets.
     pub buckets: String,
     pub options: Options,
@@ -24,13 +24,13 @@ pub struct Series {
 }
 
 /// The namespace of the buckets that a time series of this name would have.
-pub fn buckets_of(ns: &str) -> Option<String> {
+pub(super) fn buckets_of(ns: &str) -> Option<String> {
     let name = ns.strip_prefix(database_of(ns))?.strip_prefix('.')?;
     (!name.starts_with("system.")).then(|| format!("{}.{BUCKETS_PREFIX}{name}", database_of(ns)))
 }
 
 /// The time series of this name, if its buckets are sharded.
-pub async fn sharded(task: &Task<'_>, ns: &str) -> Result<Option<Series>> {
+pub(super) async fn sharded(task: &Task<'_>, ns: &str) -> Result<Option<Series>> {
     let Some(buckets) = buckets_of(ns) else { return Ok(None) };
     let Some(placement) = task.placement(&buckets).await? else { return Ok(None) };
     let options = placement.table.as_ref().and_then(|table| table.series.clone());
@@ -38,7 +38,7 @@ pub async fn sharded(task: &Task<'_>, ns: &str) -> Result<Option<Series>> {
 }
 
 /// The same where this router has heard of such buckets before: what every write asks.
-pub async fn sharded_if_known(task: &Task<'_>, ns: &str) -> Result<Option<Series>> {
+pub(super) async fn sharded_if_known(task: &Task<'_>, ns: &str) -> Result<Option<Series>> {
     match buckets_of(ns).is_some_and(|buckets| task.router.cluster.has_heard_of(&buckets)) {
         true => sharded(task, ns).await,
         false => Ok(None),
@@ -47,7 +47,7 @@ pub async fn sharded_if_known(task: &Task<'_>, ns: &str) -> Result<Option<Series
 
 impl Series {
     /// The client's command with the buckets in the place of the time series.
-    pub fn renamed(&self, body: Doc<'_>) -> DocBuf {
+    pub(super) fn renamed(&self, body: Doc<'_>) -> DocBuf {
         let name = self.buckets.strip_prefix(database_of(&self.buckets)).unwrap_or_default();
         DocWriter::build(|w| {
             let mut fields = body.iter();
@@ -67,11 +67,11 @@ impl Series {
     ///
     /// # Errors
     /// BadValue (2) for a measurement without a time.
-    pub fn key_fields(&self, measurement: Doc<'_>) -> Result<DocBuf> {
+    pub(super) fn key_fields(&self, measurement: Doc<'_>) -> Result<DocBuf> {
         bucket::key_fields(measurement, &self.options)
     }
     /// What a filter on measurements says of shard keys.
-    pub fn key_filter(&self, filter: Doc<'_>) -> DocBuf {
+    pub(super) fn key_filter(&self, filter: Doc<'_>) -> DocBuf {
         let said = predicate::on_shard_key(&filter.to_document(), &self.options);
         said.unwrap_or_default().to_doc_buf()
     }

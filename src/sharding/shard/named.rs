@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Fewer are kept without looking.
 const FEW: usize = 256;
 
-pub struct Named<T> {
+pub(super) struct Named<T> {
     things: BTreeMap<String, Arc<T>>,
     sweep_at: usize,
 }
@@ -22,7 +22,7 @@ impl<T> Default for Named<T> {
 
 impl<T: Default> Named<T> {
     /// The thing of this name, made when there is none.
-    pub fn of(&mut self, name: &str) -> Arc<T> {
+    pub(super) fn of(&mut self, name: &str) -> Arc<T> {
         if let Some(thing) = self.things.get(name) {
             return thing.clone();
         }
@@ -32,10 +32,10 @@ impl<T: Default> Named<T> {
         }
         self.things.entry(name.to_string()).or_default().clone()
     }
-    pub fn get(&self, name: &str) -> Option<&Arc<T>> {
+    pub(super) fn get(&self, name: &str) -> Option<&Arc<T>> {
         self.things.get(name)
     }
-    pub fn all(&self) -> impl Iterator<Item = &Arc<T>> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<T>> {
         self.things.values()
     }
 }

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const PANICKED: [i32; 2] = [101, 250];
 
 /// Where one attempt lives.
-pub struct Place<'a> {
+pub(super) struct Place<'a> {
     pub run: &'a Run,
     /// A directory of its own, which is removed afterwards.
     pub directory: PathBuf,
@@ -34,7 +34,7 @@ pub struct Place<'a> {
 }
 
 /// Runs a test and answers what became of it. Whatever it started is dead afterwards; the fixture is not looked at.
-pub fn run(case: &Case, fixture: Option<&Fixture>, place: &Place<'_>) -> Outcome {
+pub(super) fn run(case: &Case, fixture: Option<&Fixture>, place: &Place<'_>) -> Outcome {
     let begun = Instant::now();
     let mut outcome = blank(case);
     match attempt(case, fixture, place, &mut outcome) {
@@ -59,7 +59,7 @@ pub fn run(case: &Case, fixture: Option<&Fixture>, place: &Place<'_>) -> Outcome
 }
 
 /// An outcome of a test that has not run yet.
-pub fn blank(case: &Case) -> Outcome {
+pub(super) fn blank(case: &Case) -> Outcome {
     Outcome {
         name: case.name.clone(),
         fixture: case.fixture,
@@ -245,7 +245,7 @@ fn missing_natives(result: &Path) -> Vec<String> {
 }
 
 /// Makes a dead fixture the fault of the test that ran on it.
-pub fn blame_fixture(outcome: &mut Outcome, gone: String) {
+pub(super) fn blame_fixture(outcome: &mut Outcome, gone: String) {
     if outcome.status == Status::Timeout {
         outcome.reason = format!("{}; {gone}", outcome.reason);
         return;

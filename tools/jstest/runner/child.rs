@@ -16,7 +16,7 @@ const OUTPUT_BYTES_MAX: u64 = 256 << 20;
 
 /// How a wait ended.
 #[derive(Debug)]
-pub enum Ended {
+pub(super) enum Ended {
     Exited(ExitStatus),
     TimedOut,
     Interrupted,
@@ -26,7 +26,7 @@ pub enum Ended {
 
 /// Starts `command` in a new session with its output in `output`. It dies with this process, and with the thread that
 /// calls this.
-pub fn spawn(command: &mut Command, output: &Path) -> io::Result<Child> {
+pub(super) fn spawn(command: &mut Command, output: &Path) -> io::Result<Child> {
     let file = File::options().create(true).append(true).open(output)?;
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     let become_session = || {
@@ -43,7 +43,7 @@ pub fn spawn(command: &mut Command, output: &Path) -> io::Result<Child> {
 }
 
 /// Waits for a child up to `deadline`, without delay once it exits.
-pub fn wait(child: &mut Child, deadline: Instant, output: &Path) -> io::Result<Ended> {
+pub(super) fn wait(child: &mut Child, deadline: Instant, output: &Path) -> io::Result<Ended> {
     let exit = exit_descriptor(child);
     loop {
         if let Some(status) = child.try_wait()? {

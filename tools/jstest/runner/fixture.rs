@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const FAIL_POINT_SET: &str = "\"id\":23829";
 
 /// Where fixtures are made.
-pub struct Place {
+pub(super) struct Place {
     /// The directory of the server binaries.
     pub binaries: PathBuf,
     /// A directory of this job's own.
@@ -33,7 +33,7 @@ pub struct Place {
     pub mark: String,
 }
 
-pub struct Fixture {
+pub(super) struct Fixture {
     /// `host:port` of what tests connect to.
     pub address: String,
     /// `host:port` of every node, that of the tests first.
@@ -47,7 +47,7 @@ pub struct Fixture {
 }
 
 /// What cleaning found.
-pub enum Cleaned {
+pub(super) enum Cleaned {
     /// The next test may have it.
     Ready,
     /// It must be replaced, for this reason.
@@ -57,7 +57,7 @@ pub enum Cleaned {
 }
 
 impl Fixture {
-    pub fn start(kind: Kind, number: usize, place: &Place) -> io::Result<Fixture> {
+    pub(super) fn start(kind: Kind, number: usize, place: &Place) -> io::Result<Fixture> {
         let directory = place.directory.join(format!("{}-{number}", kind.name()));
         std::fs::create_dir_all(&directory)?;
         let output = directory.join("up.txt");
@@ -102,7 +102,7 @@ impl Fixture {
     }
 
     /// Makes it as it was at the start, if that can be done.
-    pub fn clean(&mut self) -> Cleaned {
+    pub(super) fn clean(&mut self) -> Cleaned {
         if let Some(gone) = self.gone() {
             return Cleaned::Dead(gone);
         }
@@ -128,7 +128,7 @@ impl Fixture {
     }
 
     /// How the servers' process ended, if it did, with the last thing it said.
-    pub fn gone(&mut self) -> Option<String> {
+    pub(super) fn gone(&mut self) -> Option<String> {
         let status = self.process.try_wait().ok().flatten()?;
         let said = std::fs::read(self.directory.join("up.txt")).unwrap_or_default();
         let said = String::from_utf8_lossy(&said).into_owned();
@@ -197,13 +197,13 @@ impl Fixture {
     }
 
     /// The last lines of every node's log.
-    pub fn log_tails(&self, lines: usize) -> Vec<(PathBuf, String)> {
+    pub(super) fn log_tails(&self, lines: usize) -> Vec<(PathBuf, String)> {
         let logs = logs_below(&self.directory).into_iter();
         logs.map(|log| (log.clone(), super::output::tail(&log, lines))).collect()
     }
 
     /// Stops the servers and removes what they wrote.
-    pub fn stop(mut self) {
+    pub(super) fn stop(mut self) {
         self.connections.clear();
         if let Ok(None) = self.process.try_wait() {
             // SAFETY: the child is not reaped, so the pid is its own.

@@ -16,7 +16,7 @@ const OWN_COMMENT: &str = "jstest: what is the test waiting for";
 const LOG_LINES: usize = 10;
 
 /// Describes the fixture's nodes and the servers among the test's own processes.
-pub fn dump(fixture: Option<&Fixture>, processes: &[Process]) -> String {
+pub(super) fn dump(fixture: Option<&Fixture>, processes: &[Process]) -> String {
     let mut text = String::new();
     for process in processes {
         let _ = writeln!(text, "process {}", process.command());

@@ -15,7 +15,7 @@
 //! Line comments (`// @tags: [a, b]`) do as well. Several lists add up.
 
 /// The tags of a file's text, in order, each once. An error says what is wrong with the header.
-pub fn tags(text: &str) -> Result<Vec<String>, String> {
+pub(super) fn tags(text: &str) -> Result<Vec<String>, String> {
     let mut found: Vec<String> = Vec::new();
     let mut lines = Comments::new(text);
     while let Some(line) = lines.next() {

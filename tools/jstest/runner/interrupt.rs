@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Notices SIGINT, SIGTERM and SIGHUP from now on. A second one ends the process at once.
-pub fn install() {
+pub(super) fn install() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let handler = noticed as extern "C" fn(libc::c_int);
         // SAFETY: the handler only stores to an atomic and calls _exit, which are async-signal-safe.
@@ -21,6 +21,6 @@ extern "C" fn noticed(signal: libc::c_int) {
 }
 
 /// Whether the run is to end.
-pub fn noticed_any() -> bool {
+pub(super) fn noticed_any() -> bool {
     SIGNAL.load(Ordering::SeqCst) != 0
 }

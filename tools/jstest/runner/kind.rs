@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum, Deserialize, Serialize,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(super) enum Kind {
     /// No servers: the test starts its own.
     None,
     /// One node without replication.
@@ -20,9 +20,9 @@ pub enum Kind {
 
 impl Kind {
     #[cfg(test)]
-    pub const ALL: [Kind; 4] = [Kind::None, Kind::Standalone, Kind::Set, Kind::Sharded];
+    pub(super) const ALL: [Kind; 4] = [Kind::None, Kind::Standalone, Kind::Set, Kind::Sharded];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Kind::None => "none",
             Kind::Standalone => "standalone",

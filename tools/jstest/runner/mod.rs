@@ -53,7 +53,7 @@ const INTERRUPTED: i32 = 130;
 const DRAW: Duration = Duration::from_millis(500);
 
 /// Runs the tests that `args` name and returns the exit code of the process.
-pub fn run(args: Vec<OsString>) -> i32 {
+pub(crate) fn run(args: Vec<OsString>) -> i32 {
     let options = match Options::try_parse_from(std::iter::once("jstest".into()).chain(args)) {
         Ok(options) => options,
         Err(error) => {

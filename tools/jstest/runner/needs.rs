@@ -53,7 +53,7 @@ const UNSHARDED: &[&str] = &[
 ];
 
 /// Why a test with these tags is skipped on a fixture; `None` when it may run.
-pub fn unmet(tags: &[String], kind: Kind, passthrough: &[Passthrough]) -> Option<String> {
+pub(super) fn unmet(tags: &[String], kind: Kind, passthrough: &[Passthrough]) -> Option<String> {
     tags.iter().find_map(|tag| unmet_by(tag, kind, passthrough))
 }
 
@@ -75,7 +75,7 @@ fn unmet_by(tag: &str, kind: Kind, passthrough: &[Passthrough]) -> Option<String
 
 /// The smallest fixture that offers what these tags ask for. Contradictory tags get the standalone node, which skips
 /// them with the reason.
-pub fn smallest_fixture(tags: &[String]) -> Kind {
+pub(super) fn smallest_fixture(tags: &[String]) -> Kind {
     if tags.iter().any(|t| t == "requires_own_servers") {
         return Kind::None;
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::{CompressorSet, Limits, Message};
 
 /// One connection. After an error of the socket it is of no use any more.
-pub struct Node {
+pub(super) struct Node {
     pub address: String,
     stream: TcpStream,
     requests: i32,
@@ -15,7 +15,7 @@ pub struct Node {
 
 impl Node {
     /// Connects to `host:port`. `patience` bounds the connecting and every wait for bytes of a reply.
-    pub fn connect(address: &str, patience: Duration) -> Result<Node> {
+    pub(super) fn connect(address: &str, patience: Duration) -> Result<Node> {
         let socket = address.to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable)?;
         let stream = TcpStream::connect_timeout(&socket, patience)?;
         stream.set_nodelay(true)?;
@@ -25,7 +25,7 @@ impl Node {
     }
 
     /// Runs a command and returns its reply. A reply that is not `ok` is an error too.
-    pub fn run(&mut self, database: &str, mut command: Document) -> Result<Document> {
+    pub(super) fn run(&mut self, database: &str, mut command: Document) -> Result<Document> {
         let name = command.first().map_or(String::new(), |(name, _)| name.to_string());
         command.push("$db", database);
         let reply = self
@@ -39,7 +39,7 @@ impl Node {
     }
 
     /// The first batch of a command that answers with a cursor.
-    pub fn rows(&mut self, database: &str, command: Document) -> Result<Vec<Document>> {
+    pub(super) fn rows(&mut self, database: &str, command: Document) -> Result<Vec<Document>> {
         let reply = self.run(database, command)?;
         let batch = reply.get_document("cursor").and_then(|c| c.get_array("firstBatch"));
         Ok(batch.into_iter().flatten().filter_map(|v| v.as_document().cloned()).collect())
@@ -79,7 +79,7 @@ impl Node {
     }
 
     /// Names of the databases that users have made.
-    pub fn user_databases(&mut self) -> Result<Vec<String>> {
+    pub(super) fn user_databases(&mut self) -> Result<Vec<String>> {
         let reply = self.run("admin", doc! { "listDatabases": 1, "nameOnly": true })?;
         let rows = reply.get_array("databases").into_iter().flatten();
         let names = rows.filter_map(|row| row.as_document()?.get_str("name"));

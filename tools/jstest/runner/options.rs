@@ -17,7 +17,7 @@ const TIMEOUT: u64 = 300;
     version,
     after_help = "`jstest shell ...` is the shell itself, as is the binary under the name `mongo`."
 )]
-pub struct Options {
+pub(super) struct Options {
     /// What the tests run against; several, separated by commas, run each test on each. `none`: a test starts its own
     /// servers. Without it every test runs on the smallest fixture its tags allow.
     #[arg(
@@ -71,18 +71,18 @@ pub struct Options {
 }
 
 impl Options {
-    pub fn jobs(&self) -> usize {
+    pub(super) fn jobs(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         self.jobs.map_or_else(processors, usize::from)
     }
 
     /// The time limit of a test whose suite says `suite`. The command line wins.
-    pub fn timeout(&self, suite: Option<u64>) -> Duration {
+    pub(super) fn timeout(&self, suite: Option<u64>) -> Duration {
         Duration::from_secs(self.timeout.or(suite).unwrap_or(TIMEOUT))
     }
 
     /// The directory names are relative to, absolute.
-    pub fn root(&self) -> std::io::Result<PathBuf> {
+    pub(super) fn root(&self) -> std::io::Result<PathBuf> {
         match &self.root {
             Some(root) => root.canonicalize(),
             None => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Every way a test can end. A test has exactly one; the order is the order of the summary's columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub(super) enum Status {
     Pass,
     /// It threw, quit with a code of its own, or its header cannot be read.
     Fail,
@@ -24,7 +24,7 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: [Status; 7] = [
+    pub(super) const ALL: [Status; 7] = [
         Status::Pass,
         Status::Fail,
         Status::Timeout,
@@ -34,7 +34,7 @@ impl Status {
         Status::Skip,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Status::Pass => "pass",
             Status::Fail => "fail",
@@ -47,14 +47,14 @@ impl Status {
     }
 
     /// Whether it makes the run fail.
-    pub fn is_failure(self) -> bool {
+    pub(super) fn is_failure(self) -> bool {
         !matches!(self, Status::Pass | Status::Skip)
     }
 }
 
 /// The record of one test on one fixture, as the JSON result shows it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// The path of the file relative to the root, or as it was given when it lies elsewhere.
     pub name: String,
     pub fixture: Kind,

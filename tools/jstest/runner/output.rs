@@ -12,7 +12,7 @@ const LINE_CHARS_MAX: usize = 2_000;
 const REASON_CHARS_MAX: usize = 300;
 
 /// The last lines of a file as printable text; empty when it cannot be read.
-pub fn tail(path: &Path, lines: usize) -> String {
+pub(super) fn tail(path: &Path, lines: usize) -> String {
     let bytes = last_bytes(path).unwrap_or_default();
     let text = printable(&bytes);
     let all: Vec<&str> = text.lines().collect();
@@ -31,7 +31,7 @@ fn last_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
 
 /// Text that can be printed on a terminal and put into XML: what is no text, and every control character but line
 /// breaks and tabs, is spelled out.
-pub fn printable(bytes: &[u8]) -> String {
+pub(super) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -52,7 +52,7 @@ pub fn printable(bytes: &[u8]) -> String {
 }
 
 /// Whether a file holds bytes that are no text.
-pub fn is_binary(path: &Path) -> bool {
+pub(super) fn is_binary(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     let mut bytes = Vec::new();
     let _ = file.take(4 * TAIL_BYTES_MAX).read_to_end(&mut bytes);
@@ -62,7 +62,7 @@ pub fn is_binary(path: &Path) -> bool {
 }
 
 /// Why a shell failed, by the last line it printed about an exception.
-pub fn uncaught(path: &Path) -> Option<String> {
+pub(super) fn uncaught(path: &Path) -> Option<String> {
     let text = printable(&last_bytes(path).unwrap_or_default());
     let own = text.lines().rev().find(|l| l.starts_with("uncaught exception"));
     let own = own.or_else(|| text.lines().rev().find(|l| l.starts_with("could not load the shell library")));
@@ -72,7 +72,7 @@ pub fn uncaught(path: &Path) -> Option<String> {
 }
 
 /// Whether Rust code of the shell panicked.
-pub fn panicked(path: &Path) -> bool {
+pub(super) fn panicked(path: &Path) -> bool {
     let bytes = last_bytes(path).unwrap_or_default();
     String::from_utf8_lossy(&bytes).contains("panicked at")
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What all tests of one suite, or of the command line, have in common.
 #[derive(Debug)]
-pub struct Settings {
+pub(super) struct Settings {
     pub suite: Option<String>,
     pub shell: Shell,
     pub passthrough: Vec<Passthrough>,
@@ -22,7 +22,7 @@ pub struct Settings {
 
 /// One test on one fixture.
 #[derive(Debug)]
-pub struct Case {
+pub(super) struct Case {
     pub path: PathBuf,
     /// What reports call it.
     pub name: String,
@@ -33,7 +33,7 @@ pub struct Case {
 
 /// What is known about a test before it runs.
 #[derive(Debug, PartialEq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     Run,
     Skip(String),
     /// Its header cannot be read, which is a failure.
@@ -41,7 +41,7 @@ pub enum Verdict {
 }
 
 /// The cases that options and suites ask for, and the globs that matched nothing.
-pub fn plan(options: &Options, root: &Path) -> Result<(Vec<Case>, Vec<String>), String> {
+pub(super) fn plan(options: &Options, root: &Path) -> Result<(Vec<Case>, Vec<String>), String> {
     let mut plan = Plan { options, root, cases: Vec::new(), empty: Vec::new() };
     if options.suite.is_empty() {
         plan.add_selection()?;

@@ -15,14 +15,14 @@ const SIZE: u16 = 250;
 
 /// Ports `low..=high`, this runner's alone as long as the value lives.
 #[derive(Debug)]
-pub struct Ports {
+pub(super) struct Ports {
     pub low: u16,
     pub high: u16,
     _lock: File,
 }
 
 impl Ports {
-    pub fn reserve() -> io::Result<Ports> {
+    pub(super) fn reserve() -> io::Result<Ports> {
         // SAFETY: geteuid cannot fail.
         let user = unsafe { libc::geteuid() };
         // Not TMPDIR, which is not the same for all runners of the machine, as ports are.
@@ -40,7 +40,7 @@ impl Ports {
     }
 
     /// The value of `JSTEST_PORTS`.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         format!("{}-{}", self.low, self.high)
     }
 }

@@ -12,7 +12,7 @@ const ROUNDS_MAX: usize = 100;
 
 /// Which processes are meant.
 #[derive(Clone, Debug)]
-pub struct Mark {
+pub(super) struct Mark {
     /// The whole value of `JSTEST_MARK`, or its beginning when `whole` is not set.
     pub value: String,
     pub whole: bool,
@@ -21,14 +21,14 @@ pub struct Mark {
 }
 
 #[derive(Clone, Debug)]
-pub struct Process {
+pub(super) struct Process {
     pub pid: i32,
     pub arguments: Vec<String>,
 }
 
 impl Process {
     /// The command line, cut to a length fit for a line of a report.
-    pub fn command(&self) -> String {
+    pub(super) fn command(&self) -> String {
         let words = self.arguments.iter().flat_map(|a| a.split_whitespace()).collect::<Vec<_>>().join(" ");
         match words.char_indices().nth(300) {
             Some((at, _)) => format!("{}... (pid {})", &words[..at], self.pid),
@@ -36,7 +36,7 @@ impl Process {
         }
     }
     /// The value of an option, given as `--name value` or `--name=value`.
-    pub fn option(&self, name: &str) -> Option<&str> {
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
         let mut arguments = self.arguments.iter();
         while let Some(argument) = arguments.next() {
             match argument.strip_prefix(name) {
@@ -51,7 +51,7 @@ impl Process {
 
 impl Mark {
     /// All living processes that carry it, except this one.
-    pub fn processes(&self) -> Vec<Process> {
+    pub(super) fn processes(&self) -> Vec<Process> {
         let own = std::process::id() as i32;
         let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
         let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
@@ -71,7 +71,7 @@ impl Mark {
     }
 
     /// Kills whatever carries the mark until nothing does. Returns what was found in the first round.
-    pub fn kill_all(&self) -> Vec<Process> {
+    pub(super) fn kill_all(&self) -> Vec<Process> {
         let first = self.processes();
         let mut found = first.clone();
         for _ in 0..ROUNDS_MAX {
@@ -108,7 +108,7 @@ fn living_session(pid: i32) -> Option<i32> {
 }
 
 /// The TCP ports that a process listens on.
-pub fn listening_ports(pid: i32) -> Vec<u16> {
+pub(super) fn listening_ports(pid: i32) -> Vec<u16> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().filter_map(Result::ok);
     let links = entries.filter_map(|e| fs::read_link(e.path()).ok());
     let inodes: Vec<String> = links.filter_map(|link| socket_inode(&link)).collect();

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 
 /// What all jobs share.
-pub struct Run {
+pub(super) struct Run {
     pub root: PathBuf,
     pub shell_lib: Option<PathBuf>,
     /// This binary, which is the shell too.
@@ -31,13 +31,13 @@ pub struct Run {
 }
 
 /// What jobs tell the one who shows it.
-pub enum Event {
+pub(super) enum Event {
     Started { job: usize, name: String },
     Finished { job: usize, outcome: Box<Outcome> },
 }
 
 impl Run {
-    pub fn new(
+    pub(super) fn new(
         root: PathBuf,
         shell_lib: Option<PathBuf>,
         executable: PathBuf,
@@ -54,12 +54,12 @@ impl Run {
         Ok(Run { root, shell_lib, executable, binaries, directory, mark, attempts: AtomicUsize::new(0) })
     }
 
-    pub fn passthrough_file(&self, passthrough: Passthrough) -> PathBuf {
+    pub(super) fn passthrough_file(&self, passthrough: Passthrough) -> PathBuf {
         self.directory.join("passthrough").join(passthrough.file_name())
     }
 
     /// Moves the output of a failure to where it outlives the run.
-    pub fn keep_output(&self, case: &Case, output: &Path) -> Option<PathBuf> {
+    pub(super) fn keep_output(&self, case: &Case, output: &Path) -> Option<PathBuf> {
         let directory = self.directory.join("output");
         std::fs::create_dir_all(&directory).ok()?;
         let mut name = case.name.trim_start_matches('/').replace('/', "_");
@@ -73,7 +73,7 @@ impl Run {
     }
 
     /// Runs all cases with `jobs` at once, telling `events`. Cases left in `queue` afterwards did not run.
-    pub fn all(&self, queue: &Mutex<VecDeque<Case>>, jobs: usize, events: &Sender<Event>) {
+    pub(super) fn all(&self, queue: &Mutex<VecDeque<Case>>, jobs: usize, events: &Sender<Event>) {
         std::thread::scope(|scope| {
             for number in 0..jobs {
                 let events = events.clone();

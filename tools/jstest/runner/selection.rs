@@ -8,7 +8,7 @@ const LISTS_DEEP_MAX: usize = 8;
 
 /// The files that `patterns` mean, absolute, each once, in order. A name that is no file is an error; a glob that
 /// matches nothing is not, and is answered in the second part.
-pub fn files(patterns: &[String], root: &Path) -> Result<(Vec<PathBuf>, Vec<String>), String> {
+pub(super) fn files(patterns: &[String], root: &Path) -> Result<(Vec<PathBuf>, Vec<String>), String> {
     let mut found = Found { root, files: Vec::new(), seen: HashSet::new(), empty: Vec::new() };
     for pattern in patterns {
         found.add(pattern, 0)?;

@@ -25,7 +25,7 @@ use std::path::Path;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Suite {
+pub(super) struct Suite {
     /// The file's stem; not read from the file.
     #[serde(skip)]
     pub name: String,
@@ -49,14 +49,14 @@ pub struct Suite {
 /// Files that are in the selection and yet do not run, which must have a reason.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Exclusion {
+pub(super) struct Exclusion {
     pub files: OneOrMany,
     pub reason: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tags {
+pub(super) struct Tags {
     #[serde(default)]
     pub include: Vec<String>,
     #[serde(default)]
@@ -65,7 +65,7 @@ pub struct Tags {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ExcludedTag {
+pub(super) struct ExcludedTag {
     pub tag: String,
     pub reason: String,
 }
@@ -73,7 +73,7 @@ pub struct ExcludedTag {
 /// What the shell evaluates before a test.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shell {
+pub(super) struct Shell {
     #[serde(default)]
     pub eval: String,
     #[serde(default)]
@@ -83,21 +83,21 @@ pub struct Shell {
 /// Something the shell does behind the test's back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Passthrough {
+pub(super) enum Passthrough {
     /// Shards every collection on `{_id: "hashed"}` before it is first written to.
     ShardCollections,
 }
 
 impl Passthrough {
-    pub const ALL: [Passthrough; 1] = [Passthrough::ShardCollections];
+    pub(super) const ALL: [Passthrough; 1] = [Passthrough::ShardCollections];
 
     /// The JavaScript that does it.
-    pub fn source(self) -> &'static str {
+    pub(super) fn source(self) -> &'static str {
         match self {
             Passthrough::ShardCollections => include_str!("../prelude/passthrough/shard_collections.js"),
         }
     }
-    pub fn file_name(self) -> &'static str {
+    pub(super) fn file_name(self) -> &'static str {
         match self {
             Passthrough::ShardCollections => "shard_collections.js",
         }
@@ -106,13 +106,13 @@ impl Passthrough {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub enum OneOrMany {
+pub(super) enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }
 
 impl OneOrMany {
-    pub fn as_slice(&self) -> &[String] {
+    pub(super) fn as_slice(&self) -> &[String] {
         match self {
             OneOrMany::One(one) => std::slice::from_ref(one),
             OneOrMany::Many(many) => many,
@@ -122,14 +122,14 @@ impl OneOrMany {
 
 impl Suite {
     /// Reads a suite. The error names the file and what is wrong in it.
-    pub fn read(path: &Path) -> Result<Suite, String> {
+    pub(super) fn read(path: &Path) -> Result<Suite, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let mut suite = Suite::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         suite.name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Ok(suite)
     }
 
-    pub fn parse(text: &str) -> Result<Suite, String> {
+    pub(super) fn parse(text: &str) -> Result<Suite, String> {
         let suite: Suite = serde_saphyr::from_str(text).map_err(|e| e.to_string())?;
         if let Some(e) = suite.exclude.iter().find(|e| e.reason.trim().is_empty()) {
             return Err(format!("the exclusion of {} has no reason", e.files.as_slice().join(", ")));

@@ -77,23 +77,23 @@ fn decode(bytes: &[u8]) -> Decoded<Document> {
 
 /// What begins each value of a key; the order of these is the order of types.
 mod kind {
-    pub const END: u8 = 0x04;
-    pub const MIN_KEY: u8 = 0x0A;
-    pub const UNDEFINED: u8 = 0x0F;
-    pub const NULL: u8 = 0x14;
+    pub(super) const END: u8 = 0x04;
+    pub(super) const MIN_KEY: u8 = 0x0A;
+    pub(super) const UNDEFINED: u8 = 0x0F;
+    pub(super) const NULL: u8 = 0x14;
     /// Zero; a number of n bytes is n below when negative, n + 1 above when positive.
-    pub const ZERO: u8 = 0x29;
-    pub const STRING: u8 = 0x3C;
-    pub const DOCUMENT: u8 = 0x46;
-    pub const ARRAY: u8 = 0x50;
-    pub const BINARY: u8 = 0x5A;
-    pub const OBJECT_ID: u8 = 0x64;
-    pub const FALSE: u8 = 0x6E;
-    pub const TRUE: u8 = 0x6F;
-    pub const DATE: u8 = 0x78;
-    pub const TIMESTAMP: u8 = 0x82;
-    pub const REGEX: u8 = 0x8C;
-    pub const MAX_KEY: u8 = 0xF0;
+    pub(super) const ZERO: u8 = 0x29;
+    pub(super) const STRING: u8 = 0x3C;
+    pub(super) const DOCUMENT: u8 = 0x46;
+    pub(super) const ARRAY: u8 = 0x50;
+    pub(super) const BINARY: u8 = 0x5A;
+    pub(super) const OBJECT_ID: u8 = 0x64;
+    pub(super) const FALSE: u8 = 0x6E;
+    pub(super) const TRUE: u8 = 0x6F;
+    pub(super) const DATE: u8 = 0x78;
+    pub(super) const TIMESTAMP: u8 = 0x82;
+    pub(super) const REGEX: u8 = 0x8C;
+    pub(super) const MAX_KEY: u8 = 0xF0;
 }
 
 struct Reader<'a> {

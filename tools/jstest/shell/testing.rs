@@ -6,17 +6,17 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// Runs `script`; the text of an uncaught exception is the error.
-pub fn run(script: &str) -> Result<(), String> {
+pub(crate) fn run(script: &str) -> Result<(), String> {
     output_of(script).0
 }
 
 /// Runs `script`, and returns what was printed, too.
-pub fn output_of(script: &str) -> (Result<(), String>, String) {
+pub(crate) fn output_of(script: &str) -> (Result<(), String>, String) {
     run_with(Options { nodb: true, ..Options::default() }, script, |_| {})
 }
 
 /// Runs `script` in a shell with `options`; `prepare` sees what the shell shares. Returns what was printed, too.
-pub fn run_with(
+pub(crate) fn run_with(
     options: Options,
     script: &str,
     prepare: impl FnOnce(&Shared),
@@ -30,12 +30,12 @@ pub fn run_with(
 }
 
 /// Runs `script` on a thread with the shell's stack. Programs that it left running are stopped.
-pub fn run_with_shared(options: Options, script: &str, shared: &Arc<Shared>) -> Result<(), String> {
+pub(crate) fn run_with_shared(options: Options, script: &str, shared: &Arc<Shared>) -> Result<(), String> {
     in_engine(options, shared, |engine| engine.run_source("test", script))
 }
 
 /// Runs scripts as those of `--eval`.
-pub fn eval_and_print(scripts: &[&str]) -> (Result<(), String>, String) {
+pub(crate) fn eval_and_print(scripts: &[&str]) -> (Result<(), String>, String) {
     let printed = Printed::default();
     let shared = Arc::new(Shared::new(Box::new(printed.clone())));
     let options = Options { nodb: true, ..Options::default() };

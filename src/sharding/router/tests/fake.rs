@@ -24,10 +24,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::client::{CallResult, RemoteError};
 
-pub const NS: &str = "d.c";
+pub(super) const NS: &str = "d.c";
 
 /// What the shards hold and the config server knows.
-pub struct State {
+pub(super) struct State {
     pub table: Arc<RoutingTable>,
     pub shards: BTreeMap<String, Vec<DocBuf>>,
     /// Statements executed, by `(session, statement id)`, on each shard.
@@ -52,7 +52,7 @@ pub struct State {
 }
 
 /// The fake cluster; `known` is what the router remembers.
-pub struct Fake {
+pub(super) struct Fake {
     pub state: Mutex<State>,
     known: Mutex<Option<Arc<RoutingTable>>>,
 }
@@ -74,7 +74,7 @@ fn info(key: Document) -> CollectionInfo {
 }
 
 /// A table over `x` cut at these points, the pieces given to the shards in turn.
-pub fn table(key: Document, cuts: &[i32], shards: &[&str]) -> RoutingTable {
+pub(super) fn table(key: Document, cuts: &[i32], shards: &[&str]) -> RoutingTable {
     let pattern = ShardKeyPattern::parse(&key).unwrap();
     let bound = |at: Option<i32>, end: Value| -> Document {
         let first = at.map_or(end.clone(), Value::Int32);
@@ -96,7 +96,7 @@ pub fn table(key: Document, cuts: &[i32], shards: &[&str]) -> RoutingTable {
 }
 
 impl Fake {
-    pub fn new(table: RoutingTable, shards: &[&str]) -> Arc<Fake> {
+    pub(super) fn new(table: RoutingTable, shards: &[&str]) -> Arc<Fake> {
         let state = State {
             table: Arc::new(table),
             shards: shards.iter().map(|s| (s.to_string(), Vec::new())).collect(),
@@ -115,18 +115,18 @@ impl Fake {
         };
         Arc::new(Fake { state: Mutex::new(state), known: Mutex::default() })
     }
-    pub fn router(self: &Arc<Fake>) -> Arc<Router> {
+    pub(super) fn router(self: &Arc<Fake>) -> Arc<Router> {
         Router::over(self.clone(), "h:1")
     }
     /// Every document of the cluster, in order of `_id`.
-    pub fn all(&self) -> Vec<Document> {
+    pub(super) fn all(&self) -> Vec<Document> {
         let state = self.state.lock();
         let mut all: Vec<Document> = state.shards.values().flatten().map(|d| d.to_document()).collect();
         all.sort_by(document::compare::compare_documents);
         all
     }
     /// Puts a document where it belongs.
-    pub fn put(&self, d: Document) {
+    pub(super) fn put(&self, d: Document) {
         let mut state = self.state.lock();
         let d = d.to_doc_buf();
         let key = state.table.key.key_of(d.doc()).unwrap();
@@ -137,7 +137,7 @@ impl Fake {
 
 impl State {
     /// The chunk that holds `x` moves to another shard, with its documents.
-    pub fn move_chunk(&mut self, x: i32, to: &str) {
+    pub(super) fn move_chunk(&mut self, x: i32, to: &str) {
         let key = self.table.key.clone();
         let found = doc! { "x": x }.to_doc_buf();
         let chunk = self.table.find(&key.key_of(found.doc()).unwrap()).clone();
@@ -417,7 +417,11 @@ impl State {
 }
 
 /// What a node without shards gives.
-pub fn run_pipeline(stages: &[Value], documents: Vec<DocBuf>, from_router: bool) -> Result<Vec<DocBuf>> {
+pub(super) fn run_pipeline(
+    stages: &[Value],
+    documents: Vec<DocBuf>,
+    from_router: bool,
+) -> Result<Vec<DocBuf>> {
     let mut context = Context::new(Namespace::parse(NS), QueryContext::default());
     context.from_router = from_router;
     parse(stages, &context)?.run_local(documents, &Run::new(&context))
@@ -501,7 +505,7 @@ fn placement(table: Arc<RoutingTable>) -> Placement {
 }
 
 /// Runs a command on the router.
-pub async fn run(router: &Router, command: Document) -> Result<Document> {
+pub(super) async fn run(router: &Router, command: Document) -> Result<Document> {
     let mut command = command;
     command.push("$db", "d");
     let body = command.to_doc_buf();
@@ -525,7 +529,7 @@ pub async fn run(router: &Router, command: Document) -> Result<Document> {
 }
 
 /// Every document of a find, over all its batches, and how many batches there were.
-pub async fn find_all(router: &Router, command: Document, batch: i32) -> (Vec<Document>, usize) {
+pub(super) async fn find_all(router: &Router, command: Document, batch: i32) -> (Vec<Document>, usize) {
     let mut command = command;
     match command.get("cursor") {
         Some(_) => command.insert("cursor", doc! { "batchSize": batch }),

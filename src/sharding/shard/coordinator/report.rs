@@ -28,7 +28,7 @@ pub(super) struct Patience<'a> {
 }
 
 impl<'a> Patience<'a> {
-    pub fn new(key: Key, what: &'a str, shard: &'a str) -> Patience<'a> {
+    pub(super) fn new(key: Key, what: &'a str, shard: &'a str) -> Patience<'a> {
         Patience {
             key,
             what,
@@ -41,7 +41,7 @@ impl<'a> Patience<'a> {
     }
 
     /// Pauses after a failed attempt.
-    pub async fn rest(&mut self, coordinators: &Coordinators, error: &Error) {
+    pub(super) async fn rest(&mut self, coordinators: &Coordinators, error: &Error) {
         self.attempts += 1;
         let tried = self.since.elapsed();
         if tried >= self.next_word {
@@ -74,7 +74,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn new(
+    pub(super) fn new(
         key: Key,
         participants: usize,
         started_ms: i64,
@@ -85,16 +85,16 @@ impl Progress {
         let (started, expired) = (Instant::now(), AtomicBool::new(false));
         Progress { key, participants, started, started_ms, deadline_ms, recovered, expired, now }
     }
-    pub fn note(&self, step: Step, decision: Option<&Decision>) {
+    pub(super) fn note(&self, step: Step, decision: Option<&Decision>) {
         *self.now.lock() = (step, decision.cloned());
     }
-    pub fn time_left(&self, now_ms: i64) -> Duration {
+    pub(super) fn time_left(&self, now_ms: i64) -> Duration {
         Duration::from_millis(self.deadline_ms.saturating_sub(now_ms).max(0) as u64)
     }
-    pub fn expired(&self) -> bool {
+    pub(super) fn expired(&self) -> bool {
         self.expired.load(Ordering::SeqCst)
     }
-    pub fn expire(&self) {
+    pub(super) fn expire(&self) {
         self.expired.store(true, Ordering::SeqCst);
     }
 
@@ -124,10 +124,10 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub fn created(&self) {
+    pub(super) fn created(&self) {
         self.created.fetch_add(1, Ordering::Relaxed);
     }
-    pub fn decided(&self, decision: &Decision) {
+    pub(super) fn decided(&self, decision: &Decision) {
         let counter = match decision {
             Decision::Commit(_) => &self.committed,
             Decision::Abort(..) => &self.aborted,

@@ -25,12 +25,12 @@ use storage::files::{CrashMode, SimulatedDisk};
 use storage::log::{LogOptions, RealClock, SyncPolicy};
 use tokio::sync::watch;
 
-pub const NS: &str = "d.c";
+pub(super) const NS: &str = "d.c";
 const UUID: [u8; 16] = [7; 16];
 
 /// How the config server treats the next commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum CommitFault {
+pub(super) enum CommitFault {
     None,
     /// The answer is lost, the commit is not.
     LoseAnswer,
@@ -38,7 +38,7 @@ pub enum CommitFault {
     LoseRequest,
 }
 
-pub struct Network {
+pub(super) struct Network {
     nodes: Mutex<BTreeMap<String, (Arc<ShardRole>, watch::Sender<bool>)>>,
     config: LocalClient,
     pub fault: Mutex<CommitFault>,
@@ -64,7 +64,7 @@ impl Transport for Network {
 }
 
 /// What a dispatcher does with a command.
-pub async fn serve(role: &Arc<ShardRole>, db: &str, command: &DocBuf) -> Result<DocBuf> {
+pub(super) async fn serve(role: &Arc<ShardRole>, db: &str, command: &DocBuf) -> Result<DocBuf> {
     let op = Operation::parse(1, Arc::new(ClientInfo::default()), command.doc())?;
     let request = Request { db, body: command.doc(), sequences: &[] };
     let answer = match request.name() {
@@ -204,14 +204,14 @@ fn fresh_id() -> ObjectId {
     let n: [u8; 12] = runtime::random();
     ObjectId(n)
 }
-pub fn key() -> ShardKeyPattern {
+pub(super) fn key() -> ShardKeyPattern {
     ShardKeyPattern::parse(&doc! { "x": 1 }).unwrap()
 }
 fn put(chunk: &Chunk) -> BatchWrite {
     BatchWrite::Put { ns: "config.chunks".into(), doc: chunk.to_document(UUID) }
 }
 
-pub struct Cluster {
+pub(super) struct Cluster {
     pub network: Arc<Network>,
     pub router: Arc<CatalogCache>,
     disks: BTreeMap<String, SimulatedDisk>,
@@ -221,7 +221,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Shards `a` and `b`; `d.c` sharded on x with one chunk of all on `a`, split at 0 and 1000.
-    pub async fn new() -> Arc<Cluster> {
+    pub(super) async fn new() -> Arc<Cluster> {
         let config = open(&SimulatedDisk::new(), "config:1", true);
         let client = LocalClient::new(config);
         for ns in ["shards", "chunks", "collections", "databases"] {
@@ -277,7 +277,7 @@ impl Cluster {
             .unwrap();
         Arc::new(cluster)
     }
-    pub fn shard(&self, name: &str) -> Arc<ShardRole> {
+    pub(super) fn shard(&self, name: &str) -> Arc<ShardRole> {
         self.network.nodes.lock()[&format!("{name}:1")].0.clone()
     }
     async fn start(&self, shard: &str) {
@@ -292,7 +292,7 @@ impl Cluster {
         self.network.nodes.lock().insert(host, (role, watch::Sender::new(false)));
     }
     /// Power fails on a shard, and it starts again.
-    pub async fn crash(&self, shard: &str) {
+    pub(super) async fn crash(&self, shard: &str) {
         let (role, down) = self.network.nodes.lock().remove(&format!("{shard}:1")).unwrap();
         role.stop();
         down.send_replace(true);
@@ -309,7 +309,7 @@ impl Cluster {
         self.start(shard).await;
     }
 
-    pub async fn move_range(&self, from: &str, to: &str, min: i32, max: i32) -> Result<()> {
+    pub(super) async fn move_range(&self, from: &str, to: &str, min: i32, max: i32) -> Result<()> {
         let command = doc! {
             "_shardsvrMoveRange": NS, "fromShard": from, "toShard": to, "min": doc! { "x": min }, "max": doc! { "x": max },
             "maxChunkSizeBytes": 128i64 << 20, "forceJumbo": 1, "writeConcern": doc! { "w": "majority" },
@@ -318,7 +318,7 @@ impl Cluster {
         remote.admin(crate::remote::Target::Shard(from), command).await.map(|_| ())
     }
 
-    pub fn session(&self) -> Client {
+    pub(super) fn session(&self) -> Client {
         let n = self.next_session.fetch_add(1, Ordering::SeqCst);
         let mut id = [0; 16];
         id[..8].copy_from_slice(&n.to_be_bytes());
@@ -326,7 +326,7 @@ impl Cluster {
     }
 
     /// Sends one retryable write to the owner of `x` until it is acknowledged; answers `n`.
-    pub async fn write(&self, client: &mut Client, x: i32, mut command: Document) -> Result<i64> {
+    pub(super) async fn write(&self, client: &mut Client, x: i32, mut command: Document) -> Result<i64> {
         client.number += 1;
         command.push("lsid", client.lsid.clone());
         command.push("txnNumber", Value::Int64(client.number));
@@ -360,21 +360,21 @@ impl Cluster {
         }
         Err(last)
     }
-    pub async fn insert(&self, client: &mut Client, x: i32) -> Result<i64> {
+    pub(super) async fn insert(&self, client: &mut Client, x: i32) -> Result<i64> {
         let d = doc! { "_id": x, "x": x, "n": 0, "filler": "f".repeat(100) };
         self.write(client, x, doc! { "insert": "c", "documents": vec![d] }).await
     }
-    pub async fn increment(&self, client: &mut Client, x: i32) -> Result<i64> {
+    pub(super) async fn increment(&self, client: &mut Client, x: i32) -> Result<i64> {
         let u = doc! { "q": { "_id": x, "x": x }, "u": { "$inc": { "n": 1 } } };
         self.write(client, x, doc! { "update": "c", "updates": vec![u] }).await
     }
-    pub async fn delete(&self, client: &mut Client, x: i32) -> Result<i64> {
+    pub(super) async fn delete(&self, client: &mut Client, x: i32) -> Result<i64> {
         let d = doc! { "q": { "_id": x, "x": x }, "limit": 1 };
         self.write(client, x, doc! { "delete": "c", "deletes": vec![d] }).await
     }
 
     /// Every document that its shard owns, by x; panics when two shards own one.
-    pub async fn owned(&self) -> BTreeMap<i32, i64> {
+    pub(super) async fn owned(&self) -> BTreeMap<i32, i64> {
         let routing = self.router.refresh_collection(NS).await.unwrap();
         let table = routing.table().unwrap();
         let mut all = BTreeMap::new();
@@ -390,7 +390,7 @@ impl Cluster {
         all
     }
     /// Every document a shard holds, orphans included.
-    pub fn held(&self, shard: &str) -> Vec<Document> {
+    pub(super) fn held(&self, shard: &str) -> Vec<Document> {
         let role = self.shard(shard);
         let slot = role.node.namespaces.slot(NS);
         let state = slot.read_unchecked();
@@ -403,7 +403,7 @@ impl Cluster {
         found
     }
     /// Waits until no shard has a migration or a range deletion left.
-    pub async fn settle(&self) {
+    pub(super) async fn settle(&self) {
         for shard in ["a", "b"] {
             let role = self.shard(shard);
             let done = async {
@@ -422,7 +422,7 @@ impl Cluster {
     }
 }
 
-pub struct Client {
+pub(super) struct Client {
     lsid: Document,
     pub number: i64,
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// One object: counts, missing natives, and `tests`, one object a test with the fields of
 /// [`Outcome`](crate::runner::outcome::Outcome).
-pub fn render(result: &Result<'_>) -> String {
+pub(crate) fn render(result: &Result<'_>) -> String {
     let counts: Map<String, Value> =
         Status::ALL.iter().map(|s| (s.name().to_string(), result.count(*s).into())).collect();
     let whole = json!({

@@ -6,7 +6,7 @@ use crate::runner::output::printable;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub fn render(result: &Result<'_>) -> String {
+pub(crate) fn render(result: &Result<'_>) -> String {
     let mut groups: BTreeMap<&str, Vec<&Outcome>> = BTreeMap::new();
     for outcome in result.outcomes {
         groups.entry(group(outcome)).or_default().push(outcome);

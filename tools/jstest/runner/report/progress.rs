@@ -9,7 +9,7 @@ use std::time::Instant;
 
 const BAR_WIDTH: usize = 24;
 
-pub struct Progress {
+pub(crate) struct Progress {
     on_terminal: bool,
     total: usize,
     done: usize,
@@ -19,12 +19,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(total: usize) -> Progress {
+    pub(crate) fn new(total: usize) -> Progress {
         let on_terminal = std::io::stdout().is_terminal();
         Progress { on_terminal, total, done: 0, failed: 0, begun: Instant::now(), running: BTreeMap::new() }
     }
 
-    pub fn show(&mut self, event: &Event) {
+    pub(crate) fn show(&mut self, event: &Event) {
         match event {
             Event::Started { job, name } => {
                 self.running.insert(*job, name.clone());
@@ -53,7 +53,7 @@ impl Progress {
     }
 
     /// Draws the bar again, with the time that has passed.
-    pub fn draw(&self) {
+    pub(crate) fn draw(&self) {
         if !self.on_terminal {
             return;
         }
@@ -72,7 +72,7 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.on_terminal {
             print("\r\x1b[K");
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The whole summary, ending in `N passed, N failed, N skipped in S s`.
-pub fn render(result: &Result<'_>) -> String {
+pub(crate) fn render(result: &Result<'_>) -> String {
     let mut text = String::from("\n");
     table(&mut text, result);
     skips(&mut text, result.outcomes);

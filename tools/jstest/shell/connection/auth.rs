@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// `scramMessage(mechanism, user, password, clientFirstBare, serverFirst)`: the client's final message, and the
 /// signature `v=...` the server must answer with.
-pub fn scram_message<'js>(
+pub(super) fn scram_message<'js>(
     ctx: Ctx<'js>,
     mechanism: String,
     user: String,

@@ -7,7 +7,7 @@ const SECONDARY_OK: u32 = 4;
 
 /// The whole command: what a legacy `{$query: command, $readPreference: ..}` wraps is unwrapped, `more` added where
 /// the command does not say otherwise, then the read preference that `flags` imply and `$db`.
-pub fn complete(command: &[u8], database: &str, flags: u32, more: &[u8]) -> DocBuf {
+pub(super) fn complete(command: &[u8], database: &str, flags: u32, more: &[u8]) -> DocBuf {
     let outer = Doc::from_validated(command);
     let wrapped = match outer.iter().next() {
         Some(first) if first.name() == "$query" || first.name() == "query" => first.value().as_document(),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(15);
 const SELECTION_PAUSE: Duration = Duration::from_millis(100);
 
-pub struct Link {
+pub(super) struct Link {
     uri: Uri,
     app_name: String,
     socket: Option<Socket>,
@@ -26,7 +26,7 @@ pub struct Link {
 }
 
 impl Link {
-    pub fn open(uri: Uri) -> Result<Link, Error> {
+    pub(super) fn open(uri: Uri) -> Result<Link, Error> {
         if uri.option("tls").or(uri.option("ssl")) == Some("true") {
             return Err(Error::new(codes::INVALID_OPTIONS, "TLS is not supported by this shell"));
         }
@@ -44,26 +44,26 @@ impl Link {
         link.connect()?;
         Ok(link)
     }
-    pub fn is_set(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.uri.set.is_some()
     }
-    pub fn hello(&self) -> Doc<'_> {
+    pub(super) fn hello(&self) -> Doc<'_> {
         self.hello.doc()
     }
-    pub fn local_port(&self) -> Option<u16> {
+    pub(super) fn local_port(&self) -> Option<u16> {
         self.socket.as_ref().and_then(Socket::local_port)
     }
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.forget();
         self.closed = true;
     }
     /// The next command connects again, and for a set looks for the primary again.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.socket = None;
         self.secondary = None;
     }
     /// Forgets the member of that name, should this be connected to it.
-    pub fn forget_host(&mut self, host: &str) {
+    pub(super) fn forget_host(&mut self, host: &str) {
         let lost = |socket: &Option<Socket>| socket.as_ref().is_some_and(|s| s.host == host);
         if lost(&self.socket) {
             self.socket = None;
@@ -73,7 +73,7 @@ impl Link {
         }
     }
     /// Runs a whole command. Errors are those of the network; what the server refuses is a reply.
-    pub fn call(&mut self, command: Doc<'_>) -> Result<DocBuf, Error> {
+    pub(super) fn call(&mut self, command: Doc<'_>) -> Result<DocBuf, Error> {
         let name = command.iter().next().map_or("", |e| e.name()).to_string();
         if self.closed {
             return Err(lost(&name, &self.uri.shown(), "the connection was closed"));

@@ -9,7 +9,7 @@ use wire::client::Address;
 use wire::op_compressed::Codecs;
 use wire::{CompressorSet, Limits, Message, encode};
 
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 enum Stream {
     Tcp(TcpStream),
@@ -36,7 +36,7 @@ impl Write for Stream {
     }
 }
 
-pub struct Socket {
+pub(super) struct Socket {
     pub host: String,
     stream: Stream,
     hello: DocBuf,
@@ -49,7 +49,7 @@ const REPLY_LIMITS: Limits = Limits { max_document: wire::limits::MAX_MESSAGE, .
 
 impl Socket {
     /// Connects and says hello. The message is the legacy one, with the host and the cause.
-    pub fn connect(host: &str, app_name: &str, timeout: Duration) -> Result<Socket, Error> {
+    pub(super) fn connect(host: &str, app_name: &str, timeout: Duration) -> Result<Socket, Error> {
         let refused = |cause: String| {
             let message = format!("couldn't connect to server {host}, connection attempt failed: {cause}");
             Error::new(codes::HOST_UNREACHABLE, message)
@@ -78,18 +78,18 @@ impl Socket {
         Ok(socket)
     }
     /// The server's answer to hello when the connection was made.
-    pub fn hello(&self) -> Doc<'_> {
+    pub(super) fn hello(&self) -> Doc<'_> {
         self.hello.doc()
     }
     /// The port of this end; unix sockets have none.
-    pub fn local_port(&self) -> Option<u16> {
+    pub(super) fn local_port(&self) -> Option<u16> {
         match &self.stream {
             Stream::Tcp(s) => s.local_addr().ok().map(|address| address.port()),
             Stream::Unix(_) => None,
         }
     }
     /// How long a reply may take; for ever when `None`.
-    pub fn set_timeout(&mut self, timeout: Option<Duration>) {
+    pub(super) fn set_timeout(&mut self, timeout: Option<Duration>) {
         // Only a zero duration is an error, and a broken socket shows itself when it is used.
         let _ = match &self.stream {
             Stream::Tcp(s) => s.set_read_timeout(timeout),
@@ -97,7 +97,7 @@ impl Socket {
         };
     }
     /// Sends a whole command (with its `$db`) and waits for the reply. After an error the socket is useless.
-    pub fn call(&mut self, command: Doc<'_>) -> io::Result<DocBuf> {
+    pub(super) fn call(&mut self, command: Doc<'_>) -> io::Result<DocBuf> {
         self.last_id = self.last_id.wrapping_add(1);
         let mut out = Vec::with_capacity(command.bytes().len() + 32);
         encode::msg(&mut out, self.last_id, 0, 0, |w| w.fields_of(command));
@@ -133,7 +133,7 @@ impl Socket {
 }
 
 /// What went wrong, in the words of the operating system.
-pub fn reason(error: &io::Error) -> String {
+pub(super) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "Connection closed by peer".to_string(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "timed out".to_string(),

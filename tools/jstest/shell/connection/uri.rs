@@ -4,7 +4,7 @@ use wire::client::Address;
 
 /// The parts of a connection string. Hosts are spelled `host:port`, or as the path of a socket.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Uri {
+pub(super) struct Uri {
     pub text: String,
     pub hosts: Vec<String>,
     pub set: Option<String>,
@@ -16,7 +16,7 @@ pub struct Uri {
 
 impl Uri {
     /// Reads any of the three forms; the error says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Uri, String> {
+    pub(super) fn parse(text: &str) -> Result<Uri, String> {
         let mut uri = match text.strip_prefix("mongodb://") {
             Some(rest) => parse_uri(rest)?,
             None if text.starts_with("mongodb+srv://") => {
@@ -37,14 +37,14 @@ impl Uri {
         }
     }
     /// An option's value; names do not tell cases apart.
-    pub fn option(&self, name: &str) -> Option<&str> {
+    pub(super) fn option(&self, name: &str) -> Option<&str> {
         self.options
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name))
             .map(|(_, value)| value.as_str())
     }
     /// As the property `host` of a connection shows it.
-    pub fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         match &self.set {
             Some(set) => format!("{set}/{}", self.hosts.join(",")),
             None => self.hosts.join(","),

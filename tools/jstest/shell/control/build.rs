@@ -10,7 +10,7 @@ const GIT_VERSION: &str = "bc35ab4305d9920d9d0491c1c9ef9b72383d31f9";
 /// The feature compatibility versions of the servers: this one, the previous release, the previous yearly release.
 const FCV: [(&str, &str); 3] = [("latest", "8.0"), ("lastContinuous", "7.3"), ("lastLTS", "7.0")];
 
-pub fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
+pub(super) fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
     define(ctx, "version", || VERSION)?;
     define(ctx, "interpreterVersion", || "QuickJS")?;
     define(ctx, "buildInfo", |ctx: Ctx<'js>| build_info(&ctx))?;

@@ -2,16 +2,16 @@
 
 /// SplitMix64. Its whole state is a counter, so every seed, zero too, starts a good sequence.
 #[derive(Default)]
-pub struct Generator {
+pub(super) struct Generator {
     state: u64,
 }
 
 impl Generator {
-    pub fn new(seed: u64) -> Generator {
+    pub(super) fn new(seed: u64) -> Generator {
         Generator { state: seed }
     }
     /// The next number of the sequence, at least 0 and less than 1.
-    pub fn next(&mut self) -> f64 {
+    pub(super) fn next(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,12 +22,12 @@ impl Generator {
 }
 
 /// A seed nobody can guess, for a test that names none.
-pub fn unpredictable() -> u32 {
+pub(super) fn unpredictable() -> u32 {
     uuid::Uuid::new_v4().as_fields().0
 }
 
 /// A number in 0..1 that nothing predicts.
-pub fn fraction() -> f64 {
+pub(super) fn fraction() -> f64 {
     const BITS: u32 = 53;
     let drawn = uuid::Uuid::new_v4().as_u128() as u64 & ((1 << BITS) - 1);
     drawn as f64 / (1u64 << BITS) as f64

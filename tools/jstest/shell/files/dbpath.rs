@@ -5,7 +5,7 @@ use crate::natives::define;
 use rquickjs::{Ctx, Result};
 use std::path::Path;
 
-pub fn register(ctx: &Ctx<'_>) -> Result<()> {
+pub(super) fn register(ctx: &Ctx<'_>) -> Result<()> {
     define(ctx, "resetDbpath", |ctx: Ctx<'_>, path: String| -> Result<()> {
         let made = tree::remove(Path::new(&path)).and_then(|_| std::fs::create_dir_all(&path));
         made.map_err(|error| refused(&ctx, "resetDbpath failed", &path, &error))

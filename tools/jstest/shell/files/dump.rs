@@ -7,7 +7,7 @@ use document::validate::Limits;
 use rquickjs::{Array, Ctx, Object, Result, Value};
 use std::sync::Arc;
 
-pub fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
+pub(super) fn register<'js>(ctx: &Ctx<'js>) -> Result<()> {
     define(ctx, "_readDumpFile", |ctx: Ctx<'js>, path: String| -> Result<Array<'js>> {
         let documents = Array::new(ctx.clone())?;
         for (place, document) in read(&ctx, &path)?.into_iter().enumerate() {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 /// Removes a file or a directory with all in it; false when there was nothing.
-pub fn remove(path: &Path) -> io::Result<bool> {
+pub(super) fn remove(path: &Path) -> io::Result<bool> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(false) };
     if metadata.is_dir() {
         std::fs::remove_dir_all(path)?;
@@ -15,7 +15,7 @@ pub fn remove(path: &Path) -> io::Result<bool> {
 }
 
 /// Copies a directory with all in it that `wanted` says yes to.
-pub fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&Path) -> bool) -> io::Result<()> {
+pub(super) fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&Path) -> bool) -> io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let path = entry?.path();

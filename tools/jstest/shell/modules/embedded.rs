@@ -2,7 +2,7 @@
 //! where there is no such file.
 
 /// What the names of embedded modules begin with, so that no path is taken for one.
-pub const SCHEME: &str = "embedded:";
+pub(super) const SCHEME: &str = "embedded:";
 
 macro_rules! modules {
     ($($name:literal)*) => {
@@ -27,7 +27,7 @@ const MODULES: &[(&str, &str)] = modules!(
 
 /// The module of a `jstests/...` path, by its file name: a library has moved between directories from one release of
 /// the tests to the next, and is the same.
-pub fn find(path: &str) -> Option<(&'static str, &'static str)> {
+pub(super) fn find(path: &str) -> Option<(&'static str, &'static str)> {
     let file = path.strip_prefix("jstests/").and_then(|rest| rest.rsplit('/').next()).unwrap_or(path);
     MODULES.iter().find(|(known, _)| *known == file).copied()
 }

@@ -4,7 +4,7 @@ use super::embedded;
 use crate::Shell;
 use std::path::{Path, PathBuf};
 
-pub enum Found {
+pub(super) enum Found {
     /// For a module the real path, so that two ways to name a file are one module.
     File(PathBuf),
     /// The name of a module of this program.
@@ -12,7 +12,7 @@ pub enum Found {
 }
 
 /// The file that `load(path)` means.
-pub fn script(shell: &Shell, path: &str) -> Option<Found> {
+pub(super) fn script(shell: &Shell, path: &str) -> Option<Found> {
     // As given first: stacks then show the path as the test wrote it.
     if Path::new(path).exists() {
         return Some(Found::File(path.into()));
@@ -21,7 +21,7 @@ pub fn script(shell: &Shell, path: &str) -> Option<Found> {
 }
 
 /// The module that `import "name"` in the module `base` means.
-pub fn module(shell: &Shell, base: &str, name: &str) -> Option<Found> {
+pub(super) fn module(shell: &Shell, base: &str, name: &str) -> Option<Found> {
     if let Some(name) = name.strip_prefix(embedded::SCHEME) {
         return embedded::find(name).map(|(name, _)| Found::Embedded(name));
     }
@@ -59,7 +59,7 @@ fn real_file(path: &Path) -> Option<Found> {
 }
 
 /// The scripts of a directory, by name.
-pub fn scripts_of(directory: &Path) -> Vec<PathBuf> {
+pub(super) fn scripts_of(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten();
     let mut scripts: Vec<_> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))

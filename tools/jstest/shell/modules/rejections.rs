@@ -8,13 +8,13 @@ use rquickjs::{Array, Ctx, Object, Result, Value};
 
 const NAME: &str = "__unhandledRejections";
 
-pub fn register(ctx: &Ctx<'_>) -> Result<()> {
+pub(super) fn register(ctx: &Ctx<'_>) -> Result<()> {
     let property = rquickjs::object::Property::from(Array::new(ctx.clone())?).writable();
     ctx.globals().prop(NAME, property)
 }
 
 /// What the engine calls. Errors cannot be reported from here, and come only of memory having run out.
-pub fn track<'js>(ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>, handled: bool) {
+pub(super) fn track<'js>(ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>, handled: bool) {
     let Ok(pending) = ctx.globals().get::<_, Array>(NAME) else { return };
     let _ = if handled { forget(ctx, &pending, &promise) } else { remember(ctx, &pending, promise, reason) };
 }

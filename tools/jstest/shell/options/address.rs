@@ -7,7 +7,7 @@ const DEFAULT_PORT: u16 = 27017;
 
 /// The connection string that `connect` is called with: `host:port/database` where that says everything, else a URI.
 /// `Err` when `--host` or `--port` contradict a complete address.
-pub fn connection(options: &Options) -> Result<String, String> {
+pub(super) fn connection(options: &Options) -> Result<String, String> {
     let address = options.address.as_deref().unwrap_or("test");
     if address.starts_with("mongodb://") || address.starts_with("mongodb+srv://") {
         if options.host.is_some() || options.port.is_some() {

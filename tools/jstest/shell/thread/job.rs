@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Under this name an instance knows its job.
 const PLACE: &str = "__thread";
 
-pub struct Job {
+pub(super) struct Job {
     call: Call,
     state: Mutex<State>,
     over: Condvar,
@@ -45,7 +45,7 @@ struct Thrown {
 }
 
 /// `_threadInject(prototype)` gives a class the methods of a thread.
-pub fn register<'js>(ctx: &Ctx<'js>, shell: &Rc<Shell>) -> Result<()> {
+pub(super) fn register<'js>(ctx: &Ctx<'js>, shell: &Rc<Shell>) -> Result<()> {
     for name in ["_threadInject", "_scopedThreadInject"] {
         let shell = shell.clone();
         define(ctx, name, move |ctx: Ctx<'js>, prototype: Object<'js>| inject(&ctx, &shell, &prototype))?;

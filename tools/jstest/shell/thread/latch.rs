@@ -7,13 +7,13 @@ use rquickjs::{Ctx, Function, Object, Result, Value};
 use std::rc::Rc;
 use std::sync::Arc;
 
-pub struct Latch {
+pub(super) struct Latch {
     count: Mutex<u64>,
     zero: Condvar,
 }
 
 impl Latch {
-    pub fn new(count: u64) -> Latch {
+    pub(super) fn new(count: u64) -> Latch {
         Latch { count: Mutex::new(count), zero: Condvar::new() }
     }
     fn wait(&self) {
@@ -35,7 +35,7 @@ impl Latch {
 }
 
 /// `CountDownLatch._new(count)` and the operations on what it returns.
-pub fn register(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> Result<()> {
+pub(super) fn register(ctx: &Ctx<'_>, shell: &Rc<Shell>) -> Result<()> {
     let class = Object::new(ctx.clone())?;
     let of = shell.clone();
     let new = move |ctx: Ctx<'_>, count: Value<'_>| -> Result<usize> {

@@ -8,7 +8,7 @@ use document::{Value, number};
 
 /// The pairs so far. Values keep their types: one decimal makes the result a decimal.
 #[derive(Clone, Debug)]
-pub struct Covariance {
+pub(super) struct Covariance {
     count: i64,
     sum_x: Value,
     sum_y: Value,
@@ -32,7 +32,7 @@ impl Default for Covariance {
 
 impl Covariance {
     /// Takes a pair; one that is not of two numbers is ignored.
-    pub fn add(&mut self, x: &Arg, y: &Arg) {
+    pub(super) fn add(&mut self, x: &Arg, y: &Arg) {
         let (Some(x), Some(y)) = (x, y) else { return };
         let (Some(a), Some(b)) = (number::as_f64(x), number::as_f64(y)) else { return };
         let stray =
@@ -60,7 +60,7 @@ impl Covariance {
     }
 
     /// Null without enough pairs: one for the population, two for a sample.
-    pub fn result(&self, sample: bool) -> Value {
+    pub(super) fn result(&self, sample: bool) -> Value {
         let divisor = if sample { self.count - 1 } else { self.count };
         if divisor <= 0 {
             return Value::Null;

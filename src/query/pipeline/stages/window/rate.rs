@@ -5,13 +5,13 @@ use crate::expression::{Arg, Expression};
 use document::{Result, Value, bail, meter, number};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub(super) enum Kind {
     Derivative,
     Integral,
 }
 
 #[derive(Clone, Debug)]
-pub struct Rate {
+pub(super) struct Rate {
     pub name: &'static str,
     pub kind: Kind,
     pub input: Expression,
@@ -20,7 +20,7 @@ pub struct Rate {
 }
 
 /// Units of fixed length only.
-pub fn parse_unit(name: &str, v: &Value) -> Result<Unit> {
+pub(super) fn parse_unit(name: &str, v: &Value) -> Result<Unit> {
     let unit = super::frame::parse_unit(v)?;
     match unit {
         Unit::Year | Unit::Quarter | Unit::Month => {
@@ -32,7 +32,7 @@ pub fn parse_unit(name: &str, v: &Value) -> Result<Unit> {
 
 impl Rate {
     /// The result over one frame: the input's values and those of the sort field.
-    pub fn over(&self, values: &[Arg], keys: &[Value]) -> Result<Arg> {
+    pub(super) fn over(&self, values: &[Arg], keys: &[Value]) -> Result<Arg> {
         match self.kind {
             Kind::Derivative => self.derivative(values, keys),
             Kind::Integral => self.integral(values, keys),

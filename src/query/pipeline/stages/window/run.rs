@@ -16,7 +16,7 @@ use crate::pipeline::{Batch, Charge, Flow, Run, Stage};
 use document::{Collation, DocBuf, DocWriter, Result, Value, bail};
 use std::sync::Arc;
 
-pub struct Running {
+pub(super) struct Running {
     plan: SetWindowFields,
     vars: Vars,
     /// The partition that is being gathered, or given out.
@@ -71,7 +71,7 @@ impl Column {
 }
 
 impl Running {
-    pub fn new(plan: SetWindowFields, run: &Run) -> Running {
+    pub(super) fn new(plan: SetWindowFields, run: &Run) -> Running {
         Running {
             plan,
             vars: run.vars.clone(),

@@ -133,7 +133,8 @@ impl ConfigServer {
 
 /// Which chunks' histories may go: those of chunks that never moved, and those no reader needs any more.
 pub(crate) struct Settled {
-    /// When the collection was made. A chunk that is on its shard since then has never moved.
+    /// When this incarnation of the collection began. A chunk that is on its shard since then, and was on no other, has never
+    /// moved; a rename or another key begins an incarnation of chunks that may have.
     made: Timestamp,
     /// Moves up to this second are beyond the window of reads in the past and the life of transactions.
     before_secs: u32,
@@ -142,7 +143,7 @@ pub(crate) struct Settled {
 impl Settled {
     fn holds(&self, chunk: &Chunk) -> bool {
         let since = chunk.history.first().map_or(Timestamp::default(), |(t, _)| *t);
-        since <= self.made || since.secs <= self.before_secs
+        (since <= self.made && chunk.history.len() < 2) || since.secs <= self.before_secs
     }
     /// Two neighbours of one shard may become one: neither jumbo, both settled, no edge of a zone between them.
     fn joins(&self, a: &Chunk, b: &Chunk, zones: &[ZoneRange]) -> bool {
@@ -211,6 +212,11 @@ mod tests {
         assert_eq!(lengths("a", 1, 100), [2]);
         // Chunks that are there since the collection was made have never moved.
         assert_eq!(lengths("a", 900, 0), [2, 4]);
+        // Those that were on another shard before have, whatever the collection was called then.
+        let mut moved = chunks.clone();
+        moved[5].history.push((Timestamp::new(1, 0), "b".into()));
+        let settled = Settled { made: Timestamp::new(900, 0), before_secs: 0 };
+        assert_eq!(runs(&moved, "a", &[], &settled).iter().map(|r| r.len()).collect::<Vec<_>>(), [2, 2]);
         assert!(lengths("b", 900, 900).is_empty());
     }
 }

@@ -61,6 +61,10 @@ impl Rests {
     pub fn succeeded(&mut self, name: &str) {
         self.0.remove(name);
     }
+    /// Whether it failed last.
+    pub fn has_failed(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
     pub fn rests(&self, name: &str, now: i64) -> bool {
         self.0.get(name).is_some_and(|s| s.rests(now))
     }

@@ -55,13 +55,11 @@ pub(super) struct Defragmentations {
     under_way: BTreeMap<String, usize>,
 }
 
-/// Steps of one shard that are under way at a time, over all collections: one that is slow leaves room for others.
-const STEPS_PER_SHARD_MAX: usize = 10;
-
 impl Defragmentations {
+    /// A shard that has failed is tried with one step at a time, so that it takes no places from others.
     fn may_step(&self, shard: &str, now: i64) -> bool {
-        let under_way = self.under_way.get(shard).copied().unwrap_or(0);
-        under_way < STEPS_PER_SHARD_MAX && !self.resting.rests(shard, now)
+        let is_free = || self.under_way.get(shard).is_none_or(|n| *n == 0);
+        !self.resting.has_failed(shard) || (is_free() && !self.resting.rests(shard, now))
     }
 }
 

@@ -306,7 +306,7 @@ def test_the_last_phase_of_defragmentation_goes_on_after_a_kill(up, workdir):
         assert entry()["defragmentationPhase"] == "mergeChunks"
         cluster.child.send_signal(signal.SIGKILL)
         cluster.child.wait()
-        cluster = up(*options, *(slowly if runs == 1 else ()))
+        cluster = up(*options, *slowly)
         client = cluster.client()
         assert len(chunks_of(client, "d.c")) <= 300 - 19 * runs, "what was merged stays merged"
         assert phase.items() <= entry().items()

@@ -80,7 +80,8 @@ impl ReplayObserver for Replay<'_> {
 /// How long a checkpoint waits for what it holds to be committed.
 const COMMIT_WAIT: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// What a member keeps beside its log. A directory whose copy was interrupted is emptied: nothing in it is of use.
+/// What a member keeps beside its log. A directory whose copy was interrupted is emptied when it is a member's again: nothing
+/// in it is of use to the set. Without the set it stays, with what was written to it since.
 fn open_state(options: &NodeOptions) -> Result<State, StorageError> {
     let ephemeral = options.log.in_memory || options.log.sync == SyncPolicy::Never;
     if ephemeral {
@@ -89,7 +90,7 @@ fn open_state(options: &NodeOptions) -> Result<State, StorageError> {
     let (files, dir) = (&options.files, &options.dir);
     files.create_dir_all(dir).map_err(StorageError::io("create", dir))?;
     let state = State::open(files.clone(), dir).map_err(StorageError::io("read", dir))?;
-    if state.get().copying {
+    if state.get().copying && options.replica_set.is_some() {
         for name in ["checkpoint", "journal", "log"] {
             let path = dir.join(name);
             files.remove_dir_all(&path).map_err(StorageError::io("remove", &path))?;

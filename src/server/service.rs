@@ -470,7 +470,7 @@ impl Service {
         }
         if self.node.as_ref().is_some_and(|node| node.is_detached) {
             let text = "There is a configuration in local.system.replset, but --replSet was not given: \
-                        what is written now, this member's set does not hear of. Restart with --replSet after maintenance";
+                        what is written now, this member's set does not hear of, and nothing expires. Restart with --replSet after maintenance";
             self.log.startup_warning("CONTROL", 20547, text, doc! {});
         }
         if self.parameters.test_commands() {

@@ -204,3 +204,22 @@ async fn a_member_that_looks_for_itself_can_be_reconfigured_meanwhile() {
     member.reconfigure(own, true, Duration::from_secs(1)).await.unwrap();
     assert_eq!(member.replication.standing().me, Some(0));
 }
+
+#[tokio::test]
+async fn without_its_set_an_interrupted_copy_stays_with_what_was_written_since() {
+    let files = MemoryFiles::default();
+    let interval = std::time::Duration::from_millis(100);
+    let synced =
+        |set| testing::open(set, &files, |log| log.sync = storage::log::SyncPolicy::Group { interval });
+    let member = synced(Some("rs"));
+    member.initiate(config()).await.unwrap();
+    member.replication.state.change(|kept| kept.copying = true).unwrap();
+    let before = member.log.appended();
+    member.log.wait_durable_blocking(before).unwrap();
+    drop(member);
+    let alone = synced(None);
+    assert!(alone.is_detached);
+    assert!(alone.log.appended() >= before, "the directory was emptied");
+    drop(alone);
+    assert!(!synced(Some("rs")).is_detached);
+}

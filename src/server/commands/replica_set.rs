@@ -109,7 +109,10 @@ pub fn start(service: &Arc<Service>) -> BoxFuture<'_, Result<()>> {
         node.replication.observe(Arc::new(Publisher(Arc::downgrade(service))));
         let (own, parameters) = (Arc::downgrade(&node), service.parameters.clone());
         let ttl = PrimaryService::task("ttl", move || expire(own.clone(), parameters.clone()));
-        node.replication.services.register(ttl).await?;
+        // A member's documents expire by its set's log; deletions of its own would make it differ.
+        if !node.is_detached {
+            node.replication.services.register(ttl).await?;
+        }
         let (own, parameters) = (Arc::downgrade(&node), service.parameters.clone());
         let noops = PrimaryService::task("noops", move || write_noops(own.clone(), parameters.clone()));
         if node.is_replica_set() {

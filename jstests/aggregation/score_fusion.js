@@ -62,6 +62,7 @@ assert.eq(2, t.aggregate([{$scoreFusion: fuse({words})}], {collation: {locale: "
 const fails = (code, ...pipeline) =>
     assert.commandFailedWithCode(db.runCommand({aggregate: t.getName(), pipeline, cursor: {}}), code, tojson(pipeline));
 fails(9, {$score: 1});
+fails(40323, {$score: {score: 1}, $limit: 1});
 fails(40414, {$score: {}});
 fails(40415, {$score: {score: 1, more: 1}});
 fails(2, {$score: {score: 1, normalization: "linear"}});

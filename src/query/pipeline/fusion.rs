@@ -10,7 +10,7 @@
 
 use super::text::{Hidden, asks_for, is_text_match, read_from_fields};
 use super::{score, score_fusion, table};
-use document::{Document, Result, Value, bail, doc, number};
+use document::{Document, Result, Value, bail, doc, number, wrong_type};
 
 pub(super) const SCORE: Hidden = Hidden { meta: "score", field: "__internal_score" };
 pub(super) const DETAILS: Hidden = Hidden { meta: "scoreDetails", field: "__internal_scoreDetails" };
@@ -80,8 +80,9 @@ pub(super) fn is_fusion(name: &str) -> bool {
     matches!(name, "$rankFusion" | "$scoreFusion")
 }
 
+/// The name and the argument of a stage; what has more members is none, which the parser tells.
 pub(super) fn stage_of(stage: &Value) -> Option<(&str, &Value)> {
-    stage.as_document().and_then(Document::first)
+    stage.as_document().filter(|d| d.len() == 1).and_then(Document::first)
 }
 
 pub(super) struct Input {
@@ -98,14 +99,6 @@ pub(super) struct Fusion {
     pub score_details: bool,
 }
 
-pub(super) fn wrong_type(path: &str, v: &Value, expected: &str) -> document::Error {
-    document::err!(
-        TYPE_MISMATCH,
-        "BSON field '{path}' is the wrong type '{}', expected type '{expected}'",
-        v.type_name()
-    )
-}
-
 pub(super) fn missing(path: &str) -> document::Error {
     document::err!(IDL_FAILED_TO_PARSE, "BSON field '{path}' is missing but a required field")
 }
@@ -120,7 +113,7 @@ fn object<'a>(d: &'a Document, owner: &str, name: &str) -> Result<Option<&'a Doc
     match member(d, name) {
         None => Ok(None),
         Some(Value::Document(inner)) => Ok(Some(inner)),
-        Some(v) => Err(wrong_type(&format!("{owner}.{name}"), v, "object")),
+        Some(v) => Err(wrong_type(&format!("{owner}.{name}"), v.type_name(), "object")),
     }
 }
 
@@ -129,7 +122,7 @@ pub(super) fn flag(d: &Document, owner: &str, name: &str) -> Result<bool> {
     match member(d, name) {
         None => Ok(false),
         Some(Value::Boolean(b)) => Ok(*b),
-        Some(v) => Err(wrong_type(&format!("{owner}.{name}"), v, "bool")),
+        Some(v) => Err(wrong_type(&format!("{owner}.{name}"), v.type_name(), "bool")),
     }
 }
 
@@ -199,14 +192,14 @@ fn inputs(stage: &'static str, input: &Document, path: &str) -> Result<Vec<Input
     let pipelines = match member(input, "pipelines") {
         None => return Err(missing(&path)),
         Some(Value::Document(pipelines)) => pipelines,
-        Some(v) => return Err(wrong_type(&path, v, "object")),
+        Some(v) => return Err(wrong_type(&path, v.type_name(), "object")),
     };
     if pipelines.is_empty() {
         bail!(BAD_VALUE, "{stage} requires at least one pipeline");
     }
     let mut inputs = Vec::with_capacity(pipelines.len());
     for (name, v) in pipelines.iter() {
-        let Value::Array(stages) = v else { return Err(wrong_type(&path, v, "array")) };
+        let Value::Array(stages) = v else { return Err(wrong_type(&path, v.type_name(), "array")) };
         check_name(name)?;
         check_stages(stage, stages, &path)?;
         inputs.push(Input { name: name.to_string(), stages: stages.clone(), weight: 1.0 });
@@ -266,7 +259,7 @@ fn check_stages(stage: &'static str, stages: &[Value], path: &str) -> Result<()>
         bail!(9834300, "{stage} input pipeline cannot be empty");
     }
     if let Some(v) = stages.iter().find(|v| v.as_document().is_none()) {
-        return Err(wrong_type(path, v, "object"));
+        return Err(wrong_type(path, v.type_name(), "object"));
     }
     if stages.len() > STAGES_MAX {
         bail!(7749501, "Pipeline length must be no longer than {STAGES_MAX} stages");

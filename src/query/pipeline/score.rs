@@ -7,10 +7,10 @@
 //! What the stages behind it ask for by `{$meta: "score"}` and `{$meta: "scoreDetails"}` stands in hidden fields
 //! ([`super::text`]) up to the next `$score`, whose own expression may still ask for it.
 
-use super::fusion::{flag, member, missing, only, stage_of, wrong_type};
+use super::fusion::{flag, member, missing, only, stage_of};
 use super::text::{Hidden, asks_for, read_from_fields, reading, replaced};
 use crate::expression::parse::show;
-use document::{Document, Result, Value, bail, doc, number};
+use document::{Document, Result, Value, bail, doc, number, wrong_type};
 
 pub(super) const SCORE: Hidden = Hidden { meta: "score", field: "__internal_newScore" };
 pub(super) const DETAILS: Hidden = Hidden { meta: "scoreDetails", field: "__internal_newScoreDetails" };
@@ -83,7 +83,7 @@ pub(super) fn normalization(d: &Document, owner: &str) -> Result<Option<Normaliz
                 "Enumeration value '{other}' for field '{owner}.normalization' is not a valid value."
             ),
         },
-        Some(v) => return Err(wrong_type(&format!("{owner}.normalization"), v, "string")),
+        Some(v) => return Err(wrong_type(&format!("{owner}.normalization"), v.type_name(), "string")),
     }))
 }
 

@@ -6,10 +6,10 @@
 //! ```
 //! A document that a pipeline does not give has the score 0 there.
 
-use super::fusion::{Fusion, Input, member, stage_of, united, wrong_type};
+use super::fusion::{Fusion, Input, member, stage_of, united};
 use super::score::{self, stage, text_of};
 use super::text::{self, Hidden, is_text_match};
-use document::{Document, Result, Value, bail, doc};
+use document::{Document, Result, Value, bail, doc, wrong_type};
 
 const DISTANCE: &str = "__internal_distance";
 const DESCRIPTION: &str = "the value calculated by combining the scores (either normalized or raw) across input pipelines from which this document is output from:";
@@ -30,7 +30,7 @@ impl Combination {
             Some(Value::String(s)) => {
                 bail!(BAD_VALUE, "Enumeration value '{s}' for field '{path}.method' is not a valid value.")
             }
-            Some(v) => return Err(wrong_type(&format!("{path}.method"), v, "string")),
+            Some(v) => return Err(wrong_type(&format!("{path}.method"), v.type_name(), "string")),
         };
         match (by_expression, d.get("expression")) {
             (false, None) => Ok(Combination::Average),

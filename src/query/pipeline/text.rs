@@ -112,7 +112,7 @@ pub(super) fn read_from_fields(stages: Vec<Value>, hidden: &[Hidden]) -> Vec<Val
 
 /// The stage with fields in the place of the metadata.
 pub(super) fn reading(stage: &Value, hidden: &[Hidden]) -> Value {
-    let Some((name, v)) = stage.as_document().and_then(Document::first) else { return stage.clone() };
+    let Some((name, v)) = super::fusion::stage_of(stage) else { return stage.clone() };
     let new = match (name, v) {
         ("$sort", Value::Document(d)) => {
             let by = |(path, v): (&str, &Value)| match field_of(v, hidden) {

@@ -10,6 +10,8 @@ const fails = (code, command) => assert.commandFailedWithCode(db.runCommand(comm
 
 // Constants are for pipelines.
 fails(51198, {update: name, updates: [{q: {_id: 1}, u: {$set: {n: 2}}, c: {v: 2}}]});
+// Not even where nothing is found, and a router makes the document.
+fails(51198, {update: name, updates: [{q: {other: 1}, u: {$set: {n: 2}}, c: {v: 2}, upsert: true}]});
 assert.eq(1, t.findOne().n);
 assert.commandWorked(db.runCommand({update: name, updates: [{q: {_id: 1}, u: [{$set: {n: "$$v"}}], c: {v: 2}}]}));
 assert.eq(2, t.findOne().n);

@@ -166,18 +166,13 @@ impl UpdateStatement {
         let mut variables = variables.clone();
         let mut filters: Vec<Document> = Vec::new();
         let (mut multi, mut upsert, mut sort) = (false, false, None);
-        let mut constants = false;
+        let mut constants = None;
         for e in raw.iter() {
             let v = e.value();
             match e.name_bytes() {
                 b"q" => q = v.as_document(),
                 b"u" => u = Some(v),
-                b"c" => {
-                    constants = v.as_document().is_some();
-                    for e in v.as_document().into_iter().flatten() {
-                        variables.insert(e.name(), e.value().to_value());
-                    }
-                }
+                b"c" => constants = v.as_document(),
                 b"arrayFilters" => {
                     let items = v.as_array().into_iter().flatten();
                     filters =
@@ -191,8 +186,8 @@ impl UpdateStatement {
             }
         }
         let (q, u) = (q.ok_or_else(|| missing("q"))?, u.ok_or_else(|| missing("u"))?);
-        if constants && u.as_array().is_none() {
-            bail!(51198, "Constant values may only be specified for pipeline updates");
+        if let Some(c) = constants {
+            Update::take_constants(c, u, &mut variables)?;
         }
         let mut context = node.parse_context_on(slot, raw.get_document("collation"), variables)?;
         node.note_text_index(&mut context, slot, q);

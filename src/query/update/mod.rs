@@ -79,6 +79,19 @@ impl Update {
     pub fn parse(u: &Value, array_filters: &[Document], ctx: &QueryContext) -> Result<Update> {
         Ok(Update { kind: parse::update(u, array_filters, ctx)? })
     }
+    /// Makes the constants `c` of a statement known to its update `u`.
+    ///
+    /// # Errors
+    /// 51198 where `u` is no pipeline.
+    pub fn take_constants(c: Doc<'_>, u: ValueRef<'_>, variables: &mut Document) -> Result<()> {
+        if u.as_array().is_none() {
+            bail!(51198, "Constant values may only be specified for pipeline updates");
+        }
+        c.iter().for_each(|e| {
+            variables.insert(e.name(), e.value().to_value());
+        });
+        Ok(())
+    }
     /// The update by which a statement inserts where it finds nothing, if it names one: `upsertSupplied` says that the
     /// document to insert is `new` among the constants `c`.
     ///

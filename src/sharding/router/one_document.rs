@@ -21,7 +21,7 @@ use super::task::{Retry, Task, is_stale};
 use super::write::{Kind, Write, first_error};
 use crate::chunk::ShardId;
 use crate::routing::RoutingTable;
-use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, codes, doc, err};
+use document::{Doc, DocBuf, DocWriter, Document, Error, Result, Value, ValueRef, codes, doc, err};
 use node::write::statement::MOVED;
 use query::matcher::Matcher;
 use query::projection::Projection;
@@ -257,8 +257,10 @@ impl Statement<'_, '_> {
     fn new_document(&self, task: &Task<'_>, table: &RoutingTable) -> Result<DocBuf> {
         let spec = self.spec();
         let mut context = collation::context(task, spec, table)?;
-        for e in spec.get_document("c").into_iter().flatten() {
-            context.variables.insert(e.name(), e.value().to_value());
+        let update = spec.get(if matches!(self, Statement::Write(..)) { "u" } else { "update" });
+        let update = update.unwrap_or(ValueRef::Null);
+        if let Some(c) = spec.get_document("c") {
+            Update::take_constants(c, update, &mut context.variables)?;
         }
         let matcher = Matcher::parse(self.filter(), &context)?;
         let filters: Vec<Document> = spec
@@ -268,11 +270,9 @@ impl Statement<'_, '_> {
             .flat_map(|a| a.iter())
             .filter_map(|e| e.value().as_document().map(|d| d.to_document()))
             .collect();
-        let update = spec.get(if matches!(self, Statement::Write(..)) { "u" } else { "update" });
-        let update = update.map_or(Value::Null, |v| v.to_value());
         let update = match Update::of_supplied(spec, &context)? {
             Some(supplied) => supplied,
-            None => Update::parse(&update, &filters, &context)?,
+            None => Update::parse(&update.to_value(), &filters, &context)?,
         };
         let new = update.upsert_document(&matcher)?;
         Ok(task.router.with_id(new.doc()).unwrap_or(new))

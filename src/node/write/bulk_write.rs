@@ -222,7 +222,7 @@ impl Bulk<'_> {
                 update::done_before(self.node, at, stmt)?
             }
             None => {
-                let renamed = as_statement(raw, "update", UPDATE_NAMES)?;
+                let renamed = update_statement(raw);
                 let (target, bypass) = ((&**slot, series.as_ref()), self.flags.bypass_validation);
                 update::parse_and_run(
                     self.node,
@@ -263,7 +263,7 @@ impl Bulk<'_> {
                 1
             }
             None => {
-                let renamed = as_statement(raw, "delete", DELETE_NAMES)?;
+                let renamed = delete_statement(raw);
                 let series = timeseries::of(self.node, slot);
                 let s = DeleteStatement::parse(
                     self.node,
@@ -297,21 +297,25 @@ const UPDATE_NAMES: &[(&str, &str)] = &[
     ("sampleId", "sampleId"),
 ];
 const DELETE_NAMES: &[(&str, &str)] =
-    &[("filter", "q"), ("hint", "hint"), ("collation", "collation"), ("multi", ""), ("sampleId", "sampleId")];
+    &[("filter", "q"), ("hint", "hint"), ("collation", "collation"), ("sampleId", "sampleId")];
 
-/// The statement of `update` or `delete` that an operation means.
-fn as_statement(raw: Doc<'_>, kind: &str, names: &[(&str, &str)]) -> Result<DocBuf> {
-    Ok(DocWriter::build(|w| {
-        for e in raw.iter().skip(1) {
-            if let Some((_, name)) = names.iter().find(|(n, _)| *n == e.name())
-                && !name.is_empty()
-                && e.value() != ValueRef::Null
-            {
-                w.value(name, e.value());
-            }
+/// The statement of `update` that an operation means.
+pub fn update_statement(raw: Doc<'_>) -> DocBuf {
+    DocWriter::build(|w| renamed(w, raw, UPDATE_NAMES))
+}
+
+/// The statement of `delete` that an operation means.
+pub fn delete_statement(raw: Doc<'_>) -> DocBuf {
+    DocWriter::build(|w| {
+        renamed(w, raw, DELETE_NAMES);
+        w.i32("limit", if raw.get("multi").is_some_and(|v| v.truthy()) { 0 } else { 1 });
+    })
+}
+
+fn renamed(w: &mut DocWriter<'_>, raw: Doc<'_>, names: &[(&str, &str)]) {
+    for e in raw.iter().skip(1).filter(|e| e.value() != ValueRef::Null) {
+        if let Some((_, name)) = names.iter().find(|(n, _)| *n == e.name()) {
+            w.element_as(name, &e);
         }
-        if kind == "delete" {
-            w.i32("limit", if raw.get("multi").is_some_and(|v| v.truthy()) { 0 } else { 1 });
-        }
-    }))
+    }
 }

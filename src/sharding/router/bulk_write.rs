@@ -7,8 +7,9 @@ use super::body::{ok_reply, take};
 use super::cursor::{Kind as CursorKind, first_batch};
 use super::task::Task;
 use super::write::{Kind, Outcome, Statement, execute, statement_id};
-use document::{Doc, DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc};
+use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc};
 use node::Request;
+use node::write::bulk_write::{delete_statement, update_statement};
 use node::write::shapes;
 
 /// One operation, read.
@@ -17,21 +18,6 @@ struct Operation<'a> {
     namespace: usize,
     raw: Doc<'a>,
 }
-
-/// Operation fields with their names in a statement.
-const UPDATE_NAMES: &[(&str, &str)] = &[
-    ("filter", "q"),
-    ("updateMods", "u"),
-    ("multi", "multi"),
-    ("upsert", "upsert"),
-    ("arrayFilters", "arrayFilters"),
-    ("hint", "hint"),
-    ("collation", "collation"),
-    ("constants", "c"),
-    ("sort", "sort"),
-    ("upsertSupplied", "upsertSupplied"),
-];
-const DELETE_NAMES: &[(&str, &str)] = &[("filter", "q"), ("hint", "hint"), ("collation", "collation")];
 
 #[derive(Default)]
 struct Sums {
@@ -161,23 +147,17 @@ async fn run_batch(
 }
 
 fn statement<'a>(o: &Operation<'_>) -> Result<Statement<'a>> {
-    if o.kind == Kind::Insert {
-        let Some(document) = o.raw.get_document("document") else {
-            bail!(IDL_FAILED_TO_PARSE, "BSON field 'bulkWrite.ops.document' is missing but a required field")
-        };
-        return Ok(Statement::Owned(document.to_owned()));
-    }
-    let names = if o.kind == Kind::Update { UPDATE_NAMES } else { DELETE_NAMES };
-    Ok(Statement::Owned(DocWriter::build(|w| {
-        for e in o.raw.iter().skip(1).filter(|e| e.tag() != 0x0A) {
-            if let Some((_, name)) = names.iter().find(|(n, _)| *n == e.name()) {
-                w.element_as(name, &e);
-            }
-        }
-        if o.kind == Kind::Delete {
-            w.i32("limit", if o.raw.get("multi").is_some_and(|v| v.truthy()) { 0 } else { 1 });
-        }
-    })))
+    Ok(Statement::Owned(match o.kind {
+        Kind::Update => update_statement(o.raw),
+        Kind::Delete => delete_statement(o.raw),
+        Kind::Insert => match o.raw.get_document("document") {
+            Some(document) => document.to_owned(),
+            None => bail!(
+                IDL_FAILED_TO_PARSE,
+                "BSON field 'bulkWrite.ops.document' is missing but a required field"
+            ),
+        },
+    }))
 }
 
 impl Sums {

@@ -24,9 +24,11 @@ mod set;
 mod workload;
 
 use cluster::{Wishes, Without};
+use std::io::Read;
 use std::ops::Range;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::Mutex;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 #[derive(Default)]
@@ -180,14 +182,29 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// Runs a program to its end, or kills it after so long.
 fn within(limit: Duration, command: &mut Command) -> std::io::Result<Output> {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    // Read beside the waiting: a pipe that nobody empties holds its writer up.
+    let (stdout, stderr) = (emptied(child.stdout.take()), emptied(child.stderr.take()));
     let began = std::time::Instant::now();
-    while child.try_wait()?.is_none() {
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
         if began.elapsed() > limit {
             child.kill()?;
         }
         std::thread::sleep(Duration::from_millis(5));
-    }
-    child.wait_with_output()
+    };
+    let read = |text: JoinHandle<Vec<u8>>| text.join().unwrap_or_default();
+    Ok(Output { status, stdout: read(stdout), stderr: read(stderr) })
+}
+
+fn emptied(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        // What was read before an error is what there is.
+        pipe.map(|mut pipe| pipe.read_to_end(&mut text));
+        text
+    })
 }
 
 /// What became of some seeds.

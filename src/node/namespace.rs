@@ -211,6 +211,10 @@ impl Slot {
     pub fn collation(&self) -> Collation {
         (**self.collation.load()).clone()
     }
+    /// Whether it has the collection of this UUID now.
+    pub fn holds(&self, uuid: [u8; 16]) -> bool {
+        self.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == uuid)
+    }
     /// Latches shared, without a version check: for the node's own needs (checkpoints, statistics, recovery).
     pub fn read_unchecked(&self) -> RwLockReadGuard<'_, SlotState> {
         self.latch.read()

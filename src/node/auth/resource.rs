@@ -12,6 +12,7 @@
 //! A normal collection is one whose name does not begin with `system.`, nor, in `local`, with `replset.`.
 
 use document::{Document, Result, Value, bail, doc};
+use query::timeseries::BUCKETS_PREFIX;
 
 /// The resource of a privilege.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,8 +39,6 @@ pub enum Target {
     AnyNormal,
     Resource(Resource),
 }
-
-const BUCKETS: &str = "system.buckets.";
 
 /// Whether a collection is one of the database's own.
 pub fn is_normal(db: &str, collection: &str) -> bool {
@@ -77,7 +76,7 @@ impl Resource {
             Resource::Database(d) => d == db && is_normal(db, collection),
             Resource::Buckets(d, c) => {
                 let fits = |own: &str, name: &str| own.is_empty() || own == name;
-                collection.strip_prefix(BUCKETS).is_some_and(|name| fits(d, db) && fits(c, name))
+                collection.strip_prefix(BUCKETS_PREFIX).is_some_and(|name| fits(d, db) && fits(c, name))
             }
         }
     }

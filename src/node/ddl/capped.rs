@@ -11,6 +11,7 @@ use crate::request::NAMESPACE_BYTES_MAX;
 use crate::write::unit::Origin;
 use crate::{Node, Operation};
 use document::{Document, Result, bail, codes, doc, err};
+use query::timeseries::BUCKETS_PREFIX;
 use std::ops::Bound;
 use storage::{Collection, CollectionSnapshot, CollectionView, split_namespace};
 
@@ -98,7 +99,7 @@ fn check_convertible(ns: &str) -> Result<()> {
     if name == "system.views" {
         bail!(BAD_VALUE, "the definitions of views cannot be kept in a capped collection: {ns}");
     }
-    if name.starts_with("system.buckets.") {
+    if name.starts_with(BUCKETS_PREFIX) {
         bail!(ILLEGAL_OPERATION, "the buckets of a time series cannot be kept in a capped collection: {ns}");
     }
     if ns.len() + TEMPORARY_NAME_BYTES > NAMESPACE_BYTES_MAX {

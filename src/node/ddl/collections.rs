@@ -272,7 +272,7 @@ fn allowed_system(db: &str, name: &str) -> bool {
     matches!(
         name,
         "system.js" | "system.views" | "system.profile" | "system.users" | "system.version" | "system.roles"
-    ) || name.starts_with("system.buckets.")
+    ) || name.starts_with(BUCKETS_PREFIX)
         || db == "config"
         || db == "local"
 }

@@ -146,7 +146,7 @@ pub async fn take_part(
 /// Whether there is a snapshot of this name and `id`.
 pub fn holds_snapshot(node: &Node, name: &str, id: [u8; 16]) -> bool {
     let marker = node.namespaces.existing(&marker(name));
-    marker.is_some_and(|slot| slot.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == id))
+    marker.is_some_and(|slot| slot.holds(id))
 }
 
 /// Drops a snapshot, or what was kept under a name without being one yet.

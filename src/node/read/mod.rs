@@ -38,13 +38,8 @@ use query::planner::{Direction, Hint};
 /// InvalidNamespace (73), NamespaceNotFound (26) for an unknown UUID.
 pub fn target(node: &Node, request: &crate::Request<'_>) -> Result<String> {
     let Some(uuid) = request.argument().and_then(|v| v.as_uuid()) else { return request.namespace() };
-    let slots = node.namespaces.of_database(request.db);
-    let found = slots
-        .iter()
-        .find(|s| s.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == uuid))
-        .map(|s| s.ns.clone());
-    match found {
-        Some(ns) => Ok(ns),
+    match node.namespaces.of_database(request.db).iter().find(|slot| slot.holds(uuid)) {
+        Some(slot) => Ok(slot.ns.clone()),
         None => bail!(
             NAMESPACE_NOT_FOUND,
             "Unable to resolve {} to a collection in db {}",

@@ -17,6 +17,7 @@ use crate::open::{apply_session_fields, partial_predicate};
 use crate::{Node, view::View};
 use document::{Doc, DocBuf, DocWriter, Result, bail, err};
 use parking_lot::{Mutex, RwLockWriteGuard};
+use query::timeseries::BUCKETS_PREFIX;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use storage::checkpoint::OpenTransaction;
@@ -66,7 +67,7 @@ impl Fetched {
     /// is a measurement, which is not the document that changes.)
     fn missing_image(&self, entry: &Entry<'_>) -> Option<&'static str> {
         let kind = self.payload.doc().get_str("needsRetryImage")?;
-        let of_series = split_namespace(entry.ns).1.starts_with("system.buckets.");
+        let of_series = split_namespace(entry.ns).1.starts_with(BUCKETS_PREFIX);
         RETRY_IMAGES.into_iter().find(|known| *known == kind && !of_series)
     }
     /// The entry with its image.

@@ -12,7 +12,7 @@ use crate::view::View;
 use crate::{Node, Operation};
 use document::{Doc, Document, Result, Value, bail, doc};
 use query::timeseries::indexes::{bucket_key, bucket_spec, shown};
-use query::timeseries::{BUCKETS_PREFIX, Options, seconds_of};
+use query::timeseries::{BUCKETS_PREFIX, Options, buckets_of, seconds_of};
 use storage::split_namespace;
 
 /// The longest span of a bucket: a year.
@@ -123,7 +123,6 @@ pub async fn create(node: &Node, op: &Operation, ns: &str, given: Document) -> R
     }
     let slot = node.namespaces.slot(ns);
     let taken = slot.read(op, |s| Ok(s.collection.is_some())).await?;
-    let (db, name) = split_namespace(ns);
     if taken {
         bail!(NAMESPACE_EXISTS, "Collection {ns} already exists.");
     }
@@ -131,7 +130,7 @@ pub async fn create(node: &Node, op: &Operation, ns: &str, given: Document) -> R
     if other_view {
         bail!(NAMESPACE_EXISTS, "A view already exists. NS: {ns}");
     }
-    let buckets = format!("{db}.{BUCKETS_PREFIX}{name}");
+    let buckets = buckets_of(ns);
     let specs = default_indexes(&timeseries)?;
     let made = bucket_options(&given, timeseries);
     loop {
@@ -250,10 +249,10 @@ pub(crate) async fn put_in_place(
     target: &str,
     series: &Series,
 ) -> Result<()> {
-    let (db, name) = split_namespace(target);
+    let (db, _) = split_namespace(target);
     let slot = |ns: &str| node.namespaces.slot(ns);
     let (view_slot, made_slot) = (slot(target), slot(made));
-    let buckets = slot(&format!("{db}.{BUCKETS_PREFIX}{name}"));
+    let buckets = slot(&buckets_of(target));
     let definitions = slot(&format!("{db}.system.views"));
     let options = series.buckets_options();
     let (definition, view) = view_of(target, &series.options, options.get("collation"))?;

@@ -18,7 +18,7 @@ use crate::view::View;
 use crate::{Node, Operation};
 use document::{Doc, ObjectId, Result, bail};
 use parking_lot::Mutex;
-use query::timeseries::{BUCKETS_PREFIX, Options, unpacked_by};
+use query::timeseries::{BUCKETS_PREFIX, Options, series_of, unpacked_by};
 use std::collections::HashMap;
 use std::sync::Arc;
 use storage::split_namespace;
@@ -85,9 +85,8 @@ pub(crate) async fn named(
     if !body.get_bool("isTimeseriesNamespace").unwrap_or(false) {
         return Ok(of(node, slot));
     }
-    let (db, name) = split_namespace(&slot.ns);
-    let Some(name) = name.strip_prefix(BUCKETS_PREFIX) else { return Ok(of(node, slot)) };
-    if let Some(series) = with_buckets(&format!("{db}.{name}"), slot.clone()) {
+    let Some(ns) = series_of(&slot.ns) else { return Ok(of(node, slot)) };
+    if let Some(series) = with_buckets(&ns, slot.clone()) {
         return Ok(Some(series));
     }
     slot.read(op, |_| Ok(())).await?;
@@ -108,7 +107,7 @@ fn with_buckets(ns: &str, buckets: Arc<Slot>) -> Option<Series> {
     Some(Series { ns: ns.to_string(), buckets, options, packing })
 }
 
-/// Placing a time series elsewhere than on its database's primary is not done yet.
+/// A time series is neither resharded nor moved by itself yet.
 ///
 /// # Errors
 /// NotImplemented (238).

@@ -291,6 +291,7 @@ impl<'a> Entry<'a> {
         for entry in &self.nested {
             op.check_interrupt()?;
             all &= Box::pin(entry.apply(node, op, bypass)).await? != Some(false);
+            tokio::task::yield_now().await;
         }
         Ok(all)
     }
@@ -340,8 +341,7 @@ impl<'a> Entry<'a> {
 
 /// The name of the collection that has this UUID.
 fn of_uuid(node: &Node, uuid: [u8; 16]) -> Option<String> {
-    let has = |slot: &Slot| slot.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == uuid);
-    node.namespaces.visible().iter().find(|slot| has(slot)).map(|slot| slot.ns.to_string())
+    node.namespaces.visible().iter().find(|slot| slot.holds(uuid)).map(|slot| slot.ns.to_string())
 }
 
 /// The command of an entry `{createIndexes: <collection>, v, key, name, ..}`.

@@ -5,6 +5,7 @@ use crate::operation::Operation;
 use crate::session::Checkout;
 use document::{Doc, DocBuf, Document, Error, Result, Value, ValueRef, bail, codes, doc};
 use protocol::session::{EntryTime, Statement};
+use query::timeseries::BUCKETS_PREFIX;
 
 /// The largest document a user may store, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -185,6 +186,6 @@ fn writable_system(db: &str, name: &str) -> bool {
         name,
         "system.js" | "system.users" | "system.roles" | "system.version" | "system.views" | "system.profile"
     ) || (db == "config" && name == "system.sessions")
-        || name.starts_with("system.buckets.")
+        || name.starts_with(BUCKETS_PREFIX)
         || db == "local"
 }

@@ -25,6 +25,19 @@ use document::{Document, Value, doc};
 
 /// What the name of a collection of buckets begins with.
 pub const BUCKETS_PREFIX: &str = "system.buckets.";
+
+/// The namespace of the buckets of a time series.
+pub fn buckets_of(ns: &str) -> String {
+    let (db, name) = ns.split_once('.').unwrap_or((ns, ""));
+    format!("{db}.{BUCKETS_PREFIX}{name}")
+}
+
+/// The time series whose buckets a namespace holds by its name, whether there are any or not.
+pub fn series_of(buckets: &str) -> Option<String> {
+    let (db, name) = buckets.split_once('.')?;
+    Some(format!("{db}.{}", name.strip_prefix(BUCKETS_PREFIX)?))
+}
+
 /// The stage that makes measurements of buckets.
 pub const UNPACK: &str = "$_internalUnpackBucket";
 

@@ -13,7 +13,7 @@ use super::body::Placement;
 use super::cluster::database_of;
 use super::task::Task;
 use document::{Doc, DocBuf, DocWriter, Result, ValueRef};
-use query::timeseries::{BUCKETS_PREFIX, Options, bucket, predicate};
+use query::timeseries::{Options, bucket, predicate};
 
 /// A sharded time series.
 pub(super) struct Series {
@@ -26,7 +26,7 @@ pub(super) struct Series {
 /// The namespace of the buckets that a time series of this name would have.
 pub(super) fn buckets_of(ns: &str) -> Option<String> {
     let name = ns.strip_prefix(database_of(ns))?.strip_prefix('.')?;
-    (!name.starts_with("system.")).then(|| format!("{}.{BUCKETS_PREFIX}{name}", database_of(ns)))
+    (!name.starts_with("system.")).then(|| query::timeseries::buckets_of(ns))
 }
 
 /// The time series of this name, if its buckets are sharded.

@@ -233,13 +233,10 @@ fn all_data_is_exchanged(role: &ShardRole) -> bool {
 
 /// Where the task's collection is now: a rename keeps its UUID.
 fn namespace_of(role: &ShardRole, task: &Task) -> String {
-    let is_it = |slot: &node::namespace::Slot| {
-        slot.read_unchecked().collection.as_ref().is_some_and(|c| c.uuid() == task.uuid)
-    };
-    if is_it(&role.node.namespaces.slot(&task.ns)) {
+    if role.node.namespaces.slot(&task.ns).holds(task.uuid) {
         return task.ns.clone();
     }
-    let renamed = role.node.namespaces.all().into_iter().find(|slot| is_it(slot));
+    let renamed = role.node.namespaces.all().into_iter().find(|slot| slot.holds(task.uuid));
     renamed.map_or_else(|| task.ns.clone(), |slot| slot.ns.clone())
 }
 

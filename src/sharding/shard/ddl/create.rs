@@ -12,7 +12,7 @@
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace};
 use super::distribution::{First, Wanted, first_chunks};
-use super::timeseries::{SERIES_KEY, is_of_series, key_index, series_of_buckets};
+use super::timeseries::{SERIES_KEY, is_of_series, key_index};
 use super::{Ddl, split};
 use crate::config::{argument, required};
 use crate::driver::phase_of;
@@ -27,6 +27,7 @@ use futures::future::BoxFuture;
 use node::{Node, Operation, Request};
 use protocol::ddl::protocols::CreatePhase;
 use protocol::ddl::{Protocol, protocols};
+use query::timeseries::series_of;
 use std::collections::BTreeSet;
 use storage::{Collection, CollectionSnapshot, CollectionView, IndexSpec};
 
@@ -79,7 +80,7 @@ impl Coordinator for Create {
     }
     fn also_locks(&self, state: &Document) -> Vec<String> {
         let of_series = is_of_series(request(state));
-        series_of_buckets(namespace(state)).filter(|_| of_series).into_iter().collect()
+        series_of(namespace(state)).filter(|_| of_series).into_iter().collect()
     }
 }
 
@@ -355,7 +356,7 @@ impl Ddl {
         }
         let slot = self.role.node.namespaces.slot(ns);
         let mut spec = doc! { "v": 2, "key": pattern.document().clone(), "name": pattern.index_name() };
-        let series = series_of_buckets(ns).and_then(|series| {
+        let series = series_of(ns).and_then(|series| {
             let slot = self.role.node.namespaces.slot(&series);
             node::timeseries::of(&self.role.node, &slot)
         });

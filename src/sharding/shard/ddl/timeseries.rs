@@ -12,24 +12,12 @@ use crate::routing::table::SERIES;
 use document::{Document, Result, Value, bail, doc, err};
 use node::timeseries::{self, Series};
 use node::{Node, Operation};
-use query::timeseries::{BUCKETS_PREFIX, Options};
+use query::timeseries::{Options, buckets_of};
 
 /// Member of a request that shards buckets: the key in terms of measurements.
 pub(super) const SERIES_KEY: &str = "timeseriesKey";
 
-/// The namespace of the buckets of a time series.
-pub(super) fn buckets_of(ns: &str) -> String {
-    let (db, name) = split(ns);
-    format!("{db}.{BUCKETS_PREFIX}{name}")
-}
-
-/// The time series whose buckets a namespace holds, by its name.
-pub(super) fn series_of_buckets(ns: &str) -> Option<String> {
-    let (db, name) = split(ns);
-    Some(format!("{db}.{}", name.strip_prefix(BUCKETS_PREFIX)?))
-}
-
-/// Whether the request is that of a time series, made into one for its buckets.
+/// Whether the request shards buckets because their time series is to be sharded.
 pub(super) fn is_of_series(request: &Document) -> bool {
     request.contains_key(SERIES_KEY)
 }

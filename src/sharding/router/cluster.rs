@@ -44,8 +44,8 @@ pub trait Cluster: Send + Sync + 'static {
     fn cached(&self, ns: &str) -> Option<Placement>;
     /// Where the namespace is; `None` when its database does not exist.
     fn placement<'a>(&'a self, ns: &'a str) -> BoxFuture<'a, Result<Option<Placement>>>;
-    /// Whether anything was ever asked or told of where the namespace is.
-    fn has_heard_of(&self, ns: &str) -> bool {
+    /// Whether the namespace may be sharded by what was ever asked or told of it.
+    fn may_be_sharded(&self, ns: &str) -> bool {
         let _ = ns;
         false
     }
@@ -216,8 +216,8 @@ impl Cluster for LiveCluster {
             Ok(self.assemble(ns, database, routing))
         })
     }
-    fn has_heard_of(&self, ns: &str) -> bool {
-        self.cache.has_heard_of(ns)
+    fn may_be_sharded(&self, ns: &str) -> bool {
+        self.cache.may_be_sharded(ns)
     }
     fn note_stale(&self, ns: &str, error: &Error) {
         let names_it = error.info.as_ref().is_some_and(|i| i.contains_key("ns") || i.contains_key("db"));

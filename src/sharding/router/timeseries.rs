@@ -37,9 +37,9 @@ pub(super) async fn sharded(task: &Task<'_>, ns: &str) -> Result<Option<Series>>
     Ok(options.map(|options| Series { buckets, options, placement }))
 }
 
-/// The same where this router has heard of such buckets before: what every write asks.
+/// The same where this router has heard that such buckets may be: what every write asks.
 pub(super) async fn sharded_if_known(task: &Task<'_>, ns: &str) -> Result<Option<Series>> {
-    match buckets_of(ns).is_some_and(|buckets| task.router.cluster.has_heard_of(&buckets)) {
+    match buckets_of(ns).is_some_and(|buckets| task.router.cluster.may_be_sharded(&buckets)) {
         true => sharded(task, ns).await,
         false => Ok(None),
     }

@@ -185,9 +185,10 @@ impl CatalogCache {
         self.databases.read().get(db).and_then(|e| e.good()).flatten()
     }
 
-    /// Whether anything was asked or told of the collection since the cache was cleared.
-    pub fn has_heard_of(&self, ns: &str) -> bool {
-        self.collections.read().contains_key(ns)
+    /// Whether the collection may be sharded by what was asked or told of it since the cache was cleared.
+    pub fn may_be_sharded(&self, ns: &str) -> bool {
+        let known = self.collections.read();
+        known.get(ns).is_some_and(|entry| !matches!(entry.good(), Some(Routing::Unsharded)))
     }
     /// The next use of this collection reads its placement anew.
     pub fn invalidate(&self, ns: &str) {

@@ -297,6 +297,23 @@ async fn a_unique_index_that_does_not_begin_with_the_key_refuses_it() {
 }
 
 #[tokio::test]
+async fn a_time_series_is_not_sharded_by_what_it_was_before_its_names_were_locked() {
+    let c = Cluster::new().await;
+    let (ddl, op) = (c.ddl("a"), Operation::internal());
+    let node = &ddl.role.node;
+    let options = doc! { "timeseries": { "timeField": "t", "metaField": "m" } };
+    node::timeseries::ddl::create(node, &op, "d.s", options).await.unwrap();
+    let ask = doc! { "_shardsvrCreateCollection": "s", "shardKey": { "m": 1 } };
+    let (buckets, request) = ddl.series_request(&op, "d.s", &ask).await.unwrap().unwrap();
+    ddl.check_buckets(&buckets, &request).unwrap();
+    let wider = doc! { "collMod": "s", "timeseries": { "granularity": "hours" } }.to_doc_buf();
+    let wider = Request { db: "d", body: wider.doc(), sequences: &[] };
+    node::ddl::coll_mod::coll_mod(node, &op, wider).await.unwrap();
+    let refused = ddl.check_buckets(&buckets, &request).unwrap_err();
+    assert_eq!(refused.code, codes::CONFLICTING_OPERATION_IN_PROGRESS);
+}
+
+#[tokio::test]
 async fn a_commit_that_is_refused_is_undone_and_frees_the_names() {
     let c = Cluster::new().await;
     // The catalog learns of a namesake behind the coordinator's back.

@@ -9,7 +9,7 @@
 use super::{Ddl, split};
 use crate::config::shown;
 use crate::routing::table::SERIES;
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Document, Result, Value, bail, doc};
 use node::timeseries::{self, Series};
 use node::{Node, Operation};
 use query::timeseries::{Options, buckets_of};
@@ -97,12 +97,22 @@ impl Ddl {
         node.wait_operation_committed(&op).await
     }
 
-    /// Refuses to shard buckets that are no more: they were there when the request was made into one for them.
+    /// Refuses to shard buckets that are no more, or another time series' by now: they were looked at before their names were
+    /// locked.
     pub(super) fn check_buckets(&self, ns: &str, request: &Document) -> Result<()> {
-        let there = self.role.node.namespaces.slot(ns).read_unchecked().collection.is_some();
-        match is_of_series(request) && !there {
-            true => Err(err!(NAMESPACE_NOT_FOUND, "the time series of {ns} was dropped meanwhile")),
-            false => Ok(()),
+        if !is_of_series(request) {
+            return Ok(());
+        }
+        let slot = self.role.node.namespaces.slot(ns);
+        let state = slot.read_unchecked();
+        let Some(collection) = &state.collection else {
+            bail!(NAMESPACE_NOT_FOUND, "the time series of {ns} was dropped meanwhile")
+        };
+        match collection.meta().options.get_document("timeseries") == request.get_document(SERIES) {
+            true => Ok(()),
+            false => {
+                bail!(CONFLICTING_OPERATION_IN_PROGRESS, "the time series of {ns} was changed meanwhile")
+            }
         }
     }
 

@@ -3,16 +3,21 @@
 //! A shard's half (`$willBeMerged: true`) gives `{_id, <field>: <partial>, ..}`; the router's half (`$doingMerge: true`)
 //! merges such documents of several shards. Keys are compared by their key string (in the command's
 //! collation), so `1` and `1.0` are one group whose
-//! `_id` is the first seen. Groups come out in the order in which they were first seen; those that were spilled, by key.
+//! `_id` is the first seen. Groups come out in the order in which they were first seen, as long as they fit into memory.
+//!
+//! Otherwise all groups in memory go to partitions by the hash of their key, with their partial results, as often as memory is
+//! full. At the end each partition is read by itself and its partial results are merged; one that does not fit is divided again.
 
 use super::account::{Charge, Kind, Use};
-use super::spill::{Entry, Merge, Runs, Space};
+use super::partition::{LEVELS_MAX, Partition, Partitions};
+use super::spill::Space;
+use super::spool::Stored;
 use super::stage::checked_size;
 use super::{Batch, Context, Flow, Limits, Needs, Parsed, Plan, Run, Stage, parse::one};
 use crate::accumulator::{self, Accumulator};
 use crate::expression::{Expression, Vars};
-use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail, meter};
-use std::collections::HashMap;
+use document::{Collation, Doc, DocBuf, DocWriter, Document, Result, Value, bail};
+use indexmap::IndexMap;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,11 +40,13 @@ struct Member {
     states: Vec<Box<dyn Accumulator>>,
 }
 
+/// The groups by their keys' bytes, in the order in which they were first seen.
+type Groups = IndexMap<Vec<u8>, Member, foldhash::fast::RandomState>;
+
 struct Running {
     plan: Group,
     vars: Vars,
-    index: HashMap<Vec<u8>, usize, foldhash::fast::RandomState>,
-    members: Vec<Member>,
+    groups: Groups,
     /// Reused for every key.
     scratch: Vec<u8>,
     bytes: usize,
@@ -47,15 +54,14 @@ struct Running {
     charge: Charge,
     limits: Limits,
     space: Option<Arc<dyn Space>>,
-    runs: Option<Runs>,
-    /// Set when the input has ended.
-    giving: Option<Giving>,
-}
-
-/// How the groups are given: those in memory in the order in which they were first seen, those in files by key.
-enum Giving {
-    Memory(std::vec::IntoIter<Member>),
-    Files(Merge),
+    /// How often what is read now was divided.
+    level: u32,
+    /// Where groups go that do not fit.
+    spilled: Option<Partitions>,
+    /// Partitions to be read.
+    pending: Vec<Partition>,
+    /// Groups that are being given.
+    giving: Option<indexmap::map::IntoValues<Vec<u8>, Member>>,
 }
 
 impl Plan for Group {
@@ -63,15 +69,16 @@ impl Plan for Group {
         Ok(Box::new(Running {
             plan: self.clone(),
             vars: run.vars.clone(),
-            index: HashMap::default(),
-            members: Vec::new(),
+            groups: Groups::default(),
             scratch: Vec::new(),
             bytes: 0,
             collation: run.collation.clone(),
             charge: run.charge(run.limits.group).counted_as(Kind::Group),
             limits: run.limits,
             space: run.space(),
-            runs: None,
+            level: 0,
+            spilled: None,
+            pending: Vec::new(),
             giving: None,
         }))
     }
@@ -94,17 +101,15 @@ impl Plan for Group {
 }
 
 impl Running {
-    fn member(&mut self, key: Value) -> Result<usize> {
-        self.scratch.clear();
-        self.collation.append_value_key(&mut self.scratch, &key, false);
-        if let Some(at) = self.index.get(&self.scratch) {
-            return Ok(*at);
+    /// The position of the group whose key stands in `scratch`; `value` gives the key of a new one.
+    fn position(&mut self, value: impl FnOnce() -> Value) -> Result<usize> {
+        if let Some(at) = self.groups.get_index_of(&self.scratch) {
+            return Ok(at);
         }
+        let key = value();
         let states = self.plan.states(&key, &mut self.vars)?;
         self.bytes += self.scratch.len() + accumulator::value_bytes(&key) + 64 + 48 * states.len();
-        self.index.insert(self.scratch.clone(), self.members.len());
-        self.members.push(Member { key, states });
-        Ok(self.members.len() - 1)
+        Ok(self.groups.insert_full(self.scratch.clone(), Member { key, states }).0)
     }
 
     fn add(&mut self, d: Doc<'_>) -> Result<()> {
@@ -113,17 +118,16 @@ impl Running {
         } else {
             self.plan.id.eval_or_null(d, &mut self.vars)?
         };
-        let at = self.member(key)?;
-        let Some(member) = self.members.get_mut(at) else { return Ok(()) };
-        for ((field, parsed), state) in self.plan.fields.iter().zip(&mut member.states) {
+        self.scratch.clear();
+        self.collation.append_value_key(&mut self.scratch, &key, false);
+        let at = self.position(|| key)?;
+        if self.plan.half == Half::Merge {
+            return self.merge(at, d);
+        }
+        let Some((_, member)) = self.groups.get_index_mut(at) else { return Ok(()) };
+        for ((_, parsed), state) in self.plan.fields.iter().zip(&mut member.states) {
             let before = state.memory();
-            if self.plan.half == Half::Merge {
-                if let Some(partial) = d.get(field) {
-                    state.merge(partial.to_value())?;
-                }
-            } else {
-                state.add(parsed.eval(d, &mut self.vars).map_err(as_grouping)?)?;
-            }
+            state.add(parsed.eval(d, &mut self.vars).map_err(as_grouping)?)?;
             let now = state.memory();
             check_state(parsed, now, &self.limits)?;
             self.bytes = (self.bytes + now).saturating_sub(before);
@@ -131,55 +135,73 @@ impl Running {
         Ok(())
     }
 
-    /// Writes the groups in memory to a file, by key, each with its partial results.
-    fn spill(&mut self, space: Arc<dyn Space>) -> Result<()> {
-        let chunks = self.chunks()?;
-        let runs = self.runs.get_or_insert_with(|| Runs::new(space.clone()));
-        runs.write(Runs::new(space).merge(chunks)?, &mut self.charge)?;
-        self.bytes = 0;
-        self.charge.set(0);
+    /// Takes the partial results of a document for the group at a position.
+    fn merge(&mut self, at: usize, d: Doc<'_>) -> Result<()> {
+        let Some((_, member)) = self.groups.get_index_mut(at) else { return Ok(()) };
+        for ((field, parsed), state) in self.plan.fields.iter().zip(&mut member.states) {
+            let Some(partial) = d.get(field) else { continue };
+            let before = state.memory();
+            state.merge(partial.to_value())?;
+            let now = state.memory();
+            check_state(parsed, now, &self.limits)?;
+            self.bytes = (self.bytes + now).saturating_sub(before);
+        }
         Ok(())
     }
-    /// The groups in memory as entries, sorted in pieces.
-    fn chunks(&mut self) -> Result<Vec<Vec<Entry>>> {
-        let keys: Vec<(Vec<u8>, usize)> = self.index.drain().collect();
-        let mut members: Vec<Option<Member>> =
-            std::mem::take(&mut self.members).into_iter().map(Some).collect();
-        let mut chunks = Vec::new();
-        let mut keys = keys.into_iter().peekable();
-        while keys.peek().is_some() {
-            let mut chunk = Vec::with_capacity(CHUNK_GROUPS);
-            for (key, at) in keys.by_ref().take(CHUNK_GROUPS) {
-                meter::spend(8)?;
-                if let Some(member) = members[at].take() {
-                    chunk.push((key, self.plan.document(member, true)?.into_bytes()));
-                }
-            }
-            chunk.sort_unstable_by(|a: &Entry, b: &Entry| a.0.cmp(&b.0));
-            chunks.push(chunk);
+
+    /// Moves the groups in memory to partitions, each with its partial results.
+    fn spill(&mut self) -> Result<()> {
+        let Some(space) = &self.space else { return Ok(()) };
+        let partitions = match &mut self.spilled {
+            Some(partitions) => partitions,
+            none => none.insert(Partitions::new(&**space, self.level)?),
+        };
+        let mut stored = Stored::default();
+        for (key, member) in std::mem::take(&mut self.groups) {
+            let partial = self.plan.document(member, true)?;
+            stored.bytes += partitions.push(&key, partial.bytes())? as u64;
+            stored.records += 1;
         }
-        Ok(chunks)
+        self.charge.spilled(stored);
+        self.bytes = 0;
+        Ok(())
     }
-    /// The next group of the files: the partial results of its key merged.
-    fn merged(&mut self, merge: &mut Merge) -> Result<Option<DocBuf>> {
-        let Some(first) = merge.next() else { return Ok(None) };
-        let (key, bytes) = first?;
-        let first = DocBuf::from_validated(bytes);
-        let id = first.get("_id").map_or(Value::Null, |v| v.to_value());
-        let mut member = Member { states: self.plan.states(&id, &mut self.vars)?, key: id };
-        self.plan.take_partials(&mut member, first.doc(), &self.limits)?;
-        while merge.peek_key() == Some(&key[..]) {
-            let Some(next) = merge.next() else { break };
-            let next = DocBuf::from_validated(next?.1);
-            self.plan.take_partials(&mut member, next.doc(), &self.limits)?;
+
+    /// Reads a partition into memory, or divides it again when it does not fit there.
+    fn load(&mut self, mut partition: Partition) -> Result<()> {
+        self.level = partition.level() + 1;
+        while let Some((key, partial)) = partition.pull()? {
+            self.scratch.clear();
+            self.scratch.extend_from_slice(key);
+            let partial = Doc::from_validated(partial);
+            let at = self.position(|| partial.get("_id").map_or(Value::Null, |v| v.to_value()))?;
+            self.merge(at, partial)?;
+            self.charge.set(self.bytes);
+            // One group cannot be divided.
+            if self.charge.is_over() && self.groups.len() > 1 && self.level < LEVELS_MAX {
+                self.spill()?;
+            }
         }
-        let partial = self.plan.half == Half::Partial;
-        checked_size(self.plan.document(member, partial)?).map(Some)
+        Ok(())
+    }
+
+    /// Gets the next groups ready to be given; false when there are no more.
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            if self.spilled.is_some() {
+                self.spill()?;
+                self.pending.extend(self.spilled.take().into_iter().flat_map(Partitions::finish));
+            }
+            if !self.groups.is_empty() {
+                self.giving = Some(std::mem::take(&mut self.groups).into_values());
+                return Ok(true);
+            }
+            let Some(partition) = self.pending.pop() else { return Ok(false) };
+            self.load(partition)?;
+        }
     }
 }
 
-/// Groups that are sorted at once when they are spilled.
-const CHUNK_GROUPS: usize = 2048;
 /// Refuses a state that collects more than its parameter allows (`internalQueryMaxPushBytes`,
 /// `internalQueryMaxAddToSetBytes`): it cannot be divided among files.
 fn check_state(parsed: &accumulator::Parsed, bytes: usize, limits: &Limits) -> Result<()> {
@@ -200,15 +222,6 @@ fn check_state(parsed: &accumulator::Parsed, bytes: usize, limits: &Limits) -> R
 impl Group {
     fn states(&self, key: &Value, vars: &mut Vars) -> Result<Vec<Box<dyn Accumulator>>> {
         self.fields.iter().map(|(_, parsed)| parsed.start(key, vars)).collect()
-    }
-    fn take_partials(&self, member: &mut Member, d: Doc<'_>, limits: &Limits) -> Result<()> {
-        for ((field, parsed), state) in self.fields.iter().zip(&mut member.states) {
-            if let Some(partial) = d.get(field) {
-                state.merge(partial.to_value())?;
-                check_state(parsed, state.memory(), limits)?;
-            }
-        }
-        Ok(())
     }
     /// A group as a document, with partial results or with final ones.
     fn document(&self, mut member: Member, partial: bool) -> Result<DocBuf> {
@@ -240,43 +253,31 @@ impl Stage for Running {
         self.add(d.doc())?;
         self.charge.set(self.bytes);
         if self.charge.is_over() {
-            match self.space.clone() {
-                Some(space) => self.spill(space)?,
-                None => bail!(
+            if self.space.is_none() {
+                bail!(
                     QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
                     "PlanExecutor error during aggregation :: caused by :: Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in."
-                ),
+                );
             }
+            self.spill()?;
         }
         Ok(Flow::Continue)
     }
     fn end(&mut self, out: &mut Batch) -> Result<Flow> {
-        let mut giving = match self.giving.take() {
-            Some(giving) => giving,
-            None => match self.runs.take() {
-                Some(runs) => Giving::Files(runs.merge(self.chunks()?)?),
-                None => {
-                    self.index = HashMap::default();
-                    Giving::Memory(std::mem::take(&mut self.members).into_iter())
-                }
-            },
-        };
         let partial = self.plan.half == Half::Partial;
         loop {
-            let next = match &mut giving {
-                Giving::Memory(members) => {
-                    members.next().map(|m| checked_size(self.plan.document(m, partial)?)).transpose()?
+            for member in self.giving.iter_mut().flatten() {
+                out.push(checked_size(self.plan.document(member, partial)?)?)?;
+                if out.is_full() {
+                    return Ok(Flow::More);
                 }
-                Giving::Files(merge) => self.merged(merge)?,
-            };
-            let Some(d) = next else {
+            }
+            if self.giving.take().is_some() {
+                self.bytes = 0;
                 self.charge.set(0);
+            }
+            if !self.advance()? {
                 return Ok(Flow::Continue);
-            };
-            out.push(d)?;
-            if out.is_full() {
-                self.giving = Some(giving);
-                return Ok(Flow::More);
             }
         }
     }

@@ -20,6 +20,7 @@ pub mod host;
 pub mod lookup;
 pub mod optimize;
 pub mod parse;
+pub mod partition;
 pub mod running_facet;
 pub mod score;
 pub mod score_fusion;

@@ -91,6 +91,14 @@ impl Runs {
     }
 }
 
+/// Appends an entry in the form it has in a run.
+pub(super) fn append_entry(buffer: &mut Vec<u8>, key: &[u8], bytes: &[u8]) {
+    buffer.extend_from_slice(&(key.len() as u32).to_le_bytes());
+    buffer.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    buffer.extend_from_slice(key);
+    buffer.extend_from_slice(bytes);
+}
+
 /// Writes a run; returns with it how many records it has.
 pub(super) fn write_run(
     space: &dyn Space,
@@ -101,10 +109,7 @@ pub(super) fn write_run(
     for entry in entries {
         let (key, bytes) = entry?;
         meter::spend(4 + (key.len() + bytes.len()) / 512)?;
-        buffer.extend_from_slice(&(key.len() as u32).to_le_bytes());
-        buffer.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        buffer.extend_from_slice(&key);
-        buffer.extend_from_slice(&bytes);
+        append_entry(&mut buffer, &key, &bytes);
         records += 1;
         if buffer.len() >= CHUNK {
             run.file.append(&buffer)?;
@@ -227,10 +232,6 @@ impl Merge {
             }
         }
         Ok(merge)
-    }
-    /// The key of the entry that comes next.
-    pub fn peek_key(&self) -> Option<&[u8]> {
-        self.heads.peek().map(|Reverse(head)| head.0.as_slice())
     }
     /// The entry that comes next.
     pub fn peek(&self) -> Option<(&[u8], &[u8])> {

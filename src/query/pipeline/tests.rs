@@ -142,6 +142,38 @@ fn group_and_sort_refuse_to_outgrow_memory_without_disk() {
 }
 
 #[test]
+fn groups_that_went_to_files_are_those_of_memory_however_often_they_were_divided() {
+    let ctx = context();
+    let input: Vec<DocBuf> = (0..6000i32)
+        .map(|i| {
+            let k = i.wrapping_mul(7919) % 1500;
+            let k = if k % 3 == 0 { Value::Double(f64::from(k)) } else { Value::String(format!("key{k}")) };
+            document::doc! { "_id": i, "k": k, "n": i % 100 }.to_doc_buf()
+        })
+        .collect();
+    let text = r#"[{"$group": {"_id": "$k", "n": {"$sum": "$n"}, "all": {"$push": "$_id"}, "a": {"$avg": "$n"}, "f": {"$first": "$_id"}}}]"#;
+    let p = parse(&stages(text), &ctx).unwrap();
+    let grouped = |limit: usize| {
+        let space = Arc::new(spill::tests::MemorySpace::default());
+        let mut run = Run { spill: Some(space.clone()), ..Run::new(&ctx) };
+        run.limits.group = limit;
+        let mut groups = show(&p.run_local(input.clone(), &run).unwrap());
+        groups.sort();
+        let files = space.made.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!((space.alive.load(std::sync::atomic::Ordering::Relaxed), run.account.bytes()), (0, 0));
+        (groups, files)
+    };
+    let (expected, files) = grouped(usize::MAX);
+    assert_eq!((expected.len(), files), (1500, 0));
+    // One level of partitions; several, since no two groups fit.
+    for (limit, least, most) in [(100_000, 1, 1), (1, 10, usize::MAX)] {
+        let (groups, files) = grouped(limit);
+        assert_eq!(groups, expected);
+        assert!((least..=most).contains(&files), "{limit}: {files} files");
+    }
+}
+
+#[test]
 fn projection_keeps_order_and_reaches_into_arrays() {
     let input = || {
         vec![extended_json::from_str(

@@ -151,6 +151,24 @@ class Hostile:
     def make_count_filter(self):
         return {"count": "c", "query": {"$expr": {"$gt": [{"$size": doubling(30, "$concatArrays")}, 5]}}}
 
+    def make_windows(self):
+        bounds = self.random.choice([["current", "unbounded"], ["unbounded", "current"], [-5000, 5000]])
+        function = self.random.choice([
+            {"$sum": "$x"}, {"$push": "$x"}, {"$covariancePop": ["$x", "$_id"]}, {"$median": {"input": "$x", "method": "approximate"}},
+        ])
+        return self.aggregate(
+            {"$set": {"a": "$x"}}, {"$unwind": "$a"}, {"$unwind": "$x"}, {"$limit": 40000},
+            {"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"r": {**function, "window": {"documents": bounds}}}}}, {"$count": "n"},
+        )
+
+    def make_many_fields(self):
+        pair = [[{"k": {"$toString": "$$i"}, "v": 1}]]
+        fields = self.random.choice([
+            lambda pairs: {"$arrayToObject": pairs(pair[0][0])}, lambda pairs: {"$mergeObjects": pairs({"$arrayToObject": pair})},
+        ])
+        return self.aggregate({"$limit": 1}, {"$project": {"n": {"$size": {"$objectToArray": fields(
+            lambda one: {"$map": {"input": {"$range": [0, 60000]}, "as": "i", "in": one}})}}}})
+
     def make_wide_sort(self):
         return self.aggregate({"$set": {"a": "$x"}}, {"$unwind": "$a"}, {"$unwind": "$x"}, {"$sort": {"x": 1, "a": -1}})
 

@@ -120,25 +120,38 @@ fn bound(task: &Task<'_>, name: &str) -> Option<Document> {
 /// `create`: an unsharded collection or a view on the primary.
 pub async fn create(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    let placement = task.placement_for_write(&ns).await?;
     let as_series = task.get("timeseries").is_some();
-    if placement.table.is_some() || (as_series && timeseries::sharded(task, &ns).await?.is_some()) {
-        bail!(NAMESPACE_EXISTS, "namespace {ns} already exists, but is sharded");
+    let mut retry = Retry::default();
+    loop {
+        let placement = task.placement_for_write(&ns).await?;
+        if placement.table.is_some() || (as_series && timeseries::sharded(task, &ns).await?.is_some()) {
+            bail!(NAMESPACE_EXISTS, "namespace {ns} already exists, but is sharded");
+        }
+        if let Some(reply) = try_as_it_is(task, &ns, &mut retry).await? {
+            return Ok(reply);
+        }
     }
-    as_it_is(task, &ns).await
 }
 
 /// The client's command, as it is, to the primary of an unsharded namespace, creating the database if need be.
 async fn as_it_is(task: &Task<'_>, ns: &str) -> Result<DocBuf> {
     let mut retry = Retry::default();
     loop {
-        let placement = task.placement_for_write(ns).await?;
-        let shard = placement.home().clone();
-        let body = task.forward(&[], &placement.versions(&shard), |_| {});
-        match task.write(&shard, &body).await {
-            Ok(reply) => return Ok(reply),
-            Err(e) => retry.absorb(task, ns, e).await?,
+        if let Some(reply) = try_as_it_is(task, ns, &mut retry).await? {
+            return Ok(reply);
         }
+    }
+}
+
+/// One attempt of [`as_it_is`]; `None` when something it was sent by was stale. That may be the placement of a time series' buckets, which
+/// another router has sharded: whoever tells such a series apart asks again.
+async fn try_as_it_is(task: &Task<'_>, ns: &str, retry: &mut Retry) -> Result<Option<DocBuf>> {
+    let placement = task.placement_for_write(ns).await?;
+    let shard = placement.home().clone();
+    let body = task.forward(&[], &placement.versions(&shard), |_| {});
+    match task.write(&shard, &body).await {
+        Ok(reply) => Ok(Some(reply)),
+        Err(e) => retry.absorb(task, ns, e).await.map(|()| None),
     }
 }
 
@@ -150,10 +163,13 @@ pub async fn create_indexes(task: &Task<'_>) -> Result<DocBuf> {
     while vanished < ATTEMPTS_MAX {
         let placement = task.placement_for_write(&ns).await?;
         if placement.table.is_none() && placement.alone.is_none() {
-            return match timeseries::sharded(task, &ns).await? {
-                Some(series) => create_indexes_of_series(task, &series).await,
-                None => as_it_is(task, &ns).await,
-            };
+            if let Some(series) = timeseries::sharded(task, &ns).await? {
+                return create_indexes_of_series(task, &series).await;
+            }
+            match try_as_it_is(task, &ns, &mut retry).await? {
+                Some(reply) => return Ok(reply),
+                None => continue,
+            }
         }
         if task.in_transaction() {
             // Each shard refuses what it does not have yet; a coordinator would wait for the transaction to end.
@@ -248,13 +264,19 @@ async fn raw_reply(task: &Task<'_>, replies: Vec<(ShardId, DocBuf)>) -> Result<D
 /// `dropIndexes`, `collMod`: by the coordinator where the collection is sharded.
 async fn changed_everywhere(task: &Task<'_>, internal_name: &str) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    let placement = task.placement(&ns).await?;
-    if placement.as_ref().is_some_and(|p| p.table.is_none() && p.alone.is_none()) {
-        return match timeseries::sharded(task, &ns).await? {
-            Some(series) => buckets_changed(task, internal_name, &series).await,
-            None => as_it_is(task, &ns).await,
-        };
-    }
+    let mut retry = Retry::default();
+    let placement = loop {
+        let placement = task.placement(&ns).await?;
+        if placement.as_ref().is_none_or(|p| p.table.is_some() || p.alone.is_some()) {
+            break placement;
+        }
+        if let Some(series) = timeseries::sharded(task, &ns).await? {
+            return buckets_changed(task, internal_name, &series).await;
+        }
+        if let Some(reply) = try_as_it_is(task, &ns, &mut retry).await? {
+            return Ok(reply);
+        }
+    };
     let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
     // The database may have been dropped since its placement was read.
     let reply = match placement {
@@ -805,11 +827,11 @@ async fn list_indexes_of_series(task: &Task<'_>, ns: &str, series: &Series) -> R
 /// `listIndexes`: of a shard that owns a chunk.
 pub async fn list_indexes(task: &Task<'_>) -> Result<DocBuf> {
     let ns = task.request.namespace()?;
-    if let Some(series) = timeseries::sharded(task, &ns).await? {
-        return list_indexes_of_series(task, &ns, &series).await;
-    }
     let mut retry = Retry::default();
     loop {
+        if let Some(series) = timeseries::sharded(task, &ns).await? {
+            return list_indexes_of_series(task, &ns, &series).await;
+        }
         let Some(placement) = task.placement(&ns).await? else {
             bail!(NAMESPACE_NOT_FOUND, "ns does not exist: {ns}");
         };
@@ -832,18 +854,22 @@ pub async fn list_collections(task: &Task<'_>) -> Result<DocBuf> {
     }
 }
 
+async fn on_all_owners_of_series(task: &Task<'_>, series: &Series) -> Result<Option<Vec<(ShardId, DocBuf)>>> {
+    let body = series.renamed(task.body());
+    let request = Request { db: task.db(), body: body.doc(), sequences: &[] };
+    let inner = Task::new(task.router, task.op, request);
+    let replies = Box::pin(on_all_owners(&inner, &series.buckets)).await;
+    task.hear_from(&inner);
+    replies
+}
+
 /// The client's command, as it is, on every shard with the collection's versions.
 pub async fn on_all_owners(task: &Task<'_>, ns: &str) -> Result<Option<Vec<(ShardId, DocBuf)>>> {
-    if let Some(series) = timeseries::sharded(task, ns).await? {
-        let body = series.renamed(task.body());
-        let request = Request { db: task.db(), body: body.doc(), sequences: &[] };
-        let inner = Task::new(task.router, task.op, request);
-        let replies = Box::pin(on_all_owners(&inner, &series.buckets)).await;
-        task.hear_from(&inner);
-        return replies;
-    }
     let mut retry = Retry::default();
     loop {
+        if let Some(series) = timeseries::sharded(task, ns).await? {
+            return on_all_owners_of_series(task, &series).await;
+        }
         let Some(placement) = task.placement(ns).await? else { return Ok(None) };
         let shards = placement.shards();
         let sent =

@@ -54,11 +54,30 @@ pub const COMMANDS: &[&str] = &[
     "_configsvrUpdateZoneKeyRange",
 ];
 
-/// Runs a command of [`COMMANDS`]; answers its reply without `ok`.
+/// Those that only look.
+const LOOK: &[&str] = &[
+    "_configsvrBalancerCollectionStatus",
+    "_configsvrBalancerStatus",
+    "_configsvrCheckClusterMetadataConsistency",
+    "_configsvrCheckMetadataConsistency",
+    "_configsvrShardDrainingStatus",
+    "_configsvrTesseraSnapshots",
+];
+
+/// Runs a command of [`COMMANDS`]; answers its reply without `ok`. What a change has written, or has found done before, is majority-committed
+/// when the reply is made: the catalog is read as it is here, and a repetition finds what the first attempt still waits for.
 ///
 /// # Errors
 /// CommandNotFound (59) for any other name.
 pub async fn run(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
+    let reply = answer(config, op, request).await?;
+    if !LOOK.contains(&request.name()) {
+        op.interruptible(config.node.wait_all_committed()).await??;
+    }
+    Ok(reply)
+}
+
+async fn answer(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
     match request.name() {
         "_configsvrAddShard" => config.add_shard(op, request).await,
         "_configsvrAddShardToZone" => config.add_shard_to_zone(op, request).await,

@@ -668,3 +668,22 @@ async fn the_time_of_a_reply_is_taken_unless_it_is_too_far_ahead() {
         assert_eq!(c.config.tick() > time, taken, "{ahead} seconds ahead");
     }
 }
+
+#[tokio::test]
+async fn what_is_found_done_is_confirmed_once_it_is_committed() {
+    let c = Cluster::sharded().await;
+    // The majority is away.
+    c.config.node.replication.commit.set_shared(true);
+    let within = std::time::Duration::from_millis(100);
+    for done in [
+        doc! { "_configsvrAddShard": "a/a:1" },
+        doc! { "_configsvrCreateDatabase": "d", "writeConcern": { "w": "majority" } },
+        doc! { "_configsvrMoveRange": "d.c", "toShard": "a", "min": { "x": 0 } },
+    ] {
+        let shown = format!("{done:?}");
+        assert!(tokio::time::timeout(within, c.run(done)).await.is_err(), "confirmed: {shown}");
+    }
+    c.run(doc! { "_configsvrBalancerStatus": 1 }).await.unwrap();
+    c.config.node.replication.commit.set_shared(false);
+    c.run(doc! { "_configsvrAddShard": "a/a:1" }).await.unwrap();
+}

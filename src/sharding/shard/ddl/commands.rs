@@ -61,7 +61,8 @@ pub const COMMANDS: &[&str] = &[
     "splitVector",
 ];
 
-/// Runs a command of [`COMMANDS`]; answers its reply without `ok`. Replies are made when all is durable.
+/// Runs a command of [`COMMANDS`]; answers its reply without `ok`. Replies are made when all that a command leaves behind, or has found done
+/// before, is majority-committed: a repetition finds what the first attempt still waits for.
 ///
 /// # Errors
 /// CommandNotFound (59) for any other name; ShardingStateNotInitialized (203) on a node that is no shard.
@@ -72,8 +73,8 @@ pub async fn run(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docu
     }
     require_majority(op, request.name())?;
     let reply = answer(ddl, op, request).await?;
-    if op.committed_position().is_some() {
-        ddl.role.node.wait_operation_committed(op).await?;
+    if !LEAVE_NOTHING.contains(&request.name()) {
+        op.interruptible(ddl.role.node.wait_all_committed()).await??;
     }
     Ok(reply)
 }
@@ -106,11 +107,15 @@ async fn answer(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Docum
     }
 }
 
-/// Messages to participants that leave nothing behind which a crash might take back.
+/// Commands that leave nothing behind which a crash might take back.
 const LEAVE_NOTHING: &[&str] = &[
+    "_shardsvrCheckMetadataConsistency",
     "_shardsvrCheckMetadataConsistencyParticipant",
     "_shardsvrGetStatsForBalancing",
+    "_shardsvrJoinDDLCoordinators",
     "_shardsvrMeasureRange",
+    "_shardsvrMergeAllChunksOnShard",
+    "_shardsvrMergeChunks",
     "_shardsvrReshardCatchUp",
     "_shardsvrReshardClone",
     "_shardsvrReshardConfirm",
@@ -118,6 +123,9 @@ const LEAVE_NOTHING: &[&str] = &[
     "_shardsvrReshardSample",
     "_shardsvrSetAutoSplit",
     "_shardsvrValidateShardKeyCandidate",
+    "autoSplitVector",
+    "splitChunk",
+    "splitVector",
 ];
 
 /// Runs a command that coordinators send to shards. Whatever it leaves behind, or has found done before, is majority-committed when

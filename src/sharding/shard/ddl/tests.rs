@@ -265,6 +265,19 @@ async fn a_hashed_collection_is_spread_and_a_repeat_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_move_found_done_is_confirmed_once_it_is_committed() {
+    let c = Cluster::new().await;
+    let shared = |shared| c.ddl("a").role.node.replication.commit.set_shared(shared);
+    let again = || c.send("a", "d", doc! { "_shardsvrMovePrimary": "d", "to": "a" });
+    again().await.unwrap();
+    // The majority is away.
+    shared(true);
+    assert!(tokio::time::timeout(Duration::from_millis(100), again()).await.is_err(), "confirmed");
+    shared(false);
+    again().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_cannot_be_sharded_is_refused_and_leaves_nothing() {
     let c = Cluster::new().await;
     c.insert("a", "d.full", 3).await;

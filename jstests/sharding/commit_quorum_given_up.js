@@ -1,7 +1,7 @@
 /**
  * An index build through a router that waits for a commit quorum ends when its client wants it no more, and when what it builds is
  * dropped; the shards have the index on none then, and the collection can be changed.
- * It fails if killOp or maxTimeMS leave the build waiting on a shard, or if a drop waits for the quorum.
+ * It fails if killOp or maxTimeMS leave the build waiting on a shard, if a drop waits for the quorum, or if one that is refused ends builds.
  *
  * @tags: [requires_own_servers]
  */
@@ -55,6 +55,9 @@ assert.commandFailedWithCode(testDB.runCommand(create("late", {maxTimeMS: 3000})
 isNowhere("late");
 
 join = begin("unwanted");
+assert.commandFailedWithCode(testDB.runCommand({dropIndexes: "c", index: ["unwanted", "none"]}), ErrorCodes.IndexNotFound);
+assert.commandFailedWithCode(testDB.runCommand({dropIndexes: "c", index: ["unwanted", "x_1"]}), 370);
+waits("unwanted");
 assert.commandWorked(testDB.runCommand({dropIndexes: "c", index: "unwanted"}));
 join();
 isNowhere("unwanted");

@@ -347,6 +347,12 @@ pub async fn drop_indexes_named(node: &Node, op: &Operation, slot: &Slot, index:
     Ok(reply)
 }
 
+/// Refuses what [`drop_indexes_named`] would refuse of a collection.
+pub fn check_droppable(slot: &Slot, index: &Value) -> Result<()> {
+    let state = slot.read_unchecked();
+    state.collection.as_ref().map_or(Ok(()), |c| names_of(c, index).map(drop))
+}
+
 fn names_of(c: &storage::Collection, index: &Value) -> Result<Vec<String>> {
     let others = || c.indexes().iter().map(|i| i.spec()).filter(|s| !s.is_id());
     let clustered = c.indexes().first().map(|i| i.spec()).filter(|s| s.is_clustered());

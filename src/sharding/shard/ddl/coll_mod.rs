@@ -83,20 +83,61 @@ impl Ddl {
         let uuid = tracked.get("uuid").and_then(Value::as_uuid);
         let mut fields = doc! { "participant": command, "collectionUUID": uuid.map(Value::uuid) };
         fields.push("timestamp", tracked.get("timestamp").cloned());
-        let index = request.body.get("index").map(|v| v.to_value());
+        let index = request.body.get("index").map_or(Value::Null, |v| v.to_value());
+        self.check_droppable(&ns, &fields, &index).await?;
         let aborted = self.abort_builds(&ns, &|name| match &index {
-            Some(Value::String(one)) => one == name || one == "*",
-            Some(Value::Array(several)) => several.iter().any(|one| one.as_str() == Some(name)),
+            Value::String(one) => one == name || one == "*",
+            Value::Array(several) => several.iter().any(|one| one.as_str() == Some(name)),
             _ => false,
         });
-        match self.coordinate(op, &DropIndexes, &ns, fields).await {
+        match self.coordinate(op, &DropIndexes, &ns, fields.clone()).await {
             Ok(state) => Ok(state.get_document("reply").cloned().unwrap_or_default()),
             Err(e) if aborted && e.code == codes::INDEX_NOT_FOUND => {
-                let indexes = self.definition_of(&ns).map_or(0, |(_, indexes)| indexes.len());
-                Ok(doc! { "nIndexesWas": indexes as i32 })
+                self.drop_what_is_built(op, &ns, fields, &index).await
             }
             Err(e) => Err(e),
         }
+    }
+
+    /// Refuses what cannot be dropped before builds end for it.
+    ///
+    /// # Errors
+    /// CannotDropShardKeyIndex (370), IndexNotFound (27), those of a node.
+    async fn check_droppable(&self, ns: &str, fields: &Document, index: &Value) -> Result<()> {
+        let mut state = doc! { "_id": { "namespace": ns } };
+        state.push("participant", fields.get("participant").cloned());
+        self.keep_shard_key_index(&mut state).await?;
+        let building = self.building(ns);
+        let built = match index {
+            Value::String(one) if building.contains(one) => return Ok(()),
+            Value::Array(several) => {
+                let built = |one: &&Value| one.as_str().is_none_or(|one| !building.contains(one));
+                Value::Array(several.iter().filter(built).cloned().collect())
+            }
+            one => one.clone(),
+        };
+        node::ddl::indexes::check_droppable(&self.role.node.namespaces.slot(ns), &built)
+    }
+
+    /// Drops those of several indexes that are there, where the builds of others were aborted.
+    async fn drop_what_is_built(
+        &self,
+        op: &Operation,
+        ns: &str,
+        mut fields: Document,
+        index: &Value,
+    ) -> Result<Document> {
+        let specs = self.definition_of(ns).map(|(_, specs)| specs).unwrap_or_default();
+        let there = |one: &&Value| specs.iter().any(|spec| spec.get("name") == Some(*one));
+        let left: Vec<Value> = index.as_array().into_iter().flatten().filter(there).cloned().collect();
+        if left.is_empty() {
+            return Ok(doc! { "nIndexesWas": specs.len() as i32 });
+        }
+        let mut command = fields.get_document("participant").cloned().unwrap_or_default();
+        command.insert("index", left);
+        fields.insert("participant", command);
+        let state = self.coordinate(op, &DropIndexes, ns, fields).await?;
+        Ok(state.get_document("reply").cloned().unwrap_or_default())
     }
 
     /// Refuses to drop the last index that the shard key needs, and spares those that serve it where all are to go. With the

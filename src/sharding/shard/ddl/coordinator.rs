@@ -91,6 +91,10 @@ impl Ddl {
         loop {
             let outcome = match self.join_or_enter(kind, ns, &fields)? {
                 Entered::Joined(outcome) => outcome,
+                Entered::After(given_up) => {
+                    op.interruptible(ended(given_up)).await?;
+                    continue;
+                }
                 Entered::First(run) => {
                     // A client that goes away while it waits for the lock wants nothing done.
                     let held = op.interruptible(self.lock(kind, &state)).await??;
@@ -177,7 +181,7 @@ impl Ddl {
         still: impl Future<Output = Result<bool>>,
     ) -> Result<Option<joining::Outcome>> {
         let mut run = match self.join_or_enter(kind, namespace(&state), &Document::new())? {
-            Entered::Joined(outcome) => return Ok(Some(outcome)),
+            Entered::Joined(outcome) | Entered::After(outcome) => return Ok(Some(outcome)),
             Entered::First(run) => run,
         };
         let held = self.lock(kind, &state).await?;

@@ -24,6 +24,8 @@ use std::time::Duration;
 
 /// How often shards are told that nobody wants what they build.
 const ABORT_EVERY: Duration = Duration::from_millis(200);
+/// How long the others wait for a shard that does not reply to that.
+const ABORT_WAIT: Duration = Duration::from_secs(1);
 
 pub(super) struct CreateIndexes;
 
@@ -183,7 +185,7 @@ impl Ddl {
             // More than once: a shard may be about to begin.
             tokio::select! {
                 replies = &mut building => return Ok(replies),
-                () = self.abort_builds_on(shards, state) => {}
+                _ = tokio::time::timeout(ABORT_WAIT, self.abort_builds_on(shards, state)) => {}
             }
             tokio::select! {
                 replies = &mut building => return Ok(replies),
@@ -222,6 +224,12 @@ impl Ddl {
             }
         }
         Ok(())
+    }
+
+    /// The names of the indexes of a namespace that are being built.
+    pub(super) fn building(&self, ns: &str) -> BTreeSet<String> {
+        let all = self.running.requested(ns, protocols::CREATE_INDEXES.operation);
+        all.iter().flat_map(|requested| index_names(&participant(requested))).collect()
     }
 
     /// Ends builds of indexes of a namespace that are under way, whoever waits for them, where all of their names are among these; whether

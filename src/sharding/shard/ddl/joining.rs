@@ -31,6 +31,8 @@ pub(super) enum Entered {
     First(Run),
     /// An equal one runs.
     Joined(Outcome),
+    /// An equal one is being given up, which says nothing of this request: it is run afterwards.
+    After(Outcome),
 }
 
 /// A coordinator that was entered; it is gone when this is, and those who wait hear how it ended.
@@ -82,7 +84,11 @@ impl Running {
         let mut all = self.0.lock();
         if let Some(other) = all.get(&key) {
             if other.requested == *requested {
-                return Ok(Entered::Joined(other.outcome.subscribe()));
+                let outcome = other.outcome.subscribe();
+                return Ok(match *other.unwanted.borrow() {
+                    false => Entered::Joined(outcome),
+                    true => Entered::After(outcome),
+                });
             }
             bail!(
                 CONFLICTING_OPERATION_IN_PROGRESS,
@@ -117,6 +123,13 @@ impl Running {
         if let Some(run) = found.filter(|run| run.outcome.receiver_count() == 0) {
             run.unwanted.send_replace(true);
         }
+    }
+
+    /// What coordinators of this kind are asked for on a namespace.
+    pub(super) fn requested(&self, ns: &str, operation: &'static str) -> Vec<Document> {
+        let all = self.0.lock();
+        let found = all.iter().filter(|((of, o, _), _)| of == ns && *o == operation);
+        found.map(|(_, run)| run.requested.clone()).collect()
     }
 
     /// Tells coordinators of this kind, whoever waits for them; whether there were any. `which` chooses by namespace and by what was
@@ -191,7 +204,12 @@ mod tests {
         drop(second);
         running.left("d.c", "createIndexes", &requested);
         assert!(*unwanted.borrow());
+        let Entered::After(given_up) = join() else {
+            panic!("its outcome is that of nobody who still waits")
+        };
         run.end(Ok(doc! {}));
+        assert!(ended(given_up).await.is_some());
+        assert!(matches!(join(), Entered::First(_)));
         assert!(!running.end("createIndexes", |_, _| true));
     }
 

@@ -67,4 +67,11 @@ assert.eq([1, 3], reply.writeErrors.map((e) => e.index));
 assert.eq([14, 2], reply.writeErrors.map((e) => e.code));
 assert.eq(2, reply.n);
 assert.commandFailedWithCode(update([]), 16);
+
+// A statement that several shards refuse has one error, which says what each of them said.
+assert.commandWorked(coll.update({x: -1}, {$set: {list: [1]}}));
+reply = update([{q: {list: {$exists: true}}, u: {$inc: {list: 1}}, multi: true}], {ordered: false});
+assert.eq([0], reply.writeErrors.map((e) => e.index), tojson(reply));
+assert.eq(65, reply.writeErrors[0].code);
+assert.eq(2, reply.writeErrors[0].errmsg.split("Cannot apply $inc").length - 1, tojson(reply));
 assert.commandWorked(testDB.dropDatabase());

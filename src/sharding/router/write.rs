@@ -792,7 +792,7 @@ impl Outcome {
             None => {}
         }
         e.push("errmsg", error.message.as_str());
-        self.errors.push((i, e));
+        self.push_error(i, e);
     }
     fn add_error(&mut self, i: usize, e: Doc<'_>) {
         if e.get_i64("code") == Some(i64::from(codes::WOULD_CHANGE_OWNING_SHARD)) {
@@ -800,7 +800,22 @@ impl Outcome {
         }
         let mut e = e.to_document();
         e.insert("index", i as i32);
-        self.errors.push((i, e));
+        self.push_error(i, e);
+    }
+    /// A statement has one error, also where several shards have refused it.
+    fn push_error(&mut self, i: usize, e: Document) {
+        let Some((_, first)) = self.errors.last_mut().filter(|(last, _)| *last == i) else {
+            return self.errors.push((i, e));
+        };
+        let said = |e: &Document| e.get_str("errmsg").unwrap_or_default().to_string();
+        let before = match first.get_i64("code") == Some(i64::from(codes::MULTIPLE_ERRORS_OCCURRED)) {
+            true => said(first),
+            false => format!("multiple errors for op : {}", said(first)),
+        };
+        *first = document::doc! {
+            "index": i as i32, "code": codes::MULTIPLE_ERRORS_OCCURRED,
+            "errmsg": format!("{before} :: and :: {}", said(&e)),
+        };
     }
     fn add_counts(&mut self, indexes: &[usize], reply: Doc<'_>) {
         self.n += reply.get_i64("n").unwrap_or(0);

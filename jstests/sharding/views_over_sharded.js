@@ -1,6 +1,7 @@
 /**
  * A view lives on the primary of its database while its collection lies on all shards; the router puts them together.
- * It fails if a view over a sharded collection shows only the primary's documents, or can itself be sharded or written.
+ * It fails if a view over a sharded collection shows only the primary's documents, is explained by an error, or can itself be sharded or
+ * written.
  *
  * @tags: [requires_sharding]
  */
@@ -24,6 +25,20 @@ assert.eq([{_id: null, n: 10, top: 8}], testDB.summed.find().toArray());
 assert.eq([{_id: -10, x: -10}],
           testDB.even.aggregate([{$sort: {x: 1}}, {$limit: 1}, {$project: {x: 1}}]).toArray());
 assert.eq(10, testDB.even.find().batchSize(3).toArray().length);
+
+// Explained is what is below it, on all shards.
+for (const command of [
+    {find: "even", filter: {half: {$gt: 1}}},
+    {count: "even", query: {half: {$gt: 1}}},
+    {distinct: "even", key: "x"},
+    {aggregate: "even", pipeline: [{$match: {half: 1}}], cursor: {}},
+]) {
+    const explained = assert.commandWorked(testDB.runCommand({explain: command, verbosity: "executionStats"}), tojson(command));
+    assert.eq([first, second].sort(), Object.keys(explained.shards).sort(), tojson(explained));
+}
+const explained = assert.commandWorked(testDB.runCommand({aggregate: "summed", pipeline: [], explain: true}));
+assert.eq([first, second].sort(), Object.keys(explained.shards).sort(), tojson(explained));
+assert.eq("mongos", explained.mergeType);
 
 // What a view refuses.
 const options = {shardCollection: testDB.even.getFullName(), key: {_id: 1}};

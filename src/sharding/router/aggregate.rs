@@ -539,44 +539,71 @@ fn resolved(error: &Error) -> Result<Resolved> {
     })
 }
 
-/// Runs the command made for a view as an aggregation on what is below it.
-async fn on_resolved(task: &Task<'_>, error: &Error, more: Vec<Value>, generic: &[&str]) -> Result<DocBuf> {
+/// The aggregation, and its database, that a command on a view is on what is below it.
+///
+/// # Errors
+/// The given one, for a command that cannot be one.
+pub fn below_view(task: &Task<'_>, error: &Error) -> Result<(String, DocBuf)> {
     let Resolved { ns, mut pipeline, collation } = resolved(error)?;
-    pipeline.extend(more);
+    let mut command = match task.request.name() {
+        "aggregate" => {
+            let own = stages(task);
+            // What is asked of a time series is told of its buckets.
+            if begins_with_statistics(raw_stages(task)) {
+                pipeline.clear();
+            }
+            let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
+            pipeline.extend(fusion::expand(&own, view)?.unwrap_or(own));
+            task.body().to_document()
+        }
+        name => {
+            pipeline.extend(query_stages(task, name).ok_or_else(|| error.clone())?);
+            query_as_aggregate(task)?
+        }
+    };
+    command.insert("aggregate", ns.collection.as_str());
+    command.insert("pipeline", Value::Array(pipeline));
+    command.insert("collation", collation);
+    Ok((ns.db.clone(), command.to_doc_buf()))
+}
+
+/// The fields of a query that its aggregation has, too.
+fn query_as_aggregate(task: &Task<'_>) -> Result<Document> {
     let mut cursor = Document::new();
     if let Some(n) = size(task, "batchSize")? {
         cursor.push("batchSize", n as i64);
     }
-    let mut command =
-        doc! { "aggregate": ns.collection.as_str(), "pipeline": Value::Array(pipeline), "cursor": cursor };
+    let mut command = doc! { "aggregate": 1, "cursor": cursor };
     // A null field counts as absent in these commands, but not in every field of an aggregate.
-    command.0.extend(take(task.body(), generic).0.into_iter().filter(|(_, v)| !v.is_null()));
-    command.insert("collation", collation);
-    let body = command.to_doc_buf();
-    let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
+    command.0.extend(take(task.body(), READ_FIELDS).0.into_iter().filter(|(_, v)| !v.is_null()));
+    Ok(command)
+}
+
+/// Runs a command on a view as an aggregation on what is below it.
+pub async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
+    let (db, body) = below_view(task, error)?;
+    let inner = Task::new(task.router, task.op, Request { db: &db, body: body.doc(), sequences: &[] });
     let reply = aggregate(&inner).await;
     task.hear_from(&inner);
     reply
 }
 
-async fn on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
-    let Resolved { ns, mut pipeline, collation } = resolved(error)?;
-    let own = stages(task);
-    // What is asked of a time series is told of its buckets.
-    if begins_with_statistics(raw_stages(task)) {
-        pipeline.clear();
+/// The stages that are to a view what a query is to a collection.
+fn query_stages(task: &Task<'_>, name: &str) -> Option<Vec<Value>> {
+    let mut stages = find_stages(task, if name == "find" { "filter" } else { "query" });
+    match name {
+        "find" => {}
+        "count" => stages.push(Value::from(doc! { "$count": "n" })),
+        "distinct" => {
+            let key = format!("${}", task.get("key").and_then(|v| v.as_str()).unwrap_or(""));
+            let unwind = doc! { "path": key.as_str(), "preserveNullAndEmptyArrays": false };
+            let group = doc! { "_id": Value::Null, "values": doc! { "$addToSet": key } };
+            stages.push(Value::from(doc! { "$unwind": unwind }));
+            stages.push(Value::from(doc! { "$group": group }));
+        }
+        _ => return None,
     }
-    let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
-    pipeline.extend(fusion::expand(&own, view)?.unwrap_or(own));
-    let mut command = task.body().to_document();
-    command.insert("aggregate", ns.collection.as_str());
-    command.insert("pipeline", Value::Array(pipeline));
-    command.insert("collation", collation);
-    let body = command.to_doc_buf();
-    let inner = Task::new(task.router, task.op, Request { db: &ns.db, body: body.doc(), sequences: &[] });
-    let reply = aggregate(&inner).await;
-    task.hear_from(&inner);
-    reply
+    Some(stages)
 }
 
 /// The stages that do what a find's fields say.
@@ -600,28 +627,14 @@ fn find_stages(task: &Task<'_>, filter: &str) -> Vec<Value> {
 const READ_FIELDS: &[&str] =
     &["lsid", "maxTimeMS", "readConcern", "comment", "let", "collation", "hint", "allowDiskUse"];
 
-pub async fn find_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
-    on_resolved(task, error, find_stages(task, "filter"), READ_FIELDS).await
-}
-
 pub async fn count_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
-    let mut stages = find_stages(task, "query");
-    stages.push(Value::from(doc! { "$count": "n" }));
-    let reply = on_resolved(task, error, stages, READ_FIELDS).await?;
+    let reply = on_view(task, error).await?;
     let n = body::batch(reply.doc()).next().and_then(|d| d.get_i64("n")).unwrap_or(0);
     Ok(ok_reply(doc! { "n": super::count::number(n) }))
 }
 
 pub async fn distinct_on_view(task: &Task<'_>, error: &Error) -> Result<DocBuf> {
-    let key = task.get("key").and_then(|v| v.as_str()).unwrap_or("").to_string();
-    let mut stages = find_stages(task, "query");
-    stages.push(Value::from(
-        doc! { "$unwind": { "path": (format!("${key}")), "preserveNullAndEmptyArrays": false } },
-    ));
-    stages.push(Value::from(
-        doc! { "$group": { "_id": Value::Null, "values": { "$addToSet": (format!("${key}")) } } },
-    ));
-    let reply = on_resolved(task, error, stages, READ_FIELDS).await?;
+    let reply = on_view(task, error).await?;
     let values = body::batch(reply.doc()).next().and_then(|d| d.get("values").map(|v| v.to_value()));
     Ok(ok_reply(doc! { "values": values.unwrap_or(Value::Array(Vec::new())) }))
 }

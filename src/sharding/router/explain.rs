@@ -1,11 +1,12 @@
 //! `explain`: the shards' explanations under the stage that puts their results together.
 
-use super::aggregate::{names_others, pipeline_context, target_shards};
+use super::aggregate::{below_view, names_others, pipeline_context, target_shards};
 use super::body::{Placement, ok_reply, strip_times};
+use super::find::is_view_of_sharded;
 use super::scatter;
 use super::task::{Retry, Task};
 use crate::chunk::ShardId;
-use document::{Doc, DocBuf, Document, Result, Value, bail, doc};
+use document::{Doc, DocBuf, Document, Error, Result, Value, bail, doc};
 use node::Request;
 use node::read::aggregate_command::names_collection;
 use query::pipeline::{optimize, parse, split};
@@ -60,6 +61,7 @@ async fn explained(task: &Task<'_>, ns: &str, name: &str, asked: &Task<'_>) -> R
                 .await;
         let replies = match replies {
             Ok(replies) => replies,
+            Err(e) if is_view_of_sharded(&e) => return of_view(task, asked, &e).await,
             Err(e) => {
                 retry.absorb(task, ns, e).await?;
                 continue;
@@ -70,6 +72,24 @@ async fn explained(task: &Task<'_>, ns: &str, name: &str, asked: &Task<'_>) -> R
             _ => of_query(task, name, inner, replies).await,
         };
     }
+}
+
+/// Explains the aggregation that the command is on what is below its view.
+async fn of_view(task: &Task<'_>, asked: &Task<'_>, error: &Error) -> Result<DocBuf> {
+    let (db, mut body) = below_view(asked, error)?;
+    let within = task.request.name() == "explain";
+    if within {
+        let mut whole = task.body().to_document();
+        whole.insert("explain", body.doc().to_document());
+        body = whole.to_doc_buf();
+    }
+    let inner = Task::new(task.router, task.op, Request { db: &db, body: body.doc(), sequences: &[] });
+    let reply = match within {
+        true => Box::pin(explain(&inner)).await,
+        false => Box::pin(aggregate(&inner)).await,
+    };
+    task.hear_from(&inner);
+    reply
 }
 
 fn shards_of(task: &Task<'_>, placement: &Placement, name: &str, inner: Doc<'_>) -> Result<Vec<ShardId>> {

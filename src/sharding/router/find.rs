@@ -30,7 +30,7 @@ pub async fn find(task: &Task<'_>) -> Result<DocBuf> {
         };
         match find_at(task, &ns, &placement).await {
             Ok(reply) => return Ok(reply),
-            Err(e) if is_view_of_sharded(&e) => return super::aggregate::find_on_view(task, &e).await,
+            Err(e) if is_view_of_sharded(&e) => return super::aggregate::on_view(task, &e).await,
             Err(e) => retry.absorb(task, &ns, e).await?,
         }
     }

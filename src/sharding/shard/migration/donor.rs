@@ -260,6 +260,13 @@ async fn plan(role: &Arc<ShardRole>, request: &MoveRange) -> Result<Plan> {
     }
     let snapshot = snapshot(role, ns)?;
     if snapshot.meta().uuid != table.uuid {
+        let now = role.refresh_collection(ns).await?;
+        if !matches!(now, Routing::Sharded(now) if now.uuid == table.uuid && now.allow_migrations) {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "The collection {ns} has become another since the migration began"
+            );
+        }
         bail!(INVALID_UUID, "the collection {ns} here is not the one that the config server knows");
     }
     let key = table.key.clone();

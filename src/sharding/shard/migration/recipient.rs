@@ -380,6 +380,16 @@ impl Worker {
     /// registered. So it either finds this one, or this one finds that migrations are forbidden.
     async fn ensure_collection(&self) -> Result<()> {
         self.confirm_by_catalog().await?;
+        match self.make_collection().await {
+            // Unless it has become another since the catalog was asked: then that is what is wrong.
+            Err(e) if e.code == codes::INVALID_UUID => self.confirm_by_catalog().await.and(Err(e)),
+            made => made,
+        }
+    }
+
+    /// # Errors
+    /// InvalidUUID (207) for a namesake.
+    async fn make_collection(&self) -> Result<()> {
         let s = &self.reception.start;
         let slot = self.role.node.namespaces.slot(&s.ns);
         let op = Operation::internal();

@@ -12,16 +12,20 @@ pub fn choose(member: &Member, last: OpTime, denied: &[usize]) -> Option<usize> 
     let config = member.config()?;
     if !config.chaining_allowed()
         && let Some(primary) = member.primary()
+        && Some(primary) != member.me()
     {
         let ahead = member.peer(primary).is_some_and(|p| p.applied >= last);
         return Some(primary).filter(|i| ahead && !denied.contains(i));
     }
     let newest = member.peers().map(|(_, p)| p.applied).max()?;
+    // One that builds indexes learns of them from one that does.
+    let builds = member.own().is_none_or(|own| own.build_indexes);
     let able = |strict: bool| {
         let candidates = member.peers().filter(|(i, p)| {
             let Some(m) = config.members().get(*i) else { return false };
             let usable =
                 p.up && p.state.is_readable() && m.bears_data() && p.applied > last && !denied.contains(i);
+            let usable = usable && (m.build_indexes || !builds);
             let late = (newest.ts >> 32).saturating_sub(p.applied.ts >> 32) > LAG_MAX_SECS;
             let own = member.own();
             let fits = !late
@@ -41,6 +45,11 @@ pub fn choose(member: &Member, last: OpTime, denied: &[usize]) -> Option<usize> 
 pub fn should_change(member: &Member, source: usize, last: OpTime) -> bool {
     let Some(peer) = member.peer(source) else { return true };
     if !peer.up || !peer.state.is_readable() {
+        return true;
+    }
+    // Chains end when the configuration forbids them, and after an election. One that leads and catches up asks anybody.
+    let chains = member.primary().is_some_and(|primary| primary != source) && !member.is_leader();
+    if chains && member.config().is_some_and(|c| !c.chaining_allowed()) {
         return true;
     }
     let newest = member.peers().map(|(_, p)| p.applied).max().unwrap_or(OpTime::NONE);

@@ -108,7 +108,7 @@ impl Collection {
             meta: Arc::clone(&snapshot.meta),
             records: RecordStore::branch(&snapshot.records, snapshot.next_record),
             indexes: snapshot.indexes.iter().map(index).collect(),
-            deferred: false,
+            deferred: snapshot.maintained < snapshot.indexes.len(),
             scratch: KeyBuffer::default(),
         }
     }
@@ -175,6 +175,10 @@ impl Collection {
     }
     /// The indexes in the order of their creation.
     pub fn indexes(&self) -> &[Index] {
+        &self.indexes[..self.maintained()]
+    }
+    /// The indexes and those that are known and not built ([`Collection::defer_indexes`]).
+    pub(crate) fn known_indexes(&self) -> &[Index] {
         &self.indexes
     }
     /// Whether scans follow the index on `_id`.
@@ -183,11 +187,11 @@ impl Collection {
     }
     /// How many indexes users count: a clustered one is no index beside the collection.
     pub fn indexes_beside(&self) -> usize {
-        self.indexes.len() - usize::from(self.is_clustered())
+        self.maintained() - usize::from(self.is_clustered())
     }
     /// The index called `name`.
     pub fn index(&self, name: &str) -> Option<&Index> {
-        self.indexes.iter().find(|i| i.spec().name() == name)
+        self.indexes().iter().find(|i| i.spec().name() == name)
     }
     /// Freezes records and indexes; O(number of indexes).
     pub fn snapshot(&self) -> CollectionSnapshot {
@@ -195,6 +199,7 @@ impl Collection {
             meta: Arc::clone(&self.meta),
             records: self.records.snapshot(),
             indexes: self.indexes.iter().map(Index::snapshot).collect(),
+            maintained: self.maintained(),
             next_record: self.records.next_id(),
         }
     }
@@ -416,19 +421,26 @@ impl Collection {
         Ok(())
     }
 
-    /// How many of the indexes follow the documents: all, but while a log is replayed only the one on `_id`.
+    /// How many of the indexes follow the documents: all, but only the one on `_id` while a log is replayed, and on a member that
+    /// builds no others.
     fn maintained(&self) -> usize {
         if self.deferred { 1 } else { self.indexes.len() }
     }
 
-    /// From now on only the index on `_id` is maintained, where there is one, until [`Collection::catch_up_indexes`].
-    /// For an empty collection, whose indexes are empty.
-    pub(crate) fn defer_indexes(&mut self) {
-        self.deferred = self.records.len() == 0 && self.indexes.first().is_some_and(|i| i.spec().is_id());
+    /// From now on only the index on `_id` is maintained, where there is one, until [`Collection::catch_up_indexes`]. The
+    /// others are known, so that what is said of them later fits, and empty.
+    pub fn defer_indexes(&mut self) {
+        if self.deferred || !self.indexes.first().is_some_and(|i| i.spec().is_id()) {
+            return;
+        }
+        self.deferred = true;
+        for index in &mut self.indexes[1..] {
+            *index = Index::new(index.spec().clone());
+        }
     }
 
     /// Fills the indexes that were not maintained, and maintains all again.
-    pub(crate) fn catch_up_indexes(&mut self) -> Result<()> {
+    pub fn catch_up_indexes(&mut self) -> Result<()> {
         match std::mem::take(&mut self.deferred) {
             true => self.fill_indexes(1),
             false => Ok(()),
@@ -567,13 +579,11 @@ impl Collection {
     pub(crate) fn fill_maintained(&mut self) -> Result<()> {
         self.fill_indexes(0)
     }
-    /// Fills the indexes from loaded records: `specs` replace those the collection has.
-    pub fn rebuild_indexes(&mut self, specs: Vec<IndexSpec>) -> Result<()> {
-        self.indexes.clear();
-        for spec in specs {
-            self.create_index(spec)?;
-        }
-        Ok(())
+    /// Fills the indexes from loaded records: `specs` replace those the collection has, all of them or the one on `_id`.
+    pub fn rebuild_indexes(&mut self, specs: Vec<IndexSpec>, all: bool) -> Result<()> {
+        self.expect_indexes(specs);
+        self.deferred &= !all;
+        self.fill_maintained()
     }
 }
 
@@ -594,13 +604,13 @@ impl CollectionView for Collection {
         self.records.cursor()
     }
     fn index_count(&self) -> usize {
-        self.indexes.len()
+        self.maintained()
     }
     fn index_info(&self, slot: usize) -> Option<&IndexInfo> {
-        self.indexes.get(slot).map(Index::info)
+        self.indexes().get(slot).map(Index::info)
     }
     fn index_cursor(&self, slot: usize) -> Option<IndexCursor<'_>> {
-        self.indexes.get(slot).map(Index::cursor)
+        self.indexes().get(slot).map(Index::cursor)
     }
 }
 

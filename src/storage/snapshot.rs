@@ -63,12 +63,18 @@ pub struct CollectionSnapshot {
     pub(crate) meta: Arc<CollectionMeta>,
     pub(crate) records: Snapshot,
     pub(crate) indexes: Vec<IndexSnapshot>,
+    /// How many of them are built.
+    pub(crate) maintained: usize,
     pub(crate) next_record: RecordId,
 }
 
 impl CollectionSnapshot {
     /// The indexes in the order of their creation.
     pub fn indexes(&self) -> &[IndexSnapshot] {
+        &self.indexes[..self.maintained]
+    }
+    /// The indexes and those that are known and not built.
+    pub fn known_indexes(&self) -> &[IndexSnapshot] {
         &self.indexes
     }
     /// The frozen records, keyed by record id big-endian, e.g. for [`crate::tree::difference`].
@@ -103,12 +109,12 @@ impl CollectionView for CollectionSnapshot {
         RecordCursor::new(self.records.cursor())
     }
     fn index_count(&self) -> usize {
-        self.indexes.len()
+        self.maintained
     }
     fn index_info(&self, slot: usize) -> Option<&IndexInfo> {
-        self.indexes.get(slot).map(IndexSnapshot::info)
+        self.indexes().get(slot).map(IndexSnapshot::info)
     }
     fn index_cursor(&self, slot: usize) -> Option<IndexCursor<'_>> {
-        self.indexes.get(slot).map(IndexSnapshot::cursor)
+        self.indexes().get(slot).map(IndexSnapshot::cursor)
     }
 }

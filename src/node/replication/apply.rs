@@ -188,6 +188,7 @@ impl Node {
             None => self.namespaces.all(),
         };
         let replaces = has_forks(entry);
+        let builds = self.builds_indexes();
         let mut gone = HashSet::new();
         let views = {
             let _gate = self.gate.write();
@@ -205,16 +206,22 @@ impl Node {
             let position = self.log.appended();
             let outcome = between.apply(entry, position, fetched.optime);
             for (slot, state) in slots.iter().zip(&mut states) {
-                if let Some(collection) = between.collections.remove(&slot.ns) {
+                if let Some(mut collection) = between.collections.remove(&slot.ns) {
                     gone.remove(&collection.uuid());
+                    if !builds {
+                        collection.defer_indexes();
+                    }
                     state.install(collection);
                 }
             }
             // What has a name that was not among those touched would be a fault of `touched`.
             let strays: Vec<String> = between.collections.keys().cloned().collect();
             for ns in strays {
-                if let Some(collection) = between.collections.remove(&ns) {
+                if let Some(mut collection) = between.collections.remove(&ns) {
                     gone.remove(&collection.uuid());
+                    if !builds {
+                        collection.defer_indexes();
+                    }
                     self.namespaces.slot(&ns).write_unchecked().install(collection);
                 }
             }

@@ -19,12 +19,12 @@ use super::apply::Fetched;
 use super::{MemberState, known};
 use crate::Node;
 use crate::open::partial_predicate;
+use document::error::NETWORK;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, doc, err};
 use parking_lot::Mutex;
 use runtime::Instant;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use storage::checkpoint::OpenTransaction;
 use storage::entry::compose_whole;
@@ -36,6 +36,9 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 const BATCH_BYTES: usize = 4 << 20;
 const CALL_LIMIT: Duration = Duration::from_secs(60);
 const DENY_MS: u64 = 500;
+/// How long a source that cannot be reached is asked for more of its copy, before another is copied from.
+const RETRY_MAX: Duration = Duration::from_secs(10);
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 struct Open {
     collections: Vec<CollectionSnapshot>,
@@ -46,7 +49,6 @@ struct Open {
 #[derive(Default)]
 pub(super) struct Copies {
     open: Mutex<BTreeMap<i64, Open>>,
-    next: AtomicI64,
 }
 
 fn shown_entry(frame: &Frame) -> DocBuf {
@@ -84,7 +86,7 @@ impl Node {
         let shown = |c: &CollectionSnapshot| {
             let meta = c.meta();
             let indexes: Vec<Document> =
-                c.indexes().iter().map(|i| i.info().spec.document().clone()).collect();
+                c.known_indexes().iter().map(|i| i.info().spec.document().clone()).collect();
             doc! {
                 "ns": meta.ns.as_str(), "uuid": Value::uuid(meta.uuid), "options": meta.options.clone(),
                 "idIndex": meta.id_index, "nextRecord": c.next_record() as i64, "indexes": indexes,
@@ -94,7 +96,8 @@ impl Node {
         let list: Vec<Document> = collections.iter().map(shown).collect();
         let transactions: Vec<Document> = transactions.iter().map(|t| t.document().to_document()).collect();
         let copies = &self.replication.copies;
-        let id = copies.next.fetch_add(1, Ordering::Relaxed) + 1;
+        // One that a source of the same address had before its restart is found by nobody.
+        let id = i64::from(runtime::random::<u32>()) << 16 | i64::from(runtime::random::<u16>());
         let mut open = copies.open.lock();
         open.retain(|_, copy| copy.used.elapsed() < IDLE_MAX);
         open.insert(id, Open { collections, used: Instant::now() });
@@ -210,6 +213,21 @@ impl Node {
         Ok(())
     }
 
+    /// The next records of a copy. A source that cannot be reached for a while is asked again: it has kept the copy, and what is
+    /// here already is not copied twice.
+    async fn ask_for_more(&self, host: &str, command: Document) -> Result<DocBuf> {
+        let until = Instant::now() + RETRY_MAX;
+        loop {
+            match self.ask(host, "admin", command.clone(), CALL_LIMIT).await {
+                Err(error) if error.is(NETWORK) && Instant::now() < until => {
+                    self.replication.note("Asking again for more of a copy", doc! { "error": error.message });
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
     async fn copy_collection(&self, host: &str, id: i64, index: usize, line: Doc<'_>) -> Result<Collection> {
         let bad = || err!(FAILED_TO_PARSE, "a collection of a copy without what it must say");
         let uuid = line.get("uuid").and_then(|v| v.as_uuid()).ok_or_else(bad)?;
@@ -220,7 +238,7 @@ impl Node {
         let mut after = -1i64;
         loop {
             let next = doc! { "_replSetCopyNext": id, "index": index as i32, "after": after };
-            let reply = self.ask(host, "admin", next, CALL_LIMIT).await?;
+            let reply = self.ask_for_more(host, next).await?;
             let records = reply.get("records").and_then(|v| v.as_array()).ok_or_else(bad)?;
             for record in records.iter().filter_map(|e| e.value().as_document()) {
                 after = record.get_i64("r").ok_or_else(bad)?;
@@ -236,7 +254,7 @@ impl Node {
         let parse = |d: Doc<'_>| storage::IndexSpec::parse(&d.to_document(), &partial_predicate);
         let specs =
             specs.iter().filter_map(|e| e.value().as_document()).map(parse).collect::<Result<Vec<_>>>()?;
-        collection.rebuild_indexes(specs)?;
+        collection.rebuild_indexes(specs, self.builds_indexes())?;
         Ok(collection)
     }
 

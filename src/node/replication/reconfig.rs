@@ -407,7 +407,11 @@ impl Node {
             self.close_writes();
         }
         let more = self.positions();
+        let built = self.builds_indexes();
         let mut actions = replication.with(|m, now, offset| m.install(config.clone(), me, now, offset));
+        if self.builds_indexes() != built {
+            self.build_indexes_or_not()?;
+        }
         if first {
             let kept = replication.state.get();
             let has_data = !kept.copying && self.log.last_optime().ts != 0;
@@ -428,6 +432,25 @@ impl Node {
             let actions = replication.with(|m, now, offset| m.tick(now, offset));
             self.perform(actions).await?;
             self.wake_lonely();
+        }
+        Ok(())
+    }
+
+    /// Whether this member has more indexes than those on `_id` (`buildIndexes`).
+    pub(super) fn builds_indexes(&self) -> bool {
+        self.replication.look(|m| m.own().is_none_or(|m| m.build_indexes))
+    }
+
+    /// The configuration says anew whether this member builds indexes. Starting, a node builds all it finds.
+    fn build_indexes_or_not(&self) -> Result<()> {
+        let builds = self.builds_indexes();
+        let _gate = self.gate.write();
+        for slot in self.namespaces.all() {
+            match slot.write_unchecked().collection.as_mut() {
+                Some(collection) if builds => collection.catch_up_indexes()?,
+                Some(collection) => collection.defer_indexes(),
+                None => {}
+            }
         }
         Ok(())
     }

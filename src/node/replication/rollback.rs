@@ -206,7 +206,11 @@ impl Node {
             drop(state.uninstall());
             state.view = None;
         }
-        for (ns, collection) in reloaded.collections {
+        let builds = self.builds_indexes();
+        for (ns, mut collection) in reloaded.collections {
+            if !builds {
+                collection.defer_indexes();
+            }
             self.namespaces.slot(&ns).write_unchecked().install(collection);
         }
         *checkpoints = Some(reloaded.checkpoints);

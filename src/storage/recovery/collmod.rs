@@ -56,7 +56,7 @@ fn index_name(collection: &Collection, index: &Document) -> Result<String> {
         return Ok(name.to_string());
     }
     let pattern = index.get_document("keyPattern");
-    match collection.indexes().iter().find(|i| Some(i.spec().key()) == pattern) {
+    match collection.known_indexes().iter().find(|i| Some(i.spec().key()) == pattern) {
         Some(found) => Ok(found.spec().name().to_string()),
         None => bail!(INDEX_NOT_FOUND, "cannot find index for ns {}", collection.ns()),
     }

@@ -2,7 +2,7 @@
 //! the one it replaces.
 
 use super::horizons;
-use document::{Document, Result, Value, bail, doc, err};
+use document::{Document, Result, Value, bail, codes, doc, err};
 use std::collections::BTreeMap;
 
 /// One member of a set.
@@ -84,6 +84,11 @@ pub(super) fn invalid(text: String) -> document::Error {
     err!(INVALID_REPLICA_SET_CONFIG, "{text}")
 }
 
+/// A configuration that can be read and breaks a rule.
+fn unfit(text: String) -> document::Error {
+    err!(NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, "{text}")
+}
+
 impl SetConfig {
     /// The configuration that `replSetInitiate` makes when it is given none.
     pub fn default_for(name: &str, host: &str) -> Document {
@@ -95,6 +100,18 @@ impl SetConfig {
     /// # Errors
     /// InvalidReplicaSetConfig (93).
     pub fn parse(given: &Document) -> Result<SetConfig> {
+        SetConfig::parse_next(given).map_err(|e| match e.code {
+            codes::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE => invalid(e.message),
+            _ => e,
+        })
+    }
+
+    /// As [`SetConfig::parse`], for a configuration that is to replace another.
+    ///
+    /// # Errors
+    /// InvalidReplicaSetConfig (93) where it cannot be read, NewReplicaSetConfigurationIncompatible (103) where it breaks a
+    /// rule.
+    pub fn parse_next(given: &Document) -> Result<SetConfig> {
         if let Some(unknown) = given.keys().find(|k| !FIELDS.contains(k)) {
             return Err(invalid(format!("BSON field 'ReplSetConfig.{unknown}' is an unknown field.")));
         }
@@ -132,20 +149,20 @@ impl SetConfig {
     fn check(&self) -> Result<()> {
         let count = self.members.len();
         if !(1..=MEMBERS_MAX).contains(&count) {
-            return Err(invalid(format!(
+            return Err(unfit(format!(
                 "Replica set configuration contains {count} members, but must have at least 1 and no more than {MEMBERS_MAX}"
             )));
         }
         for (i, a) in self.members.iter().enumerate() {
             for (j, b) in self.members.iter().enumerate().skip(i + 1) {
                 if a.id == b.id {
-                    return Err(invalid(format!(
+                    return Err(unfit(format!(
                         "Found two member configurations with same _id field, members.{i}._id == members.{j}._id == {}",
                         a.id
                     )));
                 }
                 if a.host == b.host {
-                    return Err(invalid(format!(
+                    return Err(unfit(format!(
                         "Found two member configurations with same host field, members.{i}.host == members.{j}.host == {}",
                         a.host
                     )));
@@ -155,20 +172,20 @@ impl SetConfig {
         horizons::check(&self.members)?;
         let local = self.members.iter().filter(|m| is_localhost(&m.host)).count();
         if local != 0 && local != count {
-            return Err(invalid(format!(
+            return Err(unfit(format!(
                 "Either all host names in a replica set configuration must be localhost references, or none must be; found \
                  {local} out of {count}"
             )));
         }
         let voters = self.voters().count();
         if voters == 0 || voters > VOTERS_MAX {
-            return Err(invalid(format!(
+            return Err(unfit(format!(
                 "Replica set configuration contains {voters} voting members, but must be at least 1 and no more than \
                  {VOTERS_MAX}"
             )));
         }
         if !self.members.iter().any(Member::is_electable) {
-            return Err(invalid(
+            return Err(unfit(
                 "Replica set configuration must contain at least one non-arbiter member with priority > 0"
                     .to_string(),
             ));
@@ -176,7 +193,7 @@ impl SetConfig {
         if self.is_config_server()
             && let Some(m) = self.members.iter().find(|m| m.arbiter || !m.build_indexes || m.delay_secs > 0)
         {
-            return Err(invalid(format!(
+            return Err(unfit(format!(
                 "Members in replica set configurations being used for config servers cannot be arbiters or delayed, and \
                  must build indexes; found {}",
                 m.host
@@ -469,7 +486,7 @@ fn read_member(given: &Document) -> Result<Member> {
     let missing = |f: &str| invalid(format!("BSON field 'MemberConfig.{f}' is missing but a required field"));
     let id = given.get("_id").and_then(Value::as_i64).ok_or_else(|| missing("_id"))?;
     if !(0..=i64::from(i32::MAX)).contains(&id) {
-        return Err(invalid(format!("_id field value of {id} is out of range.")));
+        return Err(unfit(format!("_id field value of {id} is out of range.")));
     }
     let host = given.get_str("host").ok_or_else(|| missing("host"))?.trim();
     let host = if has_port(host) { host.to_string() } else { format!("{host}:{PORT}") };
@@ -477,21 +494,19 @@ fn read_member(given: &Document) -> Result<Member> {
     let arbiter = flag("arbiterOnly", false);
     let mut priority = given.get("priority").map_or(Some(1.0), Value::as_f64).unwrap_or(-1.0);
     if !(0.0..=1000.0).contains(&priority) {
-        return Err(invalid(format!("priority field value of {priority} is out of range")));
+        return Err(unfit(format!("priority field value of {priority} is out of range")));
     }
     if arbiter && priority == 1.0 {
         priority = 0.0;
     }
     let votes = given.get("votes").map_or(Some(1.0), Value::as_f64).unwrap_or(-1.0);
     if votes != 0.0 && votes != 1.0 {
-        return Err(invalid(format!("votes field value is {votes} but must be 0 or 1")));
+        return Err(unfit(format!("votes field value is {votes} but must be 0 or 1")));
     }
     let delay = given.get("secondaryDelaySecs").or_else(|| given.get("slaveDelay"));
     let delay_secs = delay.map_or(Some(0), Value::as_i64).unwrap_or(-1);
     if !(0..=DELAY_MAX_SECS).contains(&delay_secs) {
-        return Err(invalid(format!(
-            "secondaryDelaySecs field value of {delay_secs} seconds is out of range"
-        )));
+        return Err(unfit(format!("secondaryDelaySecs field value of {delay_secs} seconds is out of range")));
     }
     let tags = given.get_document("tags").cloned().unwrap_or_default();
     if let Some((name, _)) = tags.iter().find(|(_, v)| v.as_str().is_none()) {
@@ -519,7 +534,7 @@ fn read_member(given: &Document) -> Result<Member> {
 }
 
 fn check_member(m: &Member) -> Result<()> {
-    let refused = |text: &str| Err(invalid(text.to_string()));
+    let refused = |text: &str| Err(unfit(text.to_string()));
     if m.arbiter && !m.votes {
         return refused("Arbiter must vote (cannot have 0 votes)");
     }

@@ -338,7 +338,7 @@ async fn reconfig(context: &Context, request: &Request<'_>, _: &mut Reply) -> Re
     };
     let given = given.to_document();
     SetConfig::check_given(&given)?;
-    let mut config = SetConfig::parse(&given)?;
+    let mut config = SetConfig::parse_next(&given)?;
     if service_is_config(context) && !config.is_config_server() {
         check_role(&context.service, &mut config)?;
     }
@@ -429,6 +429,14 @@ fn sync_from(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     let other = standing.config.as_ref().and_then(|c| c.members().get(index));
     if other.is_some_and(|m| m.arbiter) {
         bail!(INVALID_OPTIONS, "Cannot sync from \"{host}\" because it is an arbiter");
+    }
+    let builds = standing.own().is_some_and(|own| own.build_indexes);
+    if builds && other.is_some_and(|m| !m.build_indexes) {
+        bail!(INVALID_OPTIONS, "Cannot sync from \"{host}\" because it does not build indexes");
+    }
+    let votes = standing.own().is_some_and(|own| own.votes);
+    if votes && other.is_some_and(|m| !m.votes) {
+        bail!(INVALID_OPTIONS, "Cannot sync from \"{host}\" because it is not a voter");
     }
     let before = node(context)?.sync_from(host);
     reply.fields(&doc! { "syncFromRequested": host });

@@ -121,6 +121,23 @@ assert.eq(uuid, uuidOf("again"));
 assert.commandWorked(apply([by({drop: "made"})]));
 assert(!testDB.getCollectionNames().includes("again"));
 
+// Views come, change and go, by commands and by entries on system.views.
+const views = () => testDB.getCollectionInfos({type: "view"}).map((v) => [v.name, v.options.viewOn, v.options.pipeline]);
+const entry = (op, name, on, pipeline) => ({op, ns: "apply_ops.system.views", o: {_id: "apply_ops." + name, viewOn: on, pipeline}});
+assert.commandWorked(apply([cmd({create: "w1", viewOn: "c", pipeline: [{$match: {x: 2}}]}), entry("i", "w2", "w1", [])]));
+assert.eq([["w1", "c", [{$match: {x: 2}}]], ["w2", "w1", []]], views());
+assert.eq([expected[0]], testDB.w2.find().toArray());
+assert.commandWorked(apply([
+    cmd({collMod: "w1", viewOn: "c", pipeline: []}),
+    Object.assign(entry("u", "w2", "c", [{$limit: 1}]), {o2: {_id: "apply_ops.w2"}}),
+]));
+assert.eq([["w1", "c", []], ["w2", "c", [{$limit: 1}]]], views());
+assert.commandFailedWithCode(apply([Object.assign(cmd({create: "w3", viewOn: "c", pipeline: []}), {ui: UUID()})]), 72);
+assert.commandFailedWithCode(apply([{op: "i", ns: "apply_ops.system.views", o: {_id: "other.w", viewOn: "c", pipeline: []}}]), 182);
+assert.commandFailedWithCode(apply([entry("i", "w4", "w4", [])]), 5);
+assert.commandWorked(apply([cmd({drop: "w1"}), {op: "d", ns: "apply_ops.system.views", o: {_id: "apply_ops.w2"}}]));
+assert.eq([], views());
+
 // Validators, views and unique indexes hold.
 assert.commandWorked(apply([cmd({collMod: "c", validator: {bad: {$exists: false}}})]));
 assert.commandFailedWithCode(apply([insert({_id: 10, bad: 1})]), 121);

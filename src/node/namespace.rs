@@ -459,6 +459,8 @@ pub struct Namespaces {
     default_database_placement: RwLock<Option<DatabasePlacementFactory>>,
     learner: Arc<OnceLock<Arc<dyn Learner>>>,
     pub standstill: Arc<Standstill>,
+    /// Held from the look whether a UUID is taken until the collection that a client gave it to is there.
+    pub naming_uuids: tokio::sync::Mutex<()>,
 }
 
 /// Makes the placement that a new database starts with.

@@ -185,6 +185,9 @@ impl<'a> Entry<'a> {
         check_database_name(db)?;
         check_collection_name(db, name)?;
         check_writable(self.ns)?;
+        if name == "system.views" {
+            return self.change_view(node, op, db).await.map(Some);
+        }
         let slot = node.namespaces.slot(self.ns);
         let change = match self.op {
             Op::Insert => Change::Insert(normalized(node, self.with_id(self.o)?, true)?.doc().to_owned()),
@@ -271,6 +274,11 @@ impl<'a> Entry<'a> {
         let (Some(wanted), ns) = (uuid, request.namespace()?) else {
             return collections::create(node, op, request).await;
         };
+        if self.o.get_present("viewOn").is_some() {
+            bail!(INVALID_OPTIONS, "a view has no UUID");
+        }
+        // The next one to name a UUID looks when this one has its collection.
+        let _naming = node.namespaces.naming_uuids.lock().await;
         if self.o.get_present("timeseries").is_some() {
             bail!(NOT_IMPLEMENTED, "a time series collection with a UUID in applyOps is not implemented");
         }
@@ -283,6 +291,38 @@ impl<'a> Entry<'a> {
             None => {}
         }
         collections::create_as(node, op, request, uuid).await
+    }
+
+    /// An entry on `system.views` goes the way of the command on the view.
+    async fn change_view(&self, node: &Node, op: &Operation, db: &str) -> Result<bool> {
+        let named = if self.op == Op::Update { self.o2()? } else { self.with_id(self.o)? };
+        let ns = named.get_str("_id").unwrap_or("");
+        let (of, view) = split_namespace(ns);
+        if of != db {
+            bail!(INVALID_VIEW_DEFINITION, "a view of {db} cannot be called '{ns}'");
+        }
+        let slot = node.namespaces.slot(ns);
+        let is_there = slot.read_unchecked().view.is_some();
+        let command = match (self.op, is_there) {
+            (Op::Delete, false) => return Ok(true),
+            (Op::Delete, true) => "drop",
+            (Op::Update, false) => return Ok(false),
+            (_, true) => "collMod",
+            (_, false) => "create",
+        };
+        let body = DocWriter::build(|w| {
+            w.string(command, view);
+            if self.op != Op::Delete {
+                self.o.iter().filter(|e| e.name() != "_id").for_each(|e| w.element(&e));
+            }
+        });
+        let request = Request { db, body: body.doc(), sequences: &[] };
+        let done = match command {
+            "drop" => collections::drop(node, op, request).await,
+            "collMod" => crate::ddl::coll_mod::coll_mod(node, op, request).await,
+            _ => collections::create(node, op, request).await,
+        };
+        done.map(|_| true)
     }
 
     /// Each entry of an `applyOps` within this one.
@@ -301,9 +341,6 @@ impl<'a> Entry<'a> {
         check_database_name(db)?;
         if name != "$cmd" {
             bail!(INVALID_NAMESPACE, "a command's namespace is <db>.$cmd, not {}", self.ns);
-        }
-        if self.o.get_present("viewOn").is_some() {
-            bail!(NOT_IMPLEMENTED, "a view in a command of applyOps is not implemented");
         }
         let body = self.by_uuid(node)?;
         let request = Request { db, body: body.doc(), sequences: &[] };
@@ -475,4 +512,41 @@ fn items_written(difference: &Document) -> u64 {
     let here = if array { positions.max().unwrap_or(0) } else { 0 };
     let nested = difference.iter().filter(|(name, _)| name.starts_with('s'));
     nested.filter_map(|(_, v)| v.as_document()).map(items_written).fold(here, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use document::Document;
+    use std::sync::Arc;
+
+    /// Two look before either creates: each finds the UUID free.
+    #[tokio::test]
+    async fn a_uuid_given_by_two_at_once_is_that_of_one_collection() {
+        let node = crate::replication::testing::node(None);
+        let create = |name: &'static str, uuid: [u8; 16]| {
+            let node: Arc<Node> = node.clone();
+            async move {
+                let o = doc! { "create": name };
+                let entry = doc! { "op": "c", "ns": "d.$cmd", "ui": Value::uuid(uuid), "o": o };
+                let body: Document = doc! { "applyOps": Value::Array(vec![entry.into()]) };
+                let body = body.to_doc_buf();
+                let request = Request { db: "admin", body: body.doc(), sequences: &[] };
+                apply_ops(&node, &Operation::internal(), request).await
+            }
+        };
+        // Both namespaces are in use for a moment, so that both wait when they have looked.
+        let slots = ["a", "b"].map(|name| node.namespaces.slot(&format!("d.{name}")));
+        let held = slots.each_ref().map(|slot| slot.intent_now().unwrap());
+        let uuid = [7; 16];
+        let both = async { tokio::join!(create("a", uuid), create("b", uuid)) };
+        let release = async {
+            tokio::task::yield_now().await;
+            drop(held);
+        };
+        let ((a, b), ()) = tokio::join!(both, release);
+        assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
+        assert_eq!(a.and(b).unwrap_err().code, codes::NAMESPACE_EXISTS);
+        assert_eq!(slots.iter().filter(|slot| slot.holds(uuid)).count(), 1);
+    }
 }

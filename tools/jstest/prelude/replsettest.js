@@ -350,6 +350,10 @@
         getSecondary() {
             return this.getSecondaries()[0];
         }
+        // The other members that have data.
+        _holders() {
+            return this.getSecondaries().filter((node) => !this._hello(node).arbiterOnly);
+        }
         getArbiters() {
             return this._live().filter((node) => this._hello(node).arbiterOnly === true);
         }
@@ -451,7 +455,7 @@
             const primary = this.getPrimary();
             const field = type === OpTimeType.LAST_DURABLE ? "durableOpTime" : "appliedOpTime";
             const wanted = this._optimes(primary).appliedOpTime;
-            const others = secondaries || this.getSecondaries();
+            const others = secondaries || this._holders();
             this._soon(() => others.every((node) => rs.compareOpTimes(this._optimes(node)[field], wanted) >= 0),
                 `members of ${this.name} lag behind ${tojsononeline(wanted)}`, timeout);
         }
@@ -490,7 +494,7 @@
 
         // ---- comparing the members ----
 
-        getHashes(dbName, nodes = [this.getPrimary(), ...this.getSecondaries()]) {
+        getHashes(dbName, nodes = [this.getPrimary(), ...this._holders()]) {
             const hash = (node) => assert.commandWorked(node.getDB(dbName).runCommand({ dbHash: 1 }));
             return { primary: hash(nodes[0]), secondaries: nodes.slice(1).map(hash) };
         }
@@ -501,7 +505,7 @@
         // Every database has the same contents on all members: trivially so on a set of one.
         checkReplicatedDataHashes(prefix = "checkReplicatedDataHashes", excluded = [], ignoreUUIDs = false) {
             if (testData().skipCheckDBHashes) return;
-            const others = this.getSecondaries();
+            const others = this._holders();
             if (others.length === 0) return;
             this.awaitReplication();
             for (const name of this._databases(excluded)) {
@@ -512,7 +516,7 @@
             }
         }
         checkOplogs(prefix = "checkOplogs") {
-            const others = this.getSecondaries();
+            const others = this._holders();
             const tail = (node) => this.findOplog(node, {}, 100).toArray().map((entry) => entry.ts);
             const wanted = others.length > 0 ? tail(this.getPrimary()) : [];
             others.forEach((node) => assert.eq(wanted, tail(node), `${prefix}: the oplog of ${node.host} differs`));

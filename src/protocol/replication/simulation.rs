@@ -2,7 +2,7 @@
 //! crash and come back with what was durable. After every event the invariants of the protocol are checked.
 //!
 //! The driver here is small and plays the part of `node::replication`: it keeps a log of optimes, fetches, rolls back to the
-//! common point, and stores votes. Two faulty drivers show that the invariants can fail.
+//! common point, and stores votes. Faulty drivers, and a faulty member, show that the invariants can fail.
 
 use super::OpTime;
 use super::config::SetConfig;
@@ -19,6 +19,10 @@ enum Fault {
     ForgetsVotes,
     /// Reports entries as durable that a crash can still take.
     ReportsTooEarly,
+    /// Reports positions without the reporter's term: a leader of an earlier one counts them.
+    HidesTerms,
+    /// Leaders commit entries of earlier terms by counting who has them.
+    CommitsOlderTerms,
 }
 
 struct Random(u64);
@@ -106,6 +110,7 @@ impl World {
         let first = OpTime::new(0, 1);
         let hosts = (0..n).map(|i| {
             let mut member = Member::new(None, first);
+            member.commits_older_terms = fault == Fault::CommitsOlderTerms;
             member.install(config.clone(), Some(i), 0, 0.5);
             member.set_follower(MemberState::Secondary, 0, 0.1 * i as f64);
             Host { member, log: vec![first], durable: 1, vote: None, up: true }
@@ -317,7 +322,8 @@ impl World {
         self.perform(to, actions)?;
         let host = &self.hosts[to];
         let durable = if self.fault == Fault::ReportsTooEarly { host.last() } else { host.durable() };
-        let report = Message::Report(host.last(), durable, host.member.term());
+        let term = if self.fault == Fault::HidesTerms { 0 } else { host.member.term() };
+        let report = Message::Report(host.last(), durable, term);
         self.send(to, from, report);
         Ok(())
     }
@@ -333,6 +339,7 @@ impl World {
         let mut member = Member::new(host.vote, host.last());
         let offset = self.random.fraction();
         let host = &mut self.hosts[i];
+        member.commits_older_terms = self.fault == Fault::CommitsOlderTerms;
         member.install(self.config.clone(), Some(i), self.now, offset);
         member.set_follower(MemberState::Secondary, self.now, offset);
         host.member = member;
@@ -365,7 +372,11 @@ impl World {
             let last = self.hosts[i].last();
             self.send(i, source, Message::Fetch(last));
         }
-        let often = if self.fault == Fault::ForgetsVotes { 40 } else { 400 };
+        // Two of the faults show where elections follow one another closely.
+        let often = match self.fault {
+            Fault::ForgetsVotes | Fault::CommitsOlderTerms => 40,
+            _ => 400,
+        };
         if self.random.one_in(often) {
             let actions =
                 self.hosts[i].member.stand(Reason::StepUpRequest, self.now, offset).unwrap_or_default();
@@ -441,6 +452,18 @@ fn histories_agree_whatever_the_network_does() {
 #[test]
 fn a_member_that_forgets_its_vote_makes_two_leaders() {
     let broken = (1..=400).find_map(|seed| simulate(seed, Fault::ForgetsVotes).err());
+    assert!(broken.is_some());
+}
+
+#[test]
+fn positions_without_a_term_commit_what_another_leader_lacks() {
+    let broken = (1..=400).find_map(|seed| simulate(seed, Fault::HidesTerms).err());
+    assert!(broken.is_some());
+}
+
+#[test]
+fn entries_of_earlier_terms_that_are_counted_are_lost() {
+    let broken = (1..=400).find_map(|seed| simulate(seed, Fault::CommitsOlderTerms).err());
     assert!(broken.is_some());
 }
 

@@ -176,6 +176,23 @@ def test_what_the_balancer_does_is_shown_to_those_who_may_see_all_operations(sta
     assert shown({}, username="u", password="p") == []
 
 
+def test_a_shard_is_stepped_down_by_a_user_whom_it_does_not_know(started):
+    _, ready = started.up("--auth", "--shards", 1, "--replicas", 3)
+    with client(ready["uri"]) as c:
+        c.admin.command("createUser", "ops", pwd="p", roles=["clusterManager"])
+        c.admin.command("createUser", "u", pwd="p", roles=["readWriteAnyDatabase"])
+    router, name = ready["uri"].split("@")[1], ready["shards"][0]["id"]
+
+    def run(user):
+        argv = [BIN / "tessera", "step-down", name, "--uri", f"mongodb://{user}:p@{router}"]
+        return subprocess.run(argv, capture_output=True, text=True)
+
+    refused = run("u")
+    assert refused.returncode == 1 and "not authorized" in refused.stderr
+    done = run("ops")
+    assert done.returncode == 0 and f"{name}: " in done.stdout and "stepped down" in done.stdout, done.stderr
+
+
 def openssl(*argv):
     subprocess.run(["openssl", *map(str, argv)], check=True, capture_output=True)
 

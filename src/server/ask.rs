@@ -3,7 +3,7 @@
 use crate::tls;
 use clap::Args;
 use document::{Document, Error, Result, codes, doc, err};
-use mongodb::options::{ClientOptions, Tls};
+use mongodb::options::{AuthMechanism, ClientOptions, Tls};
 use runtime::Instant;
 use std::sync::Arc;
 use wire::client::{ConnectOptions, Connection, Credentials};
@@ -103,7 +103,9 @@ impl Address {
     pub(crate) async fn parse(uri: &str) -> Result<Address> {
         let bad = |e: mongodb::error::Error| err!(FAILED_TO_PARSE, "the address cannot be used: {}", e.kind);
         let found = ClientOptions::parse(uri).await.map_err(bad)?;
-        let credentials = found.credential.and_then(|login| {
+        let mechanism = found.credential.as_ref().and_then(|login| login.mechanism.as_ref());
+        let by_certificate = mechanism == Some(&AuthMechanism::MongoDbX509);
+        let credentials = found.credential.filter(|_| !by_certificate).and_then(|login| {
             let db = login.source.or(found.default_database).unwrap_or_else(|| "admin".to_string());
             Some(Credentials::new(&login.username?, &db, vec![login.password.unwrap_or_default()]))
         });
@@ -121,6 +123,7 @@ impl Address {
         let options = ConnectOptions {
             app_name: Some("tessera".to_string()),
             credentials: credentials.map(Arc::new),
+            certificate_login: Arc::new(by_certificate.into()),
             tls: encrypted.map_err(|why| err!(INVALID_SSL_CONFIGURATION, "{why}"))?,
             ..ConnectOptions::default()
         };
@@ -159,6 +162,7 @@ pub(crate) async fn connect_to_writable(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     #[tokio::test]
     async fn addresses_are_read_as_drivers_read_them() {
@@ -167,7 +171,13 @@ mod tests {
         let login = Credentials::new("u@x", "d", vec!["p:".to_string()]);
         assert_eq!(found.hosts, ["h1:1", "h2:27017"]);
         assert_eq!(format!("{:?}", found.options.credentials.unwrap()), format!("{login:?}"));
+        assert!(!found.options.certificate_login.load(Ordering::Relaxed));
         assert!(address("mongodb://h/?tls=true").await.unwrap().options.tls.is_some());
+        let by_certificate = "mongodb://h/?tls=true&authMechanism=MONGODB-X509&authSource=$external";
+        let found = address(by_certificate).await.unwrap();
+        assert!(
+            found.options.certificate_login.load(Ordering::Relaxed) && found.options.credentials.is_none()
+        );
         for bad in ["h:1", "mongodb:///", "mongodb://h/?tls=true&tlsCAFile=/nowhere.pem"] {
             assert!(address(bad).await.is_err(), "{bad}");
         }

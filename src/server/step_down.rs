@@ -1,11 +1,7 @@
 //! `tessera step-down SHARD`: the primary of a shard of a running cluster hands over to another member.
 
 use crate::ask::{Address, Server};
-use document::{Result, Value, bail, doc, err};
-use protocol::selection::PRIMARY;
-use sharding::sets::Sets;
-use std::sync::Arc;
-use wire::client::{Pool, PoolOptions};
+use document::{Result, doc};
 
 /// The options of `tessera step-down`.
 #[derive(clap::Args, Clone, Debug)]
@@ -34,18 +30,11 @@ pub fn main(options: &StepDown) -> i32 {
 
 /// The primaries before and after.
 async fn run(options: &StepDown) -> Result<(String, String)> {
-    let address = Address::parse(&options.server.uri).await?;
-    let map =
-        address.connect().await?.run("admin", doc! { "getShardMap": 1 }.to_doc_buf()).await?.to_document();
-    let connection = map.get_document("map").and_then(|m| m.get(&options.shard)).and_then(Value::as_str);
-    let Some(connection) = connection else { bail!(SHARD_NOT_FOUND, "Shard {} not found", options.shard) };
-    let pool = Pool::new(PoolOptions { connect: address.options, ..PoolOptions::default() });
-    let sets = Sets::new(Arc::new(pool.clone()));
-    let before = sets.find(connection, &PRIMARY).await?;
     let command = doc! {
-        "replSetStepDown": options.seconds, "secondaryCatchUpPeriodSecs": options.seconds.min(10), "force": options.force,
+        "tesseraStepDown": options.shard.as_str(), "seconds": options.seconds, "force": options.force,
     };
-    pool.run(&before, "admin", command.to_doc_buf()).await?;
-    sets.note_failure(connection, &before, &err!(PRIMARY_STEPPED_DOWN, "it was asked to"), false);
-    Ok((before, sets.find(connection, &PRIMARY).await?))
+    let mut router = Address::parse(&options.server.uri).await?.connect().await?;
+    let reply = router.run("admin", command.to_doc_buf()).await?;
+    let host = |name: &str| reply.doc().get_str(name).unwrap_or("").to_string();
+    Ok((host("before"), host("after")))
 }

@@ -82,7 +82,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("logMessage flushRouterConfig", "hgc*"),
     ("invalidateUserCache", "hUc*"),
     ("replSetGetStatus replSetGetConfig getDefaultRWConcern listShards", "mgc*"),
-    ("replSetInitiate replSetReconfig replSetStepDown replSetStepUp replSetFreeze replSetMaintenance", "gc*"),
+    (
+        "tesseraStepDown replSetInitiate replSetReconfig replSetStepDown replSetStepUp replSetFreeze replSetMaintenance",
+        "gc*",
+    ),
     ("replSetSyncFrom replSetAbortPrimaryCatchUp setDefaultRWConcern setFeatureCompatibilityVersion", "gc*"),
     (
         "getClusterParameter setClusterParameter addShard removeShard startShardDraining stopShardDraining",

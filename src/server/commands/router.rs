@@ -6,10 +6,12 @@
 use super::validate_api::unstable;
 use crate::auth::{listed, needs};
 use crate::dispatch::{After, BoxFuture, Command, Context, Needs, Reply, Request, Roles};
-use document::{Doc, DocBuf, Document, Result};
+use document::{Doc, DocBuf, Document, Result, doc, err};
 use node::auth::Action as A;
 use node::change_stream::labelled;
 use node::ddl::shapes;
+use protocol::selection::PRIMARY;
+use sharding::remote::Target;
 use sharding::router::Task;
 use sharding::router::body::is_time;
 use sharding::router::defaults::Takes;
@@ -366,6 +368,10 @@ pub const ROWS: &[Command] = &[
         .needs(Needs::Cluster(&[A::GetShardMap]))
         .admin_only()
         .help("The shards and their hosts."),
+    Command::future("tesseraStepDown", Roles::ROUTER, |c, r, reply| Box::pin(step_down(c, r, reply)))
+        .needs(Needs::Cluster(&[A::ReplSetStateChange]))
+        .admin_only()
+        .help("Has the primary of a shard hand over to another member."),
     routed!("getShardVersion", admin::get_shard_version)
         .needs(Needs::Namespace(&[A::GetShardVersion]))
         .admin_only()
@@ -491,6 +497,31 @@ fn takes(name: &str) -> Option<Takes> {
 
 /// Runs a routed command; a snapshot read at one time for all shards, and at another where that is too old. Returns the
 /// reply and the token of its transaction.
+/// `{tesseraStepDown: <shard or "config">, seconds?, force?}`: its primary hands over; returns the primaries `before` and `after`.
+/// The members of a shard do not know the users of the cluster: the router asks them as a node asks another.
+async fn step_down(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
+    request.strict(&["seconds", "force"])?;
+    let target = request.target();
+    let shard = target.as_str().ok_or_else(|| request.wrong_type("tesseraStepDown", target, "string"))?;
+    let seconds = request.integer("seconds")?.unwrap_or(60);
+    let command = doc! {
+        "replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": seconds.min(10),
+        "force": request.bool("force")? == Some(true),
+    };
+    let members = &context.service.members;
+    let remote = members
+        .remote()
+        .ok_or_else(|| err!(SHARDING_STATE_NOT_INITIALIZED, "the cluster is not known yet"))?;
+    let connection = remote.connection_string(shard).await?;
+    let before = remote.sets.find(&connection, &PRIMARY).await?;
+    remote.admin(Target::Host(&before), command).await?;
+    let asked = err!(PRIMARY_STEPPED_DOWN, "it was asked to");
+    remote.sets.note_failure(&connection, &before, &asked, false);
+    let after = remote.sets.find(&connection, &PRIMARY).await?;
+    reply.fields(&doc! { "before": before, "after": after });
+    Ok(())
+}
+
 async fn run_at_one_time(
     context: &Context,
     request: &Request<'_>,

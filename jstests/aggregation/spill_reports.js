@@ -13,6 +13,7 @@ const limits = {
     internalDocumentSourceBucketAutoMaxMemoryBytes: 100 * 1024,
     internalDocumentSourceGraphLookupMaxMemoryBytes: 100 * 1024,
     internalDocumentSourceSetWindowFieldsMaxMemoryBytes: 100 * 1024,
+    internalQuerySlotBasedExecutionHashLookupApproxMemoryUseInBytesBeforeSpill: 100 * 1024,
 };
 for (const [name, value] of Object.entries(limits)) {
     assert.commandWorked(db.adminCommand({setParameter: 1, [name]: value}));
@@ -22,8 +23,9 @@ assert.commandWorked(db.c.insert(Array.from({length: N}, (_, i) => ({_id: i, k: 
 
 const spills = () => db.serverStatus().metrics.query;
 const before = spills();
-const untouched = [before.group, before.bucketAuto, before.graphLookup, before.setWindowFields].map(of => of.spills);
-assert.eq([0, 0, 0, 0, 0], untouched.concat(before.sort.spillToDisk).map(Number), before);
+const untouched = [before.group, before.bucketAuto, before.graphLookup, before.hashLookup, before.setWindowFields]
+    .map(of => of.spills);
+assert.eq([0, 0, 0, 0, 0, 0], untouched.concat(before.sort.spillToDisk).map(Number), before);
 
 // Explain runs the pipeline, and tells of each stage what came out of it and what it wrote.
 const group = {$group: {_id: "$k", all: {$push: "$s"}}};
@@ -67,6 +69,23 @@ for (const [pipeline, name] of [[search, "$graphLookup"], [windows, "$_internalS
         ErrorCodes.QueryExceededMemoryLimitNoDiskUseAllowed);
 }
 
+// A join without an index reads the foreign collection once to ask for the first documents, and once more for all others.
+const join = [{$lookup: {from: "c", localField: "_id", foreignField: "k", as: "met"}}];
+const lookedAt = () => Number(db.serverStatus().metrics.queryExecutor.scannedObjects);
+const untilNow = lookedAt();
+const joined = db.c.explain("executionStats").aggregate(join).stages.find(s => s.$lookup);
+assert.lte(lookedAt() - untilNow, 3 * N + 10);
+assert.eq([true, N], [joined.usedDisk, Number(joined.nReturned)], joined);
+assert.gt(joined.spills, 1, joined);
+assert.eq(N, joined.spilledRecords, joined);
+db.c.aggregate(join).forEach(d => assert.eq([d._id], d.met.map(met => met.k)));
+assert.commandWorked(db.c.createIndex({k: 1}));
+const indexed = db.c.explain("executionStats").aggregate(join).stages.find(s => s.$lookup);
+assert(!indexed.usedDisk, indexed);
+assert.commandWorked(db.c.dropIndex({k: 1}));
+// Where the disk may not be used the join goes on asking.
+db.c.aggregate(join, {allowDiskUse: false}).forEach(d => assert.eq([d._id], d.met.map(met => met.k)));
+
 // What was explained has spilled, too.
 const explainedOnly = spills();
 assert.gt(explainedOnly.group.spills, 0);
@@ -80,11 +99,12 @@ assert.eq(3, db.c.aggregate([{$bucketAuto: {groupBy: "$k", buckets: 3}}], {comme
 assert.eq(N, db.c.find().sort({s: 1, k: 1}).comment("found").itcount());
 assert.eq(N, db.c.aggregate(search, {comment: "searched"}).next().met.length);
 run(windows, "windowed");
+assert.eq(N, db.c.aggregate(join, {comment: "joined", cursor: {batchSize: N}}).itcount());
 assert.eq(10, db.c.aggregate([{$limit: 10}], {comment: "small"}).itcount());
 assert.commandWorked(db.setProfilingLevel(0));
 const profiled = comment => db.system.profile.findOne({"command.comment": comment, op: {$ne: "getmore"}});
 const kinds = [["grouped", "group"], ["sorted", "sort"], ["bucketed", "bucketAuto"], ["found", "sort"],
-    ["searched", "graphLookup"], ["windowed", "setWindowFields"]];
+    ["searched", "graphLookup"], ["windowed", "setWindowFields"], ["joined", "hashLookup"]];
 for (const [comment, kind] of kinds) {
     const entry = profiled(comment);
     assert.eq(true, entry.usedDisk, entry);
@@ -102,6 +122,7 @@ assert.gt(after.group.spilledRecords, before.group.spilledRecords);
 assert.gt(after.group.spilledDataStorageSize, 0);
 assert.gt(after.bucketAuto.spills, 0);
 assert.gt(after.graphLookup.spills, explainedOnly.graphLookup.spills);
+assert.gt(after.hashLookup.spills, explainedOnly.hashLookup.spills);
 assert.gt(after.setWindowFields.spills, explainedOnly.setWindowFields.spills);
 assert.eq([], listFiles(conn.dbpath + "/_tmp").map(file => file.name), "a file is left");
 assert.gt(after.sort.spillToDisk, explainedOnly.sort.spillToDisk);

@@ -79,6 +79,7 @@ pub fn limits(parameters: &Parameters) -> Limits {
         bucket_auto: count("internalDocumentSourceBucketAutoMaxMemoryBytes"),
         graph_lookup: count("internalDocumentSourceGraphLookupMaxMemoryBytes"),
         lookup: count("internalLookupStageIntermediateDocumentMaxSizeBytes"),
+        lookup_side: count("internalQuerySlotBasedExecutionHashLookupApproxMemoryUseInBytesBeforeSpill"),
         set_window_fields: count("internalDocumentSourceSetWindowFieldsMaxMemoryBytes"),
         facet: count("internalQueryFacetMaxOutputDocSizeBytes"),
         push: count("internalQueryMaxPushBytes"),

@@ -185,6 +185,8 @@ pub const TABLE: &[Parameter] = &[
     inert("internalQueryPlannerEnableHashIntersection", Bool(false)),
     inert("internalQueryPlannerMaxIndexedSolutions", Int(64)),
     inert("internalQueryProhibitBlockingMergeOnMongoS", Bool(false)),
+    row("internalQuerySlotBasedExecutionHashLookupApproxMemoryUseInBytesBeforeSpill", Int(104_857_600))
+        .min(1.0),
     inert("internalQueryStatsRateLimit", Int(0)),
     inert("internalValidateFeaturesAsPrimary", Bool(true)),
     row("internalQueryJavaScriptFnTimeoutMillis", Int(60_000)).min(1.0),

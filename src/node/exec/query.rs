@@ -196,6 +196,10 @@ impl Query {
         self.walk.examined(self.counters, &mut out);
         out
     }
+    /// Whether it looks at all documents of the collection.
+    pub fn scans(&self) -> bool {
+        matches!(self.walk, Walk::Scan(_))
+    }
     pub fn ended(&self) -> bool {
         self.ended
     }

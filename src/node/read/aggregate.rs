@@ -132,6 +132,10 @@ impl PipelineRows {
     pub fn did(&self) -> Vec<Did> {
         self.execution.did()
     }
+    /// Whether it has no stages: its rows are those of the query.
+    fn is_bare(&self) -> bool {
+        self.execution.did().is_empty()
+    }
     /// The query whose rows go through the stages.
     pub fn query(&self) -> Option<&Query> {
         self.source.rows.query()
@@ -615,5 +619,9 @@ impl Source for SubSource {
             self.rows.fill(&self.node, &self.op, &mut out).await?;
             Ok(Some(out.list).filter(|l| !l.is_empty() || !self.rows.ended()))
         })
+    }
+    fn scans(&self) -> bool {
+        let of_pipeline = matches!(&self.rows, Rows::Pipeline(p) if !p.is_bare());
+        !of_pipeline && self.rows.query().is_some_and(Query::scans)
     }
 }

@@ -20,18 +20,26 @@ pub enum Kind {
     BucketAuto,
     GraphLookup,
     Group,
+    HashLookup,
     SetWindowFields,
     Sort,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] =
-        [Kind::BucketAuto, Kind::GraphLookup, Kind::Group, Kind::SetWindowFields, Kind::Sort];
+    pub const ALL: [Kind; 6] = [
+        Kind::BucketAuto,
+        Kind::GraphLookup,
+        Kind::Group,
+        Kind::HashLookup,
+        Kind::SetWindowFields,
+        Kind::Sort,
+    ];
     pub fn name(self) -> &'static str {
         match self {
             Kind::BucketAuto => "bucketAuto",
             Kind::GraphLookup => "graphLookup",
             Kind::Group => "group",
+            Kind::HashLookup => "hashLookup",
             Kind::SetWindowFields => "setWindowFields",
             Kind::Sort => "sort",
         }
@@ -186,10 +194,6 @@ impl Charge {
             self.note(bytes, stored);
         }
         self.subtract(bytes);
-    }
-    /// Notes that what is held went to a file, as so many records of so many bytes.
-    pub fn note_spill(&mut self, records: u64, stored_bytes: u64) {
-        self.note(self.bytes, Stored { records, bytes: stored_bytes });
     }
     fn note(&mut self, bytes: usize, stored: Stored) {
         let (records, stored_bytes) = (stored.records, stored.bytes);

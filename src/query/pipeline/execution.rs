@@ -27,7 +27,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 enum Kind {
     Local(Box<dyn Stage>),
-    Lookup(RunningLookup),
+    Lookup(Box<RunningLookup>),
     Graph(RunningGraph),
     Union(RunningUnion),
     Facet(RunningFacet),
@@ -165,6 +165,7 @@ impl Execution {
         let used = |s: &Step| match &s.kind {
             Kind::Local(stage) => stage.use_of_memory(),
             Kind::Graph(graph) => Some(graph.used()),
+            Kind::Lookup(lookup) => lookup.used(),
             _ => None,
         };
         let did =
@@ -245,7 +246,7 @@ fn start(s: &Parsed, run: &Run) -> Result<Kind> {
         ParsedKind::Local(plan) => Kind::Local(plan.start(run)?),
         ParsedKind::Facet(facets) => Kind::Facet(RunningFacet::new(facets, run)?),
         ParsedKind::Host(h) => match (&h.join, h.role) {
-            (Some(Join::Lookup(l)), _) => Kind::Lookup(RunningLookup::new(l.clone(), run)),
+            (Some(Join::Lookup(l)), _) => Kind::Lookup(Box::new(RunningLookup::new(l.clone(), run))),
             (Some(Join::Graph(g)), _) => Kind::Graph(RunningGraph::new(g.clone(), run)),
             (Some(Join::Union { namespace, pipeline, .. }), _) => {
                 Kind::Union(RunningUnion::new(namespace.clone(), pipeline.clone()))

@@ -37,6 +37,10 @@ impl std::fmt::Display for Namespace {
 pub trait Source: Send {
     /// The next batch, never empty unless the host wants to yield; `None` at the end.
     fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>>;
+    /// Whether every document of a collection, of which these are some, has to be looked at to find them.
+    fn scans(&self) -> bool {
+        false
+    }
 }
 
 /// Documents that are already at hand.

@@ -2,10 +2,16 @@
 //!
 //! A `$lookup` by equality alone asks the host once for many documents, for all their values, and joins the answer
 //! here by key string; when the answer is large it asks for fewer at once, down to one, whose foreign documents have a
-//! limit. With a pipeline it asks once for each document, or once in all when the pipeline does not depend on the document.
+//! limit. Where finding them took a scan of the foreign collection, which it would for the next documents too, the whole collection
+//! is read once instead and becomes the [`HashSide`] of the rest of the join, in files where it does not fit; only where
+//! it may not use the disk, and does not fit, the join goes on asking.
+//! With a pipeline it asks once for each document, or once in all when the pipeline does not depend on the document.
 
+use super::account::{Kind, Use};
 use super::graph::Graph;
+use super::hash_side::HashSide;
 use super::host::{HostStage, Namespace, PipelineHost, Role};
+use super::spill::Space;
 use super::stages::unwind::set;
 use super::{Batch, Charge, Context, Flow, Needs, Pipeline, Run, parse};
 use crate::expression::{Expression, FieldPath, Vars};
@@ -286,25 +292,38 @@ const FOUND_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Documents whose values are asked for at once.
 const ASKED_MAX: usize = 512;
 
+/// Documents of the input with the keys of their values.
+type Keyed = (DocBuf, Vec<Vec<u8>>);
+
+/// Where a `$lookup` by equality finds foreign documents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Means {
+    /// The host is asked, for some documents at once.
+    Ask,
+    /// The same, but the last answer took a scan of the foreign collection.
+    Scanned,
+    /// The hash side has the whole foreign collection.
+    Hash,
+    /// The host is asked although it scans: a hash side is too large.
+    AskOnly,
+}
+
 /// A running `$lookup`.
 pub struct RunningLookup {
     plan: Arc<Lookup>,
     /// The result of a sub-pipeline that does not depend on the document.
     constant: Option<Vec<DocBuf>>,
-    /// What was found for several documents and has not been handed on.
-    joined: Joined,
+    means: Means,
+    /// Documents whose foreign documents stand in `side`, and that have not been handed on.
+    keyed: std::vec::IntoIter<Keyed>,
+    side: HashSide,
     /// How many documents to ask for at once: fewer after much was found.
     asked_max: usize,
     vars: Vars,
     charge: Charge,
-}
-
-/// Documents with their keys, and what was found for all of them.
-#[derive(Default)]
-struct Joined {
-    docs: std::vec::IntoIter<(DocBuf, Vec<Vec<u8>>)>,
-    found: Vec<DocBuf>,
-    index: HashMap<Vec<u8>, Vec<usize>>,
+    /// What a hash side of the whole foreign collection takes.
+    side_charge: Charge,
+    space: Option<Arc<dyn Space>>,
 }
 
 impl RunningLookup {
@@ -312,10 +331,14 @@ impl RunningLookup {
         RunningLookup {
             plan,
             constant: None,
-            joined: Joined::default(),
+            means: Means::Ask,
+            keyed: Vec::new().into_iter(),
+            side: HashSide::default(),
             asked_max: ASKED_MAX,
             vars: run.vars.clone(),
             charge: run.charge(run.limits.lookup),
+            side_charge: run.charge(run.limits.lookup_side).counted_as(Kind::HashLookup),
+            space: run.space(),
         }
     }
     /// Joins documents of the input as long as there is room for them.
@@ -330,7 +353,7 @@ impl RunningLookup {
         loop {
             self.hand_on(to)?;
             if to.is_full() {
-                return Ok(match self.joined.docs.len() {
+                return Ok(match self.keyed.len() {
                     0 => Flow::Continue,
                     _ => Flow::More,
                 });
@@ -348,19 +371,16 @@ impl RunningLookup {
     /// Hands on documents that were joined by equality.
     fn hand_on(&mut self, to: &mut Batch) -> Result<()> {
         while !to.is_full()
-            && let Some((d, own)) = self.joined.docs.next()
+            && let Some((d, own)) = self.keyed.next()
         {
-            let mut at: Vec<usize> =
-                own.iter().filter_map(|k| self.joined.index.get(k)).flatten().copied().collect();
-            at.sort_unstable();
-            at.dedup();
-            let found: Vec<&DocBuf> = at.into_iter().map(|i| &self.joined.found[i]).collect();
-            let bytes: usize = found.iter().map(|d| d.bytes().len()).sum();
-            self.check_bytes(bytes)?;
-            to.push(self.attach(&d, &found)?)?;
+            let places = self.side.find(&own)?;
+            self.check_bytes(places.iter().map(|place| place.length as usize).sum())?;
+            let found = self.side.documents(&places)?;
+            let found: Vec<&DocBuf> = found.iter().map(|d| &**d).collect();
+            to.push(attach(&d, &self.plan.into, &found)?)?;
         }
-        if self.joined.docs.len() == 0 && !self.joined.found.is_empty() {
-            self.joined = Joined::default();
+        if self.keyed.len() == 0 && self.means != Means::Hash && self.charge.bytes() > 0 {
+            self.side = HashSide::default();
             self.charge.set(0);
         }
         Ok(())
@@ -378,7 +398,7 @@ impl RunningLookup {
         Ok(())
     }
 
-    /// Asks for all values of some documents at once.
+    /// Finds the foreign documents of some documents at once.
     async fn ask(
         &mut self,
         input: &mut Batch,
@@ -387,8 +407,14 @@ impl RunningLookup {
         host: &dyn PipelineHost,
         run: &Run,
     ) -> Result<()> {
+        if self.means == Means::Scanned {
+            self.means = match self.read_whole(foreign, host, run).await? {
+                true => Means::Hash,
+                false => Means::AskOnly,
+            };
+        }
         let mut wanted: HashMap<Vec<u8>, Value> = HashMap::new();
-        let mut docs: Vec<(DocBuf, Vec<Vec<u8>>)> = Vec::new();
+        let mut docs: Vec<Keyed> = Vec::new();
         while docs.len() < self.asked_max
             && let Some(d) = input.pop()
         {
@@ -396,9 +422,15 @@ impl RunningLookup {
             for v in local_values(d.doc(), local) {
                 let k = key(&v, &run.collation);
                 own.push(k.clone());
-                wanted.entry(k).or_insert(v);
+                if self.means != Means::Hash {
+                    wanted.entry(k).or_insert(v);
+                }
             }
             docs.push((d, own));
+        }
+        if self.means == Means::Hash {
+            self.keyed = docs.into_iter();
+            return Ok(());
         }
         // In key order, so that the filter is the same whatever the hasher.
         let mut values: Vec<(Vec<u8>, Value)> = wanted.into_iter().collect();
@@ -408,9 +440,11 @@ impl RunningLookup {
         let most = if docs.len() > 1 { FOUND_BYTES_MAX } else { self.charge.limit() };
         match self.collect(stages, outer(run), most, host, run).await? {
             Some(found) => {
-                self.joined.index = by_key(&found, foreign, &run.collation)?;
-                self.joined.found = found;
-                self.joined.docs = docs.into_iter();
+                for d in found {
+                    meter::spend(4)?;
+                    self.side.push(d, foreign, &run.collation);
+                }
+                self.keyed = docs.into_iter();
             }
             None if docs.len() == 1 => return self.check_bytes(usize::MAX),
             None => {
@@ -419,6 +453,40 @@ impl RunningLookup {
             }
         }
         Ok(())
+    }
+
+    /// Makes the whole foreign collection the hash side; false when it does not fit and may not go to files.
+    async fn read_whole(&mut self, foreign: &FieldPath, host: &dyn PipelineHost, run: &Run) -> Result<bool> {
+        let mut source = host.run(&self.plan.namespace, Vec::new(), outer(run), run).await?;
+        while let Some(batch) = source.next().await? {
+            for d in batch {
+                meter::spend(4)?;
+                let bytes = self.side.push(d, foreign, &run.collation);
+                self.side_charge.add(bytes);
+            }
+            if !self.side_charge.is_over() {
+                continue;
+            }
+            let Some(space) = &self.space else {
+                self.side = HashSide::default();
+                self.side_charge.set(0);
+                return Ok(false);
+            };
+            self.side_charge.spilled(self.side.spill(space)?);
+        }
+        if let Some(space) = &self.space
+            && let Some((stored, left)) = self.side.settle(space)?
+        {
+            self.side_charge.spilled(stored);
+            self.side_charge.set(left);
+        }
+        self.asked_max = ASKED_MAX;
+        Ok(true)
+    }
+
+    /// What the hash side took.
+    pub fn used(&self) -> Option<Use> {
+        (self.means == Means::Hash).then_some(self.side_charge.used)
     }
 
     /// What a sub-pipeline gives; `None` when it is more than `most` bytes.
@@ -431,6 +499,9 @@ impl RunningLookup {
         run: &Run,
     ) -> Result<Option<Vec<DocBuf>>> {
         let mut source = host.run(&self.plan.namespace, stages, values, run).await?;
+        if source.scans() && self.means == Means::Ask {
+            self.means = Means::Scanned;
+        }
         let (mut found, mut bytes) = (Vec::new(), 0);
         while let Some(batch) = source.next().await? {
             bytes += batch.iter().map(|d| d.bytes().len()).sum::<usize>();
@@ -455,8 +526,7 @@ impl RunningLookup {
         let plan = self.plan.clone();
         let Some(d) = input.pop() else { return Ok(()) };
         if let Some(found) = &self.constant {
-            let joined = self.attach(&d, &found.iter().collect::<Vec<&DocBuf>>())?;
-            return to.push(joined);
+            return to.push(attach(&d, &plan.into, &found.iter().collect::<Vec<&DocBuf>>())?);
         }
         let mut stages = Vec::new();
         if let Some((local, foreign)) = &plan.equality {
@@ -474,16 +544,12 @@ impl RunningLookup {
         let Some(found) = self.collect(stages, values, self.charge.limit(), host, run).await? else {
             return self.check_bytes(usize::MAX);
         };
-        to.push(self.attach(&d, &found.iter().collect::<Vec<&DocBuf>>())?)?;
+        to.push(attach(&d, &plan.into, &found.iter().collect::<Vec<&DocBuf>>())?)?;
         match plan.is_constant {
             true => self.constant = Some(found),
             false => self.charge.set(0),
         }
         Ok(())
-    }
-
-    fn attach(&self, d: &DocBuf, joined: &[&DocBuf]) -> Result<DocBuf> {
-        attach(d, &self.plan.into, joined)
     }
 }
 
@@ -519,25 +585,6 @@ pub(super) fn attach(d: &DocBuf, into: &FieldPath, joined: &[&DocBuf]) -> Result
             array(w);
         }
     }))
-}
-
-/// Positions of the documents by each value at the path.
-fn by_key(found: &[DocBuf], foreign: &FieldPath, c: &Collation) -> Result<HashMap<Vec<u8>, Vec<usize>>> {
-    let path = foreign.to_string();
-    let mut index: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
-    for (i, d) in found.iter().enumerate() {
-        meter::spend(4)?;
-        path::for_each_value(d.doc(), &path, &mut |v: Option<document::ValueRef<'_>>| {
-            let mut k = Vec::new();
-            match v {
-                Some(v) => c.append_key(&mut k, v, false),
-                None => c.append_value_key(&mut k, &Value::Null, false),
-            }
-            index.entry(k).or_default().push(i);
-            false
-        });
-    }
-    Ok(index)
 }
 
 pub fn parse_union(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {

@@ -16,7 +16,9 @@ pub mod execution;
 pub mod fusion;
 pub mod graph;
 pub mod group;
+pub mod hash_side;
 pub mod host;
+pub mod key_file;
 pub mod lookup;
 pub mod optimize;
 pub mod parse;
@@ -99,6 +101,8 @@ pub struct Limits {
     pub bucket_auto: usize,
     pub graph_lookup: usize,
     pub lookup: usize,
+    /// The hash side of a `$lookup`.
+    pub lookup_side: usize,
     pub set_window_fields: usize,
     pub facet: usize,
     pub push: usize,
@@ -116,6 +120,7 @@ impl Default for Limits {
             bucket_auto: n,
             graph_lookup: n,
             lookup: n,
+            lookup_side: n,
             set_window_fields: n,
             facet: n,
             push: n,

@@ -1,21 +1,16 @@
 //! A set of keys, in memory until its owner spills it to files.
 //!
-//! Each spill writes the keys in memory, sorted, to a file of the form of a run (see [`super::spill`]). An index in memory
-//! holds the first key of every block of such a file, so that a look-up reads one block of each. Once there are
-//! [`FILES_MAX`] of them they are merged into one. The index takes about a hundredth of what it leads to where keys are
-//! short; of keys that fill a block by themselves it holds each. So the owner charges what it takes.
+//! Each spill writes the keys in memory to a [`KeyFile`]. Once there are [`FILES_MAX`] of them they are merged into one.
+//! Their indexes stay in memory, and the owner charges what they take.
 
-use super::spill::{CHUNK_ENTRIES, Entry, HEAD_BYTES, Merge, Run, Space, number_at, write_run};
+use super::key_file::KeyFile;
+use super::spill::{CHUNK_ENTRIES, Entry, Merge, Space};
 use super::spool::Stored;
 use document::{Result, meter};
 use std::collections::HashSet;
 
 /// Files that are merged into one when there are so many.
 const FILES_MAX: usize = 8;
-/// Bytes of a file for one key of its index.
-const BLOCK: u64 = 4096;
-/// What a key of an index takes beside its bytes.
-const INDEXED_BYTES: usize = std::mem::size_of::<(Vec<u8>, u64)>();
 
 #[derive(Default)]
 pub struct Seen {
@@ -23,14 +18,6 @@ pub struct Seen {
     files: Vec<KeyFile>,
     /// Reused for every block.
     block: Vec<u8>,
-}
-
-struct KeyFile {
-    run: Run,
-    /// The first key of each block, and where it begins.
-    index: Vec<(Vec<u8>, u64)>,
-    /// What that takes.
-    index_bytes: usize,
 }
 
 impl Seen {
@@ -43,7 +30,7 @@ impl Seen {
             return Ok(false);
         }
         for file in &mut self.files {
-            if file.contains(&key, &mut self.block)? {
+            if file.find(&key, &mut self.block, |_| true)? {
                 return Ok(false);
             }
         }
@@ -51,7 +38,7 @@ impl Seen {
     }
     /// What the indexes of the files take in memory.
     pub fn index_bytes(&self) -> usize {
-        self.files.iter().map(|file| file.index_bytes).sum()
+        self.files.iter().map(KeyFile::index_bytes).sum()
     }
     /// Moves the keys in memory to a file; their index stays.
     ///
@@ -73,46 +60,11 @@ impl Seen {
         let (file, stored) = KeyFile::write(space, Merge::new(Vec::new(), chunks)?)?;
         self.files.push(file);
         if self.files.len() >= FILES_MAX {
-            let runs = std::mem::take(&mut self.files).into_iter().map(|file| file.run).collect();
+            let runs = std::mem::take(&mut self.files).into_iter().map(KeyFile::into_run).collect();
             let (file, _) = KeyFile::write(space, Merge::new(runs, Vec::new())?)?;
             self.files.push(file);
         }
         Ok(stored)
-    }
-}
-
-impl KeyFile {
-    fn write(space: &dyn Space, entries: Merge) -> Result<(KeyFile, Stored)> {
-        let (mut index, mut at, mut next) = (Vec::new(), 0, 0);
-        let noted = entries.inspect(|entry| {
-            let Ok((key, _)) = entry else { return };
-            if at >= next {
-                index.push((key.clone(), at));
-                next = at + BLOCK;
-            }
-            at += (HEAD_BYTES + key.len()) as u64;
-        });
-        let (run, records) = write_run(space, noted)?;
-        let stored = Stored { records, bytes: run.bytes };
-        let index_bytes = index.iter().map(|(key, _)| key.len() + INDEXED_BYTES).sum();
-        Ok((KeyFile { run, index, index_bytes }, stored))
-    }
-    fn contains(&mut self, key: &[u8], block: &mut Vec<u8>) -> Result<bool> {
-        meter::spend(64)?;
-        let behind = self.index.partition_point(|(first, _)| first.as_slice() <= key);
-        let Some((_, from)) = behind.checked_sub(1).map(|i| &self.index[i]) else { return Ok(false) };
-        let to = self.index.get(behind).map_or(self.run.bytes, |(_, at)| *at);
-        block.resize(usize::try_from(to - from).unwrap_or(usize::MAX), 0);
-        self.run.file.read(*from, block)?;
-        let mut rest = block.as_slice();
-        while rest.len() >= HEAD_BYTES {
-            let (entry, others) = rest.split_at(HEAD_BYTES + number_at(rest, 0));
-            if &entry[HEAD_BYTES..] == key {
-                return Ok(true);
-            }
-            rest = others;
-        }
-        Ok(false)
     }
 }
 

@@ -15,6 +15,7 @@
 
 use super::Run as Settings;
 use super::account::{Charge, Kind, Use};
+use super::spool::Stored;
 use document::{Result, meter};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -70,9 +71,9 @@ impl Runs {
     ///
     /// # Errors
     /// The space's.
-    pub fn write(&mut self, entries: impl Iterator<Item = Result<Entry>>, charge: &mut Charge) -> Result<()> {
+    pub fn write(&mut self, entries: impl Iterator<Item = Result<Entry>>) -> Result<Stored> {
         let (run, records) = write_run(&*self.space, entries)?;
-        charge.note_spill(records, run.bytes);
+        let stored = Stored { records, bytes: run.bytes };
         self.runs.push(run);
         if self.runs.len() >= RUNS_MAX {
             let all = std::mem::take(&mut self.runs);
@@ -80,7 +81,7 @@ impl Runs {
             let (run, _) = write_run(&*self.space, merged)?;
             self.runs.push(run);
         }
-        Ok(())
+        Ok(stored)
     }
     /// All entries in order: those of the runs, and those of `chunks`, each of which is sorted.
     ///
@@ -361,10 +362,9 @@ impl Sorter {
         let runs = self.runs.take().unwrap_or_else(|| Runs::new(space.clone()));
         self.sort_chunk()?;
         let merged = Merge::new(Vec::new(), std::mem::take(&mut self.chunks))?;
-        let runs = self.runs.insert(runs);
-        runs.write(merged.take(self.limit.unwrap_or(usize::MAX)), &mut self.charge)?;
+        let stored = self.runs.insert(runs).write(merged.take(self.limit.unwrap_or(usize::MAX)))?;
+        self.charge.spilled(stored);
         self.entries = 0;
-        self.charge.set(0);
         Ok(())
     }
     /// What was pushed, in order.
@@ -421,12 +421,12 @@ pub(crate) mod tests {
     #[test]
     fn many_runs_come_back_in_order_equal_keys_as_they_were_put_in_and_their_files_go() {
         let space = Arc::new(MemorySpace::default());
-        let mut charge = Charge::new(&Default::default(), 0);
+        let mut stored = Stored::default();
         let mut runs = Runs::new(space.clone());
         let entry = |key: u8, n: i32| (vec![key], [&n.to_be_bytes()[..], &[0; 900]].concat());
         for n in 0..100 {
             let run = [0u8, 3, 3, 7].map(|k| Ok(entry(k.wrapping_add((n % 2) as u8), n)));
-            runs.write(run.into_iter(), &mut charge).unwrap();
+            stored = stored + runs.write(run.into_iter()).unwrap();
         }
         let all: Vec<Entry> = runs.merge(vec![vec![entry(3, 100)]]).unwrap().map(|e| e.unwrap()).collect();
         assert_eq!(all.len(), 401);
@@ -435,8 +435,7 @@ pub(crate) mod tests {
         sorted.sort();
         assert_eq!(order, sorted);
         assert_eq!(space.alive.load(Ordering::Relaxed), 0);
-        let used = charge.used;
-        assert_eq!((used.spills, used.spilled_records), (100, 400), "runs that are merged are no spill");
+        assert_eq!(stored.records, 400, "runs that are merged are stored anew");
     }
 
     #[test]

@@ -84,6 +84,26 @@ impl Spool {
         self.stored = self.stored + stored;
         Ok(stored)
     }
+    /// The documents in memory.
+    pub fn in_memory(&self) -> &[DocBuf] {
+        &self.memory
+    }
+    /// What went to the file so far: the next document to go there begins at its end.
+    pub fn stored(&self) -> Stored {
+        self.stored
+    }
+    /// The document that begins there in the file.
+    ///
+    /// # Errors
+    /// The file's, and those of [`meter::spend`].
+    pub fn read(&mut self, at: u64, length: usize) -> Result<DocBuf> {
+        meter::spend(4 + length / 512)?;
+        let mut bytes = vec![0; length];
+        if let Some(file) = &mut self.file {
+            file.read(at, &mut bytes)?;
+        }
+        Ok(DocBuf::from_validated(bytes))
+    }
     /// All documents.
     ///
     /// # Errors

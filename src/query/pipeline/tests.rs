@@ -222,6 +222,20 @@ struct Collections {
     docs: BTreeMap<String, Vec<DocBuf>>,
     written: Mutex<Vec<DocBuf>>,
     asked: Mutex<usize>,
+    /// Whether finding documents takes scans.
+    scans: bool,
+}
+
+/// Documents that a scan found.
+struct Scanned(Documents);
+
+impl Source for Scanned {
+    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<DocBuf>>>> {
+        self.0.next()
+    }
+    fn scans(&self) -> bool {
+        true
+    }
 }
 
 impl PipelineHost for Collections {
@@ -233,15 +247,19 @@ impl PipelineHost for Collections {
         ns: &'a Namespace,
         pipeline: Vec<Value>,
         let_values: Vec<(String, Value)>,
-        _: &'a Run,
+        run: &'a Run,
     ) -> BoxFuture<'a, Result<Box<dyn Source>>> {
         *self.asked.lock().unwrap() += 1;
         let mut ctx = context();
+        ctx.query.collation = run.collation.clone();
         ctx.namespace = ns.clone();
         ctx.query.variables = Document(let_values);
         let input = self.docs.get(&ns.collection).cloned().unwrap_or_default();
         let out = parse(&pipeline, &ctx).and_then(|p| p.run_local(input, &Run::new(&ctx)));
-        Box::pin(async move { Ok(Box::new(Documents(Some(out?))) as Box<dyn Source>) })
+        Box::pin(async move {
+            let found = Documents(Some(out?));
+            Ok(if self.scans { Box::new(Scanned(found)) as Box<dyn Source> } else { Box::new(found) })
+        })
     }
     fn write<'a>(
         &'a self,
@@ -256,9 +274,12 @@ impl PipelineHost for Collections {
 }
 
 fn run_with(host: &Collections, text: &str, input: Vec<DocBuf>) -> Vec<DocBuf> {
-    let ctx = context();
-    let p = parse(&stages(text), &ctx).unwrap();
-    let mut execution = Execution::new(&p, Run::new(&ctx)).unwrap();
+    run_in(Run::new(&context()), host, text, input)
+}
+
+fn run_in(run: Run, host: &Collections, text: &str, input: Vec<DocBuf>) -> Vec<DocBuf> {
+    let p = parse(&stages(text), &context()).unwrap();
+    let mut execution = Execution::new(&p, run).unwrap();
     let mut source = Documents(Some(input));
     let future = async {
         let mut out = Vec::new();
@@ -340,4 +361,65 @@ fn union_comes_after_the_input_and_merge_writes() {
     );
     assert!(out.is_empty());
     assert_eq!(show(&host.written.lock().unwrap()), [r#"{"_id":null,"n":63}"#]);
+}
+
+/// Values that a join tells apart or does not: null, missing, arrays, numbers of several types, upper and lower case.
+fn joined_value(i: usize) -> Option<Value> {
+    Some(match i % 9 {
+        0 => return None,
+        1 => Value::Null,
+        2 => Value::Int32((i % 70) as i32),
+        3 => Value::Double((i % 70) as f64),
+        4 => Value::Array(vec![Value::Int32((i % 70) as i32), Value::Int32(3), Value::Null]),
+        5 => Value::Array(Vec::new()),
+        6 => Value::String(format!("K{}", i % 50)),
+        7 => Value::String(format!("k{}", i % 50)),
+        _ => Value::Array(vec![Value::Array(vec![Value::Int32(3)]), Value::String(format!("K{}", i % 50))]),
+    })
+}
+
+#[test]
+fn lookup_without_an_index_reads_the_foreign_collection_twice_and_finds_the_same() {
+    let document = |i: usize, path: &[&str]| {
+        let mut d = document::doc! { "_id": i as i32 };
+        if let Some(v) = joined_value(i) {
+            match path {
+                [name] => d.push(*name, v),
+                _ => d.push(path[0], Document(vec![(path[1].to_string(), v)])),
+            }
+        }
+        d.to_doc_buf()
+    };
+    let input: Vec<DocBuf> = (0..2000).map(|i| document(i * 7, &["a"])).collect();
+    let foreign: Vec<DocBuf> = (0..150).map(|i| document(i, &["b", "c"])).collect();
+    let text = r#"[{"$lookup": {"from": "f", "localField": "a", "foreignField": "b.c", "as": "j"}}, {"$project": {"j._id": 1}}]"#;
+    let insensitive = Collation::parse(document::doc! { "locale": "en", "strength": 2 }.to_doc_buf().doc());
+    for collation in [Collation::default(), insensitive.unwrap()] {
+        let joined = |scans: bool, side: usize, disk: bool| {
+            let mut host = Collections { scans, ..Collections::default() };
+            host.docs.insert("f".into(), foreign.clone());
+            let space = Arc::new(spill::tests::MemorySpace::default());
+            let spill = disk.then(|| space.clone() as Arc<dyn spill::Space>);
+            let mut run = Run { spill, collation: collation.clone(), ..Run::new(&context()) };
+            run.limits.lookup_side = side;
+            let account = run.account.clone();
+            let out = show(&run_in(run, &host, text, input.clone()));
+            let files = space.made.load(std::sync::atomic::Ordering::Relaxed);
+            assert_eq!((space.alive.load(std::sync::atomic::Ordering::Relaxed), account.bytes()), (0, 0));
+            (out, *host.asked.lock().unwrap(), files > 0)
+        };
+        let (expected, asked, _) = joined(false, usize::MAX, true);
+        assert!(asked >= 4, "asked {asked} times for 2000 documents");
+        // In memory, in files, and asked for as before where it does not fit and there are no files.
+        for (side, disk, times, files) in
+            [(usize::MAX, true, 2, false), (1000, true, 2, true), (1000, false, asked + 1, false)]
+        {
+            let (found, again, spilled) = joined(true, side, disk);
+            assert_eq!((again, spilled), (times, files));
+            assert_eq!(found.len(), expected.len());
+            for (found, expected) in found.iter().zip(&expected) {
+                assert_eq!(found, expected);
+            }
+        }
+    }
 }

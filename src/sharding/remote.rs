@@ -7,7 +7,7 @@
 //! Invariant: nothing here retries a command that may have been executed. Who can repeat a step says so itself.
 
 use crate::routing::registry::{REFRESH_EVERY, Registry};
-use crate::sets::{Sets, retry_until};
+use crate::sets::{Sets, Silence, retry_until};
 use document::{Doc, DocBuf, Document, Error, Result, Timestamp, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::Node;
@@ -124,6 +124,15 @@ impl Remote {
         Ok(self.run(target, "admin", command.to_doc_buf()).await?.to_document())
     }
 
+    /// Does `work`, which a set takes part in, as long as one of its members is heard of.
+    ///
+    /// # Errors
+    /// Those of `work`; HostUnreachable (6) when the set has fallen silent, which may go on with the work all the same.
+    pub async fn while_heard<T>(&self, connection: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let done = self.sets.guarded(connection, Silence::OfAll, work).await;
+        done.unwrap_or_else(|| Err(silent(connection)))
+    }
+
     /// The connection string of a shard or of `config`.
     ///
     /// # Errors
@@ -147,7 +156,7 @@ impl Remote {
         loop {
             let host = self.sets.find(connection, &PRIMARY).await?;
             let attempt = self.transport.attempt(&host, db, command.clone());
-            let answer = self.sets.guarded(connection, &host, attempt).await;
+            let answer = self.sets.guarded(connection, Silence::Of(&host), attempt).await;
             match answer.unwrap_or_else(|| Err((silent(&host), false))) {
                 Ok(reply) => {
                     self.hear_time(reply.doc());

@@ -2,7 +2,7 @@
 //!
 //! A connection string of several hosts names a set. While the set is used, a task for each member keeps asking it `hello`,
 //! each time so that the member replies when something changes or after some seconds. A string of one host is that host, and
-//! is asked nothing.
+//! is asked nothing, unless work is to be given up with it ([`Silence::OfAll`]).
 //!
 //! ```text
 //! hello of a primary        its election is the newest known -> it leads, and its list of members is the set's
@@ -91,6 +91,16 @@ async fn silence(of: Option<channel::Receiver<bool>>) {
     std::future::pending().await
 }
 
+/// Whose silence ends a call.
+#[derive(Clone, Copy, Debug)]
+pub enum Silence<'a> {
+    /// That of the member that was asked. A call to a string of a single host is never given up: there is no other to ask,
+    /// and a client waits for it as long as it likes.
+    Of(&'a str),
+    /// That of every member, be it one: for work that waits for many shards, and is not to wait for one that is paused.
+    OfAll,
+}
+
 /// All sets, by connection string.
 pub struct Sets {
     transport: Arc<dyn Transport>,
@@ -148,17 +158,24 @@ impl Sets {
         not_sent || refused
     }
 
-    /// Awaits a call to a member, and gives it up when the member is found not to answer any more: `None` then. A call to a
-    /// string of a single host is never given up. The set is used as long as the call is under way.
-    pub async fn guarded<T>(&self, connection: &str, host: &str, call: impl Future<Output = T>) -> Option<T> {
-        if hosts(connection).nth(1).is_none() {
-            return Some(call.await);
-        }
-        let set = self.of(connection);
-        let silent = set.begin_call(host);
+    /// Awaits a call to a set, and gives it up when members are found not to answer any more: `None` then. The set is used as
+    /// long as the call is under way.
+    pub async fn guarded<T>(
+        &self,
+        connection: &str,
+        whose: Silence<'_>,
+        call: impl Future<Output = T>,
+    ) -> Option<T> {
+        let end = async {
+            match whose {
+                Silence::Of(_) if hosts(connection).nth(1).is_none() => std::future::pending().await,
+                Silence::Of(host) => silence(self.of(connection).begin_call(host)).await,
+                Silence::OfAll => self.of(connection).silence_of_all().await,
+            }
+        };
         tokio::select! {
             answer = call => Some(answer),
-            () = silence(silent) => None,
+            () = end => None,
         }
     }
 
@@ -246,6 +263,25 @@ impl Set {
             self.watch(&mut state, host);
         }
         state.members.get(host).map(|m| m.silent.subscribe())
+    }
+
+    /// Returns when no member answers. The set is in use until then.
+    async fn silence_of_all(self: Arc<Self>) {
+        let mut news = self.news.subscribe();
+        loop {
+            {
+                let mut state = self.state.lock();
+                if state.members.is_empty() {
+                    state.used = Instant::now();
+                    self.watch_seeds(&mut state);
+                }
+                if state.members.values().all(|m| *m.silent.borrow()) {
+                    return;
+                }
+            }
+            // The sender lives as long as the set.
+            drop(news.changed().await);
+        }
     }
 
     async fn wait_for(self: &Arc<Self>, preference: &ReadPreference) -> Result<String> {
@@ -374,8 +410,9 @@ impl Set {
     /// Whether the set is still used; where it is not, nothing is known of it from now on.
     fn is_used(&self) -> bool {
         let mut state = self.state.lock();
-        // Held by the calls under way to its members.
-        if state.members.values().any(|m| m.silent.receiver_count() > 0) {
+        // Held by the calls under way to its members, and to all of it.
+        let held = |m: &Member| m.silent.receiver_count() > 0;
+        if self.news.receiver_count() > 0 || state.members.values().any(held) {
             state.used = Instant::now();
         }
         let used = state.used.elapsed() < self.pace.idle;

@@ -17,13 +17,17 @@ const ENABLED: &str = "enabled";
 const STOPPED: &str = "stopped";
 
 impl ConfigServer {
+    /// Chunks are to be split as they grow.
+    pub(super) fn auto_splits(&self) -> bool {
+        self.setting(AUTO_SPLIT).and_then(|s| s.get_bool(ENABLED)).unwrap_or(false)
+    }
+
     /// Tells the shards whether to split chunks by themselves: again in every round while they are to, and otherwise until
     /// all of them have replied, since one that was not reached goes on splitting.
     pub(crate) async fn tell_auto_split(&self) {
         // What is told last is what holds.
         let _telling = self.balancer.telling.lock().await;
-        let setting = self.setting(AUTO_SPLIT);
-        let enabled = setting.and_then(|s| s.get_bool(ENABLED)).unwrap_or(false);
+        let enabled = self.auto_splits();
         if !enabled && !self.balancer.auto_splits.load(Ordering::SeqCst) {
             return;
         }
@@ -32,7 +36,7 @@ impl ConfigServer {
         let shards = self.catalog().shards();
         let tell = |host: String| {
             let command = command.clone();
-            async move { self.ask_briefly(&host, command).await }
+            async move { self.ask_while_heard(&host, command).await }
         };
         let told = futures::future::join_all(shards.into_iter().map(|s| tell(s.host))).await;
         if !enabled && told.iter().all(Result::is_ok) {

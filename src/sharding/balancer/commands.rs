@@ -36,15 +36,18 @@ impl ConfigServer {
         self.set_balancing(false).await?;
         op.interruptible(self.tell_auto_split()).await?;
         op.interruptible(self.balancer.left()).await?;
-        op.interruptible(self.join_unsure()).await?;
+        op.interruptible(self.join_unsure()).await??;
         self.log_action("balancer.stop", "", Document::new()).await;
         Ok(Document::new())
     }
 
     /// Waits for migrations whose answers were lost: their donors go on with them. A shard that cannot be reached is asked
-    /// again next time.
-    async fn join_unsure(&self) {
-        let shards: Vec<String> = self.balancer.unsure.lock().iter().cloned().collect();
+    /// again next time; what it was to give away is fenced.
+    ///
+    /// # Errors
+    /// A fence that could not be written.
+    async fn join_unsure(&self) -> Result<()> {
+        let shards: Vec<String> = self.balancer.unsure.lock().shards.iter().cloned().collect();
         let join = |name: String| async move {
             let joined = match self.catalog().shard(&name) {
                 Ok(shard) => {
@@ -58,8 +61,16 @@ impl ConfigServer {
             joined.is_ok().then_some(name)
         };
         for name in futures::future::join_all(shards.into_iter().map(join)).await.into_iter().flatten() {
-            self.balancer.unsure.lock().remove(&name);
+            let mut unsure = self.balancer.unsure.lock();
+            unsure.shards.remove(&name);
+            unsure.migrations.retain(|m| m.from != name);
         }
+        let lost = self.balancer.unsure.lock().migrations.clone();
+        for migration in &lost {
+            self.fence_migration(migration).await?;
+        }
+        self.balancer.unsure.lock().migrations.retain(|m| !lost.contains(m));
+        Ok(())
     }
 
     async fn set_balancing(&self, on: bool) -> Result<()> {

@@ -11,10 +11,11 @@ use super::statistics::{Statistics, chunk_view, indexes_of, zone_views};
 use crate::chunk::Chunk;
 use crate::config::catalog::Sharded;
 use crate::config::{COLLECTIONS, ConfigServer, put};
-use crate::messages::Message;
 use crate::messages::chunks::{MeasureRange, ShardMergeChunks};
+use crate::messages::{Flag, Message};
 use crate::remote::Target;
-use document::{Document, ObjectId, Result, bail, doc, err};
+use document::error::{NETWORK, NOT_PRIMARY};
+use document::{Document, Error, ObjectId, Result, bail, codes, doc, err};
 use protocol::balancer::defragmentation::{self as policy, ChunkId, Defragmentation, Phase};
 use protocol::balancer::failures::Rests;
 use protocol::balancer::{ChunkView, Move, Outcome, Reason, Round, assign_zones};
@@ -49,18 +50,69 @@ pub(super) struct Defragmentations {
     generations: u64,
     /// When the last action was issued, in milliseconds.
     issued_ms: Option<i64>,
-    /// Shards of which a step has failed for a passing reason.
+    /// By shard: one rests that is not heard of, or has no primary.
+    shards: Turns,
+    /// By collection on a shard: one rests there for other passing reasons, while the shard has steps of others.
+    collections: Turns,
+}
+
+/// Who has how many steps under way, and who rests after a failure.
+#[derive(Default)]
+struct Turns {
     resting: Rests,
-    /// Steps under way, by shard.
     under_way: BTreeMap<String, usize>,
 }
 
-impl Defragmentations {
-    /// A shard that has failed is tried with one step at a time, so that it takes no places from others.
-    fn may_step(&self, shard: &str, now: i64) -> bool {
-        let is_free = || self.under_way.get(shard).is_none_or(|n| *n == 0);
-        !self.resting.has_failed(shard) || (is_free() && !self.resting.rests(shard, now))
+impl Turns {
+    /// What has failed is tried with one step at a time, so that it takes no places from others.
+    fn may_step(&self, name: &str, now: i64) -> bool {
+        let is_free = || self.under_way.get(name).is_none_or(|n| *n == 0);
+        !self.resting.has_failed(name) || (is_free() && !self.resting.rests(name, now))
     }
+    fn began(&mut self, name: &str) {
+        *self.under_way.entry(name.to_string()).or_default() += 1;
+    }
+    fn ended(&mut self, name: &str, failed: bool, now: i64) {
+        if let Some(n) = self.under_way.get_mut(name) {
+            *n -= 1;
+            if *n == 0 {
+                self.under_way.remove(name);
+            }
+        }
+        match failed {
+            true => self.resting.failed(name, now),
+            false => self.resting.succeeded(name),
+        }
+    }
+}
+
+fn on_shard(ns: &str, shard: &str) -> String {
+    format!("{ns}@{shard}")
+}
+
+impl Defragmentations {
+    fn may_step(&self, ns: &str, shard: &str, now: i64) -> bool {
+        self.shards.may_step(shard, now) && self.collections.may_step(&on_shard(ns, shard), now)
+    }
+    fn began(&mut self, ns: &str, shard: &str) {
+        self.shards.began(shard);
+        self.collections.began(&on_shard(ns, shard));
+    }
+    fn ended(&mut self, ns: &str, shard: &str, done: &Result<i64>, now: i64) {
+        let silent = done.as_ref().is_err_and(is_out_of_reach);
+        let retriable = outcome_of(done) == Outcome::Retriable;
+        self.shards.ended(shard, silent, now);
+        self.collections.ended(&on_shard(ns, shard), retriable && !silent, now);
+    }
+    /// When the next rest ends.
+    fn next_end(&self, now: i64) -> Option<i64> {
+        [&self.shards, &self.collections].iter().filter_map(|t| t.resting.next_end(now)).min()
+    }
+}
+
+/// An error that concerns the shard, and not the collection.
+fn is_out_of_reach(e: &Error) -> bool {
+    e.is(NETWORK | NOT_PRIMARY) || e.code == codes::FAILED_TO_SATISFY_READ_PREFERENCE
 }
 
 /// An action handed out.
@@ -221,14 +273,14 @@ impl ConfigServer {
         let ready: Vec<String> = all
             .running
             .iter()
-            .filter(|(_, r)| {
-                r.rests_until_ms <= now && r.machine.has_action(|i| all.may_step(r.shard(i), now))
+            .filter(|(ns, r)| {
+                r.rests_until_ms <= now && r.machine.has_action(|i| all.may_step(ns, r.shard(i), now))
             })
             .map(|(ns, _)| ns.clone())
             .collect();
         if ready.is_empty() {
             let rests = all.running.values().map(|r| r.rests_until_ms).filter(|at| *at > now).min();
-            let rests = rests.into_iter().chain(all.resting.next_end(now)).min();
+            let rests = rests.into_iter().chain(all.next_end(now)).min();
             return rests.map_or(Next::Nothing, |at| Next::In(at - now));
         }
         if let Some(at) = all.issued_ms.map(|at| at.saturating_add(throttling)).filter(|at| *at > now) {
@@ -236,21 +288,21 @@ impl ConfigServer {
         }
         let ns = ready[runtime::random::<u32>() as usize % ready.len()].clone();
         let Some(r) = all.running.get(&ns) else { return Next::Nothing };
-        let may: Vec<bool> = r.shards.iter().map(|shard| all.may_step(shard, now)).collect();
+        let may: Vec<bool> = r.shards.iter().map(|shard| all.may_step(&ns, shard, now)).collect();
         let Some(r) = all.running.get_mut(&ns) else { return Next::Nothing };
         let action = r.machine.next_action(|i| may.get(i).copied().unwrap_or(false));
         let Some(action) = action else { return Next::Nothing };
         let (policy::Action::Merge { shard, .. } | policy::Action::Measure { shard, .. }) = &action;
         let shard = r.shard(*shard).to_string();
         let step = Step { ns, generation: r.generation, epoch: r.epoch, shard, action };
-        *all.under_way.entry(step.shard.clone()).or_default() += 1;
+        all.began(&step.ns, &step.shard);
         all.issued_ms = Some(now);
         Next::Action(Action::Defragmentation(step))
     }
 
     /// Performs an action and tells its machine.
     pub(super) async fn perform_step(&self, step: Step) {
-        let done = self.while_heard([&step.shard, &step.shard], self.try_step(&step)).await;
+        let done = self.while_heard(&step.shard, self.try_step(&step)).await;
         if let Err(e) = &done
             && !is_passing(e)
         {
@@ -260,13 +312,7 @@ impl ConfigServer {
             self.log_action("balancer.error", &step.ns, details).await;
         }
         let mut all = self.balancer.defragmentations.lock();
-        if let Some(n) = all.under_way.get_mut(&step.shard) {
-            *n = n.saturating_sub(1);
-        }
-        match outcome_of(&done) {
-            Outcome::Retriable => all.resting.failed(&step.shard, self.node.now_ms()),
-            _ => all.resting.succeeded(&step.shard),
-        }
+        all.ended(&step.ns, &step.shard, &done, self.node.now_ms());
         let Some(r) = all.running.get_mut(&step.ns).filter(|r| r.generation == step.generation) else {
             return;
         };
@@ -294,6 +340,7 @@ impl ConfigServer {
                     bounds: vec![min.clone(), max.clone()],
                     epoch: Some(epoch),
                     timestamp: Some(timestamp),
+                    of_balancer: Flag(true),
                 };
                 self.remote.admin(Target::Host(&shard.host), merge.to_document()).await.map(|_| 0)
             }
@@ -382,5 +429,49 @@ impl ConfigServer {
         let found = self.catalog().chunk_at(&chosen.collection, &what.min).ok().flatten();
         found
             .is_some_and(|c| c.min == what.min && Some(&c.max) == what.max.as_ref() && *c.shard == *what.from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(code: i32) -> Result<i64> {
+        Err(Error::new(code, "failed"))
+    }
+
+    #[test]
+    fn a_failure_of_one_collection_rests_no_other() {
+        let mut all = Defragmentations::default();
+        for _ in 0..3 {
+            all.began("d.a", "s");
+        }
+        all.began("d.b", "s");
+        all.ended("d.a", "s", &failed(codes::CONFLICTING_OPERATION_IN_PROGRESS), 0);
+        assert!(!all.may_step("d.a", "s", 500) && all.may_step("d.a", "other", 500));
+        assert!(all.may_step("d.b", "s", 500), "another collection waits for it");
+        assert_eq!(all.next_end(500), Some(1000));
+        // After the rest, one at a time: two are still under way.
+        assert!(!all.may_step("d.a", "s", 2000));
+        all.ended("d.a", "s", &failed(codes::LOCK_TIMEOUT), 2000);
+        all.ended("d.a", "s", &Ok(0), 2000);
+        assert!(all.may_step("d.a", "s", 2000));
+    }
+
+    #[test]
+    fn a_shard_that_is_not_heard_of_rests_for_all() {
+        for code in
+            [codes::HOST_UNREACHABLE, codes::NOT_WRITABLE_PRIMARY, codes::FAILED_TO_SATISFY_READ_PREFERENCE]
+        {
+            let mut all = Defragmentations::default();
+            all.began("d.a", "s");
+            all.ended("d.a", "s", &failed(code), 0);
+            assert!(!all.may_step("d.a", "s", 500) && !all.may_step("d.b", "s", 500));
+            assert!(all.may_step("d.b", "other", 500));
+            all.began("d.b", "s");
+            assert!(!all.may_step("d.a", "s", 2000), "one step at a time");
+            all.ended("d.b", "s", &Ok(0), 2000);
+            assert!(all.may_step("d.a", "s", 2000));
+        }
     }
 }

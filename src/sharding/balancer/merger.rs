@@ -2,8 +2,8 @@
 
 use super::actions::{Action, Next, outcome_of};
 use crate::config::ConfigServer;
-use crate::messages::Message;
 use crate::messages::chunks::ShardMergeAllChunks;
+use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use document::{Result, doc};
 use protocol::balancer::auto_merger::Merge;
@@ -54,7 +54,7 @@ impl ConfigServer {
     }
 
     pub(super) async fn perform_auto_merge(&self, merge: Merge) {
-        let merged = self.while_heard([&merge.shard, &merge.shard], self.merge_all(&merge)).await;
+        let merged = self.while_heard(&merge.shard, self.merge_all(&merge)).await;
         if let Err(e) = &merged {
             let details = doc! { "step": "autoMerge", "shard": merge.shard.as_str(), "code": e.code, "errmsg": e.message.as_str() };
             self.log_action("balancer.error", &merge.ns, details).await;
@@ -72,7 +72,11 @@ impl ConfigServer {
             return Ok(0);
         }
         let shard = self.catalog().shard(&merge.shard)?;
-        let ask = ShardMergeAllChunks { ns: merge.ns.clone(), chunks_max: Some(CHUNKS_MAX) };
+        let ask = ShardMergeAllChunks {
+            ns: merge.ns.clone(),
+            chunks_max: Some(CHUNKS_MAX),
+            of_balancer: Flag(true),
+        };
         let reply = self.remote.admin(Target::Host(&shard.host), ask.to_document()).await?;
         Ok(reply.get_i64("numMergedChunks").unwrap_or(0))
     }

@@ -9,7 +9,6 @@
 //! actions      the second loop: merges and measurements, not waited for
 //! defragment   collections that are defragmented, phase by phase
 //! merger       what may be merged, now and then
-//! silence      shards that do not reply hold nothing up
 //! commands     what users ask and say
 //! ```
 //!
@@ -17,7 +16,11 @@
 //!
 //! Invariant: whoever is about to change chunks for the balancer enters [`Balancer::enter`] first and then looks whether the
 //! balancer may work. balancerStop switches off first and then waits until nobody is inside, so afterwards nothing of the
-//! balancer's can commit.
+//! balancer's can commit. A shard that was asked to merge, or splits by itself, may be paused and wake later: its commit
+//! says whose it is, and enters in the same way. A migration whose donor is gone is fenced by a raised version of its chunk.
+//!
+//! A paused or cut-off shard keeps its connections, and what was asked of it never ends by itself. So whatever the balancer
+//! waits for goes on only as long as its shards are heard of ([`ConfigServer::while_heard`]).
 
 mod actions;
 mod auto_split;
@@ -27,9 +30,13 @@ mod merger;
 mod moves;
 mod rounds;
 mod settings;
-mod silence;
 pub(crate) mod statistics;
 
+use crate::config::ConfigServer;
+use crate::messages::Flag;
+use crate::remote::Target;
+use crate::shard::migration::MoveRange;
+use document::{Document, Result, bail};
 use parking_lot::Mutex;
 use protocol::balancer::auto_merger::AutoMerger;
 use protocol::balancer::failures::Failures;
@@ -59,8 +66,7 @@ pub struct Balancer {
     failures: Mutex<Failures>,
     /// Collections that the last round moved chunks of, and did not fail with.
     under_way: Mutex<BTreeSet<String>>,
-    /// Shards that may be in a migration whose answer was lost.
-    unsure: Arc<Mutex<BTreeSet<String>>>,
+    unsure: Arc<Mutex<Unsure>>,
     /// Wakes the second loop.
     wake_actions: Arc<tokio::sync::Notify>,
     /// The second loop is to look at the catalog again.
@@ -81,17 +87,28 @@ impl Drop for Outstanding {
     }
 }
 
-/// Two shards that are in a migration of the balancer's. Unless its end is known, they stay noted.
-pub(super) struct Unsure {
-    all: Arc<Mutex<BTreeSet<String>>>,
-    shards: [String; 2],
+/// Migrations whose answers were lost.
+#[derive(Default)]
+struct Unsure {
+    /// Shards that may be in one.
+    shards: BTreeSet<String>,
+    /// Those of which more is known: all of this reign.
+    migrations: Vec<MoveRange>,
+}
+
+/// A migration of the balancer's. Unless its end is known, it stays noted.
+pub(super) struct UnderWay {
+    unsure: Arc<Mutex<Unsure>>,
+    request: MoveRange,
     pub(super) is_over: bool,
 }
 
-impl Drop for Unsure {
+impl Drop for UnderWay {
     fn drop(&mut self) {
         if !self.is_over {
-            self.all.lock().extend(self.shards.clone());
+            let mut unsure = self.unsure.lock();
+            unsure.shards.extend([self.request.from.clone(), self.request.to.clone()]);
+            unsure.migrations.push(self.request.clone());
         }
     }
 }
@@ -123,8 +140,8 @@ impl Balancer {
         // The sender lives as long as the balancer.
         let _ = inside.wait_for(|n| *n == 0).await;
     }
-    fn unsure_of(&self, from: &str, to: &str) -> Unsure {
-        Unsure { all: self.unsure.clone(), shards: [from.to_string(), to.to_string()], is_over: false }
+    fn begin_migration(&self, request: &MoveRange) -> UnderWay {
+        UnderWay { unsure: self.unsure.clone(), request: request.clone(), is_over: false }
     }
     fn outstanding(&self) -> usize {
         self.outstanding.load(Ordering::SeqCst)
@@ -152,7 +169,7 @@ impl Balancer {
         *self.merger.lock() = AutoMerger::default();
     }
     /// Rows of `$currentOp`.
-    pub fn current_operations(&self) -> Vec<document::Document> {
+    pub fn current_operations(&self) -> Vec<Document> {
         if !self.running.load(Ordering::SeqCst) {
             return Vec::new();
         }
@@ -166,5 +183,56 @@ impl Balancer {
                 "outstandingActions": self.outstanding() as i64,
             },
         ]
+    }
+}
+
+impl ConfigServer {
+    /// Does `work`, which a shard takes part in, as long as the shard is heard of.
+    ///
+    /// # Errors
+    /// Those of `work`; HostUnreachable (6) when the shard has fallen silent, which may go on with it all the same.
+    async fn while_heard<T>(&self, shard: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        // Boxed: what is done with two shards is wrapped twice.
+        let work = Box::pin(work);
+        match self.catalog().shard(shard) {
+            Ok(shard) => self.remote.while_heard(&shard.host, work).await,
+            // It is gone: so says whatever looks for it.
+            Err(_) => work.await,
+        }
+    }
+
+    /// Asks a shard, by its connection string, as long as it is heard of.
+    ///
+    /// # Errors
+    /// The shard's own; HostUnreachable (6) when it has fallen silent.
+    async fn ask_while_heard(&self, host: &str, command: Document) -> Result<Document> {
+        self.remote.while_heard(host, self.remote.admin(Target::Host(host), command)).await
+    }
+
+    /// Enters for the commit of a merge, where the balancer has asked a shard for it: the shard may have been paused since.
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117) when the balancer has been stopped.
+    pub(crate) fn enter_merge(&self, of_balancer: Flag) -> Result<Option<Inside>> {
+        self.enter_for(of_balancer, || settings::mode(&self.balancer_settings()) == "full")
+    }
+
+    /// Enters for the commit of a split that a shard wants by itself.
+    ///
+    /// # Errors
+    /// ConflictingOperationInProgress (117) when shards are not to split any more.
+    pub(crate) fn enter_auto_split(&self, auto_split: Flag) -> Result<Option<Inside>> {
+        self.enter_for(auto_split, || self.auto_splits())
+    }
+
+    fn enter_for(&self, concerned: Flag, is_on: impl Fn() -> bool) -> Result<Option<Inside>> {
+        let inside = concerned.0.then(|| self.balancer.enter());
+        if concerned.0 && !is_on() {
+            bail!(
+                CONFLICTING_OPERATION_IN_PROGRESS,
+                "The balancer was stopped before its change of chunks was committed"
+            );
+        }
+        Ok(inside)
     }
 }

@@ -4,8 +4,8 @@ use super::statistics;
 use crate::chunk::Chunk;
 use crate::config::ConfigServer;
 use crate::config::catalog::Sharded;
-use crate::messages::Message;
 use crate::messages::chunks::{CommitChunkSplit, MeasureRange};
+use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use crate::shard::migration::{MoveRange, throttle_of};
 use document::error::{INTERRUPTION, NETWORK, NOT_PRIMARY};
@@ -45,10 +45,10 @@ impl ConfigServer {
             return Ok(Made::Stopped);
         }
         let Chosen { what, collection, .. } = chosen;
-        let mut unsure = self.balancer.unsure_of(&what.from, &what.to);
         let request = self.migration_of(collection, what);
-        let made = self.while_heard([&what.from, &what.to], self.migrate(&request)).await;
-        unsure.is_over = !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY));
+        let mut under_way = self.balancer.begin_migration(&request);
+        let made = self.while_heard(&what.from, self.while_heard(&what.to, self.migrate(&request))).await;
+        under_way.is_over = !made.as_ref().is_err_and(|e| e.is(NETWORK | INTERRUPTION | NOT_PRIMARY));
         match made {
             Ok(()) => {
                 self.balancer.failures.lock().succeeded(what);
@@ -167,6 +167,7 @@ impl ConfigServer {
             max: max.clone(),
             points,
             shard: shard.to_string(),
+            auto_split: Flag(false),
         };
         self.commit_split(split).await.map(drop)
     }

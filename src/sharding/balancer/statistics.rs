@@ -31,7 +31,7 @@ pub(crate) async fn gather(config: &ConfigServer, collections: &[Sharded]) -> St
         let host = shard.host.clone();
         let command =
             doc! { "_shardsvrGetStatsForBalancing": 1, "collections": wanted.clone(), "scaleFactor": 1 };
-        async move { config.ask_briefly(&host, command).await.and_then(|r| parse(&r)) }
+        async move { config.ask_while_heard(&host, command).await.and_then(|r| parse(&r)) }
     };
     let replies = futures::future::join_all(shards.iter().map(ask)).await;
     let (mut views, mut owned, mut failed) = (Vec::new(), Vec::new(), Vec::new());

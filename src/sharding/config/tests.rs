@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::remote::Transport;
+use crate::shard::migration::MoveRange;
 use document::{DocBuf, Error, codes};
 use futures::future::BoxFuture;
 use node::{NodeOptions, Request};
@@ -372,6 +373,76 @@ async fn chunks_merge_into_one_with_a_raised_minor_version() {
     assert_eq!(code(c.run(merge(5.into(), 20.into())).await), codes::ILLEGAL_OPERATION);
     c.migrate(0, 20).await.unwrap();
     assert_eq!(code(c.run(merge(Value::MinKey, 20.into())).await), codes::ILLEGAL_OPERATION);
+}
+
+#[tokio::test]
+async fn a_stopped_balancer_gets_neither_merges_nor_splits_that_shards_commit_late() {
+    let c = Cluster::sharded().await;
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10, 20]).await.unwrap();
+    let majority = |mut command: Document| {
+        command.push("writeConcern", doc! { "w": "majority" });
+        command
+    };
+    let merge = |of_balancer: bool| {
+        doc! {
+            "_configsvrCommitChunksMerge": "d.c", "shard": "a", "chunkRange": { "min": { "x": 0 }, "max": { "x": 20 } },
+            "ofBalancer": of_balancer,
+        }
+    };
+    let merge_all = doc! { "_configsvrCommitMergeAllChunksOnShard": "d.c", "shard": "a", "ofBalancer": true };
+    let split = doc! {
+        "_configsvrCommitChunkSplit": "d.c", "collEpoch": c.collection().info.epoch, "min": { "x": 0 }, "max": { "x": 10 },
+        "splitPoints": [{ "x": 5 }], "shard": "a", "autoSplit": true,
+    };
+    c.run(majority(doc! { "_configsvrBalancerStop": 1 })).await.unwrap();
+    let before = c.chunks();
+    for late in [merge(true), merge_all, split.clone()] {
+        assert_eq!(code(c.run(late).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+        assert_eq!(c.chunks(), before);
+    }
+    // A user's goes on.
+    c.run(merge(false)).await.unwrap();
+    assert_eq!(c.chunks(), ["a[-,0)1|1", "a[0,20)1|5", "a[20,+)1|4"]);
+    c.run(majority(doc! { "_configsvrBalancerStart": 1 })).await.unwrap();
+    c.run(merge(true)).await.unwrap();
+    assert_eq!(
+        code(c.run(split).await),
+        codes::CONFLICTING_OPERATION_IN_PROGRESS,
+        "splitting is off by itself"
+    );
+    c.config.balancer.stop();
+}
+
+#[tokio::test]
+async fn a_donor_that_is_gone_finds_its_migration_fenced() {
+    let c = Cluster::sharded().await;
+    c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
+    let late = c.migration(0.into(), 10.into(), c.version());
+    let bump = doc! {
+        "_configsvrEnsureChunkVersionIsGreaterThan": 1, "minKey": { "x": 0 }, "maxKey": { "x": 10 },
+        "version": c.version().to_document(), "nss": "d.c",
+    };
+    let lost = MoveRange {
+        ns: "d.c".to_string(),
+        from: "a".to_string(),
+        to: "b".to_string(),
+        min: Some(doc! { "x": 0 }),
+        max: Some(doc! { "x": 10 }),
+        max_bytes: 1,
+        max_objects: None,
+        epoch: Some(c.collection().info.epoch),
+        force_jumbo: 0,
+        wait_for_delete: false,
+        throttle: None,
+    };
+    c.config.fence_migration(&MoveRange { epoch: Some(ObjectId([9; 12])), ..lost.clone() }).await.unwrap();
+    assert_eq!(c.chunks()[1], "a[0,10)1|2", "another incarnation is let be");
+    c.config.fence_migration(&lost).await.unwrap();
+    let fenced = c.chunks();
+    assert_eq!(fenced[1], "a[0,10)2|0");
+    assert_eq!(code(c.run(late).await), codes::CONFLICTING_OPERATION_IN_PROGRESS);
+    c.run(bump).await.unwrap();
+    assert_eq!(c.chunks(), fenced);
 }
 
 #[tokio::test]

@@ -64,6 +64,8 @@ message! {
         max "max": Document,
         points "splitPoints": Vec<Document>,
         shard "shard": String,
+        /// A shard wants it because the chunk has grown: refused once chunks are not to be split any more.
+        auto_split "autoSplit": Flag,
     }
 }
 
@@ -82,6 +84,8 @@ message! {
         range "chunkRange": Range,
         epoch "epoch": Option<ObjectId>,
         timestamp "timestamp": Option<Timestamp>,
+        /// The balancer wants it, and not a user: refused once the balancer is stopped.
+        of_balancer "ofBalancer": Flag,
     }
 }
 
@@ -90,6 +94,8 @@ message! {
     CommitMergeAllChunks = "_configsvrCommitMergeAllChunksOnShard" (ns) {
         shard "shard": String,
         chunks_max "maxNumberOfChunksToMerge": Option<i64>,
+        /// The balancer wants it, and not a user: refused once the balancer is stopped.
+        of_balancer "ofBalancer": Flag,
     }
 }
 
@@ -109,6 +115,8 @@ message! {
         bounds "bounds": Vec<Document>,
         epoch "epoch": Option<ObjectId>,
         timestamp "timestamp": Option<Timestamp>,
+        /// The balancer wants it, and not a user: refused once the balancer is stopped.
+        of_balancer "ofBalancer": Flag,
     }
 }
 
@@ -116,6 +124,8 @@ message! {
     /// Has a shard merge whatever may be merged on it.
     ShardMergeAllChunks = "_shardsvrMergeAllChunksOnShard" (ns) {
         chunks_max "maxNumberOfChunksToMerge": Option<i64>,
+        /// The balancer wants it, and not a user: refused once the balancer is stopped.
+        of_balancer "ofBalancer": Flag,
     }
 }
 

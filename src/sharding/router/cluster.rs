@@ -6,7 +6,7 @@ use super::body::{Placement, cursor_id};
 use crate::chunk::ShardId;
 use crate::remote::{hosts, silent};
 use crate::routing::{CatalogCache, DatabaseEntry, Routing};
-use crate::sets::retry_until;
+use crate::sets::{Silence, retry_until};
 use document::{Doc, DocBuf, DocWriter, Document, Error, Result, codes};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -120,7 +120,7 @@ impl LiveCluster {
         let dressed = named(call);
         let body = dressed.as_ref().map_or(call.body, DocBuf::doc);
         let run = self.pool.run_as_is(host, &options, &sequences, body);
-        let answer = self.cache.remote.sets.guarded(connection, host, run).await;
+        let answer = self.cache.remote.sets.guarded(connection, Silence::Of(host), run).await;
         answer.unwrap_or_else(|| {
             Err(Box::new(RemoteError { error: silent(host), reply: None, not_sent: false }))
         })

@@ -13,8 +13,8 @@ use super::timeseries::{self, Series};
 use super::{scatter, shapes};
 use crate::chunk::{Chunk, ShardId};
 use crate::config::dedicated::CONFIG_SHARD;
-use crate::messages::Message;
 use crate::messages::chunks::{ClearJumboFlag, ShardMergeChunks};
+use crate::messages::{Flag, Message};
 use crate::routing::RoutingTable;
 use document::{DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, err};
 use futures::future::join_all;
@@ -661,6 +661,7 @@ pub async fn merge_chunks(task: &Task<'_>) -> Result<DocBuf> {
         bounds: vec![min.clone(), max.clone()],
         epoch: Some(table.epoch),
         timestamp: Some(table.timestamp),
+        of_balancer: Flag(false),
     };
     let body = task.own(&merge.to_document(), "admin", &super::body::Versions::NONE);
     let done = task.write(&shard, &body).await;

@@ -92,7 +92,7 @@ async fn a_member_that_does_not_answer_ends_the_calls_under_way_to_it_and_is_cho
     let connection = "rs/a:1,b:1";
     assert_eq!(sets.find(connection, &preference(Mode::Secondary)).await.unwrap(), "b:1");
     fake.replies.lock().remove("b:1");
-    assert_eq!(sets.guarded(connection, "b:1", pending::<()>()).await, None);
+    assert_eq!(sets.guarded(connection, Silence::Of("b:1"), pending::<()>()).await, None);
     assert_eq!(sets.find(connection, &preference(Mode::SecondaryPreferred)).await.unwrap(), "a:1");
     let none = sets.find(connection, &preference(Mode::Secondary)).await.unwrap_err();
     assert_eq!(none.code, codes::FAILED_TO_SATISFY_READ_PREFERENCE);
@@ -118,7 +118,7 @@ async fn a_set_is_watched_as_long_as_a_call_is_under_way() {
         fake.replies.lock().remove("b:1");
         pending::<()>().await;
     };
-    assert_eq!(sets.guarded("rs/a:1,b:1", "b:1", falls_silent).await, None);
+    assert_eq!(sets.guarded("rs/a:1,b:1", Silence::Of("b:1"), falls_silent).await, None);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_call_to_a_member_of_a_set_that_was_forgotten_has_it_watched_again() {
         tokio::time::sleep(QUICK.retry).await;
     }
     fake.replies.lock().remove("b:1");
-    assert_eq!(sets.guarded("rs/a:1,b:1", "b:1", pending::<()>()).await, None);
+    assert_eq!(sets.guarded("rs/a:1,b:1", Silence::Of("b:1"), pending::<()>()).await, None);
 }
 
 #[tokio::test]
@@ -139,7 +139,31 @@ async fn a_call_to_what_is_no_member_any_more_is_given_up() {
         fake.replies.lock().entry("a:1".to_string()).and_modify(|hello| hello.insert("hosts", hosts));
         pending::<()>().await;
     };
-    assert_eq!(sets.guarded("rs/a:1,b:1", "b:1", leaves).await, None);
+    assert_eq!(sets.guarded("rs/a:1,b:1", Silence::Of("b:1"), leaves).await, None);
+}
+
+#[tokio::test]
+async fn a_call_to_a_single_host_is_given_up_with_it_where_that_is_wanted() {
+    let fake = Arc::new(Fake::default());
+    fake.say("a:1", "primary", 1);
+    let sets = sets(fake.clone());
+    let falls_silent = async {
+        tokio::time::sleep(QUICK.patience * 3).await;
+        fake.replies.lock().remove("a:1");
+        pending::<()>().await;
+    };
+    assert_eq!(sets.guarded("a:1", Silence::OfAll, falls_silent).await, None);
+    let waits = tokio::time::sleep(QUICK.patience * 3);
+    assert_eq!(sets.guarded("a:1", Silence::Of("a:1"), waits).await, Some(()), "a client's call waits");
+}
+
+#[tokio::test]
+async fn a_set_without_a_primary_is_not_silent() {
+    let fake = Arc::new(Fake::default());
+    fake.say("b:1", "secondary", 0);
+    let sets = sets(fake);
+    let longer_than_a_hello = tokio::time::sleep(QUICK.hello * 2);
+    assert_eq!(sets.guarded("rs/a:1,b:1,c:1", Silence::OfAll, longer_than_a_hello).await, Some(()));
 }
 
 #[tokio::test]

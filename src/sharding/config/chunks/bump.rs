@@ -6,6 +6,7 @@ use crate::config::catalog::Sharded;
 use crate::config::{COLLECTIONS, ConfigServer, put, require_majority};
 use crate::messages::Message;
 use crate::messages::chunks::{ClearJumboFlag, EnsureChunkVersion, SetAllowMigrations};
+use crate::shard::migration::MoveRange;
 use document::{Document, Result, Timestamp, bail, doc};
 use node::{BatchWrite, Operation, Request};
 
@@ -39,10 +40,32 @@ impl ConfigServer {
             return Ok(Document::new());
         };
         if chunk.version <= version.placement {
-            let next = next_major(self.catalog().collection_placement(collection.info.uuid))?;
-            self.commit(&[self.put_chunk(&collection, &Chunk { version: next, ..chunk })]).await?;
+            self.raise(&collection, chunk).await?;
         }
         Ok(Document::new())
+    }
+
+    /// Raises the version of the chunk that a migration was to move from a shard that is gone. The commit and the version that
+    /// the donor asks for once it is back, [`EnsureChunkVersion`], find that newer one, and change nothing.
+    ///
+    /// # Errors
+    /// A failed log.
+    pub(crate) async fn fence_migration(&self, m: &MoveRange) -> Result<()> {
+        let _lock = self.lock_chunks(&m.ns).await;
+        let Some(collection) = self.catalog().find_collection(&m.ns)? else { return Ok(()) };
+        let (Some(bound), true) = (m.min.as_ref(), m.epoch == Some(collection.info.epoch)) else {
+            return Ok(());
+        };
+        let found = self.catalog().chunk_at(&collection, bound)?;
+        match found.filter(|c| *c.shard == *m.from) {
+            Some(chunk) => self.raise(&collection, chunk).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn raise(&self, collection: &Sharded, chunk: Chunk) -> Result<()> {
+        let version = next_major(self.catalog().collection_placement(collection.info.uuid))?;
+        self.commit(&[self.put_chunk(collection, &Chunk { version, ..chunk })]).await
     }
 
     /// [`ClearJumboFlag`].
@@ -61,8 +84,7 @@ impl ConfigServer {
             bail!(INCOMPATIBLE_SHARDING_METADATA, "Unable to find chunk with the given bounds in {ns}")
         };
         if chunk.jumbo {
-            let version = next_major(self.catalog().collection_placement(collection.info.uuid))?;
-            self.commit(&[self.put_chunk(&collection, &Chunk { version, jumbo: false, ..chunk })]).await?;
+            self.raise(&collection, Chunk { jumbo: false, ..chunk }).await?;
         }
         Ok(Document::new())
     }
@@ -73,8 +95,7 @@ impl ConfigServer {
         let collection = self.catalog().sharded(ns)?;
         let found = self.catalog().chunk_at(&collection, &chunk.min)?;
         if let Some(found) = found.filter(|c| c.jumbo && c.min_key == chunk.min_key) {
-            let version = next_major(self.catalog().collection_placement(collection.info.uuid))?;
-            self.commit(&[self.put_chunk(&collection, &Chunk { version, jumbo: false, ..found })]).await?;
+            self.raise(&collection, Chunk { jumbo: false, ..found }).await?;
         }
         Ok(())
     }

@@ -14,13 +14,14 @@ impl ConfigServer {
     /// [`CommitChunksMerge`]; returns `{shardVersion}`.
     ///
     /// # Errors
-    /// StaleEpoch (150), InvalidUUID (207), IllegalOperation (20) when the range is not made of several whole chunks of
-    /// this shard.
+    /// StaleEpoch (150), InvalidUUID (207), IllegalOperation (20) when the range is not made of whole chunks of this
+    /// shard, ConflictingOperationInProgress (117) for the balancer's once it is stopped.
     pub async fn commit_chunks_merge(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, CommitChunksMerge::COMMAND)?;
         self.ensure().await?;
         let merge = CommitChunksMerge::parse(request.body)?;
         let CommitChunksMerge { ns, shard, range, .. } = &merge;
+        let _inside = self.enter_merge(merge.of_balancer)?;
         let _lock = self.lock_chunks(ns).await;
         let collection = self.of_generation(ns, merge.epoch, merge.timestamp)?;
         if merge.collection.as_ref().is_some_and(|c| c.uuid != collection.info.uuid) {
@@ -107,11 +108,13 @@ impl ConfigServer {
     /// [`CommitMergeAllChunks`]; returns `{shardVersion, numMergedChunks}`. Chunks marked jumbo, and those that came lately ([`Settled`]), stay as they are.
     ///
     /// # Errors
-    /// NamespaceNotSharded (118), ShardNotFound (70).
+    /// NamespaceNotSharded (118), ShardNotFound (70), ConflictingOperationInProgress (117) for the balancer's once it is stopped.
     pub async fn commit_merge_all_chunks(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, CommitMergeAllChunks::COMMAND)?;
         self.ensure().await?;
-        let CommitMergeAllChunks { ns, shard, chunks_max } = &CommitMergeAllChunks::parse(request.body)?;
+        let merge = CommitMergeAllChunks::parse(request.body)?;
+        let CommitMergeAllChunks { ns, shard, chunks_max, .. } = &merge;
+        let _inside = self.enter_merge(merge.of_balancer)?;
         self.catalog().shard(shard)?;
         let limit = chunks_max.unwrap_or(i64::from(i32::MAX));
         let _lock = self.lock_chunks(ns).await;

@@ -14,7 +14,7 @@ impl ConfigServer {
     ///
     /// # Errors
     /// StaleEpoch (150), InvalidOptions (72) for points that do not lie within the chunk in ascending order,
-    /// ConflictingOperationInProgress (117) when the shard does not own that chunk.
+    /// ConflictingOperationInProgress (117) when the shard does not own that chunk, or splits by itself and is not to any more.
     pub async fn commit_chunk_split(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         require_majority(op, CommitChunkSplit::COMMAND)?;
         self.commit_split(CommitChunkSplit::parse(request.body)?).await
@@ -24,7 +24,8 @@ impl ConfigServer {
     /// As [`ConfigServer::commit_chunk_split`].
     pub(crate) async fn commit_split(&self, split: CommitChunkSplit) -> Result<Document> {
         self.ensure().await?;
-        let CommitChunkSplit { ns, epoch, timestamp, min, max, points, shard } = &split;
+        let CommitChunkSplit { ns, epoch, timestamp, min, max, points, shard, auto_split } = &split;
+        let _inside = self.enter_auto_split(*auto_split)?;
         let _lock = self.lock_chunks(ns).await;
         let collection = self.of_generation(ns, Some(*epoch), *timestamp)?;
         let (min_key, max_key) = (collection.key.encode_bound(min)?, collection.key.encode_bound(max)?);

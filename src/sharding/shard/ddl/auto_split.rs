@@ -13,6 +13,8 @@ use super::Ddl;
 use super::split::{Points, SPLIT_POINTS_MAX, documents_per_piece, snapshot_of, split_points};
 use crate::chunk::Chunk;
 use crate::config::required;
+use crate::messages::chunks::CommitChunkSplit;
+use crate::messages::{Flag, Message};
 use crate::routing::RoutingTable;
 use crate::shard::ShardRole;
 use crate::shard::migration::range::{KeyRange, shard_key_index};
@@ -204,11 +206,17 @@ impl Ddl {
         if self.auto_split.chunk_bytes(ns).is_none() {
             return Ok(());
         }
-        let commit = doc! {
-            "_configsvrCommitChunkSplit": ns, "collEpoch": table.epoch, "timestamp": table.timestamp,
-            "min": chunk.min.clone(), "max": chunk.max.clone(), "splitPoints": points, "shard": &*own,
+        let commit = CommitChunkSplit {
+            ns: ns.to_string(),
+            epoch: table.epoch,
+            timestamp: Some(table.timestamp),
+            min: chunk.min.clone(),
+            max: chunk.max.clone(),
+            points,
+            shard: own.to_string(),
+            auto_split: Flag(true),
         };
-        self.config(commit).await?;
+        self.config(commit.to_document()).await?;
         drop(splitting);
         self.role.refresh_collection(ns).await?;
         if let Some(min) = moves_on {

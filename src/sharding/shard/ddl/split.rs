@@ -6,11 +6,11 @@
 use super::Ddl;
 use crate::config::{argument, required, shown};
 use crate::key_pattern::ShardKeyPattern;
-use crate::messages::Message;
 use crate::messages::chunks::{
     CollectionUuid, CommitChunkSplit, CommitChunksMerge, CommitMergeAllChunks, Range, ShardMergeAllChunks,
     ShardMergeChunks,
 };
+use crate::messages::{Flag, Message};
 use crate::shard::migration::range::{
     KeyRange, Most, Position, pieces, require_shard_key_index, shard_key_index, total_bytes, walk_slice,
 };
@@ -269,6 +269,7 @@ impl Ddl {
             max: required(&body, "max", Value::as_document)?.clone(),
             points: points.iter().filter_map(|p| p.as_document().cloned()).collect(),
             shard: self.shard()?,
+            auto_split: Flag(false),
         };
         op.interruptible(self.commit_chunks(ns, commit.to_document())).await?
     }
@@ -301,7 +302,9 @@ impl Ddl {
             )
         };
         let routing = self.role.refresh_collection(ns).await?;
-        if let Some(table) = routing.table()
+        // To the balancer that is a merge done, the answer of which it did not get; the config server looks.
+        if !merge.of_balancer.0
+            && let Some(table) = routing.table()
             && table.exact(&lower, &upper).is_some()
         {
             bail!(
@@ -319,14 +322,15 @@ impl Ddl {
             range: Range { min: min.clone(), max: max.clone() },
             epoch: merge.epoch,
             timestamp: merge.timestamp,
+            of_balancer: merge.of_balancer,
         };
         op.interruptible(self.commit_chunks(ns, commit.to_document())).await?
     }
 
     /// Runs `_shardsvrMergeAllChunksOnShard`.
     pub(super) async fn merge_all_chunks(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        let ShardMergeAllChunks { ns, chunks_max } = ShardMergeAllChunks::parse(request.body)?;
-        let commit = CommitMergeAllChunks { ns: ns.clone(), shard: self.shard()?, chunks_max };
+        let ShardMergeAllChunks { ns, chunks_max, of_balancer } = ShardMergeAllChunks::parse(request.body)?;
+        let commit = CommitMergeAllChunks { ns: ns.clone(), shard: self.shard()?, chunks_max, of_balancer };
         // How many were merged tells the balancer whether to ask again.
         let answer = op.interruptible(self.config(commit.to_document())).await?;
         drop(self.role.refresh_collection(&ns).await);

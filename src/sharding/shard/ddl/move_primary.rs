@@ -206,6 +206,8 @@ impl Ddl {
         let db = argument(&request)?;
         let body = request.body.to_document();
         let donor = required_str(&body, "from")?.to_string();
+        // This shard may have been the primary before, and be about to drop what it gave away then: the same collections.
+        let _held = self.locks.take(&[db], &format!("movePrimary of {db} to this shard")).await?;
         let mut cloned = Vec::new();
         for c in required(&body, "collections", Value::as_array)? {
             let Some(c) = c.as_document() else { bail!(TYPE_MISMATCH, "collections must be documents") };

@@ -153,8 +153,9 @@ impl ConfigServer {
         self.commit_in_parts(ids.map(|id| delete(CHUNKS, id)).collect()).await
     }
 
-    /// `{_configsvrCommitRenameCollection: from, to, sourceUUID}`: a sharded collection goes on under another name, as a
-    /// new incarnation with the same UUID and chunks; a sharded target is dropped with it.
+    /// `{_configsvrCommitRenameCollection: from, to, sourceUUID, targetUUID}`: a sharded collection goes on under another name, as a
+    /// new incarnation with the same UUID and chunks; a sharded target is dropped with it. Where the target is another by now, this is an
+    /// attempt that comes late.
     ///
     /// # Errors
     /// A failed log. A repeat finds the target in place.
@@ -172,7 +173,9 @@ impl ConfigServer {
         let _second = self.lock_chunks(from.max(to)).await;
         let catalog = self.catalog();
         let target = catalog.find_collection(to)?;
-        if target.as_ref().is_some_and(|t| Some(t.info.uuid) == source) {
+        let replaced = body.get("targetUUID").map(Value::as_uuid);
+        let stays = |uuid| Some(uuid) == source || replaced.is_some_and(|replaced| replaced != Some(uuid));
+        if target.as_ref().is_some_and(|t| stays(t.info.uuid)) {
             return Ok(Document::new());
         }
         let moving = catalog.find_collection(from)?.filter(|c| source.is_none_or(|u| u == c.info.uuid));

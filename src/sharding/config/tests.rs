@@ -741,6 +741,40 @@ async fn the_time_of_a_reply_is_taken_unless_it_is_too_far_ahead() {
 }
 
 #[tokio::test]
+async fn a_move_of_a_primary_is_known_as_made_after_the_next() {
+    let c = Cluster::sharded().await;
+    let version = || c.config.catalog().database("d").unwrap().version.to_document();
+    let to = |shard: &str, expected: Document| {
+        doc! {
+            "_configsvrCommitMovePrimary": "d", "to": shard, "expectedDatabaseVersion": expected,
+            "writeConcern": { "w": "majority" },
+        }
+    };
+    let first = to("b", version());
+    c.run(first.clone()).await.unwrap();
+    c.run(to("a", version())).await.unwrap();
+    let there = version();
+    c.run(first).await.unwrap();
+    assert_eq!((version(), c.config.catalog().database("d").unwrap().primary.as_str()), (there, "a"));
+}
+
+#[tokio::test]
+async fn a_rename_that_comes_late_leaves_what_has_the_target_since() {
+    for replaced in [Value::uuid([1; 16]), Value::Null] {
+        let c = Cluster::sharded().await;
+        let late = doc! {
+            "_configsvrCommitRenameCollection": "d.plain", "to": "d.c", "sourceUUID": Value::uuid([5; 16]),
+            "targetUUID": replaced,
+        };
+        c.run(doc! { "_configsvrCommitDropCollection": "d.c" }).await.unwrap();
+        c.create("d.c", [2; 16]).await.unwrap();
+        c.run(late).await.unwrap();
+        assert_eq!(c.collection().info.uuid, [2; 16]);
+        assert_eq!(c.chunks().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn what_is_found_done_is_confirmed_once_it_is_committed() {
     let c = Cluster::sharded().await;
     // The majority is away.

@@ -223,7 +223,10 @@ impl Ddl {
         }
         let shards = self.all_shards().await?;
         self.on_shards_seen_here(&shards, db, command).await?;
-        let commit = doc! { "_configsvrCommitRenameCollection": from, "to": to, "sourceUUID": source };
+        let commit = doc! {
+            "_configsvrCommitRenameCollection": from, "to": to, "sourceUUID": source,
+            "targetUUID": state.get("targetUUID").cloned().unwrap_or(Value::Null),
+        };
         self.config(commit).await.map(drop)
     }
 

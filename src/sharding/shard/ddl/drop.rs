@@ -88,6 +88,7 @@ impl Ddl {
         {
             let uuid = entry.get("uuid").cloned();
             let fields = doc! { "collectionUUID": uuid, "thisOnly": false, SERIES: ns.as_str() };
+            self.abort_builds(&buckets, &|_| true);
             self.log_change("dropCollection.start", &ns, Document::new()).await;
             self.coordinate(op, &Drop, &buckets, fields).await?;
             return Ok(doc! { "ns": ns });

@@ -1114,6 +1114,45 @@ async fn a_statement_executed_before_its_database_moved_is_not_executed_again() 
 }
 
 #[tokio::test]
+async fn a_database_does_not_come_back_before_its_shard_has_dropped_what_it_gave_away() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 3).await;
+    let ddl = c.ddl("a");
+    let (points, point) = (&ddl.role.node.failpoints, "hangDdlCoordinatorBeforeRunning_clean");
+    points.configure(point, Mode::AlwaysOn, doc! {});
+    let away = c.send("a", "admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" });
+    let back = async {
+        points.wait_entered(point, 1).await;
+        let back = c.send("b", "admin", doc! { "_shardsvrMovePrimary": "d", "to": "a" });
+        let go_on = async {
+            while ddl.locks.users("d") < 2 && c.catalog().catalog().database("d").unwrap().primary == "b" {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            points.configure(point, Mode::Off, doc! {});
+        };
+        tokio::join!(back, go_on).0
+    };
+    let (away, back) = tokio::join!(away, back);
+    away.unwrap();
+    back.unwrap();
+    c.settle().await;
+    assert_eq!((c.count("a", "d.plain"), c.count("b", "d.plain")), (Some(3), None));
+}
+
+#[tokio::test]
+async fn what_took_the_name_of_a_dropped_time_series_stays() {
+    let c = Cluster::new().await;
+    let (ddl, op) = (c.ddl("a"), Operation::internal());
+    c.insert("a", "d.s", 3).await;
+    ddl.drop_view_of("d.s").await.unwrap();
+    assert_eq!(c.count("a", "d.s"), Some(3));
+    let options = doc! { "timeseries": { "timeField": "t" } };
+    node::timeseries::ddl::create(&ddl.role.node, &op, "d.v", options).await.unwrap();
+    ddl.drop_view_of("d.v").await.unwrap();
+    assert!(ddl.role.node.namespaces.slot("d.v").read_unchecked().view.is_none());
+}
+
+#[tokio::test]
 async fn a_shard_watches_writes_to_split_chunks_until_it_steps_down() {
     let c = Cluster::new().await;
     let ddl = c.ddl("a");

@@ -116,8 +116,21 @@ impl Ddl {
         }
     }
 
-    /// Drops the view whose buckets are gone.
+    /// Drops the view whose buckets are gone. While their name is blocked there is no other time series of this name, but where this is a
+    /// repetition there may be something else by now.
     pub(super) async fn drop_view_of(&self, series: &str) -> Result<()> {
+        let is_view = self
+            .role
+            .node
+            .namespaces
+            .slot(series)
+            .read_unchecked()
+            .view
+            .as_deref()
+            .is_some_and(timeseries::is_series);
+        if !is_view {
+            return self.role.node.wait_all_committed().await;
+        }
         let op = Operation::internal();
         node::ddl::collections::drop_if(&self.role.node, &op, series, false, |_| true).await?;
         self.role.node.wait_operation_committed(&op).await

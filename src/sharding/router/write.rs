@@ -802,11 +802,14 @@ impl Outcome {
         e.insert("index", i as i32);
         self.push_error(i, e);
     }
-    /// A statement has one error, also where several shards have refused it.
+    /// A statement has one error, also where several shards have refused it: the first, or one made of them if they differ.
     fn push_error(&mut self, i: usize, e: Document) {
         let Some((_, first)) = self.errors.last_mut().filter(|(last, _)| *last == i) else {
             return self.errors.push((i, e));
         };
+        if first.get_i64("code") == e.get_i64("code") {
+            return;
+        }
         let said = |e: &Document| e.get_str("errmsg").unwrap_or_default().to_string();
         let before = match first.get_i64("code") == Some(i64::from(codes::MULTIPLE_ERRORS_OCCURRED)) {
             true => said(first),

@@ -194,6 +194,83 @@ def test_a_paused_shard_holds_up_neither_the_others_nor_stopping(separate):
     assert list(chunks.find().sort("_id", 1)) == stopped
 
 
+@pytest.fixture
+def stepwise(workdir):
+    """As `separate`, with fail points."""
+    cluster = Separate(workdir, orphanCleanupDelaySecs=0, balancerMigrationsThrottlingMs=500, autoMergerIntervalSecs=1,
+                       autoMergerThrottlingMS=0, enableTestCommands=1)
+    yield cluster
+    cluster.stop()
+
+
+def fail_point(node, name, mode="alwaysOn", **data):
+    return node.admin.command("configureFailPoint", name, mode=mode, data=data)["count"]
+
+
+@pytest.mark.timeout(300)
+def test_a_merge_that_a_paused_shard_commits_after_stopping_is_refused(stepwise):
+    client = stepwise.client()
+    client.admin.command("balancerStop")
+    client.admin.command("enableSharding", "d", primaryShard="s0")
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    for point in range(0, 100, 10):
+        client.admin.command("split", "d.c", middle={"_id": point})
+    owner = stepwise.direct(0)
+    # The merge is asked for, and waits on the shard until well after the shard is paused.
+    seen = fail_point(owner, "failCommand", failCommands=["_shardsvrMergeAllChunksOnShard"], failInternalCommands=True,
+                      blockConnection=True, blockTimeMS=15_000)
+    client.admin.command("balancerStart")
+    owner.admin.command("waitForFailPoint", "failCommand", timesEntered=seen + 1, maxTimeMS=120_000)
+    process = stepwise.running["s0"][0].child
+    process.send_signal(signal.SIGSTOP)
+    try:
+        client.admin.command("balancerStop")
+        stopped = chunks_of(client, "d.c")
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert len(stopped) == 11, "it was merged before the balancer was stopped"
+
+    def merging():
+        operations = owner.admin.aggregate([{"$currentOp": {"allUsers": True, "idleConnections": False}}])
+        return [o for o in operations if "_shardsvrMergeAllChunksOnShard" in (o.get("command") or {})]
+
+    until(lambda: not merging(), 120, merging)
+    assert chunks_of(client, "d.c") == stopped
+    # A user's merge goes on meanwhile, and the balancer's once it is started.
+    fail_point(owner, "failCommand", "off")
+    client.admin.command("mergeChunks", "d.c", bounds=[{"_id": 0}, {"_id": 30}])
+    assert len(chunks_of(client, "d.c")) == 9
+    client.admin.command("balancerStart")
+    until(lambda: len(chunks_of(client, "d.c")) == 1, 120, lambda: chunks_of(client, "d.c"))
+
+
+@pytest.mark.timeout(300)
+def test_a_donor_that_died_in_a_migration_changes_no_chunk_after_stopping(stepwise):
+    client = stepwise.client()
+    client.admin.command("balancerStop")
+    client.config.settings.update_one({"_id": "chunksize"}, {"$set": {"value": 1}}, upsert=True)
+    client.admin.command("enableSharding", "d", primaryShard="s0")
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    for base in range(0, 320, 64):
+        client.d.c.insert_many([{"_id": base + i, "pad": b"p" * 16_000} for i in range(64)])
+    for i in (1, 2):
+        fail_point(stepwise.direct(i), "migrateThreadHangAtStep3")
+    client.admin.command("balancerStart")
+    coordinators = stepwise.direct(0).config.migrationCoordinators
+    until(lambda: coordinators.count_documents({}) > 0, 120)
+    stepwise.running["s0"][0].kill()
+    for i in (1, 2):
+        fail_point(stepwise.direct(i), "migrateThreadHangAtStep3", "off")
+    client.admin.command("balancerStop")
+    stopped = chunks_of(client, "d.c")
+    stepwise.kill_and_restart("s0")
+    # The donor has asked who owns the range, and has made an end.
+    with stepwise.direct(0) as restarted:
+        until(lambda: restarted.config.migrationCoordinators.count_documents({}) == 0, 120)
+    assert client.d.c.count_documents({}) == 320
+    assert chunks_of(client, "d.c") == stopped
+
+
 @pytest.mark.timeout(200)
 def test_a_stopped_balancer_changes_no_chunk(up):
     cluster = up("--shards", 4)
@@ -353,3 +430,27 @@ def test_status_shows_what_the_catalog_says(up, auth):
     # What cannot be asked is said in one line.
     refused = subprocess.run([BIN / "tessera", "status", "mongodb://127.0.0.1:1/"], capture_output=True, text=True, timeout=30)
     assert refused.returncode == 1 and refused.stderr.startswith("error: ")
+
+
+@pytest.mark.timeout(120)
+def test_watched_status_shows_what_changes(up, workdir):
+    cluster = up("--shards", 2)
+    client = pymongo.MongoClient(cluster.uri)
+    client.admin.command("balancerStop")
+    shown = workdir / "watched.txt"
+    with shown.open("wb") as out:
+        child = subprocess.Popen([BIN / "tessera", "status", "--watch", cluster.uri], stdout=out)
+
+    def pages():
+        # Each begins by clearing the screen; the last may not be complete.
+        return shown.read_text(errors="replace").split("\x1b[H\x1b[2J")[1:]
+
+    try:
+        until(lambda: len(pages()) >= 2, 60, pages)
+        assert "balancer off" in pages()[0] and "zones hot" not in pages()[0], pages()
+        client.admin.command("addShardToZone", cluster.info["shards"][0]["id"], zone="hot")
+        until(lambda: "zones hot" in pages()[-1], 60, pages)
+        assert child.poll() is None, "it goes on until it is interrupted"
+    finally:
+        child.kill()
+        child.wait()

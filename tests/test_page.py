@@ -5,12 +5,14 @@ import http.client
 import json
 import os
 import subprocess
+import time
 import urllib.parse
 
 import bson
 import pytest
 from conftest import BIN, ROOT, Process, until
 
+MANY = 100_000
 CHUNKS = 12
 
 
@@ -139,6 +141,39 @@ def test_the_pages_model_follows_the_catalog(scene, visit):
     assert shown["operations"] < 40, shown["operations"]
     client.d.c.drop()
     assert [m for m in page.look()["maps"] if m["ns"] == "d.c"] == []
+
+
+@pytest.mark.timeout(240)
+def test_a_hundred_thousand_chunks_are_sent_as_they_are_and_change(up, visit):
+    cluster = up("--shards", 3, "--web", 0)
+    client = cluster.client()
+    client.admin.command("balancerStop")
+    client.admin.command("shardCollection", "d.c", key={"_id": 1})
+    shards = [s["id"] for s in cluster.info["shards"]]
+    entry = client.config.collections.find_one({"_id": "d.c"})
+    (whole,) = client.config.chunks.find({"uuid": entry["uuid"]})
+    bounds = [whole["min"]["_id"], *range(1, MANY), whole["max"]["_id"]]
+    chunks = [
+        {**whole, "_id": bson.ObjectId(), "min": {"_id": bounds[i]}, "max": {"_id": bounds[i + 1]}, "lastmod": bson.Timestamp(2, i + 1),
+         "shard": shards[i % 7 % 3], "history": [{**whole["history"][0], "shard": shards[i % 7 % 3]}]}
+        for i in range(MANY)
+    ]
+    client.config.chunks.delete_one({"_id": whole["_id"]})
+    client.config.chunks.insert_many(chunks)
+    page = visit("model.mjs", cluster.info["web"])
+
+    def ours():
+        return next(m["chunks"] for m in page.shown["maps"] if m["ns"] == "d.c")
+
+    assert [c["shard"] for c in ours()] == [c["shard"] for c in chunks]
+    counts = {s["_id"]: s["chunks"] for s in page.shown["shards"]}
+    assert counts == {s: client.config.chunks.count_documents({"shard": s}) for s in shards}
+    # What changes comes alone, soon, and in its place.
+    client.config.chunks.update_one({"_id": chunks[MANY // 2]["_id"]}, {"$set": {"jumbo": True, "lastmod": bson.Timestamp(3, 0)}})
+    started = time.monotonic()
+    page.look()
+    print(f"a look at {MANY} chunks took {time.monotonic() - started:.1f} s")
+    assert [i for i, c in enumerate(ours()) if c["jumbo"]] == [MANY // 2]
 
 
 def test_a_config_server_that_is_a_shard_is_one_node(up, visit):

@@ -88,13 +88,9 @@ fn section(out: &mut String, title: &str, names: impl Iterator<Item = (&'static 
 }
 
 fn language(out: &mut String) {
-    use pipeline::table::Kind as Stage;
     use query::{accumulator, expression, matcher, pipeline, update};
     let stages = pipeline::table::STAGES.iter();
-    // These stages are written as others before the table is asked.
-    let is_written = |name: &str| matches!(name, "$rankFusion" | "$scoreFusion" | "$score");
-    let is_there = |r: &pipeline::table::Row| is_written(r.name) || !matches!(r.kind, Stage::NotImplemented);
-    section(out, "Stages", stages.map(|r| (r.name, is_there(r))));
+    section(out, "Stages", stages.map(|r| (r.name, true)));
     let operators = expression::table::OPERATORS.iter();
     let missing = |kind| matches!(kind, expression::table::Kind::NotImplemented);
     section(out, "Expressions", operators.map(|r| (r.name, !missing(r.kind))));

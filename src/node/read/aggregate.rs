@@ -311,7 +311,7 @@ pub struct Prepared {
 fn note_text(node: &Node, ns: &str, stages: Vec<Value>, context: &mut Context) -> Result<Vec<Value>> {
     let stages = match context.from_router {
         true => stages,
-        false => query::pipeline::text::with_score_field(stages)?,
+        false => query::pipeline::text::with_metadata(stages)?,
     };
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     let Some(filter) = first.map(Document::to_doc_buf) else { return Ok(stages) };
@@ -340,7 +340,7 @@ pub async fn prepare(node: &Node, op: &Operation, asked: Asked) -> Result<Prepar
     }
     // What stands for a `$rankFusion` reads the view, not what is below it.
     let stages =
-        fusion::expand(&asked.pipeline, storage::split_namespace(&asked.ns).1)?.unwrap_or(asked.pipeline);
+        fusion::fused(&asked.pipeline, storage::split_namespace(&asked.ns).1)?.unwrap_or(asked.pipeline);
     let (ns, stages, collation) = resolve(node, op, &asked.ns, stages, asked.collation, asked.within).await?;
     let mut namespace = Namespace::parse(&ns);
     if namespace.collection == "$cmd.aggregate" {

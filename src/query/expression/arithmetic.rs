@@ -468,14 +468,6 @@ fn round_integer(name: &str, i: i64, place: i64, mode: Rounding) -> Result<i64> 
     })
 }
 
-/// `$_internalScore`: a number as the double that a score is.
-pub fn score(args: &mut [Arg]) -> Eval {
-    match args[0].take() {
-        Some(v) if v.is_number() => done(Value::Double(number::as_f64(&v).unwrap_or(f64::NAN))),
-        v => bail!(TYPE_MISMATCH, "a score must be a number, not {}", type_name(&v)),
-    }
-}
-
 pub fn sigmoid(args: &mut [Arg]) -> Eval {
     if is_nullish(&args[0]) {
         return null();

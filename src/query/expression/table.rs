@@ -113,7 +113,6 @@ pub const OPERATORS: &[Operator] = &[
     f("$pow", 2, 2, arithmetic::pow),
     f("$sqrt", 1, 1, arithmetic::sqrt),
     f("$sigmoid", 1, 1, arithmetic::sigmoid),
-    f("$_internalScore", 1, 1, arithmetic::score),
     f("$bitAnd", 0, ANY, bits::and),
     f("$bitOr", 0, ANY, bits::or),
     f("$bitXor", 0, ANY, bits::xor),

@@ -5,15 +5,13 @@
 //!     = P.., $_internalRank {pipeline: 0}, $unionWith {coll: <own>, pipeline: [Q.., $_internalRank {pipeline: 1}]},
 //!       $_internalFuse
 //! ```
-//! What later stages ask for by `{$meta: "score"}` and `{$meta: "scoreDetails"}` stands in hidden fields ([`super::text`]).
+//! What later stages ask for by `{$meta: "score"}` and `{$meta: "scoreDetails"}` stands in hidden fields ([`super::hidden`]).
 //! `$scoreFusion` and `$score` are written in [`super::score_fusion`] and [`super::score`].
 
-use super::text::{Hidden, asks_for, is_text_match, read_from_fields};
+use super::hidden::{DETAILS, Hidden, SCORE, asking, asks_for};
+use super::text::is_text_match;
 use super::{score, score_fusion, table};
 use document::{Document, Result, Value, bail, doc, number, wrong_type};
-
-pub(super) const SCORE: Hidden = Hidden { meta: "score", field: "__internal_score" };
-pub(super) const DETAILS: Hidden = Hidden { meta: "scoreDetails", field: "__internal_scoreDetails" };
 
 /// Stages that choose and order documents and leave them as they are.
 const SELECTION: &[&str] =
@@ -25,44 +23,39 @@ const STAGES_MAX: usize = 1000;
 /// The pipeline of a collection (or view) without `$rankFusion`, `$scoreFusion` and `$score`; `None` where there are none.
 ///
 /// # Errors
-/// The real server's for a malformed argument.
+/// The real server's for a malformed argument, 40218 for a score asked for before there is one.
 pub fn expand(stages: &[Value], collection: &str) -> Result<Option<Vec<Value>>> {
-    let behind = stages.get(1..).unwrap_or_default();
-    let fused = match stages.first().and_then(stage_of) {
-        Some(("$rankFusion", spec)) => Some(fused("$rankFusion", spec, behind, collection, rank_stages)?),
-        Some(("$scoreFusion", spec)) => {
-            Some(fused("$scoreFusion", spec, behind, collection, score_fusion::stages)?)
-        }
-        _ => None,
-    };
-    match score::expand(fused.as_deref().unwrap_or(stages))? {
-        Some(scored) => Ok(Some(scored)),
-        None => Ok(fused),
+    if let Some(fused) = fused(stages, collection)? {
+        return Ok(Some(fused));
     }
+    let Some(at) = score::position(stages) else { return Ok(None) };
+    if stages[..=at].iter().any(|stage| asks_for(stage, &[SCORE])) {
+        bail!(40218, "query requires score metadata, but it is not available");
+    }
+    score::expand(Vec::new(), stages.to_vec(), Vec::new()).map(Some)
 }
 
 /// The stages of a fusion, which leave what is wanted in hidden fields.
 type Written = fn(&Fusion, &Document, &str, &[Hidden]) -> Result<Vec<Value>>;
 
-/// A fusion with the stages behind it. Those behind the next `$score` ask for what that computes.
-fn fused(
-    name: &'static str,
-    spec: &Value,
-    rest: &[Value],
-    collection: &str,
-    write: Written,
-) -> Result<Vec<Value>> {
+/// The pipeline without the fusion with which it begins; `None` where it does not.
+///
+/// # Errors
+/// As for [`expand`].
+pub fn fused(stages: &[Value], collection: &str) -> Result<Option<Vec<Value>>> {
+    let Some((first, rest)) = stages.split_first() else { return Ok(None) };
+    let (name, spec, write): (_, _, Written) = match stage_of(first) {
+        Some(("$rankFusion", spec)) => ("$rankFusion", spec, rank_stages),
+        Some(("$scoreFusion", spec)) => ("$scoreFusion", spec, score_fusion::stages),
+        _ => return Ok(None),
+    };
     let (fusion, combination) = Fusion::parse(name, spec)?;
-    let (own, others) = rest.split_at(score::position(rest).map_or(rest.len(), |at| at + 1));
-    if !fusion.score_details && own.iter().any(|stage| asks_for(stage, &[DETAILS])) {
+    let wanted = asking(rest, &[SCORE, DETAILS]);
+    if !fusion.score_details && wanted.contains(&DETAILS) {
         bail!(40218, "query requires scoreDetails metadata, but it is not available");
     }
-    let wanted: Vec<Hidden> =
-        [SCORE, DETAILS].into_iter().filter(|h| own.iter().any(|stage| asks_for(stage, &[*h]))).collect();
-    let mut out = write(&fusion, &combination, collection, &wanted)?;
-    out.extend(read_from_fields(own.to_vec(), &wanted));
-    out.extend_from_slice(others);
-    Ok(out)
+    let out = write(&fusion, &combination, collection, &wanted)?;
+    score::expand(out, rest.to_vec(), wanted).map(Some)
 }
 
 /// Refuses the stage anywhere but at the front.

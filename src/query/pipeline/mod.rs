@@ -17,6 +17,7 @@ pub mod fusion;
 pub mod graph;
 pub mod group;
 pub mod hash_side;
+mod hidden;
 pub mod host;
 pub mod key_file;
 pub mod lookup;

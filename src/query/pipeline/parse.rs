@@ -28,7 +28,7 @@ fn parse_stages(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
     each(stages, ctx)
 }
 
-fn each(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
+pub(super) fn each(stages: &[Value], ctx: &Context) -> Result<Pipeline> {
     let mut out = Vec::with_capacity(stages.len());
     for (at, stage) in stages.iter().enumerate() {
         let Value::Document(d) = stage else {
@@ -56,7 +56,7 @@ fn stage_of(d: &Document, ctx: &Context, out: &mut Vec<Parsed>) -> Result<()> {
             spec: spec.clone(),
             kind: ParsedKind::Host(parse(row.name, spec, ctx)?),
         }),
-        Kind::NotImplemented => bail!(NOT_IMPLEMENTED, "{name} is known but not implemented"),
+        Kind::Expanded => bail!(10170100, "{name} is only valid as the first stage in a pipeline"),
     }
     Ok(())
 }

@@ -5,15 +5,13 @@
 //!     = $addFields {raw: E}, $addFields {new: {$multiply: [{$sigmoid: "$raw"}, w]}}, $unset raw
 //! ```
 //! What the stages behind it ask for by `{$meta: "score"}` and `{$meta: "scoreDetails"}` stands in hidden fields
-//! ([`super::text`]) up to the next `$score`, whose own expression may still ask for it.
+//! ([`super::hidden`]) up to the next `$score`, whose own expression may still ask for it.
 
 use super::fusion::{flag, member, missing, only, stage_of};
-use super::text::{Hidden, asks_for, read_from_fields, reading, replaced};
+use super::hidden::{DETAILS, Hidden, SCORE, asking, carried};
 use crate::expression::parse::show;
 use document::{Document, Result, Value, bail, doc, number, wrong_type};
 
-pub(super) const SCORE: Hidden = Hidden { meta: "score", field: "__internal_newScore" };
-pub(super) const DETAILS: Hidden = Hidden { meta: "scoreDetails", field: "__internal_newScoreDetails" };
 const RAW: &str = "__internal_rawScore";
 const DESCRIPTION: &str = "the score calculated from multiplying a weight in the range [0,1] with either a normalized or nonnormalized value:";
 
@@ -97,34 +95,34 @@ pub(super) fn spec_of(stage: &Value) -> Option<&Value> {
     stage_of(stage).filter(|(name, _)| *name == "$score").map(|(_, spec)| spec)
 }
 
-/// The pipeline without `$score`; `None` where there is none.
+/// Stages behind `out`, which has filled these fields, without `$score`.
 ///
 /// # Errors
 /// The real server's for a malformed argument.
-pub(super) fn expand(stages: &[Value]) -> Result<Option<Vec<Value>>> {
-    let Some(first) = position(stages) else { return Ok(None) };
-    let (before, mut rest) = stages.split_at(first);
-    let mut out = before.to_vec();
-    let mut known = Vec::new();
-    while let Some((score, after)) = rest.split_first() {
-        let spec = replaced(spec_of(score).unwrap_or(&Value::Null), &known);
-        if asks_for(&spec, &[SCORE]) {
-            bail!(40218, "query requires score metadata, but it is not available");
-        }
-        let (own, next) = after.split_at(position(after).unwrap_or(after.len()));
-        let asked = |h: &Hidden| own.iter().chain(next.first()).any(|stage| asks_for(stage, &[*h]));
-        let wanted: Vec<Hidden> = [SCORE, DETAILS].into_iter().filter(asked).collect();
-        out.extend(Score::parse(&spec)?.stages(&wanted, &known)?);
-        if next.first().is_some_and(|stage| asks_for(stage, &wanted)) {
-            out.extend(own.iter().map(|stage| reading(stage, &wanted)));
-            known = wanted;
-        } else {
-            out.extend(read_from_fields(own.to_vec(), &wanted));
-            known = Vec::new();
-        }
-        rest = next;
+pub(super) fn expand(
+    mut out: Vec<Value>,
+    mut rest: Vec<Value>,
+    mut filled: Vec<Hidden>,
+) -> Result<Vec<Value>> {
+    loop {
+        rest = carried(rest, &filled);
+        let Some(at) = position(&rest) else { break };
+        let after = rest.split_off(at + 1);
+        let score = Score::parse(rest.pop().as_ref().and_then(spec_of).unwrap_or(&Value::Null))?;
+        out.append(&mut rest);
+        filled = asking(&after, &[SCORE, DETAILS]);
+        out.extend(score.stages(&filled)?);
+        rest = after;
     }
-    Ok(Some(out))
+    out.append(&mut rest);
+    Ok(out)
+}
+
+/// A number as the double that a score is; anything else is refused as no factor of a product.
+pub(super) fn as_score(expression: Value) -> Value {
+    let refused = doc! { "$multiply": [{ "$type": "$$score" }, 1] };
+    let score = doc! { "$cond": [{ "$isNumber": "$$score" }, { "$toDouble": "$$score" }, refused] };
+    doc! { "$let": { "vars": { "score": expression }, "in": score } }.into()
 }
 
 struct Score {
@@ -166,19 +164,15 @@ impl Score {
             details: flag(d, "$score", "scoreDetails")?,
         })
     }
-    fn stages(&self, wanted: &[Hidden], known: &[Hidden]) -> Result<Vec<Value>> {
-        let raw = doc! { "$_internalScore": (self.expression.clone()) };
-        let mut out = vec![stage("$addFields", Document(vec![(RAW.to_string(), raw.into())]))];
-        let mut done = vec![Value::from(RAW)];
-        let is_wanted = |meta: &str| wanted.iter().any(|h| h.meta == meta);
-        done.extend(known.iter().filter(|h| !is_wanted(h.meta)).map(|h| Value::from(h.field)));
-        if !is_wanted(SCORE.meta) {
-            done.push(SCORE.field.into());
-        }
+    fn stages(&self, wanted: &[Hidden]) -> Result<Vec<Value>> {
+        let raw = Document(vec![(RAW.to_string(), as_score(self.expression.clone()))]);
+        let mut out = vec![stage("$addFields", raw)];
         out.extend(self.normalization.stages(RAW, SCORE.field, self.weight));
-        if is_wanted(DETAILS.meta) {
+        if wanted.contains(&DETAILS) {
             out.push(self.details_stage()?);
         }
+        let unwanted = [SCORE, DETAILS].into_iter().filter(|h| !wanted.contains(h)).map(|h| h.field);
+        let done = unwanted.chain([RAW]).map(Value::from).collect();
         out.push(doc! { "$unset": (Value::Array(done)) }.into());
         Ok(out)
     }

@@ -7,8 +7,9 @@
 //! A document that a pipeline does not give has the score 0 there.
 
 use super::fusion::{Fusion, Input, member, stage_of, united};
-use super::score::{self, stage, text_of};
-use super::text::{self, Hidden, is_text_match};
+use super::hidden::Hidden;
+use super::score::{self, as_score, stage, text_of};
+use super::text::is_text_match;
 use document::{Document, Result, Value, bail, doc, wrong_type};
 
 const DISTANCE: &str = "__internal_distance";
@@ -57,7 +58,7 @@ impl Combination {
                 doc! { "$let": { "vars": vars, "in": (expression.clone()) } }
             }
         };
-        doc! { "$_internalScore": combined }.into()
+        as_score(combined.into())
     }
     fn details(&self) -> Document {
         match self {
@@ -113,17 +114,14 @@ fn scored(fusion: &Fusion, i: usize, input: &Input) -> Result<Vec<Value>> {
         Some(first) => distance(first),
         None => Value::Null,
     };
-    let own = [score::SCORE.field, score::DETAILS.field, text::SCORE.field, DISTANCE];
-    let document = own.iter().fold(Value::from("$$ROOT"), |input, field| {
-        doc! { "$unsetField": { "field": *field, "input": input } }.into()
-    });
+    let document = doc! { "$unsetField": { "field": DISTANCE, "input": "$$ROOT" } };
     let mut root = doc! { "d": document };
-    root.push(format!("r{i}"), doc! { "$_internalScore": raw });
+    root.push(format!("r{i}"), as_score(raw));
     if last.and_then(Value::as_document).is_some_and(|d| d.get_bool("scoreDetails") == Some(true)) {
         root.push(format!("x{i}"), doc! { "$meta": "scoreDetails" });
     }
     stages.push(doc! { "$replaceRoot": { "newRoot": root } }.into());
-    let mut out = score::expand(&stages)?.unwrap_or(stages);
+    let mut out = score::expand(Vec::new(), stages, Vec::new())?;
     out.extend(fusion.normalization.stages(&format!("r{i}"), &format!("s{i}"), input.weight));
     Ok(out)
 }

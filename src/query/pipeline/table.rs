@@ -21,8 +21,8 @@ pub struct Row {
 pub enum Kind {
     Local(Parse),
     Host(Role, fn(&'static str, &Value, &Context) -> Result<HostStage>),
-    /// The server has it, we do not.
-    NotImplemented,
+    /// Written as other stages before the table is asked ([`super::fusion::expand`]).
+    Expanded,
 }
 
 /// The row of a stage.
@@ -43,8 +43,8 @@ const fn join(name: &'static str, parse: fn(&'static str, &Value, &Context) -> R
 const fn write(name: &'static str, parse: fn(&'static str, &Value, &Context) -> Result<HostStage>) -> Row {
     Row { name, kind: Kind::Host(Role::Write, parse), in_facet: false, without_collection: false }
 }
-const fn no(name: &'static str) -> Row {
-    Row { name, kind: Kind::NotImplemented, in_facet: false, without_collection: false }
+const fn expanded(name: &'static str) -> Row {
+    Row { name, kind: Kind::Expanded, in_facet: false, without_collection: false }
 }
 
 /// The table.
@@ -118,11 +118,11 @@ pub const STAGES: &[Row] = &[
         in_facet: false,
         without_collection: false,
     },
-    Row { in_facet: true, ..no("$rankFusion") },
+    Row { in_facet: true, ..expanded("$rankFusion") },
     local("$_internalRank", rank_fusion::rank),
     local("$_internalFuse", rank_fusion::fuse),
-    no("$scoreFusion"),
-    Row { in_facet: true, ..no("$score") },
+    expanded("$scoreFusion"),
+    Row { in_facet: true, ..expanded("$score") },
     source("$search", false),
     source("$searchMeta", false),
     source("$vectorSearch", false),

@@ -553,7 +553,7 @@ pub fn below_view(task: &Task<'_>, error: &Error) -> Result<(String, DocBuf)> {
                 pipeline.clear();
             }
             let view = task.request.argument().and_then(|v| v.as_str()).unwrap_or_default();
-            pipeline.extend(fusion::expand(&own, view)?.unwrap_or(own));
+            pipeline.extend(fusion::fused(&own, view)?.unwrap_or(own));
             task.body().to_document()
         }
         name => {

@@ -7,7 +7,7 @@ use document::fts::TextIndex;
 use document::{Doc, Document, Result, Value, doc};
 use query::QueryContext;
 use query::matcher::{Matcher, ops::stands_in};
-use query::pipeline::{Context, fusion, text::with_score_field};
+use query::pipeline::{Context, fusion, text::with_metadata};
 use std::sync::Arc;
 
 /// Names the collection's text index to a context, where the filter has a `$text`.
@@ -30,7 +30,7 @@ pub(super) async fn note_index(
     Ok(())
 }
 
-/// The stages of a pipeline that is to be divided, with the score of a leading `$text` in a field.
+/// The stages of a pipeline that is to be divided, with the metadata of the first in fields.
 pub(super) async fn scored(
     task: &Task<'_>,
     ns: &str,
@@ -40,7 +40,7 @@ pub(super) async fn scored(
 ) -> Result<Vec<Value>> {
     let collection = ns.split_once('.').map_or("", |(_, collection)| collection);
     let stages = fusion::expand(&stages, collection)?.unwrap_or(stages);
-    let stages = with_score_field(stages)?;
+    let stages = with_metadata(stages)?;
     let first = stages.first().and_then(Value::as_document).and_then(|d| d.get_document("$match"));
     if let Some(filter) = first.map(Document::to_doc_buf)
         && stands_in(filter.doc(), "$text")

@@ -7,7 +7,7 @@ use super::account::{Kind, Use};
 use super::spill::{Merge, Sorter};
 use super::{Batch, Context, Flow, Needs, Parsed, Plan, Run, Stage, parse::check_internal, parse::one};
 use crate::sort::SortSpec;
-use document::{DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, number};
+use document::{DocBuf, DocWriter, Document, Result, Value, ValueRef, bail, doc, number};
 
 /// The field that carries a sort key between nodes.
 pub const SORT_KEY: &str = "$sortKey";
@@ -79,9 +79,33 @@ pub fn parse(name: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>
         bail!(15976, "$sort stage must have at least one sort key");
     }
     check_pattern(&pattern)?;
+    if let Some(stages) = at_random(&pattern, limit) {
+        let stages: Vec<Value> = stages.into_iter().map(Value::from).collect();
+        return Ok(super::parse::each(&stages, ctx)?.stages);
+    }
     let spec = SortSpec::parse(pattern.to_doc_buf().doc())?;
     let spec = spec.with_collation(&ctx.query.collation).with_text(ctx.query.text.as_ref())?;
     one(name, v, Sort { spec, limit })
+}
+
+/// The stages that stand for a sort by `{$meta: "randVal"}`: by a number drawn for each document.
+fn at_random(pattern: &Document, limit: Option<i64>) -> Option<Vec<Document>> {
+    const DRAWN: &str = "__internal_randVal";
+    let is_random = |v: &Value| v.as_document().is_some_and(|m| m.get_str("$meta") == Some("randVal"));
+    if !pattern.iter().any(|(_, v)| is_random(v)) {
+        return None;
+    }
+    let mut by = Document::new();
+    for (path, v) in pattern.iter() {
+        match is_random(v) {
+            true if by.contains_key(DRAWN) => {}
+            true => by.push(DRAWN, -1),
+            false => by.push(path, v.clone()),
+        }
+    }
+    let by = limit.map_or(by.clone(), |n| fold_limit(&by, n));
+    let drawn = Document(vec![(DRAWN.to_string(), doc! { "$rand": {} }.into())]);
+    Some(vec![doc! { "$addFields": drawn }, doc! { "$sort": by }, doc! { "$unset": DRAWN }])
 }
 
 fn check_pattern(d: &Document) -> Result<()> {
@@ -95,10 +119,11 @@ fn check_pattern(d: &Document) -> Result<()> {
                 bail!(FAILED_TO_PARSE, "Cannot have additional keys in a $meta sort specification")
             }
             Value::Document(m) if m.first().is_some_and(|(k, _)| k == "$meta") => match m.get_str("$meta") {
-                Some(
-                    "textScore" | "randVal" | "searchScore" | "vectorSearchScore" | "geoNearDistance"
-                    | "score",
-                ) => {}
+                Some("textScore" | "randVal" | "searchScore" | "vectorSearchScore") => {}
+                Some("geoNearDistance") => {
+                    bail!(40218, "query requires geo near distance metadata, but it is not available")
+                }
+                Some("score") => bail!(40218, "query requires score metadata, but it is not available"),
                 _ => bail!(31138, "Illegal $meta sort: {}", crate::expression::parse::show(v)),
             },
             Value::Document(_) => bail!(17312, "$meta is the only expression supported by $sort right now"),

@@ -17,6 +17,7 @@
 //! rollback    back to the newest entry shared with the set
 //! commit      what is majority-committed; waiting
 //! services    what only a primary does by itself
+//! metrics     what was fetched and applied, counted
 //! state       vote, configuration and counters that outlive the log
 //! ```
 //! A member that is alone wins every election it holds, at once.
@@ -32,6 +33,7 @@ mod copy;
 mod driver;
 mod fetch;
 mod heartbeat;
+mod metrics;
 mod reconfig;
 mod rollback;
 mod services;
@@ -58,7 +60,7 @@ use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use protocol::replication::member::Member;
 use runtime::Instant;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use storage::log::OpTime;
@@ -76,10 +78,14 @@ pub const VERSION_ID: &str = "featureCompatibilityVersion";
 pub struct Election {
     pub term: i64,
     pub wall_ms: i64,
-    /// Position of the no-op written first in the term.
+    /// Position of the no-op written first in the term, and when it was.
     pub first: OpTime,
-    /// The newest entry when the election was held.
+    pub first_wall_ms: i64,
+    /// The newest entry when the election was held, and the newest that was known to be committed.
     pub seen: OpTime,
+    pub committed: OpTime,
+    /// The id of the member that led before.
+    pub prior: Option<i64>,
     pub reason: Reason,
 }
 
@@ -176,6 +182,9 @@ pub struct Replication {
     between: apply::Between,
     /// Writes of this node's own may be appended to the oplog.
     leads: AtomicBool,
+    metrics: metrics::Metrics,
+    /// Since when majorities have had the writes of this reign; 0 before.
+    majority_wall_ms: AtomicI64,
     /// Rises when a position, a member or the commit point changes.
     progress: watch::Sender<u64>,
     /// Held while entries of others are applied, and while leading begins.
@@ -223,6 +232,8 @@ impl Replication {
             state,
             between: apply::Between::default(),
             leads: AtomicBool::new(true),
+            metrics: metrics::Metrics::default(),
+            majority_wall_ms: AtomicI64::new(0),
             progress: watch::Sender::new(0),
             applying: tokio::sync::Mutex::default(),
             peers: OnceLock::new(),
@@ -309,6 +320,11 @@ impl Replication {
         out
     }
     /// Looks at the machine.
+    /// What is known of another member.
+    pub fn peer(&self, index: usize) -> Option<protocol::replication::member::Peer> {
+        self.look(|m| m.peer(index).cloned())
+    }
+
     pub(crate) fn look<T>(&self, f: impl FnOnce(&Member) -> T) -> T {
         f(&self.member.lock())
     }

@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn a_quorum_that_cannot_be_is_refused() {
         let config = set(vec![
-            member(0, doc! {}),
+            member(0, doc! { "tags": { "dc": "a" } }),
             member(1, doc! { "buildIndexes": false, "priority": 0 }),
             member(2, doc! { "arbiterOnly": true }),
         ]);

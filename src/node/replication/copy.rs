@@ -168,7 +168,10 @@ impl Node {
         let Some(index) = found else { return Ok(false) };
         let Some(host) = self.replication.standing().host(index) else { return Ok(false) };
         self.set_source(index, &host);
-        if let Err(error) = self.copy_from(&host).await {
+        let copied = self.copy_from(&host).await;
+        let metrics = &self.replication.metrics;
+        if copied.is_ok() { &metrics.copies } else { &metrics.failed_copies }.add(1);
+        if let Err(error) = copied {
             self.deny(index, DENY_MS);
             return Err(error);
         }

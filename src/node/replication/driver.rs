@@ -41,6 +41,7 @@ impl Node {
                 Action::StepDown => self.stepped_down().await,
                 Action::Commit(point) => {
                     self.replication.commit.advance(stored(point));
+                    self.note_writes_of_majority();
                     self.replication.note_progress();
                 }
             }
@@ -85,8 +86,9 @@ impl Node {
 
     async fn begin_reign(self: &Arc<Self>, term: i64, reason: Reason) -> Result<()> {
         let replication = &self.replication;
+        let (wall_ms, seen, committed) = (self.now_ms(), self.log.last_optime(), self.committed());
         self.catch_up().await;
-        let (first, seen, mut reigns) = {
+        let (first, first_wall_ms, mut reigns) = {
             let _no_batch = replication.applying.lock().await;
             // Taken before it is asked who leads: an end that comes later is noticed.
             let reigns = replication.commit.reigns();
@@ -96,11 +98,10 @@ impl Node {
             // Their locks come before the first write of this reign.
             self.restore_prepared(replication.between.take())?;
             self.log.set_term(term);
-            let seen = self.log.last_optime();
             replication.leads.store(true, Ordering::SeqCst);
             let appended = self.append_noop(new_primary_message())?;
             replication.with(|m, _, _| m.begin_term(known(appended.first)));
-            (appended, seen, reigns)
+            (appended, self.now_ms(), reigns)
         };
         self.reterm_config(term).await?;
         let vote = doc! { "_id": "lastVote", "term": term, "candidateIndex": replication.look(|m| m.vote().candidate) };
@@ -111,9 +112,12 @@ impl Node {
         let ended = async { drop(reigns.changed().await) };
         let lead = || {
             self.load_default_write_concern()?;
-            let election = Election { term, wall_ms: self.now_ms(), first: first.first, seen, reason };
+            let prior = replication.look(|m| m.last_primary());
+            let first = first.first;
+            let election = Election { term, wall_ms, first, first_wall_ms, seen, committed, prior, reason };
             *replication.election.lock() = Some(election);
-            Ok(replication.with(|m, _, _| m.drained(term, known(first.first))))
+            self.note_writes_of_majority();
+            Ok(replication.with(|m, _, _| m.drained(term, known(first))))
         };
         if replication.services.begin(ended, lead).await? {
             replication.heartbeat_now.notify_waiters();
@@ -121,10 +125,22 @@ impl Node {
         Ok(())
     }
 
+    /// From the first commit of a reign on, writes reach a majority: since when is told by `replSetGetStatus`.
+    fn note_writes_of_majority(&self) {
+        let since = &self.replication.majority_wall_ms;
+        let first = (*self.replication.election.lock()).map(|e| e.first);
+        if since.load(Ordering::SeqCst) == 0
+            && first.is_some_and(|t| super::order(self.committed()) >= super::order(t))
+        {
+            since.store(self.now_ms(), Ordering::SeqCst);
+        }
+    }
+
     async fn stepped_down(self: &Arc<Self>) {
         self.close_writes();
         let replication = &self.replication;
         *replication.election.lock() = None;
+        replication.majority_wall_ms.store(0, Ordering::SeqCst);
         replication.publish();
         replication.commit.end_reign();
         replication.services.stop().await;

@@ -75,7 +75,12 @@ async fn step(node: &Arc<Node>) -> Result<bool> {
     if node.failpoint("stopReplProducer") {
         return Ok(false);
     }
-    let Some(index) = node.choose_source() else { return Ok(false) };
+    let metrics = &node.replication.metrics;
+    let Some(index) = node.choose_source() else {
+        metrics.sources_missing.add(1);
+        return Ok(false);
+    };
+    metrics.sources_chosen.add(1);
     let Some(host) = standing.host(index) else { return Ok(false) };
     match node.fetch_from(index, &host).await {
         Ok(End::Changed) => Ok(true),
@@ -198,6 +203,7 @@ impl Node {
             "awaitData": true, "maxTimeMS": 60_000, "$oplogQueryData": 1,
             "$readPreference": { "mode": "secondaryPreferred" },
         };
+        self.replication.metrics.readers.add(1);
         let mut reply = self.ask(host, "local", find, self.patience()).await?;
         let (mut id, mut entries) = read_batch(reply.doc())?;
         match judge(last, entries.first().map(|e| known(e.optime)), oldest) {
@@ -244,6 +250,7 @@ impl Node {
                 "lastKnownCommittedOpTime": optime_document(commit), "$oplogQueryData": 1,
             };
             let limit = Duration::from_millis(wait_ms as u64) + SILENT_MAX;
+            let began = Instant::now();
             let asked = self.ask(host, "local", more, limit);
             reply = tokio::select! {
                 reply = asked => reply?,
@@ -253,6 +260,9 @@ impl Node {
                 }
             };
             (id, entries) = read_batch(reply.doc())?;
+            let metrics = &self.replication.metrics;
+            metrics.get_mores.done(began);
+            metrics.empty_batches.add(usize::from(entries.is_empty()));
         }
     }
 
@@ -284,6 +294,9 @@ impl Node {
 
     /// Applies a batch; the reason why an entry does not fit, if one does not.
     async fn take_batch(self: &Arc<Self>, entries: &[Fetched]) -> Result<Option<String>> {
+        let metrics = &self.replication.metrics;
+        metrics.fetched.add(entries.len());
+        metrics.fetched_bytes.add(entries.iter().map(|e| e.payload.bytes().len()).sum());
         for slice in entries.chunks(SLICE) {
             self.failpoints.pause_while_set("rsSyncApplyStop").await;
             let slice = self.wait_for_delay(slice).await;
@@ -301,9 +314,12 @@ impl Node {
                 last = next;
             }
             self.log.admit(0).await.map_err(crate::log_failed)?;
+            let began = Instant::now();
             if let Err(error) = self.apply_entries(slice) {
                 return Ok(Some(error.message));
             }
+            metrics.batches.done(began);
+            metrics.applied.add(slice.len());
             let actions = self.positions();
             self.perform(actions).await?;
             self.replication.note_progress();
@@ -484,6 +500,7 @@ pub(super) async fn report(node: Weak<Node>) {
                 "replSetUpdatePosition": 1, "optimes": positions.clone(), "$replData": { "term": term },
             };
             let done = strong.ask(&host, "admin", command, Duration::from_secs(5)).await;
+            strong.replication.metrics.position_reports.add(1);
             sent = done.is_ok().then_some((host, positions));
             strong.replication.note_progress();
         }

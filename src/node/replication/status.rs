@@ -1,11 +1,12 @@
 //! The document of `replSetGetStatus`.
 
 use super::driver::optime_document;
-use super::{MemberState, Participation, SetConfig, Standing, known};
+use super::{Election, MemberState, Participation, SetConfig, Standing, known};
 use crate::Node;
 use document::{Document, Timestamp, Value, doc};
 use protocol::replication::OpTime;
 use protocol::replication::member::Peer;
+use std::sync::atomic::Ordering;
 
 /// The date that a position's seconds say.
 fn date_of(t: OpTime) -> Value {
@@ -49,20 +50,7 @@ pub(super) fn status(node: &Node, standing: &Standing, config: &SetConfig, uptim
         d.push(name, value);
     }
     if let Some(e) = standing.election.filter(|_| standing.state == MemberState::Primary) {
-        let seen = optime_document(known(e.seen));
-        d.push(
-            "electionCandidateMetrics",
-            doc! {
-                "lastElectionReason": e.reason.name(), "lastElectionDate": Value::DateTime(e.wall_ms),
-                "electionTerm": e.term, "lastCommittedOpTimeAtElection": seen.clone(),
-                "lastSeenWrittenOpTimeAtElection": seen.clone(), "lastSeenOpTimeAtElection": seen,
-                "numVotesNeeded": config.vote_majority() as i32,
-                "priorityAtElection": standing.own().map_or(1.0, |m| m.priority),
-                "electionTimeoutMillis": config.election_timeout_ms() as i64,
-                "newTermStartDate": Value::DateTime(e.wall_ms),
-                "wMajorityWriteAvailabilityDate": Value::DateTime(e.wall_ms),
-            },
-        );
+        d.push("electionCandidateMetrics", candidacy(&e, node, standing, config));
     }
     if let Some(p) = node.replication.participation.lock().clone() {
         d.push("electionParticipantMetrics", participation(&p, standing, config));
@@ -72,13 +60,34 @@ pub(super) fn status(node: &Node, standing: &Standing, config: &SetConfig, uptim
         let line = match Some(index) == standing.me {
             true => own_line(node, standing, config, &own, uptime, (&source, source_id)),
             false => {
-                let peer = node.replication.look(|machine| machine.peer(index).cloned()).unwrap_or_default();
+                let peer = node.replication.peer(index).unwrap_or_default();
                 peer_line(config, m, &peer, now)
             }
         };
         Value::from(line)
     });
     d.push("members", Value::Array(members.collect()));
+    d
+}
+
+fn candidacy(e: &Election, node: &Node, standing: &Standing, config: &SetConfig) -> Document {
+    let seen = optime_document(known(e.seen));
+    let mut d = doc! {
+        "lastElectionReason": e.reason.name(), "lastElectionDate": Value::DateTime(e.wall_ms),
+        "electionTerm": e.term, "lastCommittedOpTimeAtElection": optime_document(known(e.committed)),
+        "lastSeenWrittenOpTimeAtElection": seen.clone(), "lastSeenOpTimeAtElection": seen,
+        "numVotesNeeded": config.vote_majority() as i32,
+        "priorityAtElection": standing.own().map_or(1.0, |m| m.priority),
+        "electionTimeoutMillis": config.election_timeout_ms() as i64,
+    };
+    if let Some(prior) = e.prior {
+        d.push("priorPrimaryMemberId", prior as i32);
+    }
+    d.push("newTermStartDate", Value::DateTime(e.first_wall_ms));
+    let since = node.replication.majority_wall_ms.load(Ordering::SeqCst);
+    if since != 0 {
+        d.push("wMajorityWriteAvailabilityDate", Value::DateTime(since));
+    }
     d
 }
 

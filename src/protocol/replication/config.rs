@@ -170,6 +170,7 @@ impl SetConfig {
             }
         }
         horizons::check(&self.members)?;
+        self.check_modes()?;
         let local = self.members.iter().filter(|m| is_localhost(&m.host)).count();
         if local != 0 && local != count {
             return Err(unfit(format!(
@@ -198,6 +199,39 @@ impl SetConfig {
                  must build indexes; found {}",
                 m.host
             )));
+        }
+        Ok(())
+    }
+
+    /// The write concerns of the set's own: `{mode: {tag: how many distinct values}}`.
+    fn check_modes(&self) -> Result<()> {
+        let settings = self.document.get_document("settings");
+        let modes = match settings.and_then(|s| s.get("getLastErrorModes")) {
+            None => return Ok(()),
+            Some(Value::Document(modes)) => modes,
+            Some(_) => return Err(invalid("settings.getLastErrorModes must be an object".to_string())),
+        };
+        for (mode, tags) in modes.iter() {
+            let Value::Document(tags) = tags else {
+                return Err(invalid(format!("Expected {mode} to be an object")));
+            };
+            if mode.starts_with('$') {
+                return Err(invalid(format!(
+                    "The name of a write concern mode cannot begin with '$': {mode}"
+                )));
+            }
+            for (tag, count) in tags.iter() {
+                if document::number::as_f64(count).is_none_or(|n| n < 1.0) {
+                    return Err(invalid(format!(
+                        "Value for {mode}.{tag} must be positive, but found {count:?}"
+                    )));
+                }
+                if !self.members.iter().any(|m| m.tags.contains_key(tag)) {
+                    return Err(unfit(format!(
+                        "No member of the set has the tag {tag} of the write concern mode {mode}"
+                    )));
+                }
+            }
         }
         Ok(())
     }
@@ -629,6 +663,25 @@ mod tests {
     }
     fn refusal(members: Value) -> i32 {
         of(members).err().map_or(0, |e| e.code)
+    }
+
+    #[test]
+    fn modes_name_tags_that_there_are() {
+        let refusal = |modes: Document| {
+            let members = document::array![{"_id": 0, "host": "a:1", "tags": {"dc": "x"}}];
+            let given = doc! { "_id": "rs", "members": members, "settings": { "getLastErrorModes": modes } };
+            SetConfig::parse_next(&given).err().map_or(0, |e| e.code)
+        };
+        assert_eq!(refusal(doc! { "one": { "dc": 1 } }), 0);
+        assert_eq!(refusal(doc! { "one": { "rack": 1 } }), 103);
+        for bad in [
+            doc! { "one": 1 },
+            doc! { "$one": { "dc": 1 } },
+            doc! { "one": { "dc": 0 } },
+            doc! { "one": { "dc": "x" } },
+        ] {
+            assert_eq!(refusal(bad), 93);
+        }
     }
 
     #[test]

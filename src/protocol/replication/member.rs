@@ -241,6 +241,8 @@ pub struct Member {
     peers: BTreeMap<usize, Peer>,
     /// Index of the member known to be primary in this term.
     primary: Option<usize>,
+    /// The id of the member that was last known to be primary.
+    last_primary: Option<i64>,
     applied: OpTime,
     durable: OpTime,
     commit: OpTime,
@@ -278,6 +280,7 @@ impl Member {
             maintenance: 0,
             peers: BTreeMap::new(),
             primary: None,
+            last_primary: None,
             applied: last,
             durable: last,
             commit: OpTime::NONE,
@@ -340,6 +343,10 @@ impl Member {
     /// Index of the primary of this term, if it is known.
     pub fn primary(&self) -> Option<usize> {
         if self.is_leader() { self.me } else { self.primary }
+    }
+    /// The id of the member that was last known to be primary, in this term or before.
+    pub fn last_primary(&self) -> Option<i64> {
+        self.last_primary
     }
     pub fn peer(&self, index: usize) -> Option<&Peer> {
         self.peers.get(&index)
@@ -550,6 +557,8 @@ impl Member {
         if current {
             if beat.state == MemberState::Primary && !self.is_leader() {
                 self.primary = Some(index);
+                let config = self.config.as_ref();
+                self.last_primary = config.and_then(|c| c.members().get(index)).map(|m| m.id);
                 self.schedule_election(now, offset);
                 self.schedule_takeover(now, offset);
             } else if self.primary == Some(index) && beat.state != MemberState::Primary {

@@ -409,6 +409,9 @@ fn maintenance(context: &Context, request: &Request<'_>, _: &mut Reply) -> Resul
     node(context)?.set_maintenance(request.target().truthy())
 }
 
+/// A source that is further behind is warned of.
+const SOURCE_LAG_SECS: u64 = 10;
+
 fn sync_from(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
     request.strict(&[])?;
     let standing = member(context)?;
@@ -438,8 +441,16 @@ fn sync_from(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Res
     if votes && other.is_some_and(|m| !m.votes) {
         bail!(INVALID_OPTIONS, "Cannot sync from \"{host}\" because it is not a voter");
     }
-    let before = node(context)?.sync_from(host);
+    let node = node(context)?;
+    let Some(peer) = node.replication.peer(index).filter(|peer| peer.up) else {
+        bail!(HOST_UNREACHABLE, "I cannot reach the requested member: {host}")
+    };
+    let before = node.sync_from(host);
     reply.fields(&doc! { "syncFromRequested": host });
+    if (peer.applied.ts >> 32) + SOURCE_LAG_SECS < node.log.last_optime().ts >> 32 {
+        let warning = format!("requested member \"{host}\" is more than {SOURCE_LAG_SECS} seconds behind us");
+        reply.fields(&doc! { "warning": warning });
+    }
     if !before.is_empty() {
         reply.fields(&doc! { "prevSyncTarget": before });
     }

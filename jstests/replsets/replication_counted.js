@@ -1,0 +1,30 @@
+/**
+ * Monitoring reads how much a member has fetched and applied from serverStatus.metrics.repl.
+ * It fails if an entry, a copy or a report is not counted, or if a primary counts what it applied by itself.
+ *
+ * @tags: [requires_own_servers]
+ */
+import {insert, startedSet} from "jstests/replsets/libs/members.js";
+
+const rst = startedSet(2);
+const [primary, secondary] = [rst.getPrimary(), rst.getSecondary()];
+const counted = (node) => assert.commandWorked(node.adminCommand({serverStatus: 1})).metrics.repl;
+const before = counted(secondary);
+const led = counted(primary);
+assert.eq(1, before.initialSync.completed);
+for (let i = 0; i < 20; i++) {
+    assert.commandWorked(insert(primary, [{_id: i, filler: "x".repeat(1000)}], {w: 2}));
+}
+const after = counted(secondary);
+const rise = (path) => path.split(".").reduce((d, name) => d[name], after) - path.split(".").reduce((d, name) => d[name], before);
+for (const path of ["apply.ops", "network.ops"]) {
+    assert.gte(rise(path), 20, path);
+}
+assert.gte(rise("network.bytes"), 20000);
+for (const path of ["apply.batches.num", "network.getmores.num", "network.replSetUpdatePosition.num"]) {
+    assert.gt(rise(path), 0, path);
+}
+assert.gte(after.network.readersCreated, 1);
+assert.gte(after.syncSource.numSelections, 1);
+assert.eq(led.apply.ops, counted(primary).apply.ops);
+rst.stopSet();

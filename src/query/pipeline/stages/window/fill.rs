@@ -10,13 +10,14 @@ fn is_absent(v: &Arg) -> bool {
 }
 
 /// The last value before each document that was not null.
-pub fn carried(mut values: Vec<Arg>) -> Vec<Arg> {
-    for i in 0..values.len() {
-        if is_absent(&values[i]) {
-            values[i] = if i > 0 { values[i - 1].clone() } else { Some(Value::Null) };
+pub fn carried(values: Vec<Arg>) -> impl Iterator<Item = Arg> {
+    let mut last = Some(Value::Null);
+    values.into_iter().map(move |v| {
+        if !is_absent(&v) {
+            last = v;
         }
-    }
-    values
+        last.clone()
+    })
 }
 
 /// Nulls between two numbers on the line between them; those at the ends stay null.

@@ -36,19 +36,42 @@ impl Partition<'_> {
         let mut place = Place::default();
         while let Some(d) = self.documents.next(&mut place)? {
             let value = f(d)?;
-            let bytes = held_bytes(&value);
+            self.hold(held_bytes(&value))?;
             made.push(value);
-            self.values_bytes += bytes;
-            self.charge.add(bytes);
-            if self.space.is_none() && self.charge.is_over() {
-                return Err(too_much(self.charge.bytes(), self.charge));
-            }
         }
+        self.make_room()?;
+        Ok(made)
+    }
+    /// Charges what is held until the values are released.
+    ///
+    /// # Errors
+    /// 292 when it exceeds the limit and nothing may go to a file.
+    pub fn hold(&mut self, bytes: usize) -> Result<()> {
+        self.values_bytes += bytes;
+        self.charge.add(bytes);
+        match self.space.is_none() && self.charge.is_over() {
+            true => Err(too_much(self.charge.bytes(), self.charge)),
+            false => Ok(()),
+        }
+    }
+    /// Moves the documents to the file when too much is held. Nobody may be reading them.
+    fn make_room(&mut self) -> Result<()> {
         if self.charge.is_over()
+            && self.documents_bytes > 0
             && let Some(space) = self.space
         {
             let stored = self.documents.spill(space)?;
             self.charge.spilled_part(std::mem::take(&mut self.documents_bytes), stored);
+        }
+        Ok(())
+    }
+    /// Charges the results of a field as they are made, beside the inputs that they are made of.
+    fn results(&mut self, values: impl Iterator<Item = Arg>) -> Result<Vec<Arg>> {
+        let mut made = Vec::with_capacity(self.documents.len());
+        for value in values {
+            self.hold(held_bytes(&value))?;
+            self.make_room()?;
+            made.push(value);
         }
         Ok(made)
     }
@@ -365,7 +388,7 @@ impl Output {
             Function::Covariance { x, y, sample, frame } => {
                 let x = evaluated(x, p, vars)?;
                 let y = evaluated(y, p, vars)?;
-                over_frames(frame, p, |range| {
+                over_frames(frame, p, |range, _| {
                     let mut state = Covariance::default();
                     for i in range {
                         meter::spend(8)?;
@@ -380,14 +403,17 @@ impl Output {
                 let at = |i: usize| usize::try_from(i as i64 + by).ok().and_then(|i| values.get(i));
                 let shifted =
                     |i| at(i).map_or(Some(default.clone()), |v| Some(v.clone().unwrap_or(Value::Null)));
-                Ok((0..values.len()).map(shifted).collect())
+                p.results((0..values.len()).map(shifted))
             }
             Function::MovingAverage { input, alpha } => Ok(averages(&evaluated(input, p, vars)?, alpha)),
-            Function::CarryForward(input) => Ok(fill::carried(evaluated(input, p, vars)?)),
+            Function::CarryForward(input) => {
+                let values = evaluated(input, p, vars)?;
+                p.results(fill::carried(values))
+            }
             Function::LinearFill(input) => fill::interpolated(evaluated(input, p, vars)?, &p.keys),
             Function::Rate(rate, frame) => {
                 let values = evaluated(&rate.input, p, vars)?;
-                over_frames(frame, p, |range| rate.over(&values[range.clone()], &p.keys[range]))
+                over_frames(frame, p, |range, keys| rate.over(&values[range.clone()], &keys[range]))
             }
         }
     }
@@ -403,8 +429,8 @@ const BYTES_A_UNIT: usize = 64;
 /// Calls `f` with the frame of each document; it counts its work, since a frame may be the whole partition each time.
 fn over_frames(
     frame: &Frame,
-    p: &Partition<'_>,
-    mut f: impl FnMut(std::ops::Range<usize>) -> Result<Arg>,
+    p: &mut Partition<'_>,
+    mut f: impl FnMut(std::ops::Range<usize>, &[Value]) -> Result<Arg>,
 ) -> Result<Vec<Arg>> {
     let mut out: Vec<Arg> = Vec::with_capacity(p.documents.len());
     let mut range = 0..0;
@@ -414,13 +440,15 @@ fn over_frames(
         meter::spend(1 + value_units)?;
         let next = frame.at(at, &p.keys, &range)?;
         let same = at > 0 && next == range;
-        if !same {
-            let value = f(next.clone())?;
-            value_units = value.as_ref().map_or(0, value_bytes) / BYTES_A_UNIT;
-            out.push(value);
-        } else {
-            out.push(out[at - 1].clone());
-        }
+        let value = match same {
+            false => f(next.clone(), &p.keys)?,
+            true => out[at - 1].clone(),
+        };
+        let bytes = held_bytes(&value);
+        value_units = bytes / BYTES_A_UNIT;
+        p.hold(bytes)?;
+        p.make_room()?;
+        out.push(value);
         range = next;
     }
     Ok(out)
@@ -437,7 +465,7 @@ fn accumulated(
         true => Some((parsed.start(&Value::Null, vars)?, 0)),
         false => None,
     };
-    over_frames(frame, p, |range| {
+    over_frames(frame, p, |range, _| {
         if let Some((state, taken)) = &mut growing {
             for v in &values[*taken..range.end.max(*taken)] {
                 meter::spend(2)?;

@@ -2,9 +2,8 @@
 //!
 //! A partition over the limit goes to a file, which is read once for each field and once more when the documents are given;
 //! then the computed fields wait in files too. So they do where they would take the partition over the limit. While a field is
-//! computed its sort keys and inputs are in memory beside it, a value of each for each document. They are charged, and send the
-//! documents to the file when they exceed the limit together; alone they may exceed it where the disk may be used. The results of
-//! the one field are charged when all of them are there. Until then only the process's total counts them.
+//! computed its sort keys, inputs and results are in memory, a value of each for each document. They are charged as they come, and send
+//! the documents to the file when they exceed the limit together; alone they may exceed it where the disk may be used.
 
 use super::SetWindowFields;
 use super::function::{Partition, held_bytes, too_much};
@@ -116,7 +115,11 @@ impl Running {
                 let keys = partition.each(|d| Ok(Some(path.get(d).unwrap_or(Value::Null))))?;
                 keys.into_iter().flatten().collect()
             }
-            None => vec![Value::Null; partition.documents.len()],
+            None => {
+                let nulls = vec![Value::Null; partition.documents.len()];
+                partition.hold(nulls.len() * size_of::<Value>())?;
+                nulls
+            }
         };
         let keys_bytes = std::mem::take(&mut partition.values_bytes);
         let mut columns = Vec::with_capacity(self.plan.outputs.len());

@@ -171,7 +171,7 @@ fn computed_fields_count_towards_the_limit_of_their_partition() {
     let output = doc! { "a": (all.clone()), "b": all };
     let limit = 100_000;
     let used = spills_of(output.clone(), &input, limit);
-    assert_eq!(used.spilled_records, 400, "{used:?}");
+    assert_eq!(used.spilled_records, 600, "the documents and both fields: {used:?}");
     let spills = Some(Arc::new(Spills::default()));
     let spilled = run_within(output.clone(), &input, limit, spills).expect("on disk");
     assert_eq!(spilled, run_within(output.clone(), &input, 100 * limit, None).expect("in memory"));
@@ -226,4 +226,14 @@ fn the_work_over_long_frames_is_counted() {
         let e = meter::within(&mut meter::Oversight::default(), || meter::bounded(8, || run(stage, &input)));
         assert_eq!(e.err().map(|e| e.code), Some(meter::OVERRUN), "{shown}");
     }
+}
+
+/// The input is small and each result is long: they are refused as they are made, and not when all two million bytes are there.
+#[test]
+fn the_results_of_a_field_are_charged_as_they_are_made() {
+    let input: Vec<Document> = (0..200).map(|i| doc! { "_id": i }).collect();
+    let long = Value::String("x".repeat(10_000));
+    let output = doc! { "a": { "$shift": { "output": "$_id", "by": 1000, "default": long } } };
+    let refused = run_within(output, &input, 100_000, None).expect_err("no disk");
+    assert!(refused.message.contains("holds 1"), "not at the first that was too many: {}", refused.message);
 }

@@ -379,6 +379,14 @@ pub fn wrong_type(field: &str, found: &str, expected: &str) -> Error {
     crate::err!(TYPE_MISMATCH, "BSON field '{field}' is the wrong type '{found}', expected type '{expected}'")
 }
 
+/// The same, where a field takes several types: `[int, long]`.
+pub fn wrong_types(field: &str, found: &str, expected: &str) -> Error {
+    crate::err!(
+        TYPE_MISMATCH,
+        "BSON field '{field}' is the wrong type '{found}', expected types '{expected}'"
+    )
+}
+
 /// `err!(BAD_VALUE, "text {x}")` makes an [`Error`]; the code is a constant of [`codes`] or any i32 expression.
 #[macro_export]
 macro_rules! err {

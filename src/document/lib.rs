@@ -24,6 +24,7 @@ pub mod key_string;
 pub mod key_values;
 mod macros;
 pub mod meter;
+pub mod namespace;
 pub mod number;
 pub mod oid;
 pub mod path;
@@ -36,7 +37,8 @@ pub mod wildcard;
 pub mod writer;
 
 pub use collation::Collation;
-pub use error::{Error, Result, codes, wrong_type};
+pub use error::{Error, Result, codes, wrong_type, wrong_types};
+pub use namespace::is_internal_database;
 pub use oid::ObjectId;
 pub use raw::{Doc, DocBuf, Element, ValueRef};
 pub use value::{Binary, Decimal128, Document, Regex, Timestamp, Value};

@@ -220,11 +220,13 @@ impl WriteConcern {
                 ("j" | "journal", v) if v.is_number() || matches!(v, ValueRef::Boolean(_)) => {
                     wc.journal |= v.truthy()
                 }
-                ("j" | "journal", v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field 'writeConcern.j' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
-                    v.type_name()
-                ),
+                ("j" | "journal", v) => {
+                    return Err(document::wrong_types(
+                        "writeConcern.j",
+                        v.type_name(),
+                        "[bool, long, int, decimal, double]",
+                    ));
+                }
                 ("fsync", v) => wc.journal |= v.truthy(),
                 ("wtimeout" | "wtimeoutMS", v) => {
                     let ms = document::number::as_f64(&v.to_value()).unwrap_or(0.0);
@@ -624,11 +626,7 @@ impl Operation {
 
     fn set_max_time(&mut self, v: ValueRef<'_>) -> Result<()> {
         if !v.is_number() {
-            bail!(
-                TYPE_MISMATCH,
-                "BSON field 'maxTimeMS' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-                v.type_name()
-            );
+            return Err(document::wrong_types("maxTimeMS", v.type_name(), "[long, int, decimal, double]"));
         }
         let ms = match document::number::to_i64_exact(&v.to_value()) {
             Some(ms) => ms,

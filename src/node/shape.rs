@@ -243,11 +243,13 @@ pub fn batch_size(command: &str, cursor: Doc<'_>) -> Result<Option<u64>> {
             Some(Ok(n)) => Some(n),
             Some(Err(n)) => bail!(BAD_VALUE, "BSON field 'batchSize' value must be >= 0, actual value '{n}'"),
             None if matches!(v, ValueRef::Null | ValueRef::Undefined) => None,
-            None => bail!(
-                TYPE_MISMATCH,
-                "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-                v.type_name()
-            ),
+            None => {
+                return Err(document::wrong_types(
+                    &format!("{command}.cursor.batchSize"),
+                    v.type_name(),
+                    "[long, int, decimal, double]",
+                ));
+            }
         };
     }
     Ok(size)

@@ -95,7 +95,7 @@ impl WriteObserver for UserWrites {
 /// Whether users write there: not where the servers keep their own, and what is theirs among the users'.
 pub(crate) fn is_users(ns: &str) -> bool {
     let (db, collection) = storage::split_namespace(ns);
-    !matches!(db, "admin" | "config" | "local") && collection != "system.profile"
+    !document::is_internal_database(db) && collection != "system.profile"
 }
 
 impl Node {

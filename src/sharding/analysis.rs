@@ -66,7 +66,7 @@ impl Asked {
             .split_once('.')
             .ok_or_else(|| err!(INVALID_NAMESPACE, "Invalid namespace specified '{ns}'"))?;
         check_collection_name(db, collection)?;
-        if matches!(db, "admin" | "config" | "local") || collection.starts_with("system.") {
+        if document::is_internal_database(db) || collection.starts_with("system.") {
             bail!(ILLEGAL_OPERATION, "Cannot run against an internal collection");
         }
         let flag = |name: &str| request.body.get_present(name).is_none_or(|v| v.truthy());

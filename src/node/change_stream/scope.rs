@@ -26,7 +26,7 @@ impl Scope {
         match self {
             Scope::Collection(ns) => ns.db == db && ns.collection == collection,
             Scope::Database(watched) => watched == db && usual,
-            Scope::Cluster => usual && !matches!(db, "admin" | "config" | "local"),
+            Scope::Cluster => usual && !document::is_internal_database(db),
         }
     }
     /// Whether commands of the database may belong to the stream.
@@ -34,7 +34,7 @@ impl Scope {
         match self {
             Scope::Collection(ns) => ns.db == db,
             Scope::Database(watched) => watched == db,
-            Scope::Cluster => !matches!(db, "admin" | "config" | "local"),
+            Scope::Cluster => !document::is_internal_database(db),
         }
     }
     /// Whether an event of this type ends the stream.

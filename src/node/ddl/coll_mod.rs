@@ -21,10 +21,7 @@ pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Resu
     node.check_write_concern(op)?;
     shapes::COLL_MOD.check_command(request.body, request.sequences)?;
     if request.body.get("expireAfterSeconds") == Some(ValueRef::Null) {
-        bail!(
-            TYPE_MISMATCH,
-            "BSON field 'collMod.expireAfterSeconds' is the wrong type 'null', expected types '[string, long]'"
-        );
+        return Err(document::wrong_types("collMod.expireAfterSeconds", "null", "[string, long]"));
     }
     let slot = node.namespaces.slot(&ns);
     crate::write::statement::check_uuid(request.body, &slot)?;

@@ -104,7 +104,7 @@ fn check_images(ns: &str, options: &Document) -> Result<()> {
     if options.contains_key("viewOn") {
         bail!(INVALID_OPTIONS, "option not supported on a view: changeStreamPreAndPostImages");
     }
-    if matches!(split_namespace(ns).0, "admin" | "config" | "local") {
+    if document::is_internal_database(split_namespace(ns).0) {
         bail!(INVALID_OPTIONS, "changeStreamPreAndPostImages is not supported on internal databases: {ns}");
     }
     Ok(())

@@ -175,12 +175,7 @@ fn check_queries(queries: Option<ValueRef<'_>>, bson_type: Option<&str>) -> Resu
 }
 
 fn wrong_queries(v: ValueRef<'_>) -> document::Error {
-    document::err!(
-        TYPE_MISMATCH,
-        "BSON field '{}' is the wrong type '{}', expected types '[object, array]'",
-        QUERY.name,
-        v.type_name()
-    )
+    document::wrong_types(QUERY.name, v.type_name(), "[object, array]")
 }
 
 /// Numbers are integers, and not too small.

@@ -412,10 +412,8 @@ fn names_of(c: &storage::Collection, index: &Value) -> Result<Vec<String>> {
                 ),
             }
         }
-        other => bail!(
-            TYPE_MISMATCH,
-            "BSON field 'dropIndexes.index' is the wrong type '{}', expected types '[string, array, object]'",
-            other.type_name()
-        ),
+        other => {
+            Err(document::wrong_types("dropIndexes.index", other.type_name(), "[string, array, object]"))
+        }
     }
 }

@@ -95,11 +95,9 @@ impl DropTarget {
                 Some(uuid) => Ok(DropTarget::Only(uuid)),
                 None => bail!(INVALID_UUID, "uuid must be a 16-byte binary field with UUID (4) subtype"),
             },
-            Some(v) => bail!(
-                TYPE_MISMATCH,
-                "BSON field 'renameCollection.dropTarget' is the wrong type '{}', expected types '[bool, binData]'",
-                v.type_name()
-            ),
+            Some(v) => {
+                Err(document::wrong_types("renameCollection.dropTarget", v.type_name(), "[bool, binData]"))
+            }
         }
     }
     /// Whether the collection that stands there (`None`: there is none) is the one that may go.

@@ -95,11 +95,7 @@ pub fn scale(request: Request<'_>) -> Result<i64> {
                 "BSON field 'scale' value must be >= 1, actual value '{}'",
                 v.as_i64().unwrap_or(0)
             ),
-            None => bail!(
-                TYPE_MISMATCH,
-                "BSON field 'scale' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-                v.type_name()
-            ),
+            None => Err(document::wrong_types("scale", v.type_name(), "[long, int, decimal, double]")),
         },
     }
 }

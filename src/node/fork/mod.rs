@@ -241,7 +241,7 @@ fn define_views(unit: &mut WideUnit<'_>, from: &str, to: &str) -> Result<()> {
 pub fn check_databases(from: &str, to: &str) -> Result<()> {
     for db in [from, to] {
         crate::request::check_database_name(db)?;
-        if matches!(db, "admin" | "config" | "local") {
+        if document::is_internal_database(db) {
             bail!(INVALID_NAMESPACE, "The database {db} cannot be copied, nor be a copy");
         }
     }

@@ -30,7 +30,7 @@ impl Validator {
         Matcher::parse_plain(filter.to_doc_buf().doc(), &QueryContext::collated(&Collation::SIMPLE))?;
         Validator::of(options)?;
         let (db, name) = storage::split_namespace(ns);
-        if matches!(db, "admin" | "local" | "config") {
+        if document::is_internal_database(db) {
             bail!(
                 INVALID_OPTIONS,
                 "Document validators are not allowed on collection {ns} in the {db} database"

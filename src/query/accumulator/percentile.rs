@@ -73,11 +73,7 @@ pub fn parse(name: &'static str, v: &Value, vars: &Variables) -> Result<(Spec, E
         Some(Value::String(_)) => {
             bail!(BAD_VALUE, "Currently only 'approximate' can be used as percentile 'method'.")
         }
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '{name}.method' is the wrong type '{}', expected type 'string'",
-            v.type_name()
-        ),
+        Some(v) => return Err(document::wrong_type(&format!("{name}.method"), v.type_name(), "string")),
         None => {}
     }
     let p = match d.get("p") {

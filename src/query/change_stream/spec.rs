@@ -2,7 +2,7 @@
 
 use super::Token;
 use crate::pipeline::Namespace;
-use document::{Document, Error, Result, Timestamp, Value, bail, codes, err};
+use document::{Document, Error, Result, Timestamp, Value, bail, codes};
 
 /// Where a stream begins.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -164,11 +164,7 @@ fn start(resume_after: Option<Token>, start_after: Option<Token>, at: Option<Tim
 }
 
 fn wrong_type(name: &str, v: &Value, expected: &str) -> Error {
-    err!(
-        TYPE_MISMATCH,
-        "BSON field '$changeStream.{name}' is the wrong type '{}', expected type '{expected}'",
-        v.type_name()
-    )
+    document::wrong_type(&format!("$changeStream.{name}"), v.type_name(), expected)
 }
 
 fn text<'a>(name: &str, v: &'a Value) -> Result<&'a str> {

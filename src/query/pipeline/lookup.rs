@@ -88,11 +88,7 @@ pub(super) fn namespace_of(stage: &str, v: &Value, ctx: &Context) -> Result<Name
                 bail!(IDL_UNKNOWN_FIELD, "BSON field 'from.{bad}' is an unknown field.");
             }
             if let Some((name, v)) = d.iter().find(|(_, v)| !matches!(v, Value::String(_))) {
-                bail!(
-                    TYPE_MISMATCH,
-                    "BSON field 'from.{name}' is the wrong type '{}', expected type 'string'",
-                    v.type_name()
-                );
+                return Err(document::wrong_type(&format!("from.{name}"), v.type_name(), "string"));
             }
             // Only these collections of other databases may be joined.
             match (d.get_str("db"), d.get_str("coll")) {
@@ -597,19 +593,11 @@ pub fn parse_union(name: &'static str, v: &Value, ctx: &Context) -> Result<HostS
             let pipeline = match d.get("pipeline") {
                 None => Vec::new(),
                 Some(Value::Array(stages)) => stages.clone(),
-                Some(v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field '$unionWith.pipeline' is the wrong type '{}', expected type 'array'",
-                    v.type_name()
-                ),
+                Some(v) => return Err(document::wrong_type("$unionWith.pipeline", v.type_name(), "array")),
             };
             let coll = match d.get("coll") {
                 Some(Value::String(s)) => s.clone(),
-                Some(v) => bail!(
-                    TYPE_MISMATCH,
-                    "BSON field '$unionWith.coll' is the wrong type '{}', expected type 'string'",
-                    v.type_name()
-                ),
+                Some(v) => return Err(document::wrong_type("$unionWith.coll", v.type_name(), "string")),
                 None if pipeline
                     .first()
                     .and_then(Value::as_document)

@@ -135,11 +135,7 @@ struct Score {
 fn weight(d: &Document) -> Result<f64> {
     let Some(v) = member(d, "weight") else { return Ok(1.0) };
     if !v.is_number() {
-        bail!(
-            TYPE_MISMATCH,
-            "BSON field '$score.weight' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-            v.type_name()
-        );
+        return Err(document::wrong_types("$score.weight", v.type_name(), "[long, int, decimal, double]"));
     }
     let weight = number::as_f64(v).unwrap_or(f64::NAN);
     if weight.is_nan() || weight < 0.0 {

@@ -79,7 +79,7 @@ fn hash_of(name: &str, query: Doc<'_>) -> Result<String> {
 fn check_can_have_settings(query: Doc<'_>) -> Result<()> {
     let db = query.get_str("$db").unwrap_or("");
     let collection = query.iter().next().and_then(|e| e.value().as_str()).unwrap_or("");
-    if matches!(db, "admin" | "config" | "local") || collection.starts_with("system.") {
+    if document::is_internal_database(db) || collection.starts_with("system.") {
         bail!(8584900, "setQuerySettings command cannot be used on internal databases or system collections");
     }
     if query.get("find").is_some() && is_by_id(query.get_document("filter").unwrap_or(Doc::empty())) {

@@ -317,7 +317,7 @@ fn catalog(context: &Context) -> Value {
     let mut counts = [0i32; 7];
     for slot in context.service.node.iter().flat_map(|node| node.namespaces.visible()) {
         let (db, name) = storage::split_namespace(&slot.ns);
-        let internal = matches!(db, "admin" | "config" | "local") || name.starts_with("system.");
+        let internal = document::is_internal_database(db) || name.starts_with("system.");
         let state = slot.read_unchecked();
         match (&state.collection, &state.view) {
             (_, Some(_)) if internal => counts[6] += 1,

@@ -102,7 +102,8 @@ impl ConfigServer {
     async fn data_size_of(&self, shard: &Shard) -> Result<i64> {
         let reply = self.remote.admin(Target::Host(&shard.host), doc! { "listDatabases": 1 }).await?;
         let databases = reply.get_array("databases").into_iter().flatten().filter_map(Value::as_document);
-        let own = databases.filter(|d| !matches!(d.get_str("name"), Some("admin" | "config" | "local")));
+        let own =
+            databases.filter(|d| d.get_str("name").is_none_or(|db| !document::is_internal_database(db)));
         Ok(own.filter_map(|d| d.get_i64("sizeOnDisk")).sum())
     }
 

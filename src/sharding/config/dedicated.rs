@@ -181,7 +181,7 @@ impl ConfigServer {
 }
 
 fn is_users(ns: &str) -> bool {
-    !matches!(storage::split_namespace(ns).0, "admin" | "config" | "local")
+    !document::is_internal_database(storage::split_namespace(ns).0)
 }
 
 /// What is to end on a shard that owns nothing, before it may go.

@@ -157,8 +157,7 @@ impl ConfigServer {
         let reply = self.remote.admin(target, list).await.map_err(|e| failed(&e))?;
         let names = reply.get_array("databases").into_iter().flatten();
         let names = names.filter_map(|d| d.as_document()?.get_str("name"));
-        let databases =
-            names.filter(|n| !matches!(*n, "admin" | "config" | "local")).map(str::to_string).collect();
+        let databases = names.filter(|n| !document::is_internal_database(n)).map(str::to_string).collect();
         let config_version = hello.get_i64("setVersion").unwrap_or(1);
         Ok(Candidate { set, connection, config_version, databases })
     }

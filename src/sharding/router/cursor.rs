@@ -252,12 +252,11 @@ pub fn adopt(task: &Task<'_>, ns: &str, shard: &ShardId, reply: DocBuf) -> DocBu
 /// The reply with the first batch of a cursor made here; keeps the cursor if it has more.
 pub async fn first_batch(task: &Task<'_>, ns: &str, kind: Kind, batch_size: Option<usize>) -> Result<DocBuf> {
     if let Some(v) = task.get("singleBatch").filter(|v| v.as_bool().is_none() && !v.is_number()) {
-        bail!(
-            TYPE_MISMATCH,
-            "BSON field '{}.singleBatch' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
-            task.request.name(),
-            v.type_name()
-        );
+        return Err(document::wrong_types(
+            &format!("{}.singleBatch", task.request.name()),
+            v.type_name(),
+            "[bool, long, int, decimal, double]",
+        ));
     }
     let mut cursor = Cursor::new(task, ns, kind);
     let mut batch = ArrayBuilder::default();
@@ -412,11 +411,11 @@ pub fn size(task: &Task<'_>, name: &str) -> Result<Option<usize>> {
                 .map(Some)
                 .map_err(|_| err!(BAD_VALUE, "BSON field '{name}' value must be >= 0, actual value '{n}'"))
         }
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '{command}.{name}' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-            v.type_name()
-        ),
+        Some(v) => Err(document::wrong_types(
+            &format!("{command}.{name}"),
+            v.type_name(),
+            "[long, int, decimal, double]",
+        )),
     }
 }
 

@@ -337,7 +337,7 @@ fn forget_with_buckets(task: &Task<'_>, ns: &str) {
 /// `dropDatabase`.
 pub async fn drop_database(task: &Task<'_>) -> Result<DocBuf> {
     let db = task.db();
-    if matches!(db, "admin" | "config" | "local") {
+    if document::is_internal_database(db) {
         bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database");
     }
     let reply = on_primary(task, db, db, internal(task, "_shardsvrDropDatabase", 1)).await;
@@ -384,7 +384,7 @@ pub async fn shard_collection(task: &Task<'_>) -> Result<DocBuf> {
     let Some(key) = bound(task, "key") else {
         bail!(IDL_FAILED_TO_PARSE, "BSON field 'shardCollection.key' is missing but a required field");
     };
-    if matches!(db, "admin" | "local" | "config") {
+    if document::is_internal_database(db) {
         bail!(ILLEGAL_OPERATION, "Can't shard collections of the '{db}' database: {ns}");
     }
     task.placement_for_write(&ns).await?;
@@ -399,7 +399,7 @@ pub async fn shard_collection(task: &Task<'_>) -> Result<DocBuf> {
 /// `movePrimary`.
 pub async fn move_primary(task: &Task<'_>) -> Result<DocBuf> {
     let db = database_argument(task)?;
-    if matches!(db.as_str(), "admin" | "config" | "local") {
+    if document::is_internal_database(&db) {
         bail!(INVALID_OPTIONS, "Can't move primary for {db} database");
     }
     if task.get("to").and_then(|v| v.as_str()).is_none_or(str::is_empty) {

@@ -12,7 +12,7 @@ async fn to_coordinator(task: &Task<'_>, shape: &Shape, name: &str, kind: &str) 
     let ns = full_namespace(task)?;
     let (db, collection) = ns.split_once('.').unwrap_or((&ns, ""));
     shape.check_command(task.request.body, task.request.sequences)?;
-    if matches!(db, "admin" | "local" | "config") {
+    if document::is_internal_database(db) {
         bail!(
             ILLEGAL_OPERATION,
             "Can't run {} on a collection of the '{db}' database: {ns}",

@@ -157,7 +157,7 @@ impl CatalogCache {
     /// A database's primary and version, from the cache or fresh; `None` when the config server has none of this name.
     /// `admin` and `config` are not in the catalog and answer `None`.
     pub async fn database(&self, db: &str) -> Result<Option<Arc<DatabaseEntry>>> {
-        if matches!(db, "admin" | "config" | "local") {
+        if document::is_internal_database(db) {
             return Ok(None);
         }
         let entry = slot(&self.databases, db);

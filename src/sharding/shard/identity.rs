@@ -80,7 +80,7 @@ impl WriteObserver for Noticed {
 /// Whether the collections of a database are placed by the config server.
 pub fn is_placed(ns: &str) -> bool {
     let db = ns.split('.').next().unwrap_or(ns);
-    !matches!(db, "admin" | "local" | "config") || ns == "config.system.sessions"
+    !document::is_internal_database(db) || ns == "config.system.sessions"
 }
 
 impl ShardRole {
@@ -201,7 +201,7 @@ impl ShardRole {
         })));
         let own = name.clone();
         self.node.namespaces.set_default_database_placement(Some(Arc::new(move |db: &str| {
-            let placed = !matches!(db, "admin" | "local" | "config");
+            let placed = !document::is_internal_database(db);
             placed.then(|| Arc::new(DatabaseState::unknown(db, &own)) as Arc<dyn DatabasePlacement>)
         })));
     }

@@ -209,7 +209,16 @@ impl IndexSpec {
     }
     /// Whether it has the same keys of the same documents as another, whatever else they differ in.
     pub fn has_keys_of(&self, other: &IndexSpec) -> bool {
-        same_keys(self, other)
+        let same_option = |name: &str| match (self.document.get(name), other.document.get(name)) {
+            (Some(x), Some(y)) => document::compare::compare_values(x, y).is_eq(),
+            (None, None) => true,
+            _ => false,
+        };
+        let kind = |s: &IndexSpec| s.layout().map(std::mem::discriminant);
+        self.fields == other.fields
+            && kind(self) == kind(other)
+            && self.sparse == other.sparse
+            && IDENTITY.iter().all(|o| same_option(o))
     }
     /// Whether scans of the collection follow this index; it is the one on `_id`.
     pub fn is_clustered(&self) -> bool {
@@ -551,19 +560,6 @@ pub fn conflict(wanted: &IndexSpec, existing: &IndexSpec) -> Result<SpecConflict
 
 fn same_identity(a: &IndexSpec, b: &IndexSpec) -> bool {
     a.unique == b.unique && a.has_keys_of(b)
-}
-
-fn same_keys(a: &IndexSpec, b: &IndexSpec) -> bool {
-    let same_option = |name: &str| match (a.document.get(name), b.document.get(name)) {
-        (Some(x), Some(y)) => document::compare::compare_values(x, y).is_eq(),
-        (None, None) => true,
-        _ => false,
-    };
-    let kind = |s: &IndexSpec| s.layout().map(std::mem::discriminant);
-    a.fields == b.fields
-        && kind(a) == kind(b)
-        && a.sparse == b.sparse
-        && IDENTITY.iter().all(|o| same_option(o))
 }
 
 fn options(spec: &IndexSpec) -> Vec<(&str, &Value)> {

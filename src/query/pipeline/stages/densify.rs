@@ -310,11 +310,7 @@ fn plan(v: &Value) -> Result<Densify> {
             ("partitionByFields", _) => "array",
             (other, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field '$densify.{other}' is an unknown field."),
         };
-        bail!(
-            TYPE_MISMATCH,
-            "BSON field '$densify.{name}' is the wrong type '{}', expected type '{expected}'",
-            v.type_name()
-        );
+        return Err(document::wrong_type(&format!("$densify.{name}"), v.type_name(), expected));
     }
     let missing = |name: &str| {
         document::err!(IDL_FAILED_TO_PARSE, "BSON field '$densify.{name}' is missing but a required field")
@@ -333,11 +329,7 @@ fn field_path(s: &str) -> Result<FieldPath> {
 
 fn partition_field(v: &Value, field: &FieldPath) -> Result<FieldPath> {
     let Value::String(s) = v else {
-        bail!(
-            TYPE_MISMATCH,
-            "BSON field '$densify.partitionByFields' is the wrong type '{}', expected type 'string'",
-            v.type_name()
-        );
+        return Err(document::wrong_type("$densify.partitionByFields", v.type_name(), "string"));
     };
     let path = field_path(s)?;
     let (a, b) = (path.to_string(), field.to_string());
@@ -355,11 +347,13 @@ fn range_of(d: &Document, field: FieldPath, partition: Vec<FieldPath>) -> Result
     for (name, v) in d.iter() {
         match name {
             "step" if v.is_number() => step = Some(v.clone()),
-            "step" => bail!(
-                TYPE_MISMATCH,
-                "BSON field '$densify.range.step' is the wrong type '{}', expected types '[int, decimal, double, long]'",
-                v.type_name()
-            ),
+            "step" => {
+                return Err(document::wrong_types(
+                    "$densify.range.step",
+                    v.type_name(),
+                    "[int, decimal, double, long]",
+                ));
+            }
             "unit" => unit = Some(super::window::frame::parse_unit(v)?),
             "bounds" => bounds = Some(v),
             other => bail!(IDL_UNKNOWN_FIELD, "BSON field '$densify.range.{other}' is an unknown field."),

@@ -6,7 +6,7 @@ use crate::expression::parse::check_variable_name;
 use crate::expression::{Expression, Vars};
 use crate::pipeline::host::Role;
 use crate::pipeline::{Context, HostStage, Namespace, Run};
-use document::{Doc, DocBuf, Result, Value, bail, err, wrong_type};
+use document::{Doc, DocBuf, Result, Value, bail, wrong_type};
 
 /// A source whose argument the host reads itself.
 pub fn source(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
@@ -60,11 +60,13 @@ fn check_catalog(v: &Value, ctx: &Context) -> Result<()> {
     for (field, v) in d.iter() {
         match (field, v) {
             ("shards" | "balancingConfiguration", Value::Boolean(_)) => {}
-            ("shards" | "balancingConfiguration", v) => bail!(
-                TYPE_MISMATCH,
-                "BSON field '$listClusterCatalog.{field}' is the wrong type '{}', expected type 'bool'",
-                v.type_name()
-            ),
+            ("shards" | "balancingConfiguration", v) => {
+                return Err(document::wrong_type(
+                    &format!("$listClusterCatalog.{field}"),
+                    v.type_name(),
+                    "bool",
+                ));
+            }
             _ => bail!(IDL_UNKNOWN_FIELD, "BSON field '$listClusterCatalog.{field}' is an unknown field."),
         }
     }
@@ -82,11 +84,7 @@ fn check_catalog(v: &Value, ctx: &Context) -> Result<()> {
 pub fn check_coll_stats(d: &document::Document) -> Result<()> {
     for (field, v) in d.iter().filter(|(_, v)| !v.is_null()) {
         let wrong = |path: &str, v: &Value, expected: &str| {
-            err!(
-                TYPE_MISMATCH,
-                "BSON field '$collStats.{path}' is the wrong type '{}', expected type '{expected}'",
-                v.type_name()
-            )
+            document::wrong_type(&format!("$collStats.{path}"), v.type_name(), expected)
         };
         let known = ["latencyStats", "storageStats", "count", "queryExecStats", "operationStats"];
         if !known.contains(&field) {
@@ -139,11 +137,13 @@ fn check_query_settings(d: &document::Document) -> Result<()> {
     for (field, v) in d.iter() {
         match (field, v) {
             ("showDebugQueryShape", Value::Boolean(_)) => {}
-            ("showDebugQueryShape", v) => bail!(
-                TYPE_MISMATCH,
-                "BSON field '$querySettings.showDebugQueryShape' is the wrong type '{}', expected type 'bool'",
-                v.type_name()
-            ),
+            ("showDebugQueryShape", v) => {
+                return Err(document::wrong_type(
+                    "$querySettings.showDebugQueryShape",
+                    v.type_name(),
+                    "bool",
+                ));
+            }
             _ => bail!(IDL_UNKNOWN_FIELD, "BSON field '$querySettings.{field}' is an unknown field."),
         }
     }
@@ -154,10 +154,7 @@ fn check_query_settings(d: &document::Document) -> Result<()> {
 fn check_sessions(name: &str, d: &document::Document) -> Result<()> {
     let wrong = |path: &str, v: &Value, expected: &str| {
         let found = v.type_name();
-        err!(
-            TYPE_MISMATCH,
-            "BSON field '{name}.{path}' is the wrong type '{found}', expected type '{expected}'"
-        )
+        document::wrong_type(&format!("{name}.{path}"), found, expected)
     };
     for (field, v) in d.iter() {
         match (field, v) {
@@ -190,11 +187,9 @@ fn check_user(name: &str, user: &document::Document) -> Result<()> {
     for field in ["user", "db"] {
         match user.get(field).filter(|v| !v.is_null()) {
             Some(Value::String(_)) => {}
-            Some(v) => bail!(
-                TYPE_MISMATCH,
-                "BSON field '{name}.users.{field}' is the wrong type '{}', expected type 'string'",
-                v.type_name()
-            ),
+            Some(v) => {
+                return Err(document::wrong_type(&format!("{name}.users.{field}"), v.type_name(), "string"));
+            }
             None => {
                 bail!(
                     IDL_FAILED_TO_PARSE,
@@ -283,11 +278,7 @@ pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
                 bail!(IDL_UNKNOWN_FIELD, "BSON field '$out.{bad}' is an unknown field.");
             }
             if let Some(v) = d.get_present("timeseries").filter(|v| v.as_document().is_none()) {
-                bail!(
-                    TYPE_MISMATCH,
-                    "BSON field '$out.timeseries' is the wrong type '{}', expected type 'object'",
-                    v.type_name()
-                );
+                return Err(document::wrong_type("$out.timeseries", v.type_name(), "object"));
             }
             for field in ["db", "coll", "timeseries"] {
                 if d.keys().filter(|k| *k == field).count() > 1 {
@@ -305,11 +296,7 @@ pub fn out(name: &'static str, v: &Value, ctx: &Context) -> Result<HostStage> {
 fn required(name: &str, d: &document::Document, field: &str) -> Result<String> {
     match d.get_present(field) {
         Some(Value::String(s)) => Ok(s.clone()),
-        Some(v) => bail!(
-            TYPE_MISMATCH,
-            "BSON field '{name}.{field}' is the wrong type '{}', expected type 'string'",
-            v.type_name()
-        ),
+        Some(v) => Err(document::wrong_type(&format!("{name}.{field}"), v.type_name(), "string")),
         None => bail!(IDL_FAILED_TO_PARSE, "BSON field '{name}.{field}' is missing but a required field"),
     }
 }
@@ -337,7 +324,7 @@ fn check_target(name: &str, ns: &Namespace) -> Result<()> {
             format!("Can't {name} to special collection: {}", ns.collection),
         ));
     }
-    if matches!(ns.db.as_str(), "local" | "config" | "admin") {
+    if document::is_internal_database(&ns.db) {
         let code = if name == "$out" { 31321 } else { 31320 };
         return Err(document::Error::new(code, format!("Can't {name} to internal database: {}", ns.db)));
     }

@@ -59,7 +59,7 @@ impl Ddl {
     /// IllegalOperation (20) for admin, config and local.
     pub(super) async fn drop_database(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let db = request.db;
-        if matches!(db, "admin" | "config" | "local") {
+        if document::is_internal_database(db) {
             bail!(ILLEGAL_OPERATION, "Cannot drop '{db}' database");
         }
         self.check_primary(op, db).await?;

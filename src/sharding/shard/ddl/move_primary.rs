@@ -88,7 +88,7 @@ impl Ddl {
     /// name.
     pub(super) async fn move_primary(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
         let db = argument(&request)?;
-        if matches!(db, "admin" | "config" | "local") {
+        if document::is_internal_database(db) {
             bail!(INVALID_OPTIONS, "Can't move primary for {db} database");
         }
         self.check_primary(op, db).await?;

@@ -94,11 +94,7 @@ pub fn parse(_: &'static str, v: &Value, ctx: &Context) -> Result<Vec<Parsed>> {
                     "partitionByFields" => "array",
                     _ => "object",
                 };
-                bail!(
-                    TYPE_MISMATCH,
-                    "BSON field '$fill.{name}' is the wrong type '{}', expected type '{expected}'",
-                    v.type_name()
-                )
+                return Err(document::wrong_type(&format!("$fill.{name}"), v.type_name(), expected));
             }
             (other, _) => bail!(IDL_UNKNOWN_FIELD, "BSON field '$fill.{other}' is an unknown field."),
         }
@@ -124,11 +120,7 @@ fn fields_as_object(fields: &[Value]) -> Result<Value> {
                 bail!(6050203, "A field in '$fill.partitionByFields' may not start with '$', found {s}")
             }
             Value::String(s) => object.push(s.as_str(), format!("${s}")),
-            v => bail!(
-                TYPE_MISMATCH,
-                "BSON field '$fill.partitionByFields' is the wrong type '{}', expected type 'string'",
-                v.type_name()
-            ),
+            v => return Err(document::wrong_type("$fill.partitionByFields", v.type_name(), "string")),
         }
     }
     // A dotted name is a path in the key as well as in the document.
@@ -138,11 +130,7 @@ fn fields_as_object(fields: &[Value]) -> Result<Value> {
 
 fn method_of<'a>(field: &str, v: &'a Value) -> Result<Method<'a>> {
     let Value::Document(d) = v else {
-        bail!(
-            TYPE_MISMATCH,
-            "BSON field '$fill.output.{field}' is the wrong type '{}', expected type 'object'",
-            v.type_name()
-        );
+        return Err(document::wrong_type(&format!("$fill.output.{field}"), v.type_name(), "object"));
     };
     match d.0.as_slice() {
         [(name, v)] if name == "value" => Ok(Method::Value(v)),

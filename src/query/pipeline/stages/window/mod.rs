@@ -68,11 +68,13 @@ fn arguments<'a>(v: &'a Value) -> Result<Arguments<'a>> {
             ("sortBy", Value::Null) => {}
             ("sortBy", Value::Document(s)) => sort = Some(s),
             ("output", Value::Document(o)) => output = Some(o),
-            ("sortBy" | "output", v) => bail!(
-                TYPE_MISMATCH,
-                "BSON field '$setWindowFields.{name}' is the wrong type '{}', expected type 'object'",
-                v.type_name()
-            ),
+            ("sortBy" | "output", v) => {
+                return Err(document::wrong_type(
+                    &format!("$setWindowFields.{name}"),
+                    v.type_name(),
+                    "object",
+                ));
+            }
             (other, _) => {
                 bail!(IDL_UNKNOWN_FIELD, "BSON field '$setWindowFields.{other}' is an unknown field.")
             }

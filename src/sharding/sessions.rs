@@ -5,6 +5,8 @@
 
 use crate::chunk::ShardId;
 use crate::config::ConfigServer;
+use crate::messages::Message;
+use crate::messages::ddl::CreateParticipant;
 use crate::remote::{Target, majority};
 use crate::router::write::first_error;
 use crate::routing::{CatalogCache, Routing, RoutingTable};
@@ -101,13 +103,10 @@ impl ConfigServer {
                 "Failed to create {NS}: cannot create the collection until there are shards"
             )
         })?;
-        let uuid = Value::uuid(self.node.new_uuid());
+        let uuid = self.node.new_uuid();
         let timeout = self.parameters.int("localLogicalSessionTimeoutMinutes").max(1);
-        let make = doc! {
-            "_shardsvrCreateCollectionParticipant": COLLECTION, "options": Document::new(),
-            "indexes": [expiry_index(timeout)], "collectionUUID": uuid.clone(),
-            "idIndex": { "v": 2, "key": { "_id": 1 }, "name": "_id_" }, "writeConcern": majority(),
-        };
+        let (name, indexes) = (COLLECTION.to_string(), Some(vec![expiry_index(timeout)]));
+        let make = CreateParticipant { name, uuid, options: None, indexes }.with_majority();
         let host = Target::Host(&shard.host);
         let made = self.remote.run(host, "config", make.to_doc_buf()).await;
         if made.as_ref().is_err_and(|e| e.code == codes::INVALID_UUID) {
@@ -120,7 +119,7 @@ impl ConfigServer {
         }
         let count = self.parameters.int("minNumChunksForSessionsCollection").clamp(1, 1_000_000) as u32;
         let commit = doc! {
-            "_configsvrCommitCreateCollection": NS, "collectionUUID": uuid, "key": { "_id": 1 }, "unique": false,
+            "_configsvrCommitCreateCollection": NS, "collectionUUID": Value::uuid(uuid), "key": { "_id": 1 }, "unique": false,
             "chunks": ranges(count, &shard.name),
         };
         let commit = commit.to_doc_buf();

@@ -10,6 +10,8 @@ use super::{
 use super::{require_majority, required, required_doc, required_str};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::ddl::CommitDropCollection;
 use crate::routing::table::SERIES;
 use document::{Document, Result, Timestamp, Value, bail, codes, doc, err};
 use node::{BatchWrite, Operation, Request};
@@ -115,11 +117,10 @@ impl ConfigServer {
     /// # Errors
     /// A failed log.
     pub async fn commit_drop_collection(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitDropCollection")?;
+        require_majority(op, CommitDropCollection::COMMAND)?;
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let uuid = body.get("collectionUUID").and_then(Value::as_uuid);
+        let CommitDropCollection { ns, uuid, untrack } = CommitDropCollection::parse(request.body)?;
+        let ns = ns.as_str();
         let _lock = self.lock_chunks(ns).await;
         if let Some(found) =
             self.catalog().find_collection(ns)?.filter(|c| uuid.is_none_or(|u| u == c.info.uuid))
@@ -127,15 +128,14 @@ impl ConfigServer {
             let mut writes = vec![delete(COLLECTIONS, Value::from(ns))];
             writes.extend(self.catalog().zone_ranges(ns).into_iter().map(|z| delete(TAGS, z.id)));
             // One that is only untracked is where its database is.
-            let untracked = body.get_bool("untrack").unwrap_or(false);
-            if !untracked {
+            if !untrack.0 {
                 let (id, at) = (self.node.new_object_id(), self.tick());
                 let entry = placement_entry(id, ns, Some(found.info.uuid), at, Vec::new());
                 writes.push(insert(PLACEMENT_HISTORY, entry));
             }
             self.commit(&writes).await?;
             self.remove_chunks(found.info.uuid).await?;
-            if !untracked {
+            if !untrack.0 {
                 self.log_change("dropCollection", ns, Document::new()).await;
             }
         } else if let Some(uuid) = uuid

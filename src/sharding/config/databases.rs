@@ -1,10 +1,10 @@
 //! `config.databases`: creating, moving and forgetting databases.
 
 use super::catalog::Database;
-use super::{
-    ConfigServer, DATABASES, PLACEMENT_HISTORY, argument, delete, insert, put, require_majority, required_doc,
-};
-use super::{chunks::migration::placement_entry, required_str};
+use super::chunks::migration::placement_entry;
+use super::{ConfigServer, DATABASES, PLACEMENT_HISTORY, argument, delete, insert, put, require_majority};
+use crate::messages::Message;
+use crate::messages::ddl::{CommitDropDatabase, CommitMovePrimary};
 use crate::remote::Target;
 use crate::routing::registry::Shard;
 use document::{Document, Result, Value, bail, doc, err};
@@ -112,13 +112,10 @@ impl ConfigServer {
     /// # Errors
     /// NamespaceNotFound (26), ShardNotFound (70), ConflictingOperationInProgress (117) when it is another database.
     pub async fn commit_move_primary(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitMovePrimary")?;
+        require_majority(op, CommitMovePrimary::COMMAND)?;
         self.ensure().await?;
-        let name = argument(&request)?;
-        let body = request.body.to_document();
-        let to = required_str(&body, "to")?;
-        let expected = DatabaseVersion::from_document(required_doc(&body, "expectedDatabaseVersion")?)
-            .ok_or_else(|| err!(FAILED_TO_PARSE, "expectedDatabaseVersion is no database version"))?;
+        let CommitMovePrimary { db, to, expected } = CommitMovePrimary::parse(request.body)?;
+        let (name, to) = (db.as_str(), to.as_str());
         let _lock = self.topology.lock().await;
         let found = self.catalog().database(name);
         let current = found.ok_or_else(|| err!(NAMESPACE_NOT_FOUND, "database {name} not found"))?;
@@ -157,12 +154,10 @@ impl ConfigServer {
     /// # Errors
     /// IllegalOperation (20) while it has sharded collections.
     pub async fn commit_drop_database(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitDropDatabase")?;
+        require_majority(op, CommitDropDatabase::COMMAND)?;
         self.ensure().await?;
-        let name = argument(&request)?;
-        let body = request.body.to_document();
-        let expected = DatabaseVersion::from_document(required_doc(&body, "databaseVersion")?)
-            .ok_or_else(|| err!(FAILED_TO_PARSE, "databaseVersion is no database version"))?;
+        let CommitDropDatabase { db, version: expected } = CommitDropDatabase::parse(request.body)?;
+        let name = db.as_str();
         let _lock = self.topology.lock().await;
         let Some(current) = self.catalog().database(name) else { return Ok(Document::new()) };
         if current.version.uuid != expected.uuid {

@@ -5,11 +5,11 @@
 //! knows the old key asks. A chunk that was jumbo may now be divisible.
 
 use super::catalog::{Sharded, ZoneRange};
-use super::{
-    COLLECTIONS, ConfigServer, TAGS, argument, put, require_majority, required, required_doc, shown,
-};
+use super::{COLLECTIONS, ConfigServer, TAGS, put, require_majority, shown};
 use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::ddl::CommitRefine;
 use document::{Document, ObjectId, Result, Value, bail, doc, err};
 use node::{BatchWrite, Operation, Request};
 
@@ -20,13 +20,10 @@ impl ConfigServer {
     /// NamespaceNotSharded (118), StaleEpoch (150) for another incarnation than that of `oldTimestamp`, InvalidOptions (72)
     /// for a key that does not extend the present one.
     pub async fn commit_refine(&self, op: &Operation, request: Request<'_>) -> Result<Document> {
-        require_majority(op, "_configsvrCommitRefineCollectionShardKey")?;
+        require_majority(op, CommitRefine::COMMAND)?;
         self.ensure().await?;
-        let ns = argument(&request)?;
-        let body = request.body.to_document();
-        let key = ShardKeyPattern::parse(required_doc(&body, "key")?)?;
-        let epoch = required(&body, "newEpoch", Value::as_object_id)?;
-        let known = required(&body, "oldTimestamp", Value::as_timestamp)?;
+        let CommitRefine { ns, key, epoch, known } = CommitRefine::parse(request.body)?;
+        let (ns, key) = (ns.as_str(), ShardKeyPattern::parse(&key)?);
         let _lock = self.lock_chunks(ns).await;
         let collection = self.catalog().sharded(ns)?;
         if collection.info.epoch == epoch {

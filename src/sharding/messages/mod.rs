@@ -1,5 +1,5 @@
 //! What the nodes of a cluster ask each other, as structs that are written and read in this one place. Commands that have none
-//! are documents yet: those of coordinated DDL, most of `_configsvr*`.
+//! are documents yet: those of resharding, the commits of a new collection and of a rename, most of the other `_configsvr*`.
 //!
 //! [`message!`] makes the struct, both directions, and the errors of the real server for a field that is missing (40414) or of the
 //! wrong type (14). A field is optional by its type (`Option`, [`Flag`]); null counts as absent, fields that are not listed
@@ -79,6 +79,7 @@ macro_rules! message {
 }
 
 pub mod chunks;
+pub mod ddl;
 pub mod migration;
 pub mod placement;
 pub mod ranges;

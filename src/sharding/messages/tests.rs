@@ -1,6 +1,7 @@
 //! Both directions of every message fit together.
 
 use super::chunks::*;
+use super::ddl::*;
 use super::migration::*;
 use super::placement::*;
 use super::ranges::*;
@@ -51,6 +52,17 @@ fn every_message_is_read_as_it_was_written() {
         TransferMods,
         GetNextSessionMods,
         JoinMigrations,
+    );
+    check_all!(
+        ParticipantBlock,
+        CreateParticipant,
+        DropParticipant,
+        RenameParticipant,
+        DropDatabaseParticipant,
+        CommitDropCollection,
+        CommitMovePrimary,
+        CommitDropDatabase,
+        CommitRefine,
     );
     check_all!(Quiesce, Begin, Take, PutBack, CopyDatabase, Confirm, End);
     check_all!(FlushRoutingTable, FlushDatabase, ClusterUserWriteBlock, ShardUserWriteBlock, KeepRanges);

@@ -2,8 +2,9 @@
 
 use super::Ddl;
 use super::block::BlockType;
-use crate::config::{required, required_doc, required_str};
+use crate::config::required;
 use crate::messages::chunks::SetAllowMigrations;
+use crate::messages::ddl::ParticipantBlock;
 use crate::messages::user_writes::ShardUserWriteBlock;
 use crate::messages::{Flag, Message};
 use document::{Document, Result, Value, bail, err};
@@ -203,12 +204,11 @@ fn require_majority(op: &Operation, command: &str) -> Result<()> {
 /// `{_shardsvrParticipantBlock: collection, blockType, reason}`.
 async fn participant_block(ddl: &Ddl, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
-    let body = request.body.to_document();
-    let name = required_str(&body, "blockType")?;
-    let block = BlockType::parse(name).ok_or_else(|| {
+    let ParticipantBlock { block: name, reason, .. } = ParticipantBlock::parse(request.body)?;
+    let block = BlockType::parse(&name).ok_or_else(|| {
         err!(BAD_VALUE, "Enumeration value '{name}' for field 'blockType' is not a valid value.")
     })?;
-    ddl.set_block(&ns, block, required_doc(&body, "reason")?).await?;
+    ddl.set_block(&ns, block, &reason).await?;
     Ok(Document::new())
 }
 

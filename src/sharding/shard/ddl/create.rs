@@ -17,8 +17,9 @@ use super::{Ddl, split};
 use crate::config::{argument, required};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
-use crate::messages::Message;
+use crate::messages::ddl::{CreateParticipant, DropParticipant};
 use crate::messages::placement::FlushRoutingTable;
+use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use crate::routing::table::SERIES;
 use crate::shard::migration::range::{Position, walk_records};
@@ -302,12 +303,10 @@ impl Ddl {
         self.index_here(ns, &pattern, body).await?;
         let (options, indexes) = self.definition_of(ns)?;
         let (db, name) = split(ns);
-        let command = doc! {
-            "_shardsvrCreateCollectionParticipant": name, "options": options, "indexes": indexes,
-            "collectionUUID": Value::uuid(uuid), "idIndex": { "v": 2, "key": { "_id": 1 }, "name": "_id_" },
-        };
+        let (name, options, indexes) = (name.to_string(), Some(options), Some(indexes));
+        let command = CreateParticipant { name, uuid, options, indexes };
         let others: Vec<String> = self.owners(state)?.into_iter().collect();
-        self.on_shards(&others, db, command).await.map(drop)
+        self.on_shards(&others, db, command.to_document()).await.map(drop)
     }
 
     /// Owners of the first chunks other than this shard.
@@ -461,23 +460,19 @@ impl Ddl {
         if flag(state, "createdHere", false) {
             shards.insert(self.shard()?);
         }
-        let command = doc! {
-            "_shardsvrDropCollectionParticipant": name, "collectionUUID": Value::uuid(uuid), "requireCollectionEmpty": true,
-            "fromMigrate": true,
-        };
+        let (name, uuid, yes) = (name.to_string(), Some(uuid), Flag(true));
+        let command = DropParticipant { name, uuid, only_empty: yes, from_migrate: yes };
         let shards: Vec<String> = shards.into_iter().collect();
-        self.on_shards(&shards, db, command).await.map(drop)
+        self.on_shards(&shards, db, command.to_document()).await.map(drop)
     }
 
     /// Runs `_shardsvrCreateCollectionParticipant`.
     pub(super) async fn create_participant(&self, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
-        let body = request.body.to_document();
-        let uuid = required(&body, "collectionUUID", Value::as_uuid)?;
-        let options = body.get_document("options").cloned().unwrap_or_default();
+        let asked = CreateParticipant::parse(request.body)?;
         // Change streams see the creation on the primary shard.
-        self.create_here(&ns, uuid, options, true).await?;
-        self.build_listed(&ns, &body).await?;
+        self.create_here(&ns, asked.uuid, asked.options.unwrap_or_default(), true).await?;
+        self.build_listed(&ns, asked.indexes.unwrap_or_default()).await?;
         self.role.clear_placement(&ns);
         Ok(Document::new())
     }

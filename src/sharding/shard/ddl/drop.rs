@@ -4,6 +4,8 @@ use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
 use crate::driver::phase_of;
+use crate::messages::ddl::{CommitDropCollection, DropParticipant, ParticipantBlock};
+use crate::messages::{Flag, Message};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::write::statement::uuid_mismatch;
@@ -34,7 +36,7 @@ impl Coordinator for Drop {
                     ddl.block_everywhere(ns, BlockType::ReadsAndWrites, &reason(state)).await
                 }
                 DropPhase::DropCollection => {
-                    ddl.drop_everywhere(ns, state.get("collectionUUID").cloned()).await?;
+                    ddl.drop_everywhere(ns, uuid_of(state)).await?;
                     match state.get_str(SERIES) {
                         Some(series) => ddl.drop_view_of(series).await,
                         None => Ok(()),
@@ -140,30 +142,28 @@ impl Ddl {
     /// Sets what is blocked on a namespace on every shard.
     pub(super) async fn block_everywhere(&self, ns: &str, block: BlockType, reason: &Document) -> Result<()> {
         let (db, name) = split(ns);
-        let command = doc! {
-            "_shardsvrParticipantBlock": name, "blockType": block.name(), "reason": reason.clone(),
-        };
+        let (name, block) = (name.to_string(), block.name().to_string());
+        let command = ParticipantBlock { name, block, reason: reason.clone() };
         let shards = self.all_shards().await?;
-        self.on_shards(&shards, db, command).await.map(drop)
+        self.on_shards(&shards, db, command.to_document()).await.map(drop)
     }
 
     /// Removes a sharded collection from the catalog and from every shard.
-    pub(super) async fn drop_everywhere(&self, ns: &str, uuid: Option<Value>) -> Result<()> {
+    pub(super) async fn drop_everywhere(&self, ns: &str, uuid: Option<[u8; 16]>) -> Result<()> {
         let (db, name) = split(ns);
-        self.config(doc! { "_configsvrCommitDropCollection": ns, "collectionUUID": uuid.clone() }).await?;
-        let command =
-            doc! { "_shardsvrDropCollectionParticipant": name, "collectionUUID": uuid, "fromMigrate": false };
+        let commit = CommitDropCollection { ns: ns.to_string(), uuid, untrack: Flag(false) };
+        self.config(commit.to_document()).await?;
+        let (name, no) = (name.to_string(), Flag(false));
+        let command = DropParticipant { name, uuid, only_empty: no, from_migrate: no };
         let shards = self.all_shards().await?;
-        self.on_shards_seen_here(&shards, db, command).await
+        self.on_shards_seen_here(&shards, db, command.to_document()).await
     }
 
     /// Runs `_shardsvrDropCollectionParticipant`: only a collection with this UUID is dropped, and only an empty one if so
     /// asked.
     pub(super) async fn drop_participant(&self, request: Request<'_>) -> Result<Document> {
         let ns = request.namespace()?;
-        let body = request.body;
-        let wanted = body.get_present("collectionUUID").and_then(|v| v.as_uuid());
-        let flag = |name: &str| body.get(name).is_some_and(|v| v.truthy());
+        let asked = DropParticipant::parse(request.body)?;
         let found = {
             let slot = self.role.node.namespaces.slot(&ns);
             let state = slot.read_unchecked();
@@ -171,11 +171,11 @@ impl Ddl {
         };
         self.role.clear_placement(&ns);
         let Some((uuid, empty)) = found else { return Ok(Document::new()) };
-        if wanted.is_some_and(|w| w != uuid) || (flag("requireCollectionEmpty") && !empty) {
+        if asked.uuid.is_some_and(|wanted| wanted != uuid) || (asked.only_empty.0 && !empty) {
             return Ok(Document::new());
         }
         let op = Operation::internal();
-        node::ddl::collections::drop_collection(&self.role.node, &op, &ns, flag("fromMigrate")).await?;
+        node::ddl::collections::drop_collection(&self.role.node, &op, &ns, asked.from_migrate.0).await?;
         self.role.node.wait_operation_committed(&op).await?;
         // What was written down of its placement goes, unless it has come to be placed anew.
         if let Ok(routing) = self.role.cache.refresh_collection(&ns).await {

@@ -11,9 +11,11 @@ use super::Ddl;
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace};
 use crate::config::catalog::Database;
+use crate::config::required;
 use crate::driver::phase_of;
-use crate::messages::Message;
+use crate::messages::ddl::{CommitDropDatabase, DropDatabaseParticipant};
 use crate::messages::placement::FlushDatabase;
+use crate::messages::{Field, Flag, Message};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
@@ -45,8 +47,8 @@ impl Coordinator for DropDatabase {
 }
 
 /// The version of the database when the operation began.
-fn dropped(state: &Document) -> Option<DatabaseVersion> {
-    DatabaseVersion::from_document(state.get_document("dropped")?)
+fn dropped(state: &Document) -> Result<DatabaseVersion> {
+    required(state, "dropped", DatabaseVersion::from_value)
 }
 fn reason(state: &Document) -> Document {
     doc! { "command": "dropDatabase", "db": namespace(state) }
@@ -83,7 +85,7 @@ impl Ddl {
     }
 
     async fn drop_sharded_of(&self, db: &str, state: &Document) -> Result<()> {
-        if self.is_still(db, dropped(state)).await? {
+        if self.is_still(db, Some(dropped(state)?)).await? {
             // Every name of the database lies between these.
             let of_database = doc! { "_id": { "$gt": format!("{db}."), "$lt": format!("{db}/") } };
             for found in self.role.remote.find_config("collections", of_database, None).await? {
@@ -91,7 +93,7 @@ impl Ddl {
                 let reason = doc! { "command": "dropDatabase", "ns": ns };
                 self.freeze(ns, found.get("uuid").and_then(Value::as_uuid)).await?;
                 self.block_everywhere(ns, BlockType::ReadsAndWrites, &reason).await?;
-                self.drop_everywhere(ns, found.get("uuid").cloned()).await?;
+                self.drop_everywhere(ns, found.get("uuid").and_then(Value::as_uuid)).await?;
                 self.block_everywhere(ns, BlockType::Unblock, &reason).await?;
             }
         }
@@ -100,28 +102,28 @@ impl Ddl {
     }
 
     async fn leave_sections_of(&self, db: &str) -> Result<()> {
-        let command = doc! { "_shardsvrDropDatabaseParticipant": 1, "onlySections": true };
+        let (only_sections, from_migrate) = (Flag(true), Flag(false));
+        let command = DropDatabaseParticipant { only_sections, from_migrate, dropped: None };
         let shards = self.all_shards().await?;
-        self.on_shards(&shards, db, command).await.map(drop)
+        self.on_shards(&shards, db, command.to_document()).await.map(drop)
     }
 
     async fn drop_rest_of(&self, db: &str, state: &Document) -> Result<()> {
-        if !self.is_still(db, dropped(state)).await? {
+        let version = dropped(state)?;
+        if !self.is_still(db, Some(version)).await? {
             return Ok(());
         }
         let shards = self.all_shards().await?;
         let own = self.shard()?;
         let others: Vec<String> = shards.iter().filter(|s| **s != own).cloned().collect();
         // A change stream hears of the drop from the primary alone.
-        let version = state.get("dropped").cloned().unwrap_or(Value::Null);
         let command = |from_migrate: bool| {
-            doc! {
-                "_shardsvrDropDatabaseParticipant": 1, "fromMigrate": from_migrate, "dropped": version.clone(),
-            }
+            let (only_sections, from_migrate) = (Flag(false), Flag(from_migrate));
+            DropDatabaseParticipant { only_sections, from_migrate, dropped: Some(version) }.to_document()
         };
         self.on_shard(&own, db, command(false)).await?;
         self.on_shards(&others, db, command(true)).await?;
-        self.config(doc! { "_configsvrCommitDropDatabase": db, "databaseVersion": version }).await?;
+        self.config(CommitDropDatabase { db: db.to_string(), version }.to_document()).await?;
         for shard in &others {
             // Best effort: a shard that does not hear of it meets a newer version later.
             let command = FlushDatabase::anew(db).to_document();
@@ -132,22 +134,20 @@ impl Ddl {
 
     /// Runs `_shardsvrDropDatabaseParticipant`.
     pub(super) async fn drop_database_participant(&self, request: Request<'_>) -> Result<Document> {
-        let (db, body) = (request.db, request.body);
-        if body.get("onlySections").is_some_and(|v| v.truthy()) {
+        let (db, asked) = (request.db, DropDatabaseParticipant::parse(request.body)?);
+        if asked.only_sections.0 {
             self.leave_dropped_sections(db).await?;
             return Ok(Document::new());
         }
         let op = Operation::internal();
-        let from_migrate = body.get("fromMigrate").is_some_and(|v| v.truthy());
-        let wanted = body.get_document("dropped").map(|d| d.to_document());
-        let wanted = wanted.as_ref().and_then(DatabaseVersion::from_document);
         // In this order: what is listed now belongs to the version that the catalog has afterwards.
         let contents = node::ddl::collections::contents_of(&self.role.node, db);
-        if !self.is_still(db, wanted).await? {
+        if !self.is_still(db, asked.dropped).await? {
             return Ok(Document::new());
         }
         self.role.node.failpoints.pause_while_set("hangBeforeDroppingListedCollections").await;
-        node::ddl::collections::drop_contents(&self.role.node, &op, db, &contents, from_migrate).await?;
+        node::ddl::collections::drop_contents(&self.role.node, &op, db, &contents, asked.from_migrate.0)
+            .await?;
         self.role.node.wait_operation_committed(&op).await?;
         for slot in self.role.node.namespaces.of_database(db) {
             self.role.clear_placement(&slot.ns);

@@ -15,16 +15,19 @@ use super::coordinator::{Coordinator, namespace};
 use super::{Ddl, split};
 use crate::config::{argument, required, required_str};
 use crate::driver::phase_of;
-use crate::messages::Message;
+use crate::messages::ddl::{CommitMovePrimary, DropParticipant};
 use crate::messages::placement::FlushDatabase;
+use crate::messages::{Field, Flag, Message};
 use crate::remote::Target;
 use crate::shard::migration::sessions;
+use crate::shard::resharding::documents;
 use document::{Document, Result, Value, bail, doc, err};
 use futures::future::BoxFuture;
 use node::write::unit::Origin;
 use node::{Operation, Request};
 use protocol::ddl::protocols::MovePrimaryPhase;
 use protocol::ddl::{Protocol, protocols};
+use protocol::version::DatabaseVersion;
 
 pub(super) struct MovePrimary;
 
@@ -156,11 +159,9 @@ impl Ddl {
     }
 
     async fn commit_move(&self, db: &str, state: &Document) -> Result<()> {
-        let command = doc! {
-            "_configsvrCommitMovePrimary": db, "to": to(state),
-            "expectedDatabaseVersion": state.get("expectedDatabaseVersion").cloned(),
-        };
-        self.config(command).await?;
+        let expected = required(state, "expectedDatabaseVersion", DatabaseVersion::from_value)?;
+        let commit = CommitMovePrimary { db: db.to_string(), to: to(state).to_string(), expected };
+        self.config(commit.to_document()).await?;
         self.log_change("movePrimary.commit", db, doc! { "from": self.shard()?, "to": to(state) }).await;
         // Best effort: the new primary looks at its version when a request brings it.
         let refresh = FlushDatabase::anew(db).to_document();
@@ -193,10 +194,9 @@ impl Ddl {
     async fn drop_clones(&self, state: &Document) -> Result<()> {
         for (ns, uuid) in moving(state) {
             let (db, name) = split(ns);
-            let command = doc! {
-                "_shardsvrDropCollectionParticipant": name, "collectionUUID": Value::uuid(uuid), "fromMigrate": true,
-            };
-            self.on_shard(to(state), db, command).await?;
+            let (name, uuid) = (name.to_string(), Some(uuid));
+            let command = DropParticipant { name, uuid, only_empty: Flag(false), from_migrate: Flag(true) };
+            self.on_shard(to(state), db, command.to_document()).await?;
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl Ddl {
             self.clone_collection(&donor, ns, c).await?;
             cloned.push(ns.to_string());
         }
-        for c in crate::shard::resharding::documents(&body, "tracked") {
+        for c in documents(&body, "tracked") {
             self.have_collection(db, &c).await?;
         }
         self.load_views(db)?;
@@ -237,13 +237,12 @@ impl Ddl {
         }
         let options = c.get_document("options").cloned().unwrap_or_default();
         self.create_here(ns, uuid, options, true).await?;
-        self.build_listed(ns, c).await
+        self.build_listed(ns, documents(c, "indexes")).await
     }
 
     /// Builds the indexes that a definition lists.
-    pub(super) async fn build_listed(&self, ns: &str, c: &Document) -> Result<()> {
+    pub(super) async fn build_listed(&self, ns: &str, mut specs: Vec<Document>) -> Result<()> {
         let (node, op) = (&self.role.node, Operation::internal_marked(true));
-        let mut specs = crate::shard::resharding::documents(c, "indexes");
         specs.retain(|s| s.get_str("name") != Some("_id_"));
         if !specs.is_empty() {
             node::ddl::indexes::build_indexes(node, &op, &node.namespaces.slot(ns), &specs, true).await?;
@@ -267,7 +266,7 @@ impl Ddl {
         }
         let options = c.get_document("options").cloned().unwrap_or_default();
         self.create_here(ns, uuid, options, true).await?;
-        self.build_listed(ns, c).await?;
+        self.build_listed(ns, documents(c, "indexes")).await?;
         self.copy_documents(donor, ns, &op).await?;
         self.copy_sessions(donor, ns).await?;
         self.role.node.wait_operation_committed(&op).await?;

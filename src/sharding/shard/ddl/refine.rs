@@ -16,6 +16,8 @@ use crate::config::refine::not_an_extension;
 use crate::config::{required, required_doc};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
+use crate::messages::Message;
+use crate::messages::ddl::CommitRefine;
 use crate::routing::Routing;
 use document::{Document, ObjectId, Result, Value, bail, doc};
 use futures::future::BoxFuture;
@@ -157,11 +159,9 @@ impl Ddl {
     async fn commit_refine(&self, state: &Document) -> Result<()> {
         let ns = namespace(state);
         let epoch: ObjectId = required(state, "newEpoch", Value::as_object_id)?;
-        let command = doc! {
-            "_configsvrCommitRefineCollectionShardKey": ns, "key": key(state)?.clone(), "newEpoch": epoch,
-            "oldTimestamp": required(state, "oldTimestamp", Value::as_timestamp)?,
-        };
-        self.config(command).await?;
+        let known = required(state, "oldTimestamp", Value::as_timestamp)?;
+        let commit = CommitRefine { ns: ns.to_string(), key: key(state)?.clone(), epoch, known };
+        self.config(commit.to_document()).await?;
         self.note_refined(state).await?;
         let details = doc! { "newKey": key(state)?.clone(), "newEpoch": epoch };
         self.log_change("refineCollectionShardKey.end", ns, details).await;

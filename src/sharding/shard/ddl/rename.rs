@@ -8,6 +8,8 @@ use super::coordinator::{Coordinator, namespace};
 use super::{Ddl, split};
 use crate::config::{required, required_str};
 use crate::driver::phase_of;
+use crate::messages::ddl::RenameParticipant;
+use crate::messages::{Flag, Message};
 use crate::remote::Target;
 use document::{Document, Result, Value, bail, codes, doc};
 use futures::future::BoxFuture;
@@ -57,6 +59,16 @@ fn target(state: &Document) -> &str {
 }
 fn uuid_of(state: &Document, member: &str) -> Option<[u8; 16]> {
     state.get(member).and_then(Value::as_uuid)
+}
+/// What shards are asked to do, or whether they could.
+fn participant(name: &str, state: &Document, check: bool) -> Result<RenameParticipant> {
+    Ok(RenameParticipant {
+        name: name.to_string(),
+        to: target(state).to_string(),
+        source: required(state, "sourceUUID", Value::as_uuid)?,
+        check: Flag(check),
+        from_migrate: Flag(false),
+    })
 }
 fn reason(state: &Document) -> Document {
     doc! { "command": "rename", "from": namespace(state), "to": target(state) }
@@ -203,26 +215,18 @@ impl Ddl {
     /// Every shard that owns some of the source has it: where one has not, the target would be lost for nothing.
     async fn check_participants(&self, state: &Document) -> Result<()> {
         let (db, name) = split(namespace(state));
-        let command = doc! {
-            "_shardsvrRenameCollectionParticipant": name, "to": target(state), "check": true,
-            "sourceUUID": state.get("sourceUUID").cloned(),
-        };
+        let command = participant(name, state, true)?;
         let shards = self.all_shards().await?;
-        self.on_shards(&shards, db, command).await.map(drop)
+        self.on_shards(&shards, db, command.to_document()).await.map(drop)
     }
 
     async fn rename_everywhere(&self, state: &Document) -> Result<()> {
         let (from, to) = (namespace(state), target(state));
         let (db, name) = split(from);
-        let source = state.get("sourceUUID").cloned();
-        let mut command = doc! {
-            "_shardsvrRenameCollectionParticipant": name, "to": to, "dropTarget": true, "sourceUUID": source.clone(),
-        };
-        if let Some(existing) = state.get("targetUUID") {
-            command.push("targetUUID", existing.clone());
-        }
+        let command = participant(name, state, false)?;
+        let source = Value::uuid(command.source);
         let shards = self.all_shards().await?;
-        self.on_shards_seen_here(&shards, db, command).await?;
+        self.on_shards_seen_here(&shards, db, command.to_document()).await?;
         let commit = doc! {
             "_configsvrCommitRenameCollection": from, "to": to, "sourceUUID": source,
             "targetUUID": state.get("targetUUID").cloned().unwrap_or(Value::Null),
@@ -237,15 +241,14 @@ impl Ddl {
     /// OperationFailed (96) when this shard owns some of the source and does not have it.
     pub(super) async fn rename_participant(&self, request: Request<'_>) -> Result<Document> {
         let from = request.namespace()?;
-        let body = request.body.to_document();
-        let to = required_str(&body, "to")?;
-        let source = required(&body, "sourceUUID", Value::as_uuid)?;
-        let from_migrate = body.get("fromMigrate").is_some_and(Value::truthy);
+        let RenameParticipant { to, source, check, from_migrate, .. } =
+            RenameParticipant::parse(request.body)?;
+        let to = to.as_str();
         self.check_has_source(&from, to, source).await?;
-        if body.get("check").is_some_and(Value::truthy) {
+        if check.0 {
             return Ok(Document::new());
         }
-        let (node, op) = (&self.role.node, Operation::internal_marked(from_migrate));
+        let (node, op) = (&self.role.node, Operation::internal_marked(from_migrate.0));
         if self.uuid_here(&from) == Some(source) {
             node::ddl::rename::rename(node, &op, &from, to, DropTarget::Drop).await?;
         } else if self.uuid_here(to).is_some_and(|u| u != source) {

@@ -3,9 +3,11 @@
 //! Without an entry a collection is looked for on its database's primary, so it must be there.
 
 use super::block::BlockType;
-use super::coordinator::{Coordinator, namespace};
+use super::coordinator::{Coordinator, namespace, uuid_of};
 use super::{Ddl, split};
 use crate::driver::phase_of;
+use crate::messages::ddl::{CommitDropCollection, DropParticipant};
+use crate::messages::{Flag, Message};
 use document::{Document, Result, Value, bail, doc};
 use futures::future::BoxFuture;
 use node::{Operation, Request};
@@ -31,11 +33,8 @@ impl Coordinator for Untrack {
                     ddl.block_everywhere(&ns, BlockType::ReadsAndWrites, &reason(state)).await
                 }
                 UntrackPhase::Commit => {
-                    let uuid = state.get("collectionUUID").cloned();
-                    let command = doc! {
-                        "_configsvrCommitDropCollection": ns, "collectionUUID": uuid, "untrack": true,
-                    };
-                    ddl.config(command).await.map(drop)
+                    let command = CommitDropCollection { ns, uuid: uuid_of(state), untrack: Flag(true) };
+                    ddl.config(command.to_document()).await.map(drop)
                 }
                 UntrackPhase::DropEmptyCopies => ddl.drop_empty_copies(state).await,
                 UntrackPhase::ExitCriticalSection => {
@@ -90,10 +89,8 @@ impl Ddl {
         let (db, name) = split(namespace(state));
         let own = self.shard()?;
         let others: Vec<String> = self.all_shards().await?.into_iter().filter(|s| *s != own).collect();
-        let command = doc! {
-            "_shardsvrDropCollectionParticipant": name, "collectionUUID": state.get("collectionUUID").cloned(),
-            "requireCollectionEmpty": true, "fromMigrate": true,
-        };
-        self.on_shards(&others, db, command).await.map(drop)
+        let (name, yes) = (name.to_string(), Flag(true));
+        let command = DropParticipant { name, uuid: uuid_of(state), only_empty: yes, from_migrate: yes };
+        self.on_shards(&others, db, command.to_document()).await.map(drop)
     }
 }

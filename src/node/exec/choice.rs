@@ -4,6 +4,7 @@
 //! under the latch. The plan that found most for its work is taken, of equals the first by rule.
 
 use super::query::Wanted;
+use super::shown::{Whole, with_counters};
 use super::walk::{Budget, Context, Counters, Progress, Taken, Walk};
 use crate::Node;
 use crate::plan_cache::{Entry, PlanCache, signature};
@@ -44,6 +45,8 @@ pub struct Trial {
     pub ended: bool,
     pub score: f64,
     pub counters: Counters,
+    /// Those of each access to the collection.
+    examined: Vec<Counters>,
     plan: Plan,
 }
 
@@ -214,7 +217,9 @@ impl Wanted<'_> {
             _ => found,
         };
         let works = counters.keys.max(counters.docs) + if blocking { advanced } else { 0 } + u64::from(ended);
-        Ok(Trial { works: works.max(1), advanced, ended, score: 0.0, counters, plan: plan.clone() })
+        let mut examined = Vec::new();
+        walk.examined(counters, &mut examined);
+        Ok(Trial { works: works.max(1), advanced, ended, score: 0.0, counters, examined, plan: plan.clone() })
     }
 }
 
@@ -253,15 +258,17 @@ impl Trial {
     /// As `allPlansExecution` and `creationExecStats` show it.
     pub fn statistics(&self, wanted: &Wanted<'_>) -> Document {
         let projection = wanted.shape.projection.as_ref();
-        let mut stages = winning_plan(&self.plan, &Extras { projection, ..Extras::default() });
-        stages.push("nReturned", count(self.advanced));
-        stages.push("works", count(self.works));
-        stages.push("advanced", count(self.advanced));
-        stages.push("isEOF", i32::from(self.ended));
+        let stages = winning_plan(&self.plan, &Extras { projection, ..Extras::default() });
+        let whole = Whole {
+            returned: self.advanced,
+            counters: self.counters,
+            examined: self.examined.clone(),
+            ended: self.ended,
+        };
         doc! {
             "nReturned": count(self.advanced), "executionTimeMillisEstimate": 0,
             "totalKeysExamined": count(self.counters.keys), "totalDocsExamined": count(self.counters.docs),
-            "score": self.score, "executionStages": stages,
+            "score": self.score, "executionStages": with_counters(stages, &whole),
         }
     }
 }

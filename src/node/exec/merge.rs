@@ -56,7 +56,9 @@ impl Merge {
                 self.last.clone_from(key);
                 self.seen.clear();
             }
-            let Some(doc) = view.get(record).filter(|_| !self.seen.contains(&record)) else {
+            let again = self.seen.contains(&record);
+            context.counters.dups += u64::from(again);
+            let Some(doc) = view.get(record).filter(|_| !again) else {
                 branch.next = None;
                 continue;
             };

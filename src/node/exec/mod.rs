@@ -14,6 +14,7 @@ pub mod choice;
 mod covered;
 mod merge;
 pub mod query;
+pub mod shown;
 pub mod sorter;
 pub mod walk;
 

@@ -11,6 +11,7 @@ use query::planner::{Direction, KeyRange, Plan};
 use query::sort::SortSpec;
 use runtime::Instant;
 use std::collections::HashSet;
+use std::ops::AddAssign;
 use std::time::Duration;
 use storage::{CollectionView, IndexCursor, IndexEntry, IndexSpec, RecordId};
 
@@ -95,6 +96,14 @@ pub struct Found<'a> {
 pub struct Counters {
     pub keys: u64,
     pub docs: u64,
+    /// Times that a place in an index was looked for.
+    pub seeks: u64,
+    /// What a scan or a union found again.
+    pub dups: u64,
+    /// What passed the filter.
+    pub passed: u64,
+    /// Of that, what the shard does not own.
+    pub foreign: u64,
     /// What a blocking sort took.
     pub sort: Use,
 }
@@ -102,13 +111,31 @@ pub struct Counters {
 impl Counters {
     /// What was examined since an earlier state.
     pub fn since(self, before: Counters) -> Counters {
-        Counters { keys: self.keys - before.keys, docs: self.docs - before.docs, ..self }
+        Counters {
+            keys: self.keys - before.keys,
+            docs: self.docs - before.docs,
+            seeks: self.seeks - before.seeks,
+            dups: self.dups - before.dups,
+            passed: self.passed - before.passed,
+            foreign: self.foreign - before.foreign,
+            sort: self.sort,
+        }
     }
     /// Adds what was examined between two states.
     pub(super) fn add(&mut self, now: Counters, before: Counters) {
-        let new = now.since(before);
-        self.keys += new.keys;
-        self.docs += new.docs;
+        *self += now.since(before);
+    }
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Counters) {
+        self.keys += other.keys;
+        self.docs += other.docs;
+        self.seeks += other.seeks;
+        self.dups += other.dups;
+        self.passed += other.passed;
+        self.foreign += other.foreign;
+        self.sort = other.sort;
     }
 }
 
@@ -119,10 +146,19 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Whether the shard owns what passed the filter.
     #[inline]
-    fn owns(&self, doc: Doc<'_>) -> bool {
-        self.owner.is_none_or(|o| o.owns(doc))
+    fn takes(&mut self, doc: Doc<'_>) -> bool {
+        takes(self.counters, self.owner, doc)
     }
+}
+
+#[inline]
+fn takes(counters: &mut Counters, owner: Option<&dyn OwnershipFilter>, doc: Doc<'_>) -> bool {
+    counters.passed += 1;
+    let owned = owner.is_none_or(|o| o.owns(doc));
+    counters.foreign += u64::from(!owned);
+    owned
 }
 
 /// A plan under way.
@@ -289,7 +325,7 @@ impl Walk {
                 };
                 context.counters.keys += 1;
                 context.counters.docs += 1;
-                if !filter.matches(doc)? || !context.owns(doc) {
+                if !filter.matches(doc)? || !context.takes(doc) {
                     *done = true;
                     return Ok(Progress::End);
                 }
@@ -366,7 +402,7 @@ impl Scan {
                 Some(f) => f.matches(doc)?,
                 None => true,
             };
-            if passes && context.owns(doc) {
+            if passes && context.takes(doc) {
                 match sink(Found { record, doc })? {
                     Taken::More => {}
                     Taken::Last => {
@@ -452,6 +488,7 @@ impl IndexWalk {
             document::bail!(QUERY_PLAN_KILLED, "index '{}' dropped", self.index)
         };
         while self.range < self.ranges.len() {
+            counters.seeks += u64::from(self.last.is_none());
             let mut next = self.enter(&mut cursor);
             let mut handled: Option<IndexEntry<'_>> = None;
             while let Some(entry) = next {
@@ -482,6 +519,7 @@ impl IndexWalk {
                     }
                     return Ok(if spent { Progress::Stopped } else { Progress::Slice });
                 }
+                counters.seeks += u64::from(self.skip.is_some());
                 next = self.step(&mut cursor, &entry);
             }
             self.range += 1;
@@ -497,12 +535,13 @@ impl IndexWalk {
     /// Hands a record on if it passes.
     fn offer(
         &self,
+        counters: &mut Counters,
         found: Found<'_>,
         owner: Option<&dyn OwnershipFilter>,
         sink: &mut Sink<'_>,
     ) -> Result<Taken> {
         let passes = self.filter.is_always_true() || self.filter.matches(found.doc)?;
-        if !passes || owner.is_some_and(|o| !o.owns(found.doc)) {
+        if !passes || !takes(counters, owner, found.doc) {
             return Ok(Taken::More);
         }
         sink(found)
@@ -522,17 +561,18 @@ impl IndexWalk {
         let mut read = Vec::new();
         self.each(view, context.counters, budget, |walk, counters, entry| {
             if walk.seen.as_mut().is_some_and(|seen| !seen.insert(entry.record)) {
+                counters.dups += 1;
                 return Ok(Taken::More);
             }
             let covered = walk.covered.as_ref().zip(kinds);
             if let Some(doc) = covered.and_then(|(c, kinds)| c.read(entry.key, kinds, &mut read)) {
-                let taken = walk.offer(Found { record: entry.record, doc }, owner, sink);
+                let taken = walk.offer(counters, Found { record: entry.record, doc }, owner, sink);
                 walk.unsee(entry.record, &taken);
                 return taken;
             }
             let Some(doc) = view.get(entry.record) else { return Ok(Taken::More) };
             counters.docs += 1;
-            let taken = walk.offer(Found { record: entry.record, doc }, owner, sink);
+            let taken = walk.offer(counters, Found { record: entry.record, doc }, owner, sink);
             walk.unsee(entry.record, &taken);
             taken
         })
@@ -576,8 +616,10 @@ impl Or {
         let Or { branches, at, seen } = self;
         while let Some((branch, examined)) = branches.get_mut(*at) {
             let before = *context.counters;
+            let mut dups = 0;
             let progress = branch.run(view, context, budget, &mut |found| {
                 if !seen.insert(found.record) {
+                    dups += 1;
                     return Ok(Taken::More);
                 }
                 let taken = sink(found);
@@ -587,6 +629,8 @@ impl Or {
                 taken
             });
             examined.add(*context.counters, before);
+            // The union's own, none of the branch.
+            context.counters.dups += dups;
             let progress = progress?;
             if progress != Progress::End {
                 return Ok(progress);

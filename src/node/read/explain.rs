@@ -6,6 +6,7 @@ use super::host::Writing;
 use super::rows::Rows;
 use crate::exec::choice::{Choice, Memory};
 use crate::exec::query::ownership;
+use crate::exec::shown::{Whole, push_spills, with_counters};
 use crate::exec::walk::Counters;
 use crate::exec::{Opened, Output, Query, Shape, Wanted};
 use crate::namespace::Slot;
@@ -16,7 +17,7 @@ use document::number::count;
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
 use query::explain::{Extras, count_scan, parsed_query, winning_plan};
 use query::matcher::Matcher;
-use query::pipeline::account::Use;
+use query::pipeline::Limits;
 use query::planner::Plan;
 use query::shape::query_hash;
 use runtime::Instant;
@@ -130,12 +131,17 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
             return pipeline(node, op, asked_for, verbosity, asked).await;
         }
     };
-    finish(node, &mut reply, inner, request.db);
+    finish_on(node, &mut reply, inner, request.db);
     Ok(reply)
 }
 
+fn finish_on(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
+    let limits = *node.limits.read();
+    finish(&node.options.host, &limits, reply, command, db);
+}
+
 /// The command, the server and its parameters: what ends every explanation.
-fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
+pub fn finish(host: &str, limits: &Limits, reply: &mut Document, command: Doc<'_>, db: &str) {
     if let Some(hash) = query_hash(db, command) {
         reply.push("queryShapeHash", hash);
     }
@@ -145,7 +151,7 @@ fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
     }
     shown.push("$db", db);
     reply.push("command", shown);
-    let (host, port) = node.options.host.rsplit_once(':').unwrap_or((node.options.host.as_str(), "27017"));
+    let (host, port) = host.rsplit_once(':').unwrap_or((host, "27017"));
     reply.push(
         "serverInfo",
         doc! {
@@ -153,12 +159,11 @@ fn finish(node: &Node, reply: &mut Document, command: Doc<'_>, db: &str) {
             "version": SERVER_VERSION, "gitVersion": GIT_VERSION,
         },
     );
-    reply.push("serverParameters", server_parameters(node));
+    reply.push("serverParameters", server_parameters(limits));
 }
 
 /// The limits that the plan ran with; those without effect here stand as they are by default.
-fn server_parameters(node: &Node) -> Document {
-    let limits = *node.limits.read();
+fn server_parameters(limits: &Limits) -> Document {
     let bytes = |limit: usize| count(limit as u64);
     doc! {
         "internalQueryFacetBufferSizeBytes": 104857600,
@@ -314,9 +319,18 @@ impl Subject {
             counters.docs = 0;
         }
         let shown = if self.around.is_some() { 0 } else { ran.returned };
-        let did = (ran.returned, counters, ran.examined.as_slice());
-        let winning = self.shown(planned, &choice.plan);
-        let mut section = execution_section(winning, shown, did, started, verbosity);
+        let whole =
+            Whole { returned: ran.returned, counters, examined: ran.examined.clone(), ended: true };
+        let stages = with_cached(choice.cached.is_some(), with_counters(self.shown(planned, &choice.plan), &whole));
+        let mut section = doc! {
+            "executionSuccess": true, "nReturned": count(shown),
+            "executionTimeMillis": count(started.elapsed().as_millis() as u64),
+            "totalKeysExamined": count(counters.keys), "totalDocsExamined": count(counters.docs),
+            "executionStages": stages,
+        };
+        if verbosity == Verbosity::All {
+            section.push("allPlansExecution", Vec::<Value>::new());
+        }
         if verbosity == Verbosity::All && choice.trials.len() > 1 {
             let subject = self.wanted(node, op, None);
             let trials: Vec<Document> = choice.trials.iter().map(|t| t.statistics(&subject)).collect();
@@ -347,6 +361,13 @@ impl Ran {
     }
 }
 
+/// A plan, and whether it was taken from the cache.
+fn with_cached(cached: bool, plan: Document) -> Document {
+    let mut out = doc! { "isCached": cached };
+    out.0.extend(plan.0);
+    out
+}
+
 fn planner_section(
     ns: &str,
     filter: &Matcher,
@@ -355,11 +376,6 @@ fn planner_section(
     winning: Document,
     rejected: Vec<Document>,
 ) -> Document {
-    let with_cached = |cached: bool, plan: Document| {
-        let mut out = doc! { "isCached": cached };
-        out.0.extend(plan.0);
-        out
-    };
     let rejected: Vec<Document> = rejected.into_iter().map(|plan| with_cached(false, plan)).collect();
     doc! {
         "namespace": ns, "parsedQuery": parsed_query(filter), "indexFilterSet": choice.filtered,
@@ -392,25 +408,6 @@ fn stages_of_shape(pipeline: Doc<'_>) -> Vec<u8> {
     behind.flat_map(str::bytes).collect()
 }
 
-fn execution_section(
-    winning: Document,
-    shown: u64,
-    (returned, counters, examined): (u64, Counters, &[Counters]),
-    started: Instant,
-    verbosity: Verbosity,
-) -> Document {
-    let mut out = doc! {
-        "executionSuccess": true, "nReturned": count(shown),
-        "executionTimeMillis": count(started.elapsed().as_millis() as u64),
-        "totalKeysExamined": count(counters.keys), "totalDocsExamined": count(counters.docs),
-        "executionStages": with_counters(winning, returned, &mut examined.iter().map(|own| Counters { sort: counters.sort, ..*own })),
-    };
-    if verbosity == Verbosity::All {
-        out.push("allPlansExecution", Vec::<Value>::new());
-    }
-    out
-}
-
 /// Puts the filter of what the shard owns above the access to the collection.
 fn with_sharding_filter(stage: Document) -> Document {
     let above = [
@@ -430,89 +427,6 @@ fn with_sharding_filter(stage: Document) -> Document {
         out.push("inputStage", with_sharding_filter(input));
     }
     out
-}
-
-/// The stages with what they did: exact for the whole and for each access to the collection, derived for what lies
-/// between. `examined` has what the accesses have examined, in the order of the stages.
-fn with_counters(stage: Document, returned: u64, examined: &mut dyn Iterator<Item = Counters>) -> Document {
-    counted(stage, returned, examined).0
-}
-
-/// The same, with what all accesses below the stage have examined.
-fn counted(
-    stage: Document,
-    returned: u64,
-    examined: &mut dyn Iterator<Item = Counters>,
-) -> (Document, Counters) {
-    let name = stage.get_str("stage").unwrap_or_default().to_string();
-    let (mut below, mut fields) = (Counters::default(), Vec::new());
-    let mut is_leaf = true;
-    for (field, value) in stage.0 {
-        let mut input = |d: Document| {
-            is_leaf = false;
-            let (d, own) = counted(d, returned, examined);
-            below.keys += own.keys;
-            below.docs += own.docs;
-            below.sort = own.sort;
-            Value::Document(d)
-        };
-        let value = match (field.as_str(), value) {
-            ("inputStage", Value::Document(d)) => input(d),
-            ("inputStages", Value::Array(list)) => {
-                Value::Array(list.iter().filter_map(Value::as_document).cloned().map(input).collect())
-            }
-            (_, value) => value,
-        };
-        fields.push((field, value));
-    }
-    if is_leaf {
-        below = examined.next().unwrap_or_default();
-    }
-    (with_own_counters(&name, fields, returned, below), below)
-}
-
-fn with_own_counters(
-    name: &str,
-    fields: Vec<(String, Value)>,
-    returned: u64,
-    examined: Counters,
-) -> Document {
-    let own = match name {
-        "IXSCAN" | "DISTINCT_SCAN" => examined.keys,
-        _ => returned,
-    };
-    let mut out = doc! {
-        "stage": name, "nReturned": count(own), "executionTimeMillisEstimate": 0,
-        "works": count(own + 1), "advanced": count(own), "needTime": 0, "needYield": 0, "saveState": 0,
-        "restoreState": 0, "isEOF": 1,
-    };
-    out.0.extend(fields.into_iter().filter(|(field, _)| field != "stage"));
-    if matches!(name, "IXSCAN" | "DISTINCT_SCAN" | "COUNT_SCAN" | "EXPRESS_IXSCAN") {
-        out.push("keysExamined", count(examined.keys));
-    }
-    if matches!(name, "FETCH" | "COLLSCAN" | "EXPRESS_IXSCAN") {
-        out.push("docsExamined", count(examined.docs));
-    }
-    if name == "SORT" {
-        out.push("totalDataSizeSorted", count(examined.sort.peak_bytes as u64));
-        push_spills(&mut out, examined.sort);
-    }
-    match name {
-        "COUNT" => out.push("nCounted", count(returned)),
-        "UPDATE" => {
-            out.push("nMatched", count(returned));
-            out.push("nWouldModify", count(returned));
-            out.push("nWouldUpsert", count(0));
-        }
-        "DELETE" => out.push("nWouldDelete", count(returned)),
-        _ => {}
-    }
-    out
-}
-
-fn push_spills(out: &mut Document, used: Use) {
-    out.push("usedDisk", used.spills > 0);
-    out.0.extend(used.fields().0);
 }
 
 /// Runs the whole pipeline, and adds to its stages what each of them did. `skipped`: stages at its front that are not shown.
@@ -584,7 +498,7 @@ pub async fn pipeline(
     let mut stages = prepared.rest.to_array();
     if prepared.source_only {
         let mut reply = doc! { "explainVersion": "1", "stages": Value::Array(stages) };
-        finish(node, &mut reply, request.body, request.db);
+        finish_on(node, &mut reply, request.body, request.db);
         return Ok(reply);
     }
     let limited = prepared.limit.filter(|n| {
@@ -635,6 +549,6 @@ pub async fn pipeline(
             doc! { "explainVersion": "1", "stages": Value::Array(list) }
         }
     };
-    finish(node, &mut reply, request.body, request.db);
+    finish_on(node, &mut reply, request.body, request.db);
     Ok(reply)
 }

@@ -4,14 +4,13 @@ use super::Program;
 use super::flags::Argument;
 use document::{Document, Value, doc};
 
-/// The version claimed on the wire and by `--version`; with it goes the wire version ([`MAX_WIRE_VERSION`]).
-pub const VERSION: &str = "8.0.4";
+/// The version claimed on the wire and by `--version`; with it goes the wire version ([`MAX_WIRE_VERSION`]). The revision is
+/// shown where the real server shows its own.
+pub use node::read::explain::{GIT_VERSION, SERVER_VERSION as VERSION};
 pub const VERSION_ARRAY: [i32; 4] = [8, 0, 4, 0];
 /// 25 is 8.0. The one constant that decides what drivers use.
 pub const MAX_WIRE_VERSION: i32 = 25;
 pub const FEATURE_COMPATIBILITY_VERSION: &str = "8.0";
-/// The revision shown where the real server shows its own.
-pub const GIT_VERSION: &str = "bc35ab4305d9920d9d0491c1c9ef9b72383d31f9";
 
 /// The fields of `buildInfo`.
 pub fn build_info() -> Document {

@@ -40,6 +40,10 @@ const stats = explained.executionStats;
 assert.eq(20, stats.nReturned);
 assert.eq(20, stats.totalDocsExamined);
 assert.eq("SHARD_MERGE", stats.executionStages.stage);
+assert.eq(["mongosPlannerVersion", "winningPlan"], Object.keys(explained.queryPlanner));
+assert(explained.command.find, tojson(explained.command));
+const tried = coll.find({y: 1}).explain("allPlansExecution").executionStats.allPlansExecution;
+assert.eq([first, second].sort(), tried.map((shard) => shard.shardName).sort(), tojson(tried));
 const shards = stats.executionStages.shards;
 assert.eq(2, shards.length);
 assert.eq(20, shards.reduce((n, shard) => n + shard.nReturned, 0));
@@ -69,6 +73,17 @@ assert.eq([first, second].sort(), Object.keys(pipeline.shards).sort());
 assert(pipeline.splitPipeline.shardsPart, tojson(pipeline));
 assert.eq("$group", Object.keys(pipeline.splitPipeline.mergerPart[1] || pipeline.splitPipeline.mergerPart[0])[0]);
 assert.eq("object", typeof pipeline.serverInfo);
+assert.eq("8.0.4", pipeline.serverInfo.version);
+assert.eq(coll.getName(), pipeline.command.aggregate);
+// Each shard explains its part alone, and says where it is.
+for (const shard of Object.values(pipeline.shards)) {
+    assert.eq(["host", "explainVersion", "stages"], Object.keys(shard));
+    assert.eq(["$cursor", "$group"], shard.stages.map((stage) => Object.keys(stage)[0]), tojson(shard));
+}
+pipeline = coll.explain("executionStats").aggregate([{$match: {y: {$lt: 5}}}, {$sort: {y: 1}}, {$limit: 3}, {$count: "n"}]);
+for (const shard of Object.values(pipeline.shards)) {
+    assert(!tojson(shard).includes("$count"), tojson(shard));
+}
 
 // The explained command has variables of its own, and one on no collection is run by the router.
 const variables = {aggregate: coll.getName(), pipeline: [{$group: {_id: "$$name"}}], cursor: {}, let: {name: "x"}};

@@ -142,7 +142,8 @@ impl Run<'_> {
                 doc! { "keysExamined": count(examined.keys), "docsExamined": count(examined.docs) }
             }
             "IXSCAN" => {
-                let tested = if out.get("isMultiKey") == Some(&Value::Boolean(true)) { examined.keys } else { 0 };
+                let tested =
+                    if out.get("isMultiKey") == Some(&Value::Boolean(true)) { examined.keys } else { 0 };
                 doc! {
                     "keysExamined": count(examined.keys), "seeks": count(examined.seeks), "dupsTested": count(tested),
                     "dupsDropped": count(examined.dups),
@@ -214,7 +215,8 @@ mod tests {
         let scan = doc! { "stage": "IXSCAN", "isMultiKey": true };
         let fetch = doc! { "stage": "FETCH", "filter": { "b": 1 }, "inputStage": scan };
         let plan = doc! { "stage": "SHARDING_FILTER", "inputStage": fetch };
-        let examined = Counters { keys: 9, docs: 7, dups: 2, passed: 5, foreign: 1, seeks: 1, ..Counters::default() };
+        let examined =
+            Counters { keys: 9, docs: 7, dups: 2, passed: 5, foreign: 1, seeks: 1, ..Counters::default() };
         let shown = run(plan, 4, examined);
         assert_eq!(numbers(&shown, ""), [Some(10), Some(4), Some(5), Some(1)]);
         assert_eq!(numbers(&shown, "inputStage."), [Some(10), Some(5), Some(4), Some(1)]);

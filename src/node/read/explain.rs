@@ -319,9 +319,9 @@ impl Subject {
             counters.docs = 0;
         }
         let shown = if self.around.is_some() { 0 } else { ran.returned };
-        let whole =
-            Whole { returned: ran.returned, counters, examined: ran.examined.clone(), ended: true };
-        let stages = with_cached(choice.cached.is_some(), with_counters(self.shown(planned, &choice.plan), &whole));
+        let whole = Whole { returned: ran.returned, counters, examined: ran.examined.clone(), ended: true };
+        let stages =
+            with_cached(choice.cached.is_some(), with_counters(self.shown(planned, &choice.plan), &whole));
         let mut section = doc! {
             "executionSuccess": true, "nReturned": count(shown),
             "executionTimeMillis": count(started.elapsed().as_millis() as u64),

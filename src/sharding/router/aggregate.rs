@@ -48,7 +48,7 @@ pub fn aggregate<'a>(task: &'a Task<'_>) -> BoxFuture<'a, Result<DocBuf>> {
     })
 }
 
-fn raw_stages<'a>(task: &Task<'a>) -> Doc<'a> {
+pub(super) fn raw_stages<'a>(task: &Task<'a>) -> Doc<'a> {
     task.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty())
 }
 
@@ -226,7 +226,7 @@ pub fn target_shards(task: &Task<'_>, placement: &Placement, pipeline: Doc<'_>) 
 }
 
 /// Whether the collection and everything the pipeline names is unsharded and on one shard.
-async fn all_on_primary(
+pub(super) async fn all_on_primary(
     task: &Task<'_>,
     ns: &str,
     placement: &Placement,

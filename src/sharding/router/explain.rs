@@ -1,6 +1,8 @@
 //! `explain`: the shards' explanations under the stage that puts their results together.
 
-use super::aggregate::{below_view, names_others, pipeline_context, target_shards};
+use super::aggregate::{
+    all_on_primary, below_view, names_others, pipeline_context, raw_stages, target_shards,
+};
 use super::body::{Placement, ok_reply, strip_times};
 use super::find::is_view_of_sharded;
 use super::scatter;
@@ -9,7 +11,7 @@ use crate::chunk::ShardId;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, doc};
 use node::Request;
 use node::read::aggregate_command::names_collection;
-use query::pipeline::{optimize, parse, split};
+use query::pipeline::{Limits, Split, optimize, parse, split};
 
 /// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
 pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
@@ -56,9 +58,17 @@ async fn explained(task: &Task<'_>, ns: &str, name: &str, asked: &Task<'_>) -> R
             bail!(NAMESPACE_NOT_FOUND, "database {} does not exist", task.db());
         };
         let shards = shards_of(asked, &placement, name, inner)?;
-        let replies =
-            scatter::read_all(task, &shards, |shard| task.forward(&[], &placement.versions(shard), |_| {}))
-                .await;
+        let parts = match name {
+            "aggregate" => parts_of(asked, ns, &placement, &shards).await?,
+            _ => None,
+        };
+        let front =
+            parts.as_ref().filter(|parts| !parts.only_merge).map(|parts| front_of(task, asked, parts));
+        let replies = scatter::read_all(task, &shards, |shard| {
+            let body = front.as_ref().map_or(task.body(), DocBuf::doc);
+            task.forward_as(body, &[], &placement.versions(shard), |_| {})
+        })
+        .await;
         let replies = match replies {
             Ok(replies) => replies,
             Err(e) if is_view_of_sharded(&e) => return of_view(task, asked, &e).await,
@@ -68,28 +78,62 @@ async fn explained(task: &Task<'_>, ns: &str, name: &str, asked: &Task<'_>) -> R
             }
         };
         return match name {
-            "aggregate" => of_pipeline(asked, ns, inner, replies).await,
-            _ => of_query(task, name, inner, replies).await,
+            "aggregate" => of_pipeline(asked, parts, replies).await,
+            _ => of_query(asked, name, inner, replies).await,
         };
     }
 }
 
 /// Explains the aggregation that the command is on what is below its view.
 async fn of_view(task: &Task<'_>, asked: &Task<'_>, error: &Error) -> Result<DocBuf> {
-    let (db, mut body) = below_view(asked, error)?;
-    let within = task.request.name() == "explain";
-    if within {
-        let mut whole = task.body().to_document();
-        whole.insert("explain", body.doc().to_document());
-        body = whole.to_doc_buf();
-    }
+    let (db, body) = below_view(asked, error)?;
+    let body = instead(task, body.doc().to_document());
     let inner = Task::new(task.router, task.op, Request { db: &db, body: body.doc(), sequences: &[] });
-    let reply = match within {
+    let reply = match task.request.name() == "explain" {
         true => Box::pin(explain(&inner)).await,
         false => Box::pin(aggregate(&inner)).await,
     };
     task.hear_from(&inner);
     reply
+}
+
+/// The command of `task` with another one explained.
+fn instead(task: &Task<'_>, explained: Document) -> DocBuf {
+    if task.request.name() != "explain" {
+        return explained.to_doc_buf();
+    }
+    let mut whole = task.body().to_document();
+    whole.insert("explain", explained);
+    whole.to_doc_buf()
+}
+
+/// How the pipeline is divided; `None` where a shard runs all of it.
+async fn parts_of(
+    asked: &Task<'_>,
+    ns: &str,
+    placement: &Placement,
+    shards: &[ShardId],
+) -> Result<Option<Split>> {
+    let raw = raw_stages(asked);
+    let others = names_others(raw);
+    if shards.len() == 1 && !others {
+        return Ok(None);
+    }
+    let context = pipeline_context(asked, ns)?;
+    let pipeline = optimize(parse(&raw.to_array(), &context)?, &context)?;
+    if others && all_on_primary(asked, ns, placement, &pipeline).await? {
+        return Ok(None);
+    }
+    Ok(Some(split(&pipeline, &context)?))
+}
+
+/// The command for the shards: the front of the divided pipeline is explained there.
+fn front_of(task: &Task<'_>, asked: &Task<'_>, parts: &Split) -> DocBuf {
+    let mut part = asked.body().to_document();
+    part.insert("pipeline", Value::Array(parts.shards.to_array()));
+    part.insert("fromRouter", true);
+    part.insert("needsMerge", true);
+    instead(task, part)
 }
 
 fn shards_of(task: &Task<'_>, placement: &Placement, name: &str, inner: Doc<'_>) -> Result<Vec<ShardId>> {
@@ -121,8 +165,7 @@ async fn of_query(
         _ if inner.get_document("sort").is_some_and(|s| !s.is_empty()) => "SHARD_MERGE_SORT",
         _ => "SHARD_MERGE",
     };
-    let (mut plans, mut executions) = (Vec::new(), Vec::new());
-    let mut planner = Document::new();
+    let (mut plans, mut executions, mut all_plans) = (Vec::new(), Vec::new(), Vec::new());
     let (mut totals, mut slowest) = (Totals::default(), 0);
     for (shard, reply) in &replies {
         let reply = strip_times(reply.doc()).to_document();
@@ -133,11 +176,6 @@ async fn of_query(
         plan.0.extend(reply.get("serverInfo").map(|v| ("serverInfo".to_string(), v.clone())));
         if let Some(p) = reply.get_document("queryPlanner") {
             plan.0.extend(p.clone());
-            for member in ["mongosPlannerVersion", "namespace", "parsedQuery"] {
-                if let (Some(v), false) = (p.get(member), planner.contains_key(member)) {
-                    planner.push(member, v.clone());
-                }
-            }
         }
         plans.push(plan);
         if let Some(stats) = reply.get_document("executionStats") {
@@ -145,23 +183,28 @@ async fn of_query(
             slowest = slowest.max(stats.get_i64("executionTimeMillis").unwrap_or(0));
             let mut execution = doc! { "shardName": &**shard };
             execution.0.extend(stats.clone());
+            if let Some(plans) = execution.remove("allPlansExecution") {
+                all_plans.push(Value::from(doc! { "shardName": &**shard, "allPlans": plans }));
+            }
             executions.push(execution);
         }
     }
-    planner.push("winningPlan", doc! { "stage": stage, "shards": plans });
-    let mut reply = doc! { "queryPlanner": planner };
+    let mut reply = doc! {
+        "queryPlanner": { "mongosPlannerVersion": 1, "winningPlan": { "stage": stage, "shards": plans } },
+    };
     if !executions.is_empty() {
-        reply.push(
-            "executionStats",
-            doc! {
-                "nReturned": totals.returned, "executionTimeMillis": slowest, "totalKeysExamined": totals.keys,
-                "totalDocsExamined": totals.documents,
-                "executionStages": {
-                    "stage": stage, "nReturned": (totals.returned), "executionTimeMillis": slowest,
-                    "totalKeysExamined": (totals.keys), "totalDocsExamined": (totals.documents), "shards": executions,
-                },
-            },
-        );
+        let mut stats = doc! {
+            "nReturned": totals.returned, "executionTimeMillis": slowest, "totalKeysExamined": totals.keys,
+            "totalDocsExamined": totals.documents,
+        };
+        let mut stages = doc! { "stage": stage };
+        stages.0.extend(stats.0.iter().cloned());
+        stages.push("shards", executions);
+        stats.push("executionStages", stages);
+        if !all_plans.is_empty() {
+            stats.push("allPlansExecution", all_plans);
+        }
+        reply.push("executionStats", stats);
     }
     finish(task, reply)
 }
@@ -183,40 +226,40 @@ impl Totals {
 
 async fn of_pipeline(
     task: &Task<'_>,
-    ns: &str,
-    inner: Doc<'_>,
+    parts: Option<Split>,
     replies: Vec<(ShardId, DocBuf)>,
 ) -> Result<DocBuf> {
-    let raw = inner.get("pipeline").and_then(|v| v.as_array()).unwrap_or(Doc::empty());
-    let divides = replies.len() > 1 || names_others(raw);
-    let parts = match divides {
-        false => Value::Null,
-        true => {
-            let context = pipeline_context(task, ns)?;
-            let pipeline = optimize(parse(&raw.to_array(), &context)?, &context)?;
-            let parts = split(&pipeline, &context)?;
-            Value::from(doc! {
-                "shardsPart": (Value::Array(parts.shards.to_array())), "mergerPart": (Value::Array(parts.merge.to_array())),
-            })
-        }
-    };
+    let hosts = task.router.cluster.shards().await?;
     let mut shards = Document::new();
     for (shard, reply) in &replies {
-        let mut d = strip_times(reply.doc()).to_document();
-        d.remove("ok");
-        shards.push(&**shard, d);
+        let mut shown = Document::new();
+        if let Some((_, host)) = hosts.iter().find(|(n, _)| n == shard) {
+            let members = host.split_once('/').map_or(host.as_str(), |(_, members)| members);
+            shown.push("host", members.split(',').next());
+        }
+        for field in ["explainVersion", "stages", "queryPlanner", "executionStats"] {
+            if let Some(value) = reply.doc().get(field) {
+                shown.push(field, value.to_value());
+            }
+        }
+        shards.push(&**shard, shown);
     }
     let mut reply = Document::new();
-    if divides {
-        reply.push("mergeType", "mongos");
+    match parts {
+        Some(parts) => {
+            reply.push("mergeType", "mongos");
+            reply.push(
+                "splitPipeline",
+                doc! { "shardsPart": parts.shards.to_array(), "mergerPart": parts.merge.to_array() },
+            );
+        }
+        None => reply.push("splitPipeline", Value::Null),
     }
-    reply.push("splitPipeline", parts);
     reply.push("shards", shards);
     finish(task, reply)
 }
 
-fn finish(task: &Task<'_>, mut reply: Document) -> Result<DocBuf> {
-    let (host, port) = task.router.host.rsplit_once(':').unwrap_or((&task.router.host, "0"));
-    reply.push("serverInfo", doc! { "host": host, "port": (port.parse::<i32>().unwrap_or(0)) });
+fn finish(asked: &Task<'_>, mut reply: Document) -> Result<DocBuf> {
+    node::read::explain::finish(&asked.router.host, &Limits::default(), &mut reply, asked.body(), asked.db());
     Ok(ok_reply(reply))
 }

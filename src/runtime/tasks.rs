@@ -84,6 +84,14 @@ pub fn spawn<F>(work: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
+    spawn_boxed(Box::pin(work))
+}
+
+/// A future of one type for each result, so that what tokio keeps for a task is compiled once for each result and not
+/// twice for each future: with an owner and without.
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+fn spawn_boxed<T: Send + 'static>(work: Boxed<T>) -> JoinHandle<T> {
     match owner() {
         None => tokio::spawn(work),
         Some(owner) => {
@@ -105,6 +113,7 @@ where
 
 /// Starts a task that ends with a set.
 pub fn spawn_in<T: Send + 'static>(tasks: &mut JoinSet<T>, work: impl Future<Output = T> + Send + 'static) {
+    let work: Boxed<T> = Box::pin(work);
     match owner() {
         None => drop(tasks.spawn(work)),
         Some(owner) => owner.add(tasks.spawn(OWNER.scope(owner.clone(), work))),
@@ -122,6 +131,7 @@ pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
     if simulation::is_running() {
         return Blocking::Done(Some(Box::new(work())));
     }
+    let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
     Blocking::Thread(tokio::task::spawn_blocking(work))
 }
 

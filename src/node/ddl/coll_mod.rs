@@ -10,13 +10,22 @@ use crate::view::View;
 use crate::write::extras::Validator;
 use crate::{Node, Operation, Request};
 use document::{Doc, Document, Result, Value, ValueRef, bail, doc, err};
+use futures::future::BoxFuture;
 use storage::{IndexSpec, split_namespace};
 
 /// The largest size of a capped collection: 1 PiB.
 const CAPPED_BYTES_MAX: i64 = 1 << 50;
 
 /// Runs a `collMod` command.
-pub async fn coll_mod(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
+pub fn coll_mod<'a>(
+    node: &'a Node,
+    op: &'a Operation,
+    request: Request<'a>,
+) -> BoxFuture<'a, Result<Document>> {
+    Box::pin(modify(node, op, request))
+}
+
+async fn modify(node: &Node, op: &Operation, request: Request<'_>) -> Result<Document> {
     let ns = request.namespace()?;
     node.check_write_concern(op)?;
     shapes::COLL_MOD.check_command(request.body, request.sequences)?;

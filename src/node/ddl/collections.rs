@@ -9,6 +9,7 @@ use crate::write::extras::{Validator, check_case};
 use crate::write::unit::WriteUnit;
 use crate::{Node, Operation, Request, timeseries};
 use document::{Collation, Doc, Document, Result, Value, ValueRef, bail, doc};
+use futures::future::BoxFuture;
 use query::timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
 use storage::entry::{Draft, Op};
@@ -220,7 +221,17 @@ fn check_options(options: &Document) -> Result<()> {
 ///
 /// # Errors
 /// NamespaceExists (48), InvalidNamespace (73), and what the options may give.
-pub async fn create_collection(
+pub fn create_collection<'a>(
+    node: &'a Node,
+    op: &'a Operation,
+    ns: &'a str,
+    options: Document,
+    uuid: Option<[u8; 16]>,
+) -> BoxFuture<'a, Result<()>> {
+    Box::pin(create_named(node, op, ns, options, uuid))
+}
+
+async fn create_named(
     node: &Node,
     op: &Operation,
     ns: &str,

@@ -9,6 +9,7 @@ use super::index_spec::check_spec;
 use crate::namespace::Slot;
 use crate::{Node, Operation, Request};
 use document::{Collation, Document, Result, Value, bail, doc, err};
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::index::SpecConflict;
@@ -106,7 +107,19 @@ pub async fn build_indexes(
     build_all(node, op, slot, specs, from_migrate, &Quorum::NOBODY).await
 }
 
-async fn build_all(
+/// Boxed where it is compiled once, and not in each crate that waits for it.
+fn build_all<'a>(
+    node: &'a Node,
+    op: &'a Operation,
+    slot: &'a Slot,
+    specs: &'a [Document],
+    from_migrate: bool,
+    quorum: &'a Quorum,
+) -> BoxFuture<'a, Result<Document>> {
+    Box::pin(build_each(node, op, slot, specs, from_migrate, quorum))
+}
+
+async fn build_each(
     node: &Node,
     op: &Operation,
     slot: &Slot,

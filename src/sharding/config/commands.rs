@@ -2,6 +2,7 @@
 
 use super::ConfigServer;
 use document::{Document, Result, bail};
+use futures::future::BoxFuture;
 use node::{Operation, Request};
 use std::sync::Arc;
 
@@ -69,7 +70,15 @@ const LOOK: &[&str] = &[
 ///
 /// # Errors
 /// CommandNotFound (59) for any other name.
-pub async fn run(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
+pub fn run<'a>(
+    config: &'a Arc<ConfigServer>,
+    op: &'a Operation,
+    request: Request<'a>,
+) -> BoxFuture<'a, Result<Document>> {
+    Box::pin(run_named(config, op, request))
+}
+
+async fn run_named(config: &Arc<ConfigServer>, op: &Operation, request: Request<'_>) -> Result<Document> {
     let reply = answer(config, op, request).await?;
     if !LOOK.contains(&request.name()) {
         op.interruptible(config.node.wait_all_committed()).await??;

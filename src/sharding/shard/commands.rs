@@ -12,6 +12,7 @@ use crate::messages::migration::{
 use crate::messages::placement::{FlushDatabase, FlushRoutingTable};
 use crate::messages::ranges::{KeepRanges, LeaseAction};
 use document::{Doc, DocBuf, Document, Result, Timestamp, Value, bail, doc, err};
+use futures::future::BoxFuture;
 use node::ranges::Statement;
 use node::{Operation, Request};
 use std::sync::Arc;
@@ -58,7 +59,15 @@ pub const COMMANDS: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// CommandNotFound (59) for any other name; ShardingStateNotInitialized (203) on a node that is no shard.
-pub async fn run(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) -> Result<Reply> {
+pub fn run<'a>(
+    role: &'a Arc<ShardRole>,
+    op: &'a Operation,
+    request: Request<'a>,
+) -> BoxFuture<'a, Result<Reply>> {
+    Box::pin(run_named(role, op, request))
+}
+
+async fn run_named(role: &Arc<ShardRole>, op: &Operation, request: Request<'_>) -> Result<Reply> {
     let (name, body) = (request.name(), request.body);
     Ok(match name {
         "_shardsvrMoveRange" | "moveChunk" => {

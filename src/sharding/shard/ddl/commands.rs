@@ -8,6 +8,7 @@ use crate::messages::ddl::ParticipantBlock;
 use crate::messages::user_writes::ShardUserWriteBlock;
 use crate::messages::{Flag, Message};
 use document::{Document, Result, Value, bail, err};
+use futures::future::BoxFuture;
 use node::operation::{WriteAck, WriteConcern};
 use node::{Operation, Request};
 
@@ -67,7 +68,11 @@ pub const COMMANDS: &[&str] = &[
 ///
 /// # Errors
 /// CommandNotFound (59) for any other name; ShardingStateNotInitialized (203) on a node that is no shard.
-pub async fn run(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
+pub fn run<'a>(ddl: &'a Ddl, op: &'a Operation, request: Request<'a>) -> BoxFuture<'a, Result<Document>> {
+    Box::pin(run_named(ddl, op, request))
+}
+
+async fn run_named(ddl: &Ddl, op: &Operation, request: Request<'_>) -> Result<Document> {
     // These only look at data.
     if !matches!(request.name(), "splitVector" | "autoSplitVector") {
         ddl.role.require_identity()?;

@@ -332,7 +332,7 @@ impl Cluster {
         command.push("txnNumber", Value::Int64(client.number));
         command.push("writeConcern", doc! { "w": "majority" });
         let mut last = err!(INTERNAL_ERROR, "never sent");
-        for _ in 0..400 {
+        for _ in 0..12_000 {
             let table = match self.router.collection(NS).await? {
                 Routing::Sharded(t) => t,
                 Routing::Unsharded => bail!(INTERNAL_ERROR, "not sharded"),

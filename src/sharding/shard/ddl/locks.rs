@@ -6,9 +6,11 @@
 //! one that copies for long                          shared      exclusive        a resharding
 //! a change of the whole database     exclusive      exclusive
 //! a look at the whole database       exclusive                                   checkMetadataConsistency
+//! what another shard's change brings exclusive      exclusive                     the clone of a movePrimary
 //! ```
-//! All of these share one more lock, which comes first and which a standstill of the cluster takes exclusively ([`Purpose::Standstill`]).
-//! So a look waits for no resharding, and has to leave out what is being resharded.
+//! All of these but the last share one more lock, which comes first and which a standstill of the cluster takes exclusively ([`Purpose::Standstill`]).
+//! So a look waits for no resharding, and has to leave out what is being resharded. The coordinator of the last holds that lock
+//! on its own shard, and keeps clients waiting meanwhile, so that it waits here for a short time only.
 //!
 //! The first two of the order that `node::ddl::lock` writes down: databases by name, then namespaces by name. They live in
 //! memory, since coordinators are taken up with their locks before anything else runs.
@@ -24,6 +26,8 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 const WAIT: Duration = Duration::from_secs(120);
 /// How long a standstill waits for coordinators to end; others that come meanwhile wait behind it.
 pub(super) const STANDSTILL_WAIT: Duration = Duration::from_secs(20);
+/// How long what another shard's change brings waits for coordinators of this one.
+const BROUGHT_WAIT: Duration = Duration::from_secs(10);
 
 /// The lock that everybody shares.
 pub(super) const EVERYTHING: &str = "";
@@ -39,6 +43,8 @@ pub(super) enum Purpose {
     Copy,
     /// A look at a whole database.
     Look,
+    /// What a change on another shard brings.
+    Brought,
     /// Nothing changes meanwhile.
     Standstill,
 }
@@ -107,7 +113,11 @@ impl Locks {
     }
     /// The same for a purpose.
     pub(super) async fn take_for(&self, purpose: Purpose, namespaces: &[&str], holder: &str) -> Result<Held> {
-        let wait = if purpose == Purpose::Standstill { STANDSTILL_WAIT } else { WAIT };
+        let wait = match purpose {
+            Purpose::Standstill => STANDSTILL_WAIT,
+            Purpose::Brought => BROUGHT_WAIT,
+            _ => WAIT,
+        };
         self.take_within(wait, purpose, namespaces, holder).await
     }
 
@@ -148,9 +158,10 @@ fn wanted(purpose: Purpose, names: &[&str]) -> Vec<(String, bool)> {
             databases.insert(format!("{db}{DATA}"), true);
         }
     }
-    let everything = (EVERYTHING.to_string(), purpose == Purpose::Standstill);
+    let everything =
+        (purpose != Purpose::Brought).then(|| (EVERYTHING.to_string(), purpose == Purpose::Standstill));
     let named = databases.into_iter().chain(namespaces.into_iter().map(|ns| (ns, true)));
-    std::iter::once(everything).chain(named).collect()
+    everything.into_iter().chain(named).collect()
 }
 
 impl Lock {

@@ -12,6 +12,7 @@
 
 use super::block::BlockType;
 use super::coordinator::{Coordinator, namespace};
+use super::locks::Purpose;
 use super::{Ddl, split};
 use crate::config::{argument, required, required_str};
 use crate::driver::phase_of;
@@ -207,7 +208,8 @@ impl Ddl {
         let body = request.body.to_document();
         let donor = required_str(&body, "from")?.to_string();
         // This shard may have been the primary before, and be about to drop what it gave away then: the same collections.
-        let _held = self.locks.take(&[db], &format!("movePrimary of {db} to this shard")).await?;
+        let holder = format!("movePrimary of {db} to this shard");
+        let _held = self.locks.take_for(Purpose::Brought, &[db], &holder).await?;
         let mut cloned = Vec::new();
         for c in required(&body, "collections", Value::as_array)? {
             let Some(c) = c.as_document() else { bail!(TYPE_MISMATCH, "collections must be documents") };

@@ -84,6 +84,13 @@ pub(super) fn invalid(text: String) -> document::Error {
     err!(INVALID_REPLICA_SET_CONFIG, "{text}")
 }
 
+fn as_invalid(e: document::Error) -> document::Error {
+    match e.code {
+        codes::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE => invalid(e.message),
+        _ => e,
+    }
+}
+
 /// A configuration that can be read and breaks a rule.
 fn unfit(text: String) -> document::Error {
     err!(NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, "{text}")
@@ -95,23 +102,34 @@ impl SetConfig {
         doc! { "_id": name, "version": 1, "members": [{ "_id": 0, "host": host }] }
     }
 
-    /// Reads and checks a configuration, and completes it.
+    /// Reads and checks a configuration that the set has, and completes it.
     ///
     /// # Errors
     /// InvalidReplicaSetConfig (93).
     pub fn parse(given: &Document) -> Result<SetConfig> {
-        SetConfig::parse_next(given).map_err(|e| match e.code {
-            codes::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE => invalid(e.message),
-            _ => e,
-        })
+        SetConfig::read(given).map_err(as_invalid)
     }
 
-    /// As [`SetConfig::parse`], for a configuration that is to replace another.
+    /// The same of the first configuration of a set, of which more is demanded: an older build may have stored less.
+    ///
+    /// # Errors
+    /// InvalidReplicaSetConfig (93).
+    pub fn parse_first(given: &Document) -> Result<SetConfig> {
+        SetConfig::parse_next(given).map_err(as_invalid)
+    }
+
+    /// As [`SetConfig::parse_first`], for a configuration that is to replace another.
     ///
     /// # Errors
     /// InvalidReplicaSetConfig (93) where it cannot be read, NewReplicaSetConfigurationIncompatible (103) where it breaks a
     /// rule.
     pub fn parse_next(given: &Document) -> Result<SetConfig> {
+        let config = SetConfig::read(given)?;
+        config.check_modes()?;
+        Ok(config)
+    }
+
+    fn read(given: &Document) -> Result<SetConfig> {
         if let Some(unknown) = given.keys().find(|k| !FIELDS.contains(k)) {
             return Err(invalid(format!("BSON field 'ReplSetConfig.{unknown}' is an unknown field.")));
         }
@@ -170,7 +188,6 @@ impl SetConfig {
             }
         }
         horizons::check(&self.members)?;
-        self.check_modes()?;
         let local = self.members.iter().filter(|m| is_localhost(&m.host)).count();
         if local != 0 && local != count {
             return Err(unfit(format!(
@@ -670,6 +687,7 @@ mod tests {
         let refusal = |modes: Document| {
             let members = document::array![{"_id": 0, "host": "a:1", "tags": {"dc": "x"}}];
             let given = doc! { "_id": "rs", "members": members, "settings": { "getLastErrorModes": modes } };
+            assert!(SetConfig::parse(&given).is_ok(), "what a set has goes on to be its configuration");
             SetConfig::parse_next(&given).err().map_or(0, |e| e.code)
         };
         assert_eq!(refusal(doc! { "one": { "dc": 1 } }), 0);

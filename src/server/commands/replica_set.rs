@@ -271,7 +271,7 @@ async fn initiate(context: &Context, request: &Request<'_>, reply: &mut Reply) -
         }
     };
     SetConfig::check_given(&chosen)?;
-    let mut config = SetConfig::parse(&chosen)?;
+    let mut config = SetConfig::parse_first(&chosen)?;
     check_role(service, &mut config)?;
     if config.set_id().is_none() {
         config.set_set_id(Value::ObjectId(node.new_object_id()));

@@ -179,10 +179,10 @@ impl Sets {
         }
     }
 
-    /// The sets that are watched, as `connPoolStats` shows them.
+    /// The sets that are watched, as `connPoolStats` shows them; a host by itself is none.
     pub fn statistics(&self) -> Document {
         let mut shown = Document::new();
-        for set in self.sets.read().values() {
+        for set in self.sets.read().values().filter(|set| set.seeds.first() != Some(&set.name)) {
             let state = set.state.lock();
             if state.members.is_empty() {
                 continue;

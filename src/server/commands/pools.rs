@@ -75,7 +75,7 @@ fn replica_sets(context: &Context) -> Document {
     let mut sets = context.service.members.remote().map(|r| r.sets.statistics()).unwrap_or_default();
     for (_, connection) in context.service.members.known_shards() {
         let Some((set, hosts)) = connection.split_once('/') else { continue };
-        // A set of one is asked nothing beside the requests it gets.
+        // A set of one is watched only where the balancer waits for it.
         if hosts.contains(',') || sets.contains_key(set) {
             continue;
         }

@@ -495,8 +495,6 @@ fn takes(name: &str) -> Option<Takes> {
     }
 }
 
-/// Runs a routed command; a snapshot read at one time for all shards, and at another where that is too old. Returns the
-/// reply and the token of its transaction.
 /// `{tesseraStepDown: <shard or "config">, seconds?, force?}`: its primary hands over; returns the primaries `before` and `after`.
 /// The members of a shard do not know the users of the cluster: the router asks them as a node asks another.
 async fn step_down(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -522,6 +520,8 @@ async fn step_down(context: &Context, request: &Request<'_>, reply: &mut Reply) 
     Ok(())
 }
 
+/// Runs a routed command; a snapshot read at one time for all shards, and at another where that is too old. Returns the
+/// reply and the token of its transaction.
 async fn run_at_one_time(
     context: &Context,
     request: &Request<'_>,

@@ -19,8 +19,9 @@
 //! balancer's can commit. A shard that was asked to merge, or splits by itself, may be paused and wake later: its commit
 //! says whose it is, and enters in the same way. A migration whose donor is gone is fenced by a raised version of its chunk.
 //!
-//! A paused or cut-off shard keeps its connections, and what was asked of it never ends by itself. So whatever the balancer
-//! waits for goes on only as long as its shards are heard of ([`ConfigServer::while_heard`]).
+//! A paused or cut-off shard keeps its connections, and what was asked of it never ends by itself. So whatever a round
+//! waits for goes on only as long as its shards are heard of ([`ConfigServer::while_heard`]). balancerStop alone waits on for a
+//! paused donor, which may still commit when it wakes.
 
 mod actions;
 mod auto_split;
@@ -43,6 +44,7 @@ use protocol::balancer::failures::Failures;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -87,12 +89,15 @@ impl Drop for Outstanding {
     }
 }
 
+/// The most that a short question to a shard takes.
+const QUESTION_MAX: Duration = Duration::from_secs(60);
+
 /// Migrations whose answers were lost.
 #[derive(Default)]
 struct Unsure {
     /// Shards that may be in one.
     shards: BTreeSet<String>,
-    /// Those of which more is known: all of this reign.
+    /// Those of which more is known: what this node has asked for.
     migrations: Vec<MoveRange>,
 }
 
@@ -108,7 +113,9 @@ impl Drop for UnderWay {
         if !self.is_over {
             let mut unsure = self.unsure.lock();
             unsure.shards.extend([self.request.from.clone(), self.request.to.clone()]);
-            unsure.migrations.push(self.request.clone());
+            if !unsure.migrations.contains(&self.request) {
+                unsure.migrations.push(self.request.clone());
+            }
         }
     }
 }
@@ -201,12 +208,16 @@ impl ConfigServer {
         }
     }
 
-    /// Asks a shard, by its connection string, as long as it is heard of.
+    /// Asks a shard something short, by its connection string, as long as it is heard of.
     ///
     /// # Errors
-    /// The shard's own; HostUnreachable (6) when it has fallen silent.
+    /// The shard's own; HostUnreachable (6) when it has fallen silent, NetworkTimeout (89) when it is heard of and does not reply.
     async fn ask_while_heard(&self, host: &str, command: Document) -> Result<Document> {
-        self.remote.while_heard(host, self.remote.admin(Target::Host(host), command)).await
+        let asked = self.remote.while_heard(host, self.remote.admin(Target::Host(host), command));
+        match tokio::time::timeout(QUESTION_MAX, asked).await {
+            Ok(reply) => reply,
+            Err(_) => bail!(NETWORK_TIMEOUT, "{host} did not reply within {} s", QUESTION_MAX.as_secs()),
+        }
     }
 
     /// Enters for the commit of a merge, where the balancer has asked a shard for it: the shard may have been paused since.

@@ -2,7 +2,7 @@
  * What each stage of a plan did is told stage by stage: work is what was examined and the end, and what a stage let through is
  * its own number, not that of the whole query. It fails if stages show the query's result, or what was found twice is not told.
  *
- * @tags: [assumes_unsharded_collection]
+ * @tags: [assumes_against_mongod_not_mongos]
  */
 const coll = db.explain_execution_stats;
 coll.drop();

@@ -81,9 +81,11 @@ pub fn explained_command<'a>(request: &Request<'a>) -> Result<Doc<'a>> {
     }
 }
 
-/// Runs an `explain` command.
-pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
-    let inner = explained_command(&request)?;
+/// What an `explain` command asks for.
+///
+/// # Errors
+/// BadValue (2), TypeMismatch (14), IDLUnknownField (40415).
+pub fn verbosity_of(request: &Request<'_>) -> Result<Verbosity> {
     let mut verbosity = Verbosity::All;
     for e in request.body.iter().skip(1) {
         match e.name() {
@@ -102,6 +104,13 @@ pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>
             name => FIELDS.unknown(name)?,
         }
     }
+    Ok(verbosity)
+}
+
+/// Runs an `explain` command.
+pub async fn explain(node: &Arc<Node>, op: &Arc<Operation>, request: Request<'_>) -> Result<Document> {
+    let inner = explained_command(&request)?;
+    let verbosity = verbosity_of(&request)?;
     let Some(first) = inner.iter().next() else {
         bail!(BAD_VALUE, "explain command requires a nested object")
     };
@@ -468,7 +477,10 @@ fn writes(stage: &Value) -> bool {
 }
 
 /// What a pipeline that writes would do cannot be tried.
-fn refuse_writing(pipeline: &[Value], verbosity: Verbosity) -> Result<()> {
+///
+/// # Errors
+/// 51184.
+pub fn refuse_writing(pipeline: &[Value], verbosity: Verbosity) -> Result<()> {
     let last =
         pipeline.last().and_then(Value::as_document).and_then(|d| d.first()).map_or("", |(name, _)| name);
     let code = match last {

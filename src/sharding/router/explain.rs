@@ -11,6 +11,7 @@ use crate::chunk::ShardId;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, doc};
 use node::Request;
 use node::read::aggregate_command::names_collection;
+use node::read::explain::{refuse_writing, verbosity_of};
 use query::pipeline::{Limits, Split, optimize, parse, split};
 
 /// `{explain: {find|count|distinct|aggregate|update|delete|findAndModify: c, ...}, verbosity}`.
@@ -26,6 +27,9 @@ pub async fn explain(task: &Task<'_>) -> Result<DocBuf> {
     let Some(collection) = first.value().as_str() else {
         bail!(INVALID_NAMESPACE, "explain needs a command on a collection");
     };
+    if first.name() == "aggregate" {
+        refuse_writing(&raw_stages(&asked).to_array(), verbosity_of(&task.request)?)?;
+    }
     let ns = format!("{}.{collection}", task.db());
     explained(task, &ns, first.name(), &asked).await
 }

@@ -3,7 +3,7 @@
 use super::crud::{node, show_concern_error};
 use crate::dispatch::{Command, Context, Needs, Reply, Request, Roles};
 use crate::service::Service;
-use document::{Result, ValueRef, bail, codes, doc, err};
+use document::{Error, Result, ValueRef, bail, codes, doc, err};
 use node::operation::SessionId;
 use node::transaction::{Admitted, Entered, Limits, admission};
 use protocol::transaction::Request as Wanted;
@@ -154,7 +154,7 @@ async fn commit(context: &Context, request: &Request<'_>, reply: &mut Reply) -> 
         Some(v) => return Err(request.wrong_type("commitTransaction.commitTimestamp", v, "timestamp")),
     };
     let done = node(context)?.commit_transaction(&context.operation, at, limits(&context.service)).await;
-    conclude_commit(context, reply, done).await
+    conclude_known(context, reply, done).await
 }
 
 async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -166,7 +166,13 @@ async fn abort(context: &Context, request: &Request<'_>, reply: &mut Reply) -> R
         true => node.abort_unless_prepared(&context.operation, limits).await,
         false => node.abort_transaction(&context.operation, limits).await,
     };
-    conclude(context, reply, done).await
+    // A coordinator takes it for an acknowledgement, and forgets.
+    let of_coordinator =
+        context.connection.client.internal.load(Ordering::Relaxed) && context.operation.write_concern.given;
+    match of_coordinator {
+        true => conclude_known(context, reply, done).await,
+        false => conclude(context, reply, done).await,
+    }
 }
 
 async fn prepare(context: &Context, request: &Request<'_>, reply: &mut Reply) -> Result<()> {
@@ -189,14 +195,16 @@ async fn coordinate(context: &Context, request: &Request<'_>, reply: &mut Reply)
     let role = context.service.members.shard()?.clone();
     let limits = limits(&context.service);
     let done = role.coordinate_commit(&context.operation, participants, limits).await;
-    conclude_commit(context, reply, done).await
+    conclude_known(context, reply, done).await
 }
 
-/// As [`conclude`], for a commit. That there is no such transaction may only be said for good: an entry of this reign is written and
-/// waited for, since a member that leads no more does not know what another has committed.
-async fn conclude_commit(context: &Context, reply: &mut Reply, done: Result<()>) -> Result<()> {
-    if done.as_ref().is_err_and(|e| e.code == codes::NO_SUCH_TRANSACTION) {
-        let message = doc! { "msg": "refusing the commit of an unknown transaction" };
+/// As [`conclude`], for the end of a transaction. That there is no such transaction, or that a later one has begun, may only be said
+/// for good: an entry of this reign is written and waited for, since a member that leads no more does not know what another has
+/// committed, and what it has committed itself may yet be rolled back.
+async fn conclude_known(context: &Context, reply: &mut Reply, done: Result<()>) -> Result<()> {
+    let unknown = |e: &Error| matches!(e.code, codes::NO_SUCH_TRANSACTION | codes::TRANSACTION_TOO_OLD);
+    if done.as_ref().is_err_and(unknown) {
+        let message = doc! { "msg": "refusing the end of an unknown transaction" };
         node(context)?.append_note(&context.operation, message)?;
     }
     conclude(context, reply, done).await

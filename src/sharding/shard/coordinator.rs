@@ -330,7 +330,8 @@ impl ShardRole {
             };
             match self.say(key, shard, command).await {
                 Ok(_) => return,
-                // It has ended there, by this decision: nothing else ends what is prepared.
+                // It has ended there, by this decision: nothing else ends what is prepared. No failover brings it back, since
+                // `say` has waited for the majority.
                 Err(e) if matches!(e.code, codes::TRANSACTION_TOO_OLD | codes::NO_SUCH_TRANSACTION) => return,
                 Err(e) => patience.rest(&self.coordinators, &e).await,
             }
@@ -342,12 +343,16 @@ impl ShardRole {
         command.push("txnNumber", number);
         command.push("autocommit", false);
         command.push("writeConcern", doc! { "w": "majority" });
-        let reply = self.remote.run(Target::Shard(shard), "admin", command.to_doc_buf()).await?;
-        match reply.doc().get_document("writeConcernError") {
-            Some(e) => {
-                Err(Error::new(e.get_i64("code").unwrap_or(64) as i32, "the write concern was not met"))
+        let reply = self.remote.run(Target::Shard(shard), "admin", command.to_doc_buf()).await;
+        let unmet = match &reply {
+            Ok(reply) => reply.doc().get_document("writeConcernError").map(|d| d.get_i64("code")),
+            Err(e) => {
+                e.info.as_ref().and_then(|i| i.get_document("writeConcernError")).map(|d| d.get_i64("code"))
             }
-            None => Ok(reply),
+        };
+        match unmet {
+            Some(code) => Err(Error::new(code.unwrap_or(64) as i32, "the write concern was not met")),
+            None => reply,
         }
     }
 }

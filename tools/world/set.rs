@@ -65,14 +65,24 @@ pub(crate) async fn run(nodes: &mut [Node], hard: bool) -> Result<String, String
     Ok(format!("{terms} terms, {ended} members killed, {kept} of {inserted} careless inserts kept"))
 }
 
+/// Waits until all members have an entry. What a cut began ends in an election that may yet interrupt a first one.
+async fn mark_everywhere() -> Result<(), String> {
+    let mut last = None;
+    for _ in 0..5 {
+        let mark = doc! { "_id": Value::uuid(runtime::uuid()) };
+        let insert = doc! { "insert": "marks", "documents": [mark], "writeConcern": { "w": 3 } };
+        let reply = Client::of_any(ALL).insist("test", &insert).await?;
+        if !reply.contains_key("writeErrors") && !reply.contains_key("writeConcernError") {
+            return Ok(());
+        }
+        last = Some(reply);
+    }
+    Err(format!("not everybody has the last entry: {last:?}"))
+}
+
 /// Looks at everything once all members have all; returns how many careless inserts there are.
 async fn check(writers: &mut [Writer]) -> Result<usize, String> {
-    let mark = doc! { "_id": Value::uuid(runtime::uuid()) };
-    let insert = doc! { "insert": "marks", "documents": [mark], "writeConcern": { "w": 3 } };
-    let reply = Client::of_any(ALL).insist("test", &insert).await?;
-    if reply.contains_key("writeErrors") || reply.contains_key("writeConcernError") {
-        return Err(format!("not everybody has the last entry: {reply:?}"));
-    }
+    mark_everywhere().await?;
     for writer in writers {
         writer.look().await?;
     }

@@ -35,6 +35,10 @@ for (const [first, meta] of [[score, s], [fuse, s], [found, textScore]]) {
     assert.eq(3, run(first, {$match: {text: "$$ROOT", $expr: {$gt: [meta, 0]}}}).length);
     t.aggregate([first, {$sort: {x: meta}}, {$out: "metadata_out"}]);
     assert.eq(documents, db.metadata_out.find().sort({_id: 1}).toArray());
+    // A projection that excludes keeps what it does not name, and the metadata.
+    const without = run(first, {$project: {_id: 0}}, {$sort: {x: meta}});
+    assert.sameMembers(documents.map((d) => d.a), without.map((d) => d.a));
+    run(first, {$project: {sub: {b: 0}}}, {$sort: {x: meta}}).forEach((d) => assert.eq([d._id * 10, {}], [d.a, d.sub]));
     // A new root has the metadata of the old one.
     const roots = run(first, byId, {$replaceRoot: {newRoot: "$sub"}}, {$project: {b: 1, s: meta}});
     assert.eq(expected.map((d) => ({b: d._id, s: d.s})), roots);

@@ -136,12 +136,20 @@ fn facet(name: &str, stages: &Value, hidden: &[Hidden]) -> (String, Value) {
 /// A projection that includes fields includes these too.
 fn projection(d: &Document, hidden: &[Hidden]) -> Value {
     let mut new: Document = d.iter().map(|(k, v)| (k.to_string(), replaced(v, hidden))).collect();
-    let excludes =
-        |(path, v): (&str, &Value)| path != "_id" && (v.is_number() || v.as_bool().is_some()) && !v.truthy();
-    if !new.iter().any(excludes) {
+    if !excludes(d, "") {
         hidden.iter().for_each(|h| new.push(h.field, 1));
     }
     Value::Document(new)
+}
+
+/// Whether a projection excludes: some field, or `_id` alone.
+fn excludes(d: &Document, above: &str) -> bool {
+    let is_no = |v: &Value| (v.is_number() || v.as_bool().is_some()) && !v.truthy();
+    let nothing_else = above.is_empty() && d.len() == 1;
+    d.iter().any(|(path, v)| match v {
+        Value::Document(inner) if inner.keys().all(|k| !k.starts_with('$')) => excludes(inner, path),
+        v => is_no(v) && (!above.is_empty() || path != "_id" || nothing_else),
+    })
 }
 
 /// A new root with the fields of the old one; what is no document stays as it is, and is refused by the stage.

@@ -38,6 +38,16 @@ impl Place {
     }
 }
 
+/// Places that are found before it is worth looking for those found again.
+const PLACES_MIN: usize = 4096;
+
+fn sort_distinct(places: &mut Vec<Place>) -> Result<()> {
+    meter::spend(places.len())?;
+    places.sort_unstable();
+    places.dedup();
+    Ok(())
+}
+
 #[derive(Default)]
 pub struct HashSide {
     documents: Spool,
@@ -52,7 +62,11 @@ pub struct HashSide {
 
 impl HashSide {
     /// Adds a document; returns what it takes in memory.
-    pub fn push(&mut self, d: DocBuf, foreign: &FieldPath, collation: &Collation) -> usize {
+    ///
+    /// # Errors
+    /// Those of [`meter::spend`]: an array may hold many values.
+    pub fn push(&mut self, d: DocBuf, foreign: &FieldPath, collation: &Collation) -> Result<usize> {
+        meter::spend(4 + d.bytes().len() / 64)?;
         let HashSide { documents, table, scratch, .. } = self;
         let at = documents.in_memory().len() as u64;
         let place = Place { at, length: d.bytes().len() as u32 };
@@ -76,7 +90,7 @@ impl HashSide {
             }
             false
         });
-        bytes + documents.push(d)
+        Ok(bytes + documents.push(d))
     }
     /// Moves all that is in memory to files.
     ///
@@ -130,7 +144,7 @@ impl HashSide {
     /// # Errors
     /// The files', and those of [`meter::spend`].
     pub fn find(&mut self, keys: &[Vec<u8>]) -> Result<Vec<Place>> {
-        let mut places = Vec::new();
+        let (mut places, mut distinct) = (Vec::new(), 0);
         for key in keys {
             match &mut self.keys {
                 None => places.extend(self.table.get(key).into_iter().flatten()),
@@ -141,10 +155,13 @@ impl HashSide {
                     })?;
                 }
             }
+            // Values that stand in the same documents find them again and again.
+            if places.len() > 2 * distinct + PLACES_MIN {
+                sort_distinct(&mut places)?;
+                distinct = places.len();
+            }
         }
-        meter::spend(places.len())?;
-        places.sort_unstable();
-        places.dedup();
+        sort_distinct(&mut places)?;
         Ok(places)
     }
     /// The documents that stand there.
@@ -190,7 +207,8 @@ mod tests {
                     doc! { "k": k }
                 };
                 let d = doc! { "_id": i as i32, "a": inner };
-                assert!(side.push(d.to_doc_buf(), &foreign, &collation) > d.to_doc_buf().bytes().len());
+                let taken = side.push(d.to_doc_buf(), &foreign, &collation).unwrap();
+                assert!(taken > d.to_doc_buf().bytes().len());
                 if i % spill_every == spill_every - 1 {
                     side.spill(&shared).unwrap();
                 }

@@ -375,7 +375,8 @@ impl RunningLookup {
             let found: Vec<&DocBuf> = found.iter().map(|d| &**d).collect();
             to.push(attach(&d, &self.plan.into, &found)?)?;
         }
-        if self.keyed.len() == 0 && self.means != Means::Hash && self.charge.bytes() > 0 {
+        let is_held = self.means == Means::Hash || self.constant.is_some();
+        if self.keyed.len() == 0 && !is_held && self.charge.bytes() > 0 {
             self.side = HashSide::default();
             self.charge.set(0);
         }
@@ -422,6 +423,9 @@ impl RunningLookup {
                     wanted.entry(k).or_insert(v);
                 }
             }
+            // A value that stands there often finds the same documents.
+            own.sort_unstable();
+            own.dedup();
             docs.push((d, own));
         }
         if self.means == Means::Hash {
@@ -437,8 +441,7 @@ impl RunningLookup {
         match self.collect(stages, outer(run), most, host, run).await? {
             Some(found) => {
                 for d in found {
-                    meter::spend(4)?;
-                    self.side.push(d, foreign, &run.collation);
+                    self.side.push(d, foreign, &run.collation)?;
                 }
                 self.keyed = docs.into_iter();
             }
@@ -456,9 +459,7 @@ impl RunningLookup {
         let mut source = host.run(&self.plan.namespace, Vec::new(), outer(run), run).await?;
         while let Some(batch) = source.next().await? {
             for d in batch {
-                meter::spend(4)?;
-                let bytes = self.side.push(d, foreign, &run.collation);
-                self.side_charge.add(bytes);
+                self.side_charge.add(self.side.push(d, foreign, &run.collation)?);
             }
             if !self.side_charge.is_over() {
                 continue;

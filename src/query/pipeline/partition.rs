@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Partitions of a level, as a power of two.
 const PARTITION_BITS: u32 = 5;
-/// Bytes of a block, if no entry is longer.
+/// Bytes with which a block is full; its last entry may be longer.
 const BLOCK: usize = 32 * 1024;
 /// Levels after which keys are divided no more: keys that a client made to collide stay together.
 pub const LEVELS_MAX: u32 = 8;
@@ -55,20 +55,21 @@ impl Partitions {
         meter::spend(4 + (key.len() + bytes.len()) / 512)?;
         let hash = FixedState::with_seed(u64::from(self.level)).hash_one(key);
         let part = &mut self.parts[(hash >> (u64::BITS - PARTITION_BITS)) as usize];
-        let length = HEAD_BYTES + key.len() + bytes.len();
-        if part.open.len() + length > BLOCK && !part.open.is_empty() {
+        append_entry(&mut part.open, key, bytes);
+        // Where blocks end is kept, so a long entry ends its own at once.
+        if part.open.len() >= BLOCK {
             self.file.lock().append(&part.open)?;
             part.written.push((self.length, part.open.len()));
             self.length += part.open.len() as u64;
             part.open.clear();
+            part.open.shrink_to(2 * BLOCK);
         }
-        append_entry(&mut part.open, key, bytes);
-        Ok(length)
+        Ok(HEAD_BYTES + key.len() + bytes.len())
     }
     /// The partitions that have entries.
     pub fn finish(self) -> impl Iterator<Item = Partition> {
         let Partitions { level, file, parts, .. } = self;
-        let filled = parts.into_iter().filter(|part| !part.open.is_empty());
+        let filled = parts.into_iter().filter(|part| !part.written.is_empty() || !part.open.is_empty());
         filled.map(move |part| Partition {
             level,
             file: file.clone(),

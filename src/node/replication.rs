@@ -319,12 +319,12 @@ impl Replication {
         self.publish();
         out
     }
-    /// Looks at the machine.
     /// What is known of another member.
     pub fn peer(&self, index: usize) -> Option<protocol::replication::member::Peer> {
         self.look(|m| m.peer(index).cloned())
     }
 
+    /// Looks at the machine.
     pub(crate) fn look<T>(&self, f: impl FnOnce(&Member) -> T) -> T {
         f(&self.member.lock())
     }

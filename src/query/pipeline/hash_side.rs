@@ -1,7 +1,7 @@
 //! The foreign side of a `$lookup` by equality: documents by the keys of what the matcher sees at a path.
 //!
 //! In memory it is the documents in their order and a hash table of where they stand. Spilled, the documents go to one file,
-//! and what the table held to sorted runs of `key -> place`, which become one [`KeyFile`] at the end:
+//! and what the table held to sorted runs of `key -> places`, which become one [`KeyFile`] at the end:
 //!
 //! ```text
 //! push, push, (spill), push, (spill) .. settle ──> find: keys -> places, in order, each once ──> documents
@@ -9,7 +9,7 @@
 //! The input is not divided, as the groups of `$group` are, since it has to keep its order.
 
 use super::key_file::KeyFile;
-use super::spill::{CHUNK_ENTRIES, Entry, Merge, Runs, Space};
+use super::spill::{Entry, Runs, Space, sorted};
 use super::spool::{Spool, Stored};
 use crate::expression::FieldPath;
 use document::{Collation, DocBuf, Result, Value, ValueRef, meter, path};
@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// What a key takes beside its bytes.
 const KEY_BYTES: usize = 96;
 
+/// What a place takes in a file.
+const STORED_BYTES: usize = 12;
+
 /// Where a document stands: its number in memory, or its first byte in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -28,10 +31,13 @@ pub struct Place {
 }
 
 impl Place {
-    fn to_bytes(self) -> Vec<u8> {
-        [&self.at.to_be_bytes()[..], &self.length.to_be_bytes()].concat()
+    fn to_bytes(self) -> [u8; STORED_BYTES] {
+        let mut bytes = [0; STORED_BYTES];
+        bytes[..8].copy_from_slice(&self.at.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.length.to_be_bytes());
+        bytes
     }
-    fn from_bytes(bytes: &[u8]) -> Option<Place> {
+    fn from_bytes(bytes: &[u8; STORED_BYTES]) -> Option<Place> {
         let (at, length) = bytes.split_first_chunk()?;
         let length = u32::from_be_bytes(*length.first_chunk()?);
         Some(Place { at: u64::from_be_bytes(*at), length })
@@ -103,24 +109,18 @@ impl HashSide {
             begins.push(end);
             end += d.bytes().len() as u64;
         }
-        let (mut chunk, mut chunks): (Vec<Entry>, Vec<Vec<Entry>>) = Default::default();
-        for (key, places) in std::mem::take(&mut self.table) {
-            for Place { at, length } in places {
-                meter::spend(4)?;
-                let begin = begins.get(at as usize).copied().unwrap_or(end);
-                chunk.push((key.clone(), Place { at: begin, length }.to_bytes()));
-                if chunk.len() >= CHUNK_ENTRIES {
-                    meter::spend(CHUNK_ENTRIES * 4)?;
-                    chunk.sort_unstable();
-                    chunks.push(std::mem::take(&mut chunk));
-                }
-            }
-        }
-        chunk.sort_unstable();
-        chunks.push(chunk);
         let documents = self.documents.spill(&**space)?;
+        let mut entries: Vec<Entry> = Vec::with_capacity(self.table.len());
+        for (key, places) in std::mem::take(&mut self.table) {
+            meter::spend(4 + places.len())?;
+            let stored = |place: &Place| {
+                let at = begins.get(place.at as usize).copied().unwrap_or(end);
+                Place { at, ..*place }.to_bytes()
+            };
+            entries.push((key, places.iter().flat_map(stored).collect()));
+        }
         let runs = self.runs.get_or_insert_with(|| Runs::new(space.clone()));
-        let keys = runs.write(Merge::new(Vec::new(), chunks)?)?;
+        let keys = runs.write(sorted(entries)?)?;
         Ok(Stored { bytes: documents.bytes + keys.bytes, ..documents })
     }
     /// Gets it ready for [`HashSide::find`], when all has been pushed; what was spilled goes to files altogether. Returns
@@ -150,7 +150,7 @@ impl HashSide {
                 None => places.extend(self.table.get(key).into_iter().flatten()),
                 Some(file) => {
                     file.find(key, &mut self.scratch, |bytes| {
-                        places.extend(Place::from_bytes(bytes));
+                        places.extend(bytes.as_chunks().0.iter().filter_map(Place::from_bytes));
                         false
                     })?;
                 }

@@ -4,9 +4,9 @@
 //! Their indexes stay in memory, and the owner charges what they take.
 
 use super::key_file::KeyFile;
-use super::spill::{CHUNK_ENTRIES, Entry, Merge, Space};
+use super::spill::{Merge, Space, sorted};
 use super::spool::Stored;
-use document::{Result, meter};
+use document::Result;
 use std::collections::HashSet;
 
 /// Files that are merged into one when there are so many.
@@ -48,16 +48,8 @@ impl Seen {
         if self.memory.is_empty() {
             return Ok(Stored::default());
         }
-        let mut keys = std::mem::take(&mut self.memory).into_iter();
-        let mut chunks = Vec::new();
-        while keys.len() > 0 {
-            meter::spend(CHUNK_ENTRIES * 4)?;
-            let mut chunk: Vec<Entry> =
-                keys.by_ref().take(CHUNK_ENTRIES).map(|key| (key, Vec::new())).collect();
-            chunk.sort_unstable();
-            chunks.push(chunk);
-        }
-        let (file, stored) = KeyFile::write(space, Merge::new(Vec::new(), chunks)?)?;
+        let keys = std::mem::take(&mut self.memory).into_iter().map(|key| (key, Vec::new()));
+        let (file, stored) = KeyFile::write(space, sorted(keys)?)?;
         self.files.push(file);
         if self.files.len() >= FILES_MAX {
             let runs = std::mem::take(&mut self.files).into_iter().map(KeyFile::into_run).collect();

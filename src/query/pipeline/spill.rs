@@ -40,7 +40,7 @@ const RUNS_MAX: usize = 64;
 pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Entries that are sorted at once.
-pub(super) const CHUNK_ENTRIES: usize = 2048;
+const CHUNK_ENTRIES: usize = 2048;
 /// Bytes before an entry in a run: its two lengths.
 pub(super) const HEAD_BYTES: usize = 8;
 /// What an entry takes beside its bytes.
@@ -89,6 +89,23 @@ impl Runs {
     /// The space's.
     pub fn merge(self, chunks: Vec<Vec<Entry>>) -> Result<Merge> {
         Merge::new(self.runs, chunks)
+    }
+}
+
+/// The entries by key: sorted in pieces.
+///
+/// # Errors
+/// Those of [`meter::spend`].
+pub(super) fn sorted(entries: impl IntoIterator<Item = Entry>) -> Result<Merge> {
+    let (mut entries, mut chunks) = (entries.into_iter(), Vec::new());
+    loop {
+        let mut chunk: Vec<Entry> = entries.by_ref().take(CHUNK_ENTRIES).collect();
+        if chunk.is_empty() {
+            return Merge::new(Vec::new(), chunks);
+        }
+        meter::spend(CHUNK_ENTRIES * 4)?;
+        chunk.sort_unstable();
+        chunks.push(chunk);
     }
 }
 

@@ -205,23 +205,20 @@ impl Node {
             }
             let position = self.log.appended();
             let outcome = between.apply(entry, position, fetched.optime);
+            if !builds {
+                between.collections.values_mut().for_each(Collection::defer_indexes);
+            }
             for (slot, state) in slots.iter().zip(&mut states) {
-                if let Some(mut collection) = between.collections.remove(&slot.ns) {
+                if let Some(collection) = between.collections.remove(&slot.ns) {
                     gone.remove(&collection.uuid());
-                    if !builds {
-                        collection.defer_indexes();
-                    }
                     state.install(collection);
                 }
             }
             // What has a name that was not among those touched would be a fault of `touched`.
             let strays: Vec<String> = between.collections.keys().cloned().collect();
             for ns in strays {
-                if let Some(mut collection) = between.collections.remove(&ns) {
+                if let Some(collection) = between.collections.remove(&ns) {
                     gone.remove(&collection.uuid());
-                    if !builds {
-                        collection.defer_indexes();
-                    }
                     self.namespaces.slot(&ns).write_unchecked().install(collection);
                 }
             }

@@ -240,7 +240,8 @@ impl SetConfig {
             for (tag, count) in tags.iter() {
                 if document::number::as_f64(count).is_none_or(|n| n < 1.0) {
                     return Err(invalid(format!(
-                        "Value for {mode}.{tag} must be positive, but found {count:?}"
+                        "Value for {mode}.{tag} must be positive, but found {}",
+                        document::extended_json::to_relaxed(count)
                     )));
                 }
                 if !self.members.iter().any(|m| m.tags.contains_key(tag)) {

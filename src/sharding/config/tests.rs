@@ -143,6 +143,13 @@ impl Cluster {
         })
         .await
     }
+    /// What the donor of a migration of [0, 10) asks for when it does not know how that ended.
+    fn bump(&self) -> Document {
+        doc! {
+            "_configsvrEnsureChunkVersionIsGreaterThan": 1, "minKey": { "x": 0 }, "maxKey": { "x": 10 },
+            "version": self.version().to_document(), "nss": "d.c",
+        }
+    }
     fn migration(&self, min: Value, max: Value, version: ShardVersion) -> Document {
         doc! {
             "_configsvrCommitChunkMigration": "d.c", "fromShard": "a", "toShard": "b",
@@ -345,10 +352,7 @@ async fn after_the_bump_a_late_commit_is_refused() {
     let c = Cluster::sharded().await;
     c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
     let late = c.migration(0.into(), 10.into(), c.version());
-    let bump = doc! {
-        "_configsvrEnsureChunkVersionIsGreaterThan": 1, "minKey": { "x": 0 }, "maxKey": { "x": 10 },
-        "version": c.version().to_document(), "nss": "d.c",
-    };
+    let bump = c.bump();
     c.run(bump.clone()).await.unwrap();
     assert_eq!(c.chunks()[1], "a[0,10)2|0");
     c.run(bump).await.unwrap();
@@ -418,10 +422,7 @@ async fn a_donor_that_is_gone_finds_its_migration_fenced() {
     let c = Cluster::sharded().await;
     c.split(Value::MinKey, Value::MaxKey, &[0, 10]).await.unwrap();
     let late = c.migration(0.into(), 10.into(), c.version());
-    let bump = doc! {
-        "_configsvrEnsureChunkVersionIsGreaterThan": 1, "minKey": { "x": 0 }, "maxKey": { "x": 10 },
-        "version": c.version().to_document(), "nss": "d.c",
-    };
+    let bump = c.bump();
     let lost = MoveRange {
         ns: "d.c".to_string(),
         from: "a".to_string(),

@@ -8,6 +8,7 @@ use super::find::is_view_of_sharded;
 use super::scatter;
 use super::task::{Retry, Task};
 use crate::chunk::ShardId;
+use crate::remote::hosts as hosts_of;
 use document::{Doc, DocBuf, Document, Error, Result, Value, bail, doc};
 use node::Request;
 use node::read::aggregate_command::names_collection;
@@ -238,8 +239,7 @@ async fn of_pipeline(
     for (shard, reply) in &replies {
         let mut shown = Document::new();
         if let Some((_, host)) = hosts.iter().find(|(n, _)| n == shard) {
-            let members = host.split_once('/').map_or(host.as_str(), |(_, members)| members);
-            shown.push("host", members.split(',').next());
+            shown.push("host", hosts_of(host).next());
         }
         for field in ["explainVersion", "stages", "queryPlanner", "executionStats"] {
             if let Some(value) = reply.doc().get(field) {

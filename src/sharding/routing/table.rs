@@ -8,6 +8,7 @@
 //! refuses anything else with ConflictingOperationInProgress, and the refresh starts over from nothing.
 
 use crate::chunk::{Chunk, ShardId};
+use crate::config::shown;
 use crate::key_pattern::ShardKeyPattern;
 use document::{Collation, Document, ObjectId, Result, Timestamp, bail};
 use protocol::version::ShardVersion;
@@ -306,9 +307,9 @@ impl RoutingTable {
             None if chunk.history.is_empty() => Ok(chunk.clone()),
             None => bail!(
                 STALE_CHUNK_HISTORY,
-                "Cannot find shardId the chunk of {} from {:?} belonged to at cluster time Timestamp({}, {})",
+                "Cannot find shardId the chunk of {} from {} belonged to at cluster time Timestamp({}, {})",
                 self.ns,
-                chunk.min,
+                shown(&chunk.min),
                 time.secs,
                 time.inc
             ),

@@ -14,7 +14,7 @@ use super::coordinator::{Coordinator, namespace};
 use super::distribution::{First, Wanted, first_chunks};
 use super::timeseries::{SERIES_KEY, is_of_series, key_index};
 use super::{Ddl, split};
-use crate::config::{argument, required};
+use crate::config::{argument, required, shown};
 use crate::driver::phase_of;
 use crate::key_pattern::ShardKeyPattern;
 use crate::messages::ddl::{CreateParticipant, DropParticipant};
@@ -488,8 +488,8 @@ pub(super) fn zone_bounds(ns: &str, key: &ShardKeyPattern, range: &Document) -> 
         (Some(min), Some(max)) => Ok((min, max)),
         _ => bail!(
             INVALID_OPTIONS,
-            "the proposed shard key {:?} does not fit the zones of {ns}",
-            key.document()
+            "the proposed shard key {} does not fit the zones of {ns}",
+            shown(key.document())
         ),
     }
 }
@@ -672,8 +672,4 @@ fn usable_index<'c>(
         .filter(|i| !unique || (exact(i.spec()) && (i.spec().unique() || i.spec().is_id())))
         .map(|i| (i.spec(), i.is_multikey()))
         .min_by_key(|(_, multikey)| *multikey)
-}
-
-fn shown(d: &Document) -> String {
-    document::extended_json::to_relaxed(&Value::Document(d.clone()))
 }

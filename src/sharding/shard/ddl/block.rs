@@ -9,6 +9,7 @@ use crate::shard::critical_section::Phase;
 use document::{Document, Result, Value, bail, doc};
 use runtime::Instant;
 use std::time::Duration;
+use tokio::sync::OwnedRwLockWriteGuard;
 
 /// DO NOT CHANGE: on disk.
 pub const SECTIONS: &str = "config.collection_critical_sections";
@@ -82,11 +83,9 @@ impl Ddl {
         let _ended = self.multi_writes_end(ns).await;
         let mut tries = 0;
         loop {
-            let entered = if is_database(ns) {
-                self.role.refresh_database(ns).await?;
-                self.role.enter_database_section(ns, Phase::CatchUp, &text)
-            } else {
-                self.role.enter_critical_section(ns, &text, WAIT).await
+            let entered = match is_database(ns) {
+                true => self.enter_database(ns, &text).await,
+                false => self.role.enter_critical_section(ns, &text, WAIT).await,
             };
             match entered {
                 Ok(()) => break,
@@ -101,9 +100,35 @@ impl Ddl {
         Ok(())
     }
 
+    /// As [`ShardRole::enter_critical_section`](crate::shard::ShardRole::enter_critical_section) for a database: waits first for the
+    /// transactions that have touched it, whose commits no section holds back.
+    async fn enter_database(&self, db: &str, reason: &str) -> Result<()> {
+        let ended = self.transactions_end(db).await?;
+        self.role.refresh_database(db).await?;
+        self.role.enter_database_section(db, Phase::CatchUp, reason)?;
+        drop(ended);
+        // Those that have come meanwhile, to what was made meanwhile.
+        let last = self.transactions_end(db).await;
+        if last.is_err() {
+            self.role.leave_database_section(db);
+        }
+        last.map(drop)
+    }
+
+    /// Waits for the transactions that have touched collections of the database; others do not begin to while it is held.
+    async fn transactions_end(&self, db: &str) -> Result<Vec<OwnedRwLockWriteGuard<()>>> {
+        let slots = self.role.node.namespaces.of_database(db);
+        let until = Instant::now() + WAIT;
+        let mut ended = Vec::with_capacity(slots.len());
+        for slot in slots {
+            ended.push(slot.intent_exclusive(until.saturating_duration_since(Instant::now())).await?);
+        }
+        Ok(ended)
+    }
+
     /// Waits for the updates and deletes of many documents that run, and keeps others from beginning: one that finds
     /// another version half-way comes again from its router, and does again what it has done. Long ones are not waited for.
-    async fn multi_writes_end(&self, ns: &str) -> Vec<tokio::sync::OwnedRwLockWriteGuard<()>> {
+    async fn multi_writes_end(&self, ns: &str) -> Vec<OwnedRwLockWriteGuard<()>> {
         let namespaces = &self.role.node.namespaces;
         let slots = if is_database(ns) { namespaces.of_database(ns) } else { vec![namespaces.slot(ns)] };
         let until = Instant::now() + MULTI_WRITES_WAIT;

@@ -1,6 +1,8 @@
 //! Requests that wait for another coordinator's lock, while what they named becomes something else or is changed by another.
 
+use super::standstill::LIMITS;
 use super::*;
+use node::transaction::Admitted;
 
 impl Cluster {
     /// Sends a command that waits for the lock of `ns`, and lets it go on after `change`.
@@ -207,4 +209,33 @@ async fn other_tasks_run_while_documents_are_looked_at_for_a_shard_key() {
     ddl.role.local.insert("d.tags", &array).await.unwrap();
     let refused = create::check_indexes(&ddl.role.node, "d.tags", &key, &body).await.unwrap_err();
     assert_eq!(refused.code, codes::INVALID_OPTIONS);
+}
+
+/// What a transaction commits between the copy and the end of it would go with the old copy.
+#[tokio::test]
+async fn a_database_moves_when_the_transactions_that_have_touched_it_have_ended() {
+    let c = Cluster::new().await;
+    c.insert("a", "d.plain", 1).await;
+    let node = c.ddl("a").role.node.clone();
+    let in_transaction = |mut command: Document| {
+        command.push("lsid", doc! { "id": Value::uuid([7; 16]) });
+        command.push("txnNumber", 1i64);
+        command.push("autocommit", false);
+        let body = command.to_doc_buf();
+        (Arc::new(Operation::parse(1, Arc::default(), body.doc()).unwrap()), body)
+    };
+    let (op, body) = in_transaction(doc! { "insert": "plain", "documents": [doc! { "_id": "open" }] });
+    let wanted = protocol::transaction::Request::Start { may_restart: false };
+    let Admitted::Run(entered) = node.enter_transaction(&op, wanted, LIMITS).await.unwrap() else { panic!() };
+    let request = Request { db: "d", body: body.doc(), sequences: &[] };
+    node::write::insert::insert(&node, &op, request).await.unwrap();
+    entered.leave(true);
+    let moving = c.send("a", "admin", doc! { "_shardsvrMovePrimary": "d", "to": "b" });
+    tokio::pin!(moving);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut moving).await;
+    assert!(early.is_err(), "{early:?}");
+    let commit = in_transaction(doc! { "commitTransaction": 1 }).0;
+    node.commit_transaction(&commit, None, LIMITS).await.unwrap();
+    moving.await.unwrap();
+    assert_eq!([c.count("a", "d.plain"), c.count("b", "d.plain")], [None, Some(2)]);
 }

@@ -7,7 +7,7 @@ use node::fork;
 use node::transaction::{Admitted, Limits};
 
 const COORDINATORS_HERE: &str = "config.sharding_configsvr_coordinators";
-const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     lifetime: Duration::from_secs(60),
     lock_timeout: Some(Duration::from_millis(5)),
     section_timeout: Duration::from_millis(500),

@@ -1,9 +1,10 @@
 //! The donor's side: what it hands out, and whether the collection is still what it was.
 
-use super::{Part, documents, named, row, table_of};
+use super::{Part, attempt_of, documents, named, row, table_of, unknown};
 use crate::config::{required, required_doc, required_str};
 use crate::routing::{Routing, RoutingTable};
 use crate::shard::ShardRole;
+use crate::shard::ddl::fence::Run;
 use crate::shard::migration::sessions::SessionSource;
 use crate::shard::migration::source::{Selection, Source};
 use document::{Doc, DocBuf, Document, Result, Value, bail, doc, err};
@@ -27,6 +28,7 @@ struct Handout {
 pub struct Donor {
     ns: String,
     resharding: [u8; 16],
+    attempt: Option<Run>,
     handouts: BTreeMap<String, Handout>,
     /// As they were told to the recipients.
     options: Document,
@@ -97,6 +99,7 @@ pub async fn donate(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
     let donor = Donor {
         ns: ns.to_string(),
         resharding: required(body, "reshardingUUID", Value::as_uuid)?,
+        attempt: attempt_of(body),
         handouts,
         options: options.clone(),
         indexes: indexes.clone(),
@@ -114,10 +117,14 @@ pub async fn donate(role: &Arc<ShardRole>, body: &Document) -> Result<Document> 
 /// `_shardsvrReshardFetch`: the next part of what a recipient has not got; `what` is `clone`, `changes` or `sessions`.
 ///
 /// # Errors
-/// NoSuchReshardCollection (339), ShardKeyNotFound (61), NamespaceNotFound (26) when the collection is gone.
+/// NoSuchReshardCollection (339), also for a recipient of another attempt; ShardKeyNotFound (61), NamespaceNotFound (26) when the
+/// collection is gone.
 pub async fn fetch(role: &Arc<ShardRole>, body: Doc<'_>) -> Result<DocBuf> {
     let d = body.to_document();
     let donor = role.resharding.donor(named(&d)?)?;
+    if donor.attempt != d.get_document("attempt").and_then(Run::from_document) {
+        return Err(unknown());
+    }
     let recipient = required_str(&d, "recipient")?;
     let Some(handout) = donor.handouts.get(recipient) else {
         bail!(ILLEGAL_OPERATION, "{recipient} is no recipient of the resharding of {}", donor.ns)

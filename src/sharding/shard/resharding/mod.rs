@@ -12,6 +12,9 @@
 //!             catch up  one difference from each donor; drain: until there is none, and all is durable
 //!             switch    the copy takes the collection's name, and what had it goes
 //! ```
+//! A copy that begins anew has a new number ([`attempt_of`]), and a donor hands out nothing to a recipient of an earlier one: what that one
+//! took would be missing from the new copy.
+//!
 //! What a shard knows of a resharding lives in memory. After a restart it knows nothing, so the coordinator's next message is
 //! refused, and it begins the copy anew or gives up; what is on disk then is the temporary collection only.
 
@@ -25,6 +28,7 @@ use crate::chunk::Chunk;
 use crate::key_pattern::ShardKeyPattern;
 use crate::routing::RoutingTable;
 use crate::routing::table::CollectionInfo;
+use crate::shard::ddl::fence::{self, Run};
 use document::{Collation, Doc, Document, Error, ObjectId, Result, Timestamp, Value, bail, doc, err};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -177,6 +181,11 @@ impl Part {
 /// Whether a shard owns a document; without a table it owns all.
 fn owned(table: Option<&RoutingTable>, shard: &str, doc: Doc<'_>) -> bool {
     table.is_none_or(|t| t.key.key_of(doc).is_ok_and(|key| t.owns(shard, &key)))
+}
+
+/// The attempt at the copy that a coordinator's message is of.
+fn attempt_of(body: &Document) -> Option<Run> {
+    body.get_document(fence::MEMBER).and_then(Run::from_document)
 }
 
 /// The UUID by which a message names the resharding: that of the copy.

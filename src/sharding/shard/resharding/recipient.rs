@@ -6,12 +6,13 @@
 //! another's is put aside and tried again when every donor has handed out another difference. What is aside when writes wait
 //! and all differences are out collides for good, and the resharding fails.
 
-use super::{documents, named, owned, row};
+use super::{attempt_of, documents, named, owned, row};
 use crate::config::{required, required_str};
 use crate::key_pattern::ShardKeyPattern;
 use crate::remote::Target;
 use crate::routing::RoutingTable;
 use crate::shard::ShardRole;
+use crate::shard::ddl::fence::Run;
 use crate::shard::migration::range::SLICE_TIME_MAX;
 use crate::shard::migration::sessions;
 use document::{Doc, DocBuf, Document, Result, Value, ValueRef, bail, codes, doc, key_string};
@@ -41,6 +42,7 @@ pub struct Recipient {
     donors: Vec<String>,
     own: String,
     resharding: [u8; 16],
+    attempt: Option<Run>,
     /// The placement in force, which tells where a document came from; none when there is one donor.
     now: Option<Arc<RoutingTable>>,
     /// What collides with another donor's, by donor and `_id`.
@@ -73,6 +75,7 @@ pub async fn prepare(role: &Arc<ShardRole>, body: &Document) -> Result<Document>
         donors: donors.iter().filter_map(|v| v.as_str().map(str::to_string)).collect(),
         own: role.require_identity()?.name.to_string(),
         resharding: required(body, "reshardingUUID", Value::as_uuid)?,
+        attempt: attempt_of(body),
         now: super::donor::placement_now(role, ns, old, tracked).await?,
         aside: Mutex::default(),
         cancelled: watch::Sender::new(false),
@@ -221,7 +224,7 @@ impl Recipient {
     async fn ask(&self, role: &Arc<ShardRole>, donor: usize, what: &str) -> Result<DocBuf> {
         let message = doc! {
             "_shardsvrReshardFetch": 1, "newUUID": Value::uuid(self.uuid),
-            "recipient": self.own.as_str(), "what": what,
+            "recipient": self.own.as_str(), "what": what, "attempt": self.attempt.map(Run::to_document),
         };
         let message = message.to_doc_buf();
         match self.donors[donor] == self.own {

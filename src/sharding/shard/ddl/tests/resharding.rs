@@ -280,3 +280,38 @@ async fn a_donor_that_does_not_come_to_rest_is_not_taken_for_level() {
     assert_eq!(c.catalog().catalog().sharded("d.c").unwrap().info.key, doc! { "x": 1 });
     assert_eq!(c.findings().await, [""; 0]);
 }
+
+/// A request of the copy's first attempt lies unread in the socket of a paused donor, and is read in the middle of the second.
+#[tokio::test]
+async fn what_a_recipient_of_an_earlier_attempt_asks_for_is_not_missing_from_the_copy() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    c.move_to("d.c", "b").await.unwrap();
+    *c.network.held.lock() = Some(("b:1", "_shardsvrReshardFetch"));
+    let sent = async {
+        while c.network.unread.lock().is_none() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        outcome = c.send("a", "d", hashed("c")) => panic!("ended with {outcome:?}"),
+        () = sent => {}
+    }
+    let network = c.network.clone();
+    *c.network.hook.lock() = Some(Arc::new(move |host, name| {
+        let fetches = host == "b:1" && name == "_shardsvrReshardFetch";
+        let late = if fetches { network.unread.lock().take() } else { None };
+        let network = network.clone();
+        Box::pin(async move {
+            if let Some((db, late)) = late {
+                drop(network.call("b:1", &db, late).await);
+            }
+        })
+    }));
+    c.crash("a").await;
+    c.settle().await;
+    assert!(c.network.unread.lock().is_none());
+    assert_eq!(c.catalog().catalog().sharded("d.c").unwrap().info.key, doc! { "_id": "hashed" });
+    assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
+    *c.network.hook.lock() = None;
+}

@@ -374,7 +374,7 @@ impl ShardRole {
             if !sync {
                 return Ok(());
             }
-            let routing = self.refresh_collection(ns).await?;
+            let routing = self.refresh_or_remember(ns).await?;
             if self.persist_installed(op, ns, &routing).await? {
                 return Ok(());
             }

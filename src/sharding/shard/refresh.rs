@@ -35,6 +35,14 @@ pub(super) fn known_of(routing: &Routing) -> Known {
     }
 }
 
+/// What becomes of a reading while the config server cannot be reached.
+#[derive(Clone, Copy)]
+enum Unreached {
+    Fail,
+    /// What was written down last is good enough.
+    Remember,
+}
+
 /// Brings in what a statement of a transaction, or a read of a secondary, finds unknown.
 pub(super) struct Refreshing(pub(super) Weak<ShardRole>);
 
@@ -102,7 +110,7 @@ impl ShardRole {
             let _one = flight.lock().await;
             let installed = self.placement(ns).map_or(Known::Unknown, |p| p.known());
             if is_news(installed, received) {
-                self.refresh_in_flight(ns).await?;
+                self.refresh_in_flight(ns, Unreached::Remember).await?;
             }
             return Ok(true);
         }
@@ -145,21 +153,33 @@ impl ShardRole {
         }
     }
 
-    /// Reads a collection's placement and installs it.
+    /// Reads a collection's placement, as the config server has it now, and installs it.
     ///
     /// # Errors
     /// Those of asking the config server; what was installed stays.
     pub async fn refresh_collection(&self, ns: &str) -> Result<Routing> {
         let flight = self.flight(ns);
         let _one = flight.lock().await;
-        self.refresh_in_flight(ns).await
+        self.refresh_in_flight(ns, Unreached::Fail).await
     }
-    async fn refresh_in_flight(&self, ns: &str) -> Result<Routing> {
+    /// As [`ShardRole::refresh_collection`], for what requests are checked by: what was written down will do while the config
+    /// server cannot be reached.
+    pub(super) async fn refresh_or_remember(&self, ns: &str) -> Result<Routing> {
+        let flight = self.flight(ns);
+        let _one = flight.lock().await;
+        self.refresh_in_flight(ns, Unreached::Remember).await
+    }
+    async fn refresh_in_flight(&self, ns: &str, unreached: Unreached) -> Result<Routing> {
         let leads = self.leads();
         let (routing, as_of) = match leads {
             true => {
                 let as_of = self.signals.now(ns);
-                (self.read_or_remember(ns).await?, as_of)
+                let read = self.cache.refresh_collection(ns).await;
+                let read = match unreached {
+                    Unreached::Fail => read,
+                    Unreached::Remember => self.or_remembered(ns, read),
+                };
+                (read?, as_of)
             }
             false => self.learn_collection(ns).await?,
         };
@@ -174,9 +194,10 @@ impl ShardRole {
         Ok(routing)
     }
     /// What the config server says. While it cannot be reached, what was written down for the collection that is here: whatever
-    /// takes a range away from this shard has made that void before (`ShardRole::signal_secondaries`).
-    async fn read_or_remember(&self, ns: &str) -> Result<Routing> {
-        let unreached = match self.cache.refresh_collection(ns).await {
+    /// takes a range away from this shard has made that void before (`ShardRole::signal_secondaries`). Of other shards, and of
+    /// what came to this one since, it may tell nothing: requests are checked by it, and nothing is planned by it.
+    fn or_remembered(&self, ns: &str, read: Result<Routing>) -> Result<Routing> {
+        let unreached = match read {
             Err(e)
                 if e.is(document::error::NETWORK) || e.code == codes::FAILED_TO_SATISFY_READ_PREFERENCE =>
             {

@@ -40,6 +40,8 @@ struct Network {
     hook: Mutex<Option<Hook>>,
     /// How many commands the config server got.
     asked: AtomicUsize,
+    /// How many of the next commands find it away.
+    away: AtomicUsize,
 }
 
 impl Transport for Network {
@@ -48,6 +50,10 @@ impl Transport for Network {
             if host == "config:1" {
                 let config = self.config.lock().clone().unwrap();
                 self.asked.fetch_add(1, Ordering::Relaxed);
+                let away = self.away.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+                if away.is_ok() {
+                    return Err(err!(HOST_UNREACHABLE, "{host} is down"));
+                }
                 // Others go on meanwhile, as over a network.
                 tokio::task::yield_now().await;
                 return serve_config(&config, db, &command).await.map(|d| d.to_doc_buf());

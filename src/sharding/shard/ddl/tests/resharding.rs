@@ -315,3 +315,34 @@ async fn what_a_recipient_of_an_earlier_attempt_asks_for_is_not_missing_from_the
     assert_eq!(c.held("d.c").iter().sum::<usize>(), 20);
     *c.network.hook.lock() = None;
 }
+
+/// The config server is away when a donor looks up what it owns, and what the donor has written down is older than its newest range.
+#[tokio::test]
+async fn a_donor_hands_out_by_the_placement_in_force_only() {
+    let c = Cluster::new().await;
+    c.prepare_one_chunk().await;
+    c.move_from("d.c", 10, "b").await;
+    let (ddl, key) = (c.ddl("b"), doc! { "_id": "d.c" });
+    let cached = || ddl.role.local.find_one("config.cache.collections", &key).unwrap();
+    while cached().is_none_or(|d| d.get_bool("refreshing") != Some(false)) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    c.ddl("a").role.node.failpoints.configure("doNotRefreshRecipientAfterCommit", Mode::AlwaysOn, doc! {});
+    let rest = doc! {
+        "_configsvrMoveRange": "d.c", "toShard": "b", "min": { "x": Value::MinKey }, "max": { "x": 10 },
+    };
+    c.config(rest).await.unwrap();
+    let (network, first) = (c.network.clone(), AtomicUsize::new(1));
+    *c.network.hook.lock() = Some(Arc::new(move |host, name| {
+        if host == "b:1" && name == "_shardsvrReshardDonate" {
+            network.away.store(first.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+        Box::pin(async {})
+    }));
+    let unshard =
+        doc! { "_shardsvrReshardCollection": "c", "provenance": "unshardCollection", "toShard": "a" };
+    c.send("a", "d", unshard).await.unwrap();
+    *c.network.hook.lock() = None;
+    c.settle().await;
+    assert_eq!(c.held("d.c"), [20, 0]);
+}
